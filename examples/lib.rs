@@ -1,0 +1,1 @@
+//! Library crate used by the examples.

@@ -1,0 +1,30 @@
+//! Trace formats of the `fdr` flight data recorder, read and written.
+//!
+//! Every format is a folder: a pure record layer (layout) below a stream layer (state machine).
+//! A reader is a [`Source`], a writer or a report is a [`Sink`], a conversion is one pushed into
+//! the other. This crate must never import the recorder, use `unsafe`, or trust a length it read.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`model`] | the neutral vocabulary: calls, marks, functions, threads, clocks |
+//! | [`source`] | the reading side: [`Source`], and sequential or parallel driving |
+//! | [`sink`] | the receiving side: [`Sink`] |
+//! | [`bytes`] | bounded reading of files and of records; no method can panic |
+//! | [`registry`] | the one list of formats; probing by content |
+//! | [`xray`] | XRay flight data recorder files, versions 1 to 5 |
+#![forbid(unsafe_code)]
+
+pub mod bytes;
+pub mod error;
+pub mod model;
+pub mod registry;
+pub mod sink;
+pub mod source;
+pub mod xray;
+
+pub use error::{Diagnostic, Error};
+pub use model::{
+    Call, Clock, CpuId, Edge, Function, FunctionId, Mark, Nanos, Thread, ThreadId, Ticks, TraceInfo,
+};
+pub use sink::Sink;
+pub use source::Source;

@@ -1,0 +1,236 @@
+//! The neutral vocabulary that every format is read into and written from.
+//!
+//! Three nouns, never mixed: a *record* is one on-disk unit, a *block* is one thread's run of
+//! records, an *event* is neutral ([`Call`] or [`Mark`]). Units are types: no bare `u64` time
+//! crosses a function boundary. Nothing in here knows any format's layout.
+
+use std::fmt;
+
+/// A point in time or a duration in ticks of the trace's own [`Clock`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticks(pub u64);
+
+impl Ticks {
+    /// Ticks from `earlier` to `self`; zero where the clock went back.
+    #[must_use]
+    pub fn since(self, earlier: Ticks) -> Ticks {
+        Ticks(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// A duration or a point in time in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(pub u64);
+
+/// A logical CPU, as the operating system numbers it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuId(pub u32);
+
+/// A thread, as the operating system numbers it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId(pub u64);
+
+/// A function of the trace: its key in [`TraceInfo::functions`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(pub u32);
+
+/// Which side of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Edge {
+    /// The function was entered.
+    Entry,
+    /// The function returned or was unwound.
+    Exit,
+    /// The function was left by a tail call into another one.
+    TailExit,
+}
+
+/// One edge of one call: the event that traces consist of. 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// When, in ticks of the trace's clock.
+    pub time: Ticks,
+    /// Which function.
+    pub function: FunctionId,
+    /// Entered or left.
+    pub edge: Edge,
+    /// Not measured: added by a writer to balance a snapshot.
+    pub synthetic: bool,
+    /// Arguments follow as [`Mark::Argument`].
+    pub has_arguments: bool,
+}
+
+const _: () = assert!(size_of::<Call>() == 16);
+
+/// Everything of a thread that is not a call, in order with its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark<'a> {
+    /// The thread runs on this CPU from here on.
+    Cpu {
+        /// When.
+        time: Ticks,
+        /// Where.
+        cpu: CpuId,
+    },
+    /// Wall-clock time at this place of the stream.
+    Wall {
+        /// Seconds since the Unix epoch, or of the writer's own scale.
+        seconds: u64,
+        /// Microseconds, below 1,000,000.
+        micros: u32,
+    },
+    /// One argument of the call just before.
+    Argument {
+        /// Its value.
+        value: u64,
+    },
+    /// An event with a payload that the format does not interpret.
+    Custom {
+        /// When.
+        time: Ticks,
+        /// The CPU, where the record carries it.
+        cpu: Option<CpuId>,
+        /// The payload.
+        data: &'a [u8],
+    },
+    /// An event with a payload and the writer's number of its type.
+    Typed {
+        /// When.
+        time: Ticks,
+        /// The writer's number of the type.
+        kind: u16,
+        /// The payload.
+        data: &'a [u8],
+    },
+}
+
+/// A traced function.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Function {
+    /// Its key.
+    pub id: FunctionId,
+    /// Name as a person would say it; empty where the trace has none.
+    pub name: String,
+    /// Source file; empty where unknown.
+    pub file: String,
+    /// Line, from 1; 0 where unknown.
+    pub line: u32,
+}
+
+/// A thread of the trace, with the recorder's own count of it where the trace has that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// The operating system's number.
+    pub id: ThreadId,
+    /// The process, where the trace has it.
+    pub process: Option<u64>,
+    /// Name; empty where unknown.
+    pub name: String,
+    /// What was recorded, kept and lost; `None` where the trace does not say.
+    pub counts: Option<Counts>,
+}
+
+/// Function records of one thread: `recorded = readable + overwritten + dropped`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Asked to be recorded.
+    pub recorded: u64,
+    /// In the trace (without synthetic ones).
+    pub readable: u64,
+    /// Written, then overwritten by newer ones.
+    pub overwritten: u64,
+    /// Never written: no space, or a signal came while a record was being made.
+    pub dropped: u64,
+    /// Entries that a writer put at the start for frames that were open before it.
+    pub synthetic_entries: u64,
+    /// Exits that a writer put at the end for frames that were still open.
+    pub synthetic_exits: u64,
+}
+
+/// How ticks become time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clock {
+    /// Ticks per second, in Hz. Never zero: readers put 1 GHz where a trace says 0, and a diagnostic.
+    pub frequency: u64,
+    /// Name of the clock; empty where the trace has none.
+    pub name: String,
+    /// Error of `frequency` in parts per million, where the trace says it.
+    pub error_ppm: Option<f64>,
+    /// The counter has a constant rate.
+    pub constant: bool,
+    /// The counter runs on in low-power states.
+    pub nonstop: bool,
+    /// A tick and the Unix time in nanoseconds at that tick, where the trace has such a pair.
+    pub anchor: Option<(Ticks, u64)>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Clock {
+            frequency: 1_000_000_000,
+            name: String::new(),
+            error_ppm: None,
+            constant: false,
+            nonstop: false,
+            anchor: None,
+        }
+    }
+}
+
+impl Clock {
+    /// A duration in nanoseconds, rounded to the nearest.
+    #[must_use]
+    pub fn nanos(&self, ticks: Ticks) -> Nanos {
+        let frequency = u128::from(self.frequency.max(1));
+        let nanos = (u128::from(ticks.0) * 1_000_000_000 + frequency / 2) / frequency;
+        Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+/// What a trace says of itself, known before the first event.
+#[derive(Clone, Debug, Default)]
+pub struct TraceInfo {
+    /// The format and its version, for people: `XRay FDR, version 3, little-endian`.
+    pub format: String,
+    /// Its clock.
+    pub clock: Clock,
+    /// Its functions, sorted by id.
+    pub functions: Vec<Function>,
+    /// Its threads, in the order of the file. A thread of several blocks is listed once.
+    pub threads: Vec<Thread>,
+    /// Name of the program; empty where unknown.
+    pub program: String,
+    /// Its process id, where known.
+    pub process: Option<u64>,
+    /// Why the trace was written (`exit`, `signal`, …); empty where unknown.
+    pub reason: String,
+    /// Earliest time of the trace, where it is known without reading all of it.
+    pub start: Option<Ticks>,
+}
+
+impl TraceInfo {
+    /// The function of that id. `None`: the trace has no name for it.
+    #[must_use]
+    pub fn function(&self, id: FunctionId) -> Option<&Function> {
+        let at = self.functions.binary_search_by_key(&id, |function| function.id).ok()?;
+        self.functions.get(at)
+    }
+}
+
+impl fmt::Display for Ticks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for FunctionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
