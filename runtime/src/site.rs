@@ -1,0 +1,55 @@
+//! The static that every `#[traced]` function has, in a link section of its own, so that all of
+//! them are found at load time without a call from anywhere. It must never run code of its own.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// One traced function. All of a program's stand side by side in the link section `fdr_sites`.
+#[repr(C, align(64))]
+pub struct CallSite {
+    /// 0 = off; otherwise the low word of the function's records, its id << 4.
+    state: AtomicU32,
+    /// The function's id, from 1; 0 until it is registered.
+    id: AtomicU32,
+    /// Source line, from 1.
+    line: u32,
+    /// [`CallSite::MAGIC`]: what the section holds is checked before it is believed.
+    magic: u32,
+    /// Full name where the attribute gives one, otherwise empty.
+    name: &'static str,
+    /// Name of a type that the expansion declares inside the function: the compiler's full path of it.
+    path: fn() -> &'static str,
+    /// Source file, as the compiler was told it.
+    file: &'static str,
+}
+
+const _: () = assert!(size_of::<CallSite>() == 64);
+
+impl CallSite {
+    pub(crate) const MAGIC: u32 = 0xFD12_517E;
+
+    /// For expansions only. `name`: empty, or the full name to use.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        path: fn() -> &'static str,
+        file: &'static str,
+        line: u32,
+    ) -> CallSite {
+        CallSite {
+            state: AtomicU32::new(0),
+            id: AtomicU32::new(0),
+            line,
+            magic: CallSite::MAGIC,
+            name,
+            path,
+            file,
+        }
+    }
+
+    /// 0 = off, otherwise the record's low word. Async-signal-safe.
+    #[inline(always)]
+    pub(crate) fn state(&self) -> u32 {
+        // Relaxed: the word is self-contained; what it names was published by registration.
+        self.state.load(Ordering::Relaxed)
+    }
+}
