@@ -1,3 +1,94 @@
-//! placeholder
+//! `fdr`: record programs, and read what the recorder wrote.
+//!
+//! This file parses the command line, runs one command and turns its end into an exit code. It must
+//! never do a command's work.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod commands;
+mod glob;
+mod report;
+#[cfg(test)]
+mod testing;
+mod ui;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use commands::{Status, info, map, record, records, report as report_command, verify};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done (also when the reader of the output went away)
+  1    fdr verify found a violation
+  2    wrong usage, or a file that can't be read or written
+  fdr record ends as its command does: with its exit code, or by the signal that ended it
+  (128 + n to a shell); 126 and 127 if the command can't be run or is not there
+
+Examples:
+  fdr record -- ./my_app --fast          record all traced functions of a program
+  fdr report my_app.1234.1.fdr           where the time went, per function
+  fdr verify my_app.1234.1.fdr           is the trace whole?
+
+NO_COLOR=1 turns colours off; they are used on terminals only.";
+
+/// A flight data recorder for Rust programs: records calls, reports where the time went.
+#[derive(Parser)]
+#[command(name = "fdr", version, after_help = EXIT_CODES, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Record(record::Options),
+    Info(info::Options),
+    Report(report_command::Options),
+    Records(records::Options),
+    Verify(verify::Options),
+    Map(map::Options),
+}
+
+fn main() -> ExitCode {
+    let status = match Arguments::parse().command {
+        Command::Record(options) => record::run(&options),
+        Command::Info(options) => info::run(&options),
+        Command::Report(options) => report_command::run(&options),
+        Command::Records(options) => records::run(&options),
+        Command::Verify(options) => verify::run(&options),
+        Command::Map(options) => map::run(&options),
+    };
+    match status {
+        Ok(Status::Done) => ExitCode::SUCCESS,
+        Ok(Status::Violations) => ExitCode::from(1),
+        Ok(Status::Code(code)) => ExitCode::from(code),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            ui::complain(&format!("{error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether all that went wrong is that nobody reads our output any more.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let kind = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        cause.downcast_ref::<io::Error>().is_some_and(kind)
+            || cause
+                .downcast_ref::<csv::Error>()
+                .is_some_and(|error| matches!(error.kind(), csv::ErrorKind::Io(io) if kind(io)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+}

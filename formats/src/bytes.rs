@@ -1,5 +1,8 @@
 //! Bounded reading: files by position, records by field. No method in here can panic or allocate
 //! from a length that was read.
+//!
+//! [`ReadAt`] is a file or bytes in memory, [`Window`] slides over it in constant memory,
+//! [`Fields`] takes a record's fields one by one.
 
 use std::fs::File;
 use std::io;
@@ -22,7 +25,10 @@ impl ReadAt for Vec<u8> {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let rest = usize::try_from(offset).ok().and_then(|offset| self.get(offset..)).unwrap_or(&[]);
+        let rest = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| self.get(offset..))
+            .unwrap_or(&[]);
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
         Ok(count)
@@ -64,5 +70,128 @@ impl ReadAt for FileBytes {
             }
         }
         Ok(done)
+    }
+}
+
+/// Order of the bytes of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+/// Takes fields off the front of some bytes; `None` where they end too early.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    rest: &'a [u8],
+    order: ByteOrder,
+}
+
+impl<'a> Fields<'a> {
+    /// Fields of these bytes in this order.
+    #[must_use]
+    pub fn new(bytes: &'a [u8], order: ByteOrder) -> Fields<'a> {
+        Fields { rest: bytes, order }
+    }
+
+    /// The next `count` bytes.
+    pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (field, rest) = self.rest.split_at_checked(count)?;
+        self.rest = rest;
+        Some(field)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N)?.try_into().ok()
+    }
+
+    /// One byte.
+    pub fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_ne_bytes)
+    }
+
+    /// Two bytes.
+    pub fn u16(&mut self) -> Option<u16> {
+        let (big, bytes) = (self.order == ByteOrder::Big, self.array()?);
+        Some(if big {
+            u16::from_be_bytes(bytes)
+        } else {
+            u16::from_le_bytes(bytes)
+        })
+    }
+
+    /// Four bytes.
+    pub fn u32(&mut self) -> Option<u32> {
+        let (big, bytes) = (self.order == ByteOrder::Big, self.array()?);
+        Some(if big {
+            u32::from_be_bytes(bytes)
+        } else {
+            u32::from_le_bytes(bytes)
+        })
+    }
+
+    /// Eight bytes.
+    pub fn u64(&mut self) -> Option<u64> {
+        let (big, bytes) = (self.order == ByteOrder::Big, self.array()?);
+        Some(if big {
+            u64::from_be_bytes(bytes)
+        } else {
+            u64::from_le_bytes(bytes)
+        })
+    }
+
+    /// Text of that many bytes; what is no UTF-8 becomes U+FFFD.
+    pub fn text(&mut self, count: u32) -> Option<String> {
+        let bytes = self.bytes(usize::try_from(count).ok()?)?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+/// A window of fixed size that slides over a file.
+pub struct Window<'a> {
+    bytes: &'a dyn ReadAt,
+    buffer: Vec<u8>,
+    offset: u64,
+    filled: usize,
+}
+
+impl<'a> Window<'a> {
+    /// A window of `capacity` bytes, empty so far.
+    #[must_use]
+    pub fn new(bytes: &'a dyn ReadAt, capacity: usize) -> Window<'a> {
+        Window {
+            bytes,
+            buffer: vec![0; capacity],
+            offset: 0,
+            filled: 0,
+        }
+    }
+
+    /// Bytes from `offset` up to at most `end`: at least `want` of them (or as many as the window
+    /// can hold), fewer only where `end` or the file's end is nearer.
+    ///
+    /// # Errors
+    /// Where the file can't be read.
+    pub fn at(&mut self, offset: u64, want: usize, end: u64) -> io::Result<&[u8]> {
+        let want = want.min(self.buffer.len());
+        let need = usize::try_from(end.saturating_sub(offset)).map_or(want, |left| left.min(want));
+        let held = offset
+            .checked_sub(self.offset)
+            .and_then(|skip| usize::try_from(skip).ok());
+        let start = match held {
+            Some(start) if start.saturating_add(need) <= self.filled => start,
+            _ => {
+                let left = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+                let capacity = self.buffer.len().min(left);
+                self.filled = 0;
+                self.filled = self.bytes.read_at(offset, &mut self.buffer[..capacity])?;
+                self.offset = offset;
+                0
+            }
+        };
+        let stop = usize::try_from(end.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        Ok(self.buffer.get(start..self.filled.min(stop)).unwrap_or(&[]))
     }
 }

@@ -20,7 +20,10 @@ impl Error {
     /// A format error at a byte offset.
     #[must_use]
     pub fn format(offset: u64, what: impl Into<String>) -> Error {
-        Error::Format { offset, what: what.into() }
+        Error::Format {
+            offset,
+            what: what.into(),
+        }
     }
 }
 

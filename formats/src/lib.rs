@@ -26,5 +26,5 @@ pub use error::{Diagnostic, Error};
 pub use model::{
     Call, Clock, CpuId, Edge, Function, FunctionId, Mark, Nanos, Thread, ThreadId, Ticks, TraceInfo,
 };
-pub use sink::Sink;
+pub use sink::{Losses, Sink};
 pub use source::Source;

@@ -204,6 +204,8 @@ pub struct TraceInfo {
     pub process: Option<u64>,
     /// Why the trace was written (`exit`, `signal`, …); empty where unknown.
     pub reason: String,
+    /// Number of the dump within its process, counted from 1; `None` where the trace has none.
+    pub dump: Option<u64>,
     /// Earliest time of the trace, where it is known without reading all of it.
     pub start: Option<Ticks>,
 }
@@ -212,7 +214,10 @@ impl TraceInfo {
     /// The function of that id. `None`: the trace has no name for it.
     #[must_use]
     pub fn function(&self, id: FunctionId) -> Option<&Function> {
-        let at = self.functions.binary_search_by_key(&id, |function| function.id).ok()?;
+        let at = self
+            .functions
+            .binary_search_by_key(&id, |function| function.id)
+            .ok()?;
         self.functions.get(at)
     }
 }

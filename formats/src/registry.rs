@@ -38,8 +38,15 @@ pub fn open(bytes: Box<dyn ReadAt>) -> Result<Box<dyn Source>, Error> {
         }
     }
     let known: Vec<&str> = FORMATS.iter().map(|format| format.title).collect();
-    let what = if head.is_empty() { "the file is empty" } else { "no known trace format" };
-    Err(Error::format(0, format!("{what}; known are: {}", known.join(", "))))
+    let what = if head.is_empty() {
+        "the file is empty"
+    } else {
+        "no known trace format"
+    };
+    Err(Error::format(
+        0,
+        format!("{what}; known are: {}", known.join(", ")),
+    ))
 }
 
 /// Opens a trace file of any known format.

@@ -3,6 +3,8 @@
 //! A sink never sees a file offset and never fails in the middle: a writer keeps its first error
 //! and returns it at its end.
 
+use std::fmt;
+
 use crate::error::Diagnostic;
 use crate::model::{Call, Mark, Thread};
 
@@ -23,4 +25,44 @@ pub trait Sink {
 
     /// Something was wrong in the trace at this place; reading goes on.
     fn diagnostic(&mut self, diagnostic: Diagnostic);
+}
+
+/// What a writer's target could not hold, with counts. Empty means that nothing was lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    list: Vec<(&'static str, u64)>,
+}
+
+impl Losses {
+    /// Counts `count` more of what `what` names: `typed events: written as custom events`.
+    pub fn add(&mut self, what: &'static str, count: u64) {
+        if count == 0 {
+            return;
+        }
+        match self.list.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, sum)) => *sum = sum.saturating_add(count),
+            None => self.list.push((what, count)),
+        }
+    }
+
+    /// Whether the target held everything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Each kind of loss and how many of it, in the order in which they were met.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.list.iter().copied()
+    }
+}
+
+impl fmt::Display for Losses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (what, count)) in self.list.iter().enumerate() {
+            let separator = if at == 0 { "" } else { "; " };
+            write!(f, "{separator}{count} {what}")?;
+        }
+        Ok(())
+    }
 }

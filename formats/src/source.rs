@@ -40,10 +40,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// Only where the file can't be read.
-    fn records(
-        &self,
-        visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
-    ) -> Result<(), Error>;
+    fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error>;
 }
 
 /// One on-disk unit, for people: what `fdr records` prints.

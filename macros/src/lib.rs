@@ -1,8 +1,138 @@
-//! `#[traced]`.
+//! `#[traced]`: the attribute of the `fdr` flight data recorder. Use it as `fdr::traced`; this crate
+//! is only where the compiler wants it to be. It must never run anything but token work, and its
+//! expansions name nothing but `fdr::private`.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `options` | reads what stands in the attribute's parentheses |
+//! | `parse` | finds a function's name, qualifiers and body in its tokens |
+//! | `params` | names what a signature binds by value |
+//! | `body` | splits a body where a statement can go in front |
+//! | `expand` | puts the recording function together |
 #![forbid(unsafe_code)]
-use proc_macro::TokenStream;
-/// Records entry and exit.
+
+mod body;
+mod expand;
+mod options;
+mod params;
+mod parse;
+
+use proc_macro2::{Span, TokenStream};
+
+use crate::expand::{Place, expand};
+use crate::options::Options;
+use crate::parse::Function;
+
+/// Records when a function is entered and when it is left.
+///
+/// Each call writes an entry record and an exit record of 8 bytes into the ring of the calling thread,
+/// provided that recording is on for this function (see the `FDR` environment variable, `fdr::enable`
+/// and `fdr::set_filter`). While it is off, a call costs one load and one branch.
+///
+/// ```ignore
+/// use fdr::traced;
+///
+/// #[traced]
+/// fn parse(line: &str) -> Option<u32> {
+///     line.trim().parse().ok()
+/// }
+///
+/// struct Index;
+///
+/// impl Index {
+///     #[traced]
+///     fn insert(&mut self, word: &str) { /* … */ }
+///
+///     #[traced(name = "Index::merge (slow path)")]
+///     fn merge_slowly(&mut self, other: &Index) { /* … */ }
+/// }
+/// ```
+///
+/// # Where it goes
+///
+/// On every function that has a body: free and associated functions, methods whatever their `self`,
+/// methods of traits and their defaults, functions inside functions; generic, `unsafe`, `extern "C"`,
+/// `async`, diverging. Other attributes may stand before or after it. It does not go on a `const fn`
+/// (there is no clock at compile time), on a naked function, or on a function without a body, and
+/// there the compiler says so.
+///
+/// # What is recorded
+///
+/// - The **entry**, before the first statement of the body.
+/// - The **exit**, on every way out: the end of the body, `return`, `?`, and a panic that unwinds.
+///   It comes after the body's variables are dropped and before the parameters are. A function that
+///   never comes back (`process::exit`, an endless loop, a panic that aborts) has no exit.
+/// - In an **`async fn`**, an entry and an exit around every poll, so that time spent waiting is not
+///   counted as time spent running. A future that is dropped before its end records nothing for that.
+/// - The function's **name** as a person would say it: `my_crate::module::Type::method`,
+///   `<Type as Trait>::method`, without hashes; with it the file and the line of the name. All
+///   instances of a generic function are one function. A method called on a `dyn Trait` is the
+///   method of the type behind it.
+/// - Neither arguments nor results.
+///
+/// # Options
+///
+/// | option | meaning |
+/// | --- | --- |
+/// | `name = "…"` | the whole name to use in traces, in place of the function's path |
+/// | `crate = path` | where to find `fdr`, if it is renamed or reached through another crate: `crate = my_framework::fdr` |
+///
+/// # What it leaves alone
+///
+/// The body is compiled as it is written: types are inferred, borrows checked, errors and clippy's lints
+/// reported as without the attribute. The crate may forbid unsafe code and deny warnings. With the
+/// feature `record` of `fdr` off, the function is given back unchanged.
+///
+/// Two lints fall silent on a traced function, because their advice would be wrong there:
+/// `clippy::missing_const_for_fn` always, and `clippy::unused_async` where the body calls a macro.
+///
+/// # Limits
+///
+/// - An attribute that rewrites `async fn` into a function that returns a boxed future (such as
+///   `async_trait`) leaves nothing to poll: what is recorded then is the making of the future. The
+///   same holds for a `fn` that returns `impl Future`.
+/// - In an `async fn`, a parameter that the body does not name, or whose name begins with `_`, is dropped
+///   after those that it does name.
+/// - The macro works on text: a body made of a macro's `$body:expr` is seen as it is written there.
 #[proc_macro_attribute]
-pub fn traced(_options: TokenStream, item: TokenStream) -> TokenStream {
-    item
+pub fn traced(
+    options: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    let item = TokenStream::from(item);
+    match checked(options.into(), item.clone()) {
+        Ok(expanded) => expanded.into(),
+        // With the item beside the error, its users do not fail for the lack of it.
+        Err(error) => error
+            .to_compile_error()
+            .into_iter()
+            .chain(item)
+            .collect::<TokenStream>()
+            .into(),
+    }
+}
+
+fn checked(options: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
+    let function = Function::parse(item.clone());
+    let options = Options::parse(options);
+    let (function, options) = match (function, options) {
+        (Err(mut first), Err(second)) => {
+            first.combine(second);
+            return Err(first);
+        }
+        (function, options) => (function?, options?),
+    };
+    if cfg!(not(feature = "record")) {
+        return Ok(item);
+    }
+    Ok(expand(&function, &options, &place_of(function.name.span())))
+}
+
+/// File and line of a span, as the compiler was told them.
+fn place_of(span: Span) -> Place {
+    let span = span.unwrap();
+    Place {
+        file: span.file(),
+        line: u32::try_from(span.line()).unwrap_or(u32::MAX),
+    }
 }

@@ -16,11 +16,28 @@
 
 pub use fdr_macros::traced;
 
+mod api;
+#[cfg(feature = "record")]
+mod clock;
+#[cfg(feature = "record")]
+mod dump;
+#[cfg(feature = "record")]
+mod on;
 #[cfg(feature = "record")]
 mod recorder;
 #[cfg(feature = "record")]
+mod ring;
+#[cfg(feature = "record")]
+mod shell;
+#[cfg(feature = "record")]
 mod site;
+#[cfg(feature = "record")]
+mod sys;
 
 #[cfg(feature = "record")]
 #[doc(hidden)]
 pub mod private;
+
+pub use api::{Dump, Error, Statistics, ThreadStatistics};
+#[cfg(feature = "record")]
+pub use on::{disable, dump, enable, is_enabled, set_filter, statistics};

@@ -1,5 +1,6 @@
 //! Everything that an expansion of `#[traced]` may name, and nothing else. Not for people: it
-//! changes without notice.
+//! changes without notice. What runs here runs inside every traced function: it must stay one load
+//! and one branch while a site is off, and one more call while it is on.
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -13,23 +14,25 @@ pub use core::any::type_name;
 
 use crate::recorder;
 
-/// Declares the static of a traced function, as the first item of its body.
+/// The [`CallSite`] of the function in whose body it stands, as `&'static CallSite`.
 ///
-/// `site!(IDENT, "name or empty", line)`.
+/// `site!("name or empty", "file", line)`. The local type is there for its path, which has the
+/// module, type and trait that an attribute on a method cannot see.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fdr_site {
-    ($site:ident, $name:literal, $line:literal) => {
+    ($name:literal, $file:literal, $line:literal) => {{
         struct __FdrHere;
         #[used]
         #[unsafe(link_section = "fdr_sites")]
-        static $site: $crate::private::CallSite = $crate::private::CallSite::new(
+        static SITE: $crate::private::CallSite = $crate::private::CallSite::new(
             $name,
             $crate::private::type_name::<__FdrHere>,
-            $crate::private::core::file!(),
+            $file,
             $line,
         );
-    };
+        &SITE
+    }};
 }
 
 /// Records the exit when it goes out of scope, on every way out of the function.
@@ -40,23 +43,50 @@ pub struct Guard {
     not_send: PhantomData<*const ()>,
 }
 
-/// Records the entry, if the site is on.
+/// Records the entry, if the site is on. Async-signal-safe.
 #[inline(always)]
 pub fn enter(site: &'static CallSite) -> Guard {
     let state = site.state();
     if state != 0 {
         recorder::record(state);
     }
-    Guard { state, not_send: PhantomData }
+    Guard {
+        state,
+        not_send: PhantomData,
+    }
 }
 
 impl Drop for Guard {
     #[inline(always)]
     fn drop(&mut self) {
+        // The entry's word, not the site's: an exit is recorded exactly where its entry was.
         if self.state != 0 {
             recorder::record(self.state | recorder::EXIT);
         }
     }
+}
+
+/// What the body of a traced `async fn` gives, as a type without a value: it ties the return type
+/// of the function to that of the future inside it.
+pub struct Output<T>(PhantomData<fn() -> T>);
+
+impl<T> Output<T> {
+    /// The only value.
+    pub const NEW: Output<T> = Output(PhantomData);
+}
+
+impl<T> Clone for Output<T> {
+    fn clone(&self) -> Output<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Output<T> {}
+
+/// Stands where nothing ever runs, for its type.
+#[cold]
+pub fn never<T>(_: Output<T>) -> T {
+    unreachable!("stands behind `if false`")
 }
 
 /// A future that records an entry and an exit around every poll of the inner one.
@@ -68,7 +98,11 @@ pub struct Polled<F> {
 
 /// Wraps the body of a traced `async fn`.
 #[inline]
-pub fn polled<F: Future>(site: &'static CallSite, inner: F) -> Polled<F> {
+pub fn polled<T, F: Future<Output = T>>(
+    site: &'static CallSite,
+    _output: Output<T>,
+    inner: F,
+) -> Polled<F> {
     Polled { site, inner }
 }
 

@@ -1,1 +1,176 @@
-//! Whole-system tests.
+//! What whole-system tests share: where the built programs are, which readers of other people are
+//! installed, and how a test says that it was skipped. It must never hide a skip: each is printed
+//! past the test harness's capture, appended to the file that `FDR_SKIPS` names, and a failure in CI.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+/// How a program under test is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// With debug assertions.
+    Dev,
+    /// As users run it; for tests that look at times.
+    Release,
+}
+
+/// Says aloud that a check does not take place: `skip("llvm-xray-19 is not installed: …")`.
+///
+/// # Panics
+///
+/// If the environment variable `CI` is `true`, where nothing may be skipped; and if the file named
+/// by `FDR_SKIPS` cannot be written.
+pub fn skip(what: &str) {
+    let in_ci = env::var_os("CI").is_some_and(|ci| ci == "true");
+    let list = env::var_os("FDR_SKIPS").map(PathBuf::from);
+    // Not eprint!, which the test harness swallows.
+    announce(what, in_ci, list.as_deref(), &mut io::stderr());
+}
+
+fn announce(what: &str, in_ci: bool, list: Option<&Path>, out: &mut dyn Write) {
+    assert!(!in_ci, "SKIPPED in CI: {what}");
+    let line = format!("SKIPPED: {what}\n");
+    let _ = out.write_all(line.as_bytes());
+    if let Some(path) = list {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .unwrap_or_else(|error| {
+                panic!("cannot append to FDR_SKIPS={}: {error}", path.display())
+            });
+    }
+}
+
+/// The program of that name on `PATH`; where it is missing, the test is skipped aloud.
+///
+/// ```
+/// let Some(shell) = fdr_tests::reader("sh", "the shell's version of events") else { return };
+/// assert!(shell.ends_with("sh"));
+/// ```
+///
+/// # Panics
+///
+/// Like [`skip`].
+pub fn reader(program: &str, check: &str) -> Option<PathBuf> {
+    let found = on_path(program);
+    if found.is_none() {
+        skip(&format!("{check}: {program} is not installed"));
+    }
+    found
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+/// An example program (or, with `libplugin.so`, the example plug-in), built if need be.
+///
+/// # Panics
+///
+/// If it cannot be built.
+pub fn example(name: &str, profile: Profile) -> PathBuf {
+    build("fdr-examples", "--examples", profile)
+        .join("examples")
+        .join(name)
+}
+
+/// The tool `fdr`, built if need be.
+///
+/// # Panics
+///
+/// If it cannot be built.
+pub fn tool(profile: Profile) -> PathBuf {
+    build("fdr-cli", "--bins", profile).join("fdr")
+}
+
+/// Builds and returns the profile's folder. Cargo decides whether anything is to be done, and is
+/// asked once a process.
+fn build(package: &'static str, targets: &str, profile: Profile) -> PathBuf {
+    static BUILT: Mutex<Vec<(&str, Profile)>> = Mutex::new(Vec::new());
+    let target = target_folder();
+    let mut built = BUILT
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !built.contains(&(package, profile)) {
+        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["build", "--quiet", "--package", package, targets]);
+        cargo
+            .arg("--target-dir")
+            .arg(&target)
+            .current_dir(env!("CARGO_MANIFEST_DIR"));
+        if profile == Profile::Release {
+            cargo.arg("--release");
+        }
+        let output = cargo
+            .output()
+            .unwrap_or_else(|error| panic!("cannot run cargo: {error}"));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "cargo build {package} {targets}:\n{errors}"
+        );
+        built.push((package, profile));
+    }
+    target.join(if profile == Profile::Release {
+        "release"
+    } else {
+        "debug"
+    })
+}
+
+/// Cargo's target folder: this program is TARGET/PROFILE/deps/PROGRAM in tests, and deeper nowhere.
+fn target_folder() -> PathBuf {
+    let program = env::current_exe().expect("the path of the running test");
+    let target = program.ancestors().nth(3).map(Path::to_path_buf);
+    target.unwrap_or_else(|| panic!("{} is not in a target folder", program.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_skip_is_printed_and_listed() {
+        let list = target_folder().join(format!("skips-{}.txt", std::process::id()));
+        let mut printed = Vec::new();
+        announce("first", false, Some(&list), &mut printed);
+        announce("second", false, Some(&list), &mut printed);
+        let listed = fs::read(&list).expect("the list");
+        fs::remove_file(&list).expect("the list can be removed");
+        assert_eq!(listed, b"SKIPPED: first\nSKIPPED: second\n");
+        assert_eq!(printed, listed);
+    }
+
+    #[test]
+    #[should_panic(expected = "SKIPPED in CI: a reader")]
+    fn a_skip_fails_in_ci() {
+        announce("a reader", true, None, &mut io::sink());
+    }
+
+    #[test]
+    fn programs_are_found_on_the_path() {
+        assert!(on_path("sh").is_some_and(|path| path.is_absolute()));
+        assert_eq!(on_path("no-such-program-of-fdr"), None);
+    }
+
+    #[test]
+    fn examples_are_built_where_tests_find_them() {
+        let program = example("quickstart", Profile::Dev);
+        let output = Command::new(program)
+            .env_remove("FDR")
+            .output()
+            .expect("quickstart runs");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            "17673 takes 278 steps\n"
+        );
+    }
+}

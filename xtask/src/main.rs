@@ -1,3 +1,69 @@
-//! placeholder
+//! `cargo xtask`: what developers and CI do with this workspace, one file per command. It is built on
+//! everybody's first command, so it must stay without dependencies.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod bench;
+mod check;
+mod demo;
+mod process;
+mod readers;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use test::Tally;
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  test [--no-install]   every test of the workspace. Installs the external readers that it compares
+                        with (llvm-xray 14 and 19, strace, valgrind) where it may: root on Debian;
+                        otherwise says what it skips
+  check [--add LINE]    rustfmt, clippy, docs, tidy; LINE: a tally `N passed, N failed` to add to
+  ci                    test, then check: all of CI
+  tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths
+  demo                  records a real program, dumps it while it runs, prints the report
+  bench [--quick] [--rounds N] [--json FILE]
+                        what a traced call costs, beside two bare clock reads (about 2 minutes)
+  bench read [--records MILLIONS] [--json FILE]
+                        how fast a large trace is read, and in how much memory
+";
+
+/// What a command hands back: an error message for people, without the program's name.
+type Result<T> = std::result::Result<T, String>;
+
+fn run(arguments: &[&str]) -> Result<()> {
+    match arguments {
+        ["test"] => test::run(true)?.close(),
+        ["test", "--no-install"] => test::run(false)?.close(),
+        ["check"] => check::run(Tally::default())?.close(),
+        ["check", "--add", line] => {
+            let before = Tally::parse(line).ok_or_else(|| format!("not a tally: {line:?}"))?;
+            check::run(before)?.close()
+        }
+        ["ci"] => check::run(test::run(true)?)?.close(),
+        ["tidy"] => tidy::run(),
+        ["demo"] => demo::run(),
+        ["bench", "read", options @ ..] => bench::read::run(options),
+        ["bench", options @ ..] => bench::run(options),
+        ["--help" | "-h" | "help"] => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        [] => Err(format!("which command?\n\n{USAGE}")),
+        [command, ..] => Err(format!("cannot make sense of {command:?} here\n\n{USAGE}")),
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

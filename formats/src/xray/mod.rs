@@ -1,4 +1,42 @@
-//! XRay.
+//! XRay flight data recorder files, versions 1 to 5, read; versions 1 and 3, written.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`record`] | layout of every record, pure |
+//! | [`payload`] | layout of the custom events that this project adds |
+//! | `index`, `search` | where the blocks are and what the file says of itself |
+//! | `decode` | records to events, fast |
+//! | `list` | records to lines, for people |
+//! | `reader` | [`XraySource`] |
+//! | `balance` | which records a block lacks, so that each exit has its entry |
+//! | `frame` | header, blocks and their ends, written |
+//! | `dump` | [`DumpWriter`]: ring chunks to a file, by copying |
+//! | `writer`, `spool` | [`XrayWriter`]: events of any format to a file |
+
 use crate::registry::Format;
+
+mod balance;
+mod decode;
+mod dump;
+mod frame;
+mod index;
+mod list;
+pub mod payload;
+mod reader;
+pub mod record;
+mod search;
+mod spool;
+mod writer;
+
+pub use dump::{BlockSummary, DumpSummary, DumpWriter};
+pub use frame::Version;
+pub use reader::XraySource;
+pub use writer::XrayWriter;
+
 /// The format.
-pub const FORMAT: Format = Format { name: "xray", title: "XRay FDR", probe: |_| false, open: |_| Err(crate::Error::format(0, "")) };
+pub const FORMAT: Format = Format {
+    name: "xray",
+    title: "XRay FDR",
+    probe: |head| record::decode_header(head).is_some(),
+    open: |bytes| Ok(Box::new(XraySource::open(bytes)?)),
+};

@@ -1,6 +1,8 @@
 //! The static that every `#[traced]` function has, in a link section of its own, so that all of
 //! them are found at load time without a call from anywhere. It must never run code of its own.
 
+pub(crate) mod unit;
+
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// One traced function. All of a program's stand side by side in the link section `fdr_sites`.
@@ -51,5 +53,37 @@ impl CallSite {
     pub(crate) fn state(&self) -> u32 {
         // Relaxed: the word is self-contained; what it names was published by registration.
         self.state.load(Ordering::Relaxed)
+    }
+
+    /// Gives the site its id, from 1, below 2^28.
+    pub(crate) fn set_id(&self, id: u32) {
+        self.id.store(id, Ordering::Relaxed);
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    /// Turns recording at the site on or off. Calls that are under way keep what they began with.
+    pub(crate) fn switch(&self, on: bool) {
+        let state = if on { self.id() << 4 } else { 0 };
+        self.state.store(state, Ordering::Relaxed);
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The compiler's path of a type declared in the function.
+    pub(crate) fn path(&self) -> &'static str {
+        (self.path)()
+    }
+
+    pub(crate) fn file(&self) -> &'static str {
+        self.file
+    }
+
+    pub(crate) fn line(&self) -> u32 {
+        self.line
     }
 }

@@ -1,0 +1,252 @@
+//! Takes the time: slices of the untraced twin and of the measured variant alternate in one process,
+//! and the middle one of each counts. The unit is CPU time of the calling thread (so that other
+//! processes hardly matter), except for the scaling of two threads, which is wall time.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Instant;
+
+use crate::work::{Body, Caller, Variant};
+
+const SLICES: usize = 11;
+const SLICE_NS: f64 = 10e6;
+
+/// ns per call, each the median of the slices.
+pub(crate) struct Figures {
+    untraced: f64,
+    measured: f64,
+    /// Calls per second of all threads together, over threads times those of one alone.
+    scaling: Option<Scaling>,
+}
+
+struct Scaling {
+    untraced: f64,
+    measured: f64,
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "untraced={:.4} measured={:.4}",
+            self.untraced, self.measured
+        )?;
+        match &self.scaling {
+            Some(Scaling { untraced, measured }) => {
+                write!(f, " scaling_untraced={untraced:.4} scaling={measured:.4}")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// One stretch of calls.
+#[derive(Clone, Copy)]
+struct Slice {
+    calls: u64,
+    cpu_ns: f64,
+    wall_ns: f64,
+}
+
+impl Slice {
+    fn take(caller: &mut Caller, calls: u64) -> Slice {
+        let (wall, cpu) = (Instant::now(), thread_cpu_ns());
+        let calls = caller.call(calls);
+        let cpu_ns = (thread_cpu_ns() - cpu) as f64;
+        Slice {
+            calls,
+            cpu_ns,
+            wall_ns: wall.elapsed().as_nanos() as f64,
+        }
+    }
+
+    fn cpu_ns_per_call(&self) -> f64 {
+        self.cpu_ns / self.calls as f64
+    }
+
+    fn calls_per_wall_ns(&self) -> f64 {
+        self.calls as f64 / self.wall_ns
+    }
+}
+
+/// CPU time of the calling thread, in ns.
+fn thread_cpu_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid place for the result, and the clock exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The middle one (the upper one of two).
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// How many calls fill a slice.
+fn calls_of_a_slice(caller: &mut Caller) -> u64 {
+    let mut calls = 1_000;
+    loop {
+        let slice = Slice::take(caller, calls);
+        if slice.cpu_ns > SLICE_NS / 4.0 {
+            return (SLICE_NS / slice.cpu_ns_per_call()) as u64;
+        }
+        calls *= 4;
+    }
+}
+
+/// Measures `variant` against the untraced twin on `threads` threads, each pinned to its own core.
+///
+/// # Errors
+///
+/// If there are fewer cores than threads, or a thread cannot be pinned.
+pub(crate) fn measure(
+    body: Body,
+    variant: Variant,
+    threads: usize,
+) -> Result<Figures, Box<dyn Error>> {
+    let cores = core_affinity::get_core_ids().ok_or("cannot list the cores")?;
+    if threads == 0 || cores.len() < threads {
+        return Err(format!("{threads} threads on {} cores", cores.len()).into());
+    }
+    let barrier = Barrier::new(threads);
+    let rows = thread::scope(|scope| {
+        let barrier = &barrier;
+        // From the last core down: the first one usually serves the interrupts.
+        let start = |&core| scope.spawn(move || measure_on(core, body, variant, barrier));
+        let workers: Vec<_> = cores.iter().rev().take(threads).map(start).collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join())
+            .collect::<Vec<_>>()
+    });
+    let mut all = Vec::new();
+    for rows in rows {
+        all.push(rows.map_err(|_| "a measuring thread panicked")??);
+    }
+    Ok(figures(&all))
+}
+
+/// What one thread took in one round of slices. Alone: the first thread while the others wait.
+struct Row {
+    alone: Option<[Slice; 2]>,
+    together: [Slice; 2],
+}
+
+fn measure_on(
+    core: core_affinity::CoreId,
+    body: Body,
+    variant: Variant,
+    barrier: &Barrier,
+) -> Result<Vec<Row>, String> {
+    // Every thread passes every barrier, also after a failure: none may wait for ever.
+    let pinned = core_affinity::set_for_current(core);
+    let callers = [Variant::Untraced, variant].map(|variant| Caller::new(body, variant));
+    let [untraced, measured] = callers;
+    let (mut untraced, mut measured) = (untraced?, measured?);
+    let calls = [
+        calls_of_a_slice(&mut untraced),
+        calls_of_a_slice(&mut measured),
+    ];
+    let mut pair = |before: &dyn Fn()| {
+        before();
+        let first = Slice::take(&mut untraced, calls[0]);
+        before();
+        [first, Slice::take(&mut measured, calls[1])]
+    };
+    let mut rows = Vec::with_capacity(SLICES);
+    for _ in 0..SLICES {
+        let leader = barrier.wait().is_leader();
+        let alone = leader.then(|| pair(&|| ()));
+        let together = pair(&|| {
+            barrier.wait();
+        });
+        rows.push(Row { alone, together });
+    }
+    if pinned {
+        Ok(rows)
+    } else {
+        Err(format!("cannot pin a thread to core {}", core.id))
+    }
+}
+
+fn figures(threads: &[Vec<Row>]) -> Figures {
+    let together = |which: usize| {
+        let rows = threads.iter().flatten();
+        median(rows.map(move |row| row.together[which].cpu_ns_per_call()))
+    };
+    let scaling = |which: usize| {
+        let alone = threads.iter().flatten().filter_map(|row| row.alone);
+        let alone = median(alone.map(|pair| pair[which].calls_per_wall_ns()));
+        let all = (0..SLICES).map(|slice| {
+            let speeds = threads
+                .iter()
+                .map(|rows| rows[slice].together[which].calls_per_wall_ns());
+            speeds.sum::<f64>()
+        });
+        median(all) / (threads.len() as f64 * alone)
+    };
+    let several = threads.len() > 1;
+    Figures {
+        untraced: together(0),
+        measured: together(1),
+        scaling: several.then(|| Scaling {
+            untraced: scaling(0),
+            measured: scaling(1),
+        }),
+    }
+}
+
+/// How many dependent multiplies of `untraced::chain` take about 50 ns here.
+///
+/// # Errors
+///
+/// Never on x86-64.
+pub(crate) fn steps_of_50_ns() -> Result<u32, String> {
+    let probe = 64;
+    let mut caller = Caller::new(Body::Chain(probe), Variant::Untraced)?;
+    let calls = calls_of_a_slice(&mut caller);
+    let took = median((0..SLICES).map(|_| Slice::take(&mut caller, calls).cpu_ns_per_call()));
+    Ok((50.0 * f64::from(probe) / took).round().max(1.0) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(calls: u64, cpu_ns: f64, wall_ns: f64) -> Slice {
+        Slice {
+            calls,
+            cpu_ns,
+            wall_ns,
+        }
+    }
+
+    #[test]
+    fn the_median_ignores_an_outlier() {
+        assert_eq!(median([5.0, 1.0, 900.0, 4.0, 3.0]), 4.0);
+    }
+
+    #[test]
+    fn two_threads_at_full_speed_scale_by_one() {
+        let row = |alone: bool, wall: f64| Row {
+            alone: alone.then(|| [slice(10, 20.0, 20.0), slice(10, 40.0, 40.0)]),
+            together: [slice(10, 20.0, 20.0), slice(10, 40.0, wall)],
+        };
+        let rows = |alone, wall| (0..SLICES).map(|_| row(alone, wall)).collect::<Vec<_>>();
+        let full = figures(&[rows(true, 40.0), rows(false, 40.0)]);
+        assert_eq!(
+            full.to_string(),
+            "untraced=2.0000 measured=4.0000 scaling_untraced=1.0000 scaling=1.0000"
+        );
+        let half = figures(&[rows(true, 80.0), rows(false, 80.0)]);
+        assert_eq!(half.scaling.map(|scaling| scaling.measured), Some(0.5));
+        assert!(figures(&[rows(true, 40.0)]).scaling.is_none());
+    }
+}

@@ -1,0 +1,236 @@
+//! `fdr record`: runs a command with the recorder switched on.
+//!
+//! The recorder is in the command itself; this only sets the environment, stays out of the way
+//! while the command runs, and says afterwards what there is to read. It must never change what
+//! the command's caller sees: its output, its exit code, the signal that ended it.
+
+mod child;
+mod written;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+
+use self::child::End;
+use self::written::{Outputs, Trace};
+use super::Status;
+use crate::ui;
+
+/// What a recorder takes where nothing says where traces go.
+const DEFAULT_OUTPUT: &str = "%e.%p.%n.fdr";
+
+const HELP: &str = "\
+Each option sets an environment variable of the recorder, which the command's own variables give
+otherwise. The command must be built with the crate `fdr`; other programs just run.
+
+The command's exit code is passed on; where a signal ended it, fdr ends by the same signal, which a
+shell shows as 128 + n. 126: the command can't be run; 127: it is not there. INT, TERM, HUP, QUIT,
+USR1 and USR2 are passed on to the command (those that a terminal sends, it gets anyway).
+
+Examples:
+  fdr record -- ./my_app --fast
+  fdr record --filter 'my_app::*,-my_app::hot::*' -o traces/ -- ./my_app
+  fdr record --buffer 64M --mode full -- cargo run --release
+  fdr record --signal USR1 -- ./server &  kill -USR1 $!      a trace while it runs";
+
+/// Run a command with the recorder on
+#[derive(clap::Args)]
+#[command(after_help = HELP, override_usage = "fdr record [OPTIONS] -- COMMAND…")]
+pub(crate) struct Options {
+    /// What to record: globs on function names, comma between, `-` before one excludes
+    /// [FDR, default: *]
+    #[arg(short, long, value_name = "GLOBS", allow_hyphen_values = true)]
+    filter: Option<OsString>,
+    /// File or folder of the traces; %e program, %p process, %n number of the dump, %t time
+    /// [FDR_OUT]
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<OsString>,
+    /// Format of the traces: xray, xray1 [FDR_FORMAT]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<OsString>,
+    /// Signal that writes a trace while the command runs: a name, a number or none [FDR_SIGNAL]
+    #[arg(long, value_name = "SIGNAL")]
+    signal: Option<OsString>,
+    /// Ring per thread, such as 4M or 256K [FDR_BUFFER]
+    #[arg(long, value_name = "SIZE")]
+    buffer: Option<OsString>,
+    /// Memory for all rings, such as 1G [FDR_MEMORY]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<OsString>,
+    /// What to keep when a ring is full: ring (the newest) or full (the oldest) [FDR_MODE]
+    #[arg(long, value_name = "MODE", value_parser = ["ring", "full"])]
+    mode: Option<String>,
+    /// The clock [FDR_CLOCK]
+    #[arg(long, value_name = "CLOCK", value_parser = ["rdtscp", "rdtsc", "monotonic"])]
+    clock: Option<String>,
+    /// Folder of the ring files, while the command runs [FDR_DIR]
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<OsString>,
+    /// What the recorder says [FDR_LOG]
+    #[arg(long, value_name = "LEVEL", value_parser = ["quiet", "warn", "info"])]
+    log: Option<String>,
+    /// Write a trace when the command panics [FDR_PANIC]
+    #[arg(long)]
+    panic: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Options {
+    /// The variables that these options set.
+    fn variables(&self, inherited: Option<&OsStr>) -> Vec<(&'static str, OsString)> {
+        let filter = self.filter.clone().or_else(|| match inherited {
+            Some(value) if !value.is_empty() && value != "off" && value != "0" => None,
+            _ => Some("*".into()),
+        });
+        let text = |value: &Option<String>| value.as_ref().map(OsString::from);
+        [
+            ("FDR", filter),
+            ("FDR_OUT", self.output.clone()),
+            ("FDR_FORMAT", self.format.clone()),
+            ("FDR_SIGNAL", self.signal.clone()),
+            ("FDR_BUFFER", self.buffer.clone()),
+            ("FDR_MEMORY", self.memory.clone()),
+            ("FDR_MODE", text(&self.mode)),
+            ("FDR_CLOCK", text(&self.clock)),
+            ("FDR_DIR", self.dir.clone()),
+            ("FDR_LOG", text(&self.log)),
+            ("FDR_PANIC", self.panic.then(|| "1".into())),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+    }
+
+    fn quiet(&self) -> bool {
+        match &self.log {
+            Some(level) => level == "quiet",
+            None => std::env::var_os("FDR_LOG").is_some_and(|level| level == "quiet"),
+        }
+    }
+}
+
+/// Runs the command, and does not return where a signal ended it.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let [program, arguments @ ..] = options.command.as_slice() else {
+        anyhow::bail!("no command; for example: fdr record -- ./my_app");
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs(options.variables(std::env::var_os("FDR").as_deref()));
+
+    let pattern = options
+        .output
+        .clone()
+        .or_else(|| std::env::var_os("FDR_OUT"));
+    let pattern = pattern.filter(|pattern| !pattern.is_empty());
+    let outputs = Outputs::before(&pattern.unwrap_or_else(|| DEFAULT_OUTPUT.into()));
+    let end = match child::run(command) {
+        Ok(end) => end,
+        Err(error) => {
+            ui::complain(&format!("{}: {error}", ui::path(&PathBuf::from(program))));
+            let missing = error.kind() == io::ErrorKind::NotFound;
+            return Ok(Status::Code(if missing { 127 } else { 126 }));
+        }
+    };
+    if !options.quiet() {
+        tell(&outputs.written());
+    }
+    match end {
+        End::Code(code) => Ok(Status::Code(code)),
+        End::Signal(signal) => Ok(Status::Code(child::end_by(signal))),
+    }
+}
+
+/// Says what was written, and what to do next.
+fn tell(traces: &[Trace]) {
+    for Trace { path, size } in traces {
+        ui::complain(&format!("trace {} ({})", ui::path(path), ui::size(*size)));
+    }
+    match traces {
+        [] => ui::complain(
+            "no trace was written: either the command is not built with the crate fdr, or the \
+             recorder gave another reason above",
+        ),
+        [.., last] => ui::complain(&format!(
+            "next: fdr report {}",
+            quoted(&ui::path(&last.path))
+        )),
+    }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |character: char| character.is_alphanumeric() || "/._-+,:@%".contains(character);
+    if path.chars().all(plain) {
+        path.into()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args, FromArgMatches};
+
+    fn parse(arguments: &[&str]) -> Options {
+        let command = Options::augment_args(clap::Command::new("record").no_binary_name(true));
+        Options::from_arg_matches(&command.get_matches_from(arguments)).unwrap()
+    }
+
+    fn pairs(options: &Options, inherited: Option<&str>) -> Vec<(&'static str, String)> {
+        let variables = options.variables(inherited.map(OsStr::new));
+        variables
+            .into_iter()
+            .map(|(name, value)| (name, value.into_string().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn every_option_has_its_variable() {
+        let options = parse(&[
+            "--filter", "-a::*", "-o", "t/", "--format", "xray1", "--signal", "USR1", "--buffer",
+            "1M", "--memory", "2G", "--mode", "full", "--clock", "rdtsc", "--dir", "/d", "--log",
+            "info", "--panic", "--", "app", "-o", "x",
+        ]);
+        let expected = [
+            ("FDR", "-a::*"),
+            ("FDR_OUT", "t/"),
+            ("FDR_FORMAT", "xray1"),
+            ("FDR_SIGNAL", "USR1"),
+            ("FDR_BUFFER", "1M"),
+            ("FDR_MEMORY", "2G"),
+            ("FDR_MODE", "full"),
+            ("FDR_CLOCK", "rdtsc"),
+            ("FDR_DIR", "/d"),
+            ("FDR_LOG", "info"),
+            ("FDR_PANIC", "1"),
+        ];
+        assert_eq!(
+            pairs(&options, None),
+            expected.map(|(name, value)| (name, value.to_owned()))
+        );
+        assert_eq!(options.command, ["app", "-o", "x"]);
+    }
+
+    #[test]
+    fn without_a_filter_all_is_recorded() {
+        let options = parse(&["--", "app"]);
+        let all = [("FDR", "*".to_owned())];
+        assert_eq!(pairs(&options, None), all);
+        assert_eq!(pairs(&options, Some("")), all);
+        assert_eq!(pairs(&options, Some("off")), all);
+        assert_eq!(pairs(&options, Some("a::*")), []);
+    }
+
+    #[test]
+    fn paths_are_quoted_for_a_shell() {
+        assert_eq!(quoted("a/b.1.2.fdr"), "a/b.1.2.fdr");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

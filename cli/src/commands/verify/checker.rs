@@ -1,0 +1,380 @@
+//! The rules of `fdr verify` as a sink: times, balance and counts, thread by thread.
+//!
+//! It must never keep more than the open calls of each thread and as many findings as are shown,
+//! whatever a file claims.
+
+use std::collections::BTreeMap;
+
+use fdr_formats::{
+    Call, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, model::Counts,
+};
+
+/// Open calls that are followed per thread; a real stack ends long before.
+const MAX_DEPTH: usize = 1 << 20;
+/// How far down the stack the entry of an exit is looked for.
+const SEARCH: usize = 1024;
+
+/// Where a violation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Where {
+    /// Byte offset in the file.
+    Offset(u64),
+    /// The thread's entry or exit of that number, from 1; 0: the thread as a whole.
+    Record { thread: ThreadId, number: u64 },
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    Grammar(String),
+    TimeBack {
+        from: Ticks,
+        to: Ticks,
+    },
+    NoEntry {
+        exit: FunctionId,
+    },
+    NoExit {
+        entry: FunctionId,
+        left: FunctionId,
+    },
+    Open {
+        entry: FunctionId,
+    },
+    TooDeep,
+    Sum {
+        recorded: u64,
+        readable: u64,
+        overwritten: u64,
+        dropped: u64,
+    },
+    Differs {
+        what: &'static str,
+        stated: u64,
+        found: u64,
+    },
+}
+
+impl What {
+    /// For people; `name` says what a function is called.
+    pub(super) fn in_words(&self, name: &dyn Fn(FunctionId) -> String) -> String {
+        match self {
+            What::Grammar(what) => what.clone(),
+            What::TimeBack { from, to } => {
+                format!(
+                    "time goes back by {} ticks (from {from} to {to})",
+                    from.since(*to)
+                )
+            }
+            What::NoEntry { exit } => format!("exit of {} without its entry", name(*exit)),
+            What::NoExit { entry, left } => {
+                format!(
+                    "entry of {} without its exit before that of {}",
+                    name(*entry),
+                    name(*left)
+                )
+            }
+            What::Open { entry } => format!("entry of {} without its exit", name(*entry)),
+            What::TooDeep => format!("more than {MAX_DEPTH} open calls: not followed from here on"),
+            What::Sum {
+                recorded,
+                readable,
+                overwritten,
+                dropped,
+            } => format!(
+                "counts do not add up: {recorded} recorded, but {readable} readable + \
+                 {overwritten} overwritten + {dropped} dropped"
+            ),
+            What::Differs {
+                what,
+                stated,
+                found,
+            } => {
+                format!("the trace states {stated} {what}, and has {found}")
+            }
+        }
+    }
+}
+
+/// A violation, in the order in which they are printed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Finding {
+    pub(super) place: Where,
+    pub(super) what: What,
+}
+
+impl Finding {
+    /// What a reader found.
+    pub(super) fn of(diagnostic: Diagnostic) -> Finding {
+        Finding {
+            place: Where::Offset(diagnostic.offset),
+            what: What::Grammar(diagnostic.what),
+        }
+    }
+}
+
+/// What was found, and in how much.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    pub(super) findings: Vec<Finding>,
+    pub(super) count: u64,
+    pub(super) threads: u64,
+    pub(super) records: u64,
+    pub(super) synthetic: u64,
+}
+
+impl Verdict {
+    pub(super) fn add(&mut self, finding: Finding) {
+        self.count += 1;
+        self.findings.push(finding);
+    }
+}
+
+/// One thread so far.
+#[derive(Debug, Default)]
+struct State {
+    open: Vec<(FunctionId, u64)>,
+    too_deep: bool,
+    /// Entries and exits so far.
+    number: u64,
+    last: Ticks,
+    synthetic_entries: u64,
+    synthetic_exits: u64,
+}
+
+/// Checks a worker's share of the trace.
+#[derive(Debug)]
+pub(super) struct Checker {
+    allow_open: bool,
+    limit: usize,
+    threads: BTreeMap<ThreadId, State>,
+    current: ThreadId,
+    found: Found,
+}
+
+/// Findings, as many as are shown, and the count of all.
+#[derive(Debug)]
+struct Found {
+    limit: usize,
+    findings: Vec<Finding>,
+    count: u64,
+}
+
+impl Found {
+    #[cold]
+    fn add(&mut self, thread: ThreadId, number: u64, what: What) {
+        self.push(Finding {
+            place: Where::Record { thread, number },
+            what,
+        });
+    }
+
+    fn push(&mut self, finding: Finding) {
+        self.count += 1;
+        if self.findings.len() < self.limit {
+            self.findings.push(finding);
+        }
+    }
+}
+
+impl Checker {
+    /// Keeps at most `limit` findings.
+    pub(super) fn new(allow_open: bool, limit: usize) -> Checker {
+        Checker {
+            allow_open,
+            limit,
+            threads: BTreeMap::new(),
+            current: ThreadId::default(),
+            found: Found {
+                limit,
+                findings: Vec::new(),
+                count: 0,
+            },
+        }
+    }
+}
+
+impl Sink for Checker {
+    fn thread(&mut self, thread: &Thread) {
+        self.current = thread.id;
+        self.threads.entry(thread.id).or_default();
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        let state = self.threads.entry(self.current).or_default();
+        for call in calls {
+            state.check(call, self.current, self.allow_open, &mut self.found);
+        }
+    }
+
+    fn mark(&mut self, _mark: &Mark<'_>) {}
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.found.push(Finding::of(diagnostic));
+    }
+}
+
+impl State {
+    fn check(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut Found) {
+        self.number += 1;
+        if call.time < self.last {
+            let what = What::TimeBack {
+                from: self.last,
+                to: call.time,
+            };
+            found.add(thread, self.number, what);
+        }
+        self.last = call.time;
+        let synthetic = u64::from(call.synthetic);
+        if call.edge == Edge::Entry {
+            self.synthetic_entries += synthetic;
+            self.enter(call, thread, found);
+        } else {
+            self.synthetic_exits += synthetic;
+            match self.open.last() {
+                _ if self.too_deep => {}
+                Some((function, _)) if *function == call.function => drop(self.open.pop()),
+                _ => self.leave_other(call, thread, allow_open, found),
+            }
+        }
+    }
+
+    fn enter(&mut self, call: &Call, thread: ThreadId, found: &mut Found) {
+        if self.open.len() < MAX_DEPTH {
+            self.open.push((call.function, self.number));
+        } else if !self.too_deep {
+            self.too_deep = true;
+            found.add(thread, self.number, What::TooDeep);
+        }
+    }
+
+    #[cold]
+    fn leave_other(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut Found) {
+        let near = self.open.len().saturating_sub(SEARCH);
+        let place = self.open[near..]
+            .iter()
+            .rposition(|(function, _)| *function == call.function);
+        let Some(place) = place else {
+            // With nothing open, the call may have been entered before the trace began.
+            if !(allow_open && self.open.is_empty()) {
+                found.add(
+                    thread,
+                    self.number,
+                    What::NoEntry {
+                        exit: call.function,
+                    },
+                );
+            }
+            return;
+        };
+        for (entry, number) in self.open.drain(near + place + 1..) {
+            found.add(
+                thread,
+                number,
+                What::NoExit {
+                    entry,
+                    left: call.function,
+                },
+            );
+        }
+        self.open.pop();
+    }
+
+    /// Compares with what the recorder counted.
+    fn check_counts(&self, thread: ThreadId, counts: &Counts, found: &mut Found) {
+        let Counts {
+            recorded,
+            readable,
+            overwritten,
+            dropped,
+            ..
+        } = *counts;
+        let sum = readable
+            .checked_add(overwritten)
+            .and_then(|sum| sum.checked_add(dropped));
+        if sum != Some(recorded) {
+            found.add(
+                thread,
+                0,
+                What::Sum {
+                    recorded,
+                    readable,
+                    overwritten,
+                    dropped,
+                },
+            );
+        }
+        for (what, stated, has) in [
+            ("readable records", readable, self.measured()),
+            (
+                "synthetic entries",
+                counts.synthetic_entries,
+                self.synthetic_entries,
+            ),
+            (
+                "synthetic exits",
+                counts.synthetic_exits,
+                self.synthetic_exits,
+            ),
+        ] {
+            if stated != has {
+                found.add(
+                    thread,
+                    0,
+                    What::Differs {
+                        what,
+                        stated,
+                        found: has,
+                    },
+                );
+            }
+        }
+    }
+
+    fn synthetic(&self) -> u64 {
+        self.synthetic_entries + self.synthetic_exits
+    }
+
+    fn measured(&self) -> u64 {
+        self.number - self.synthetic()
+    }
+}
+
+/// Ends the checkers: what is still open, the counts, and the sum of all.
+pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize) -> Verdict {
+    let mut verdict = Verdict::default();
+    let mut found = Found {
+        limit,
+        findings: Vec::new(),
+        count: 0,
+    };
+    let mut seen: BTreeMap<ThreadId, State> = BTreeMap::new();
+    for mut checker in checkers {
+        for (id, state) in &mut checker.threads {
+            for (entry, number) in state.open.drain(..).filter(|_| !checker.allow_open) {
+                checker.found.add(*id, number, What::Open { entry });
+            }
+        }
+        seen.append(&mut checker.threads);
+        verdict.count += checker.found.count;
+        verdict.findings.append(&mut checker.found.findings);
+        debug_assert_eq!(checker.limit, limit);
+    }
+    for thread in threads {
+        if let Some(counts) = &thread.counts {
+            seen.entry(thread.id)
+                .or_default()
+                .check_counts(thread.id, counts, &mut found);
+        }
+    }
+    verdict.count += found.count;
+    verdict.findings.append(&mut found.findings);
+    verdict.threads = seen.len() as u64;
+    verdict.records = seen.values().map(State::measured).sum();
+    verdict.synthetic = seen.values().map(State::synthetic).sum();
+    verdict
+}
+
+#[cfg(test)]
+#[path = "checker_tests.rs"]
+mod tests;

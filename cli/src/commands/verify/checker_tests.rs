@@ -1,0 +1,206 @@
+//! The rules, each on a trace of a few calls.
+
+use fdr_formats::source::drive_parallel;
+
+use super::*;
+use crate::testing::{MemoryTrace, entry, exit, synthetic};
+
+fn check(trace: &MemoryTrace, allow_open: bool, limit: usize) -> Verdict {
+    let make = || Checker::new(allow_open, limit);
+    let checkers = drive_parallel(trace, 2, make, &|_| {}).unwrap();
+    conclude(checkers, &trace.info.threads, limit)
+}
+
+fn findings(calls: &[Call]) -> Vec<(u64, What)> {
+    let mut findings = check(&MemoryTrace::new(&[(7, calls)]), false, 100).findings;
+    findings.sort();
+    let number = |finding: Finding| match finding.place {
+        Where::Record {
+            thread: ThreadId(7),
+            number,
+        } => (number, finding.what),
+        other => panic!("{other:?}"),
+    };
+    findings.into_iter().map(number).collect()
+}
+
+const F1: FunctionId = FunctionId(1);
+const F2: FunctionId = FunctionId(2);
+
+#[test]
+fn a_whole_trace_has_no_findings() {
+    let one = [entry(10, 1), entry(10, 2), exit(20, 2), exit(30, 1)];
+    let two = [
+        synthetic(entry(5, 1)),
+        exit(6, 1),
+        entry(7, 1),
+        synthetic(exit(8, 1)),
+    ];
+    let verdict = check(&MemoryTrace::new(&[(1, &one), (2, &two)]), false, 100);
+    assert_eq!(verdict.findings, []);
+    assert_eq!((verdict.count, verdict.threads), (0, 2));
+    assert_eq!((verdict.records, verdict.synthetic), (6, 2));
+}
+
+#[test]
+fn time_that_goes_back() {
+    assert_eq!(
+        findings(&[entry(100, 1), exit(99, 1)]),
+        [(
+            2,
+            What::TimeBack {
+                from: Ticks(100),
+                to: Ticks(99)
+            }
+        )]
+    );
+}
+
+#[test]
+fn an_exit_without_entry() {
+    assert_eq!(
+        findings(&[entry(1, 1), exit(2, 2), exit(3, 1)]),
+        [(2, What::NoEntry { exit: F2 })]
+    );
+    assert_eq!(findings(&[exit(2, 2)]), [(1, What::NoEntry { exit: F2 })]);
+}
+
+#[test]
+fn an_entry_without_exit() {
+    assert_eq!(
+        findings(&[entry(1, 1), entry(2, 2), exit(3, 1)]),
+        [(
+            2,
+            What::NoExit {
+                entry: F2,
+                left: F1
+            }
+        )]
+    );
+    assert_eq!(
+        findings(&[entry(1, 1), entry(2, 2), exit(3, 2)]),
+        [(1, What::Open { entry: F1 })]
+    );
+}
+
+#[test]
+fn open_ends_can_be_allowed_and_nothing_else() {
+    let open = [
+        exit(1, 2),
+        exit(2, 1),
+        entry(3, 1),
+        entry(4, 2),
+        exit(5, 2),
+        entry(6, 2),
+    ];
+    let trace = MemoryTrace::new(&[(7, &open)]);
+    assert_eq!(check(&trace, true, 100).count, 0);
+    assert_eq!(check(&trace, false, 100).count, 4);
+    let inner = [entry(1, 1), exit(2, 2), exit(3, 1)];
+    assert_eq!(check(&MemoryTrace::new(&[(7, &inner)]), true, 100).count, 1);
+}
+
+#[test]
+fn counts_must_add_up_and_agree() {
+    let calls = [synthetic(entry(1, 1)), exit(2, 1), entry(3, 1), exit(4, 1)];
+    let mut trace = MemoryTrace::new(&[(7, &calls)]);
+    let right = Counts {
+        recorded: 10,
+        readable: 3,
+        overwritten: 5,
+        dropped: 2,
+        synthetic_entries: 1,
+        synthetic_exits: 0,
+    };
+    let mut verdict = |counts: Counts| {
+        trace.info.threads = vec![Thread {
+            id: ThreadId(7),
+            counts: Some(counts),
+            ..Thread::default()
+        }];
+        let findings = check(&trace, false, 100).findings;
+        findings
+            .into_iter()
+            .map(|finding| finding.what)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(verdict(right), []);
+    assert_eq!(
+        verdict(Counts {
+            recorded: 11,
+            ..right
+        }),
+        [What::Sum {
+            recorded: 11,
+            readable: 3,
+            overwritten: 5,
+            dropped: 2
+        }]
+    );
+    assert_eq!(
+        verdict(Counts {
+            readable: 2,
+            overwritten: 6,
+            ..right
+        }),
+        [What::Differs {
+            what: "readable records",
+            stated: 2,
+            found: 3
+        }]
+    );
+    assert_eq!(
+        verdict(Counts {
+            synthetic_exits: 4,
+            ..right
+        }),
+        [What::Differs {
+            what: "synthetic exits",
+            stated: 4,
+            found: 0
+        }]
+    );
+    // No overflow, and a thread of which nothing is in the file.
+    assert_eq!(
+        verdict(Counts {
+            overwritten: u64::MAX,
+            ..right
+        })
+        .len(),
+        1
+    );
+    trace.lanes.clear();
+    assert_eq!(check(&trace, false, 100).count, 3);
+}
+
+#[test]
+fn findings_are_limited_and_all_are_counted() {
+    let calls: Vec<Call> = (0..1000).map(|time| exit(time, 1)).collect();
+    let verdict = check(&MemoryTrace::new(&[(7, &calls)]), false, 10);
+    assert_eq!((verdict.findings.len(), verdict.count), (10, 1000));
+}
+
+#[test]
+fn an_absurd_depth_is_one_finding() {
+    let calls: Vec<Call> = (0..(1 << 20) + 5).map(|time| entry(time, 1)).collect();
+    let verdict = check(&MemoryTrace::new(&[(7, &calls)]), true, 10);
+    assert_eq!(verdict.count, 1);
+    assert_eq!(verdict.findings[0].what, What::TooDeep);
+}
+
+#[test]
+fn findings_are_told_in_words() {
+    let name = |id: FunctionId| format!("f{}", id.0);
+    assert_eq!(
+        What::NoEntry { exit: F1 }.in_words(&name),
+        "exit of f1 without its entry"
+    );
+    assert_eq!(
+        What::TimeBack {
+            from: Ticks(9),
+            to: Ticks(4)
+        }
+        .in_words(&name),
+        "time goes back by 5 ticks (from 9 to 4)"
+    );
+}

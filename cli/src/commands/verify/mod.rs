@@ -1,0 +1,99 @@
+//! `fdr verify`: is a trace whole and consistent?
+
+mod checker;
+
+use std::path::PathBuf;
+
+use fdr_formats::source;
+
+use self::checker::{Checker, Finding, Where};
+use super::Status;
+use crate::report::rows::name_of;
+use crate::ui::{self, Progress};
+
+const HELP: &str = "\
+Checked are: the grammar of the file; that times never go back within a thread; that every exit has
+its entry and every entry its exit; that the recorder's counts add up (recorded = readable +
+overwritten + dropped) and agree with what is in the file.
+
+A dump at the end of a process that crashed, and traces of other recorders, may begin and end within
+calls: --allow-open accepts calls that are open at the beginning or the end of a thread.
+
+Exit codes: 0 whole, 1 a violation was found, 2 the file can't be read.
+
+Examples:
+  fdr verify app.fdr
+  fdr verify --allow-open --limit 5 crash.fdr";
+
+/// Grammar, times, balance and counts; exit code 1 where something is wrong
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// The trace
+    trace: PathBuf,
+    /// Accept calls that are open where a thread begins or ends
+    #[arg(long)]
+    allow_open: bool,
+    /// Print at most so many violations; all are counted
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let source = ui::open(&options.trace)?;
+    let progress = Progress::new(&*source);
+    let make = || Checker::new(options.allow_open, options.limit);
+    let checkers =
+        source::drive_parallel(&*source, ui::jobs(None), make, &|bytes| progress.add(bytes));
+    drop(progress);
+    let checkers = checkers.map_err(|error| ui::about(&options.trace, error))?;
+    let info = source.info();
+    let mut verdict = checker::conclude(checkers, &info.threads, options.limit);
+    for diagnostic in source.diagnostics() {
+        verdict.add(Finding::of(diagnostic.clone()));
+    }
+    verdict.findings.sort();
+    verdict.findings.truncate(options.limit);
+
+    let file = ui::path(&options.trace);
+    ui::print(|out| {
+        for finding in &verdict.findings {
+            let name = |id| ui::clean(&name_of(info, id)).into_owned();
+            let place = match finding.place {
+                Where::Offset(offset) => format!("at byte {offset}"),
+                Where::Record { thread, number: 0 } => format!("thread {thread}"),
+                Where::Record { thread, number } => format!("thread {thread}, record {number}"),
+            };
+            writeln!(
+                out,
+                "{file}: {place}: {}",
+                ui::clean(&finding.what.in_words(&name))
+            )?;
+        }
+        let hidden = verdict.count - verdict.findings.len() as u64;
+        if hidden > 0 {
+            writeln!(
+                out,
+                "{file}: {} more not shown (--limit)",
+                ui::things(hidden, "violation")
+            )?;
+        }
+        let totals = format!(
+            "{} in {}, {} synthetic",
+            ui::things(verdict.records, "record"),
+            ui::things(verdict.threads, "thread"),
+            ui::count(verdict.synthetic),
+        );
+        match verdict.count {
+            0 => writeln!(out, "{file}: OK: {totals}")?,
+            count => writeln!(out, "{file}: {}: {totals}", ui::things(count, "violation"))?,
+        }
+        Ok(())
+    })?;
+    Ok(if verdict.count == 0 {
+        Status::Done
+    } else {
+        Status::Violations
+    })
+}

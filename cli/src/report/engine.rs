@@ -1,0 +1,176 @@
+//! The engine of `fdr report`: a sink that turns the calls of a trace into figures per function.
+//!
+//! Every worker has an engine of its own, over the lanes that it decodes; [`gather`] merges them.
+//! It must never keep an event, so that a trace may be larger than memory.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Thread, ThreadId, Ticks};
+
+use super::stack::{Flaws, Stack};
+use super::stats::{Stats, Table};
+
+/// Diagnostics that are kept to be shown; the rest is only counted.
+pub(crate) const KEPT_DIAGNOSTICS: usize = 100;
+
+/// A worker's share of the trace.
+#[derive(Debug, Default)]
+pub(crate) struct Engine {
+    per_thread: bool,
+    /// One for all threads, or one for each.
+    tables: Vec<Table>,
+    threads: Vec<(Thread, Stack)>,
+    by_id: HashMap<ThreadId, usize>,
+    current: usize,
+    diagnostics: Vec<Diagnostic>,
+    more_diagnostics: u64,
+}
+
+/// What is known of one thread.
+#[derive(Debug)]
+pub(crate) struct ThreadPart {
+    pub(crate) thread: Thread,
+    pub(crate) first: Option<Ticks>,
+    pub(crate) last: Ticks,
+    pub(crate) records: u64,
+    pub(crate) synthetic: u64,
+    /// Its functions; empty unless asked for.
+    pub(crate) functions: BTreeMap<FunctionId, Stats>,
+}
+
+/// What is known of the trace.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) functions: BTreeMap<FunctionId, Stats>,
+    /// In the order of their ids.
+    pub(crate) threads: Vec<ThreadPart>,
+    pub(crate) flaws: Flaws,
+    /// In the order of the file, at most [`KEPT_DIAGNOSTICS`].
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) more_diagnostics: u64,
+}
+
+impl Engine {
+    /// An engine that keeps figures per thread also, or only over all threads.
+    pub(crate) fn new(per_thread: bool) -> Engine {
+        Engine {
+            per_thread,
+            ..Engine::default()
+        }
+    }
+}
+
+impl Sink for Engine {
+    fn thread(&mut self, thread: &Thread) {
+        if self
+            .threads
+            .get(self.current)
+            .is_some_and(|(current, _)| current.id == thread.id)
+        {
+            return;
+        }
+        let threads = &mut self.threads;
+        self.current = *self.by_id.entry(thread.id).or_insert_with(|| {
+            threads.push((thread.clone(), Stack::default()));
+            threads.len() - 1
+        });
+        let tables = if self.per_thread {
+            self.threads.len()
+        } else {
+            1
+        };
+        if self.tables.len() < tables {
+            self.tables.resize_with(tables, Table::default);
+        }
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        if self.threads.is_empty() {
+            self.thread(&Thread::default());
+        }
+        let table = if self.per_thread { self.current } else { 0 };
+        self.threads[self.current]
+            .1
+            .run(&mut self.tables[table], calls);
+    }
+
+    fn mark(&mut self, _mark: &Mark<'_>) {}
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        if self.diagnostics.len() < KEPT_DIAGNOSTICS {
+            self.diagnostics.push(diagnostic);
+        } else {
+            self.more_diagnostics += 1;
+        }
+    }
+}
+
+/// Ends the engines and adds up what they have.
+pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> Figures {
+    let mut figures = Figures::default();
+    let mut threads: BTreeMap<ThreadId, ThreadPart> = BTreeMap::new();
+    for mut engine in engines {
+        for (at, (thread, mut stack)) in engine.threads.into_iter().enumerate() {
+            let table = &mut engine.tables[if per_thread { at } else { 0 }];
+            stack.finish(table);
+            add_flaws(&mut figures.flaws, stack.flaws);
+            let part = part_of(thread, &stack, if per_thread { Some(table) } else { None });
+            match threads.get_mut(&part.thread.id) {
+                Some(known) => merge_parts(known, part),
+                None => drop(threads.insert(part.thread.id, part)),
+            }
+        }
+        for table in &engine.tables {
+            add_table(&mut figures.functions, table);
+        }
+        figures.diagnostics.append(&mut engine.diagnostics);
+        figures.more_diagnostics += engine.more_diagnostics;
+    }
+    figures.threads = threads.into_values().collect();
+    figures
+        .diagnostics
+        .sort_by_key(|diagnostic| diagnostic.offset);
+    let surplus = figures.diagnostics.len().saturating_sub(KEPT_DIAGNOSTICS);
+    figures.diagnostics.truncate(KEPT_DIAGNOSTICS);
+    figures.more_diagnostics += surplus as u64;
+    figures
+}
+
+fn part_of(thread: Thread, stack: &Stack, table: Option<&mut Table>) -> ThreadPart {
+    let mut functions = BTreeMap::new();
+    if let Some(table) = table {
+        add_table(&mut functions, table);
+    }
+    ThreadPart {
+        thread,
+        first: stack.first,
+        last: stack.last,
+        records: stack.records,
+        synthetic: stack.synthetic,
+        functions,
+    }
+}
+
+/// Two lanes may hold one thread.
+fn merge_parts(known: &mut ThreadPart, part: ThreadPart) {
+    known.first = [known.first, part.first].into_iter().flatten().min();
+    known.last = known.last.max(part.last);
+    known.records += part.records;
+    known.synthetic += part.synthetic;
+    for (id, stats) in part.functions {
+        known.functions.entry(id).or_default().merge(&stats);
+    }
+}
+
+fn add_table(functions: &mut BTreeMap<FunctionId, Stats>, table: &Table) {
+    for (id, stats) in table.functions().filter(|(_, stats)| stats.calls() > 0) {
+        functions.entry(id).or_default().merge(stats);
+    }
+}
+
+fn add_flaws(sum: &mut Flaws, flaws: Flaws) {
+    sum.missing_exits += flaws.missing_exits;
+    sum.missing_entries += flaws.missing_entries;
+    sum.open += flaws.open;
+    sum.too_deep += flaws.too_deep;
+}

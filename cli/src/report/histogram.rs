@@ -1,0 +1,281 @@
+//! Durations of one function, in ticks: a log-linear histogram with a bounded relative error.
+//!
+//! Every power of two is divided into 64 equal cells. Durations below 128 ticks are exact; above,
+//! a cell is at most 1/64 of its lower edge wide and stands for its middle, so that a quantile is
+//! off by at most 1/128 = 0.8 %. Minimum, maximum, count and sum are exact.
+//! This file must never hash, and allocates only when a power of two is met for the first time.
+
+const CELL_BITS: u32 = 6;
+const CELLS: usize = 1 << CELL_BITS;
+/// Durations below 64 ticks share the first octave; 58 powers of two follow.
+const OCTAVES: usize = 64 - CELL_BITS as usize + 1;
+const UNUSED: u8 = u8::MAX;
+
+const _: () = assert!(OCTAVES < UNUSED as usize);
+
+/// Counts durations in ticks.
+#[derive(Clone, Debug)]
+pub(crate) struct Histogram {
+    count: u64,
+    sum: u64,
+    min: u64,
+    max: u64,
+    /// Where in `octaves` each octave is.
+    index: [u8; OCTAVES],
+    octaves: Vec<[u32; CELLS]>,
+    /// Cells that passed 2^32, once for every time: (octave, cell).
+    carries: Vec<(u8, u8)>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram {
+            count: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+            index: [UNUSED; OCTAVES],
+            octaves: Vec::new(),
+            carries: Vec::new(),
+        }
+    }
+}
+
+/// Octave and cell of a duration.
+#[inline]
+fn place(value: u64) -> (usize, usize) {
+    let octave = u64::BITS - (value >> CELL_BITS).leading_zeros();
+    let cell = (value >> octave.saturating_sub(1)) & (CELLS as u64 - 1);
+    (octave as usize, cell as usize)
+}
+
+/// The middle of a cell: the inverse of [`place`].
+fn middle(octave: usize, cell: usize) -> u64 {
+    if octave == 0 {
+        return cell as u64;
+    }
+    let shift = octave - 1;
+    (((CELLS + cell) as u64) << shift) + ((1_u64 << shift) - 1) / 2
+}
+
+impl Histogram {
+    /// Counts one duration.
+    #[inline]
+    pub(crate) fn record(&mut self, ticks: u64) {
+        self.count += 1;
+        self.sum = self.sum.saturating_add(ticks);
+        self.min = self.min.min(ticks);
+        self.max = self.max.max(ticks);
+        let (octave, cell) = place(ticks);
+        let at = match self.octaves.get_mut(usize::from(self.index[octave])) {
+            Some(cells) => &mut cells[cell],
+            None => &mut self.open(octave)[cell],
+        };
+        *at = at.wrapping_add(1);
+        if *at == 0 {
+            self.carry(octave, cell);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn open(&mut self, octave: usize) -> &mut [u32; CELLS] {
+        let at = self.octaves.len();
+        self.index[octave] = at as u8;
+        self.octaves.push([0; CELLS]);
+        &mut self.octaves[at]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn carry(&mut self, octave: usize, cell: usize) {
+        self.carries.push((octave as u8, cell as u8));
+    }
+
+    /// Adds what another histogram has counted.
+    pub(crate) fn merge(&mut self, other: &Histogram) {
+        self.count += other.count;
+        self.sum = self.sum.saturating_add(other.sum);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        for (octave, &theirs) in other.index.iter().enumerate() {
+            let Some(theirs) = other.octaves.get(usize::from(theirs)) else {
+                continue;
+            };
+            if self.index[octave] == UNUSED {
+                self.open(octave);
+            }
+            let ours = usize::from(self.index[octave]);
+            for (cell, &count) in theirs.iter().enumerate() {
+                let (sum, carried) = self.octaves[ours][cell].overflowing_add(count);
+                self.octaves[ours][cell] = sum;
+                if carried {
+                    self.carry(octave, cell);
+                }
+            }
+        }
+        self.carries.extend_from_slice(&other.carries);
+    }
+
+    /// How many durations were counted.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The shortest, in ticks, exactly. `None`: nothing was counted.
+    pub(crate) fn min(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.min)
+    }
+
+    /// The longest, in ticks, exactly. `None`: nothing was counted.
+    pub(crate) fn max(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.max)
+    }
+
+    /// The arithmetic mean in ticks, rounded to the nearest. `None`: nothing was counted.
+    pub(crate) fn mean(&self) -> Option<u64> {
+        let half = self.count / 2;
+        self.sum.saturating_add(half).checked_div(self.count)
+    }
+
+    /// The nearest-rank quantile in ticks: the smallest duration that at least `percent` of all
+    /// are not above, to 0.8 %. `None`: nothing was counted.
+    pub(crate) fn percentile(&self, percent: u64) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
+        let rank = (u128::from(self.count) * u128::from(percent))
+            .div_ceil(100)
+            .max(1);
+        let mut seen = 0_u128;
+        for (octave, &at) in self.index.iter().enumerate() {
+            let Some(cells) = self.octaves.get(usize::from(at)) else {
+                continue;
+            };
+            for (cell, &count) in cells.iter().enumerate() {
+                seen += u128::from(count) + (self.carried(octave, cell) << 32);
+                if seen >= rank {
+                    return Some(middle(octave, cell).clamp(self.min, self.max));
+                }
+            }
+        }
+        Some(self.max)
+    }
+
+    fn carried(&self, octave: usize, cell: usize) -> u128 {
+        let this = (octave as u8, cell as u8);
+        self.carries.iter().filter(|&&carry| carry == this).count() as u128
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(durations: impl IntoIterator<Item = u64>) -> Histogram {
+        let mut histogram = Histogram::default();
+        durations
+            .into_iter()
+            .for_each(|ticks| histogram.record(ticks));
+        histogram
+    }
+
+    #[test]
+    fn cells_lie_where_they_should() {
+        assert_eq!(place(0), (0, 0));
+        assert_eq!(place(63), (0, 63));
+        assert_eq!(place(64), (1, 0));
+        assert_eq!(place(127), (1, 63));
+        assert_eq!(place(128), (2, 0));
+        assert_eq!(place(129), (2, 0));
+        assert_eq!(place(130), (2, 1));
+        assert_eq!(place(u64::MAX), (58, 63));
+    }
+
+    #[test]
+    fn short_durations_are_exact() {
+        for value in 0..128 {
+            let (octave, cell) = place(value);
+            assert_eq!(middle(octave, cell), value);
+        }
+    }
+
+    #[test]
+    fn no_cell_is_off_by_more_than_one_in_128() {
+        for shift in 0..64 {
+            for offset in [0, 1, 2, 3, 7, 8, 12_345, 999_999_937] {
+                let value = (1_u64 << shift).saturating_add(offset);
+                let (octave, cell) = place(value);
+                let error = middle(octave, cell).abs_diff(value);
+                assert!(error <= value / 128, "{value} is off by {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn percentiles_are_nearest_rank() {
+        let histogram = of(1..=100);
+        assert_eq!(histogram.percentile(50), Some(50));
+        assert_eq!(histogram.percentile(90), Some(90));
+        assert_eq!(histogram.percentile(99), Some(99));
+        assert_eq!(histogram.percentile(100), Some(100));
+        assert_eq!(of([7, 9]).percentile(50), Some(7));
+        assert_eq!(of([7, 9]).percentile(51), Some(9));
+        assert_eq!(of([5]).percentile(1), Some(5));
+    }
+
+    #[test]
+    fn percentiles_stay_within_what_was_seen() {
+        // 1,000,001 lies in a cell of 8,192 ticks whose middle is another number.
+        let histogram = of([1_000_001; 3]);
+        assert_eq!(histogram.percentile(50), Some(1_000_001));
+    }
+
+    #[test]
+    fn the_ends_are_exact() {
+        let histogram = of([1_000_001, 3, 77_777_777]);
+        assert_eq!(histogram.min(), Some(3));
+        assert_eq!(histogram.max(), Some(77_777_777));
+        assert_eq!(histogram.mean(), Some(26_259_260));
+        assert_eq!(histogram.count(), 3);
+    }
+
+    #[test]
+    fn nothing_counted_gives_nothing() {
+        let histogram = Histogram::default();
+        assert_eq!(histogram.min(), None);
+        assert_eq!(histogram.max(), None);
+        assert_eq!(histogram.mean(), None);
+        assert_eq!(histogram.percentile(50), None);
+    }
+
+    #[test]
+    fn merging_is_as_counting_all_at_once() {
+        let (left, right) = ([1, 500, 70_000, u64::MAX], [2, 501, 9_000_000_000, 0]);
+        let mut merged = of(left);
+        merged.merge(&of(right));
+        let whole = of(left.into_iter().chain(right));
+        for percent in 0..=100 {
+            assert_eq!(merged.percentile(percent), whole.percentile(percent));
+        }
+        assert_eq!((merged.count(), merged.sum), (whole.count(), whole.sum));
+        assert_eq!((merged.min(), merged.max()), (whole.min(), whole.max()));
+    }
+
+    #[test]
+    fn a_full_cell_carries() {
+        let mut histogram = of([10, 20]);
+        let at = usize::from(histogram.index[0]);
+        histogram.octaves[at][10] = u32::MAX;
+        histogram.count = u64::from(u32::MAX) + 1;
+        histogram.record(10);
+        assert_eq!(histogram.octaves[at][10], 0);
+        // 2^32 times 10 and once 20: only the very last is 20.
+        assert_eq!(histogram.percentile(99), Some(10));
+        assert_eq!(histogram.percentile(100), Some(20));
+        let twice = histogram.clone();
+        histogram.merge(&twice);
+        assert_eq!(histogram.percentile(99), Some(10));
+        assert_eq!(histogram.percentile(100), Some(20));
+    }
+}

@@ -1,0 +1,235 @@
+//! The report as JSON, for scripts. Times are integers in nanoseconds; `null` where no call of a
+//! function was measured from its entry to its exit.
+//!
+//! Names are exact; characters that could act on a terminal are written as `\u` escapes.
+
+use std::io::{self, Write};
+
+use fdr_formats::{Diagnostic, TraceInfo};
+use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter};
+
+use super::rows::{Report, Row, ThreadRow};
+use crate::ui;
+
+/// Indented JSON in which nothing but printable characters occurs.
+pub(crate) fn print<T: Serialize>(out: &mut dyn Write, value: &T) -> anyhow::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Printable::default());
+    value.serialize(&mut serializer).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Writes all of a report.
+pub(crate) fn write(
+    out: &mut dyn Write,
+    file: &str,
+    info: &TraceInfo,
+    report: &Report,
+) -> anyhow::Result<()> {
+    print(out, &Document::new(file, info, report))
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    file: &'a str,
+    format: &'a str,
+    program: &'a str,
+    process: Option<u64>,
+    reason: &'a str,
+    clock: Clock<'a>,
+    duration_ns: u64,
+    records: u64,
+    functions: &'a [Row],
+    functions_not_shown: usize,
+    threads: Vec<Thread<'a>>,
+    balance: Balance,
+    diagnostics: Vec<Problem<'a>>,
+    diagnostics_not_shown: u64,
+}
+
+impl<'a> Document<'a> {
+    fn new(file: &'a str, info: &'a TraceInfo, report: &'a Report) -> Document<'a> {
+        Document {
+            file,
+            format: &info.format,
+            program: &info.program,
+            process: info.process,
+            reason: &info.reason,
+            clock: Clock::of(info),
+            duration_ns: report.duration_ns,
+            records: report.records(),
+            functions: &report.rows,
+            functions_not_shown: report.hidden,
+            threads: report.threads.iter().map(Thread::of).collect(),
+            balance: Balance {
+                clipped_calls: report.clipped,
+                exits_without_entry: report.flaws.missing_entries,
+                entries_without_exit: report.flaws.missing_exits + report.flaws.open,
+                calls_too_deep: report.flaws.too_deep,
+            },
+            diagnostics: report.diagnostics.iter().map(Problem::of).collect(),
+            diagnostics_not_shown: report.more_diagnostics,
+        }
+    }
+}
+
+/// The clock of a trace.
+#[derive(Serialize)]
+pub(crate) struct Clock<'a> {
+    name: &'a str,
+    frequency_hz: u64,
+    error_ppm: Option<f64>,
+    constant: bool,
+    nonstop: bool,
+}
+
+impl Clock<'_> {
+    pub(crate) fn of(info: &TraceInfo) -> Clock<'_> {
+        let clock = &info.clock;
+        Clock {
+            name: &clock.name,
+            frequency_hz: clock.frequency,
+            error_ppm: clock.error_ppm.filter(|ppm| ppm.is_finite()),
+            constant: clock.constant,
+            nonstop: clock.nonstop,
+        }
+    }
+}
+
+/// A thread; what the recorder counted is `null` where the trace does not say it.
+#[derive(Serialize)]
+pub(crate) struct Thread<'a> {
+    id: u64,
+    name: &'a str,
+    process: Option<u64>,
+    duration_ns: u64,
+    records: u64,
+    synthetic_records: u64,
+    recorded: Option<u64>,
+    readable: Option<u64>,
+    overwritten: Option<u64>,
+    dropped: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    functions: Option<&'a [Row]>,
+}
+
+impl Thread<'_> {
+    pub(crate) fn of(row: &ThreadRow) -> Thread<'_> {
+        Thread {
+            id: row.id,
+            name: &row.name,
+            process: row.process,
+            duration_ns: row.duration_ns,
+            records: row.records,
+            synthetic_records: row.synthetic,
+            recorded: row.counts.map(|counts| counts.recorded),
+            readable: row.counts.map(|counts| counts.readable),
+            overwritten: row.counts.map(|counts| counts.overwritten),
+            dropped: row.counts.map(|counts| counts.dropped),
+            functions: row.rows.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Balance {
+    clipped_calls: u64,
+    exits_without_entry: u64,
+    entries_without_exit: u64,
+    calls_too_deep: u64,
+}
+
+/// Something wrong in the trace.
+#[derive(Serialize)]
+pub(crate) struct Problem<'a> {
+    offset: u64,
+    what: &'a str,
+}
+
+impl Problem<'_> {
+    pub(crate) fn of(diagnostic: &Diagnostic) -> Problem<'_> {
+        Problem {
+            offset: diagnostic.offset,
+            what: &diagnostic.what,
+        }
+    }
+}
+
+/// Indents as usual, and escapes more than JSON asks for.
+#[derive(Default)]
+struct Printable<'a>(PrettyFormatter<'a>);
+
+impl Formatter for Printable<'_> {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(ui::is_unsafe) {
+            writer.write_all(&rest.as_bytes()[..at])?;
+            let mut left = rest[at..].chars();
+            if let Some(character) = left.next() {
+                // All unsafe characters are below U+10000: one escape is enough.
+                write!(writer, "\\u{:04x}", u32::from(character))?;
+            }
+            rest = left.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_array(writer)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array(writer)
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(w, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array_value(writer)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object(writer)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(w, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(writer)
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object_value(writer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_exact_and_harmless() {
+        let name = "a\u{9b}2J\u{7f}\u{202e}b\"\\\n\x1bé";
+        let mut out = Vec::new();
+        print(&mut out, &[name]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(
+            text,
+            "[\n  \"a\\u009b2J\\u007f\\u202eb\\\"\\\\\\n\\u001bé\"\n]\n"
+        );
+        assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap(), [name]);
+    }
+}

@@ -1,0 +1,24 @@
+//! Figures per function, from a stream of calls to a table, CSV or JSON.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`histogram`] | durations of one function: exact ends, percentiles to 0.8 % |
+//! | [`stats`] | what is counted per function, found by id |
+//! | [`stack`] | one thread's calls: matches exits with entries, hands out the time between |
+//! | [`engine`] | the sink that feeds the stacks, one per worker, and their sum |
+//! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
+//! | [`table`], [`csv`], [`json`] | the outputs |
+//!
+//! The outputs must never compute a figure, and the engine must never know of an output.
+
+pub(crate) mod csv;
+pub(crate) mod engine;
+mod histogram;
+pub(crate) mod json;
+pub(crate) mod rows;
+mod stack;
+mod stats;
+pub(crate) mod table;
+
+#[cfg(test)]
+mod tests;

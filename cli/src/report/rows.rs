@@ -1,0 +1,247 @@
+//! Figures as rows: ticks become nanoseconds, ids become names, rows are filtered and sorted.
+//!
+//! The last stop before an output. This file must never round twice: every time is converted from
+//! ticks once, here.
+
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
+use fdr_formats::model::Counts;
+use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
+use serde::Serialize;
+
+use super::engine::{Figures, ThreadPart};
+use super::stack::Flaws;
+use super::stats::{OTHERS, Stats};
+use crate::glob::Filter;
+
+/// What rows are sorted by. All but the name: the largest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Key {
+    Name,
+    Calls,
+    Total,
+    #[value(name = "self")]
+    Own,
+    Min,
+    Mean,
+    P50,
+    P90,
+    P99,
+    Max,
+}
+
+/// One function. Times without `Option` include clipped calls, the others measured calls only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    pub(crate) id: u32,
+    pub(crate) calls: u64,
+    pub(crate) clipped: u64,
+    pub(crate) total_ns: u64,
+    pub(crate) self_ns: u64,
+    pub(crate) min_ns: Option<u64>,
+    pub(crate) mean_ns: Option<u64>,
+    pub(crate) p50_ns: Option<u64>,
+    pub(crate) p90_ns: Option<u64>,
+    pub(crate) p99_ns: Option<u64>,
+    pub(crate) max_ns: Option<u64>,
+}
+
+/// One thread.
+#[derive(Clone, Debug)]
+pub(crate) struct ThreadRow {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) process: Option<u64>,
+    /// Records in the trace, without synthetic ones.
+    pub(crate) records: u64,
+    pub(crate) synthetic: u64,
+    pub(crate) duration_ns: u64,
+    /// The recorder's own count, where the trace has it.
+    pub(crate) counts: Option<Counts>,
+    /// Its functions, where they were asked for.
+    pub(crate) rows: Option<Vec<Row>>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Selection {
+    pub(crate) filter: Option<Filter>,
+    pub(crate) sort: Key,
+    pub(crate) limit: Option<usize>,
+    pub(crate) per_thread: bool,
+}
+
+/// A whole report, ready for any output.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) rows: Vec<Row>,
+    /// Rows that the limit left out.
+    pub(crate) hidden: usize,
+    /// Self time of all functions, shown or not.
+    pub(crate) self_ns: u64,
+    pub(crate) threads: Vec<ThreadRow>,
+    pub(crate) duration_ns: u64,
+    pub(crate) flaws: Flaws,
+    pub(crate) clipped: u64,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) more_diagnostics: u64,
+}
+
+impl Report {
+    /// Names, converts, filters and sorts.
+    pub(crate) fn new(info: &TraceInfo, figures: Figures, selection: &Selection) -> Report {
+        let clock = &info.clock;
+        let first = figures
+            .threads
+            .iter()
+            .filter_map(|thread| thread.first)
+            .min();
+        let last = figures.threads.iter().map(|thread| thread.last).max();
+        let own = figures
+            .functions
+            .values()
+            .fold(0_u64, |sum, stats| sum.saturating_add(stats.own));
+        let (rows, hidden) = rows(info, &figures.functions, selection);
+        Report {
+            rows,
+            hidden,
+            self_ns: nanos(clock, own),
+            duration_ns: span(clock, first, last.unwrap_or_default()),
+            clipped: figures.functions.values().map(|stats| stats.clipped).sum(),
+            threads: figures
+                .threads
+                .into_iter()
+                .map(|thread| thread_row(info, thread, selection))
+                .collect(),
+            flaws: figures.flaws,
+            diagnostics: figures.diagnostics,
+            more_diagnostics: figures.more_diagnostics,
+        }
+    }
+
+    /// Entries and exits in the trace, without synthetic ones.
+    pub(crate) fn records(&self) -> u64 {
+        self.threads.iter().map(|thread| thread.records).sum()
+    }
+
+    /// The recorders' counts of all threads that have one. `None`: the trace has no counts.
+    pub(crate) fn counts(&self) -> Option<Counts> {
+        let mut counts = self.threads.iter().filter_map(|thread| thread.counts);
+        let first = counts.next()?;
+        Some(counts.fold(first, |sum, more| Counts {
+            recorded: sum.recorded.saturating_add(more.recorded),
+            readable: sum.readable.saturating_add(more.readable),
+            overwritten: sum.overwritten.saturating_add(more.overwritten),
+            dropped: sum.dropped.saturating_add(more.dropped),
+            synthetic_entries: sum.synthetic_entries.saturating_add(more.synthetic_entries),
+            synthetic_exits: sum.synthetic_exits.saturating_add(more.synthetic_exits),
+        }))
+    }
+}
+
+fn nanos(clock: &Clock, ticks: u64) -> u64 {
+    clock.nanos(Ticks(ticks)).0
+}
+
+fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {
+    first.map_or(0, |first| clock.nanos(last.since(first)).0)
+}
+
+fn thread_row(info: &TraceInfo, part: ThreadPart, selection: &Selection) -> ThreadRow {
+    ThreadRow {
+        id: part.thread.id.0,
+        process: part.thread.process.or(info.process),
+        records: part.records,
+        synthetic: part.synthetic,
+        duration_ns: span(&info.clock, part.first, part.last),
+        counts: part.thread.counts,
+        name: part.thread.name,
+        rows: selection
+            .per_thread
+            .then(|| rows(info, &part.functions, selection).0),
+    }
+}
+
+/// The name of a function, for people: as the trace has it, or `#12`.
+pub(crate) fn name_of(info: &TraceInfo, id: FunctionId) -> String {
+    match info.function(id) {
+        Some(function) if !function.name.is_empty() => function.name.clone(),
+        _ if id == OTHERS => "(further functions)".into(),
+        _ => id.to_string(),
+    }
+}
+
+fn rows(
+    info: &TraceInfo,
+    functions: &BTreeMap<FunctionId, Stats>,
+    selection: &Selection,
+) -> (Vec<Row>, usize) {
+    let wanted = |name: &str| {
+        selection
+            .filter
+            .as_ref()
+            .is_none_or(|filter| filter.wants(name))
+    };
+    let mut rows: Vec<Row> = functions
+        .iter()
+        .map(|(&id, stats)| (id, name_of(info, id), stats))
+        .filter(|(_, name, _)| wanted(name))
+        .map(|(id, name, stats)| row(info, id, name, stats))
+        .collect();
+    rows.sort_by(|a, b| {
+        let order = match selection.sort {
+            Key::Name => std::cmp::Ordering::Equal,
+            key => sort_value(key, b).cmp(&sort_value(key, a)),
+        };
+        order
+            .then_with(|| a.name.cmp(&b.name))
+            .then(a.id.cmp(&b.id))
+    });
+    let all = rows.len();
+    rows.truncate(selection.limit.unwrap_or(all));
+    let hidden = all - rows.len();
+    (rows, hidden)
+}
+
+fn sort_value(key: Key, row: &Row) -> Option<u64> {
+    match key {
+        Key::Name => None,
+        Key::Calls => Some(row.calls),
+        Key::Total => Some(row.total_ns),
+        Key::Own => Some(row.self_ns),
+        Key::Min => row.min_ns,
+        Key::Mean => row.mean_ns,
+        Key::P50 => row.p50_ns,
+        Key::P90 => row.p90_ns,
+        Key::P99 => row.p99_ns,
+        Key::Max => row.max_ns,
+    }
+}
+
+fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
+    let time = |ticks: Option<u64>| ticks.map(|ticks| nanos(&info.clock, ticks));
+    let function = info.function(id);
+    let measured = &stats.measured;
+    Row {
+        name,
+        file: function
+            .map(|function| function.file.clone())
+            .unwrap_or_default(),
+        line: function.map_or(0, |function| function.line),
+        id: id.0,
+        calls: stats.calls(),
+        clipped: stats.clipped,
+        total_ns: nanos(&info.clock, stats.total),
+        self_ns: nanos(&info.clock, stats.own),
+        min_ns: time(measured.min()),
+        mean_ns: time(measured.mean()),
+        p50_ns: time(measured.percentile(50)),
+        p90_ns: time(measured.percentile(90)),
+        p99_ns: time(measured.percentile(99)),
+        max_ns: time(measured.max()),
+    }
+}

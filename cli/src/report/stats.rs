@@ -1,0 +1,150 @@
+//! What is counted per function, and the table that finds it by function id.
+//!
+//! Ids come from the file and are not trusted: small ids index a vector, others go through a map,
+//! and after a million functions all further ones share one entry. This file must never allocate
+//! by the value of an id alone.
+
+use std::collections::HashMap;
+
+use fdr_formats::FunctionId;
+
+use super::histogram::Histogram;
+
+/// Ids below this index a vector (4 MiB at most); recorders count their functions from 1.
+const DENSE: u32 = 1 << 20;
+/// Functions beyond that many share one entry.
+const MAX_FUNCTIONS: usize = 1 << 20;
+const NONE: u32 = u32::MAX;
+
+/// The key under which functions beyond the limit are counted together. No trace has such an id:
+/// they have 28 bits.
+pub(crate) const OTHERS: FunctionId = FunctionId(u32::MAX);
+
+/// What is known of one function. All times are ticks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stats {
+    /// Time inside, without the time in functions that it called; clipped calls included.
+    pub(crate) own: u64,
+    /// Time inside, counted once where it recurses; clipped calls included.
+    pub(crate) total: u64,
+    /// Calls that are in the trace in part only.
+    pub(crate) clipped: u64,
+    /// Durations of the calls of which entry and exit were measured.
+    pub(crate) measured: Histogram,
+}
+
+impl Stats {
+    /// Every call of which the trace has an entry or an exit.
+    pub(crate) fn calls(&self) -> u64 {
+        self.measured.count() + self.clipped
+    }
+
+    /// Adds what another part of the trace has.
+    pub(crate) fn merge(&mut self, other: &Stats) {
+        self.own = self.own.saturating_add(other.own);
+        self.total = self.total.saturating_add(other.total);
+        self.clipped += other.clipped;
+        self.measured.merge(&other.measured);
+    }
+}
+
+/// Function ids, their places, and what is known of each.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    near: Vec<u32>,
+    far: HashMap<u32, u32>,
+    others: Option<u32>,
+    ids: Vec<FunctionId>,
+    pub(crate) stats: Vec<Stats>,
+}
+
+impl Table {
+    /// The place of a function in `stats`, made at its first call.
+    #[inline]
+    pub(crate) fn place(&mut self, function: FunctionId) -> u32 {
+        match self.near.get(function.0 as usize) {
+            Some(&place) if place != NONE => place,
+            _ => self.find_or_add(function),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_or_add(&mut self, function: FunctionId) -> u32 {
+        if let Some(&place) = self.far.get(&function.0) {
+            return place;
+        }
+        if self.stats.len() >= MAX_FUNCTIONS {
+            return match self.others {
+                Some(place) => place,
+                None => *self
+                    .others
+                    .insert(Self::add(&mut self.ids, &mut self.stats, OTHERS)),
+            };
+        }
+        let place = Self::add(&mut self.ids, &mut self.stats, function);
+        if function.0 < DENSE {
+            let at = function.0 as usize;
+            if at >= self.near.len() {
+                self.near.resize(at + 1, NONE);
+            }
+            self.near[at] = place;
+        } else {
+            self.far.insert(function.0, place);
+        }
+        place
+    }
+
+    fn add(ids: &mut Vec<FunctionId>, stats: &mut Vec<Stats>, function: FunctionId) -> u32 {
+        let place = stats.len() as u32;
+        ids.push(function);
+        stats.push(Stats::default());
+        place
+    }
+
+    /// Whether that place is shared by all functions beyond the limit.
+    pub(crate) fn is_shared(&self, place: u32) -> bool {
+        self.others == Some(place)
+    }
+
+    /// Functions and what is known of them, in the order of their first calls.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = (FunctionId, &Stats)> {
+        self.ids.iter().copied().zip(&self.stats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_stable() {
+        let mut table = Table::default();
+        assert_eq!(table.place(FunctionId(7)), 0);
+        assert_eq!(table.place(FunctionId(1)), 1);
+        assert_eq!(table.place(FunctionId(7)), 0);
+        assert_eq!(table.near.len(), 8);
+    }
+
+    #[test]
+    fn a_hostile_id_costs_little() {
+        let mut table = Table::default();
+        assert_eq!(table.place(FunctionId((1 << 28) - 1)), 0);
+        assert_eq!(table.place(FunctionId(1)), 1);
+        assert_eq!(table.place(FunctionId((1 << 28) - 1)), 0);
+        assert_eq!(table.near.len(), 2);
+    }
+
+    #[test]
+    fn after_a_million_functions_the_rest_is_one() {
+        let mut table = Table::default();
+        table.stats.resize(MAX_FUNCTIONS, Stats::default());
+        table.ids.resize(MAX_FUNCTIONS, FunctionId(1));
+        let others = table.place(FunctionId(5));
+        assert_eq!(others as usize, MAX_FUNCTIONS);
+        assert_eq!(table.place(FunctionId(1 << 27)), others);
+        assert!(table.is_shared(others));
+        assert_eq!(table.functions().last().map(|(id, _)| id), Some(OTHERS));
+        assert_eq!(table.stats.len(), MAX_FUNCTIONS + 1);
+    }
+}

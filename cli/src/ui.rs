@@ -1,0 +1,262 @@
+//! How the tool talks to people: harmless text, durations and counts with units, progress, errors.
+//!
+//! Everything that a trace says (names, files, payloads) passes [`clean`] before it is printed for
+//! a person. This file must never let a control character of a trace reach a terminal.
+
+use std::borrow::Cow;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use comfy_table::{CellAlignment, Table};
+use fdr_formats::{Source, registry};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Work that is done sooner shows no progress bar.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Whether a character may change more than its own place on a terminal: control characters
+/// (escapes begin with one) and those that turn the direction of writing or show nothing at all.
+pub(crate) fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}')
+}
+
+/// Text of a trace as it may be printed: what is unsafe is shown as `\n` or `\u{1b}`.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if is_unsafe(character) {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A path as it may be printed.
+pub(crate) fn path(path: &Path) -> String {
+    clean(&path.to_string_lossy()).into_owned()
+}
+
+/// A duration with a unit and about four digits: `7 ns`, `12.34 µs`, `1.235 s`.
+pub(crate) fn duration(nanos: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
+    for (unit, name) in UNITS {
+        // From 999.95 of the next smaller unit on, that one would be rounded up to 1000.0.
+        if nanos >= unit - unit / 20_000 {
+            let value = nanos as f64 / unit as f64;
+            let digits = if value >= 99.995 {
+                1
+            } else if value >= 9.9995 {
+                2
+            } else {
+                3
+            };
+            return format!("{value:.digits$} {name}");
+        }
+    }
+    format!("{nanos} ns")
+}
+
+/// A count with separators: `1,234,567`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A count of things: `1 call`, `2 calls`.
+pub(crate) fn things(number: u64, thing: &str) -> String {
+    format!(
+        "{} {thing}{}",
+        count(number),
+        if number == 1 { "" } else { "s" }
+    )
+}
+
+/// A size with a unit: `512 B`, `3.2 MiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match UNITS.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// Whether standard output may be coloured: a terminal, and the user did not say `NO_COLOR`.
+pub(crate) fn colour() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Opens a trace; the error names the file.
+pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
+    registry::open_file(file).with_context(|| path(file))
+}
+
+/// An error that names the file it is about.
+pub(crate) fn about(file: &Path, error: fdr_formats::Error) -> anyhow::Error {
+    anyhow::Error::new(error).context(path(file))
+}
+
+/// One line on stderr. A stderr that is gone is no reason to fail.
+pub(crate) fn complain(line: &str) {
+    let _ = writeln!(io::stderr(), "fdr: {}", clean(line));
+}
+
+/// How many threads are to work: as asked for, or one per core.
+pub(crate) fn jobs(asked: Option<NonZeroUsize>) -> usize {
+    asked
+        .or_else(|| std::thread::available_parallelism().ok())
+        .map_or(1, NonZeroUsize::get)
+}
+
+/// Writes a table whose first columns, `right` of them, hold numbers; with a bold head if wanted.
+pub(crate) fn write_table(
+    out: &mut dyn Write,
+    table: &mut Table,
+    right: usize,
+    colour: bool,
+) -> anyhow::Result<()> {
+    for column in table.column_iter_mut().take(right) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for (at, line) in table.lines().enumerate() {
+        let line = line.trim_end();
+        if at == 0 && colour {
+            writeln!(out, "\x1b[1m{line}\x1b[0m")?;
+        } else {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Standard output, buffered, for one whole answer. What can't be written is an error; a reader
+/// that has gone away is a [`io::ErrorKind::BrokenPipe`], which `main` ends on quietly.
+pub(crate) fn print(
+    answer: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let done = answer(&mut out).and_then(|()| Ok(out.flush()?));
+    done.map_err(|error| match error.is::<io::Error>() {
+        true => error.context("standard output"),
+        false => error,
+    })
+}
+
+/// A progress bar on stderr: only on a terminal, and only for work that takes its time.
+pub(crate) struct Progress {
+    started: Instant,
+    bar: OnceLock<ProgressBar>,
+    total: u64,
+    done: std::sync::atomic::AtomicU64,
+    wanted: bool,
+}
+
+impl Progress {
+    /// For all lanes of a source.
+    pub(crate) fn new(source: &dyn Source) -> Progress {
+        let total = (0..source.lanes())
+            .map(|lane| source.lane_bytes(lane))
+            .sum();
+        Progress {
+            started: Instant::now(),
+            bar: OnceLock::new(),
+            total,
+            done: 0.into(),
+            wanted: io::stderr().is_terminal(),
+        }
+    }
+
+    /// Tells it bytes that were done. Any thread may.
+    pub(crate) fn add(&self, bytes: u64) {
+        if !self.wanted {
+            return;
+        }
+        // Relaxed: a number for people, it publishes nothing.
+        let done = self
+            .done
+            .fetch_add(bytes, std::sync::atomic::Ordering::Relaxed)
+            + bytes;
+        if self.started.elapsed() >= PATIENCE {
+            self.bar.get_or_init(|| self.show()).set_position(done);
+        }
+    }
+
+    fn show(&self) -> ProgressBar {
+        let bar = ProgressBar::with_draw_target(Some(self.total), ProgressDrawTarget::stderr());
+        let line = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(line) {
+            bar.set_style(style);
+        }
+        bar
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        let cases = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.000 µs"),
+            (12_345, "12.35 µs"),
+            (123_456, "123.5 µs"),
+            (999_940, "999.9 µs"),
+            (999_950, "1.000 ms"),
+            (10_000_000, "10.00 ms"),
+            (1_234_567_890, "1.235 s"),
+            (90_000_000_000, "90.00 s"),
+            (u64::MAX, "18446744073.7 s"),
+        ];
+        for (nanos, text) in cases {
+            assert_eq!(duration(nanos), text);
+        }
+    }
+
+    #[test]
+    fn counts_have_separators() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(things(1, "call"), "1 call");
+        assert_eq!(things(2, "call"), "2 calls");
+        assert_eq!(size(1023), "1023 B");
+        assert_eq!(size(3_355_443), "3.2 MiB");
+    }
+
+    #[test]
+    fn hostile_text_is_harmless() {
+        assert_eq!(clean("<Vec<T> as Größe>::m"), "<Vec<T> as Größe>::m");
+        assert_eq!(clean("a\x1b[31mb\n"), "a\\u{1b}[31mb\\n");
+        assert_eq!(clean("\u{9b}2J\u{7f}"), "\\u{9b}2J\\u{7f}");
+        assert_eq!(clean("safe\u{202e}txt"), "safe\\u{202e}txt");
+    }
+}

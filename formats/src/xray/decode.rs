@@ -1,0 +1,401 @@
+//! From the records of one thread to neutral events: the state machine, and the inner loop that a
+//! hundred million records go through. Keeps one batch of calls and one window of the file; must
+//! never stop at a damaged record while there is something intact behind it.
+
+use super::index::{Index, MAX_DIAGNOSTICS, MAX_PAYLOAD};
+use super::payload::{self, Payload};
+use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, When};
+use crate::bytes::{ByteOrder, ReadAt, Window};
+use crate::error::{Diagnostic, Error};
+use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
+use crate::sink::Sink;
+
+/// Bytes of the file in memory: enough for long reads, and less than a second-level cache.
+const WINDOW: usize = 256 * 1024;
+/// Calls handed over at once.
+const BATCH: usize = 512;
+/// Edge by action.
+const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
+const NO_CALL: Call = Call {
+    time: Ticks(0),
+    function: FunctionId(0),
+    edge: Edge::Entry,
+    synthetic: false,
+    has_arguments: false,
+};
+
+/// Pushes all blocks of a lane into the sink.
+pub(super) fn lane(
+    bytes: &dyn ReadAt,
+    index: &Index,
+    lane: usize,
+    sink: &mut dyn Sink,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<(), Error> {
+    let (Some(thread), Some(places)) = (index.info.threads.get(lane), index.lanes.get(lane)) else {
+        return Ok(());
+    };
+    sink.thread(thread);
+    let mut window = Window::new(bytes, WINDOW);
+    let mut decoder = Decoder {
+        index,
+        sink,
+        batch: [NO_CALL; BATCH],
+        filled: 0,
+        base: None,
+        synthetic: 0,
+        arguments: false,
+        cpu: None,
+        complaints: 0,
+    };
+    for block in places.iter().filter_map(|&place| index.blocks.get(place)) {
+        decoder.block(bytes, &mut window, block.start, block.end, progress)?;
+    }
+    decoder.finish();
+    Ok(())
+}
+
+/// Why a run of records stopped.
+enum Stop {
+    /// The next record is not whole in these bytes.
+    More,
+    /// The record before has a payload of that many bytes (or fewer than 1: not valid).
+    Payload(Record, i32),
+    /// `EndOfBuffer` of version 1.
+    End,
+}
+
+struct Decoder<'a> {
+    index: &'a Index,
+    sink: &'a mut dyn Sink,
+    batch: [Call; BATCH],
+    filled: usize,
+    /// The running time; `None` before the first record that sets it.
+    base: Option<u64>,
+    /// That many function records to come were not measured.
+    synthetic: u32,
+    /// A `CallArgument` may follow.
+    arguments: bool,
+    /// A change of CPU that is not handed over yet: in front of our own events it is none.
+    cpu: Option<(u64, u16)>,
+    complaints: usize,
+}
+
+impl Decoder<'_> {
+    fn block(
+        &mut self,
+        bytes: &dyn ReadAt,
+        window: &mut Window<'_>,
+        start: u64,
+        end: u64,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), Error> {
+        let mut at = start.saturating_add(METADATA_SIZE as u64);
+        progress(at - start);
+        (self.base, self.synthetic, self.arguments) = (None, 0, false);
+        let mut closed = self.index.layout.version > 1;
+        while at < end {
+            let before = at;
+            let view = window.at(at, METADATA_SIZE, end)?;
+            let (used, stop) = self.run(view, at);
+            at += used as u64;
+            match stop {
+                Stop::End => {
+                    closed = true;
+                    progress(end - before);
+                    break;
+                }
+                Stop::More if used == 0 => {
+                    let what = format!("{} bytes are no whole record; they are skipped", end - at);
+                    self.complain(at, what);
+                    progress(end - at);
+                    closed = true;
+                    break;
+                }
+                Stop::More => {}
+                Stop::Payload(record, size) => {
+                    at = self.payload(bytes, window, record, size, at, end)?;
+                }
+            }
+            progress(at - before);
+        }
+        if !closed {
+            self.complain(end, "the buffer has no EndOfBuffer record".into());
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Takes whole records off `view`; returns how many bytes that were, and why it stopped.
+    fn run(&mut self, view: &[u8], offset: u64) -> (usize, Stop) {
+        let layout = self.index.layout;
+        let mut used = 0;
+        loop {
+            let rest = view.get(used..).unwrap_or(&[]);
+            if self.base.is_some() && self.synthetic == 0 {
+                let fast = match layout.order {
+                    ByteOrder::Little => self.functions::<false>(rest),
+                    ByteOrder::Big => self.functions::<true>(rest),
+                };
+                if fast > 0 {
+                    used += fast;
+                    continue;
+                }
+            }
+            let at = offset + used as u64;
+            match record::decode(rest, layout) {
+                Err(Bad::Short) => return (used, Stop::More),
+                Err(Bad::Action(action)) => {
+                    self.complain(at, format!("function action {action} is unknown; skipped"));
+                    used += FUNCTION_SIZE;
+                }
+                Err(Bad::Kind(kind)) => {
+                    self.complain(
+                        at,
+                        format!("metadata kind {kind} is unknown; 16 bytes skipped"),
+                    );
+                    used += METADATA_SIZE;
+                }
+                Ok(Record::EndOfBuffer) if layout.version == 1 => return (used, Stop::End),
+                Ok(record) => {
+                    used += record.size();
+                    if let Record::Custom { size, .. } | Record::Typed { size, .. } = record {
+                        return (used, Stop::Payload(record, size));
+                    }
+                    self.record(record, at);
+                }
+            }
+        }
+    }
+
+    /// The inner loop: function records until anything else, or until `bytes` end.
+    fn functions<const BIG: bool>(&mut self, bytes: &[u8]) -> usize {
+        let first = bytes
+            .first_chunk()
+            .map(|bytes| function_like::<BIG>(*bytes));
+        let (Some(Some(_)), Some(mut time)) = (first, self.base) else {
+            return 0;
+        };
+        self.settle_cpu();
+        let (mut used, mut filled) = (0, self.filled);
+        for bytes in bytes.as_chunks::<FUNCTION_SIZE>().0 {
+            let Some(word) = function_like::<BIG>(*bytes) else {
+                break;
+            };
+            time = time.wrapping_add(word >> 32);
+            let action = (word >> 1) as usize & 3;
+            if filled == BATCH {
+                self.sink.calls(&self.batch);
+                filled = 0;
+            }
+            self.batch[filled] = Call {
+                time: Ticks(time),
+                function: FunctionId(word as u32 >> 4),
+                edge: EDGES[action],
+                synthetic: false,
+                has_arguments: action == Action::EntryArgs as usize,
+            };
+            filled += 1;
+            used += FUNCTION_SIZE;
+        }
+        (self.filled, self.base, self.arguments) = (filled, Some(time), true);
+        used
+    }
+
+    /// Any record without a payload.
+    fn record(&mut self, record: Record, at: u64) {
+        let after_call = std::mem::replace(&mut self.arguments, false);
+        match record {
+            Record::Function { id, action, delta } => self.call(id, action, delta, at),
+            Record::CallArgument { value } if after_call => {
+                self.arguments = true;
+                self.mark(&Mark::Argument { value });
+            }
+            Record::CallArgument { .. } => {
+                self.complain(at, "an argument without a call before it; skipped".into());
+            }
+            Record::NewCpu { cpu, tsc } => {
+                self.settle();
+                (self.base, self.cpu) = (Some(tsc), Some((tsc, cpu)));
+            }
+            Record::TscWrap { tsc } => self.base = Some(tsc),
+            Record::WallTime { seconds, micros } => self.mark(&Mark::Wall { seconds, micros }),
+            Record::Pid { .. } => {}
+            Record::NewBuffer { .. } | Record::EndOfBuffer | Record::BufferExtents { .. } => {
+                self.complain(at, format!("{} inside a block; skipped", record.name()));
+            }
+            Record::Custom { .. } | Record::Typed { .. } => {}
+        }
+    }
+
+    fn call(&mut self, id: u32, action: Action, delta: u32, at: u64) {
+        let synthetic = self.synthetic > 0;
+        self.synthetic = self.synthetic.saturating_sub(1);
+        let Some(base) = &mut self.base else {
+            self.complain(
+                at,
+                "a call before any NewCPUId record has no time; skipped".into(),
+            );
+            return;
+        };
+        *base = base.wrapping_add(u64::from(delta));
+        let time = Ticks(*base);
+        self.settle_cpu();
+        if self.filled == BATCH {
+            self.settle();
+        }
+        self.arguments = true;
+        self.batch[self.filled] = Call {
+            time,
+            function: FunctionId(id),
+            edge: EDGES[action as usize],
+            synthetic,
+            has_arguments: action == Action::EntryArgs,
+        };
+        self.filled += 1;
+    }
+
+    /// An event whose payload of `size` bytes begins at `at`; returns where it ends.
+    fn payload(
+        &mut self,
+        bytes: &dyn ReadAt,
+        window: &mut Window<'_>,
+        record: Record,
+        size: i32,
+        at: u64,
+        end: u64,
+    ) -> Result<u64, Error> {
+        self.arguments = false;
+        let left = end.saturating_sub(at);
+        let size = match u64::try_from(size) {
+            Ok(size) if size > 0 && size <= left => size,
+            _ => {
+                let what = format!("an event of {size} bytes, where {left} are left; skipped");
+                self.complain(at - METADATA_SIZE as u64, what);
+                return Ok(at);
+            }
+        };
+        let held = usize::try_from(size)
+            .unwrap_or(MAX_PAYLOAD)
+            .min(MAX_PAYLOAD);
+        if (held as u64) < size {
+            let what = format!("an event of {size} bytes; only the first {held} are kept");
+            self.complain(at - METADATA_SIZE as u64, what);
+        }
+        let view = window.at(at, held, end)?;
+        if let Some(data) = view.get(..held) {
+            self.event(record, data, at);
+        } else {
+            let mut data = vec![0; held];
+            let count = bytes.read_at(at, &mut data)?;
+            self.event(record, data.get(..count).unwrap_or(&[]), at);
+        }
+        Ok(at + size)
+    }
+
+    fn event(&mut self, record: Record, data: &[u8], at: u64) {
+        match record {
+            Record::Custom { when, cpu, .. } => {
+                if payload::is_ours(data) {
+                    return self.own(data, at);
+                }
+                let Some(time) = self.when(when, at) else {
+                    return;
+                };
+                self.mark(&Mark::Custom {
+                    time,
+                    cpu: cpu.map(|cpu| CpuId(cpu.into())),
+                    data,
+                });
+            }
+            Record::Typed { delta, kind, .. } => {
+                let Some(time) = self.when(When::Delta(delta), at) else {
+                    return;
+                };
+                self.mark(&Mark::Typed { time, kind, data });
+            }
+            _ => {}
+        }
+    }
+
+    fn when(&mut self, when: When, at: u64) -> Option<Ticks> {
+        match (when, &mut self.base) {
+            (When::Absolute(tsc), _) => Some(Ticks(tsc)),
+            (When::Delta(delta), Some(base)) => {
+                *base = base.wrapping_add_signed(i64::from(delta));
+                Some(Ticks(*base))
+            }
+            (When::Delta(_), None) => {
+                self.complain(
+                    at,
+                    "an event before any NewCPUId has no time; skipped".into(),
+                );
+                None
+            }
+        }
+    }
+
+    /// An event of ours. The index pass has read all but those that concern single records.
+    fn own(&mut self, data: &[u8], at: u64) {
+        match payload::decode(data, self.index.layout.order) {
+            Some(Payload::Synthetic { count }) => self.synthetic = count,
+            // The NewCPUId in front of it gives the block its start, it is no change of CPU.
+            Some(_) => self.cpu = None,
+            None => self.complain(at, "an event of fdr's own is damaged; it is skipped".into()),
+        }
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        self.settle();
+        self.sink.mark(mark);
+    }
+
+    fn settle_cpu(&mut self) {
+        if let Some((tsc, cpu)) = self.cpu.take() {
+            self.sink.mark(&Mark::Cpu {
+                time: Ticks(tsc),
+                cpu: CpuId(cpu.into()),
+            });
+        }
+    }
+
+    /// Hands over everything that waits. A change of CPU is younger than the calls that wait,
+    /// because `record` settles before it takes one.
+    fn settle(&mut self) {
+        let calls = self.batch.get(..self.filled).unwrap_or(&[]);
+        if !calls.is_empty() {
+            self.sink.calls(calls);
+        }
+        self.filled = 0;
+        self.settle_cpu();
+    }
+
+    fn complain(&mut self, offset: u64, what: String) {
+        self.complaints += 1;
+        if self.complaints <= MAX_DIAGNOSTICS {
+            self.settle();
+            self.sink.diagnostic(Diagnostic { offset, what });
+        }
+    }
+
+    fn finish(&mut self) {
+        self.settle();
+        if let Some(more) = self
+            .complaints
+            .checked_sub(MAX_DIAGNOSTICS)
+            .filter(|&more| more > 0)
+        {
+            let offset = self.index.blocks.last().map_or(0, |block| block.end);
+            let what = format!("{more} more problems of this thread are not listed");
+            self.sink.diagnostic(Diagnostic { offset, what });
+        }
+    }
+}
+
+/// The word of a function record with a valid action.
+#[inline(always)]
+fn function_like<const BIG: bool>(bytes: [u8; FUNCTION_SIZE]) -> Option<u64> {
+    // Bit 0 tells a metadata record, bit 3 an action above 3.
+    let word = record::function_word::<BIG>(bytes);
+    (word & 0b1001 == 0).then_some(word)
+}

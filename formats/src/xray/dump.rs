@@ -1,0 +1,289 @@
+//! The recorder's way into a file: ring chunks are blocks already, so a dump copies them. What is
+//! added: one head per thread, names and counts as custom events, and the synthetic records that
+//! make calls nest. Allocates and does blocking writes: must never run on a crash path or in a
+//! signal handler.
+
+use std::io::{self, Read, Seek, Write};
+
+use super::balance::{CHUNK_HEAD, PREAMBLE, Scan};
+use super::frame::{Frame, Head, Version};
+use super::payload;
+use super::record::{self, FUNCTION_LIMIT, Layout, Record};
+use crate::bytes::ByteOrder;
+use crate::error::Error;
+use crate::model::{Clock, Counts, Thread, ThreadId, TraceInfo};
+use crate::sink::Losses;
+
+const RING: Layout = Layout {
+    order: ByteOrder::Little,
+    version: 3,
+};
+/// llvm-xray keeps ticks as doubles in some places; from here on they are rounded.
+pub(super) const EXACT_TICKS: u64 = 1 << 53;
+
+/// What was written for one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockSummary {
+    /// Function records that were copied.
+    pub readable: u64,
+    /// Entries added for calls whose entry is not in the chunks.
+    pub synthetic_entries: u64,
+    /// Exits added for calls whose exit is not in the chunks.
+    pub synthetic_exits: u64,
+    /// Bytes of chunks that were no records (a torn end, a chunk without a valid head), left out.
+    pub discarded_bytes: u64,
+}
+
+/// What a dump wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DumpSummary {
+    /// Size of the file.
+    pub bytes: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Function records, without synthetic ones.
+    pub records: u64,
+    /// What the file does not hold.
+    pub losses: Losses,
+}
+
+/// Writes ring chunks to a trace file, one block per thread.
+///
+/// `W` is an empty file, open for writing and reading (version 1 reads back what it moves), or
+/// `&File`. Memory: one look-ahead over each thread's calls (4 bytes per open call), buffers of
+/// 256 KiB, and for version 1 a buffer of 1 MiB at the end. Not async-signal-safe.
+///
+/// # Examples
+/// ```
+/// use fdr_formats::xray::{DumpWriter, Version};
+/// use fdr_formats::{Thread, TraceInfo};
+///
+/// let mut file = std::io::Cursor::new(Vec::new());
+/// let info = TraceInfo { program: "demo".into(), ..TraceInfo::default() };
+/// let mut writer = DumpWriter::new(&mut file, Version::V3, &info)?;
+/// writer.thread(&Thread { name: "main".into(), ..Thread::default() }, &[])?;
+/// assert_eq!(writer.finish()?.threads, 1);
+/// # Ok::<(), fdr_formats::Error>(())
+/// ```
+pub struct DumpWriter<'a, W: Read + Write + Seek> {
+    frame: Frame<W>,
+    info: &'a TraceInfo,
+    /// The next block is the first one: it carries the tables.
+    first: bool,
+    summary: DumpSummary,
+}
+
+impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
+    /// Writes the header. `info.start` is the tick at which every thread's block begins: no record
+    /// may be older, or llvm-xray's `account` and `stack` refuse the file.
+    ///
+    /// # Errors
+    /// Where the file can't be written.
+    pub fn new(out: W, version: Version, info: &'a TraceInfo) -> Result<Self, Error> {
+        let frame = Frame::new(out, version, &info.clock)?;
+        Ok(DumpWriter {
+            frame,
+            info,
+            first: true,
+            summary: DumpSummary::default(),
+        })
+    }
+
+    /// Writes one thread. `chunks` are its ring chunks, oldest first, each from its `NewBuffer` to
+    /// its last record, little-endian. `thread.counts` gives recorded, overwritten and dropped; the
+    /// rest of it is found here.
+    ///
+    /// # Errors
+    /// Where the file can't be written. Chunks that are damaged are cut and counted.
+    pub fn thread(&mut self, thread: &Thread, chunks: &[&[u8]]) -> Result<BlockSummary, Error> {
+        let scan = Scan::new(chunks);
+        let middle = |entry: bool| -> usize {
+            let repairs = scan.repairs.iter().filter(|repair| repair.entry == entry);
+            repairs.map(|repair| repair.count).sum()
+        };
+        let summary = BlockSummary {
+            readable: scan.records,
+            synthetic_entries: (scan.stack.before().len() + middle(true)) as u64,
+            synthetic_exits: (scan.stack.open().len() + middle(false)) as u64,
+            discarded_bytes: scan.discarded,
+        };
+        self.head(thread, chunks, &scan, &summary)?;
+        self.body(chunks, &scan)?;
+        self.frame.end()?;
+        self.summary.threads += 1;
+        self.summary.records += summary.readable;
+        let losses = &mut self.summary.losses;
+        losses.add(
+            "bytes of ring chunks that were no records: left out",
+            scan.discarded,
+        );
+        losses.add(
+            "threads with times of 2^53 ticks or more: llvm-xray rounds them",
+            u64::from(scan.last >= EXACT_TICKS),
+        );
+        Ok(summary)
+    }
+
+    fn head(
+        &mut self,
+        thread: &Thread,
+        chunks: &[&[u8]],
+        scan: &Scan,
+        summary: &BlockSummary,
+    ) -> io::Result<()> {
+        let valid = chunks.iter().zip(&scan.ends).find(|(_, end)| **end > 0);
+        let head = valid.map(|(chunk, _)| *chunk).unwrap_or_default();
+        let record = |from: usize| record::decode(head.get(from..).unwrap_or(&[]), RING);
+        let wall = match record(PREAMBLE / 2) {
+            Ok(Record::WallTime { seconds, micros }) => (seconds, micros),
+            _ => wall_time(&self.info.clock, self.info.start.unwrap_or_default().0),
+        };
+        let (cpu, tsc) = match record(PREAMBLE) {
+            Ok(Record::NewCpu { cpu, tsc }) => (cpu, tsc),
+            _ => (0, 0),
+        };
+        let start = self.info.start.map_or(tsc, |start| start.0);
+        let process = thread.process.or(self.info.process);
+        self.frame.begin(&Head {
+            thread: narrow(
+                thread.id.0,
+                "thread ids over 32 bits: cut",
+                &mut self.summary.losses,
+            ),
+            seconds: wall.0,
+            micros: wall.1,
+            process: process.and_then(|process| u32::try_from(process).ok()),
+            start,
+            cpu,
+        })?;
+        let counts = Counts {
+            readable: summary.readable,
+            ..thread.counts.unwrap_or_default()
+        };
+        let counts = thread.counts.map(|_| counts);
+        let described = Thread {
+            counts,
+            ..thread.clone()
+        };
+        self.frame
+            .custom(start, &payload::encode_thread(&described))?;
+        let (entries, exits) = (summary.synthetic_entries, summary.synthetic_exits);
+        self.frame
+            .custom(start, &payload::encode_balance(entries, exits))?;
+        if std::mem::take(&mut self.first) {
+            tables(&mut self.frame, self.info, start, &mut self.summary.losses)?;
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, chunks: &[&[u8]], scan: &Scan) -> io::Result<()> {
+        let before = scan.stack.before();
+        let mut outermost = Some(before).filter(|before| before.len() > 0);
+        let mut repairs = scan.repairs.iter().peekable();
+        for (nth, (chunk, &end)) in chunks.iter().zip(&scan.ends).enumerate() {
+            let mut from = PREAMBLE;
+            if let Some(before) = outermost.take_if(|_| end >= CHUNK_HEAD) {
+                // The base is this chunk's NewCPUId: that is the time of its first record.
+                self.frame
+                    .bytes(chunk.get(PREAMBLE..CHUNK_HEAD).unwrap_or(&[]))?;
+                from = CHUNK_HEAD;
+                let tsc = match record::decode(&chunk[PREAMBLE..], RING) {
+                    Ok(Record::NewCpu { tsc, .. }) => tsc,
+                    _ => 0,
+                };
+                self.synthetic(tsc, before, true)?;
+            }
+            while let Some(repair) = repairs.next_if(|repair| repair.chunk == nth) {
+                self.frame
+                    .bytes(chunk.get(from..repair.offset).unwrap_or(&[]))?;
+                from = repair.offset;
+                let ids = scan
+                    .repaired
+                    .iter()
+                    .skip(repair.first)
+                    .take(repair.count)
+                    .copied();
+                self.synthetic(repair.time, ids, repair.entry)?;
+            }
+            self.frame.bytes(chunk.get(from..end).unwrap_or(&[]))?;
+        }
+        if scan.stack.open().len() > 0 {
+            self.synthetic(scan.last, scan.stack.open(), false)?;
+        }
+        Ok(())
+    }
+
+    fn synthetic(
+        &mut self,
+        time: u64,
+        ids: impl ExactSizeIterator<Item = u32>,
+        entry: bool,
+    ) -> io::Result<()> {
+        let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        self.frame.custom(time, &payload::encode_synthetic(count))?;
+        for id in ids {
+            self.frame.function(id, entry)?;
+        }
+        Ok(())
+    }
+
+    /// Completes the file. Where no thread was written, a block without records carries the tables.
+    ///
+    /// # Errors
+    /// Where the file can't be written (or, version 1, not be read back).
+    pub fn finish(mut self) -> Result<DumpSummary, Error> {
+        if self.first {
+            let id = ThreadId(self.info.process.unwrap_or_default());
+            self.thread(
+                &Thread {
+                    id,
+                    ..Thread::default()
+                },
+                &[],
+            )?;
+            self.summary.threads = 0;
+        }
+        self.summary.bytes = self.frame.finish()?;
+        Ok(self.summary)
+    }
+}
+
+/// What the first block of a file carries for all of it.
+pub(super) fn tables<W: Read + Write + Seek>(
+    frame: &mut Frame<W>,
+    info: &TraceInfo,
+    start: u64,
+    losses: &mut Losses,
+) -> io::Result<()> {
+    frame.custom(start, &payload::encode_process(info))?;
+    frame.custom(start, &payload::encode_clock(&info.clock))?;
+    for batch in payload::encode_functions(&info.functions) {
+        frame.custom(start, &batch)?;
+    }
+    let beyond = info
+        .functions
+        .iter()
+        .filter(|function| function.id.0 >= FUNCTION_LIMIT);
+    losses.add(
+        "functions with ids of 2^28 and above: no record can name them",
+        beyond.count() as u64,
+    );
+    Ok(())
+}
+
+/// Wall-clock time of a tick by the clock's anchor, in seconds and microseconds; zero without one.
+pub(super) fn wall_time(clock: &Clock, tick: u64) -> (u64, u32) {
+    let Some((anchor, unix)) = clock.anchor else {
+        return (0, 0);
+    };
+    let distance = i128::from(tick) - i128::from(anchor.0);
+    let nanos = distance * 1_000_000_000 / i128::from(clock.frequency.max(1));
+    let micros = u64::try_from((i128::from(unix) + nanos) / 1000).unwrap_or(0);
+    (micros / 1_000_000, (micros % 1_000_000) as u32)
+}
+
+/// The low 32 bits; what is above is counted as lost.
+pub(super) fn narrow(number: u64, what: &'static str, losses: &mut Losses) -> u32 {
+    losses.add(what, u64::from(u32::try_from(number).is_err()));
+    number as u32
+}

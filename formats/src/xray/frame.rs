@@ -1,0 +1,233 @@
+//! The frame of a file that is written: header, blocks with their heads, and the ends that each
+//! version wants (version 3: exact extents; version 1: `EndOfBuffer` and fill up to one fixed size).
+//! Little-endian. Knows nothing of what is in a block; must leave no byte behind the last block,
+//! because llvm-xray refuses the file then.
+//!
+//! A version 1 buffer size is known only when all blocks are. So they are written without fill and
+//! moved apart at the end, the last one first, through a buffer of 1 MiB.
+
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+
+use super::record::{self, Action, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When};
+use crate::bytes::ByteOrder;
+use crate::model::Clock;
+
+/// A version that can be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// The published document's: every buffer has the size of the largest one.
+    V1,
+    /// With exact extents and the process id; the best choice for llvm-xray.
+    #[default]
+    V3,
+}
+
+const BUFFER: usize = 256 * 1024;
+const MOVE: usize = 1 << 20;
+const RECORD: u64 = METADATA_SIZE as u64;
+/// The shortest end of a version 1 buffer: `EndOfBuffer`, and an event of 8 bytes as fill.
+const SHORTEST_END: u64 = 2 * RECORD + 8;
+/// The longest event that fills a version 1 buffer; a size has 31 bits.
+const LONGEST_FILL: u64 = 1 << 30;
+
+/// What stands at the head of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) thread: u32,
+    pub(super) seconds: u64,
+    pub(super) micros: u32,
+    pub(super) process: Option<u32>,
+    /// Time and CPU of the first record; for the tools, the same time in every block.
+    pub(super) start: u64,
+    pub(super) cpu: u16,
+}
+
+/// A file under construction.
+pub(super) struct Frame<W: Write + Seek> {
+    out: BufWriter<W>,
+    layout: Layout,
+    at: u64,
+    /// Offset and bytes of each finished block (version 1 only: to move them).
+    blocks: Vec<(u64, u64)>,
+    block: u64,
+}
+
+impl<W: Read + Write + Seek> Frame<W> {
+    /// Writes the header at the file's first byte.
+    pub(super) fn new(mut out: W, version: Version, clock: &Clock) -> io::Result<Frame<W>> {
+        out.seek(SeekFrom::Start(0))?;
+        let version = match version {
+            Version::V1 => 1,
+            Version::V3 => 3,
+        };
+        let layout = Layout {
+            order: ByteOrder::Little,
+            version,
+        };
+        let header = Header {
+            layout,
+            constant: clock.constant,
+            nonstop: clock.nonstop,
+            frequency: clock.frequency,
+            buffer_size: 0,
+        };
+        let out = BufWriter::with_capacity(BUFFER, out);
+        let mut frame = Frame {
+            out,
+            layout,
+            at: 0,
+            blocks: Vec::new(),
+            block: 0,
+        };
+        frame.bytes(&record::encode_header(&header))?;
+        Ok(frame)
+    }
+
+    /// Whole records, as they are.
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.at += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+
+    pub(super) fn metadata(&mut self, record: &Record) -> io::Result<()> {
+        self.bytes(&record::encode_metadata(record, self.layout))
+    }
+
+    /// A function record at the time of the one before it.
+    pub(super) fn function(&mut self, id: u32, entry: bool) -> io::Result<()> {
+        let action = if entry { Action::Entry } else { Action::Exit };
+        self.bytes(&record::encode_function(id, action, 0, self.layout.order))
+    }
+
+    pub(super) fn custom(&mut self, tsc: u64, payload: &[u8]) -> io::Result<()> {
+        let size = i32::try_from(payload.len()).unwrap_or(i32::MAX);
+        let when = When::Absolute(tsc);
+        self.metadata(&Record::Custom {
+            size,
+            when,
+            cpu: None,
+        })?;
+        self.bytes(payload.get(..size as usize).unwrap_or(payload))
+    }
+
+    pub(super) fn begin(&mut self, head: &Head) -> io::Result<()> {
+        if self.layout.version > 1 {
+            self.metadata(&Record::BufferExtents { bytes: 0 })?;
+        }
+        self.block = self.at;
+        self.metadata(&Record::NewBuffer {
+            thread: head.thread,
+        })?;
+        self.metadata(&Record::WallTime {
+            seconds: head.seconds,
+            micros: head.micros,
+        })?;
+        if let Some(process) = head.process.filter(|_| self.layout.version > 1) {
+            self.metadata(&Record::Pid { process })?;
+        }
+        self.metadata(&Record::NewCpu {
+            cpu: head.cpu,
+            tsc: head.start,
+        })
+    }
+
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        let bytes = self.at - self.block;
+        if self.layout.version == 1 {
+            self.blocks.push((self.block, bytes));
+            return Ok(());
+        }
+        let extents = record::encode_metadata(&Record::BufferExtents { bytes }, self.layout);
+        self.out.seek(SeekFrom::Start(self.block - RECORD))?;
+        self.out.write_all(&extents)?;
+        self.out.seek(SeekFrom::Start(self.at))?;
+        Ok(())
+    }
+
+    /// Completes the file; returns its size in bytes.
+    pub(super) fn finish(mut self) -> io::Result<u64> {
+        if self.layout.version == 1 {
+            self.spread()?;
+        }
+        self.out.flush()?;
+        Ok(self.at)
+    }
+
+    /// Moves the blocks of version 1 to the places that one size for all gives them.
+    fn spread(&mut self) -> io::Result<()> {
+        self.out.flush()?;
+        let longest = self
+            .blocks
+            .iter()
+            .map(|&(_, bytes)| bytes)
+            .max()
+            .unwrap_or(0);
+        let size = longest.next_multiple_of(8) + SHORTEST_END;
+        let mut buffer = vec![0; MOVE];
+        for (nth, (from, bytes)) in std::mem::take(&mut self.blocks)
+            .into_iter()
+            .enumerate()
+            .rev()
+        {
+            let to = HEADER_SIZE as u64 + nth as u64 * size;
+            shift(self.out.get_mut(), from, to, bytes, &mut buffer)?;
+            self.out.seek(SeekFrom::Start(to + bytes))?;
+            self.fill(size - bytes)?;
+            // The next move goes around this buffer.
+            self.out.flush()?;
+            self.at = self.at.max(to + size);
+        }
+        self.out.seek(SeekFrom::Start(16))?;
+        self.out.write_all(&size.to_le_bytes())
+    }
+
+    /// `EndOfBuffer`, then events of zeros: the document skips them, llvm-xray 8 and up reads them.
+    fn fill(&mut self, mut left: u64) -> io::Result<()> {
+        self.out
+            .write_all(&record::encode_metadata(&Record::EndOfBuffer, self.layout))?;
+        left -= RECORD;
+        while left > 0 {
+            // Never leave a rest that is too short for a record and a payload.
+            let most = if left - RECORD > LONGEST_FILL {
+                LONGEST_FILL - 64
+            } else {
+                left - RECORD
+            };
+            let size = i32::try_from(most).unwrap_or(i32::MAX);
+            let event = Record::Custom {
+                size,
+                when: When::Absolute(0),
+                cpu: None,
+            };
+            self.out
+                .write_all(&record::encode_metadata(&event, self.layout))?;
+            io::copy(&mut io::repeat(0).take(most), &mut self.out)?;
+            left -= RECORD + most;
+        }
+        Ok(())
+    }
+}
+
+/// Moves bytes towards the end of the file; the two places may overlap.
+fn shift<W: Read + Write + Seek>(
+    file: &mut W,
+    from: u64,
+    to: u64,
+    bytes: u64,
+    buffer: &mut [u8],
+) -> io::Result<()> {
+    debug_assert!(to >= from, "blocks only move up");
+    let mut left = if from == to { 0 } else { bytes };
+    while left > 0 {
+        let count = usize::try_from(left)
+            .unwrap_or(buffer.len())
+            .min(buffer.len());
+        let part = &mut buffer[..count];
+        left -= count as u64;
+        file.seek(SeekFrom::Start(from + left))?;
+        file.read_exact(part)?;
+        file.seek(SeekFrom::Start(to + left))?;
+        file.write_all(part)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,425 @@
+//! The index pass: where the blocks of a file are, whose they are, and what the file says of
+//! itself. Reads only the heads of blocks where extents tell the ends; a damaged or cut file, and
+//! a version 1 file whose buffers do not follow one another at the promised distance, is searched.
+//! Must never hold more than heads and names, and never believe a length that leaves the file.
+
+use std::collections::HashMap;
+use std::io;
+
+use super::payload::{self, Payload};
+use super::record::{self, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record};
+use super::search;
+use crate::bytes::{ReadAt, Window};
+use crate::error::{Diagnostic, Error};
+use crate::model::{Clock, Thread, ThreadId, Ticks, TraceInfo};
+
+/// A payload that is longer is given only up to this many bytes.
+pub(super) const MAX_PAYLOAD: usize = 16 << 20;
+/// More diagnostics than this in one place help nobody.
+pub(super) const MAX_DIAGNOSTICS: usize = 100;
+
+const RECORD: u64 = METADATA_SIZE as u64;
+/// `NewBuffer`, `WallTime`, `NewCPUId`: no buffer is shorter.
+const MIN_BUFFER: u64 = 3 * RECORD;
+const HEAD_WINDOW: usize = 4096;
+
+/// One thread's run of records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    /// Byte offset of its `NewBuffer`.
+    pub(super) start: u64,
+    /// Byte offset after its last record (version 1: after its fill).
+    pub(super) end: u64,
+    /// First time in it.
+    tsc: Option<u64>,
+}
+
+/// A file, indexed.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub(super) layout: Layout,
+    pub(super) info: TraceInfo,
+    /// In the order of the file.
+    pub(super) blocks: Vec<Block>,
+    /// Per thread of `info`: places in `blocks`, in order of time.
+    pub(super) lanes: Vec<Vec<usize>>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads header and heads.
+pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
+    let mut head = [0; HEADER_SIZE];
+    let count = bytes.read_at(0, &mut head)?;
+    if count < HEADER_SIZE {
+        let what = format!("the file ends inside the header of {HEADER_SIZE} bytes");
+        return Err(Error::format(count as u64, what));
+    }
+    let Some(header) = record::decode_header(&head) else {
+        let what = "no XRay flight data recorder header of version 1 to 5 (type 1)";
+        return Err(Error::format(0, what));
+    };
+    let mut indexer = Indexer::new(bytes, header, head);
+    let mut at = HEADER_SIZE as u64;
+    while at < indexer.size {
+        let next = match header.layout.version {
+            1 => indexer.buffer(at)?,
+            _ => indexer.extents(at)?,
+        };
+        debug_assert!(next > at, "the index pass must go on");
+        at = next;
+    }
+    Ok(indexer.finish())
+}
+
+struct Indexer<'a> {
+    bytes: &'a dyn ReadAt,
+    window: Window<'a>,
+    size: u64,
+    head: [u8; HEADER_SIZE],
+    header: Header,
+    /// The file carries our process event: its version 1 buffers are where they should be.
+    ours: bool,
+    lane_of: HashMap<ThreadId, usize>,
+    index: Index,
+}
+
+impl<'a> Indexer<'a> {
+    fn new(bytes: &'a dyn ReadAt, header: Header, head: [u8; HEADER_SIZE]) -> Indexer<'a> {
+        let layout = header.layout;
+        let order = match layout.order {
+            crate::bytes::ByteOrder::Little => "little-endian",
+            crate::bytes::ByteOrder::Big => "big-endian",
+        };
+        let clock = Clock {
+            frequency: if header.frequency == 0 {
+                1_000_000_000
+            } else {
+                header.frequency
+            },
+            constant: header.constant,
+            nonstop: header.nonstop,
+            ..Clock::default()
+        };
+        let info = TraceInfo {
+            format: format!("XRay FDR, version {}, {order}", layout.version),
+            clock,
+            ..TraceInfo::default()
+        };
+        let (blocks, lanes, diagnostics) = (Vec::new(), Vec::new(), Vec::new());
+        let index = Index {
+            layout,
+            info,
+            blocks,
+            lanes,
+            diagnostics,
+        };
+        let window = Window::new(bytes, HEAD_WINDOW);
+        let size = bytes.size();
+        let (ours, lane_of) = (false, HashMap::new());
+        let mut indexer = Indexer {
+            bytes,
+            window,
+            size,
+            head,
+            header,
+            ours,
+            lane_of,
+            index,
+        };
+        if header.frequency == 0 {
+            indexer.complain(
+                8,
+                "the header's clock frequency is 0 Hz; 1 GHz is assumed".into(),
+            );
+        }
+        indexer
+    }
+
+    fn complain(&mut self, offset: u64, what: String) {
+        if self.index.diagnostics.len() < MAX_DIAGNOSTICS {
+            self.index.diagnostics.push(Diagnostic { offset, what });
+        }
+    }
+
+    fn record_at(&mut self, at: u64) -> io::Result<Option<Record>> {
+        let bytes = self.window.at(at, METADATA_SIZE, self.size)?;
+        Ok(record::decode(bytes, self.header.layout).ok())
+    }
+
+    fn search(&self, from: u64) -> io::Result<Option<u64>> {
+        search::block(self.bytes, from, self.header.layout)
+    }
+
+    /// A block of version 2 and up; returns where the next one may be.
+    fn extents(&mut self, at: u64) -> io::Result<u64> {
+        let Some(Record::BufferExtents { bytes }) = self.record_at(at)? else {
+            return self.skip(at);
+        };
+        let start = at + RECORD;
+        let end = start.saturating_add(bytes);
+        if bytes == 0 {
+            return Ok(start);
+        }
+        let whole = end == self.size
+            || end < self.size
+                && matches!(self.record_at(end)?, Some(Record::BufferExtents { .. }));
+        if whole {
+            self.block(start, end)?;
+            return Ok(end);
+        }
+        // Cut, or damaged: the block ends where another one plainly begins.
+        let found = self.search(start)?;
+        let stop = end.min(self.size).min(found.unwrap_or(u64::MAX));
+        if stop < end {
+            let what = match found {
+                Some(_) => "but another block begins here: it is read up to here".into(),
+                None => format!("but the file ends {} bytes before that", end - self.size),
+            };
+            self.complain(
+                stop,
+                format!("the block at byte {at} should have {bytes} bytes, {what}"),
+            );
+        }
+        self.block(start, stop)?;
+        if stop < end {
+            Ok(stop.max(start))
+        } else {
+            Ok(end)
+        }
+    }
+
+    /// A buffer of version 1; returns where the next one may be.
+    fn buffer(&mut self, at: u64) -> io::Result<u64> {
+        // The document lets another header precede each buffer.
+        let start = if self.repeats_header(at)? {
+            at + HEADER_SIZE as u64
+        } else {
+            at
+        };
+        if !matches!(self.record_at(start)?, Some(Record::NewBuffer { .. })) {
+            return self.skip(start);
+        }
+        let place = self.index.blocks.len();
+        self.block(start, self.size)?;
+        let size = self.header.buffer_size;
+        let fixed = start.saturating_add(size);
+        let confirmed =
+            size >= MIN_BUFFER && (self.begins_buffer(fixed)? || fixed == self.size && self.ours);
+        let (end, next) = if confirmed {
+            (fixed, fixed)
+        } else {
+            let (end, closed) = search::end_of_buffer(self.bytes, start, self.header.layout)?;
+            (end, self.after_buffer(start, end, closed)?)
+        };
+        if let Some(block) = self.index.blocks.get_mut(place) {
+            block.end = end;
+        }
+        Ok(next)
+    }
+
+    /// Where to go on after a version 1 buffer that had to be read to find its end.
+    fn after_buffer(&mut self, start: u64, end: u64, closed: bool) -> io::Result<u64> {
+        let fixed = start.saturating_add(self.header.buffer_size);
+        if !closed && end == self.size {
+            let early = fixed.saturating_sub(self.size);
+            if early > 0 {
+                let size = self.header.buffer_size;
+                let what = format!("the buffer at byte {start} should have {size} bytes");
+                self.complain(
+                    end,
+                    format!("{what}, but the file ends {early} bytes before that"),
+                );
+            }
+            return Ok(end);
+        }
+        if self.begins_buffer(end)? || end == self.size {
+            return Ok(end);
+        }
+        if fixed == self.size {
+            return Ok(fixed);
+        }
+        match self.search(end)? {
+            Some(next) => Ok(next),
+            None => {
+                self.complain(
+                    end,
+                    "no buffer begins after this one; the rest is skipped".into(),
+                );
+                Ok(self.size)
+            }
+        }
+    }
+
+    fn repeats_header(&mut self, at: u64) -> io::Result<bool> {
+        let head = self.head;
+        Ok(self
+            .window
+            .at(at, HEADER_SIZE, self.size)?
+            .starts_with(&head))
+    }
+
+    fn begins_buffer(&mut self, at: u64) -> io::Result<bool> {
+        if self.repeats_header(at)? {
+            return Ok(true);
+        }
+        Ok(
+            matches!(self.record_at(at)?, Some(Record::NewBuffer { .. }))
+                && matches!(
+                    self.record_at(at.saturating_add(RECORD))?,
+                    Some(Record::WallTime { .. })
+                ),
+        )
+    }
+
+    /// No block begins here: looks for one further on.
+    fn skip(&mut self, at: u64) -> io::Result<u64> {
+        let next = self.search(at + 1)?.unwrap_or(self.size);
+        let what = format!("no block begins here; {} bytes are skipped", next - at);
+        self.complain(at, what);
+        Ok(next)
+    }
+
+    /// Reads the head of a block and files it under its thread.
+    fn block(&mut self, start: u64, end: u64) -> io::Result<()> {
+        let record = if end - start < RECORD {
+            None
+        } else {
+            self.record_at(start)?
+        };
+        let Some(Record::NewBuffer { thread }) = record else {
+            self.complain(
+                start,
+                "the block has no NewBuffer record; it is skipped".into(),
+            );
+            return Ok(());
+        };
+        let id = ThreadId(u64::from(thread));
+        let threads = &mut self.index.info.threads;
+        let lane = *self.lane_of.entry(id).or_insert_with(|| {
+            threads.push(Thread {
+                id,
+                ..Thread::default()
+            });
+            self.index.lanes.push(Vec::new());
+            threads.len() - 1
+        });
+        let tsc = self.head(lane, start + RECORD, end)?;
+        if let Some(blocks) = self.index.lanes.get_mut(lane) {
+            blocks.push(self.index.blocks.len());
+        }
+        self.index.blocks.push(Block { start, end, tsc });
+        Ok(())
+    }
+
+    /// Reads on behind `NewBuffer` while there are preamble and events of ours; returns the first
+    /// time.
+    fn head(&mut self, lane: usize, mut at: u64, end: u64) -> io::Result<Option<u64>> {
+        let mut first = None;
+        let mut balance = (0, 0);
+        while end.saturating_sub(at) >= RECORD {
+            let record = self.record_at(at)?;
+            at += RECORD;
+            match record {
+                Some(Record::WallTime { .. }) if first.is_none() => {}
+                Some(Record::Pid { process }) => {
+                    let process = Some(u64::from(process));
+                    self.index.info.process = process;
+                    self.thread(lane).process = process;
+                }
+                Some(Record::NewCpu { tsc, .. }) if first.is_none() => first = Some(tsc),
+                Some(Record::Custom { size, .. }) => {
+                    let Some(payload) = self.payload(at, size, end)? else {
+                        break;
+                    };
+                    at += payload.len() as u64;
+                    match payload::decode(&payload, self.header.layout.order) {
+                        Some(Payload::Balance { entries, exits }) => balance = (entries, exits),
+                        Some(payload) => self.learn(lane, payload),
+                        None => {
+                            let what = "an event of fdr's own is damaged; it is skipped".into();
+                            self.complain(at, what);
+                        }
+                    }
+                }
+                _ => break,
+            }
+        }
+        if let Some(counts) = &mut self.thread(lane).counts {
+            (counts.synthetic_entries, counts.synthetic_exits) = balance;
+        }
+        Ok(first)
+    }
+
+    fn thread(&mut self, lane: usize) -> &mut Thread {
+        // `lane` was just found or made by `block`.
+        &mut self.index.info.threads[lane]
+    }
+
+    /// The payload at `at`, if it is one of ours and inside the block.
+    fn payload(&mut self, at: u64, size: i32, end: u64) -> io::Result<Option<Vec<u8>>> {
+        let size = usize::try_from(size).unwrap_or(0);
+        let fits = size <= MAX_PAYLOAD && size as u64 <= end.saturating_sub(at);
+        let tag = self.window.at(at, 8, end)?;
+        if size == 0 || !fits || !payload::is_ours(tag) {
+            return Ok(None);
+        }
+        let held = self.window.at(at, size, end)?;
+        if let Some(payload) = held.get(..size) {
+            return Ok(Some(payload.to_vec()));
+        }
+        let mut payload = vec![0; size];
+        let count = self.bytes.read_at(at, &mut payload)?;
+        Ok((count == size).then_some(payload))
+    }
+
+    fn learn(&mut self, lane: usize, payload: Payload) {
+        match payload {
+            Payload::Functions(list) => self.index.info.functions.extend(list),
+            Payload::Thread { name, counts } => {
+                let thread = self.thread(lane);
+                thread.name = name;
+                thread.counts = counts;
+            }
+            Payload::Clock {
+                name,
+                error_ppm,
+                anchor,
+            } => {
+                let clock = &mut self.index.info.clock;
+                (clock.name, clock.error_ppm, clock.anchor) = (name, error_ppm, anchor);
+            }
+            Payload::Process {
+                program,
+                reason,
+                process,
+                dump,
+            } => {
+                self.ours = true;
+                let info = &mut self.index.info;
+                (info.program, info.reason, info.dump) = (program, reason, dump);
+                info.process = process.or(info.process);
+            }
+            Payload::Balance { .. } | Payload::Synthetic { .. } | Payload::Unknown => {}
+        }
+    }
+
+    fn finish(mut self) -> Index {
+        let Index {
+            info,
+            blocks,
+            lanes,
+            ..
+        } = &mut self.index;
+        info.functions.sort_by_key(|function| function.id);
+        info.functions.dedup_by_key(|function| function.id);
+        info.start = blocks.iter().filter_map(|block| block.tsc).min().map(Ticks);
+        // Programs write a thread's buffers in the order of their queue, which may have wrapped.
+        let tsc = |&place: &usize| blocks.get(place).and_then(|block| block.tsc);
+        for lane in lanes {
+            if lane.iter().all(|place| tsc(place).is_some()) {
+                lane.sort_by_key(tsc);
+            }
+        }
+        self.index
+    }
+}

@@ -1,0 +1,289 @@
+//! The listing: one line for every on-disk record, in the order of the file. For people, so it says
+//! what is there and names functions; it must never hide a byte: what is no record is listed too.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+use super::index::{Index, MAX_PAYLOAD};
+use super::payload::{self, Payload};
+use super::record::{self, Bad, FUNCTION_SIZE, HEADER_SIZE, METADATA_SIZE, When};
+use crate::bytes::{ReadAt, Window};
+use crate::error::Error;
+use crate::model::{FunctionId, ThreadId, Ticks};
+use crate::source::Record;
+
+const WINDOW: usize = 256 * 1024;
+/// Bytes of a payload that are shown.
+const SHOWN: usize = 64;
+
+type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
+
+/// Visits every record of the file.
+pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
+    let window = Window::new(bytes, WINDOW);
+    let mut lister = Lister {
+        window,
+        index,
+        visit,
+        detail: String::new(),
+        thread: None,
+        base: 0,
+    };
+    match lister.file(bytes.size()) {
+        Ok(()) | Err(Stop::Enough) => Ok(()),
+        Err(Stop::Failed(error)) => Err(error.into()),
+    }
+}
+
+/// Why a listing stops before the end.
+enum Stop {
+    Enough,
+    Failed(std::io::Error),
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+struct Lister<'a> {
+    window: Window<'a>,
+    index: &'a Index,
+    visit: Visit<'a>,
+    detail: String,
+    thread: Option<ThreadId>,
+    base: u64,
+}
+
+impl Lister<'_> {
+    fn file(&mut self, size: u64) -> Result<(), Stop> {
+        let clock = &self.index.info.clock;
+        let (constant, nonstop) = (clock.constant, clock.nonstop);
+        let _ = write!(
+            self.detail,
+            "{}, {} Hz, constant={constant} nonstop={nonstop}",
+            self.index.info.format, clock.frequency
+        );
+        self.emit(0, HEADER_SIZE as u64, None, "Header")?;
+        let mut at = HEADER_SIZE as u64;
+        let index = self.index;
+        for block in &index.blocks {
+            self.gap(at, block.start)?;
+            self.block(block.start, block.end)?;
+            at = block.end;
+        }
+        self.gap(at, size)
+    }
+
+    /// Bytes between blocks: extents, or what the index pass had to skip.
+    fn gap(&mut self, mut at: u64, end: u64) -> Result<(), Stop> {
+        (self.thread, self.base) = (None, 0);
+        let extents = METADATA_SIZE as u64;
+        while at < end {
+            let view = self.window.at(at, METADATA_SIZE, end)?;
+            let record = record::decode(view, self.index.layout);
+            if let Ok(record::Record::BufferExtents { bytes }) = record {
+                let _ = write!(self.detail, "bytes={bytes}");
+                self.emit(at, extents, None, "BufferExtents")?;
+                at += extents;
+                continue;
+            }
+            // An empty or damaged block may be followed by the extents of the next one.
+            let more = self.index.layout.version > 1 && end - at > extents;
+            let stop = if more { end - extents } else { end };
+            let _ = write!(self.detail, "{} bytes outside of any block", stop - at);
+            self.emit(at, stop - at, None, "Skipped")?;
+            at = stop;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, mut at: u64, end: u64) -> Result<(), Stop> {
+        let layout = self.index.layout;
+        while at < end {
+            let view = self.window.at(at, METADATA_SIZE, end)?;
+            match record::decode(view, layout) {
+                Ok(record) => {
+                    let size = self.record(&record, at, end)?;
+                    at += size;
+                    if layout.version == 1 && record == record::Record::EndOfBuffer && at < end {
+                        let _ = write!(self.detail, "bytes={}", end - at);
+                        self.emit(at, end - at, None, "Fill")?;
+                        return Ok(());
+                    }
+                }
+                Err(bad) => {
+                    let (size, what) = match bad {
+                        Bad::Short => (end - at, "not a whole record".to_owned()),
+                        Bad::Action(action) => (FUNCTION_SIZE as u64, format!("action={action}")),
+                        Bad::Kind(kind) => (METADATA_SIZE as u64, format!("kind={kind}")),
+                    };
+                    self.detail.push_str(&what);
+                    self.emit(at, size, None, "Unknown")?;
+                    at += size;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists one record; returns its bytes, payload included.
+    fn record(&mut self, record: &record::Record, at: u64, end: u64) -> Result<u64, Stop> {
+        use record::Record as R;
+        let (mut time, mut size) = (None, record.size() as u64);
+        match *record {
+            R::Function { id, delta, .. } => {
+                self.base = self.base.wrapping_add(u64::from(delta));
+                time = Some(self.base);
+                let name = self.index.info.function(FunctionId(id));
+                let name = name.map_or("?", |function| &function.name);
+                let _ = write!(self.detail, "function=#{id} {name} delta={delta} ticks");
+            }
+            R::NewBuffer { thread } => {
+                self.thread = Some(ThreadId(thread.into()));
+                let _ = write!(self.detail, "thread={thread}");
+            }
+            R::EndOfBuffer => {}
+            R::NewCpu { cpu, tsc } => {
+                (self.base, time) = (tsc, Some(tsc));
+                let _ = write!(self.detail, "cpu={cpu}");
+            }
+            R::TscWrap { tsc } => (self.base, time) = (tsc, Some(tsc)),
+            R::WallTime { seconds, micros } => {
+                let _ = write!(self.detail, "{seconds}.{micros:06} s");
+            }
+            R::CallArgument { value } => {
+                let _ = write!(self.detail, "value={value} (0x{value:x})");
+            }
+            R::BufferExtents { bytes } => {
+                let _ = write!(self.detail, "bytes={bytes}");
+            }
+            R::Pid { process } => {
+                let _ = write!(self.detail, "process={process}");
+            }
+            R::Custom {
+                size: bytes,
+                when,
+                cpu,
+            } => {
+                time = Some(self.time_of(when));
+                let _ = write!(self.detail, "bytes={bytes}");
+                if let Some(cpu) = cpu {
+                    let _ = write!(self.detail, " cpu={cpu}");
+                }
+                size += self.payload(at + size, bytes, end)?;
+            }
+            R::Typed {
+                size: bytes,
+                delta,
+                kind,
+            } => {
+                time = Some(self.time_of(When::Delta(delta)));
+                let _ = write!(self.detail, "bytes={bytes} type={kind}");
+                size += self.payload(at + size, bytes, end)?;
+            }
+        }
+        self.emit(at, size, time, record.name())?;
+        Ok(size)
+    }
+
+    fn time_of(&mut self, when: When) -> u64 {
+        match when {
+            When::Absolute(tsc) => tsc,
+            When::Delta(delta) => {
+                self.base = self.base.wrapping_add_signed(i64::from(delta));
+                self.base
+            }
+        }
+    }
+
+    /// Describes a payload; returns its bytes, 0 where it does not fit into the block.
+    fn payload(&mut self, at: u64, size: i32, end: u64) -> Result<u64, Stop> {
+        let left = end.saturating_sub(at);
+        let Some(size) = u64::try_from(size)
+            .ok()
+            .filter(|&size| size > 0 && size <= left)
+        else {
+            let _ = write!(self.detail, " (not valid: {left} bytes are left)");
+            return Ok(0);
+        };
+        let held = usize::try_from(size).unwrap_or(MAX_PAYLOAD).min(WINDOW);
+        let view = self.window.at(at, held, at + size)?;
+        match payload::decode(view, self.index.layout.order) {
+            Some(payload) => describe(&mut self.detail, &payload),
+            None => {
+                let shown = view.get(..SHOWN).unwrap_or(view);
+                let more = if size > shown.len() as u64 { "…" } else { "" };
+                let _ = write!(self.detail, " \"{}\"{more}", shown.escape_ascii());
+            }
+        }
+        Ok(size)
+    }
+
+    fn emit(&mut self, offset: u64, size: u64, time: Option<u64>, kind: &str) -> Result<(), Stop> {
+        let (thread, time) = (self.thread, time.map(Ticks));
+        let record = Record {
+            offset,
+            size,
+            thread,
+            time,
+            kind,
+            detail: &self.detail,
+        };
+        let flow = (self.visit)(&record);
+        self.detail.clear();
+        if flow.is_break() {
+            Err(Stop::Enough)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn describe(detail: &mut String, payload: &Payload) {
+    let _ = write!(detail, " fdr {}:", payload.name());
+    let _ = match payload {
+        Payload::Functions(list) => write!(detail, " {} functions", list.len()),
+        Payload::Thread { name, counts } => {
+            let counts = counts.unwrap_or_default();
+            write!(
+                detail,
+                " {name:?} recorded={} readable={} overwritten={} dropped={} records",
+                counts.recorded, counts.readable, counts.overwritten, counts.dropped
+            )
+        }
+        Payload::Clock {
+            name,
+            error_ppm,
+            anchor,
+        } => {
+            let (tick, nanos) = anchor.unwrap_or_default();
+            let error = error_ppm.unwrap_or_default();
+            write!(
+                detail,
+                " {name:?} error={error} ppm, tick {tick} = {nanos} ns since 1970"
+            )
+        }
+        Payload::Process {
+            program,
+            reason,
+            process,
+            dump,
+        } => {
+            let (process, dump) = (process.unwrap_or_default(), dump.unwrap_or_default());
+            write!(
+                detail,
+                " {program:?} process={process} dump={dump} reason={reason:?}"
+            )
+        }
+        Payload::Balance { entries, exits } => {
+            write!(
+                detail,
+                " {entries} synthetic entries, {exits} synthetic exits"
+            )
+        }
+        Payload::Synthetic { count } => write!(detail, " the next {count} function records"),
+        Payload::Unknown => Ok(()),
+    };
+}

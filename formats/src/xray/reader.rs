@@ -1,0 +1,71 @@
+//! The `Source` of XRay FDR files: ties the index to the decoder and to the listing. Holds the
+//! index only, never the file.
+
+use std::ops::ControlFlow;
+
+use super::index::{self, Index};
+use super::{decode, list};
+use crate::bytes::ReadAt;
+use crate::error::{Diagnostic, Error};
+use crate::model::TraceInfo;
+use crate::sink::Sink;
+use crate::source::{Record, Source};
+
+/// An XRay FDR file, opened and indexed. A lane is a thread: lane `n` is the `n`th of
+/// [`TraceInfo::threads`].
+pub struct XraySource {
+    bytes: Box<dyn ReadAt>,
+    index: Index,
+}
+
+impl XraySource {
+    /// Reads the header and the heads of all blocks.
+    ///
+    /// # Errors
+    /// Where the file can't be read, or its header is none of XRay's.
+    pub fn open(bytes: Box<dyn ReadAt>) -> Result<XraySource, Error> {
+        let index = index::index(&*bytes)?;
+        Ok(XraySource { bytes, index })
+    }
+
+    /// Version of the file, 1 to 5.
+    #[must_use]
+    pub fn version(&self) -> u16 {
+        self.index.layout.version
+    }
+}
+
+impl Source for XraySource {
+    fn info(&self) -> &TraceInfo {
+        &self.index.info
+    }
+
+    fn diagnostics(&self) -> &[Diagnostic] {
+        &self.index.diagnostics
+    }
+
+    fn lanes(&self) -> usize {
+        self.index.lanes.len()
+    }
+
+    fn lane_bytes(&self, lane: usize) -> u64 {
+        let places = self.index.lanes.get(lane).map_or(&[][..], |places| places);
+        let blocks = places
+            .iter()
+            .filter_map(|&place| self.index.blocks.get(place));
+        blocks.map(|block| block.end - block.start).sum()
+    }
+
+    fn decode(
+        &self,
+        lane: usize,
+        sink: &mut dyn Sink,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), Error> {
+        decode::lane(&*self.bytes, &self.index, lane, sink, progress)
+    }
+
+    fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
+        list::records(&*self.bytes, &self.index, visit)
+    }
+}

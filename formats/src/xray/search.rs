@@ -1,0 +1,94 @@
+//! Finds blocks and their ends by their records, where a file does not tell: damaged or cut files,
+//! and version 1. Reads the file once, forward, in a window; must never take a chance likeness for
+//! a block, so a block is recognised by its whole preamble.
+
+use std::io;
+
+use super::record::{self, Bad, Layout, METADATA_SIZE, Record};
+use crate::bytes::{ReadAt, Window};
+
+const WINDOW: usize = 256 * 1024;
+/// The records by which a block is recognised, at most.
+const PREAMBLE: usize = 4 * METADATA_SIZE;
+/// No block of that many bytes was ever written.
+const MAX_EXTENTS: u64 = 1 << 44;
+
+/// Byte offset of the first block at or after `from`, if there is one.
+pub(super) fn block(bytes: &dyn ReadAt, from: u64, layout: Layout) -> io::Result<Option<u64>> {
+    let (mut window, size) = (Window::new(bytes, WINDOW), bytes.size());
+    let first = match layout.version {
+        1 => Record::NewBuffer { thread: 0 },
+        _ => Record::BufferExtents { bytes: 0 },
+    };
+    let first = record::encode_metadata(&first, layout)[0];
+    let mut at = from;
+    loop {
+        let view = window.at(at, WINDOW, size)?;
+        let mut places = view.windows(PREAMBLE);
+        let count = places.len() as u64;
+        let begins = |place: &[u8]| place[0] == first && is_preamble(place, layout);
+        if let Some(place) = places.position(begins) {
+            return Ok(Some(at + place as u64));
+        }
+        if count == 0 || at.saturating_add(view.len() as u64) >= size {
+            return Ok(None);
+        }
+        at += count;
+    }
+}
+
+fn is_preamble(bytes: &[u8], layout: Layout) -> bool {
+    let record = |nth: usize| record::decode(bytes.get(nth * METADATA_SIZE..)?, layout).ok();
+    let first = match record(0) {
+        Some(Record::BufferExtents { bytes }) if layout.version > 1 && bytes < MAX_EXTENTS => 1,
+        Some(Record::NewBuffer { .. }) if layout.version == 1 => 0,
+        _ => return false,
+    };
+    matches!(record(first), Some(Record::NewBuffer { .. }))
+        && matches!(
+            record(first + 1),
+            Some(Record::WallTime {
+                micros: ..1_000_000,
+                ..
+            })
+        )
+        && matches!(
+            record(first + 2),
+            Some(Record::NewCpu { .. } | Record::Pid { .. })
+        )
+}
+
+/// Byte offset after the last record of the version 1 buffer at `start`, and whether an
+/// `EndOfBuffer` or the next buffer ends it, rather than the file.
+pub(super) fn end_of_buffer(
+    bytes: &dyn ReadAt,
+    start: u64,
+    layout: Layout,
+) -> io::Result<(u64, bool)> {
+    let (mut window, size) = (Window::new(bytes, WINDOW), bytes.size());
+    let mut at = start.saturating_add(METADATA_SIZE as u64);
+    while at < size {
+        let view = window.at(at, METADATA_SIZE, size)?;
+        let mut used = 0;
+        let payload = loop {
+            let rest = view.get(used..).unwrap_or(&[]);
+            match record::decode(rest, layout) {
+                Ok(Record::EndOfBuffer) => {
+                    return Ok((at + (used + METADATA_SIZE) as u64, true));
+                }
+                Ok(Record::NewBuffer { .. }) => return Ok((at + used as u64, true)),
+                Ok(Record::Custom { size, .. } | Record::Typed { size, .. }) => {
+                    used += METADATA_SIZE;
+                    break u64::try_from(size).unwrap_or(0);
+                }
+                Ok(record) => used += record.size(),
+                Err(Bad::Action(_)) => used += record::FUNCTION_SIZE,
+                Err(Bad::Kind(_)) => used += METADATA_SIZE,
+                Err(Bad::Short) if used == 0 => return Ok((size, false)),
+                Err(Bad::Short) => break 0,
+            }
+        };
+        at = at.saturating_add(used as u64).saturating_add(payload);
+    }
+    Ok((size, false))
+}

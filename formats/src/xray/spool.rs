@@ -1,0 +1,117 @@
+//! Bytes of many threads, kept apart until the file is written: in memory up to a budget, then in
+//! one unlinked file in the folder for temporary files. Must never keep more than the budget.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes in memory, over all threads.
+const BUDGET: usize = 64 << 20;
+
+/// One thread's bytes.
+#[derive(Debug, Default)]
+pub(super) struct Strand {
+    /// Offset and bytes in the spool file, in order.
+    spilled: Vec<(u64, u64)>,
+    /// What comes after them.
+    tail: Vec<u8>,
+}
+
+/// Every thread's bytes. A strand is named by its number.
+#[derive(Debug, Default)]
+pub(super) struct Spool {
+    strands: Vec<Strand>,
+    held: usize,
+    file: Option<File>,
+    size: u64,
+}
+
+impl Spool {
+    /// A new strand; returns its number.
+    pub(super) fn strand(&mut self) -> usize {
+        self.strands.push(Strand::default());
+        self.strands.len() - 1
+    }
+
+    /// Appends to a strand.
+    pub(super) fn push(&mut self, strand: usize, bytes: &[u8]) -> io::Result<()> {
+        self.strands[strand].tail.extend_from_slice(bytes);
+        self.held += bytes.len();
+        if self.held > BUDGET {
+            self.spill()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(unlinked()?),
+        };
+        file.seek(SeekFrom::Start(self.size))?;
+        for strand in self
+            .strands
+            .iter_mut()
+            .filter(|strand| !strand.tail.is_empty())
+        {
+            file.write_all(&strand.tail)?;
+            let bytes = strand.tail.len() as u64;
+            strand.spilled.push((self.size, bytes));
+            self.size += bytes;
+            strand.tail = Vec::new();
+        }
+        self.held = 0;
+        Ok(())
+    }
+
+    /// Hands all bytes of a strand over, in order.
+    pub(super) fn drain(
+        &mut self,
+        strand: usize,
+        mut take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Strand { spilled, tail } = std::mem::take(&mut self.strands[strand]);
+        let mut buffer = vec![0; if spilled.is_empty() { 0 } else { 256 * 1024 }];
+        for (offset, bytes) in spilled {
+            let Some(file) = &mut self.file else { break };
+            file.seek(SeekFrom::Start(offset))?;
+            let mut left = bytes;
+            while left > 0 {
+                let count = usize::try_from(left)
+                    .unwrap_or(buffer.len())
+                    .min(buffer.len());
+                file.read_exact(&mut buffer[..count])?;
+                take(&buffer[..count])?;
+                left -= count as u64;
+            }
+        }
+        take(&tail)
+    }
+}
+
+/// A file for this process alone, which is gone when it is closed.
+fn unlinked() -> io::Result<File> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: only the number must be unique.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("fdr-spool-{}-{number}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path);
+    let file = file.map_err(|error| {
+        let what = format!(
+            "{}: {error} (TMPDIR chooses another folder)",
+            path.display()
+        );
+        io::Error::new(error.kind(), what)
+    })?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}

@@ -1,0 +1,392 @@
+//! Writes events of any format as XRay FDR, version 1 or 3, so that unmodified llvm-xray reads it
+//! right: one block per thread, every block begins at the same tick, calls nest. What is synthetic
+//! in the source is made anew. Threads may come in pieces: their records are spooled (64 MiB in
+//! memory, then a temporary file) and written at the end; an open call takes 4 bytes.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Seek, Write};
+
+use super::balance::{Exit, Stack};
+use super::dump::{EXACT_TICKS, narrow, tables, wall_time};
+use super::frame::{Frame, Head, Version};
+use super::payload;
+use super::record::{self, Action, FUNCTION_LIMIT, Layout, Record, When};
+use super::spool::Spool;
+use crate::bytes::ByteOrder;
+use crate::error::{Diagnostic, Error};
+use crate::model::{Call, Counts, Edge, FunctionId, Mark, Thread, ThreadId, TraceInfo};
+use crate::sink::{Losses, Sink};
+
+// Records of versions 1 and 3 that go into a spool are the same.
+const LAYOUT: Layout = Layout {
+    order: ByteOrder::Little,
+    version: 3,
+};
+
+/// What is kept of a thread beside its records.
+#[derive(Debug)]
+struct Lane {
+    thread: Thread,
+    strand: usize,
+    wall: Option<(u64, u32)>,
+    /// Time and CPU of the first event: the block's second `NewCPUId`.
+    first: Option<(u64, u16)>,
+    base: u64,
+    earliest: u64,
+    stack: Stack,
+    records: u64,
+    middle_entries: u64,
+    middle_exits: u64,
+    arguments: bool,
+}
+
+impl Lane {
+    /// An event at `time`: the first one is where the thread's records begin.
+    fn reach(&mut self, time: u64) {
+        if self.first.is_none() {
+            (self.first, self.base) = (Some((time, 0)), time);
+        }
+        self.earliest = self.earliest.min(time);
+    }
+}
+
+/// A sink that writes an XRay FDR file. `W` is an empty file, open for writing and reading.
+pub struct XrayWriter<W: Read + Write + Seek> {
+    frame: Frame<W>,
+    info: TraceInfo,
+    /// What function id 0 is written as: XRay's tools take 0 for the root of all calls.
+    zero: u32,
+    spool: Spool,
+    lanes: Vec<Lane>,
+    lane_of: HashMap<ThreadId, usize>,
+    now: usize,
+    closed: Vec<u32>,
+    losses: Losses,
+    failed: Option<io::Error>,
+}
+
+impl<W: Read + Write + Seek> XrayWriter<W> {
+    /// Writes the header; `info` gives clock, functions and program. Without `info.start`, the
+    /// blocks begin at the earliest event.
+    ///
+    /// # Errors
+    /// Where the file can't be written.
+    pub fn new(out: W, version: Version, info: &TraceInfo) -> Result<XrayWriter<W>, Error> {
+        let mut info = info.clone();
+        let highest = info.functions.iter().map(|function| function.id.0).max();
+        let zero = highest.map_or(FUNCTION_LIMIT - 1, |id| id.saturating_add(1));
+        for function in info
+            .functions
+            .iter_mut()
+            .filter(|function| function.id.0 == 0)
+        {
+            function.id = FunctionId(zero);
+        }
+        let frame = Frame::new(out, version, &info.clock)?;
+        Ok(XrayWriter {
+            frame,
+            info,
+            zero,
+            spool: Spool::default(),
+            lanes: Vec::new(),
+            lane_of: HashMap::new(),
+            now: 0,
+            closed: Vec::new(),
+            losses: Losses::default(),
+            failed: None,
+        })
+    }
+
+    /// Writes all blocks; returns what version and format could not hold.
+    ///
+    /// # Errors
+    /// The first one that was met, now or before.
+    pub fn finish(mut self) -> Result<Losses, Error> {
+        if let Some(error) = self.failed.take() {
+            return Err(error.into());
+        }
+        if self.lanes.is_empty() {
+            let id = ThreadId(self.info.process.unwrap_or_default());
+            self.thread(&Thread {
+                id,
+                ..Thread::default()
+            });
+        }
+        let timed = self.lanes.iter().filter(|lane| lane.first.is_some());
+        let earliest = timed.map(|lane| lane.earliest).min().unwrap_or_default();
+        let start = self
+            .info
+            .start
+            .map_or(earliest, |start| start.0.min(earliest));
+        for nth in 0..self.lanes.len() {
+            self.block(nth, start)?;
+        }
+        self.frame.finish()?;
+        Ok(self.losses)
+    }
+
+    fn block(&mut self, nth: usize, start: u64) -> io::Result<()> {
+        let Self {
+            frame,
+            info,
+            spool,
+            lanes,
+            losses,
+            ..
+        } = self;
+        let Some(lane) = lanes.get_mut(nth) else {
+            return Ok(());
+        };
+        let (first, cpu) = lane.first.unwrap_or((start, 0));
+        let wall = lane.wall.unwrap_or_else(|| wall_time(&info.clock, first));
+        let process = lane.thread.process.or(info.process);
+        frame.begin(&Head {
+            thread: narrow(lane.thread.id.0, "thread ids over 32 bits: cut", losses),
+            seconds: wall.0,
+            micros: wall.1,
+            process: process.and_then(|process| u32::try_from(process).ok()),
+            start,
+            cpu,
+        })?;
+        let counts = lane.thread.counts;
+        lane.thread.counts = counts.map(|counts| Counts {
+            readable: lane.records,
+            ..counts
+        });
+        frame.custom(start, &payload::encode_thread(&lane.thread))?;
+        let (before, open) = (lane.stack.before(), lane.stack.open());
+        let entries = before.len() as u64 + lane.middle_entries;
+        let exits = open.len() as u64 + lane.middle_exits;
+        frame.custom(start, &payload::encode_balance(entries, exits))?;
+        if nth == 0 {
+            tables(frame, info, start, losses)?;
+        }
+        frame.metadata(&Record::NewCpu { cpu, tsc: first })?;
+        synthetic(frame, first, before, true)?;
+        spool.drain(lane.strand, |bytes| frame.bytes(bytes))?;
+        synthetic(frame, lane.base, open, false)?;
+        let large = "threads with times of 2^53 ticks or more: llvm-xray rounds them";
+        losses.add(large, u64::from(lane.base >= EXACT_TICKS));
+        frame.end()
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let Some(lane) = self.lanes.get(self.now).filter(|_| self.failed.is_none()) else {
+            return;
+        };
+        self.failed = self.spool.push(lane.strand, bytes).err();
+    }
+
+    fn metadata(&mut self, record: &Record) {
+        self.push(&record::encode_metadata(record, LAYOUT));
+    }
+
+    /// The lane that the events belong to; a sink that was told no thread has none.
+    fn lane(&mut self) -> Option<&mut Lane> {
+        self.lanes.get_mut(self.now)
+    }
+
+    /// Ticks from the running base to `time`, which becomes the base.
+    fn delta(&mut self, time: u64) -> Option<u32> {
+        let lane = self.lane()?;
+        lane.reach(time);
+        let delta = time
+            .checked_sub(lane.base)
+            .and_then(|delta| u32::try_from(delta).ok());
+        lane.base = time;
+        if delta.is_none() {
+            self.metadata(&Record::TscWrap { tsc: time });
+        }
+        Some(delta.unwrap_or(0))
+    }
+
+    fn call(&mut self, call: &Call) {
+        let id = if call.function.0 == 0 {
+            self.zero
+        } else {
+            call.function.0
+        };
+        let lost = id >= FUNCTION_LIMIT;
+        self.losses.add(
+            "calls of functions with ids of 2^28 and above: left out",
+            lost.into(),
+        );
+        let mut closed = std::mem::take(&mut self.closed);
+        closed.clear();
+        let Some(lane) = self.lane() else { return };
+        lane.arguments = !lost && !call.synthetic;
+        // Synthetic calls of the source are dropped: this writer balances anew.
+        if !lane.arguments {
+            return;
+        }
+        lane.records += 1;
+        let action = match (call.edge, call.has_arguments) {
+            (Edge::Entry, false) => Action::Entry,
+            (Edge::Entry, true) => Action::EntryArgs,
+            (Edge::Exit, _) => Action::Exit,
+            (Edge::TailExit, _) => Action::TailExit,
+        };
+        let exit = match call.edge {
+            Edge::Entry => {
+                lane.stack.enter(id);
+                Exit::Matched
+            }
+            Edge::Exit | Edge::TailExit => lane.stack.exit(id, &mut closed),
+        };
+        match exit {
+            Exit::Matched | Exit::Before => {}
+            Exit::Unwound(count) => {
+                lane.middle_exits += count as u64;
+                self.repair(&closed, Action::Exit);
+            }
+            Exit::Lone => {
+                lane.middle_entries += 1;
+                self.repair(&[id], Action::Entry);
+            }
+        }
+        self.closed = closed;
+        let Some(delta) = self.delta(call.time.0) else {
+            return;
+        };
+        self.push(&record::encode_function(id, action, delta, LAYOUT.order));
+    }
+
+    fn repair(&mut self, ids: &[u32], action: Action) {
+        let Some(base) = self.lane().map(|lane| lane.base) else {
+            return;
+        };
+        let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        self.custom(base, &payload::encode_synthetic(count));
+        for &id in ids {
+            self.push(&record::encode_function(id, action, 0, LAYOUT.order));
+        }
+    }
+
+    fn custom(&mut self, tsc: u64, data: &[u8]) {
+        let size = i32::try_from(data.len()).unwrap_or(0);
+        if size == 0 {
+            self.losses.add(
+                "events without a payload, or of 2 GiB and more: left out",
+                1,
+            );
+            return;
+        }
+        self.metadata(&Record::Custom {
+            size,
+            when: When::Absolute(tsc),
+            cpu: None,
+        });
+        self.push(data);
+    }
+
+    fn cpu(&mut self, tsc: u64, cpu: u32) {
+        let Ok(number) = u16::try_from(cpu) else {
+            return self.losses.add("changes to CPUs above 65535: left out", 1);
+        };
+        let Some(lane) = self.lane() else { return };
+        lane.earliest = lane.earliest.min(tsc);
+        lane.base = tsc;
+        if lane.first.is_none() {
+            lane.first = Some((tsc, number));
+        } else {
+            self.metadata(&Record::NewCpu { cpu: number, tsc });
+        }
+    }
+
+    /// An event beside the calls: it must not be older than its block.
+    fn event(&mut self, time: u64, data: &[u8]) {
+        let Some(lane) = self.lane() else { return };
+        lane.reach(time);
+        self.custom(time, data);
+    }
+}
+
+impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
+    fn thread(&mut self, thread: &Thread) {
+        if let Some(&lane) = self.lane_of.get(&thread.id) {
+            self.now = lane;
+            return;
+        }
+        self.now = self.lanes.len();
+        self.lane_of.insert(thread.id, self.now);
+        self.lanes.push(Lane {
+            thread: thread.clone(),
+            strand: self.spool.strand(),
+            wall: None,
+            first: None,
+            base: 0,
+            earliest: u64::MAX,
+            stack: Stack::default(),
+            records: 0,
+            middle_entries: 0,
+            middle_exits: 0,
+            arguments: false,
+        });
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        for call in calls {
+            self.call(call);
+        }
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        let after_call = self
+            .lane()
+            .is_some_and(|lane| std::mem::take(&mut lane.arguments));
+        match *mark {
+            Mark::Cpu { time, cpu } => self.cpu(time.0, cpu.0),
+            Mark::Wall { seconds, micros } => {
+                let lane = self
+                    .lanes
+                    .get_mut(self.now)
+                    .filter(|lane| lane.wall.is_none());
+                match lane {
+                    Some(lane) => lane.wall = Some((seconds, micros)),
+                    None => self
+                        .losses
+                        .add("wall-clock times after a thread's first: left out", 1),
+                }
+            }
+            Mark::Argument { value } if after_call => {
+                self.metadata(&Record::CallArgument { value });
+                if let Some(lane) = self.lane() {
+                    lane.arguments = true;
+                }
+            }
+            Mark::Argument { .. } => {
+                self.losses
+                    .add("arguments without a call that was kept: left out", 1);
+            }
+            Mark::Custom { time, cpu, data } => {
+                self.losses
+                    .add("CPUs of custom events: left out", u64::from(cpu.is_some()));
+                self.event(time.0, data);
+            }
+            Mark::Typed { time, data, .. } => {
+                self.losses
+                    .add("typed events: written as custom events, without type", 1);
+                self.event(time.0, data);
+            }
+        }
+    }
+
+    fn diagnostic(&mut self, _: Diagnostic) {}
+}
+
+fn synthetic<W: Read + Write + Seek>(
+    frame: &mut Frame<W>,
+    time: u64,
+    ids: impl ExactSizeIterator<Item = u32>,
+    entry: bool,
+) -> io::Result<()> {
+    if ids.len() == 0 {
+        return Ok(());
+    }
+    let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    frame.custom(time, &payload::encode_synthetic(count))?;
+    for id in ids {
+        frame.function(id, entry)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,291 @@
+//! What the tests of all formats share: a sink that keeps everything, bytes typed by hand, a small
+//! generator of random numbers, and the suite that every format is stamped with.
+#![allow(dead_code, unreachable_pub, missing_docs)]
+
+use std::ops::ControlFlow;
+
+use fdr_formats::source::drive;
+use fdr_formats::{
+    Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
+    registry,
+};
+
+/// An event, owned.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    Call(Call),
+    Cpu(u64, u32),
+    Wall(u64, u32),
+    Argument(u64),
+    Custom(u64, Option<u32>, Vec<u8>),
+    Typed(u64, u16, Vec<u8>),
+}
+
+/// A sink that keeps everything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    pub threads: Vec<(ThreadId, Vec<Event>)>,
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Kept {
+    fn push(&mut self, event: Event) {
+        self.threads
+            .last_mut()
+            .expect("a thread before its events")
+            .1
+            .push(event);
+    }
+
+    pub fn events(&self, thread: u64) -> &[Event] {
+        let found = self.threads.iter().find(|(id, _)| *id == ThreadId(thread));
+        &found
+            .unwrap_or_else(|| panic!("thread {thread} is not in the trace"))
+            .1
+    }
+
+    pub fn calls(&self, thread: u64) -> Vec<Call> {
+        let calls = self.events(thread).iter();
+        calls
+            .filter_map(|event| {
+                if let Event::Call(call) = event {
+                    Some(*call)
+                } else {
+                    None
+                }
+            })
+            .collect()
+    }
+
+    pub fn count(&self) -> usize {
+        self.threads.iter().map(|(_, events)| events.len()).sum()
+    }
+}
+
+impl Sink for Kept {
+    fn thread(&mut self, thread: &Thread) {
+        self.threads.push((thread.id, Vec::new()));
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        assert!(!calls.is_empty(), "a batch without calls");
+        for call in calls {
+            self.push(Event::Call(*call));
+        }
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        self.push(match *mark {
+            Mark::Cpu { time, cpu } => Event::Cpu(time.0, cpu.0),
+            Mark::Wall { seconds, micros } => Event::Wall(seconds, micros),
+            Mark::Argument { value } => Event::Argument(value),
+            Mark::Custom { time, cpu, data } => {
+                Event::Custom(time.0, cpu.map(|CpuId(cpu)| cpu), data.to_vec())
+            }
+            Mark::Typed { time, kind, data } => Event::Typed(time.0, kind, data.to_vec()),
+        });
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+}
+
+/// Everything that a trace gives.
+#[derive(Debug)]
+pub struct Read {
+    pub info: TraceInfo,
+    pub kept: Kept,
+    /// Of opening and of decoding.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Opens by content and decodes all.
+pub fn read(bytes: &[u8]) -> Result<Read, fdr_formats::Error> {
+    let source = registry::open(Box::new(bytes.to_vec()))?;
+    let mut kept = Kept::default();
+    drive(&*source, &mut kept, &|_| {})?;
+    let mut diagnostics = source.diagnostics().to_vec();
+    diagnostics.append(&mut kept.diagnostics);
+    Ok(Read {
+        info: source.info().clone(),
+        kept,
+        diagnostics,
+    })
+}
+
+/// The listing, one `offset size kind detail` per record.
+pub fn list(bytes: &[u8]) -> Vec<(u64, u64, String, String)> {
+    let source = registry::open(Box::new(bytes.to_vec())).expect("a readable header");
+    let mut lines = Vec::new();
+    let visit = &mut |record: &fdr_formats::source::Record<'_>| {
+        let (kind, detail) = (record.kind.to_owned(), record.detail.to_owned());
+        lines.push((record.offset, record.size, kind, detail));
+        ControlFlow::Continue(())
+    };
+    source.records(visit).expect("bytes in memory can be read");
+    lines
+}
+
+pub fn call(time: u64, function: u32, edge: Edge) -> Call {
+    let (time, function) = (Ticks(time), FunctionId(function));
+    Call {
+        time,
+        function,
+        edge,
+        synthetic: false,
+        has_arguments: false,
+    }
+}
+
+pub fn enter(time: u64, function: u32) -> Call {
+    call(time, function, Edge::Entry)
+}
+
+pub fn exit(time: u64, function: u32) -> Call {
+    call(time, function, Edge::Exit)
+}
+
+pub fn synthetic(call: Call) -> Call {
+    Call {
+        synthetic: true,
+        ..call
+    }
+}
+
+/// Asserts that exits match entries and nothing stays open.
+pub fn assert_nested(calls: &[Call]) {
+    let mut open = Vec::new();
+    for call in calls {
+        match call.edge {
+            Edge::Entry => open.push(call.function),
+            Edge::Exit | Edge::TailExit => assert_eq!(open.pop(), Some(call.function), "{calls:?}"),
+        }
+    }
+    assert!(open.is_empty(), "{open:?} stay open in {calls:?}");
+}
+
+/// The same numbers in every run: an xorshift generator.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// The file cut at every byte: no panic, and nothing that the whole file does not have. Events of
+/// a thread must be the beginning of the whole file's.
+pub fn cut_everywhere(bytes: &[u8], header: usize) {
+    let whole = read(bytes).expect("the whole file is readable").kept;
+    for end in 0..bytes.len() {
+        let Ok(part) = read(&bytes[..end]) else {
+            assert!(
+                end < header,
+                "cut at byte {end}: only a cut header may be an error"
+            );
+            continue;
+        };
+        for (thread, events) in &part.kept.threads {
+            let all = whole.events(thread.0);
+            assert!(
+                all.starts_with(events),
+                "cut at byte {end}: {events:?} is not in {all:?}"
+            );
+        }
+        list(&bytes[..end]);
+    }
+}
+
+/// Every byte flipped, in several ways: no panic, no hang, bounded output.
+pub fn flip_everywhere(bytes: &[u8]) {
+    let mut bytes = bytes.to_vec();
+    for place in 0..bytes.len() {
+        for mask in [0x01, 0x02, 0x08, 0x40, 0x80, 0xff] {
+            bytes[place] ^= mask;
+            if let Ok(read) = read(&bytes) {
+                // No record is shorter than 8 bytes, no problem is told twice.
+                assert!(
+                    read.kept.count() <= bytes.len() / 8,
+                    "byte {place}: events out of nothing"
+                );
+                assert!(
+                    read.diagnostics.len() <= bytes.len() / 8 + 8,
+                    "byte {place}: a flood"
+                );
+                list(&bytes);
+            }
+            bytes[place] ^= mask;
+        }
+    }
+}
+
+/// Bytes typed by hand, joined.
+pub fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u32> = text
+        .chars()
+        .filter_map(|digit| digit.to_digit(16))
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| (pair[0] * 16 + pair[1]) as u8)
+        .collect()
+}
+
+/// A ring chunk as the recorder leaves it, built without the library's own encoder.
+pub struct Chunk(pub Vec<u8>);
+
+impl Chunk {
+    pub fn new(thread: u32, cpu: u16, tsc: u64) -> Chunk {
+        let mut chunk = Chunk(vec![0x01]);
+        chunk.0.extend(thread.to_le_bytes());
+        chunk.pad();
+        chunk.0.push(0x09);
+        chunk.0.extend(1_700_000_000u64.to_le_bytes());
+        chunk.0.extend(5u32.to_le_bytes());
+        chunk.pad();
+        chunk.cpu(cpu, tsc)
+    }
+
+    fn pad(&mut self) {
+        self.0.resize(self.0.len().next_multiple_of(16), 0);
+    }
+
+    fn meta(mut self, first: u8, body: &[u8]) -> Chunk {
+        self.0.push(first);
+        self.0.extend(body);
+        self.0.extend(vec![0; 15 - body.len()]);
+        self
+    }
+
+    pub fn cpu(self, cpu: u16, tsc: u64) -> Chunk {
+        let mut body = cpu.to_le_bytes().to_vec();
+        body.extend(tsc.to_le_bytes());
+        self.meta(0x05, &body)
+    }
+
+    pub fn wrap(self, tsc: u64) -> Chunk {
+        self.meta(0x07, &tsc.to_le_bytes())
+    }
+
+    fn function(mut self, id: u32, action: u32, delta: u32) -> Chunk {
+        self.0.extend((id * 16 + action * 2).to_le_bytes());
+        self.0.extend(delta.to_le_bytes());
+        self
+    }
+
+    pub fn enter(self, id: u32, delta: u32) -> Chunk {
+        self.function(id, 0, delta)
+    }
+
+    pub fn exit(self, id: u32, delta: u32) -> Chunk {
+        self.function(id, 1, delta)
+    }
+}

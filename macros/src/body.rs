@@ -1,0 +1,235 @@
+//! A function body, split where a statement can be put in front of it without a trace: behind inner
+//! attributes and leading items. It must never change or reorder a token.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use syn::parse::{ParseStream, Parser};
+use syn::{Item, Result};
+
+/// What stands between a body's braces, in this order.
+pub(crate) struct Body {
+    /// `#![…]` and `//!`, which must come first.
+    pub(crate) attributes: TokenStream,
+    /// Items that come before every statement, where clippy wants them to stay.
+    pub(crate) items: TokenStream,
+    pub(crate) rest: TokenStream,
+}
+
+impl Body {
+    pub(crate) fn split(body: TokenStream) -> Body {
+        let mut tokens: Vec<TokenTree> = body.into_iter().collect();
+        let mut at = 0;
+        while let [
+            TokenTree::Punct(hash),
+            TokenTree::Punct(bang),
+            TokenTree::Group(_),
+            ..,
+        ] = &tokens[at..]
+            && hash.as_char() == '#'
+            && bang.as_char() == '!'
+        {
+            at += 3;
+        }
+        let rest = tokens.split_off(at);
+        let attributes = tokens.into_iter().collect();
+        // Few bodies begin with an item, and a whole body is dear to parse.
+        let first_is_item = rest.first().is_some_and(begins_item);
+        let rest: TokenStream = rest.into_iter().collect();
+        if first_is_item && let Ok((items, rest)) = Parser::parse2(split_items, rest.clone()) {
+            return Body {
+                attributes,
+                items,
+                rest,
+            };
+        }
+        Body {
+            attributes,
+            items: TokenStream::new(),
+            rest,
+        }
+    }
+
+    /// False only where it is certain that the body never awaits: it neither says `await` nor calls a
+    /// macro, which could say it.
+    pub(crate) fn may_await(&self) -> bool {
+        may_await(self.items.clone()) || may_await(self.rest.clone())
+    }
+
+    /// Whether the body says `name` where that can be a variable.
+    pub(crate) fn mentions(&self, name: &Ident) -> bool {
+        mentions(self.rest.clone(), name)
+    }
+}
+
+fn begins_item(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Punct(punct) => punct.as_char() == '#',
+        TokenTree::Ident(word) => ITEM_WORDS.contains(&word.to_string().as_str()),
+        TokenTree::Group(_) | TokenTree::Literal(_) => false,
+    }
+}
+
+const ITEM_WORDS: [&str; 16] = [
+    "async",
+    "const",
+    "enum",
+    "extern",
+    "fn",
+    "impl",
+    "macro_rules",
+    "mod",
+    "pub",
+    "static",
+    "struct",
+    "trait",
+    "type",
+    "union",
+    "unsafe",
+    "use",
+];
+
+/// The leading items, and what follows them.
+fn split_items(input: ParseStream<'_>) -> Result<(TokenStream, TokenStream)> {
+    let mut items = TokenStream::new();
+    loop {
+        let ahead = input.fork();
+        let next = ahead.cursor().token_tree();
+        // What is no item, or is new to `syn`, stays where it is.
+        if !next.is_some_and(|(token, _)| begins_item(&token)) || ahead.parse::<Item>().is_err() {
+            return Ok((items, input.parse()?));
+        }
+        while input.cursor() != ahead.cursor() {
+            items.extend([input.parse::<TokenTree>()?]);
+        }
+    }
+}
+
+fn may_await(tokens: TokenStream) -> bool {
+    let mut tokens = tokens.into_iter().peekable();
+    let mut after_name = false;
+    while let Some(token) = tokens.next() {
+        let is_name = matches!(token, TokenTree::Ident(_));
+        let found = match token {
+            TokenTree::Ident(word) => word == "await",
+            TokenTree::Group(group) => may_await(group.stream()),
+            TokenTree::Punct(punct) => {
+                // `name!(…)`, `name! {…}`, `name! name {…}`
+                after_name
+                    && punct.as_char() == '!'
+                    && matches!(
+                        tokens.peek(),
+                        Some(TokenTree::Group(_) | TokenTree::Ident(_))
+                    )
+            }
+            TokenTree::Literal(_) => false,
+        };
+        if found {
+            return true;
+        }
+        after_name = is_name;
+    }
+    false
+}
+
+fn mentions(tokens: TokenStream, name: &Ident) -> bool {
+    // A name behind one dot is a field or a method; behind two it ends a range.
+    let mut dots = 0;
+    for token in tokens {
+        match token {
+            TokenTree::Ident(word) if word == *name && dots != 1 => return true,
+            TokenTree::Group(group) if mentions(group.stream(), name) => return true,
+            TokenTree::Punct(punct) if punct.as_char() == '.' => dots += 1,
+            _ => dots = 0,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proc_macro2::Span;
+
+    fn split(text: &str) -> [String; 3] {
+        let tokens: TokenStream = text.parse().expect("tokens");
+        let body = Body::split(tokens.clone());
+        let whole: TokenStream = [&body.attributes, &body.items, &body.rest]
+            .into_iter()
+            .cloned()
+            .collect();
+        assert_eq!(whole.to_string(), tokens.to_string(), "no token is lost");
+        [body.attributes, body.items, body.rest].map(|part| part.to_string())
+    }
+
+    #[test]
+    fn items_in_front_of_statements() {
+        let [attributes, items, rest] = split(
+            "#![allow(x)] #[cfg(y)] use a::b; const N: usize = { 3 }; fn f<T>() {} pub(crate) struct S; \
+             macro_rules! m { () => {}; } impl S {} unsafe extern \"C\" { fn g(); } f(); fn h() {}",
+        );
+        assert!(
+            attributes.ends_with("(x)]") && items.starts_with("# [cfg (y)]"),
+            "{attributes} {items}"
+        );
+        assert!(items.ends_with("fn g () ; }"), "{items}");
+        assert_eq!(rest, "f () ; fn h () { }");
+    }
+
+    #[test]
+    fn what_looks_like_an_item_stays() {
+        for text in [
+            "const { assert!(true) } a",
+            "unsafe { a() }",
+            "async move { 1 }.await",
+            "static || 1",
+            "#[allow(x)] let a = 1;",
+            "union(1)",
+            "fn f() { this is new; } and_this",
+            "",
+        ] {
+            let [attributes, items, rest] = split(text);
+            assert!(attributes.is_empty(), "{text}");
+            assert!(
+                items.is_empty() || text.starts_with("fn"),
+                "{text}: {items}"
+            );
+            assert!(!rest.is_empty() || text.is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn may_await_errs_on_the_safe_side() {
+        let may_await = |text: &str| Body::split(text.parse().expect("tokens")).may_await();
+        for text in [
+            "x.await",
+            "{ [x.await?] }",
+            "select! { x }",
+            "if a { b!(); }",
+            "m! n {}",
+            "p::m![]",
+        ] {
+            assert!(may_await(text), "{text}");
+        }
+        for text in [
+            "",
+            "a != b",
+            "!a(b)",
+            "if a != (b) {}",
+            "\"await\"",
+            "awaits()",
+        ] {
+            assert!(!may_await(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn mentions_variables_but_not_fields() {
+        let body = Body::split("x.a.b(); 0..c; S { d, e: f } ; g".parse().expect("tokens"));
+        let mentions = |name: &str| body.mentions(&Ident::new(name, Span::call_site()));
+        for name in ["x", "c", "d", "f", "g"] {
+            assert!(mentions(name), "{name}");
+        }
+        for name in ["a", "b", "h"] {
+            assert!(!mentions(name), "{name}");
+        }
+    }
+}

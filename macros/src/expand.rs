@@ -1,0 +1,125 @@
+//! From a [`Function`] to the function that records. The head goes out as it came in; the body gets a
+//! guard in front. What stands in the body must mean, and make the compiler and clippy say, exactly
+//! what it would without the attribute: user tokens are never rewritten, and everything added has
+//! this macro's hygiene and names nothing but `fdr::private`.
+
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use quote::quote_spanned;
+
+use crate::body::Body;
+use crate::options::Options;
+use crate::params::bound_by_value;
+use crate::parse::Function;
+
+/// Where the function's name is written.
+pub(crate) struct Place {
+    pub(crate) file: String,
+    /// From 1.
+    pub(crate) line: u32,
+}
+
+pub(crate) fn expand(function: &Function, options: &Options, place: &Place) -> TokenStream {
+    let span = Span::mixed_site();
+    let private = match &options.krate {
+        Some(path) => quote_spanned!(span=> #path::private),
+        None => quote_spanned!(span=> ::fdr::private),
+    };
+    let name = options.name.as_deref().unwrap_or("");
+    let Place { file, line } = place;
+    let site = quote_spanned!(span=> #private::site!(#name, #file, #line));
+
+    let body = Body::split(function.body.stream());
+    let inside = if function.is_async && body.may_await() {
+        around_polls(function, body, &private, &site)
+    } else {
+        around_body(body, &private, &site)
+    };
+    let mut expanded: TokenStream = function.head.iter().cloned().collect();
+    expanded.extend([in_braces_of(&function.body, inside)]);
+    expanded
+}
+
+/// The guard lives in the body's own block, behind its leading items, so that the block's value, the
+/// order of drops and what lints see of it stay as they are.
+fn around_body(body: Body, private: &TokenStream, site: &TokenStream) -> TokenStream {
+    let Body {
+        attributes,
+        items,
+        rest,
+    } = body;
+    let guard = quote_spanned! {Span::mixed_site()=>
+        let _guard = #private::enter(#site);
+    };
+    attributes
+        .into_iter()
+        .chain(items)
+        .chain(guard)
+        .chain(rest)
+        .collect()
+}
+
+/// The body moves into a future of its own, and that is what each poll goes through.
+///
+/// - `output` ties the inner future's output to the function's, so that `?`, coercions and closures
+///   in the body are inferred as before, without writing the return type (or an `impl Trait`) again.
+///   Where nothing is returned there is nothing to infer, and the tie would be unreachable code.
+/// - Parameters that the body names are captured whole and in such an order that they drop as those
+///   of an `async fn` do: after the temporaries of the body's tail, the last parameter first.
+fn around_polls(
+    function: &Function,
+    body: Body,
+    private: &TokenStream,
+    site: &TokenStream,
+) -> TokenStream {
+    let span = Span::mixed_site();
+    let captures = captures(function, &body);
+    let Body {
+        attributes,
+        items,
+        rest,
+    } = body;
+    let tie = if function.diverges() {
+        TokenStream::new()
+    } else {
+        quote_spanned!(span=> if false { return #private::never(output); })
+    };
+    let inside = items
+        .into_iter()
+        .chain(tie.clone())
+        .chain(captures)
+        .chain(rest);
+    let block = in_braces_of(&function.body, inside.collect());
+    // At the body's place, as the compiler's own: it is what messages about the future point to.
+    let future = quote_spanned!(function.body.span()=> async move #block);
+    let polled = quote_spanned!(span=> #private::polled(#site, output, #future).await);
+    let last = if function.diverges() {
+        polled
+    } else {
+        quote_spanned!(span=> return #polled;)
+    };
+    quote_spanned! {span=>
+        #attributes
+        let output = #private::Output::NEW;
+        #tie
+        #last
+    }
+}
+
+/// Statements that capture parameters by value, the last one first: captures drop in their order.
+fn captures(function: &Function, body: &Body) -> TokenStream {
+    bound_by_value(&function.head[function.after_name..])
+        .into_iter()
+        .rev()
+        // One that is not named stays behind, and is reported as unused as ever; one that begins
+        // with `_` must not seem used.
+        .filter(|name| body.mentions(name) && !name.to_string().starts_with('_'))
+        .map(|name| quote_spanned!(Span::mixed_site()=> let _ = &#name;))
+        .collect()
+}
+
+/// With the person's braces as its span, a block is in messages what it was before.
+fn in_braces_of(body: &Group, tokens: TokenStream) -> TokenTree {
+    let mut braces = Group::new(body.delimiter(), tokens);
+    braces.set_span(body.span());
+    TokenTree::Group(braces)
+}

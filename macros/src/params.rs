@@ -1,0 +1,106 @@
+//! The names that a signature binds by value. Code must never need them to be correct: where a
+//! signature cannot be read there are none, and only the order in which parameters drop suffers.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use syn::{FnArg, Generics, Pat, Result, Token, parenthesized};
+
+/// Names bound by value in the parameters, in order. `signature` begins behind the function's name.
+pub(crate) fn bound_by_value(signature: &[TokenTree]) -> Vec<Ident> {
+    let tokens: TokenStream = signature.iter().cloned().collect();
+    let mut names = Vec::new();
+    for argument in Parser::parse2(parse_arguments, tokens).unwrap_or_default() {
+        match argument {
+            FnArg::Receiver(receiver) if receiver.reference.is_none() => {
+                names.push(Ident::new("self", receiver.self_token.span));
+            }
+            FnArg::Receiver(_) => {}
+            FnArg::Typed(typed) => collect(*typed.pat, &mut names),
+        }
+    }
+    names
+}
+
+fn parse_arguments(input: ParseStream<'_>) -> Result<Punctuated<FnArg, Token![,]>> {
+    input.parse::<Generics>()?;
+    let content;
+    parenthesized!(content in input);
+    let arguments = content.parse_terminated(FnArg::parse, Token![,])?;
+    // The return type and the where clause are of no interest.
+    input.parse::<TokenStream>()?;
+    Ok(arguments)
+}
+
+fn collect(pattern: Pat, names: &mut Vec<Ident>) {
+    match pattern {
+        Pat::Ident(binding) => {
+            if binding.by_ref.is_none() {
+                names.push(binding.ident);
+            }
+            if let Some((_, inner)) = binding.subpat {
+                collect(*inner, names);
+            }
+        }
+        Pat::Paren(inner) => collect(*inner.pat, names),
+        Pat::Reference(inner) => collect(*inner.pat, names),
+        Pat::Tuple(tuple) => tuple
+            .elems
+            .into_iter()
+            .for_each(|inner| collect(inner, names)),
+        Pat::TupleStruct(tuple) => tuple
+            .elems
+            .into_iter()
+            .for_each(|inner| collect(inner, names)),
+        Pat::Slice(slice) => slice
+            .elems
+            .into_iter()
+            .for_each(|inner| collect(inner, names)),
+        Pat::Struct(fields) => {
+            fields
+                .fields
+                .into_iter()
+                .for_each(|field| collect(*field.pat, names));
+        }
+        // Wildcards bind nothing; the rest cannot stand in a parameter.
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(signature: &str) -> Vec<String> {
+        let tokens: Vec<_> = signature
+            .parse::<TokenStream>()
+            .expect("tokens")
+            .into_iter()
+            .collect();
+        bound_by_value(&tokens)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn every_form_of_parameter() {
+        assert_eq!(names("()"), [""; 0]);
+        assert_eq!(names("(self, a: A, mut b: B,) -> C"), ["self", "a", "b"]);
+        assert_eq!(names("(&mut self, _: A, ref c: C)"), [""; 0]);
+        assert_eq!(names("(self: Box<Self>)"), ["self"]);
+        assert_eq!(
+            names(
+                "<F: Fn(u8) -> u8, const N: usize>((a, [b, ..]): T, P { c, d: Q(e), .. }: P) where F: G"
+            ),
+            ["a", "b", "c", "e"]
+        );
+        assert_eq!(names("(&a: &A, b @ (c): D)"), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_binds_nothing() {
+        assert_eq!(names(""), [""; 0]);
+        assert_eq!(names("(a new kind of parameter)"), [""; 0]);
+    }
+}

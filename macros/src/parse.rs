@@ -1,0 +1,325 @@
+//! From an item's tokens to a [`Function`]: where its name is, whether it is `async`, where the body
+//! begins. It reads no further than that: signature and body are kept token for token, so syntax
+//! that this crate has never heard of passes, and spans stay the person's own. It must never change
+//! or reorder a token.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use syn::{Error, Result};
+
+/// A function with a body, cut where the expansion needs it.
+#[derive(Debug)]
+pub(crate) struct Function {
+    /// Attributes, visibility and signature, unchanged.
+    pub(crate) head: Vec<TokenTree>,
+    /// Where in `head` the generics or parameters begin.
+    pub(crate) after_name: usize,
+    pub(crate) name: Ident,
+    pub(crate) is_async: bool,
+    /// The braces and what they hold.
+    pub(crate) body: Group,
+}
+
+impl Function {
+    pub(crate) fn parse(item: TokenStream) -> Result<Function> {
+        let mut head: Vec<TokenTree> = open_sole_group(item).into_iter().collect();
+        let start = skip_attributes(&head)?;
+        let qualifiers = Qualifiers::read(&head, start)?;
+        let Some(TokenTree::Ident(name)) = head.get(qualifiers.name_at).cloned() else {
+            return Err(not_a_function(&head[start..]));
+        };
+        if let Some(span) = qualifiers.constness {
+            return Err(Error::new(
+                span,
+                "`#[traced]` cannot be on a `const fn`: recording reads a clock, and there is none \
+                 at compile time\n\
+                 remove `const`, or put `#[traced]` on a function that calls this one",
+            ));
+        }
+        let body = head.pop().as_ref().and_then(braces).ok_or_else(|| {
+            Error::new(
+                name.span(),
+                "`#[traced]` needs a function with a body: it records where the body begins and ends\n\
+                 put it on the implementations of this function, or on a function that calls it",
+            )
+        })?;
+        let after_name = qualifiers.name_at + 1;
+        Ok(Function {
+            head,
+            after_name,
+            name,
+            is_async: qualifiers.is_async,
+            body,
+        })
+    }
+
+    /// The first token of the return type, where one is written.
+    fn output(&self) -> Option<&TokenTree> {
+        // The parameters are the first parentheses outside the generics.
+        let mut depth = 0;
+        let mut arrow = false;
+        let mut rest = self.head[self.after_name..].iter();
+        for token in rest.by_ref() {
+            match token {
+                TokenTree::Punct(punct) if punct.as_char() == '<' => depth += 1,
+                TokenTree::Punct(punct) if punct.as_char() == '>' && !arrow => depth -= 1,
+                TokenTree::Group(group)
+                    if depth == 0 && group.delimiter() == Delimiter::Parenthesis =>
+                {
+                    break;
+                }
+                _ => {}
+            }
+            arrow = matches!(token, TokenTree::Punct(punct) if punct.as_char() == '-');
+        }
+        match (rest.next(), rest.next()) {
+            (Some(TokenTree::Punct(dash)), Some(TokenTree::Punct(tip)))
+                if dash.as_char() == '-' && tip.as_char() == '>' =>
+            {
+                rest.next()
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it returns `!`.
+    pub(crate) fn diverges(&self) -> bool {
+        matches!(self.output(), Some(TokenTree::Punct(punct)) if punct.as_char() == '!')
+    }
+}
+
+/// What stands between a function's attributes and its name.
+struct Qualifiers {
+    constness: Option<Span>,
+    is_async: bool,
+    name_at: usize,
+}
+
+impl Qualifiers {
+    fn read(tokens: &[TokenTree], start: usize) -> Result<Qualifiers> {
+        let mut constness = None;
+        let mut is_async = false;
+        for (at, token) in tokens.iter().enumerate().skip(start) {
+            match token {
+                TokenTree::Ident(word) => match word.to_string().as_str() {
+                    "fn" => {
+                        return Ok(Qualifiers {
+                            constness,
+                            is_async,
+                            name_at: at + 1,
+                        });
+                    }
+                    "const" => constness = Some(word.span()),
+                    "async" => is_async = true,
+                    "pub" | "default" | "unsafe" | "safe" | "extern" => {}
+                    _ => break,
+                },
+                // The ABI after `extern`.
+                TokenTree::Literal(_) => {}
+                // The place after `pub`, and the `$vis` of a macro.
+                TokenTree::Group(group)
+                    if matches!(group.delimiter(), Delimiter::Parenthesis | Delimiter::None) => {}
+                TokenTree::Group(_) | TokenTree::Punct(_) => break,
+            }
+        }
+        Err(not_a_function(&tokens[start..]))
+    }
+}
+
+/// Where the attributes end. Refuses those that the expansion cannot work with.
+fn skip_attributes(tokens: &[TokenTree]) -> Result<usize> {
+    let mut at = 0;
+    while let [TokenTree::Punct(hash), TokenTree::Group(attribute), ..] = &tokens[at..] {
+        if hash.as_char() != '#' {
+            break;
+        }
+        let text: String = attribute
+            .stream()
+            .into_iter()
+            .map(|token| token.to_string())
+            .collect();
+        if matches!(text.as_str(), "naked" | "unsafe(naked)") {
+            return Err(Error::new(
+                attribute.span(),
+                "`#[traced]` cannot be on a naked function: its body is assembly and nothing else\n\
+                 put `#[traced]` on a function that calls this one",
+            ));
+        }
+        at += 2;
+    }
+    Ok(at)
+}
+
+/// A macro's `$item` arrives in a group without delimiters.
+fn open_sole_group(item: TokenStream) -> TokenStream {
+    let mut tokens = item.clone().into_iter();
+    match (tokens.next(), tokens.next()) {
+        (Some(TokenTree::Group(group)), None) if group.delimiter() == Delimiter::None => {
+            open_sole_group(group.stream())
+        }
+        _ => item,
+    }
+}
+
+/// The token as a group of braces; a macro's `$body` holds one in a group without delimiters.
+fn braces(token: &TokenTree) -> Option<Group> {
+    let TokenTree::Group(group) = token else {
+        return None;
+    };
+    match group.delimiter() {
+        Delimiter::Brace => Some(group.clone()),
+        Delimiter::None => {
+            let mut tokens = group.stream().into_iter();
+            let sole = tokens.next().filter(|_| tokens.next().is_none());
+            sole.as_ref().and_then(braces)
+        }
+        Delimiter::Parenthesis | Delimiter::Bracket => None,
+    }
+}
+
+/// Says what the item is instead, at the word that says so in the source.
+fn not_a_function(tokens: &[TokenTree]) -> Error {
+    const EACH: &str = "put `#[traced]` on each function in it";
+    const CALLER: &str = "put `#[traced]` on the functions that use it";
+    let idents = tokens.iter().filter_map(|token| match token {
+        TokenTree::Ident(word) => Some((word.to_string(), word.span())),
+        _ => None,
+    });
+    for (word, span) in idents {
+        let (what, instead) = match word.as_str() {
+            "impl" => ("an `impl` block", EACH),
+            "trait" => ("a trait", EACH),
+            "mod" => ("a module", EACH),
+            "struct" => ("a struct", CALLER),
+            "enum" => ("an enum", CALLER),
+            "union" => ("a union", CALLER),
+            "static" => ("a static", CALLER),
+            "type" => ("a type", CALLER),
+            "use" => ("an import", "put `#[traced]` where the function is defined"),
+            "macro_rules" => (
+                "a macro",
+                "put `#[traced]` on the functions that it expands to",
+            ),
+            "pub" | "default" | "unsafe" | "safe" | "async" | "const" | "auto" => continue,
+            "extern" => continue,
+            _ => break,
+        };
+        return Error::new(
+            span,
+            format!("`#[traced]` goes on functions, and this is {what}\n{instead}"),
+        );
+    }
+    let span = tokens.first().map_or_else(Span::call_site, TokenTree::span);
+    Error::new(
+        span,
+        "`#[traced]` goes on functions, and this is none\nput it on the functions that are called here",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Function> {
+        Function::parse(text.parse().expect("tokens"))
+    }
+
+    fn output(text: &str) -> String {
+        let function = parse(text).expect("a function");
+        function
+            .output()
+            .map_or_else(String::new, TokenTree::to_string)
+    }
+
+    #[test]
+    fn every_kind_of_head() {
+        for (text, name, is_async) in [
+            ("fn a() {}", "a", false),
+            (
+                "#[inline] #[doc = \"x\"] pub(in a::b) async fn r#b<T>(x: T) -> T where T: C {}",
+                "r#b",
+                true,
+            ),
+            ("pub unsafe extern \"C\" fn c(_: ...) {}", "c", false),
+            ("default async unsafe fn d() {}", "d", true),
+            (
+                "extern fn e<const N: usize>() where [(); { N }]: {}",
+                "e",
+                false,
+            ),
+        ] {
+            let function = parse(text).expect(text);
+            assert_eq!(function.name.to_string(), name);
+            assert_eq!(function.is_async, is_async, "{text}");
+            assert_eq!(function.head[function.after_name - 1].to_string(), name);
+            assert!(function.body.stream().is_empty());
+        }
+    }
+
+    #[test]
+    fn groups_that_macros_leave_are_looked_into() {
+        let group = |text: &str| {
+            TokenTree::Group(Group::new(Delimiter::None, text.parse().expect("tokens")))
+        };
+        let parts = [group("pub"), group(""), group("{ x }")];
+        let [vis, empty, body] = parts;
+        let name: TokenStream = "fn a()".parse().expect("tokens");
+        let whole: TokenStream = [vis, empty].into_iter().chain(name).chain([body]).collect();
+        let whole = TokenTree::Group(Group::new(Delimiter::None, whole));
+        let function = Function::parse(whole.into()).expect("a function");
+        assert_eq!(function.name.to_string(), "a");
+        assert_eq!(function.body.to_string(), "{ x }");
+    }
+
+    #[test]
+    fn return_types() {
+        assert_eq!(output("fn a() {}"), "");
+        assert_eq!(output("fn a() where F: Fn() -> ! {}"), "");
+        assert_eq!(
+            output("fn a<F: Fn(u8) -> u8, const N: u8>(f: F) -> Vec<F> where G: H {}"),
+            "Vec"
+        );
+        assert!(
+            parse("fn a<F: Fn(u8) -> u8>(f: F) -> ! {}")
+                .expect("a function")
+                .diverges()
+        );
+        assert!(
+            !parse("fn a<F: Fn() -> !>() -> u8 {}")
+                .expect("a function")
+                .diverges()
+        );
+    }
+
+    #[test]
+    fn what_is_no_function_is_named() {
+        for (text, part) in [
+            ("const fn a() {}", "`const fn`"),
+            ("pub const unsafe fn a() {}", "`const fn`"),
+            ("fn a();", "with a body"),
+            ("#[unsafe(naked)] extern \"C\" fn a() {}", "naked"),
+            ("pub struct A;", "a struct"),
+            ("enum A {}", "an enum"),
+            ("union A {}", "a union"),
+            ("unsafe impl A for B {}", "an `impl` block"),
+            ("unsafe auto trait A {}", "a trait"),
+            ("pub(crate) mod a {}", "a module"),
+            ("static A: u8 = 1;", "a static"),
+            ("type A = u8;", "a type"),
+            ("use a::b;", "an import"),
+            ("macro_rules! a { () => {} }", "a macro"),
+            ("const A: fn() = b;", "this is none"),
+            ("extern \"C\" { fn a(); }", "this is none"),
+            ("fn (a) {}", "this is none"),
+            ("let a = 1;", "this is none"),
+            ("|| 1", "this is none"),
+            ("", "this is none"),
+        ] {
+            let message = parse(text).expect_err(text).to_string();
+            assert!(message.contains(part), "{text}: {message}");
+            assert!(
+                message.contains("put") || message.contains("remove"),
+                "{text}: {message}"
+            );
+        }
+    }
+}

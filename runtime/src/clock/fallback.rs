@@ -1,0 +1,17 @@
+//! Architectures without a counter that this crate can read: the operating system's clock for
+//! everything. Must offer the same items as the other architectures' files.
+
+use super::{Chosen, Kind, Stamp, system};
+use crate::shell::config::Clock;
+
+/// See [`super::read`]. Async-signal-safe.
+#[inline(always)]
+pub(super) fn read(_: Kind) -> Stamp {
+    system::read()
+}
+
+/// See [`super::choose`].
+pub(super) fn choose(_: Clock) -> Chosen {
+    let arch = std::env::consts::ARCH;
+    system::chosen(Some(format!("no counter of {arch} CPUs is supported")))
+}

@@ -1,0 +1,283 @@
+//! x86-64: the time-stamp counter by `rdtscp`, or by `rdtsc` with the CPU from `rdpid` or rseq. Must
+//! offer the same items as the other architectures' files, and run no instruction the CPU lacks.
+
+use core::arch::asm;
+use core::arch::x86_64::{__cpuid, __cpuid_count, __rdtscp, _rdtsc};
+
+use super::{CPU_MASK, Chosen, Kind, Stamp, rseq, system};
+use crate::shell::config::Clock;
+
+/// See [`super::read`]. Async-signal-safe.
+#[inline(always)]
+pub(super) fn read(kind: Kind) -> Stamp {
+    // Three compares rather than a jump table: the kind never changes, so they predict perfectly.
+    if kind == Kind::Tscp {
+        let mut aux = 0;
+        // SAFETY: the kind is chosen only where CPUID announces rdtscp; `aux` is valid for a write.
+        let ticks = unsafe { __rdtscp(&raw mut aux) };
+        Stamp {
+            ticks,
+            cpu: aux & CPU_MASK,
+        }
+    } else if kind == Kind::TscPid {
+        Stamp {
+            ticks: tsc(),
+            cpu: rdpid() & CPU_MASK,
+        }
+    } else if kind == Kind::TscRseq {
+        Stamp {
+            ticks: tsc(),
+            cpu: rseq::cpu() & CPU_MASK,
+        }
+    } else {
+        system::read()
+    }
+}
+
+/// See [`super::choose`].
+pub(super) fn choose(request: Clock) -> Chosen {
+    decide(request, Features::detect())
+}
+
+#[inline(always)]
+fn tsc() -> u64 {
+    // SAFETY: every x86-64 CPU has rdtsc, and `choose` made sure that the process may use it.
+    unsafe { _rdtsc() }
+}
+
+#[inline(always)]
+fn rdpid() -> u32 {
+    let aux: u64;
+    // SAFETY: the kind is chosen only where CPUID announces rdpid; no memory is touched.
+    unsafe { asm!("rdpid {}", out(reg) aux, options(nomem, nostack, preserves_flags)) };
+    aux as u32
+}
+
+/// What the CPU and the kernel offer.
+#[derive(Clone, Copy, Debug)]
+struct Features {
+    rdtscp: bool,
+    rdpid: bool,
+    rseq: bool,
+    /// The process was forbidden to read the counter: doing so is SIGSEGV.
+    forbidden: bool,
+    /// Constant and non-stop. CPUID says both with one bit ("invariant TSC").
+    invariant: bool,
+}
+
+impl Features {
+    /// Asks CPUID (leaves 7, 8000_0001h and 8000_0007h; Intel SDM volume 2, AMD APM volume 3), the C
+    /// library and the kernel.
+    fn detect() -> Features {
+        let basic = __cpuid(0).eax;
+        let extended = __cpuid(0x8000_0000).eax;
+        Features {
+            rdtscp: extended >= 0x8000_0001 && __cpuid(0x8000_0001).edx >> 27 & 1 == 1,
+            rdpid: basic >= 7 && __cpuid_count(7, 0).ecx >> 22 & 1 == 1,
+            rseq: rseq::find(),
+            forbidden: counter_is_forbidden(),
+            invariant: extended >= 0x8000_0007 && __cpuid(0x8000_0007).edx >> 8 & 1 == 1,
+        }
+    }
+}
+
+/// Whether `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is in force on this thread; new threads inherit it.
+fn counter_is_forbidden() -> bool {
+    let mut state: libc::c_int = 0;
+    // SAFETY: PR_GET_TSC writes one int to the address, which is valid for it.
+    let result = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut state) };
+    // Where a sandbox refuses the question, nothing is known, and almost surely nothing is forbidden.
+    result == 0 && state == libc::PR_TSC_SIGSEGV
+}
+
+/// The choice by what is offered. A request that can't be met gets the nearest thing, and a note.
+fn decide(request: Clock, offered: Features) -> Chosen {
+    if offered.forbidden {
+        let why = "the process may not read the time-stamp counter (prctl PR_TSC_SIGSEGV)";
+        return system::chosen(Some(why.to_owned()));
+    }
+    let tscp = (offered.rdtscp, Kind::Tscp, "rdtscp");
+    let pid = (offered.rdpid, Kind::TscPid, "rdtsc + rdpid");
+    let rseq = (offered.rseq, Kind::TscRseq, "rdtsc + rseq");
+    let (wanted, preference) = match request {
+        Clock::Rdtscp => ("rdtscp", [tscp, pid, rseq]),
+        Clock::Rdtsc => ("rdtsc", [pid, rseq, tscp]),
+        Clock::Monotonic => return system::chosen(None),
+    };
+    let Some((_, kind, name)) = preference.into_iter().find(|(there, ..)| *there) else {
+        let why = "the CPU has neither rdtscp nor rdpid, and the C library registers no rseq area";
+        return system::chosen(Some(why.to_owned()));
+    };
+    let other = (wanted == "rdtscp") != (kind == Kind::Tscp);
+    let replaced = other.then(|| match wanted {
+        "rdtscp" => "the CPU has no rdtscp",
+        _ => "rdtsc needs rdpid or rseq for the CPU's number, and neither is there",
+    });
+    let unsteady = (!offered.invariant).then_some(
+        "CPUID does not call the time-stamp counter invariant: its rate may follow the CPU's \
+         frequency, and durations may be wrong; FDR_CLOCK=monotonic is not affected",
+    );
+    let notes: Vec<&str> = replaced.into_iter().chain(unsteady).collect();
+    Chosen {
+        kind,
+        name,
+        note: (!notes.is_empty()).then(|| notes.join("; ")),
+        constant: offered.invariant,
+        nonstop: offered.invariant,
+        nominal_hz: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Features = Features {
+        rdtscp: true,
+        rdpid: true,
+        rseq: true,
+        forbidden: false,
+        invariant: true,
+    };
+
+    fn kind_and_note(request: Clock, offered: Features) -> (Kind, String) {
+        let chosen = decide(request, offered);
+        (chosen.kind, chosen.note.unwrap_or_default())
+    }
+
+    #[test]
+    fn a_request_that_can_be_met_is_met_without_a_note() {
+        assert_eq!(
+            kind_and_note(Clock::Rdtscp, ALL),
+            (Kind::Tscp, String::new())
+        );
+        assert_eq!(
+            kind_and_note(Clock::Rdtsc, ALL),
+            (Kind::TscPid, String::new())
+        );
+        let old = Features {
+            rdpid: false,
+            ..ALL
+        };
+        assert_eq!(
+            kind_and_note(Clock::Rdtsc, old),
+            (Kind::TscRseq, String::new())
+        );
+        assert_eq!(
+            kind_and_note(Clock::Monotonic, ALL),
+            (Kind::Monotonic, String::new())
+        );
+    }
+
+    #[test]
+    fn a_replacement_says_why() {
+        let (kind, note) = kind_and_note(
+            Clock::Rdtsc,
+            Features {
+                rdpid: false,
+                rseq: false,
+                ..ALL
+            },
+        );
+        assert_eq!(kind, Kind::Tscp);
+        assert!(note.contains("needs rdpid or rseq"), "{note}");
+        let (kind, note) = kind_and_note(
+            Clock::Rdtscp,
+            Features {
+                rdtscp: false,
+                ..ALL
+            },
+        );
+        assert_eq!(kind, Kind::TscPid);
+        assert!(note.contains("no rdtscp"), "{note}");
+    }
+
+    #[test]
+    fn the_system_clock_is_the_last_resort_and_says_why() {
+        let nothing = Features {
+            rdtscp: false,
+            rdpid: false,
+            rseq: false,
+            ..ALL
+        };
+        for request in [Clock::Rdtscp, Clock::Rdtsc] {
+            let (kind, note) = kind_and_note(request, nothing);
+            assert_eq!(kind, Kind::Monotonic);
+            assert!(note.contains("neither rdtscp nor rdpid"), "{note}");
+            let (kind, note) = kind_and_note(
+                request,
+                Features {
+                    forbidden: true,
+                    ..ALL
+                },
+            );
+            assert_eq!(kind, Kind::Monotonic);
+            assert!(note.contains("PR_TSC_SIGSEGV"), "{note}");
+        }
+    }
+
+    #[test]
+    fn a_counter_that_may_change_its_rate_is_used_with_a_warning() {
+        let chosen = decide(
+            Clock::Rdtscp,
+            Features {
+                invariant: false,
+                ..ALL
+            },
+        );
+        assert_eq!(
+            (chosen.kind, chosen.constant, chosen.nonstop),
+            (Kind::Tscp, false, false)
+        );
+        assert!(chosen.note.unwrap().contains("invariant"));
+    }
+
+    #[test]
+    fn a_forbidden_counter_is_noticed() {
+        // In a thread of its own, since the prohibition is the thread's.
+        let forbidden = std::thread::spawn(|| {
+            // SAFETY: the call takes two integers; this thread reads no counter afterwards, except
+            // through the vDSO's clocks, which are not used either.
+            assert_eq!(
+                unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) },
+                0
+            );
+            let forbidden = counter_is_forbidden();
+            // SAFETY: as above; the thread's end may look at a clock.
+            assert_eq!(
+                unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_ENABLE) },
+                0
+            );
+            forbidden
+        });
+        assert!(forbidden.join().unwrap());
+        assert!(!counter_is_forbidden());
+    }
+
+    #[test]
+    fn all_ways_to_read_the_counter_agree() {
+        let offered = Features::detect();
+        let kinds = [
+            (offered.rdtscp, Kind::Tscp),
+            (offered.rdpid, Kind::TscPid),
+            (offered.rseq, Kind::TscRseq),
+        ];
+        let mut last = tsc();
+        for (_, kind) in kinds.into_iter().filter(|(there, _)| *there) {
+            let now = read(kind).ticks;
+            // Ten seconds at 10 GHz: wide enough for any pause, far too narrow for another clock.
+            assert!(
+                now.wrapping_sub(last) < 100_000_000_000,
+                "{kind:?}: {now} after {last}"
+            );
+            last = now;
+        }
+    }
+
+    #[test]
+    fn a_foreign_kind_is_answered_in_nanoseconds() {
+        let before = system::monotonic_raw_ns();
+        let ticks = read(Kind::Counter).ticks;
+        assert!((before..=system::monotonic_raw_ns()).contains(&ticks));
+    }
+}

@@ -1,0 +1,224 @@
+//! Copies one thread's records out of the ring while the thread goes on recording.
+//!
+//! The reader's half of the protocol at the head of `recorder::writer`. Chunks are copied from the
+//! newest to the oldest; the first one that was overwritten meanwhile ends the copy, so what is
+//! kept is always the unbroken run of records up to the moment the copy began.
+//!
+//! Everything but the growth of the buffer is async-signal-safe.
+
+use core::sync::atomic::{Ordering, fence};
+
+use crate::recorder::record::{PAIR, PREAMBLE, SINGLE};
+use crate::ring::chunk::{self, chunk_start, mark};
+use crate::ring::layout::{CHUNK, Slot, state};
+
+/// One thread at one moment. `recorded = readable + overwritten + dropped`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) recorded: u64,
+    pub(crate) readable: u64,
+    pub(crate) overwritten: u64,
+    pub(crate) dropped: u64,
+}
+
+/// Whose records they are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Owner {
+    pub(crate) tid: u32,
+    pub(crate) name: String,
+    pub(crate) ended: bool,
+}
+
+/// A buffer for copies, used again for each thread.
+#[derive(Default)]
+pub(crate) struct Snapshot {
+    /// Copied chunks, newest first, each CHUNK bytes long.
+    bytes: Vec<u8>,
+    /// Used bytes of each of them.
+    used: Vec<usize>,
+    pub(crate) counts: Counts,
+    pub(crate) owner: Owner,
+}
+
+impl Snapshot {
+    /// Copies the slot's records. False where nobody owns it, or its owner changed meanwhile.
+    pub(crate) fn take(&mut self, slot: &Slot) -> bool {
+        self.bytes.clear();
+        self.used.clear();
+        self.counts = Counts::default();
+        let generation = slot.generation.load(Ordering::Acquire);
+        let state = slot.state.load(Ordering::Acquire);
+        if state != state::LIVE && state != state::ENDED {
+            return false;
+        }
+        self.owner = Owner {
+            tid: slot.tid.load(Ordering::Relaxed),
+            name: name_of(slot),
+            ended: state == state::ENDED,
+        };
+        let dropped = slot.dropped.load(Ordering::Relaxed);
+        let (committed, oldest) = self.copy_chunks(slot);
+        self.counts = Counts {
+            recorded: committed + dropped,
+            readable: committed - oldest,
+            overwritten: oldest,
+            dropped,
+        };
+        fence(Ordering::Acquire);
+        slot.generation.load(Ordering::Relaxed) == generation
+    }
+
+    /// The copied chunks, oldest first.
+    pub(crate) fn chunks(&self) -> Vec<&[u8]> {
+        let used = self.used.iter();
+        let mut chunks: Vec<&[u8]> = self
+            .bytes
+            .chunks(CHUNK)
+            .zip(used)
+            .map(|(chunk, &used)| &chunk[..used])
+            .collect();
+        chunks.reverse();
+        chunks
+    }
+
+    /// Returns how many function records the thread had made, and how many of those come before
+    /// the oldest chunk that was copied.
+    fn copy_chunks(&mut self, slot: &Slot) -> (u64, u64) {
+        // Acquire: pairs with the Release in `open_chunk`.
+        let head = slot.chunk.load(Ordering::Acquire);
+        let chunks = slot.chunks.load(Ordering::Relaxed);
+        let (mut committed, mut oldest) = (0, 0);
+        for number in (head.saturating_sub(chunks)..head)
+            .rev()
+            .map(|before| before + 1)
+        {
+            let Some((first, used)) = self.copy_chunk(slot, number) else {
+                break;
+            };
+            if self.used.is_empty() {
+                committed = first + count_records(&self.bytes[..used]);
+            }
+            oldest = first;
+            self.used.push(used);
+        }
+        self.bytes.truncate(self.used.len() * CHUNK);
+        if self.used.is_empty() && head > 0 {
+            // Even the newest one was overwritten while it was copied: all that is known is that
+            // everything before the thread's present chunk is gone.
+            committed = self::committed(slot);
+            oldest = committed;
+        }
+        (committed, oldest)
+    }
+
+    /// Copies one chunk behind the others. `None` where it was overwritten meanwhile.
+    fn copy_chunk(&mut self, slot: &Slot, number: u64) -> Option<(u64, usize)> {
+        let mark = mark(slot, number);
+        // Acquire: pairs with the Release in `open_chunk`.
+        if mark.number.load(Ordering::Acquire) != number {
+            return None;
+        }
+        let first = mark.first.load(Ordering::Relaxed);
+        let start = chunk_start(slot, number);
+        let used = used(slot, number, start)?;
+        let at = self.used.len() * CHUNK;
+        self.bytes.resize(at + CHUNK, 0);
+        let target = self.bytes.get_mut(at..at + used)?;
+        chunk::copy(slot, number, target);
+        // Acquire: pairs with the Release fence in `open_chunk`.
+        fence(Ordering::Acquire);
+        (mark.number.load(Ordering::Relaxed) == number).then_some((first, used))
+    }
+}
+
+/// Bytes of a chunk that hold records: up to the cursor where that is in it, else up to its end.
+fn used(slot: &Slot, number: u64, start: u64) -> Option<usize> {
+    // Acquire: pairs with the Release in `commit`.
+    let cursor = slot.cursor.load(Ordering::Acquire);
+    let within = cursor.wrapping_sub(start);
+    let used = if (PREAMBLE..=CHUNK as u64).contains(&within) {
+        within
+    } else {
+        mark(slot, number).end.load(Ordering::Acquire)
+    };
+    (PREAMBLE..=CHUNK as u64)
+        .contains(&used)
+        .then_some(used as usize)
+}
+
+/// Function records in a chunk, by walking it.
+fn count_records(chunk: &[u8]) -> u64 {
+    let (mut at, mut count) = (0, 0);
+    while let Some(&first) = chunk.get(at) {
+        if first & 1 == 0 {
+            count += 1;
+            at += SINGLE as usize;
+        } else {
+            at += PAIR as usize;
+        }
+    }
+    count
+}
+
+/// Function records that the slot's owner has made so far. Exact while the owner is still.
+pub(crate) fn committed(slot: &Slot) -> u64 {
+    let head = slot.chunk.load(Ordering::Acquire);
+    if head == 0 {
+        return 0;
+    }
+    let start = chunk_start(slot, head);
+    let metadata = slot.metadata.load(Ordering::Relaxed);
+    let used = used(slot, head, start).unwrap_or(0) as u64;
+    mark(slot, head).first.load(Ordering::Relaxed) + used.saturating_sub(metadata) / SINGLE
+}
+
+/// Whose the slot is, and counts without a copy. `None` where nobody owns it, or its owner writes so
+/// fast that no consistent count is to be had.
+pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {
+    let state = slot.state.load(Ordering::Acquire);
+    if state != state::LIVE && state != state::ENDED {
+        return None;
+    }
+    let ended = state == state::ENDED;
+    let owner = Owner {
+        tid: slot.tid.load(Ordering::Relaxed),
+        name: name_of(slot),
+        ended,
+    };
+    let overwritten = (0..1000).find_map(|_| {
+        let head = slot.chunk.load(Ordering::Acquire);
+        let chunks = slot.chunks.load(Ordering::Relaxed);
+        if head <= chunks {
+            return Some(0);
+        }
+        let oldest = mark(slot, head - chunks + 1);
+        let number = oldest.number.load(Ordering::Acquire);
+        let first = oldest.first.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        (number == head - chunks + 1 && oldest.number.load(Ordering::Relaxed) == number)
+            .then_some(first)
+    })?;
+    let dropped = slot.dropped.load(Ordering::Relaxed);
+    let committed = committed(slot).max(overwritten);
+    let readable = committed - overwritten;
+    Some((
+        owner,
+        Counts {
+            recorded: committed + dropped,
+            readable,
+            overwritten,
+            dropped,
+        },
+    ))
+}
+
+/// The name that the slot keeps, without its padding.
+fn name_of(slot: &Slot) -> String {
+    let bytes: Vec<u8> = slot
+        .name
+        .iter()
+        .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
+        .take_while(|&byte| byte != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

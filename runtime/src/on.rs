@@ -1,0 +1,105 @@
+//! The API, with the recorder compiled in. None of it is async-signal-safe.
+
+use crate::api::{Dump, Error, Statistics};
+use crate::shell::control;
+
+/// Turns recording on, for the functions that the filter names: the one of [`set_filter`], else the
+/// one in `FDR`, else all. Brings the recorder up if need be, as the `FDR_…` variables say. Returns
+/// how many functions are on. Turning on what is on changes nothing.
+///
+/// # Errors
+/// [`Error::Configuration`] for a variable that is not valid, [`Error::Failed`] where there is no
+/// room for the ring. Recording is then off.
+///
+/// # Examples
+/// ```
+/// #[fdr::traced]
+/// fn work() {}
+///
+/// fdr::enable()?;
+/// work();
+/// fdr::disable();
+/// assert!(fdr::statistics().threads[0].recorded >= 2);
+/// # Ok::<(), fdr::Error>(())
+/// ```
+pub fn enable() -> Result<usize, Error> {
+    control::enable()
+}
+
+/// Turns recording off. Calls that are under way still record their exits; what was recorded stays
+/// for a dump. Does nothing where it is off.
+///
+/// # Examples
+/// ```
+/// fdr::enable()?;
+/// fdr::disable();
+/// assert!(!fdr::is_enabled());
+/// # Ok::<(), fdr::Error>(())
+/// ```
+pub fn disable() {
+    control::disable();
+}
+
+/// Sets which functions are recorded, in the words of `FDR`: a comma list of globs on function
+/// names, `-` before one excludes. Takes effect at once where recording is on, otherwise with
+/// [`enable`]. Returns how many functions the filter names.
+///
+/// # Errors
+/// [`Error::Configuration`] for a text that is no filter; the former filter stays.
+///
+/// # Examples
+/// ```
+/// fdr::set_filter("my_app::*,-my_app::hot::*")?;
+/// assert!(fdr::set_filter("").is_err());
+/// # Ok::<(), fdr::Error>(())
+/// ```
+pub fn set_filter(filter: &str) -> Result<usize, Error> {
+    control::set_filter(filter)
+}
+
+/// Whether recording is on.
+///
+/// # Examples
+/// ```
+/// assert!(!fdr::is_enabled());
+/// ```
+#[must_use]
+pub fn is_enabled() -> bool {
+    control::is_enabled()
+}
+
+/// Writes what the rings hold to a file, as `FDR_OUT` and `FDR_FORMAT` say. No thread is stopped;
+/// each is in the file up to about the moment of the call. May be called as often as one likes.
+///
+/// # Errors
+/// [`Error::NothingRecorded`] where there is nothing to write, [`Error::Failed`] where the file
+/// can't be written.
+///
+/// # Examples
+/// ```no_run
+/// #[fdr::traced]
+/// fn work() {}
+///
+/// fdr::enable()?;
+/// work();
+/// let dump = fdr::dump()?;
+/// println!("{} records in {}", dump.records, dump.path.display());
+/// # Ok::<(), fdr::Error>(())
+/// ```
+pub fn dump() -> Result<Dump, Error> {
+    control::dump()
+}
+
+/// What was recorded so far, for each thread. The counts of a thread that is recording meanwhile
+/// are of some moment during the call; those of a thread that is still are exact.
+///
+/// # Examples
+/// ```
+/// for thread in fdr::statistics().threads {
+///     assert_eq!(thread.recorded, thread.readable + thread.overwritten + thread.dropped);
+/// }
+/// ```
+#[must_use]
+pub fn statistics() -> Statistics {
+    control::statistics()
+}

@@ -1,0 +1,366 @@
+//! Drives the writer with times and CPUs typed by hand through every transition, and checks the
+//! bytes that a reader would find.
+
+use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::record::{PAIR, PREAMBLE, SINGLE};
+use super::{EXIT, writer};
+use crate::clock::Stamp;
+use crate::dump::snapshot::{self, Counts, Snapshot};
+use crate::ring::layout::{CHUNK, ChunkMark, Slot, state};
+
+/// A slot, its marks and its region, without a ring file.
+struct Rig {
+    slot: *mut u8,
+    region: *mut u8,
+    slot_memory: Memory,
+    region_memory: Memory,
+}
+
+impl Rig {
+    fn new(chunks: usize, full: bool) -> Rig {
+        let marks = chunks * size_of::<ChunkMark>();
+        let slot_memory = Memory::from_size_align(size_of::<Slot>() + marks, 128).unwrap();
+        let region_memory = Memory::from_size_align(chunks * CHUNK, CHUNK).unwrap();
+        // SAFETY: neither layout is empty.
+        let (slot, region) = unsafe { (alloc_zeroed(slot_memory), alloc_zeroed(region_memory)) };
+        slot.expose_provenance();
+        region.expose_provenance();
+        let rig = Rig {
+            slot,
+            region,
+            slot_memory,
+            region_memory,
+        };
+        let slot = rig.slot();
+        slot.base.store(region.addr() as u64, Relaxed);
+        slot.cursor.store(region.addr() as u64, Relaxed);
+        slot.chunks.store(chunks as u64, Relaxed);
+        slot.cpu.store(u32::MAX, Relaxed);
+        slot.full.store(u32::from(full), Relaxed);
+        slot.tid.store(0x1234, Relaxed);
+        slot.state.store(state::LIVE, Relaxed);
+        rig
+    }
+
+    fn slot(&self) -> &Slot {
+        // SAFETY: zeroed memory of the right size and alignment is a valid slot.
+        unsafe { &*self.slot.cast::<Slot>() }
+    }
+
+    fn write(&self, word: u32, ticks: u64, cpu: u32) {
+        writer::write(self.slot(), word, Stamp { ticks, cpu });
+    }
+
+    /// Everything that a reader finds, chunk by chunk, and the counts.
+    fn read(&self) -> (Vec<Vec<u8>>, Counts) {
+        let mut snapshot = Snapshot::default();
+        assert!(snapshot.take(self.slot()));
+        (
+            snapshot
+                .chunks()
+                .iter()
+                .map(|chunk| chunk.to_vec())
+                .collect(),
+            snapshot.counts,
+        )
+    }
+
+    /// The only chunk's records behind the preamble.
+    fn records(&self) -> Vec<u8> {
+        let (chunks, _) = self.read();
+        assert_eq!(chunks.len(), 1);
+        chunks[0][PREAMBLE as usize..].to_vec()
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with these layouts, and nothing borrows them any more.
+        unsafe {
+            dealloc(self.slot, self.slot_memory);
+            dealloc(self.region, self.region_memory);
+        }
+    }
+}
+
+const FN_1: u32 = 1 << 4;
+const FN_2: u32 = 2 << 4;
+
+#[test]
+fn the_first_record_opens_a_chunk_with_its_preamble() {
+    let rig = Rig::new(2, false);
+    rig.write(FN_1, 0x0A0B_0C0D_0E0F, 3);
+    let (chunks, counts) = rig.read();
+    assert_eq!(
+        counts,
+        Counts {
+            recorded: 1,
+            readable: 1,
+            overwritten: 0,
+            dropped: 0
+        }
+    );
+    let [chunk] = chunks.as_slice() else {
+        panic!("one chunk")
+    };
+    assert_eq!(chunk.len(), 56);
+    assert_eq!(
+        &chunk[..16],
+        [0x01, 0x34, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    );
+    assert_eq!(chunk[16], 0x09, "WallTime");
+    let seconds = u64::from_le_bytes(chunk[17..25].try_into().unwrap());
+    let micros = u32::from_le_bytes(chunk[25..29].try_into().unwrap());
+    assert!(
+        seconds > 1_700_000_000 && micros < 1_000_000,
+        "{seconds} {micros}"
+    );
+    assert_eq!(chunk[29..32], [0, 0, 0]);
+    assert_eq!(
+        chunk[32..48],
+        [
+            0x05, 3, 0, 0x0F, 0x0E, 0x0D, 0x0C, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0, 0
+        ]
+    );
+    assert_eq!(chunk[48..], [0x10, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn records_on_one_cpu_are_eight_bytes_with_the_delta() {
+    let rig = Rig::new(2, false);
+    rig.write(FN_1, 1000, 0);
+    rig.write(FN_2, 1007, 0);
+    rig.write(FN_2 | EXIT, 1007 + 0x0102_0304, 0);
+    assert_eq!(
+        rig.records(),
+        [
+            [0x10, 0, 0, 0, 0, 0, 0, 0],
+            [0x20, 0, 0, 0, 7, 0, 0, 0],
+            [0x22, 0, 0, 0, 0x04, 0x03, 0x02, 0x01],
+        ]
+        .concat()
+    );
+}
+
+#[test]
+fn another_cpu_is_named_before_the_record() {
+    let rig = Rig::new(2, false);
+    rig.write(FN_1, 1000, 0);
+    rig.write(FN_1 | EXIT, 1010, 0x102);
+    assert_eq!(
+        rig.records()[8..],
+        [
+            [0x05, 0x02, 0x01, 0xF2, 0x03, 0, 0, 0].as_slice(),
+            &[0, 0, 0, 0, 0, 0, 0, 0],
+            &[0x12, 0, 0, 0, 0, 0, 0, 0],
+        ]
+        .concat()
+    );
+    assert_eq!(rig.slot().clock_steps.load(Relaxed), 0);
+}
+
+#[test]
+fn a_delta_over_32_bits_needs_a_wrap() {
+    let rig = Rig::new(2, false);
+    rig.write(FN_1, 0, 0);
+    rig.write(FN_1 | EXIT, 0xFFFF_FFFF, 0);
+    rig.write(FN_2, 0x1_FFFF_FFFF, 0);
+    assert_eq!(
+        rig.records()[8..],
+        [
+            [0x12, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF],
+            [0x07, 0xFF, 0xFF, 0xFF, 0xFF, 0x01, 0, 0],
+            [0, 0, 0, 0, 0, 0, 0, 0],
+            [0x20, 0, 0, 0, 0, 0, 0, 0],
+        ]
+        .concat()
+    );
+}
+
+#[test]
+fn a_cpu_change_after_a_long_silence_needs_no_wrap_as_well() {
+    let rig = Rig::new(2, false);
+    rig.write(FN_1, 0, 0);
+    rig.write(FN_2, 0x5_0000_0000, 1);
+    assert_eq!(rig.records().len(), 8 + 16 + 8);
+    assert_eq!(rig.records()[8], 0x05);
+}
+
+#[test]
+fn a_stamp_before_the_last_record_gets_its_time() {
+    let rig = Rig::new(2, false);
+    rig.write(FN_1, 1000, 0);
+    rig.write(FN_2, 990, 0);
+    rig.write(FN_2 | EXIT, 1001, 0);
+    assert_eq!(
+        rig.records()[8..],
+        [[0x20, 0, 0, 0, 0, 0, 0, 0], [0x22, 0, 0, 0, 1, 0, 0, 0]].concat()
+    );
+    assert_eq!(
+        rig.slot().clock_steps.load(Relaxed),
+        0,
+        "a handler came in between"
+    );
+    rig.write(FN_1 | EXIT, 500, 1);
+    assert_eq!(rig.slot().clock_steps.load(Relaxed), 1, "two CPUs disagree");
+    assert_eq!(rig.records()[24..27], [0x05, 1, 0]);
+    assert_eq!(rig.records()[27..35], 1001_u64.to_le_bytes());
+}
+
+#[test]
+fn a_clock_that_was_reset_is_believed() {
+    let rig = Rig::new(2, false);
+    rig.write(FN_1, 0x10_0000_0000, 0);
+    rig.write(FN_2, 77, 0);
+    rig.write(FN_2 | EXIT, 80, 0);
+    assert_eq!(rig.slot().clock_steps.load(Relaxed), 1);
+    assert_eq!(rig.records()[8..10], [0x07, 77]);
+    assert_eq!(rig.records()[32..], [0x22, 0, 0, 0, 3, 0, 0, 0]);
+}
+
+/// Records that fill a chunk to its last byte.
+const PER_CHUNK: u64 = (CHUNK as u64 - PREAMBLE) / SINGLE;
+
+#[test]
+fn a_full_chunk_is_followed_by_a_new_one() {
+    let rig = Rig::new(3, false);
+    for at in 0..PER_CHUNK {
+        rig.write(FN_1, 1000 + at, 0);
+    }
+    assert_eq!(rig.read().0.len(), 1);
+    rig.write(FN_2, 9_000_000, 0);
+    let (chunks, counts) = rig.read();
+    assert_eq!(counts.recorded, PER_CHUNK + 1);
+    assert_eq!([chunks[0].len(), chunks[1].len()], [CHUNK, 56]);
+    assert_eq!(chunks[1][32..35], [0x05, 0, 0]);
+    assert_eq!(chunks[1][35..43], 9_000_000_u64.to_le_bytes());
+    assert_eq!(chunks[1][48..], [0x20, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_pair_and_a_record_that_do_not_fit_go_to_the_next_chunk() {
+    for (short_by, chunks) in [(0, 2), (1, 2), (2, 2), (3, 1)] {
+        let rig = Rig::new(2, false);
+        for _ in 0..PER_CHUNK - short_by {
+            rig.write(FN_1, 1000, 0);
+        }
+        rig.write(FN_2, 1000, 7);
+        let (read, counts) = rig.read();
+        assert_eq!(read.len(), chunks, "short by {short_by}");
+        assert_eq!(counts.readable, PER_CHUNK - short_by + 1);
+        assert_eq!(
+            read[0].len() as u64,
+            CHUNK as u64 - SINGLE * short_by + if chunks == 1 { PAIR + SINGLE } else { 0 }
+        );
+    }
+}
+
+#[test]
+fn the_ring_keeps_the_newest_and_counts_the_rest() {
+    let rig = Rig::new(3, false);
+    let total = 10 * PER_CHUNK + 5;
+    for at in 0..total {
+        rig.write(FN_1, at, 0);
+    }
+    let (chunks, counts) = rig.read();
+    assert_eq!(chunks.len(), 3);
+    assert_eq!(counts.readable, 2 * PER_CHUNK + 5);
+    assert_eq!(counts.overwritten, 8 * PER_CHUNK);
+    assert_eq!(counts.recorded, total);
+    let oldest = u64::from_le_bytes(chunks[0][35..43].try_into().unwrap());
+    assert_eq!(oldest, 8 * PER_CHUNK, "time of the first record kept");
+    assert_eq!(snapshot::count(rig.slot()).unwrap().1, counts);
+}
+
+#[test]
+fn a_full_ring_keeps_the_oldest_and_counts_the_rest() {
+    let rig = Rig::new(2, true);
+    for at in 0..3 * PER_CHUNK {
+        rig.write(FN_1, at, 0);
+    }
+    let (chunks, counts) = rig.read();
+    assert_eq!(chunks.len(), 2);
+    let expected = Counts {
+        recorded: 3 * PER_CHUNK,
+        readable: 2 * PER_CHUNK,
+        overwritten: 0,
+        dropped: PER_CHUNK,
+    };
+    assert_eq!(counts, expected);
+    assert_eq!(snapshot::count(rig.slot()).unwrap().1, expected);
+}
+
+#[test]
+fn counts_are_exact_with_metadata_in_between() {
+    let rig = Rig::new(2, false);
+    let total = 5 * PER_CHUNK;
+    let mut ticks = 0;
+    for at in 0..total {
+        ticks += if at % 100 == 0 { 0x2_0000_0000 } else { 3 };
+        rig.write(FN_1, ticks, (at / 37 % 4) as u32);
+    }
+    let (chunks, counts) = rig.read();
+    assert_eq!(counts.recorded, total);
+    assert_eq!(counts.readable + counts.overwritten, total);
+    let walked: u64 = chunks
+        .iter()
+        .map(|chunk| {
+            let (mut at, mut count) = (0, 0);
+            while at < chunk.len() {
+                let function = chunk[at] & 1 == 0;
+                count += u64::from(function);
+                at += if function { 8 } else { 16 };
+            }
+            assert_eq!(at, chunk.len());
+            count
+        })
+        .sum();
+    assert_eq!(walked, counts.readable);
+    assert_eq!(snapshot::count(rig.slot()).unwrap().1, counts);
+}
+
+#[test]
+fn a_reader_beside_a_writer_finds_unbroken_records() {
+    let rig = Rig::new(4, false);
+    let address = rig.slot.expose_provenance();
+    let reading = std::sync::atomic::AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // SAFETY: the rig outlives the scope; slots are made of atomics.
+            let slot = unsafe { &*core::ptr::with_exposed_provenance::<Slot>(address) };
+            let mut ticks = 0;
+            while reading.load(Relaxed) {
+                ticks += 1;
+                writer::write(slot, FN_1, Stamp { ticks, cpu: 0 });
+            }
+        });
+        let mut snapshot = Snapshot::default();
+        for _ in 0..200 {
+            if !snapshot.take(rig.slot()) {
+                continue;
+            }
+            let Counts {
+                recorded,
+                readable,
+                overwritten,
+                dropped,
+            } = snapshot.counts;
+            assert_eq!(recorded, readable + overwritten + dropped);
+            // Record number n was made at tick n: an absolute time, then steps of one.
+            let mut expected = overwritten;
+            for chunk in snapshot.chunks() {
+                let first = u64::from_le_bytes(chunk[35..43].try_into().unwrap());
+                assert_eq!(first, expected + 1);
+                for record in chunk[PREAMBLE as usize + 8..].chunks(8) {
+                    assert_eq!(record, [0x10, 0, 0, 0, 1, 0, 0, 0]);
+                }
+                expected += (chunk.len() as u64 - PREAMBLE) / 8;
+            }
+            assert_eq!(expected, readable + overwritten);
+        }
+        reading.store(false, Relaxed);
+    });
+}

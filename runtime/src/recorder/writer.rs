@@ -1,0 +1,161 @@
+//! One thread's records, from a stamp to published bytes: the state machine of the recorder.
+//!
+//! Time and CPU come as arguments; the clock is read only at the edge (`super::record`). Every
+//! function in here is async-signal-safe: no allocation, no lock, no call that could panic.
+//!
+//! The protocol with readers (threads of ours, or another process; they never stop a writer):
+//! - `commit` is the one place that publishes: bytes first, then the cursor with Release. A reader
+//!   that loads the cursor with Acquire sees every byte before it.
+//! - Before a chunk's bytes are overwritten its mark's number becomes 0, and a Release fence stands
+//!   between that and the first new byte. A reader copies, then has an Acquire fence, then looks at
+//!   the number again: had it copied one new byte, it would see the 0 (or what came later).
+//!
+//! The protocol with signal handlers on the same thread: `busy` is set while a record is made. A
+//! handler that finds it set drops its record and counts it; one that finds it clear makes a whole
+//! record before the interrupted code goes on. That code's stamp may then be older than the last
+//! record: it gets the last record's time.
+
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
+
+use super::record::{self, PAIR, PREAMBLE, SINGLE};
+use crate::clock::{self, Stamp};
+use crate::ring::chunk::{at_address, chunk_start, mark};
+use crate::ring::layout::{CHUNK, Slot};
+
+/// The cursor's place in its chunk.
+const WITHIN: u64 = CHUNK as u64 - 1;
+
+/// A clock that is behind by more than this many ticks was reset (a virtual machine that moved):
+/// its new time is believed. Holding on to the old one would freeze every time from here on.
+const LARGEST_STEP_BACK: u64 = u32::MAX as u64;
+
+/// Makes a function record of `word` (id << 4 | action << 1) at `stamp`.
+#[inline(always)]
+pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
+    slot.busy.store(1, Ordering::Relaxed);
+    // A handler on this thread sees `busy` before anything below has happened.
+    compiler_fence(Ordering::SeqCst);
+    let cursor = slot.cursor.load(Ordering::Relaxed);
+    let delta = stamp.ticks.wrapping_sub(slot.last.load(Ordering::Relaxed));
+    let moved = u64::from(stamp.cpu ^ slot.cpu.load(Ordering::Relaxed));
+    let full = (cursor & WITHIN).wrapping_sub(1) >> 32;
+    if (delta >> 32) | moved | full == 0 {
+        slot.last.store(stamp.ticks, Ordering::Relaxed);
+        // SAFETY: the cursor is not at a chunk's end, and 8 bytes are left where it is.
+        unsafe { commit(slot, cursor, [record::function(word, delta)]) };
+    } else {
+        turn(slot, word, stamp);
+    }
+    compiler_fence(Ordering::SeqCst);
+    slot.busy.store(0, Ordering::Relaxed);
+}
+
+/// Publishes words at the cursor: the only place that does. Async-signal-safe.
+///
+/// # Safety
+/// `slot` is owned by the calling thread and busy; `cursor` is an address in its region, aligned to
+/// 8, with room for the words in its chunk.
+#[inline(always)]
+unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u64 {
+    for (at, word) in words.into_iter().enumerate() {
+        // SAFETY: as the caller vouches; readers use atomic loads as well.
+        let place = unsafe { AtomicU64::from_ptr(at_address::<u64>(cursor).add(at)) };
+        place.store(word, Ordering::Relaxed);
+    }
+    let after = cursor + 8 * N as u64;
+    // Release: pairs with the Acquire of the readers' load in `dump::snapshot`.
+    slot.cursor.store(after, Ordering::Release);
+    after
+}
+
+/// The uncommon records: the first, the first of a chunk, on another CPU, after a long silence,
+/// with a clock that went back.
+#[cold]
+#[inline(never)]
+fn turn(slot: &Slot, word: u32, mut stamp: Stamp) {
+    let last = slot.last.load(Ordering::Relaxed);
+    let moved = stamp.cpu != slot.cpu.load(Ordering::Relaxed);
+    let behind = last.saturating_sub(stamp.ticks);
+    let reset = behind > LARGEST_STEP_BACK;
+    if behind > 0 && !reset {
+        // A handler recorded since the stamp was taken, or two CPUs disagree.
+        stamp.ticks = last;
+    }
+    if reset || (behind > 0 && moved) {
+        slot.clock_steps.fetch_add(1, Ordering::Relaxed);
+    }
+    let delta = stamp.ticks.wrapping_sub(last);
+    let wrapped = delta > u64::from(u32::MAX);
+    let metadata = if moved || wrapped { PAIR } else { 0 };
+
+    let mut cursor = slot.cursor.load(Ordering::Relaxed);
+    let delta = if left(cursor) < metadata + SINGLE {
+        match open_chunk(slot, cursor, stamp) {
+            Some(opened) => cursor = opened,
+            None => {
+                slot.dropped.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        }
+        0
+    } else if metadata > 0 {
+        let pair = if moved {
+            record::new_cpu(stamp.cpu, stamp.ticks)
+        } else {
+            record::tsc_wrap(stamp.ticks)
+        };
+        slot.metadata.fetch_add(PAIR, Ordering::Relaxed);
+        // SAFETY: `left` says that both records fit.
+        cursor = unsafe { commit(slot, cursor, pair) };
+        0
+    } else {
+        delta
+    };
+    slot.last.store(stamp.ticks, Ordering::Relaxed);
+    slot.cpu.store(stamp.cpu, Ordering::Relaxed);
+    // SAFETY: there is room for one record, by the test above or in a new chunk.
+    unsafe { commit(slot, cursor, [record::function(word, delta)]) };
+}
+
+/// Bytes left in the cursor's chunk.
+fn left(cursor: u64) -> u64 {
+    match cursor & WITHIN {
+        0 => 0,
+        within => CHUNK as u64 - within,
+    }
+}
+
+/// Closes the current chunk and opens the next one, over the oldest if need be. Returns the cursor
+/// behind the preamble; `None` where the mode is to keep the oldest and there is no room.
+fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
+    let current = slot.chunk.load(Ordering::Relaxed);
+    let chunks = slot.chunks.load(Ordering::Relaxed);
+    if current >= chunks && slot.full.load(Ordering::Relaxed) != 0 {
+        return None;
+    }
+    let mut first = 0;
+    if current > 0 {
+        let old = mark(slot, current);
+        let used = cursor - chunk_start(slot, current);
+        let records = used.saturating_sub(slot.metadata.load(Ordering::Relaxed)) / SINGLE;
+        first = old.first.load(Ordering::Relaxed) + records;
+        old.end.store(used, Ordering::Relaxed);
+    }
+    let next = current + 1;
+    let new = mark(slot, next);
+    new.number.store(0, Ordering::Relaxed);
+    // Release: pairs with the Acquire fence of `dump::snapshot`, see the head of this file.
+    fence(Ordering::Release);
+    new.first.store(first, Ordering::Relaxed);
+    new.end.store(0, Ordering::Relaxed);
+    slot.metadata.store(PREAMBLE, Ordering::Relaxed);
+    let [a, b] = record::new_buffer(slot.tid.load(Ordering::Relaxed));
+    let [c, d] = record::wall_time(clock::realtime_ns());
+    let [e, f] = record::new_cpu(stamp.cpu, stamp.ticks);
+    // SAFETY: a chunk's start has room for the preamble.
+    let cursor = unsafe { commit(slot, chunk_start(slot, next), [a, b, c, d, e, f]) };
+    // Release, both: a reader that sees the number sees the mark and the preamble.
+    new.number.store(next, Ordering::Release);
+    slot.chunk.store(next, Ordering::Release);
+    Some(cursor)
+}

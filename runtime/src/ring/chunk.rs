@@ -1,0 +1,45 @@
+//! Where a slot's chunks and their marks lie, and how a chunk is read beside its writer.
+//! Async-signal-safe.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::layout::{CHUNK, ChunkMark, Slot};
+
+/// Address of the chunk of that number, counted from 1.
+pub(crate) fn chunk_start(slot: &Slot, number: u64) -> u64 {
+    let chunks = slot.chunks.load(Ordering::Relaxed).max(1);
+    slot.base.load(Ordering::Relaxed) + (number - 1) % chunks * CHUNK as u64
+}
+
+/// The mark of the chunk of that number, counted from 1.
+pub(crate) fn mark(slot: &Slot, number: u64) -> &ChunkMark {
+    let chunks = slot.chunks.load(Ordering::Relaxed).max(1);
+    let index = ((number - 1) % chunks) as usize;
+    let marks = core::ptr::from_ref(slot).addr() + size_of::<Slot>();
+    // SAFETY: a slot is followed by as many marks as its region has chunks (`ring::layout`), in the
+    // same mapping, whose pointer was exposed and which stays for the life of the process.
+    unsafe { &*at_address::<ChunkMark>(marks as u64).add(index) }
+}
+
+/// Copies the first bytes of a chunk, as many as `target` has, at most all of it. What is overwritten
+/// meanwhile is a mixture: the caller checks the chunk's number afterwards.
+pub(crate) fn copy(slot: &Slot, number: u64, target: &mut [u8]) {
+    let start = chunk_start(slot, number);
+    for (at, bytes) in target
+        .as_chunks_mut::<8>()
+        .0
+        .iter_mut()
+        .enumerate()
+        .take(CHUNK / 8)
+    {
+        // SAFETY: the chunk lies in the ring's mapping, which is never unmapped, and is written with
+        // atomic stores of the same size.
+        let word = unsafe { AtomicU64::from_ptr(at_address::<u64>(start).add(at)) };
+        *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+    }
+}
+
+/// Cursors are addresses, so that a reader in another process can follow them.
+pub(crate) fn at_address<T>(address: u64) -> *mut T {
+    core::ptr::with_exposed_provenance_mut(address as usize)
+}

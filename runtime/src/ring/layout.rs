@@ -1,0 +1,213 @@
+//! What the ring file looks like, byte for byte; nothing in here touches memory.
+//!
+//! Source: our own. Native byte order (little-endian: the chunks are XRay buffers as they lie).
+//!
+//! | part | offset | size |
+//! | --- | --- | --- |
+//! | [`Header`] | 0 | one page |
+//! | [`Slot`]s, each followed by its [`ChunkMark`]s | `slots` | `slot_stride` each |
+//! | function table, append-only | `functions` | `functions_room` |
+//! | regions: 64 KiB chunks, each a valid XRay buffer | `regions` | `region_size` each |
+//!
+//! Slot *i* controls region *i*. Everything before the table has its space on the disk from the
+//! start; the table and the regions get theirs, whole parts at a time, before anything touches them.
+
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Bytes of a chunk. Chunks are aligned to it in memory, so a cursor tells its own chunk's end.
+pub(crate) const CHUNK: usize = 64 * 1024;
+/// First bytes of every ring file.
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"FDRRING\x01");
+/// Room for the function table, in addresses; it gets space as it grows.
+pub(crate) const FUNCTIONS_ROOM: usize = 64 << 20;
+/// The table grows by this much at a time.
+pub(crate) const FUNCTIONS_STEP: usize = 256 * 1024;
+/// Two cache lines: processors fetch them in pairs, and no two threads may share a pair.
+const SLOT_ALIGN: usize = 128;
+/// The page of the layout, also where the machine's pages are larger.
+const PAGE: usize = 4096;
+
+/// The file's head: how to find everything else, and whose it is.
+#[repr(C)]
+pub(crate) struct Header {
+    /// [`MAGIC`], stored last: a file without it was never finished.
+    pub(crate) magic: AtomicU64,
+    /// The process that records.
+    pub(crate) pid: AtomicU32,
+    /// `clock::Kind` of every record, as a number.
+    pub(crate) clock: AtomicU32,
+    /// Address of the file's start in the process: cursors are addresses.
+    pub(crate) base: AtomicU64,
+    pub(crate) slots: AtomicU64,
+    pub(crate) slot_stride: AtomicU64,
+    pub(crate) functions: AtomicU64,
+    /// Bytes of the function table that are complete.
+    pub(crate) functions_length: AtomicU64,
+    pub(crate) regions: AtomicU64,
+    pub(crate) region_size: AtomicU64,
+    /// How many slots there can be.
+    pub(crate) capacity: AtomicU32,
+    /// How many slots have been made.
+    pub(crate) made: AtomicU32,
+    /// Start of the recording: tick, CLOCK_MONOTONIC_RAW and Unix time at that tick, both in ns.
+    pub(crate) start_ticks: AtomicU64,
+    pub(crate) start_monotonic: AtomicU64,
+    pub(crate) start_realtime: AtomicU64,
+    /// Ticks per second as far as known, in Hz; refined at each dump.
+    pub(crate) frequency: AtomicU64,
+    /// Records of threads whose regions were given to newer threads.
+    pub(crate) retired_records: AtomicU64,
+    /// How many such threads.
+    pub(crate) retired_threads: AtomicU64,
+    /// Records of threads that never got a region.
+    pub(crate) homeless_records: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Header>() <= PAGE);
+
+/// A thread's control block. Its first line is written by its owner alone, at every record.
+#[repr(C, align(64))]
+pub(crate) struct Slot {
+    /// Address of the next free byte. A multiple of [`CHUNK`] = the chunk before it is full.
+    pub(crate) cursor: AtomicU64,
+    /// Ticks of the last record.
+    pub(crate) last: AtomicU64,
+    /// CPU of the last record.
+    pub(crate) cpu: AtomicU32,
+    /// Not 0 while a record is being made: a handler that interrupts it must not record.
+    pub(crate) busy: AtomicU32,
+    /// `clock::Kind`, as a number.
+    pub(crate) clock: AtomicU32,
+    /// 1 = keep the oldest records and stop (`FDR_MODE=full`).
+    pub(crate) full: AtomicU32,
+    /// Address of the region.
+    pub(crate) base: AtomicU64,
+    /// Chunks of the region.
+    pub(crate) chunks: AtomicU64,
+    /// Number of the current chunk, counted from 1 for the life of the thread; 0 = none yet.
+    pub(crate) chunk: AtomicU64,
+
+    /// Bytes of the current chunk that are metadata records.
+    pub(crate) metadata: AtomicU64,
+    /// Records that were asked for and not written.
+    pub(crate) dropped: AtomicU64,
+    /// How often the clock went back (CPUs that disagree); such records got the last time again.
+    pub(crate) clock_steps: AtomicU64,
+    /// One of [`state`].
+    pub(crate) state: AtomicU32,
+    /// The owner, as the kernel counts.
+    pub(crate) tid: AtomicU32,
+    /// Counts owners: a reader that sees it change has read two of them.
+    pub(crate) generation: AtomicU64,
+    /// Unix time in ns of the owner's end: the oldest is given away first.
+    pub(crate) ended: AtomicU64,
+    /// The owner's name, as the kernel keeps it, padded with NULs.
+    pub(crate) name: [AtomicU64; 2],
+}
+
+const _: () = assert!(size_of::<Slot>() == 128);
+
+/// What a [`Slot`] is for.
+pub(crate) mod state {
+    /// Its space is being made.
+    pub(crate) const RAW: u32 = 0;
+    /// It has space and no owner.
+    pub(crate) const FREE: u32 = 1;
+    /// Somebody is giving it to a thread.
+    pub(crate) const TAKEN: u32 = 2;
+    /// Its owner lives.
+    pub(crate) const LIVE: u32 = 3;
+    /// Its owner is gone; its records are kept until the space is needed.
+    pub(crate) const ENDED: u32 = 4;
+}
+
+/// What is known of one chunk of a region.
+#[repr(C)]
+pub(crate) struct ChunkMark {
+    /// Number of the chunk that lies here; 0 while it changes.
+    pub(crate) number: AtomicU64,
+    /// How many function records the thread had made before this chunk.
+    pub(crate) first: AtomicU64,
+    /// Bytes used, once the chunk is closed.
+    pub(crate) end: AtomicU64,
+}
+
+const _: () = assert!(size_of::<ChunkMark>() == 24);
+
+/// Where everything is, for one ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Bytes of a region.
+    pub(crate) region_size: usize,
+    /// How many regions fit into the budget.
+    pub(crate) capacity: usize,
+    pub(crate) slots: usize,
+    pub(crate) slot_stride: usize,
+    pub(crate) functions: usize,
+    pub(crate) regions: usize,
+    /// All of it, in addresses.
+    pub(crate) length: usize,
+}
+
+impl Layout {
+    /// For rings of `buffer` bytes per thread within `memory` bytes. At least two chunks per
+    /// thread and one thread, whatever is asked for.
+    pub(crate) fn new(buffer: u64, memory: u64) -> Layout {
+        let chunks = (buffer / CHUNK as u64).clamp(2, 1 << 20) as usize;
+        let region_size = chunks * CHUNK;
+        let slot_stride = size_of::<Slot>() + chunks * size_of::<ChunkMark>();
+        let slot_stride = slot_stride.next_multiple_of(SLOT_ALIGN);
+        let capacity = (memory / (region_size + slot_stride) as u64).clamp(1, 1 << 16) as usize;
+        let slots = PAGE;
+        let functions = (slots + capacity * slot_stride).next_multiple_of(PAGE);
+        let regions = (functions + FUNCTIONS_ROOM).next_multiple_of(CHUNK);
+        let length = regions + capacity * region_size;
+        Layout {
+            region_size,
+            capacity,
+            slots,
+            slot_stride,
+            functions,
+            regions,
+            length,
+        }
+    }
+
+    pub(crate) fn chunks(&self) -> usize {
+        self.region_size / CHUNK
+    }
+
+    pub(crate) fn slot(&self, index: usize) -> usize {
+        self.slots + index * self.slot_stride
+    }
+
+    pub(crate) fn region(&self, index: usize) -> usize {
+        self.regions + index * self.region_size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_layout_is_what_the_documents_say() {
+        let layout = Layout::new(4 << 20, 1 << 30);
+        assert_eq!(layout.chunks(), 64);
+        assert_eq!(layout.slot_stride, 1664);
+        assert_eq!(layout.capacity, 255);
+        assert_eq!(layout.region(0) % CHUNK, 0);
+        assert_eq!(layout.region(1) - layout.region(0), 4 << 20);
+        assert!(layout.slot(254) + layout.slot_stride <= layout.functions);
+        assert_eq!(layout.region(254) + layout.region_size, layout.length);
+    }
+
+    #[test]
+    fn hostile_sizes_still_make_a_layout() {
+        for (buffer, memory) in [(0, 0), (u64::MAX, 0), (1, u64::MAX), (u64::MAX, u64::MAX)] {
+            let layout = Layout::new(buffer, memory);
+            assert!(layout.capacity >= 1 && layout.chunks() >= 2);
+            assert!(layout.length >= layout.region_size);
+        }
+    }
+}

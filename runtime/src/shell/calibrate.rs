@@ -1,0 +1,349 @@
+//! How fast the clock of the records runs, and how its ticks relate to the time of day. Two anchors,
+//! each a moment read from all clocks at once, give the frequency; the further apart they are, the
+//! better. Must never claim a smaller error than the anchors support.
+
+use std::fmt;
+use std::thread;
+use std::time::Duration;
+
+use crate::clock::{self, Kind};
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// How often an anchor is tried. The narrowest try is kept: an interrupt in the midst of one makes it
+/// wide, and some microseconds are enough for one that none disturbed.
+const TRIES: u32 = 32;
+
+/// The longest time that [`Calibration::at_least`] waits.
+const LONGEST_WAIT: Duration = Duration::from_millis(2);
+
+/// One moment on three clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    /// The clock of the records, ticks.
+    pub(crate) ticks: u64,
+    /// CLOCK_MONOTONIC_RAW, ns.
+    pub(crate) monotonic_raw_ns: u64,
+    /// CLOCK_REALTIME: ns since 1970, UTC.
+    pub(crate) realtime_ns: u64,
+    /// How far `monotonic_raw_ns` may be from the moment of `ticks`, ns.
+    pub(crate) uncertainty_ns: u64,
+}
+
+impl Anchor {
+    /// Reads all clocks. Takes a few microseconds; where clock_gettime is a call of the kernel, some
+    /// tens. Async-signal-safe.
+    pub(crate) fn take(kind: Kind) -> Anchor {
+        // The bracket is of the clock that counts ns, so that its width needs no frequency.
+        let (ticks, raw) = narrowest(clock::monotonic_raw_ns, || clock::read(kind).ticks);
+        let (realtime_ns, between) = narrowest(clock::monotonic_raw_ns, clock::realtime_ns);
+        let later = between.middle.wrapping_sub(raw.middle);
+        Anchor {
+            ticks,
+            monotonic_raw_ns: raw.middle,
+            realtime_ns: realtime_ns.wrapping_sub(later),
+            // Half of the width would do if both clocks moved continuously. They move in steps (the
+            // counter's may be tens of ticks), which are no wider than the bracket, hence all of it.
+            uncertainty_ns: raw.width.max(1),
+        }
+    }
+}
+
+/// Two readings of one clock around a reading of another.
+#[derive(Clone, Copy)]
+struct Bracket {
+    middle: u64,
+    width: u64,
+}
+
+/// Reads `inner` between two readings of `outer`, and keeps the narrowest try.
+fn narrowest(outer: impl Fn() -> u64, inner: impl Fn() -> u64) -> (u64, Bracket) {
+    let attempt = || {
+        let before = outer();
+        let value = inner();
+        let width = outer().saturating_sub(before);
+        (
+            value,
+            Bracket {
+                middle: before + width / 2,
+                width,
+            },
+        )
+    };
+    let mut best = attempt();
+    for _ in 1..TRIES {
+        let next = attempt();
+        if next.1.width < best.1.width {
+            best = next;
+        }
+    }
+    best
+}
+
+/// How fast a clock runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Frequency {
+    /// Ticks per second; never 0.
+    pub(crate) hz: u64,
+    /// Bound of the error, parts per million. Infinite where nothing could be measured.
+    pub(crate) error_ppm: f64,
+}
+
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.6} MHz", self.hz as f64 / 1e6)?;
+        if self.error_ppm.is_finite() {
+            write!(f, " ± {:.3} ppm", self.error_ppm)
+        } else {
+            write!(f, ", not measured")
+        }
+    }
+}
+
+/// The anchor at the start of recording, and what it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Calibration {
+    pub(crate) kind: Kind,
+    /// What the platform says, see [`clock::Chosen::nominal_hz`].
+    pub(crate) nominal_hz: Option<u64>,
+    pub(crate) start: Anchor,
+}
+
+impl Calibration {
+    /// Takes the anchor at the start. Async-signal-safe.
+    pub(crate) fn begin(kind: Kind, nominal_hz: Option<u64>) -> Calibration {
+        Calibration {
+            kind,
+            nominal_hz,
+            start: Anchor::take(kind),
+        }
+    }
+
+    /// An anchor now, or, where the baseline since the start would be shorter than `baseline`, after
+    /// the wait that it lacks, at most 2 ms. Sleeps: not async-signal-safe.
+    pub(crate) fn at_least(&self, baseline: Duration) -> Anchor {
+        let elapsed_ns = clock::monotonic_raw_ns().saturating_sub(self.start.monotonic_raw_ns);
+        let missing = baseline.saturating_sub(Duration::from_nanos(elapsed_ns));
+        if !missing.is_zero() {
+            thread::sleep(missing.min(LONGEST_WAIT));
+        }
+        Anchor::take(self.kind)
+    }
+
+    /// The frequency between the start and `now`. Async-signal-safe.
+    ///
+    /// Where either clock did not go forward between the two (no time passed; a virtual machine was
+    /// moved), the answer is the nominal frequency or 1 GHz, with an infinite error.
+    pub(crate) fn frequency(&self, now: &Anchor) -> Frequency {
+        if self.kind == Kind::Monotonic {
+            return Frequency {
+                hz: NS_PER_S,
+                error_ppm: 0.0,
+            }; // By definition.
+        }
+        let ticks = now.ticks.saturating_sub(self.start.ticks);
+        let elapsed_ns = now
+            .monotonic_raw_ns
+            .saturating_sub(self.start.monotonic_raw_ns);
+        let measured = u128::from(ticks) * u128::from(NS_PER_S) + u128::from(elapsed_ns / 2);
+        let hz = measured.checked_div(u128::from(elapsed_ns)).unwrap_or(0);
+        let Some(hz) = u64::try_from(hz).ok().filter(|&hz| hz > 0) else {
+            let hz = self.nominal_hz.filter(|&hz| hz > 0).unwrap_or(NS_PER_S);
+            return Frequency {
+                hz,
+                error_ppm: f64::INFINITY,
+            };
+        };
+        let uncertainty_ns = self.start.uncertainty_ns as f64 + now.uncertainty_ns as f64;
+        let error_ppm = uncertainty_ns / elapsed_ns as f64 * 1e6;
+        // The platform's figure is rounder than a measurement, and believed where the two agree.
+        let hz = self
+            .nominal_hz
+            .filter(|&nominal| differ_ppm(nominal, hz) <= error_ppm)
+            .unwrap_or(hz);
+        Frequency { hz, error_ppm }
+    }
+}
+
+fn differ_ppm(a: u64, b: u64) -> f64 {
+    a.abs_diff(b) as f64 / b as f64 * 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::shell::config::Clock;
+
+    fn anchor(ticks: u64, monotonic_raw_ns: u64, uncertainty_ns: u64) -> Anchor {
+        Anchor {
+            ticks,
+            monotonic_raw_ns,
+            realtime_ns: 0,
+            uncertainty_ns,
+        }
+    }
+
+    fn from(start: Anchor) -> Calibration {
+        Calibration {
+            kind: Kind::Tscp,
+            nominal_hz: None,
+            start,
+        }
+    }
+
+    #[test]
+    fn one_second_of_a_3_ghz_counter() {
+        let start = from(anchor(5_000_000_000, 70_000_000_000, 20));
+        let frequency = start.frequency(&anchor(8_000_000_000, 71_000_000_000, 30));
+        // 50 ns of 1 s are 0.05 ppm.
+        assert_eq!(frequency.hz, 3_000_000_000);
+        assert!((frequency.error_ppm - 0.05).abs() < 1e-12);
+        assert_eq!(frequency.to_string(), "3000.000000 MHz ± 0.050 ppm");
+    }
+
+    #[test]
+    fn a_longer_baseline_shrinks_the_error() {
+        let start = from(anchor(0, 0, 40));
+        let at = |ms: u64| start.frequency(&anchor(ms * 2_400_000, ms * 1_000_000, 40));
+        let errors = [2, 50, 1000].map(|ms| at(ms).error_ppm);
+        assert!(
+            (errors[0] - 40.0).abs() < 1e-9 && (errors[1] - 1.6).abs() < 1e-9,
+            "{errors:?}"
+        );
+        assert!((errors[2] - 0.08).abs() < 1e-9, "{errors:?}");
+        assert_eq!([2, 50, 1000].map(|ms| at(ms).hz), [2_400_000_000; 3]);
+    }
+
+    #[test]
+    fn years_do_not_overflow() {
+        let ten_years_ns = 10 * 365 * 86_400 * NS_PER_S;
+        let start = from(anchor(0, 0, 40));
+        assert_eq!(
+            start
+                .frequency(&anchor(ten_years_ns * 5, ten_years_ns, 40))
+                .hz,
+            5_000_000_000
+        );
+        assert_eq!(
+            start.frequency(&anchor(u64::MAX, 1, 0)).error_ppm,
+            f64::INFINITY
+        );
+    }
+
+    #[test]
+    fn a_clock_that_did_not_go_forward_is_said_to_be_unknown() {
+        let start = Calibration {
+            nominal_hz: Some(24_000_000),
+            ..from(anchor(100, 100, 1))
+        };
+        for now in [
+            anchor(100, 200, 1),
+            anchor(200, 100, 1),
+            anchor(50, 200, 1),
+            anchor(200, 50, 1),
+        ] {
+            let frequency = start.frequency(&now);
+            assert_eq!(
+                (frequency.hz, frequency.error_ppm),
+                (24_000_000, f64::INFINITY)
+            );
+            assert_eq!(frequency.to_string(), "24.000000 MHz, not measured");
+            let unstated = Calibration {
+                nominal_hz: Some(0),
+                ..start
+            };
+            assert_eq!(unstated.frequency(&now).hz, 1_000_000_000);
+        }
+    }
+
+    #[test]
+    fn a_nominal_frequency_is_believed_only_within_the_error() {
+        let start = Calibration {
+            nominal_hz: Some(24_000_000),
+            ..from(anchor(0, 0, 500))
+        };
+        // 1 ppm of error: 10 Hz off is within it, 1000 Hz off is not.
+        assert_eq!(
+            start.frequency(&anchor(24_000_010, NS_PER_S, 500)).hz,
+            24_000_000
+        );
+        assert_eq!(
+            start.frequency(&anchor(24_001_000, NS_PER_S, 500)).hz,
+            24_001_000
+        );
+    }
+
+    #[test]
+    fn the_system_clock_is_1_ghz_by_definition() {
+        let start = Calibration {
+            kind: Kind::Monotonic,
+            ..from(anchor(0, 0, 500))
+        };
+        let frequency = start.frequency(&anchor(7, 3, 500));
+        assert_eq!((frequency.hz, frequency.error_ppm), (1_000_000_000, 0.0));
+    }
+
+    #[test]
+    fn the_narrowest_bracket_is_kept() {
+        // Steps of the outer clock: 100, 100, then one of 10, then again 100s. The inner one counts.
+        let (now, reads, inner) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let outer = || {
+            reads.set(reads.get() + 1);
+            now.set(now.get() + if reads.get() == 6 { 10 } else { 100 });
+            now.get()
+        };
+        let (value, bracket) = narrowest(outer, || {
+            inner.set(inner.get() + 1);
+            inner.get()
+        });
+        // Reads 5 and 6 are the third try's: 500 and 510.
+        assert_eq!((value, bracket.middle, bracket.width), (3, 505, 10));
+    }
+
+    #[test]
+    fn anchors_of_the_real_clock_follow_each_other() {
+        let kind = clock::choose(Clock::Rdtscp).kind;
+        let first = Anchor::take(kind);
+        let second = Anchor::take(kind);
+        assert!(second.ticks > first.ticks);
+        assert!(second.monotonic_raw_ns > first.monotonic_raw_ns);
+        assert!(
+            first.uncertainty_ns > 0 && first.uncertainty_ns < 1_000_000,
+            "{first:?}"
+        );
+        // The time of day, at the anchor's moment: before now, and not by more than this test takes.
+        let now_ns = clock::realtime_ns();
+        assert!(
+            now_ns.abs_diff(first.realtime_ns) < 60 * NS_PER_S,
+            "{first:?} {now_ns}"
+        );
+    }
+
+    #[test]
+    fn two_calibrations_agree_within_their_stated_errors() {
+        let chosen = clock::choose(Clock::Rdtscp);
+        let measure = || {
+            let calibration = Calibration::begin(chosen.kind, None);
+            thread::sleep(Duration::from_millis(50));
+            calibration.frequency(&Anchor::take(chosen.kind))
+        };
+        let (a, b) = (measure(), measure());
+        // 0.1 ppm for the kernel's own rounding of the raw clock's rate.
+        let allowed_ppm = a.error_ppm + b.error_ppm + 0.1;
+        assert!(differ_ppm(a.hz, b.hz) <= allowed_ppm, "{a} and {b}");
+        assert!(allowed_ppm < 1000.0, "{a} and {b}");
+    }
+
+    #[test]
+    fn a_short_baseline_is_extended_but_not_without_end() {
+        let kind = clock::choose(Clock::Rdtscp).kind;
+        let calibration = Calibration::begin(kind, None);
+        let now = calibration.at_least(Duration::from_millis(1));
+        assert!(now.monotonic_raw_ns - calibration.start.monotonic_raw_ns >= 1_000_000);
+        let before = std::time::Instant::now();
+        calibration.at_least(Duration::from_secs(3600));
+        assert!(before.elapsed() < Duration::from_secs(60));
+    }
+}

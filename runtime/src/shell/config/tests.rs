@@ -1,0 +1,173 @@
+//! Tests of the configuration as a whole.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStringExt;
+
+use super::super::output::Names;
+use super::*;
+
+fn read(set: &[(&str, &str)]) -> Result<Config, Vec<String>> {
+    let set: HashMap<&str, &str> = set.iter().copied().collect();
+    Config::from(
+        |name| set.get(name).map(OsString::from),
+        Path::new("/start"),
+    )
+}
+
+fn error(name: &str, value: &str) -> String {
+    let errors = read(&[(name, value)]).unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].starts_with(&format!("{name}=")), "{errors:?}");
+    assert!(!errors[0].contains('\n'), "{errors:?}");
+    errors[0].clone()
+}
+
+fn path(config: &Config) -> PathBuf {
+    config.output.path(&Names {
+        program: "prog",
+        pid: 7,
+        number: 1,
+        unix_time_s: 0,
+    })
+}
+
+#[test]
+fn nothing_set_is_the_documented_defaults_and_off() {
+    let config = read(&[]).unwrap();
+    assert!(config.filter.is_off());
+    assert_eq!(path(&config), Path::new("/start/prog.7.1.fdr"));
+    assert_eq!(config.format, Format::Xray);
+    assert_eq!(config.signal, Some(libc::SIGUSR2));
+    assert_eq!(config.buffer_bytes, 4 << 20);
+    assert_eq!(config.memory_bytes, 1 << 30);
+    assert_eq!(config.mode, Mode::Ring);
+    assert_eq!(config.clock, Clock::Rdtscp);
+    assert_eq!(config.dir, None);
+    assert_eq!(config.log, Log::Warn);
+    assert!(!config.panic);
+}
+
+#[test]
+fn empty_values_are_unset() {
+    let empty: Vec<(&str, &str)> = VARIABLES.iter().map(|name| (*name, "")).collect();
+    assert_eq!(read(&empty), read(&[]));
+}
+
+#[test]
+fn every_variable_is_read() {
+    let config = read(&[
+        ("FDR", "app::*,-app::hot"),
+        ("FDR_BUFFER", "200000"),
+        ("FDR_CLOCK", "Monotonic"),
+        ("FDR_DIR", "rings"),
+        ("FDR_FORMAT", "xray1"),
+        ("FDR_LOG", " info "),
+        ("FDR_MEMORY", "300K"),
+        ("FDR_MODE", "full"),
+        ("FDR_OUT", "/tmp/%e/"),
+        ("FDR_PANIC", "1"),
+        ("FDR_SIGNAL", "none"),
+    ])
+    .unwrap();
+    assert!(config.filter.matches("app::f") && !config.filter.matches("app::hot"));
+    // Rings are rounded up to whole chunks, the budget down.
+    assert_eq!(config.buffer_bytes, 4 * CHUNK);
+    assert_eq!(config.memory_bytes, 4 * CHUNK);
+    assert_eq!(config.clock, Clock::Monotonic);
+    assert_eq!(config.dir, Some(PathBuf::from("/start/rings")));
+    assert_eq!(config.format, Format::Xray1);
+    assert_eq!(config.log, Log::Info);
+    assert_eq!(config.mode, Mode::Full);
+    assert_eq!(path(&config), Path::new("/tmp/prog/prog.7.1.fdr"));
+    assert!(config.panic);
+    assert_eq!(config.signal, None);
+}
+
+#[test]
+fn every_invalid_value_is_an_error_of_its_own_that_says_what_is_accepted() {
+    for (name, value, accepted) in [
+        ("FDR", ",", "`on`"),
+        ("FDR_BUFFER", "4X", "K, M or G"),
+        ("FDR_CLOCK", "tsc", "rdtscp, rdtsc, monotonic"),
+        ("FDR_FORMAT", "json", "xray, xray1"),
+        ("FDR_LOG", "loud", "quiet, warn, info"),
+        ("FDR_MEMORY", "lots", "K, M or G"),
+        ("FDR_MODE", "circle", "ring, full"),
+        ("FDR_OUT", "%q", "%e (program)"),
+        ("FDR_PANIC", "yes", "1, 0"),
+        ("FDR_SIGNAL", "KILL", "USR2"),
+    ] {
+        let error = error(name, value);
+        assert!(
+            error.contains(accepted) && error.contains(&format!("{value:?}")),
+            "{error}"
+        );
+    }
+    let both = read(&[("FDR_MODE", "x"), ("FDR_LOG", "y"), ("FDR", "on")]).unwrap_err();
+    assert_eq!(both.len(), 2, "{both:?}");
+}
+
+#[test]
+fn sizes_have_limits_that_fit_each_other() {
+    assert_eq!(
+        read(&[("FDR_BUFFER", "128K")]).unwrap().buffer_bytes,
+        SMALLEST_RING
+    );
+    assert!(error("FDR_BUFFER", "131071").contains("least is 128K"));
+    assert!(error("FDR_MEMORY", "64K").contains("least is 128K"));
+    assert_eq!(read(&[("FDR_BUFFER", "1G")]).unwrap().buffer_bytes, 1 << 30);
+    let error = error("FDR_BUFFER", "1025M");
+    assert!(
+        error.contains("1025 MiB exceeds the budget FDR_MEMORY, 1 GiB"),
+        "{error}"
+    );
+    assert!(read(&[("FDR_BUFFER", "2G"), ("FDR_MEMORY", "2G")]).is_ok());
+    assert!(read(&[("FDR_BUFFER", "256K"), ("FDR_MEMORY", "128K")]).is_err());
+    // The default ring gives way to a small budget.
+    assert_eq!(read(&[("FDR_MEMORY", "1M")]).unwrap().buffer_bytes, 1 << 20);
+    assert_eq!(
+        read(&[("FDR_MEMORY", "200K")]).unwrap().buffer_bytes,
+        3 * CHUNK
+    );
+    // An invalid budget is one error, not two.
+    assert_eq!(
+        read(&[("FDR_BUFFER", "1G"), ("FDR_MEMORY", "x")])
+            .unwrap_err()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_an_error_except_in_paths() {
+    let odd = || OsString::from_vec(b"\xff\n".to_vec());
+    let errors = Config::from(|name| (name == "FDR").then(odd), Path::new("/")).unwrap_err();
+    assert_eq!(errors, ["FDR=\"\u{fffd}\\n\": not UTF-8"]);
+    let get = |name: &str| (name == "FDR_DIR" || name == "FDR_OUT").then(odd);
+    let config = Config::from(get, Path::new("/s")).unwrap();
+    assert_eq!(config.dir, Some(Path::new("/s").join(odd())));
+    assert_eq!(path(&config), Path::new("/s").join(odd()));
+}
+
+#[test]
+fn unknown_variables_are_named_with_the_nearest() {
+    let names = [
+        "FDR",
+        "FDR_OUT",
+        "FDR_BUFER",
+        "PATH",
+        "FDRX",
+        "FDR_SIGANL",
+        "XFDR_OUT",
+    ];
+    let warnings = unknown_variables(names.iter().map(OsString::from));
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("\"FDR_BUFER\"") && warnings[0].ends_with("FDR_BUFFER"));
+    assert!(warnings[1].contains("\"FDR_SIGANL\"") && warnings[1].ends_with("FDR_SIGNAL"));
+}
+
+#[test]
+fn every_documented_variable_is_in_the_list_in_order() {
+    assert!(VARIABLES.is_sorted());
+    assert!(unknown_variables(VARIABLES.iter().map(OsString::from)).is_empty());
+}

@@ -1,0 +1,147 @@
+//! The values of variables: words, sizes, and how a bad one is shown. An error is one line that says
+//! what is accepted; must never hold a control character of the value.
+
+use std::ffi::OsStr;
+
+/// How much of a value an error shows, characters.
+const LONGEST_SHOWN: usize = 80;
+
+/// One of `choices`, upper or lower case.
+pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
+    if let Some((_, value)) = choices
+        .iter()
+        .find(|(word, _)| word.eq_ignore_ascii_case(text))
+    {
+        return Ok(*value);
+    }
+    let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+    Err(format!("accepted are {}", words.join(", ")))
+}
+
+/// A size in bytes: a number, and `K`, `M` or `G` for the powers of 1024, upper or lower case.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let malformed =
+        || "not a size; accepted are bytes, or a number with K, M or G, such as 4M".to_owned();
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    // Rust's own parser takes a sign.
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(malformed());
+    }
+    let number: u64 = digits.parse().map_err(|_| too_large())?;
+    // As for mappings, whose lengths are signed.
+    number
+        .checked_mul(1 << shift)
+        .filter(|&bytes| bytes <= i64::MAX as u64)
+        .ok_or_else(too_large)
+}
+
+/// The problem of a size that no memory has.
+pub(super) fn too_large() -> String {
+    "too large; it must be below 8 EiB".to_owned()
+}
+
+/// A size for people, in the largest unit that leaves a whole number.
+pub(super) fn size_text(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units
+        .into_iter()
+        .find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit))
+    {
+        Some((unit, name)) => format!("{} {name}", bytes / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// A value or name for an error: quoted, escaped, and cut where it is long.
+pub(super) fn escaped(value: &OsStr) -> String {
+    let text = value.to_string_lossy();
+    let mut shown: String = text.chars().take(LONGEST_SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("{shown:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("131072", 131_072),
+            ("256K", 262_144),
+            ("256k", 262_144),
+            ("4M", 4_194_304),
+            ("1G", 1_073_741_824),
+            ("007m", 7_340_032),
+            ("9223372036854775807", i64::MAX as u64),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in [
+            "", "K", "4T", "4MB", "4 M", "-4M", "+4M", "4.5M", "M4", "٤", "0x10", "é",
+        ] {
+            assert!(size(text).unwrap_err().contains("not a size"), "{text}");
+        }
+        for text in [
+            "9223372036854775808",
+            "18446744073709551616",
+            "17179869184G",
+            "99999999999G",
+        ] {
+            assert!(size(text).unwrap_err().contains("too large"), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_for_people() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1000, "1000 B"),
+            (1024, "1 KiB"),
+            (1536, "1536 B"),
+            (131_072, "128 KiB"),
+            (4 << 20, "4 MiB"),
+            (1 << 30, "1 GiB"),
+            ((1 << 30) + (1 << 20), "1025 MiB"),
+        ] {
+            assert_eq!(size_text(bytes), text);
+        }
+    }
+
+    #[test]
+    fn words() {
+        let choices = [("ring", 1), ("full", 2)];
+        assert_eq!(choice("FULL", &choices), Ok(2));
+        assert_eq!(
+            choice("fulll", &choices),
+            Err("accepted are ring, full".to_owned())
+        );
+    }
+
+    #[test]
+    fn shown_values_are_one_short_line() {
+        assert_eq!(
+            escaped(OsStr::new("a\"b\n\u{1b}[31m")),
+            r#""a\"b\n\u{1b}[31m""#
+        );
+        assert_eq!(escaped(OsStr::from_bytes(b"\xff")), "\"\u{fffd}\"");
+        assert_eq!(
+            escaped(OsStr::new(&"é".repeat(80))),
+            format!("\"{}\"", "é".repeat(80))
+        );
+        assert_eq!(
+            escaped(OsStr::new(&"é".repeat(81))),
+            format!("\"{}…\"", "é".repeat(80))
+        );
+    }
+}

@@ -1,0 +1,296 @@
+//! Which functions are recorded: a list of globs on their names. Matching must never take more than
+//! (length of the name) x (length of the pattern) steps, whatever the pattern.
+
+mod nearest;
+
+pub(crate) use nearest::nearest;
+
+/// A parsed filter, see [`Filter::parse`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Filter {
+    includes: Vec<String>,
+    excludes: Vec<String>,
+}
+
+impl Filter {
+    /// The filter that matches nothing.
+    pub(crate) fn off() -> Filter {
+        Filter::default()
+    }
+
+    /// Parses what the variable `FDR` holds.
+    ///
+    /// `1`, `on` and `*` stand for every function, `0` and `off` for none. Anything else is a list of
+    /// globs separated by commas, in which `*` is any run of characters, `?` is one character, and `-`
+    /// before a glob excludes; an exclude wins over every include, and a list of excludes only means
+    /// "everything but". A glob is matched with the whole name. One that doesn't begin with `<` is
+    /// also tried on what follows the `<` of a name, so that `my_app::*` covers
+    /// `<my_app::T as Tr>::m`. A comma within a name is written as `?`.
+    ///
+    /// # Errors
+    /// One line, for people, without the name of the variable.
+    pub(crate) fn parse(text: &str) -> Result<Filter, String> {
+        let parts: Vec<&str> = text
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .collect();
+        let mut filter = Filter::off();
+        for part in &parts {
+            let (list, glob) = match part.strip_prefix('-') {
+                Some(rest) => (&mut filter.excludes, rest.trim_start()),
+                None => (&mut filter.includes, *part),
+            };
+            match glob {
+                "" => {
+                    return Err(
+                        "`-` excludes nothing; write a function name or glob after it".to_owned(),
+                    );
+                }
+                "0" | "off" if parts.len() == 1 && !part.starts_with('-') => {
+                    return Ok(Filter::off());
+                }
+                "0" | "off" => {
+                    return Err(
+                        "`off` can't be combined with other patterns; leave it out".to_owned()
+                    );
+                }
+                "1" | "on" => list.push("*".to_owned()),
+                _ => list.push(glob.to_owned()),
+            }
+        }
+        if parts.is_empty() {
+            let accepted =
+                "`1`, `on`, `*`, `off`, or a list of globs such as `my_app::*,-my_app::hot::*`";
+            return Err(format!("no pattern; accepted are {accepted}"));
+        }
+        Ok(filter)
+    }
+
+    /// Whether it matches nothing at all.
+    pub(crate) fn is_off(&self) -> bool {
+        self.includes.is_empty() && self.excludes.is_empty()
+    }
+
+    /// Whether the function of this name is recorded.
+    pub(crate) fn matches(&self, name: &str) -> bool {
+        if self.excludes.iter().any(|glob| covers(glob, name)) {
+            return false;
+        }
+        if self.includes.is_empty() {
+            return !self.excludes.is_empty();
+        }
+        self.includes.iter().any(|glob| covers(glob, name))
+    }
+
+    /// The globs that ask for functions and match none of `names`, excludes left aside: likely typing
+    /// errors, to be reported with [`nearest`].
+    pub(crate) fn unmatched(&self, names: &[&str]) -> Vec<&str> {
+        let idle = |glob: &&String| !names.iter().any(|name| covers(glob, name));
+        self.includes
+            .iter()
+            .filter(idle)
+            .map(String::as_str)
+            .collect()
+    }
+}
+
+/// Whether the glob matches the name or, where it doesn't begin with `<` itself, the name without it.
+fn covers(glob: &str, name: &str) -> bool {
+    if is_match(glob, name) {
+        return true;
+    }
+    match name.strip_prefix('<') {
+        Some(rest) if !glob.starts_with('<') => is_match(glob, rest),
+        _ => false,
+    }
+}
+
+/// Glob matching. Only the last `*` is ever tried again: what an earlier one has matched can't be
+/// improved by matching more, which bounds the work to the product of the lengths.
+fn is_match(glob: &str, name: &str) -> bool {
+    let (mut glob, mut name) = (glob, name);
+    // Where to go on when a comparison fails: the glob after the last `*`, the name one on from there.
+    let mut retry: Option<(&str, &str)> = None;
+    loop {
+        let mut rest = name.chars();
+        let next = rest.next();
+        let mut glob_rest = glob.chars();
+        match (glob_rest.next(), next) {
+            (None, None) => return true,
+            (Some('*'), _) => {
+                glob = glob_rest.as_str();
+                retry = Some((glob, name));
+                continue;
+            }
+            (Some(want), Some(have)) if want == '?' || want == have => {
+                (glob, name) = (glob_rest.as_str(), rest.as_str());
+                continue;
+            }
+            _ => {}
+        }
+        let Some((after_star, from)) = retry else {
+            return false;
+        };
+        let mut skipped = from.chars();
+        if skipped.next().is_none() {
+            return false;
+        }
+        (glob, name) = (after_star, skipped.as_str());
+        retry = Some((glob, name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(text: &str) -> Filter {
+        Filter::parse(text).unwrap()
+    }
+
+    #[test]
+    fn words_for_everything_and_nothing() {
+        for text in ["1", "on", "*", " on ", "on,"] {
+            assert!(filter(text).matches("a::b"), "{text}");
+            assert!(!filter(text).is_off(), "{text}");
+        }
+        for text in ["off", "0", " off "] {
+            assert!(!filter(text).matches("a::b"), "{text}");
+            assert!(filter(text).is_off(), "{text}");
+        }
+        assert_eq!(Filter::off(), filter("off"));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_reason() {
+        for (text, reason) in [
+            ("", "no pattern"),
+            (" , ", "no pattern"),
+            ("-", "excludes nothing"),
+            ("a,- ", "excludes nothing"),
+            ("off,a", "combined"),
+            ("-off", "combined"),
+            ("a,0", "combined"),
+        ] {
+            let error = Filter::parse(text).unwrap_err();
+            assert!(error.contains(reason), "{text:?}: {error}");
+            assert!(!error.contains('\n'));
+        }
+    }
+
+    #[test]
+    fn excludes_win_in_any_order() {
+        for text in ["my_app::*,-my_app::hot::*", " -my_app::hot::* , my_app::* "] {
+            let filter = filter(text);
+            assert!(filter.matches("my_app::cold"));
+            assert!(!filter.matches("my_app::hot::path"));
+            assert!(filter.matches("my_app::hot"));
+            assert!(!filter.matches("other::cold"));
+        }
+        assert!(!filter("on,-*::hot").matches("a::hot"));
+        assert!(filter("on,-*::hot").matches("a::cold"));
+    }
+
+    #[test]
+    fn excludes_alone_mean_everything_but() {
+        let filter = filter("-*::hot");
+        assert!(filter.matches("a::cold"));
+        assert!(!filter.matches("a::hot"));
+        assert!(!filter.is_off());
+        assert!(filter.unmatched(&["a::cold"]).is_empty());
+    }
+
+    #[test]
+    fn methods_of_traits_go_with_the_module_of_their_type() {
+        let name = "<my_app::T as Tr>::m";
+        assert!(filter("my_app::*").matches(name));
+        assert!(!filter("my_app::*,-my_app::T*").matches(name));
+        assert!(filter("<my_app::*").matches(name));
+        assert!(filter("*::m").matches(name));
+        assert!(!filter("app::*").matches(name));
+        assert!(!filter("<<my_app::*").matches(name));
+    }
+
+    #[test]
+    fn globs() {
+        for (glob, name, expected) in [
+            ("", "", true),
+            ("", "a", false),
+            ("a", "", false),
+            ("*", "", true),
+            ("**", "abc", true),
+            ("?", "", false),
+            ("?", "é", true),
+            ("??", "é", false),
+            ("*??", "é", false),
+            ("*?", "日本", true),
+            ("a*c", "abcbc", true),
+            ("a*c", "abcb", false),
+            ("*b*d", "abcd", true),
+            ("*b*d", "abc", false),
+            ("a*b*c*", "a1b2c3", true),
+            ("*ab", "aab", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("my_app::*", "my_app", false),
+            ("a::f<u8? u16>", "a::f<u8, u16>", true),
+        ] {
+            assert_eq!(is_match(glob, name), expected, "{glob:?} {name:?}");
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_definition_on_every_short_string() {
+        // The definition, by recursion: exponential, and plainly right.
+        fn defined(glob: &[u8], name: &[u8]) -> bool {
+            match (glob.split_first(), name.split_first()) {
+                (None, _) => name.is_empty(),
+                (Some((b'*', rest)), None) => defined(rest, name),
+                (Some((b'*', rest)), Some((_, tail))) => defined(rest, name) || defined(glob, tail),
+                (Some((want, rest)), Some((have, tail))) => {
+                    (*want == b'?' || want == have) && defined(rest, tail)
+                }
+                (Some(_), None) => false,
+            }
+        }
+        fn words(letters: &[u8], longest: usize) -> Vec<Vec<u8>> {
+            let mut all = vec![vec![]];
+            let mut from = 0;
+            for _ in 0..longest {
+                let to = all.len();
+                for i in from..to {
+                    for letter in letters {
+                        all.push([all[i].as_slice(), &[*letter]].concat());
+                    }
+                }
+                from = to;
+            }
+            all
+        }
+        for glob in words(b"ab*?", 5) {
+            for name in words(b"ab", 5) {
+                let (g, n) = (
+                    str::from_utf8(&glob).unwrap(),
+                    str::from_utf8(&name).unwrap(),
+                );
+                assert_eq!(is_match(g, n), defined(&glob, &name), "{g:?} {n:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_hostile_glob_ends_soon() {
+        let name = "a".repeat(2000);
+        let glob = format!("{}b", "a*".repeat(500));
+        // 2000 x 1001 steps; with backtracking into every star it would outlast the universe.
+        assert!(!is_match(&glob, &name));
+    }
+
+    #[test]
+    fn patterns_that_match_nothing_are_found() {
+        let filter = filter("app::*,ap::x,-app::y,lib::?");
+        assert_eq!(filter.unmatched(&["app::f", "app::y"]), ["ap::x", "lib::?"]);
+        assert_eq!(filter.unmatched(&[]), ["app::*", "ap::x", "lib::?"]);
+    }
+}

@@ -1,0 +1,16 @@
+//! What a child of `fork` has: its parent's memory, but none of its other threads, and no right to
+//! its parent's ring, files or dumps.
+
+use core::sync::atomic::Ordering;
+
+use super::dumper;
+use crate::recorder::{self, RING};
+
+/// Turns recording off in the child: the mapping is its parent's. Runs in the child before `fork`
+/// returns; async-signal-safe, since the parent may have been in the middle of anything.
+pub(crate) extern "C" fn in_child() {
+    // Release: only for symmetry with `new_ring`; the child has one thread.
+    RING.store(core::ptr::null_mut(), Ordering::Release);
+    recorder::forget();
+    dumper::forget();
+}

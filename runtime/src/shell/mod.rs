@@ -1,0 +1,17 @@
+//! The only room where std's comforts are allowed: configuration from the environment, bringing the
+//! recorder up, the dumper thread, calibration, the API's calls. Nothing in here is called from the
+//! recorder; what runs in a signal handler or in a child of `fork` says so.
+
+pub(crate) mod calibrate;
+pub(crate) mod config;
+pub(crate) mod control;
+pub(crate) mod dumper;
+pub(crate) mod filter;
+pub(crate) mod fork;
+pub(crate) mod guest;
+pub(crate) mod install;
+pub(crate) mod names;
+pub(crate) mod output;
+pub(crate) mod say;
+pub(crate) mod sites;
+pub(crate) mod skew;

@@ -1,0 +1,151 @@
+//! Names of functions as a person says them, from the compiler's path of a type that the expansion
+//! declares inside the function. Must never panic or run long, whatever it is given: what it does not
+//! understand it leaves as it is.
+
+mod token;
+
+use token::{Kind, split_top, token};
+
+/// Name of the type that every expansion declares.
+const MARKER: &str = "::__FdrHere";
+
+/// How deep types may be nested within each other before the rest is copied as it is.
+const DEEPEST: u32 = 64;
+
+/// The name that a person says for the function whose marker type has this path.
+///
+/// | compiler | person |
+/// | --- | --- |
+/// | `a::f::{{closure}}::__FdrHere` | `a::f` |
+/// | `a::T<_>::m::__FdrHere` | `a::T::m` |
+/// | `<a::T<_> as a::Tr<u8>>::m::__FdrHere` | `<a::T as a::Tr<u8>>::m` |
+/// | `a::b::<impl a::T>::m::__FdrHere` | `a::T::m` |
+/// | `a::b::<impl a::Tr for u8>::m::__FdrHere` | `<u8 as a::Tr>::m` |
+///
+/// Left out are segments that nobody wrote (closures, constants without a name), the lifetime in
+/// `&'_ T`, and argument lists that only repeat a generic item's own parameters. Functions may come
+/// out with the same name: two closures of one function do, `T<u8>::m` and `T<u16>::m` don't.
+pub(crate) fn person_name(path: &str) -> String {
+    let path = path.strip_suffix(MARKER).unwrap_or(path);
+    let mut writer = Writer {
+        out: String::with_capacity(path.len()),
+        depth: 0,
+    };
+    writer.write(path);
+    writer.out
+}
+
+struct Writer {
+    out: String,
+    depth: u32,
+}
+
+impl Writer {
+    /// Appends `text`: paths, and what stands between them in a type.
+    fn write(&mut self, text: &str) {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            self.out.push_str(text);
+        } else {
+            self.write_tokens(text);
+        }
+        self.depth -= 1;
+    }
+
+    fn write_tokens(&mut self, mut rest: &str) {
+        // Where the path that is being written begins.
+        let mut start = self.out.len();
+        while let Some((kind, text)) = token(rest) {
+            rest = &rest[text.len()..];
+            match kind {
+                // The `_` of `const _: () = { … }`. Alone it is a type.
+                Kind::Word if text == "_" && self.out.len() > start => self.drop_colons(),
+                Kind::Word => self.out.push_str(text.strip_prefix("r#").unwrap_or(text)),
+                // Nothing is before it where the first segment was left out.
+                Kind::Colons if self.out.len() == start => {}
+                Kind::Colons => self.out.push_str(text),
+                Kind::Invented if self.out.len() > start => self.drop_colons(),
+                Kind::Invented => {}
+                Kind::Angles => self.write_angles(inside(text), start),
+                Kind::Group => {
+                    self.out.push_str(&text[..1]);
+                    self.write(inside(text));
+                    self.out.push_str(&text[text.len() - 1..]);
+                }
+                Kind::Between => {
+                    self.out.push_str(if text == "&'_ " { "&" } else { text });
+                    start = self.out.len();
+                }
+            }
+        }
+    }
+
+    /// Takes back the `::` of a segment that is left out.
+    fn drop_colons(&mut self) {
+        if self.out.ends_with("::") {
+            self.out.truncate(self.out.len() - 2);
+        }
+    }
+
+    /// `<…>`: a segment at the beginning of a path and after `::`, otherwise a list of arguments.
+    fn write_angles(&mut self, inner: &str, start: usize) {
+        let is_segment = self.out.len() == start || self.out.ends_with("::");
+        if !is_segment && repeats_parameters(inner) {
+            return;
+        }
+        if is_segment && let Some(what) = inner.strip_prefix("impl ") {
+            // Where an impl stands says little; what it is for says all.
+            self.out.truncate(start);
+            match split_top(what, " for ") {
+                Some((the_trait, the_type)) => self.write_qualified(the_type, the_trait),
+                None => self.write(what),
+            }
+        } else if is_segment && let Some((the_type, the_trait)) = split_top(inner, " as ") {
+            self.write_qualified(the_type, the_trait);
+        } else {
+            self.out.push('<');
+            self.write(inner);
+            self.out.push('>');
+        }
+    }
+
+    fn write_qualified(&mut self, the_type: &str, the_trait: &str) {
+        self.out.push('<');
+        self.write(the_type);
+        self.out.push_str(" as ");
+        self.write(the_trait);
+        self.out.push('>');
+    }
+}
+
+/// A bracketed token without its brackets.
+fn inside(text: &str) -> &str {
+    &text[1..text.len() - 1]
+}
+
+/// Whether a list of arguments only repeats the item's own parameters: `_` for a type, `'_` for a
+/// lifetime, its name for a constant.
+fn repeats_parameters(list: &str) -> bool {
+    list.split(',').map(str::trim).all(|argument| {
+        matches!(argument, "_" | "'_") || (is_word(argument) && !is_value_or_primitive(argument))
+    })
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// The types and constants that have no `::` in their path; every other is a parameter.
+fn is_value_or_primitive(word: &str) -> bool {
+    let number = |kind: &[u8]| matches!(kind, b"8" | b"16" | b"32" | b"64" | b"128" | b"size");
+    match word.as_bytes() {
+        b"bool" | b"char" | b"str" | b"true" | b"false" => true,
+        [b'u' | b'i' | b'f', kind @ ..] => number(kind),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

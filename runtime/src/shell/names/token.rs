@@ -1,0 +1,199 @@
+//! The pieces of a type as the compiler prints it. Must never split a text inside a character, nor
+//! take more than one look at each byte of it.
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An identifier, keyword or number.
+    Word,
+    /// `::`.
+    Colons,
+    /// `<…>`, with all between.
+    Angles,
+    /// `(…)`, `[…]` or `{…}`, with all between.
+    Group,
+    /// `{{closure}}` and others of the compiler's invention.
+    Invented,
+    /// Anything that no path contains. A bracket without its partner takes all that follows with it.
+    Between,
+}
+
+/// The first token of `text`, and its length; `None` where there is no text.
+pub(super) fn token(text: &str) -> Option<(Kind, &str)> {
+    let first = *text.as_bytes().first()?;
+    let (kind, length) = match first {
+        b'<' | b'(' | b'[' | b'{' => bracketed(text),
+        b':' if text.starts_with("::") => (Kind::Colons, 2),
+        b'&' if text.starts_with("&'_ ") => (Kind::Between, "&'_ ".len()),
+        b'\'' => (Kind::Between, quoted(text)),
+        _ if is_delimiter(first) => (Kind::Between, 1),
+        _ => (
+            Kind::Word,
+            text.bytes().position(is_delimiter).unwrap_or(text.len()),
+        ),
+    };
+    Some((kind, &text[..length]))
+}
+
+/// What is before and after the first `separator` that is in no bracket.
+pub(super) fn split_top<'a>(text: &'a str, separator: &str) -> Option<(&'a str, &'a str)> {
+    let mut rest = text;
+    loop {
+        if let Some(after) = rest.strip_prefix(separator) {
+            return Some((&text[..text.len() - rest.len()], after));
+        }
+        rest = &rest[token(rest)?.1.len()..];
+    }
+}
+
+/// ASCII only, so that the bytes of other characters stay together in words.
+fn is_delimiter(byte: u8) -> bool {
+    matches!(
+        byte,
+        b' ' | b'<'
+            | b'>'
+            | b'('
+            | b')'
+            | b'['
+            | b']'
+            | b'{'
+            | b'}'
+            | b':'
+            | b','
+            | b';'
+            | b'&'
+            | b'*'
+            | b'+'
+            | b'-'
+            | b'='
+            | b'!'
+            | b'\''
+    )
+}
+
+/// The kind and the length of the token that begins with an opening bracket.
+fn bracketed(text: &str) -> (Kind, usize) {
+    let (kind, close) = match text.as_bytes()[0] {
+        b'<' => (Kind::Angles, b'>'),
+        b'(' => (Kind::Group, b')'),
+        b'[' => (Kind::Group, b']'),
+        _ if text.starts_with("{{") => (Kind::Invented, b'}'),
+        _ => (Kind::Group, b'}'),
+    };
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(byte) = text.as_bytes().get(at) {
+        match byte {
+            b'<' | b'(' | b'[' | b'{' => depth += 1,
+            b'>' | b')' | b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return if *byte == close {
+                (kind, at + 1)
+            } else {
+                (Kind::Between, text.len())
+            };
+        }
+        at += match byte {
+            b'\'' => quoted(&text[at..]),
+            b'-' if text[at..].starts_with("->") => 2,
+            _ => 1,
+        };
+    }
+    (Kind::Between, text.len())
+}
+
+/// Length of what begins with a quote: a character such as `'<'` or `'\''`, or a lifetime's quote.
+fn quoted(text: &str) -> usize {
+    let mut chars = text.char_indices().skip(1);
+    let end = match chars.next() {
+        // The escaped character may be a quote itself.
+        Some((_, '\\')) => text
+            .get(3..)
+            .and_then(|rest| rest.find('\''))
+            .map(|found| found + 3),
+        Some(_) => chars.next().filter(|(_, c)| *c == '\'').map(|(at, _)| at),
+        None => None,
+    };
+    end.map_or(1, |end| end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(mut text: &str) -> Vec<(Kind, &str)> {
+        let mut all = Vec::new();
+        while let Some(next) = token(text) {
+            text = &text[next.1.len()..];
+            all.push(next);
+        }
+        all
+    }
+
+    #[test]
+    fn pieces() {
+        use Kind::{Angles, Between, Colons, Group, Invented, Word};
+        assert_eq!(
+            tokens("a::T<u8, fn(u8) -> u8>::{{closure}}(x){y}"),
+            [
+                (Word, "a"),
+                (Colons, "::"),
+                (Word, "T"),
+                (Angles, "<u8, fn(u8) -> u8>"),
+                (Colons, "::"),
+                (Invented, "{{closure}}"),
+                (Group, "(x)"),
+                (Group, "{y}"),
+            ]
+        );
+        assert_eq!(
+            tokens("&'_ é:*'a "),
+            [
+                (Between, "&'_ "),
+                (Word, "é"),
+                (Between, ":"),
+                (Between, "*"),
+                (Between, "'"),
+                (Word, "a"),
+                (Between, " "),
+            ]
+        );
+    }
+
+    #[test]
+    fn brackets_in_quotes_are_no_brackets() {
+        for text in [
+            "<'<'>",
+            "<'>'>",
+            r"<'\''>",
+            r"<'\\'>",
+            r"<'\u{1f}'>",
+            "<'a, '>'>",
+            "<'é'>",
+        ] {
+            assert_eq!(token(text), Some((Kind::Angles, text)));
+        }
+    }
+
+    #[test]
+    fn brackets_without_their_partner_take_the_rest() {
+        for text in ["<a", "(a::b", "<a)", "{{a}", "[<]>", "<'", r"<'\", "<->"] {
+            assert_eq!(token(text), Some((Kind::Between, text)));
+        }
+        assert_eq!(token(">a"), Some((Kind::Between, ">")));
+        assert_eq!(token(""), None);
+    }
+
+    #[test]
+    fn separators_in_brackets_do_not_count() {
+        assert_eq!(
+            split_top("T<a as b> as c", " as "),
+            Some(("T<a as b>", "c"))
+        );
+        assert_eq!(split_top("a for b for c", " for "), Some(("a", "b for c")));
+        assert_eq!(split_top("T<a as b>", " as "), None);
+        assert_eq!(split_top("", " as "), None);
+    }
+}

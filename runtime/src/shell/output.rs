@@ -1,0 +1,258 @@
+//! Where traces go: the pattern of `FDR_OUT`, and the names that it gives. Must never let the
+//! program's own name choose another folder.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// How much of the program's name is used, bytes. A file's name has 255, and the pattern, the pid and
+/// a temporary suffix need some.
+const LONGEST_PROGRAM: usize = 128;
+
+/// A parsed pattern: always of a file, with an absolute folder if the folder at start was absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Output {
+    folder: Vec<Piece>,
+    file: Vec<Piece>,
+}
+
+/// What the placeholders stand for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names<'a> {
+    /// `%e`, as [`program_name`] gives it.
+    pub(crate) program: &'a str,
+    /// `%p`.
+    pub(crate) pid: u32,
+    /// `%n`: the number of the dump, from 1.
+    pub(crate) number: u64,
+    /// `%t`: when the dump was made, seconds since 1970, UTC. Printed as `20261120T135501Z`.
+    pub(crate) unix_time_s: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(Vec<u8>),
+    Program,
+    Pid,
+    Number,
+    Time,
+}
+
+impl Output {
+    /// Parses a pattern. `%e` is the program, `%p` its pid, `%n` the number of the dump, `%t` the
+    /// time, `%%` a percent sign; `%n` and `%t` may stand in the file's name only. Where the pattern
+    /// ends with `/`, or names a folder that exists, files in it get the default name
+    /// `%e.%p.%n.<extension>`. A relative pattern is within `start`, the folder in which the program
+    /// was started, wherever it goes later.
+    ///
+    /// A pattern without `%n` is one file, which each dump replaces as a whole (see
+    /// [`Output::is_numbered`]); one without `%p` is shared by a program and its children.
+    ///
+    /// # Errors
+    /// One line, for people, without the name of the variable.
+    pub(crate) fn parse(pattern: &OsStr, start: &Path, extension: &str) -> Result<Output, String> {
+        let pattern = pattern.as_bytes();
+        let (folder, file) = match pattern.iter().rposition(|&byte| byte == b'/') {
+            Some(slash) => pattern.split_at(slash + 1),
+            None => (&b""[..], pattern),
+        };
+        let mut folder = parse_pieces(folder)?;
+        if folder.contains(&Piece::Number) || folder.contains(&Piece::Time) {
+            return Err(
+                "%n and %t can't be part of a folder's name, only of the file's".to_owned(),
+            );
+        }
+        if !pattern.starts_with(b"/") {
+            folder.insert(0, Piece::Text(start_text(start)));
+        }
+        let mut file = parse_pieces(file)?;
+        if names_a_folder(&folder, &file) {
+            folder.append(&mut file);
+            folder.push(Piece::Text(b"/".to_vec()));
+        }
+        if file.is_empty() {
+            file = default_file(extension);
+        }
+        Ok(Output { folder, file })
+    }
+
+    /// What is used without a pattern: the default name, in the folder `start`.
+    pub(crate) fn default_in(start: &Path, extension: &str) -> Output {
+        Output {
+            folder: vec![Piece::Text(start_text(start))],
+            file: default_file(extension),
+        }
+    }
+
+    /// The file of one dump.
+    pub(crate) fn path(&self, names: &Names<'_>) -> PathBuf {
+        let mut path = expand(&self.folder, names);
+        path.extend(expand(&self.file, names));
+        OsString::from_vec(path).into()
+    }
+
+    /// The folder of all dumps. It is not created here, and need not exist.
+    pub(crate) fn folder(&self, program: &str, pid: u32) -> PathBuf {
+        let names = Names {
+            program,
+            pid,
+            number: 0,
+            unix_time_s: 0,
+        };
+        // Normalises the slashes, so that "a//" and "a/" are one folder.
+        PathBuf::from(OsString::from_vec(expand(&self.folder, &names)))
+            .components()
+            .collect()
+    }
+
+    /// Whether each dump has a file of its own. Otherwise a later dump replaces an earlier one's file,
+    /// which the line about it should say.
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.file.contains(&Piece::Number)
+    }
+}
+
+/// The folder at start as the beginning of a path. As text: a percent sign in it means itself.
+fn start_text(start: &Path) -> Vec<u8> {
+    let mut start = start.as_os_str().as_bytes().to_vec();
+    if !start.ends_with(b"/") {
+        start.push(b'/');
+    }
+    start
+}
+
+/// `%e.%p.%n.<extension>`.
+fn default_file(extension: &str) -> Vec<Piece> {
+    let text = |text: String| Piece::Text(text.into_bytes());
+    let (dot, end) = (text(".".to_owned()), text(format!(".{extension}")));
+    vec![
+        Piece::Program,
+        dot.clone(),
+        Piece::Pid,
+        dot,
+        Piece::Number,
+        end,
+    ]
+}
+
+/// Whether a pattern without placeholders is a folder on this machine now.
+fn names_a_folder(folder: &[Piece], file: &[Piece]) -> bool {
+    let mut path = Vec::new();
+    for piece in folder.iter().chain(file) {
+        let Piece::Text(text) = piece else {
+            return false;
+        };
+        path.extend_from_slice(text);
+    }
+    !file.is_empty() && Path::new(OsStr::from_bytes(&path)).is_dir()
+}
+
+fn parse_pieces(pattern: &[u8]) -> Result<Vec<Piece>, String> {
+    const KNOWN: &str = "%e (program), %p (pid), %n (number of the dump), %t (time) and %%";
+    let mut pieces = Vec::new();
+    let mut text = Vec::new();
+    let mut bytes = pattern.iter().copied();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            text.push(byte);
+            continue;
+        }
+        let piece = match bytes.next() {
+            Some(b'%') => {
+                text.push(b'%');
+                continue;
+            }
+            Some(b'e') => Piece::Program,
+            Some(b'p') => Piece::Pid,
+            Some(b'n') => Piece::Number,
+            Some(b't') => Piece::Time,
+            Some(other) => {
+                return Err(format!(
+                    "unknown %{}; known are {KNOWN}",
+                    other.escape_ascii()
+                ));
+            }
+            None => return Err(format!("it ends with a single %; known are {KNOWN}")),
+        };
+        if !text.is_empty() {
+            pieces.push(Piece::Text(std::mem::take(&mut text)));
+        }
+        pieces.push(piece);
+    }
+    if !text.is_empty() {
+        pieces.push(Piece::Text(text));
+    }
+    Ok(pieces)
+}
+
+fn expand(pieces: &[Piece], names: &Names<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => out.extend_from_slice(text),
+            Piece::Program => out.extend_from_slice(names.program.as_bytes()),
+            Piece::Pid => out.extend_from_slice(names.pid.to_string().as_bytes()),
+            Piece::Number => out.extend_from_slice(names.number.to_string().as_bytes()),
+            Piece::Time => out.extend_from_slice(utc(names.unix_time_s).as_bytes()),
+        }
+    }
+    out
+}
+
+/// The program's name, fit for a file's: of the executable, else of the first argument. Reads
+/// /proc/self/exe; not async-signal-safe.
+pub(crate) fn program_name() -> String {
+    let executable = std::env::current_exe().ok();
+    let path = executable.or_else(|| std::env::args_os().next().map(PathBuf::from));
+    sanitised(
+        path.as_deref()
+            .and_then(Path::file_name)
+            .unwrap_or_default(),
+    )
+}
+
+/// `name` without what a file's name can't or shouldn't hold.
+fn sanitised(name: &OsStr) -> String {
+    let name = name.to_string_lossy();
+    // What the kernel appends where the executable was replaced while it runs.
+    let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+    let mut clean = String::new();
+    for c in name.chars() {
+        let bad = c == '/' || c.is_control() || c == char::REPLACEMENT_CHARACTER;
+        // A dot at the start would hide the file.
+        let bad = bad || (c == '.' && clean.is_empty());
+        let c = if bad { '_' } else { c };
+        if clean.len() + c.len_utf8() > LONGEST_PROGRAM {
+            break;
+        }
+        clean.push(c);
+    }
+    if clean.is_empty() {
+        "program".to_owned()
+    } else {
+        clean
+    }
+}
+
+/// `20261120T135501Z`: sorts by time, and needs no escaping.
+fn utc(unix_time_s: u64) -> String {
+    let (days, s) = (unix_time_s / 86_400, unix_time_s % 86_400);
+    // Years of 365.2425 days begin in March here, so that the leap day is a year's last.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day_of_month = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 {
+        (year, month + 3)
+    } else {
+        (year + 1, month - 9)
+    };
+    let year = year + era * 400;
+    let (h, min, s) = (s / 3600, s / 60 % 60, s % 60);
+    format!("{year:04}{month:02}{day_of_month:02}T{h:02}{min:02}{s:02}Z")
+}
+
+#[cfg(test)]
+mod tests;

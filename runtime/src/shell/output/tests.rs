@@ -1,0 +1,143 @@
+//! Tests of the output pattern.
+
+use super::*;
+
+const NAMES: Names<'_> = Names {
+    program: "prog",
+    pid: 42,
+    number: 3,
+    unix_time_s: 1_795_182_901,
+};
+
+fn parse(pattern: &str) -> Result<Output, String> {
+    Output::parse(OsStr::new(pattern), Path::new("/start"), "fdr")
+}
+
+fn path(pattern: &str) -> String {
+    parse(pattern)
+        .unwrap()
+        .path(&NAMES)
+        .into_os_string()
+        .into_string()
+        .unwrap()
+}
+
+#[test]
+fn placeholders_expand() {
+    assert_eq!(path("%e.%p.%n.fdr"), "/start/prog.42.3.fdr");
+    assert_eq!(path("/x/%e-%t"), "/x/prog-20261120T135501Z");
+    assert_eq!(path("100%%-%n%n"), "/start/100%-33");
+    assert_eq!(path("/%e/%p/f"), "/prog/42/f");
+}
+
+#[test]
+fn a_trailing_slash_or_an_existing_folder_gets_the_default_name() {
+    assert_eq!(path("sub/"), "/start/sub/prog.42.3.fdr");
+    assert_eq!(path("/"), "/prog.42.3.fdr");
+    assert_eq!(path("/proc/self"), "/proc/self/prog.42.3.fdr");
+    assert_eq!(path("/proc/self/status"), "/proc/self/status");
+    assert_eq!(path("/proc/.."), "/proc/../prog.42.3.fdr");
+    // "%%" is a text like any other: there is no such folder.
+    assert_eq!(path("/proc/%%self"), "/proc/%self");
+    let relative = Output::parse(OsStr::new("self"), Path::new("/proc"), "x").unwrap();
+    assert_eq!(relative.path(&NAMES), Path::new("/proc/self/prog.42.3.x"));
+}
+
+#[test]
+fn a_percent_sign_in_the_start_folder_means_itself() {
+    let output = Output::parse(OsStr::new("a"), Path::new("/50%n/%"), "fdr").unwrap();
+    assert_eq!(output.path(&NAMES), Path::new("/50%n/%/a"));
+}
+
+#[test]
+fn the_folder_is_known_before_any_dump() {
+    let folder = |pattern: &str| parse(pattern).unwrap().folder("prog", 42);
+    assert_eq!(folder("%e.%n"), Path::new("/start"));
+    assert_eq!(folder("a//%e/"), Path::new("/start/a/prog"));
+    assert_eq!(folder("/f"), Path::new("/"));
+    assert_eq!(folder("/proc/self"), Path::new("/proc/self"));
+    let folder_of = |path: PathBuf| path.parent().unwrap().to_owned();
+    assert_eq!(
+        folder_of(parse("x/%p/y.%n").unwrap().path(&NAMES)),
+        folder("x/%p/y.%n")
+    );
+}
+
+#[test]
+fn only_patterns_with_a_number_keep_every_dump() {
+    assert!(parse("a.%n").unwrap().is_numbered());
+    assert!(parse("a/").unwrap().is_numbered());
+    assert!(!parse("a").unwrap().is_numbered());
+    assert!(!parse("a.%%n.%t").unwrap().is_numbered());
+}
+
+#[test]
+fn unknown_placeholders_are_refused() {
+    for (pattern, reason) in [
+        ("%x", "unknown %x; known are %e"),
+        ("a%\n", "unknown %\\n; known are %e"),
+        ("a%", "single %"),
+        ("a%%%", "single %"),
+        ("%n/a", "folder"),
+        ("%t/", "folder"),
+    ] {
+        let error = parse(pattern).unwrap_err();
+        assert!(error.contains(reason), "{pattern}: {error}");
+        assert!(!error.contains('\n'), "{error:?}");
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_kept() {
+    let output = Output::parse(OsStr::from_bytes(b"\xff.%n"), Path::new("/s"), "fdr").unwrap();
+    assert_eq!(output.path(&NAMES).as_os_str().as_bytes(), b"/s/\xff.3");
+    let error = Output::parse(OsStr::from_bytes(b"%\xff"), Path::new("/s"), "fdr").unwrap_err();
+    assert!(error.contains("%\\xff"), "{error}");
+}
+
+#[test]
+fn a_program_name_is_one_visible_component() {
+    for (name, expected) in [
+        ("prog", "prog"),
+        ("prog (deleted)", "prog"),
+        ("a/b\n\u{7f}c", "a_b__c"),
+        ("..", "_."),
+        (".hidden", "_hidden"),
+        ("", "program"),
+        (" (deleted)", "program"),
+        ("100%n", "100%n"),
+    ] {
+        assert_eq!(sanitised(OsStr::new(name)), expected, "{name:?}");
+    }
+    assert_eq!(sanitised(OsStr::from_bytes(b"\xffx")), "_x");
+    let long = sanitised(OsStr::new(&"é".repeat(200)));
+    assert_eq!(long, "é".repeat(64));
+    let own = program_name();
+    assert!(own.starts_with("fdr") && !own.contains('/'), "{own}");
+}
+
+#[test]
+fn a_percent_sign_in_the_program_name_is_not_expanded() {
+    let names = Names {
+        program: "%n%p",
+        ..NAMES
+    };
+    assert_eq!(parse("%e").unwrap().path(&names), Path::new("/start/%n%p"));
+}
+
+#[test]
+fn times_are_those_of_the_calendar() {
+    for (unix_time_s, expected) in [
+        (0, "19700101T000000Z"),
+        (68_169_599, "19720228T235959Z"),
+        (68_169_600, "19720229T000000Z"),
+        (951_782_400, "20000229T000000Z"),
+        (951_868_800, "20000301T000000Z"),
+        (1_735_689_599, "20241231T235959Z"),
+        (4_107_542_400, "21000301T000000Z"),
+        (253_402_300_799, "99991231T235959Z"),
+    ] {
+        assert_eq!(utc(unix_time_s), expected);
+    }
+    assert!(utc(u64::MAX).ends_with('Z'));
+}

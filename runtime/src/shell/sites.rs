@@ -1,0 +1,161 @@
+//! The table of sites: every traced function of every unit, with its id and its name, and which of
+//! them are on. Guarded by a lock that no recording thread ever takes.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::filter::{self, Filter};
+use super::names::person_name;
+use crate::ring::Ring;
+use crate::ring::functions::Entry;
+use crate::site::CallSite;
+use crate::site::unit::Unit;
+
+/// Ids are 28 bits wide in the records, and 0 is none.
+const LARGEST_ID: usize = (1 << 28) - 1;
+
+/// Every registered site; its place in the list is its id - 1.
+#[derive(Default)]
+pub(crate) struct Table {
+    functions: Vec<Function>,
+    units: Vec<&'static Unit>,
+    /// How many functions the ring's own table has.
+    in_ring: usize,
+    /// What is recorded while recording is on; `None` = nobody has said.
+    filter: Option<Filter>,
+    enabled: bool,
+}
+
+/// One traced function.
+pub(crate) struct Function {
+    site: &'static CallSite,
+    pub(crate) name: String,
+}
+
+static TABLE: Mutex<Table> = Mutex::new(Table {
+    functions: Vec::new(),
+    units: Vec::new(),
+    in_ring: 0,
+    filter: None,
+    enabled: false,
+});
+
+/// The table, for as long as the guard lives.
+pub(crate) fn table() -> MutexGuard<'static, Table> {
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Table {
+    /// Takes a unit's sites in: gives them ids and names, and turns on those that the filter names.
+    pub(crate) fn attach(&mut self, unit: &'static Unit) {
+        if self.units.iter().any(|known| core::ptr::eq(*known, unit)) {
+            return;
+        }
+        self.units.push(unit);
+        for site in unit.sites() {
+            if self.functions.len() >= LARGEST_ID {
+                return;
+            }
+            site.set_id(self.functions.len() as u32 + 1);
+            let name = if site.name().is_empty() {
+                person_name(site.path())
+            } else {
+                site.name().to_owned()
+            };
+            self.functions.push(Function { site, name });
+        }
+        self.apply();
+    }
+
+    /// Sets what is recorded. Returns how many functions that names.
+    pub(crate) fn set_filter(&mut self, filter: Filter) -> usize {
+        self.filter = Some(filter);
+        self.apply()
+    }
+
+    /// Turns recording on or off. Returns how many functions are on.
+    pub(crate) fn enable(&mut self, enabled: bool) -> usize {
+        self.enabled = enabled;
+        let named = self.apply();
+        if enabled { named } else { 0 }
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// What is recorded; `None` = nobody has said.
+    pub(crate) fn filter(&self) -> Option<&Filter> {
+        self.filter.as_ref()
+    }
+
+    pub(crate) fn has_filter(&self) -> bool {
+        self.filter.is_some()
+    }
+
+    fn apply(&mut self) -> usize {
+        let mut named = 0;
+        for function in &self.functions {
+            let wanted = self
+                .filter
+                .as_ref()
+                .is_some_and(|filter| filter.matches(&function.name));
+            named += usize::from(wanted);
+            function.site.switch(wanted && self.enabled);
+        }
+        named
+    }
+
+    /// Writes functions that the ring's own table lacks into it.
+    pub(crate) fn publish(&mut self, ring: &Ring) {
+        let missing = self.functions.get(self.in_ring..).unwrap_or(&[]);
+        ring.append_functions(missing.iter().map(|function| Entry {
+            id: function.site.id(),
+            line: function.site.line(),
+            name: &function.name,
+            file: function.site.file(),
+        }));
+        self.in_ring = self.functions.len();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// Functions that are on now.
+    pub(crate) fn on(&self) -> usize {
+        self.functions
+            .iter()
+            .filter(|function| function.site.state() != 0)
+            .count()
+    }
+
+    /// Which of the filter's patterns name no function, each with the names that come closest.
+    pub(crate) fn unmatched(&self) -> Vec<(String, Vec<String>)> {
+        let names: Vec<&str> = self.functions.iter().map(|f| f.name.as_str()).collect();
+        let Some(filter) = &self.filter else {
+            return Vec::new();
+        };
+        let near = |pattern: &str| {
+            filter::nearest(&names, pattern, 3)
+                .into_iter()
+                .map(str::to_owned)
+                .collect()
+        };
+        filter
+            .unmatched(&names)
+            .into_iter()
+            .map(|pattern| (pattern.to_owned(), near(pattern)))
+            .collect()
+    }
+
+    /// Every function, as a trace carries it.
+    pub(crate) fn for_trace(&self) -> Vec<fdr_formats::Function> {
+        let function = |function: &Function| fdr_formats::Function {
+            id: fdr_formats::FunctionId(function.site.id()),
+            name: function.name.clone(),
+            file: function.site.file().to_owned(),
+            line: function.site.line(),
+        };
+        self.functions.iter().map(function).collect()
+    }
+}

@@ -1,0 +1,425 @@
+//! Whether the counters of all CPUs show the same time. Two threads of our own, one on the first CPU
+//! and one on each other in turn, send each other what they read; must never run on, pin or stop a
+//! thread of the program.
+//!
+//! The kernel's clock can't serve as the judge: on most machines it is computed from the very counter
+//! of the CPU that asks. So it is done as between two hosts of a network: the far reading lies between
+//! two near ones, and many rounds narrow the bounds of the offset to about one way of the message.
+
+use std::hint;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use core_affinity::CoreId;
+
+use super::calibrate::Frequency;
+use crate::clock::{self, Kind};
+
+/// Messages sent to each CPU and back. One takes well under a microsecond.
+const ROUNDS: u64 = 200;
+
+/// How long one pair of CPUs is waited for, where others' threads keep it busy.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// How long all pairs may take together; a machine with hundreds of busy CPUs is compared in part.
+const BUDGET: Duration = Duration::from_millis(200);
+
+/// What more than the uncertainty is worth a warning, ns.
+const TOLERANCE_NS: u64 = 1000;
+
+/// How far the counters of the CPUs are apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Skew {
+    /// The greatest offset from the first CPU's counter, ns.
+    pub(crate) worst_ns: u64,
+    /// The CPU that has it.
+    pub(crate) core: usize,
+    /// How far `worst_ns` may be off, ns.
+    pub(crate) uncertainty_ns: u64,
+    /// How many CPUs were compared, the first included. 1: nothing could be compared.
+    pub(crate) cores: usize,
+}
+
+impl Skew {
+    /// One line for people, if the counters are certainly more than a microsecond apart.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let Skew {
+            worst_ns,
+            core,
+            uncertainty_ns,
+            cores,
+        } = self;
+        (*worst_ns > uncertainty_ns.saturating_add(TOLERANCE_NS)).then(|| {
+            format!(
+                "the counters of {cores} CPUs differ: CPU {core}'s is {worst_ns} ns \
+                 (± {uncertainty_ns} ns) off the first one's; times of different CPUs are not \
+                 comparable below that; FDR_CLOCK=monotonic avoids it"
+            )
+        })
+    }
+}
+
+/// Compares the counters of all CPUs that the calling thread may run on. Call it on a thread of ours
+/// that blocks all signals: the two threads that it makes inherit both. Takes about 0.1 ms per CPU on
+/// an idle machine, at most about 0.2 s. CPUs that can't be pinned to or are too busy are left out.
+///
+/// `None` for the system's clock, which the kernel itself keeps coherent, and where the affinity of the
+/// thread can't be read. Not async-signal-safe.
+pub(crate) fn measure(kind: Kind, frequency: &Frequency) -> Option<Skew> {
+    if kind == Kind::Monotonic {
+        return None;
+    }
+    let cores = core_affinity::get_core_ids()?;
+    let (first, others) = cores.split_first()?;
+    let end = Instant::now() + BUDGET;
+    let offsets = others.iter().filter_map(|core| {
+        let deadline = end.min(Instant::now() + PATIENCE);
+        Some((core.id, compare(kind, *first, *core, deadline)?))
+    });
+    Some(summarise(first.id, offsets, frequency.hz))
+}
+
+/// The worst of the offsets: the one that most exceeds its uncertainty.
+fn summarise(first: usize, offsets: impl Iterator<Item = (usize, Bounds)>, hz: u64) -> Skew {
+    let ns = |ticks: u64| {
+        let ns = u128::from(ticks) * 1_000_000_000 / u128::from(hz.max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    };
+    let mut skew = Skew {
+        worst_ns: 0,
+        core: first,
+        uncertainty_ns: 0,
+        cores: 1,
+    };
+    let mut worst_excess = i128::MIN;
+    for (core, bounds) in offsets {
+        let (offset, uncertainty) = bounds.estimate();
+        let excess = i128::from(offset) - i128::from(uncertainty);
+        if excess > worst_excess {
+            worst_excess = excess;
+            skew = Skew {
+                worst_ns: ns(offset),
+                core,
+                uncertainty_ns: ns(uncertainty),
+                ..skew
+            };
+        }
+        skew.cores += 1;
+    }
+    skew
+}
+
+/// Between which values the far counter minus the near one must be, ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bounds {
+    low: i64,
+    high: i64,
+}
+
+impl Bounds {
+    const NONE: Bounds = Bounds {
+        low: i64::MIN,
+        high: i64::MAX,
+    };
+
+    /// Narrows the bounds by one round: `far` was read after `before` and before `after`.
+    fn add(self, before: u64, far: u64, after: u64) -> Bounds {
+        Bounds {
+            low: self.low.max(far.wrapping_sub(after) as i64),
+            high: self.high.min(far.wrapping_sub(before) as i64),
+        }
+    }
+
+    /// The offset without its sign, and its uncertainty. Bounds that contradict each other by a few
+    /// ticks, since a CPU may read its counter a little out of order, are as good as equal.
+    fn estimate(self) -> (u64, u64) {
+        let middle = (i128::from(self.low) + i128::from(self.high)) / 2;
+        let half = self.low.abs_diff(self.high).div_ceil(2);
+        (
+            u64::try_from(middle.unsigned_abs()).unwrap_or(u64::MAX),
+            half,
+        )
+    }
+}
+
+/// Lets two threads, pinned to `near` and `far`, exchange readings. `None` where that fails, or isn't
+/// done by `deadline`.
+fn compare(kind: Kind, near: CoreId, far: CoreId, deadline: Instant) -> Option<Bounds> {
+    let table = Table {
+        turn: AtomicU64::new(0),
+        answer: AtomicU64::new(0),
+    };
+    thread::scope(|scope| {
+        let spawn = |name: &str| thread::Builder::new().name(name.to_owned());
+        let answers = spawn("fdr-skew-far")
+            .spawn_scoped(scope, || {
+                let answered = pin(kind, far) && table.answer(kind, deadline);
+                table.leave();
+                answered
+            })
+            .ok()?;
+        let asks = spawn("fdr-skew-near").spawn_scoped(scope, || {
+            pin(kind, near).then(|| table.ask(kind, deadline)).flatten()
+        });
+        let bounds = match asks {
+            Ok(thread) => thread.join().ok().flatten(),
+            Err(_) => None,
+        };
+        table.leave();
+        let answered = answers.join().unwrap_or(false);
+        bounds.filter(|_| answered)
+    })
+}
+
+/// Pins the calling thread; whether it is really there.
+fn pin(kind: Kind, core: CoreId) -> bool {
+    core_affinity::set_for_current(core) && clock::read(kind).cpu as usize == core.id
+}
+
+/// What the two threads share. `turn` counts: odd after a question, even after an answer.
+struct Table {
+    turn: AtomicU64,
+    answer: AtomicU64,
+}
+
+impl Table {
+    /// The turn that never comes in an exchange: the other side has given up.
+    const GONE: u64 = u64::MAX;
+
+    /// The near side: asks [`ROUNDS`] times.
+    fn ask(&self, kind: Kind, deadline: Instant) -> Option<Bounds> {
+        let mut bounds = Bounds::NONE;
+        for round in 0..ROUNDS {
+            let before = clock::read(kind).ticks;
+            if !(self.advance(2 * round) && self.wait(2 * round + 2, deadline)) {
+                return None;
+            }
+            let far = self.answer.load(Ordering::Relaxed); // Ordered by the wait's acquire.
+            let after = clock::read(kind).ticks;
+            bounds = bounds.add(before, far, after);
+        }
+        Some(bounds)
+    }
+
+    /// The far side: answers [`ROUNDS`] times; whether it could.
+    fn answer(&self, kind: Kind, deadline: Instant) -> bool {
+        for round in 0..ROUNDS {
+            if !self.wait(2 * round + 1, deadline) {
+                return false;
+            }
+            self.answer
+                .store(clock::read(kind).ticks, Ordering::Relaxed);
+            if !self.advance(2 * round + 1) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Hands the turn to the other side, unless that has gone.
+    fn advance(&self, turn: u64) -> bool {
+        // Release: publishes `answer`. Partner: the acquire of `wait`.
+        self.turn
+            .compare_exchange(turn, turn + 1, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Says that no more comes from this side, so that the other need not wait until the deadline.
+    fn leave(&self) {
+        // Not after the last answer, which the near side may not have seen yet.
+        let answered = 2 * ROUNDS;
+        let _ = self
+            .turn
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |turn| {
+                (turn != answered).then_some(Self::GONE)
+            });
+    }
+
+    /// Spins until it is `turn`; `false` where it never will be.
+    fn wait(&self, turn: u64, deadline: Instant) -> bool {
+        let mut spins = 0_u32;
+        loop {
+            let now = self.turn.load(Ordering::Acquire); // Partner: the release of `advance`.
+            if now == turn {
+                return true;
+            }
+            spins += 1;
+            if now == Self::GONE || (spins.is_multiple_of(1024) && Instant::now() > deadline) {
+                return false;
+            }
+            if spins.is_multiple_of(1024) {
+                thread::yield_now();
+            }
+            hint::spin_loop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::config::Clock;
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(30)
+    }
+
+    #[test]
+    fn rounds_narrow_the_bounds_to_their_intersection() {
+        // The far counter is 500 ticks ahead; ways of 100 and 300, then 200 and 50 ticks.
+        let bounds = Bounds::NONE.add(1000, 1600, 1400).add(2000, 2700, 2250);
+        assert_eq!(
+            bounds,
+            Bounds {
+                low: 450,
+                high: 600
+            }
+        );
+        assert_eq!(bounds.estimate(), (525, 75));
+        let behind = Bounds::NONE.add(1000, 400, 1100);
+        assert_eq!(
+            behind,
+            Bounds {
+                low: -700,
+                high: -600
+            }
+        );
+        assert_eq!(behind.estimate(), (650, 50));
+    }
+
+    #[test]
+    fn counters_near_the_wrap_and_no_rounds_do_not_overflow() {
+        let bounds = Bounds::NONE.add(u64::MAX - 10, 20, 30);
+        assert_eq!(bounds, Bounds { low: -10, high: 31 });
+        let (_, uncertainty) = Bounds::NONE.estimate();
+        assert!(uncertainty >= i64::MAX as u64);
+        let skew = summarise(0, [(1, Bounds::NONE)].into_iter(), 1);
+        assert_eq!(skew.warning(), None);
+    }
+
+    #[test]
+    fn the_worst_core_is_the_one_that_exceeds_its_uncertainty_most() {
+        // At 2 GHz: CPU 4 is 3000 ± 2900 ns off, CPU 6 is 2000 ± 100 ns off.
+        let offsets = [
+            (
+                4,
+                Bounds {
+                    low: 200,
+                    high: 11_800,
+                },
+            ),
+            (
+                6,
+                Bounds {
+                    low: -4200,
+                    high: -3800,
+                },
+            ),
+        ];
+        let skew = summarise(2, offsets.into_iter(), 2_000_000_000);
+        assert_eq!(
+            skew,
+            Skew {
+                worst_ns: 2000,
+                core: 6,
+                uncertainty_ns: 100,
+                cores: 3
+            }
+        );
+        let warning = skew.warning().unwrap();
+        assert!(
+            warning.contains("CPU 6's is 2000 ns (± 100 ns)"),
+            "{warning}"
+        );
+    }
+
+    #[test]
+    fn a_warning_needs_a_microsecond_beyond_doubt() {
+        let skew = Skew {
+            worst_ns: 1100,
+            core: 1,
+            uncertainty_ns: 100,
+            cores: 2,
+        };
+        assert_eq!(skew.warning(), None);
+        assert!(
+            Skew {
+                worst_ns: 1101,
+                ..skew
+            }
+            .warning()
+            .is_some()
+        );
+        assert_eq!(
+            Skew {
+                worst_ns: 0,
+                cores: 1,
+                ..skew
+            }
+            .warning(),
+            None
+        );
+    }
+
+    #[test]
+    fn one_core_has_nothing_to_compare() {
+        let skew = summarise(3, std::iter::empty(), 2_000_000_000);
+        assert_eq!(
+            skew,
+            Skew {
+                worst_ns: 0,
+                core: 3,
+                uncertainty_ns: 0,
+                cores: 1
+            }
+        );
+    }
+
+    #[test]
+    fn the_exchange_ends_when_the_other_side_does_not_come() {
+        let kind = clock::choose(Clock::Rdtscp).kind;
+        let table = Table {
+            turn: AtomicU64::new(0),
+            answer: AtomicU64::new(0),
+        };
+        let passed = Instant::now();
+        assert_eq!(table.ask(kind, passed), None);
+        table.leave();
+        assert!(!table.answer(kind, later()));
+        assert_eq!(table.turn.load(Ordering::Relaxed), Table::GONE);
+    }
+
+    #[test]
+    fn a_core_that_cannot_be_pinned_to_is_left_out() {
+        let kind = clock::choose(Clock::Rdtscp).kind;
+        let cores = core_affinity::get_core_ids().unwrap();
+        let missing = CoreId { id: 1023 };
+        assert!(!cores.contains(&missing));
+        assert_eq!(compare(kind, cores[0], missing, later()), None);
+        assert_eq!(compare(kind, missing, cores[0], later()), None);
+    }
+
+    #[test]
+    fn an_exchange_on_this_machine_is_tight_and_leaves_the_caller_unpinned() {
+        let kind = clock::choose(Clock::Rdtscp).kind;
+        let cores = core_affinity::get_core_ids().unwrap();
+        let (Some(first), Some(second)) = (cores.first(), cores.get(1)) else {
+            return;
+        };
+        let bounds = compare(kind, *first, *second, later()).unwrap();
+        let (_, uncertainty) = bounds.estimate();
+        // Ticks: a tenth of a millisecond even at 10 GHz. In practice some hundred.
+        assert!(uncertainty < 1_000_000, "{bounds:?}");
+        assert_eq!(core_affinity::get_core_ids().unwrap(), cores);
+    }
+
+    #[test]
+    fn the_system_clock_is_not_measured() {
+        let frequency = Frequency {
+            hz: 1_000_000_000,
+            error_ppm: 0.0,
+        };
+        assert_eq!(measure(Kind::Monotonic, &frequency), None);
+    }
+}

@@ -1,0 +1,236 @@
+//! A link unit: one executable or shared library with a copy of this crate and its call sites.
+//!
+//! A plug-in that was built on its own brings its own copy of the recorder. One copy is the *host*:
+//! it owns the ring, the function ids and the dumps. The others are *guests*: their sites are in the
+//! host's table, and their threads write into the host's slots, so that a thread has one region
+//! whichever unit it runs through.
+//!
+//! Copies find each other by an ELF note, which the loader maps and `strip` keeps; no exported
+//! symbol, no file and no environment is needed. It must never trust a note whose version it does
+//! not know: another version's structures may differ.
+
+use core::ffi::c_void;
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use std::sync::Mutex;
+
+use super::CallSite;
+use crate::ring::layout::Slot;
+use crate::sys;
+
+/// Raised whenever anything that copies share changes: this file, `CallSite`, `Slot`, the ring.
+pub(crate) const VERSION: u32 = 1;
+/// The note's name, owner of its types.
+const OWNER: &[u8; 4] = b"fdr\0";
+
+/// What a copy shows to the others.
+#[repr(C)]
+pub(crate) struct Unit {
+    pub(crate) version: u32,
+    size_of_site: u32,
+    sites: *const CallSite,
+    sites_end: *const CallSite,
+    /// Set in the one copy that is the host.
+    pub(crate) host: AtomicPtr<Host>,
+    /// Makes the copy a guest of that host.
+    pub(crate) adopt: extern "C" fn(&'static Host),
+}
+
+// SAFETY: the pointers are to the unit's own statics; the rest is an atomic or constant.
+unsafe impl Sync for Unit {}
+
+/// What a host does for its guests.
+#[repr(C)]
+pub(crate) struct Host {
+    /// The calling thread's slot, taken if need be. Async-signal-safe.
+    pub(crate) claim: extern "C" fn() -> Option<&'static Slot>,
+    /// Counts a record that has no slot. Async-signal-safe.
+    pub(crate) homeless: extern "C" fn(),
+    /// Takes a unit's sites into the table.
+    pub(crate) attach: extern "C" fn(&'static Unit),
+    /// `clock::Kind`, as a number.
+    pub(crate) clock: extern "C" fn() -> u32,
+    /// Carries out a call of the API that was made in a guest, see `shell::guest`.
+    pub(crate) control:
+        extern "C" fn(operation: u32, argument: &Text<'_>, reply: &Reply<'_>) -> u32,
+}
+
+/// A call of the API.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Enable = 1,
+    Disable = 2,
+    SetFilter = 3,
+    IsEnabled = 4,
+    Dump = 5,
+    Statistics = 6,
+}
+
+impl Operation {
+    pub(crate) fn from_raw(raw: u32) -> Option<Operation> {
+        use Operation::{Disable, Dump, Enable, IsEnabled, SetFilter, Statistics};
+        [Enable, Disable, SetFilter, IsEnabled, Dump, Statistics]
+            .into_iter()
+            .find(|&operation| operation as u32 == raw)
+    }
+}
+
+/// Text on its way between two copies; it belongs to the caller.
+#[repr(C)]
+pub(crate) struct Text<'a> {
+    start: *const u8,
+    length: usize,
+    text: PhantomData<&'a str>,
+}
+
+impl<'a> Text<'a> {
+    pub(crate) fn new(text: &'a str) -> Text<'a> {
+        Text {
+            start: text.as_ptr(),
+            length: text.len(),
+            text: PhantomData,
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> &'a str {
+        // SAFETY: made from a `str` that lives for 'a, in a copy of the same version.
+        unsafe { str::from_utf8_unchecked(core::slice::from_raw_parts(self.start, self.length)) }
+    }
+}
+
+/// Where a host puts its answer. Only the guest's own code touches the string: two copies may have
+/// two allocators.
+#[repr(C)]
+pub(crate) struct Reply<'a> {
+    take: extern "C" fn(&Mutex<String>, &Text<'_>),
+    to: &'a Mutex<String>,
+}
+
+impl<'a> Reply<'a> {
+    pub(crate) fn to(answer: &'a Mutex<String>) -> Reply<'a> {
+        extern "C" fn take(to: &Mutex<String>, text: &Text<'_>) {
+            if let Ok(mut to) = to.lock() {
+                to.push_str(text.as_str());
+            }
+        }
+        Reply { take, to: answer }
+    }
+
+    pub(crate) fn send(&self, text: &str) {
+        (self.take)(self.to, &Text::new(text));
+    }
+}
+
+unsafe extern "C" {
+    // The linker gives every section with such a name these two symbols, in each unit its own.
+    #[link_name = "__start_fdr_sites"]
+    static SITES: u8;
+    #[link_name = "__stop_fdr_sites"]
+    static SITES_END: u8;
+}
+
+/// Makes the section exist where nothing is traced.
+#[used]
+#[unsafe(link_section = "fdr_sites")]
+static NO_SITE: [CallSite; 0] = [];
+
+/// This copy.
+pub(crate) static UNIT: Unit = Unit {
+    version: VERSION,
+    size_of_site: size_of::<CallSite>() as u32,
+    sites: (&raw const SITES).cast(),
+    sites_end: (&raw const SITES_END).cast(),
+    host: AtomicPtr::new(core::ptr::null_mut()),
+    adopt: crate::shell::guest::adopt,
+};
+
+// The note: name, then the distance from the field to `UNIT`, which needs no relocation.
+core::arch::global_asm!(
+    ".pushsection .note.fdr, \"a\", %note",
+    ".balign 4",
+    ".long 4",
+    ".long 8",
+    ".long {version}",
+    ".asciz \"fdr\"",
+    ".quad {unit} - .",
+    ".popsection",
+    version = const VERSION,
+    unit = sym UNIT,
+);
+
+/// Run by the loader before main, and by dlopen: no call in main is needed.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
+
+extern "C" fn at_load() {
+    crate::shell::install::at_load();
+}
+
+impl Unit {
+    /// The unit's sites; none where what the section holds is not what we know.
+    pub(crate) fn sites(&'static self) -> &'static [CallSite] {
+        let bytes = self.sites_end.addr().saturating_sub(self.sites.addr());
+        let count = bytes / size_of::<CallSite>();
+        if self.size_of_site as usize != size_of::<CallSite>() || count == 0 {
+            return &[];
+        }
+        // SAFETY: the linker laid the unit's `CallSite` statics side by side between these two; their
+        // alignment is their size, so there are no gaps.
+        let sites = unsafe { core::slice::from_raw_parts(self.sites, count) };
+        if sites.iter().all(|site| site.magic == CallSite::MAGIC) {
+            sites
+        } else {
+            &[]
+        }
+    }
+}
+
+/// Every copy in the process, this one included. Not async-signal-safe: the loader has a lock.
+pub(crate) fn units() -> Vec<&'static Unit> {
+    let mut found: Vec<&'static Unit> = Vec::new();
+    sys::process::each_note(&mut |name, kind, descriptor| {
+        if name != OWNER || kind != VERSION || descriptor.len() != 8 {
+            return;
+        }
+        let Some(&distance) = descriptor.first_chunk::<8>() else {
+            return;
+        };
+        let unit = descriptor
+            .as_ptr()
+            .addr()
+            .wrapping_add_signed(isize::from_le_bytes(distance));
+        // SAFETY: the note was made by the assembly above in a copy of this very version, and
+        // points at that copy's static.
+        let unit = unsafe { &*core::ptr::with_exposed_provenance::<Unit>(unit) };
+        if unit.version == VERSION {
+            found.push(unit);
+        }
+    });
+    found
+}
+
+/// The copy that is the host, if there is one.
+pub(crate) fn host() -> Option<&'static Host> {
+    units().into_iter().find_map(|unit| {
+        // Acquire: pairs with the Release in `become_host`.
+        let host = unit.host.load(Ordering::Acquire);
+        // SAFETY: only `become_host` sets it, to a static of a unit that is never unloaded.
+        unsafe { host.as_ref() }
+    })
+}
+
+/// Makes this copy the host.
+pub(crate) fn become_host(host: &'static Host) {
+    pin();
+    // Release: pairs with the Acquire in `host`.
+    UNIT.host
+        .store(core::ptr::from_ref(host).cast_mut(), Ordering::Release);
+}
+
+/// Keeps this copy's library loaded for good: others have pointers into it.
+pub(crate) fn pin() {
+    sys::process::pin_library(core::ptr::from_ref(&UNIT).cast::<c_void>());
+}

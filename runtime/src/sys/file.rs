@@ -1,0 +1,139 @@
+//! Files: creating the ring file, giving it its space, writing a line to stderr.
+
+use core::ffi::CStr;
+
+/// An open file that is ours. Not closed on drop: the ring's lives as long as the process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Descriptor {
+    fd: i32,
+    device: u64,
+    inode: u64,
+}
+
+/// Where descriptors of ours are moved, out of the way of programs that count on low numbers or
+/// close a range of them.
+const HIGH_DESCRIPTOR: i32 = 700;
+
+/// Creates a file that must not exist, readable and writable by its owner alone, following no link.
+/// Async-signal-safe.
+pub(crate) fn create(path: &CStr) -> Result<Descriptor, i32> {
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: `path` is NUL-terminated; the mode is passed as open(2) wants it with O_CREAT.
+    let low = unsafe { libc::open(path.as_ptr(), flags, 0o600 as libc::c_uint) };
+    if low < 0 {
+        return Err(super::errno());
+    }
+    // SAFETY: plain system calls on a descriptor that was just opened here.
+    let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR) };
+    let fd = if high >= 0 {
+        // SAFETY: `low` is ours and no longer needed.
+        unsafe { libc::close(low) };
+        high
+    } else {
+        low
+    };
+    match identity(fd) {
+        Some((device, inode)) => Ok(Descriptor { fd, device, inode }),
+        None => Err(super::errno()),
+    }
+}
+
+fn identity(fd: i32) -> Option<(u64, u64)> {
+    // SAFETY: all zeros is a valid `stat`.
+    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY: `stat` is valid for writing.
+    let result = unsafe { libc::fstat(fd, &raw mut stat) };
+    (result == 0).then_some((stat.st_dev as u64, stat.st_ino as u64))
+}
+
+impl Descriptor {
+    pub(crate) fn raw(&self) -> i32 {
+        self.fd
+    }
+
+    /// Whether the number still means our file: a program may close every descriptor that it does
+    /// not know and open its own under that number. Async-signal-safe.
+    pub(crate) fn still_ours(&self) -> bool {
+        identity(self.fd) == Some((self.device, self.inode))
+    }
+
+    /// Gives `length` bytes at `offset` real space, so that touching them can never be SIGBUS.
+    /// Async-signal-safe. Refuses before the kernel would send SIGXFSZ.
+    pub(crate) fn allocate(&self, offset: u64, length: u64) -> Result<(), i32> {
+        if !self.still_ours() {
+            return Err(libc::EBADF);
+        }
+        if offset.saturating_add(length) > size_limit() {
+            return Err(libc::EFBIG);
+        }
+        let (Ok(start), Ok(count)) = (i64::try_from(offset), i64::try_from(length)) else {
+            return Err(libc::EFBIG);
+        };
+        loop {
+            // SAFETY: a plain system call on our descriptor.
+            if unsafe { libc::fallocate(self.fd, 0, start, count) } == 0 {
+                return Ok(());
+            }
+            match super::errno() {
+                libc::EINTR => {}
+                libc::EOPNOTSUPP | libc::ENOSYS => return self.allocate_by_writing(start, count),
+                error => return Err(error),
+            }
+        }
+    }
+
+    /// For file systems that can't allocate: zeros take the space just as well.
+    fn allocate_by_writing(&self, mut offset: i64, mut length: i64) -> Result<(), i32> {
+        static ZEROS: [u8; 65536] = [0; 65536];
+        while length > 0 {
+            let count = length.min(ZEROS.len() as i64) as usize;
+            // SAFETY: `ZEROS` is valid for reading `count` bytes.
+            let done = unsafe { libc::pwrite(self.fd, ZEROS.as_ptr().cast(), count, offset) };
+            match done {
+                0 => return Err(libc::ENOSPC),
+                done if done > 0 => {
+                    offset += done as i64;
+                    length -= done as i64;
+                }
+                _ if super::errno() == libc::EINTR => {}
+                _ => return Err(super::errno()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes it, unless the number means another file by now. Async-signal-safe.
+    pub(crate) fn close(self) {
+        if self.still_ours() {
+            // SAFETY: the descriptor is ours, and `self` is gone afterwards.
+            unsafe { libc::close(self.fd) };
+        }
+    }
+}
+
+/// The process's limit on file sizes, in bytes.
+fn size_limit() -> u64 {
+    // SAFETY: all zeros is a valid `rlimit`.
+    let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
+    // SAFETY: `limit` is valid for writing.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    if result == 0 {
+        limit.rlim_cur
+    } else {
+        u64::MAX
+    }
+}
+
+/// Removes a file; what is not there need not be removed. Async-signal-safe.
+pub(crate) fn unlink(path: &CStr) {
+    // SAFETY: `path` is NUL-terminated.
+    unsafe { libc::unlink(path.as_ptr()) };
+}
+
+/// Writes to stderr in one call, so that lines of several threads do not mix. Async-signal-safe.
+pub(crate) fn stderr(text: &[u8]) {
+    let saved = super::errno();
+    // SAFETY: `text` is valid for reading its length. A failure has nowhere to be told.
+    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+    super::set_errno(saved);
+}

@@ -1,0 +1,68 @@
+//! Mappings: one long reservation of addresses, files and anonymous memory laid into it.
+
+/// Reserves `length` bytes of addresses, aligned to `align` (a power of two, at least a page).
+/// Nothing can be read or written there yet. Async-signal-safe.
+pub(crate) fn reserve(length: usize, align: usize) -> Option<*mut u8> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let total = length.checked_add(align)?;
+    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+    let raw = unsafe { libc::mmap(core::ptr::null_mut(), total, libc::PROT_NONE, flags, -1, 0) };
+    if raw == libc::MAP_FAILED {
+        return None;
+    }
+    let start = raw as usize;
+    let aligned = start.checked_next_multiple_of(align)?;
+    let (head, tail) = (aligned - start, align - (aligned - start));
+    // SAFETY: both ends belong to the mapping made above and are outside what is returned.
+    unsafe {
+        if head > 0 {
+            libc::munmap(raw, head);
+        }
+        if tail > 0 {
+            libc::munmap((aligned + length) as *mut libc::c_void, tail);
+        }
+    }
+    Some(aligned as *mut u8)
+}
+
+/// Lays `length` bytes of a file, from its start, over a reservation, shared and writable.
+///
+/// # Safety
+/// `at .. at + length` lies in a reservation of ours that nobody uses yet.
+pub(crate) unsafe fn map_file(at: *mut u8, length: usize, fd: i32) -> Result<(), i32> {
+    let flags = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: the caller vouches for the place; the kernel for the rest.
+    unsafe { map(at, length, flags, fd) }
+}
+
+/// Lays anonymous memory over a part of a reservation, or over a part of the file's mapping that
+/// could not get space.
+///
+/// # Safety
+/// `at .. at + length` lies in a reservation of ours and nobody uses that part yet.
+pub(crate) unsafe fn map_anonymous(at: *mut u8, length: usize) -> Result<(), i32> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: as the caller vouches.
+    unsafe { map(at, length, flags, -1) }
+}
+
+/// # Safety
+/// As of the two functions above.
+unsafe fn map(at: *mut u8, length: usize, flags: i32, fd: i32) -> Result<(), i32> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: MAP_FIXED replaces only what the caller says is ours and unused.
+    let raw = unsafe { libc::mmap(at.cast(), length, protection, flags, fd, 0) };
+    if raw == libc::MAP_FAILED {
+        Err(super::errno())
+    } else {
+        Ok(())
+    }
+}
+
+/// Brings pages in, so that their first use is no page fault. A hint: failure is no harm.
+pub(crate) fn prefault(at: *mut u8, length: usize) {
+    /// Linux 5.14; older kernels answer EINVAL.
+    const MADV_POPULATE_WRITE: i32 = 23;
+    // SAFETY: the advice changes no contents; a wrong range is an error of the call, not of ours.
+    unsafe { libc::madvise(at.cast(), length, MADV_POPULATE_WRITE) };
+}

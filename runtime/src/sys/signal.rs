@@ -1,0 +1,68 @@
+//! Signals: installing the dump handler, chaining to the one that was there, blocking all of them
+//! while a thread of ours is born.
+
+use core::mem::{MaybeUninit, zeroed};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+type Action = unsafe extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// The handler that was there before ours, and whether it takes three arguments.
+static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
+static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
+
+/// Installs `handler` for `signal` with SA_RESTART, and remembers the one before it. Returns
+/// whether it could. Not for use in a handler.
+pub(crate) fn install(signal: i32, handler: Action) -> bool {
+    // SAFETY: all zeros is a valid `sigaction` to be filled in.
+    let mut new: libc::sigaction = unsafe { zeroed() };
+    new.sa_sigaction = handler as usize;
+    new.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO | libc::SA_ONSTACK;
+    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: both structures are valid; `handler` is async-signal-safe and has the right ABI.
+    let result = unsafe { libc::sigaction(signal, &raw const new, old.as_mut_ptr()) };
+    if result != 0 {
+        return false;
+    }
+    // SAFETY: sigaction filled it in.
+    let old = unsafe { old.assume_init() };
+    PREVIOUS_FLAGS.store(old.sa_flags, Ordering::Relaxed);
+    // Release: pairs with the Acquire in `chain`, which then reads the flags that belong to it.
+    PREVIOUS.store(old.sa_sigaction, Ordering::Release);
+    true
+}
+
+/// Calls the handler that was there before ours, if it was a function. Async-signal-safe as far as
+/// that handler is.
+pub(crate) fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let previous = PREVIOUS.load(Ordering::Acquire);
+    if previous == libc::SIG_DFL || previous == libc::SIG_IGN {
+        return;
+    }
+    if PREVIOUS_FLAGS.load(Ordering::Relaxed) & libc::SA_SIGINFO != 0 {
+        // SAFETY: the kernel would have called this address with these very arguments.
+        let handler: Action = unsafe { core::mem::transmute::<usize, Action>(previous) };
+        // SAFETY: as above.
+        unsafe { handler(signal, info, context) };
+    } else {
+        // SAFETY: without SA_SIGINFO the address is of a handler of one argument.
+        let handler = unsafe { core::mem::transmute::<usize, extern "C" fn(i32)>(previous) };
+        handler(signal);
+    }
+}
+
+/// Runs `body` with every signal blocked on the calling thread: threads that it makes inherit that
+/// and never run the program's handlers.
+pub(crate) fn with_all_blocked<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: a sigset_t is plain memory that sigfillset fills in, and both sets are valid.
+    let old = unsafe {
+        let mut all: libc::sigset_t = zeroed();
+        let mut old: libc::sigset_t = zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old);
+        old
+    };
+    let result = body();
+    // SAFETY: `old` was filled in by the call above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old, core::ptr::null_mut()) };
+    result
+}

@@ -1,0 +1,67 @@
+//! Threads: their numbers and names, notice of their end, sleeping until there is work.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes of a thread's name, as the kernel keeps it, without the NUL.
+pub(crate) const NAME_BYTES: usize = 16;
+
+/// The calling thread's number, as the kernel counts. Async-signal-safe.
+pub(crate) fn tid() -> u32 {
+    // SAFETY: gettid has no precondition. By number: older C libraries have no function for it.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// The calling thread's name as the kernel keeps it, padded with NULs. Async-signal-safe.
+pub(crate) fn name() -> [u8; NAME_BYTES] {
+    let mut name = [0; NAME_BYTES];
+    // SAFETY: PR_GET_NAME writes at most 16 bytes.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
+}
+
+/// A key whose destructor runs at the end of every thread that set it; -1 until made.
+static END_KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// Makes the key. `on_end` gets the thread's value, once for each round of the C library.
+pub(crate) fn watch_ends(on_end: unsafe extern "C" fn(*mut libc::c_void)) -> bool {
+    let mut key: libc::pthread_key_t = 0;
+    // SAFETY: `key` is valid for writing, `on_end` has the C ABI and never unwinds.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(on_end)) } != 0 {
+        return false;
+    }
+    // Release: pairs with the Acquire in `set_end_value`, so that the key is seen as made.
+    END_KEY.store(key, Ordering::Release);
+    true
+}
+
+/// Sets the calling thread's value of the key; not null = the destructor will run.
+/// Async-signal-safe in practice: glibc and musl keep the first keys of a thread in place.
+pub(crate) fn set_end_value(value: usize) {
+    let key = END_KEY.load(Ordering::Acquire);
+    if key != u32::MAX {
+        // SAFETY: the key was made by `watch_ends` and is never deleted.
+        unsafe { libc::pthread_setspecific(key, value as *const libc::c_void) };
+    }
+}
+
+/// What the dumper thread sleeps on: changes whenever there may be work for it.
+pub(crate) static NEWS: AtomicU32 = AtomicU32::new(0);
+
+/// Sleeps while [`NEWS`] is what it was. May return for no reason.
+pub(crate) fn wait_for_news(seen: u32) {
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let forever = core::ptr::null::<libc::timespec>();
+    // SAFETY: `NEWS` is a valid, aligned u32; no timeout is a null pointer.
+    unsafe { libc::syscall(libc::SYS_futex, NEWS.as_ptr(), operation, seen, forever) };
+}
+
+/// Wakes the dumper. Async-signal-safe; keeps errno.
+pub(crate) fn tell_news() {
+    // Release: pairs with the dumper's Acquire; what it is to see was stored before.
+    NEWS.fetch_add(1, Ordering::Release);
+    let saved = super::errno();
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: `NEWS` is a valid, aligned u32.
+    unsafe { libc::syscall(libc::SYS_futex, NEWS.as_ptr(), operation, 1) };
+    super::set_errno(saved);
+}

@@ -1,0 +1,135 @@
+//! Starting other programs, and where things are: the workspace, cargo, what cargo built. Every
+//! program of ours is started without the caller's `FDR*` variables, so that a developer's
+//! environment changes no result.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::Result;
+
+/// The workspace's folder.
+pub(crate) fn root() -> PathBuf {
+    // Cargo sets the variable for `cargo run`; started by hand, the folder of the build is as good.
+    let manifest =
+        env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&manifest)
+        .parent()
+        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// Cargo's target folder: this program is TARGET/PROFILE/xtask.
+pub(crate) fn target() -> Result<PathBuf> {
+    let program = env::current_exe().map_err(|error| format!("where am I? {error}"))?;
+    let target = program.ancestors().nth(2).map(Path::to_path_buf);
+    target.ok_or_else(|| format!("{} is not in a target folder", program.display()))
+}
+
+/// A folder of its own below the target folder, made if need be.
+pub(crate) fn work_folder(name: &str) -> Result<PathBuf> {
+    let folder = target()?.join(name);
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
+    Ok(folder)
+}
+
+/// A program, run in the workspace's folder.
+pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    for (name, _) in env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| name == "FDR" || name.starts_with("FDR_"))
+        {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// The cargo that started this program, with arguments separated by spaces.
+pub(crate) fn cargo(arguments: &str) -> Command {
+    let mut cargo = command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(arguments.split_whitespace());
+    cargo
+}
+
+/// The command line as a person would type it.
+pub(crate) fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or_default();
+    let words = std::iter::once(program).chain(command.get_args());
+    words
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Shows and runs the command; its output goes where ours goes.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    eprintln!("$ {}", shown(command));
+    let status = command
+        .status()
+        .map_err(|error| cannot_run(command, &error))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{}`: {status}", shown(command)))
+    }
+}
+
+/// Runs the command and returns what it printed on stdout and stderr.
+pub(crate) fn output(command: &mut Command) -> Result<(String, String)> {
+    let output = command.stdin(Stdio::null()).output();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = output.map_err(|error| cannot_run(command, &error))?;
+    let stderr = String::from_utf8_lossy(&stderr).into_owned();
+    if !status.success() {
+        return Err(format!(
+            "`{}`: {status}\n{}",
+            shown(command),
+            stderr.trim_end()
+        ));
+    }
+    Ok((String::from_utf8_lossy(&stdout).into_owned(), stderr))
+}
+
+/// The message for a program that could not be started.
+pub(crate) fn cannot_run(command: &Command, error: &std::io::Error) -> String {
+    format!("cannot run `{}`: {error}", shown(command))
+}
+
+/// The program of that name on `PATH`.
+pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_command_and_what_it_said() {
+        let error = output(command("sh").args(["-c", "echo no such thing >&2; exit 3"]));
+        let error = error.expect_err("exit status 3");
+        assert!(
+            error.contains("sh -c") && error.contains("exit status: 3"),
+            "{error}"
+        );
+        assert!(error.contains("no such thing"), "{error}");
+    }
+
+    #[test]
+    fn the_root_holds_the_workspace() {
+        let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+        assert!(manifest.starts_with("[workspace]"));
+    }
+}

@@ -1,0 +1,178 @@
+//! `cargo xtask test`: every test of the workspace, on a user's machine as in CI. A check that did not
+//! take place must never look like one that passed: skips are collected and said aloud, and the last
+//! line counts everything.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::Result;
+use crate::process::{cannot_run, cargo, shown, work_folder};
+use crate::readers;
+
+/// How many checks passed and failed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+impl Tally {
+    /// The reverse of its text.
+    pub(crate) fn parse(line: &str) -> Option<Tally> {
+        let (passed, failed) = line
+            .trim()
+            .strip_suffix(" failed")?
+            .split_once(" passed, ")?;
+        Some(Tally {
+            passed: passed.parse().ok()?,
+            failed: failed.parse().ok()?,
+        })
+    }
+
+    /// Prints the closing line; an error if anything failed.
+    pub(crate) fn close(self) -> Result<()> {
+        println!("{self}");
+        if self.failed == 0 {
+            Ok(())
+        } else {
+            Err("not everything passed".to_owned())
+        }
+    }
+
+    /// Adds what a line of libtest says: `test result: ok. 3 passed; 1 failed; 0 ignored; …`.
+    fn add_suite(&mut self, line: &str) {
+        let Some((_, counts)) = line
+            .strip_prefix("test result: ")
+            .and_then(|l| l.split_once(". "))
+        else {
+            return;
+        };
+        let count = |what: &str| {
+            let field = counts
+                .split("; ")
+                .find_map(|field| field.strip_suffix(what));
+            field
+                .and_then(|count| count.trim().parse::<u64>().ok())
+                .unwrap_or(0)
+        };
+        self.passed += count("passed");
+        self.failed += count("failed");
+    }
+}
+
+/// Runs every test. A suite that does not compile or dies without a result counts as one failure.
+///
+/// # Errors
+///
+/// If cargo cannot be started, or the list of skips cannot be written.
+pub(crate) fn run(install: bool) -> Result<Tally> {
+    readers::prepare(install)?;
+    let skips = work_folder("xtask")?.join("skips.txt");
+    std::fs::write(&skips, "")
+        .map_err(|error| format!("cannot write {}: {error}", skips.display()))?;
+    let mut tests = cargo("test --workspace --no-fail-fast");
+    tests.env("FDR_SKIPS", &skips);
+    let mut tally = suites(&mut tests, &mut std::io::stdout())?;
+    let skipped = listed(&skips)?;
+    for line in &skipped {
+        println!("{line}");
+    }
+    if !skipped.is_empty() {
+        println!("{} checks were skipped", skipped.len());
+        if std::env::var_os("CI").is_some_and(|ci| ci == "true") {
+            tally.failed += skipped.len() as u64;
+        }
+    }
+    Ok(tally)
+}
+
+/// Runs `cargo test`, passes its output on as it comes, and adds up the results in it.
+fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> {
+    eprintln!("$ {}", shown(tests));
+    let mut child = tests
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| cannot_run(tests, &error))?;
+    let mut tally = Tally::default();
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line.map_err(|error| format!("reading the tests' output: {error}"))?;
+            let line = String::from_utf8_lossy(&line);
+            let _ = writeln!(out, "{line}");
+            tally.add_suite(&line);
+        }
+    }
+    let status = child.wait().map_err(|error| cannot_run(tests, &error))?;
+    if !status.success() && tally.failed == 0 {
+        let _ = writeln!(out, "`{}`: {status}", shown(tests));
+        tally.failed = 1;
+    }
+    Ok(tally)
+}
+
+/// The distinct lines of the skip list.
+fn listed(skips: &Path) -> Result<BTreeSet<String>> {
+    let text = std::fs::read_to_string(skips)
+        .map_err(|error| format!("cannot read {}: {error}", skips.display()))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::command;
+
+    #[test]
+    fn suites_are_added_up() {
+        let mut tally = Tally::default();
+        tally.add_suite("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s");
+        tally.add_suite(
+            "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
+        );
+        tally.add_suite("test some::test ... ok");
+        tally.add_suite("5 passed; 5 failed");
+        assert_eq!(tally.to_string(), "15 passed, 2 failed");
+        assert_eq!(Tally::parse("15 passed, 2 failed\n"), Some(tally));
+        assert_eq!(Tally::parse("15 passed"), None);
+    }
+
+    #[test]
+    fn a_suite_that_does_not_compile_is_a_failure() {
+        let tally = |script: &str| {
+            // Not to our own output, where these results would be taken for real ones.
+            let mut shown = Vec::new();
+            let tally = suites(command("sh").args(["-c", script]), &mut shown).expect("sh runs");
+            assert!(shown.starts_with(b"test result: "));
+            (tally.passed, tally.failed)
+        };
+        assert_eq!(
+            tally("echo 'test result: ok. 3 passed; 0 failed'; exit 101"),
+            (3, 1)
+        );
+        assert_eq!(
+            tally("echo 'test result: FAILED. 1 passed; 2 failed'; exit 101"),
+            (1, 2)
+        );
+        assert_eq!(
+            tally("printf 'test result: ok. 3 passed; 0 failed'"),
+            (3, 0)
+        );
+        assert!(
+            Tally {
+                passed: 3,
+                failed: 1
+            }
+            .close()
+            .is_err()
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! `cargo xtask tidy`: keeps what the compiler cannot: the arrows between crates, where unsafe code may
+//! live, licences, and the habits of a file. Each finding names the place and what to do. Rules are
+//! functions of text, so that each has a test with a tree that breaks it.
+
+mod crates;
+mod lexer;
+mod licence;
+mod source;
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+use crate::process::root;
+
+/// One breach of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// Relative to the workspace.
+    path: String,
+    /// From 1; 0: the file as a whole.
+    line: usize,
+    /// What is wrong, and what to do.
+    what: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, what: impl Into<String>) -> Finding {
+        Finding {
+            path: path.to_owned(),
+            line,
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.what),
+            line => write!(f, "{}:{line}: {}", self.path, self.what),
+        }
+    }
+}
+
+/// Prints every finding.
+///
+/// # Errors
+///
+/// If there is one, or a file or the crates' graph cannot be read.
+pub(crate) fn run() -> Result<()> {
+    let mut findings = tree(&root())?;
+    findings.extend(crates::check()?);
+    for finding in &findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => Ok(()),
+        count => Err(format!("{count} findings")),
+    }
+}
+
+/// Checks every text file of a tree.
+fn tree(root: &Path) -> Result<Vec<Finding>> {
+    let mut files = Vec::new();
+    list(root, &mut files)?;
+    files.sort();
+    let mut findings = Vec::new();
+    for file in files {
+        let path = file
+            .strip_prefix(root)
+            .unwrap_or(&file)
+            .to_string_lossy()
+            .into_owned();
+        if source::is_text(&path) {
+            let text = fs::read_to_string(&file).map_err(|error| format!("{path}: {error}"))?;
+            findings.extend(source::check(&path, &text));
+        }
+    }
+    Ok(findings)
+}
+
+/// Lists files, except below build folders and what is hidden (but for our own hidden folders).
+fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let bad = |error| format!("{}: {error}", folder.display());
+    for entry in fs::read_dir(folder).map_err(bad)? {
+        let entry = entry.map_err(bad)?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        // A file may vanish under a running build; a link is not followed.
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
+        if kind.is_file() {
+            files.push(path);
+        } else if kind.is_dir() && name != "target" && (!name.starts_with('.') || name == ".ci") {
+            list(&path, files)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_tree_is_caught() {
+        let root = crate::process::work_folder("tidy-test").expect("a folder");
+        let files = [
+            (
+                "formats/src/lib.rs",
+                "//! Formats.\n#![forbid(unsafe_code)]\n",
+            ),
+            ("cli/src/main.rs", "fn main() {}\n"),
+            (
+                "runtime/src/shell/mod.rs",
+                "//! Shell.\nfn f() { todo!() }\n",
+            ),
+            ("target/debug/x.rs", "not looked at\n"),
+            (".git/x.rs", "not looked at\n"),
+        ];
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        let findings = tree(&root).expect("the tree can be read");
+        fs::remove_dir_all(&root).expect("the tree can be removed");
+        let places: Vec<_> = findings.iter().map(|f| (f.path.as_str(), f.line)).collect();
+        assert_eq!(
+            places,
+            [
+                ("cli/src/main.rs", 1),
+                ("cli/src/main.rs", 0),
+                ("runtime/src/shell/mod.rs", 2)
+            ]
+        );
+        assert!(findings[0].to_string().starts_with("cli/src/main.rs:1: "));
+    }
+}
