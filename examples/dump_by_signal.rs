@@ -47,7 +47,7 @@ fn ask_for_a_dump() -> Result<(), Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Without the recorder nobody handles the signal, and it would end the program.
-    let recording = std::env::var_os("FDR").is_some_and(|value| !value.is_empty());
+    let recording = fdr::is_enabled();
     println!(
         "process {}; to dump: kill -USR2 {}",
         process::id(),

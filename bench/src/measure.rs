@@ -1,6 +1,6 @@
 //! Takes the time: slices of the untraced twin and of the measured variant alternate in one process,
-//! and the middle one of each counts. The unit is CPU time of the calling thread (so that other
-//! processes hardly matter), except for the scaling of two threads, which is wall time.
+//! and the middle one of each counts. The unit is CPU time of the calling thread, so that other
+//! processes hardly matter; how threads scale is told in wall time too, which needs a quiet machine.
 
 use std::error::Error;
 use std::fmt;
@@ -17,13 +17,14 @@ const SLICE_NS: f64 = 10e6;
 pub(crate) struct Figures {
     untraced: f64,
     measured: f64,
-    /// Calls per second of all threads together, over threads times those of one alone.
-    scaling: Option<Scaling>,
+    /// With several threads: of the untraced twin, and of the variant.
+    scaling: Option<[Scaling; 2]>,
 }
 
+/// Calls a second of all threads together, over as many times those of one alone.
 struct Scaling {
-    untraced: f64,
-    measured: f64,
+    cpu: f64,
+    wall: f64,
 }
 
 impl fmt::Display for Figures {
@@ -33,12 +34,19 @@ impl fmt::Display for Figures {
             "untraced={:.4} measured={:.4}",
             self.untraced, self.measured
         )?;
-        match &self.scaling {
-            Some(Scaling { untraced, measured }) => {
-                write!(f, " scaling_untraced={untraced:.4} scaling={measured:.4}")
-            }
-            None => Ok(()),
+        if let Some([untraced, measured]) = &self.scaling {
+            write!(
+                f,
+                " cpu_scaling_untraced={:.4} cpu_scaling={:.4}",
+                untraced.cpu, measured.cpu
+            )?;
+            write!(
+                f,
+                " wall_scaling_untraced={:.4} wall_scaling={:.4}",
+                untraced.wall, measured.wall
+            )?;
         }
+        Ok(())
     }
 }
 
@@ -64,10 +72,6 @@ impl Slice {
 
     fn cpu_ns_per_call(&self) -> f64 {
         self.cpu_ns / self.calls as f64
-    }
-
-    fn calls_per_wall_ns(&self) -> f64 {
-        self.calls as f64 / self.wall_ns
     }
 }
 
@@ -145,11 +149,10 @@ fn measure_on(
     variant: Variant,
     barrier: &Barrier,
 ) -> Result<Vec<Row>, String> {
-    // Every thread passes every barrier, also after a failure: none may wait for ever.
+    // Told at the end: every thread passes every barrier, or another waits for ever.
     let pinned = core_affinity::set_for_current(core);
-    let callers = [Variant::Untraced, variant].map(|variant| Caller::new(body, variant));
-    let [untraced, measured] = callers;
-    let (mut untraced, mut measured) = (untraced?, measured?);
+    let mut untraced = Caller::new(body, Variant::Untraced)?;
+    let mut measured = Caller::new(body, variant)?;
     let calls = [
         calls_of_a_slice(&mut untraced),
         calls_of_a_slice(&mut measured),
@@ -181,25 +184,30 @@ fn figures(threads: &[Vec<Row>]) -> Figures {
         let rows = threads.iter().flatten();
         median(rows.map(move |row| row.together[which].cpu_ns_per_call()))
     };
-    let scaling = |which: usize| {
-        let alone = threads.iter().flatten().filter_map(|row| row.alone);
-        let alone = median(alone.map(|pair| pair[which].calls_per_wall_ns()));
-        let all = (0..SLICES).map(|slice| {
-            let speeds = threads
-                .iter()
-                .map(|rows| rows[slice].together[which].calls_per_wall_ns());
-            speeds.sum::<f64>()
-        });
-        median(all) / (threads.len() as f64 * alone)
-    };
     let several = threads.len() > 1;
     Figures {
         untraced: together(0),
         measured: together(1),
-        scaling: several.then(|| Scaling {
-            untraced: scaling(0),
-            measured: scaling(1),
-        }),
+        scaling: several.then(|| [0, 1].map(|which| scaling(threads, which))),
+    }
+}
+
+/// `which`: 0 = the untraced twin, 1 = the variant.
+fn scaling(threads: &[Vec<Row>], which: usize) -> Scaling {
+    // Slice by slice: what one did alone just before all did it together.
+    let of_slice = |slice: usize, speed: fn(&Slice) -> f64| {
+        let rows = || threads.iter().map(|rows| &rows[slice]);
+        let alone: f64 = rows()
+            .filter_map(|row| row.alone)
+            .map(|pair| speed(&pair[which]))
+            .sum();
+        let together: f64 = rows().map(|row| speed(&row.together[which])).sum();
+        together / (threads.len() as f64 * alone)
+    };
+    let middle = |speed| median((0..SLICES).map(|slice| of_slice(slice, speed)));
+    Scaling {
+        cpu: middle(|slice| slice.calls as f64 / slice.cpu_ns),
+        wall: middle(|slice| slice.calls as f64 / slice.wall_ns),
     }
 }
 
@@ -240,13 +248,22 @@ mod tests {
             together: [slice(10, 20.0, 20.0), slice(10, 40.0, wall)],
         };
         let rows = |alone, wall| (0..SLICES).map(|_| row(alone, wall)).collect::<Vec<_>>();
-        let full = figures(&[rows(true, 40.0), rows(false, 40.0)]);
+        // The variant's threads wait for each other half of the time.
+        let figures = figures(&[rows(true, 80.0), rows(false, 80.0)]);
         assert_eq!(
-            full.to_string(),
-            "untraced=2.0000 measured=4.0000 scaling_untraced=1.0000 scaling=1.0000"
+            figures.to_string(),
+            "untraced=2.0000 measured=4.0000 cpu_scaling_untraced=1.0000 cpu_scaling=1.0000 \
+             wall_scaling_untraced=1.0000 wall_scaling=0.5000"
         );
-        let half = figures(&[rows(true, 80.0), rows(false, 80.0)]);
-        assert_eq!(half.scaling.map(|scaling| scaling.measured), Some(0.5));
-        assert!(figures(&[rows(true, 40.0)]).scaling.is_none());
+    }
+
+    #[test]
+    fn one_thread_has_no_scaling() {
+        let row = |_| Row {
+            alone: None,
+            together: [slice(10, 20.0, 20.0); 2],
+        };
+        let figures = figures(&[(0..SLICES).map(row).collect()]);
+        assert!(figures.scaling.is_none());
     }
 }

@@ -98,6 +98,13 @@ pub(crate) fn read(kind: Kind) -> Stamp {
     arch::read(kind)
 }
 
+/// Whether [`read`] calls into the C library for that kind: the hot path keeps such a call apart, so
+/// that it need not save registers for it. Async-signal-safe.
+#[inline(always)]
+pub(crate) fn is_call(kind: Kind) -> bool {
+    arch::is_call(kind)
+}
+
 /// Decides how `request` is met on this machine. Called once at start, before the first [`read`] of
 /// [`Kind::TscRseq`] or [`Kind::Counter`]: it finds rseq. Not async-signal-safe.
 pub(crate) fn choose(request: Clock) -> Chosen {
@@ -169,6 +176,7 @@ mod tests {
         let chosen = fallback::choose(Clock::Rdtscp);
         assert_eq!(chosen.kind, Kind::Monotonic);
         assert!(chosen.note.unwrap().contains(std::env::consts::ARCH));
+        assert!(fallback::is_call(Kind::Tscp));
         let before = monotonic_raw_ns();
         let ticks = fallback::read(Kind::Tscp).ticks;
         assert!((before..=monotonic_raw_ns()).contains(&ticks));

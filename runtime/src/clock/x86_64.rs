@@ -34,6 +34,12 @@ pub(super) fn read(kind: Kind) -> Stamp {
     }
 }
 
+/// See [`super::is_call`].
+#[inline(always)]
+pub(super) fn is_call(kind: Kind) -> bool {
+    !matches!(kind, Kind::Tscp | Kind::TscPid | Kind::TscRseq)
+}
+
 /// See [`super::choose`].
 pub(super) fn choose(request: Clock) -> Chosen {
     decide(request, Features::detect())
@@ -99,20 +105,22 @@ fn decide(request: Clock, offered: Features) -> Chosen {
     let tscp = (offered.rdtscp, Kind::Tscp, "rdtscp");
     let pid = (offered.rdpid, Kind::TscPid, "rdtsc + rdpid");
     let rseq = (offered.rseq, Kind::TscRseq, "rdtsc + rseq");
-    let (wanted, preference) = match request {
-        Clock::Rdtscp => ("rdtscp", [tscp, pid, rseq]),
-        Clock::Rdtsc => ("rdtsc", [pid, rseq, tscp]),
+    let preference = match request {
+        Clock::Rdtscp => [tscp, pid, rseq],
+        Clock::Rdtsc => [pid, rseq, tscp],
         Clock::Monotonic => return system::chosen(None),
     };
     let Some((_, kind, name)) = preference.into_iter().find(|(there, ..)| *there) else {
         let why = "the CPU has neither rdtscp nor rdpid, and the C library registers no rseq area";
         return system::chosen(Some(why.to_owned()));
     };
-    let other = (wanted == "rdtscp") != (kind == Kind::Tscp);
-    let replaced = other.then(|| match wanted {
-        "rdtscp" => "the CPU has no rdtscp",
-        _ => "rdtsc needs rdpid or rseq for the CPU's number, and neither is there",
-    });
+    let replaced = match (request, kind) {
+        (Clock::Rdtscp, Kind::TscPid | Kind::TscRseq) => Some("the CPU has no rdtscp"),
+        (Clock::Rdtsc, Kind::Tscp) => {
+            Some("rdtsc needs rdpid or rseq for the CPU's number, and neither is there")
+        }
+        _ => None,
+    };
     let unsteady = (!offered.invariant).then_some(
         "CPUID does not call the time-stamp counter invariant: its rate may follow the CPU's \
          frequency, and durations may be wrong; FDR_CLOCK=monotonic is not affected",
@@ -234,23 +242,20 @@ mod tests {
 
     #[test]
     fn a_forbidden_counter_is_noticed() {
+        fn set(state: libc::c_int) {
+            // SAFETY: the call takes integers only. The thread that forbids itself the counter looks
+            // at no clock, not even through the vDSO, before it allows it again.
+            let result = unsafe { libc::prctl(libc::PR_SET_TSC, state) };
+            assert_eq!(result, 0);
+        }
         // In a thread of its own, since the prohibition is the thread's.
-        let forbidden = std::thread::spawn(|| {
-            // SAFETY: the call takes two integers; this thread reads no counter afterwards, except
-            // through the vDSO's clocks, which are not used either.
-            assert_eq!(
-                unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) },
-                0
-            );
+        let thread = std::thread::spawn(|| {
+            set(libc::PR_TSC_SIGSEGV);
             let forbidden = counter_is_forbidden();
-            // SAFETY: as above; the thread's end may look at a clock.
-            assert_eq!(
-                unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_ENABLE) },
-                0
-            );
+            set(libc::PR_TSC_ENABLE);
             forbidden
         });
-        assert!(forbidden.join().unwrap());
+        assert!(thread.join().unwrap());
         assert!(!counter_is_forbidden());
     }
 
@@ -272,6 +277,14 @@ mod tests {
             );
             last = now;
         }
+    }
+
+    #[test]
+    fn only_the_system_clock_is_a_call() {
+        for kind in [Kind::Tscp, Kind::TscPid, Kind::TscRseq] {
+            assert!(!is_call(kind), "{kind:?}");
+        }
+        assert!(is_call(Kind::Monotonic) && is_call(Kind::Counter));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod tests;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use crate::clock::{self, Kind};
+use crate::clock::{self, Kind, Stamp};
 use crate::ring::Ring;
 use crate::ring::layout::Slot;
 
@@ -70,9 +70,26 @@ thread_local! {
 /// small. Async-signal-safe.
 #[inline(never)]
 pub(crate) extern "C" fn record(word: u32) {
-    let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
-    let stamp = clock::read(kind);
+    // Before the clock: in a shared library this may be a call, and little is alive yet.
     let slot = SLOT.get();
+    let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
+    if clock::is_call(kind) {
+        record_slowly(slot, word, kind);
+    } else {
+        place(slot, word, clock::read(kind));
+    }
+}
+
+/// [`record`] with a clock that is a call. Async-signal-safe.
+#[cold]
+#[inline(never)]
+fn record_slowly(slot: &Slot, word: u32, kind: Kind) {
+    place(slot, word, clock::read(kind));
+}
+
+/// Every way on from here is a jump, none a call: the hot path saves no registers.
+#[inline(always)]
+fn place(slot: &Slot, word: u32, stamp: Stamp) {
     if slot.busy.load(Ordering::Relaxed) == 0 {
         writer::write(slot, word, stamp);
     } else {

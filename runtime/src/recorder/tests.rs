@@ -294,6 +294,18 @@ fn a_full_ring_keeps_the_oldest_and_counts_the_rest() {
 }
 
 #[test]
+fn nothing_slips_into_the_rest_of_a_full_ring() {
+    let rig = Rig::new(2, true);
+    for at in 0..2 * PER_CHUNK - 1 {
+        rig.write(FN_1, at, 0);
+    }
+    rig.write(FN_1, 1 << 20, 1);
+    rig.write(FN_1, (1 << 20) + 1, 0);
+    let (_, counts) = rig.read();
+    assert_eq!((counts.readable, counts.dropped), (2 * PER_CHUNK - 1, 2));
+}
+
+#[test]
 fn counts_are_exact_with_metadata_in_between() {
     let rig = Rig::new(2, false);
     let total = 5 * PER_CHUNK;

@@ -25,6 +25,9 @@ use crate::ring::layout::{CHUNK, Slot};
 /// The cursor's place in its chunk.
 const WITHIN: u64 = CHUNK as u64 - 1;
 
+/// No CPU has this number.
+pub(crate) const NO_CPU: u32 = u32::MAX;
+
 /// A clock that is behind by more than this many ticks was reset (a virtual machine that moved):
 /// its new time is believed. Holding on to the old one would freeze every time from here on.
 const LARGEST_STEP_BACK: u64 = u32::MAX as u64;
@@ -43,11 +46,11 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
         slot.last.store(stamp.ticks, Ordering::Relaxed);
         // SAFETY: the cursor is not at a chunk's end, and 8 bytes are left where it is.
         unsafe { commit(slot, cursor, [record::function(word, delta)]) };
+        compiler_fence(Ordering::SeqCst);
+        slot.busy.store(0, Ordering::Relaxed);
     } else {
-        turn(slot, word, stamp);
+        turn(slot, word, stamp.ticks, stamp.cpu);
     }
-    compiler_fence(Ordering::SeqCst);
-    slot.busy.store(0, Ordering::Relaxed);
 }
 
 /// Publishes words at the cursor: the only place that does. Async-signal-safe.
@@ -69,10 +72,19 @@ unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u
 }
 
 /// The uncommon records: the first, the first of a chunk, on another CPU, after a long silence,
-/// with a clock that went back.
+/// with a clock that went back. Ends with the slot no longer busy.
 #[cold]
 #[inline(never)]
-fn turn(slot: &Slot, word: u32, mut stamp: Stamp) {
+fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
+    if make(slot, word, Stamp { ticks, cpu }).is_none() {
+        slot.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+    compiler_fence(Ordering::SeqCst);
+    slot.busy.store(0, Ordering::Relaxed);
+}
+
+/// Makes an uncommon record. `None` where there is no room for it.
+fn make(slot: &Slot, word: u32, mut stamp: Stamp) -> Option<()> {
     let last = slot.last.load(Ordering::Relaxed);
     let moved = stamp.cpu != slot.cpu.load(Ordering::Relaxed);
     let behind = last.saturating_sub(stamp.ticks);
@@ -81,22 +93,13 @@ fn turn(slot: &Slot, word: u32, mut stamp: Stamp) {
         // A handler recorded since the stamp was taken, or two CPUs disagree.
         stamp.ticks = last;
     }
-    if reset || (behind > 0 && moved) {
-        slot.clock_steps.fetch_add(1, Ordering::Relaxed);
-    }
     let delta = stamp.ticks.wrapping_sub(last);
     let wrapped = delta > u64::from(u32::MAX);
     let metadata = if moved || wrapped { PAIR } else { 0 };
 
     let mut cursor = slot.cursor.load(Ordering::Relaxed);
     let delta = if left(cursor) < metadata + SINGLE {
-        match open_chunk(slot, cursor, stamp) {
-            Some(opened) => cursor = opened,
-            None => {
-                slot.dropped.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
-        }
+        cursor = open_chunk(slot, cursor, stamp)?;
         0
     } else if metadata > 0 {
         let pair = if moved {
@@ -111,10 +114,14 @@ fn turn(slot: &Slot, word: u32, mut stamp: Stamp) {
     } else {
         delta
     };
+    if reset || (behind > 0 && moved) {
+        slot.clock_steps.fetch_add(1, Ordering::Relaxed);
+    }
     slot.last.store(stamp.ticks, Ordering::Relaxed);
     slot.cpu.store(stamp.cpu, Ordering::Relaxed);
     // SAFETY: there is room for one record, by the test above or in a new chunk.
     unsafe { commit(slot, cursor, [record::function(word, delta)]) };
+    Some(())
 }
 
 /// Bytes left in the cursor's chunk.
@@ -131,6 +138,9 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let current = slot.chunk.load(Ordering::Relaxed);
     let chunks = slot.chunks.load(Ordering::Relaxed);
     if current >= chunks && slot.full.load(Ordering::Relaxed) != 0 {
+        // From here on no record is like the last one: each comes this way, and none slips into the
+        // few bytes that may be left.
+        slot.cpu.store(NO_CPU, Ordering::Relaxed);
         return None;
     }
     let mut first = 0;

@@ -14,6 +14,7 @@ use std::ffi::CString;
 use std::sync::OnceLock;
 
 use crate::clock::{self, Kind};
+use crate::recorder::writer;
 use crate::sys::{self, file::Descriptor};
 use layout::{CHUNK, Header, Layout, MAGIC, Slot, state};
 
@@ -216,7 +217,7 @@ impl Ring {
             field.store(0, Ordering::Relaxed);
         }
         slot.cursor.store(base, Ordering::Relaxed);
-        slot.cpu.store(u32::MAX, Ordering::Relaxed);
+        slot.cpu.store(writer::NO_CPU, Ordering::Relaxed);
         slot.busy.store(0, Ordering::Relaxed);
         slot.tid.store(sys::thread::tid(), Ordering::Relaxed);
         set_name(slot, sys::thread::name());

@@ -3,7 +3,6 @@
 //! Nothing in here allocates, locks or panics, so that the recorder and signal handlers may use
 //! all of it; where a function is not async-signal-safe all the same, its doc says so.
 
-pub(crate) mod affinity;
 pub(crate) mod file;
 pub(crate) mod memory;
 pub(crate) mod process;

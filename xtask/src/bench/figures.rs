@@ -19,6 +19,40 @@ pub(crate) fn get(words: &[(String, f64)], key: &str) -> Result<f64> {
         .ok_or_else(|| format!("the bench program did not say {key}"))
 }
 
+/// Speed of two threads together over twice that of one, in CPU time and in wall time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scaling {
+    pub(crate) cpu: f64,
+    pub(crate) wall: f64,
+}
+
+impl Scaling {
+    fn from_words(words: &[(String, f64)], suffix: &str) -> Option<Scaling> {
+        let value = |clock: &str| get(words, &format!("{clock}_scaling{suffix}")).ok();
+        Some(Scaling {
+            cpu: value("cpu")?,
+            wall: value("wall")?,
+        })
+    }
+}
+
+/// The spreads of several.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scalings {
+    pub(crate) cpu: Spread,
+    pub(crate) wall: Spread,
+}
+
+impl Scalings {
+    fn of(all: impl Iterator<Item = Scaling> + Clone) -> Option<Scalings> {
+        let cpu = Spread::of(all.clone().map(|scaling| scaling.cpu))?;
+        Some(Scalings {
+            cpu,
+            wall: Spread::of(all.map(|scaling| scaling.wall))?,
+        })
+    }
+}
+
 /// What one process measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
@@ -26,19 +60,22 @@ pub(crate) struct Sample {
     pub(crate) untraced: f64,
     /// ns per call of the variant, less the untraced twin's.
     pub(crate) over: f64,
-    /// Speed of all threads together over that of as many alone: the twin's and the variant's.
-    pub(crate) scaling: Option<[f64; 2]>,
+    /// With two threads: of the untraced twin, and of the variant.
+    pub(crate) scaling: Option<[Scaling; 2]>,
 }
 
 impl Sample {
     pub(crate) fn from_words(words: &[(String, f64)]) -> Result<Sample> {
         let untraced = get(words, "untraced")?;
-        let scaling =
-            get(words, "scaling_untraced").and_then(|twin| Ok([twin, get(words, "scaling")?]));
+        let over = get(words, "measured")? - untraced;
+        let twin = Scaling::from_words(words, "_untraced");
+        let scaling = twin
+            .zip(Scaling::from_words(words, ""))
+            .map(|(twin, variant)| [twin, variant]);
         Ok(Sample {
             untraced,
-            over: get(words, "measured")? - untraced,
-            scaling: scaling.ok(),
+            over,
+            scaling,
         })
     }
 }
@@ -77,24 +114,27 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    fn spread(&self, value: impl Fn(&Sample) -> Option<f64>) -> Option<Spread> {
-        // A cell that failed half-way has no median worth telling.
-        let samples = if self.failure.is_some() {
-            &[][..]
+    /// The samples, if all rounds were measured: half of them have no median worth telling.
+    fn complete(&self) -> &[Sample] {
+        if self.failure.is_some() {
+            &[]
         } else {
             &self.samples
-        };
-        Spread::of(samples.iter().filter_map(value))
+        }
     }
 
     /// ns per call over the untraced twin.
     pub(crate) fn over(&self) -> Option<Spread> {
-        self.spread(|sample| Some(sample.over))
+        Spread::of(self.complete().iter().map(|sample| sample.over))
     }
 
     /// Scaling of the variant.
-    pub(crate) fn scaling(&self) -> Option<Spread> {
-        self.spread(|sample| sample.scaling.map(|[_, variant]| variant))
+    pub(crate) fn scaling(&self) -> Option<Scalings> {
+        Scalings::of(
+            self.complete()
+                .iter()
+                .filter_map(|sample| sample.scaling.map(|[_, own]| own)),
+        )
     }
 }
 
@@ -122,12 +162,12 @@ impl Table {
     }
 
     /// The untraced twin of a body, over all variants' processes: ns per call, and its scaling.
-    pub(crate) fn untraced(&self, body: usize) -> (Option<Spread>, Option<Spread>) {
+    pub(crate) fn untraced(&self, body: usize) -> (Option<Spread>, Option<Scalings>) {
         let samples = || self.row(body).iter().flat_map(|cell| &cell.samples);
         let scaling = samples().filter_map(|sample| sample.scaling.map(|[twin, _]| twin));
         (
             Spread::of(samples().map(|sample| sample.untraced)),
-            Spread::of(scaling),
+            Scalings::of(scaling),
         )
     }
 }
@@ -160,9 +200,14 @@ mod tests {
             (sample.untraced, sample.over, sample.scaling),
             (1.5, 36.5, None)
         );
-        let line = "untraced=1 measured=3 scaling_untraced=0.99 scaling=0.97";
+        let line = "untraced=1 measured=3 cpu_scaling_untraced=0.99 cpu_scaling=0.97 \
+                    wall_scaling_untraced=0.8 wall_scaling=0.7";
         let sample = Sample::from_words(&words(line)).expect("a sample");
-        assert_eq!(sample.scaling, Some([0.99, 0.97]));
+        let scaling = |cpu, wall| Scaling { cpu, wall };
+        assert_eq!(
+            sample.scaling,
+            Some([scaling(0.99, 0.8), scaling(0.97, 0.7)])
+        );
         assert!(Sample::from_words(&words("untraced=1.5 measured=none")).is_err());
     }
 

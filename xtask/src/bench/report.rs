@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::code::Twins;
-use super::figures::{Cell, Spread, Table};
+use super::figures::{Cell, Scalings, Spread, Table};
 use super::{BODIES, VARIANTS};
 use crate::Result;
 
@@ -36,8 +36,8 @@ impl Findings {
         );
         let _ = writeln!(
             text,
-            "{:<16} {:<13} {:>9}  {:>19} {:>8} {:>9}",
-            "body", "variant", "ns/call", "(least .. most)", "x floor", "2 / 2x1"
+            "{:<16} {:<13} {:>9}  {:>19} {:>8} {:>8} {:>6}",
+            "body", "variant", "ns/call", "(least .. most)", "x floor", "2 : 2x1", "wall"
         );
         for (body, (label, ..)) in BODIES.iter().enumerate() {
             let (untraced, scaling) = self.table.untraced(body);
@@ -49,7 +49,8 @@ impl Findings {
         let _ = write!(
             text,
             "\nuntraced: a whole call; others: what they add to it. floor: two clock reads and two\n\
-             stores, nothing else. 2 / 2x1: calls a second of two threads over twice those of one.\n\n"
+             stores, nothing else. 2 : 2x1: calls of two threads in a second of CPU, over twice\n\
+             those of one; wall: in a second on the wall, which other programs disturb.\n\n"
         );
         text += &remark("code bytes of a leaf", &self.code);
         text += &remark("instructions of a call that is off", &self.instructions);
@@ -70,7 +71,7 @@ impl Findings {
         )
     }
 
-    /// One object; times in ns per call, sizes in bytes.
+    /// One object; times in ns per call, sizes in bytes, scalings as least, median, greatest.
     pub(crate) fn json(&self) -> String {
         let mut rows = Vec::new();
         for (body, (label, ..)) in BODIES.iter().enumerate() {
@@ -107,7 +108,7 @@ fn row(
     variant: &str,
     ns: Option<Spread>,
     ratio: Option<f64>,
-    scaling: Option<Spread>,
+    scaling: Option<Scalings>,
 ) -> String {
     let (median, spread) = match ns {
         Some(Spread { median, min, max }) => {
@@ -116,9 +117,10 @@ fn row(
         None => ("-".to_owned(), String::new()),
     };
     let ratio = ratio.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
-    let scaling = scaling.map_or_else(String::new, |scaling| format!("{:.3}", scaling.median));
-    let line =
-        format!("{body:<16} {variant:<13} {median:>9}  {spread:>19} {ratio:>8} {scaling:>9}");
+    let scaling = scaling.map_or_else(String::new, |Scalings { cpu, wall }| {
+        format!("{:>8.3} {:>6.3}", cpu.median, wall.median)
+    });
+    let line = format!("{body:<16} {variant:<13} {median:>9}  {spread:>19} {ratio:>8} {scaling}");
     format!("{}\n", line.trim_end())
 }
 
@@ -139,7 +141,7 @@ fn json_row(
     variant: &str,
     ns: Option<Spread>,
     ratio: Option<f64>,
-    scaling: Option<Spread>,
+    scaling: Option<Scalings>,
     failure: Option<&str>,
 ) -> String {
     let mut text = format!(
@@ -156,11 +158,13 @@ fn json_row(
     if let Some(ratio) = ratio {
         let _ = write!(text, ", \"ratio_to_floor\": {ratio:.4}");
     }
-    if let Some(Spread { median, min, max }) = scaling {
-        let _ = write!(
-            text,
-            ", \"scaling\": {median:.4}, \"scaling_min\": {min:.4}, \"scaling_max\": {max:.4}"
-        );
+    if let Some(Scalings { cpu, wall }) = scaling {
+        for (clock, Spread { median, min, max }) in [("cpu", cpu), ("wall", wall)] {
+            let _ = write!(
+                text,
+                ", \"scaling_{clock}\": [{min:.4}, {median:.4}, {max:.4}]"
+            );
+        }
     }
     if let Some(failure) = failure {
         let _ = write!(text, ", \"not_measured\": {}", quoted(failure));
@@ -195,12 +199,21 @@ pub(crate) fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::figures::Sample;
+    use crate::bench::figures::{Sample, Scaling};
 
     fn findings() -> Findings {
         let mut table = Table::new(BODIES.len(), VARIANTS.len());
         for (variant, over) in [40.0, 42.0, 20.0, 21.0].into_iter().enumerate() {
-            let scaling = Some([1.0, 0.98]);
+            let scaling = Some([
+                Scaling {
+                    cpu: 1.0,
+                    wall: 0.9,
+                },
+                Scaling {
+                    cpu: 0.98,
+                    wall: 0.8,
+                },
+            ]);
             table.cell(0, variant).samples.push(Sample {
                 untraced: 1.5,
                 over,
@@ -230,10 +243,13 @@ mod tests {
                 .unwrap_or_default()
         };
         let words = |what: &str| line(what).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(words("leaf   "), "leaf untraced 1.50 (1.50 .. 1.50) 1.000");
+        assert_eq!(
+            words("leaf   "),
+            "leaf untraced 1.50 (1.50 .. 1.50) 1.000 0.900"
+        );
         assert_eq!(
             words("on rdtscp"),
-            "on rdtscp 42.00 (42.00 .. 42.00) 1.050 0.980"
+            "on rdtscp 42.00 (42.00 .. 42.00) 1.050 0.980 0.800"
         );
         assert_eq!(words("off"), "off not measured: no \"trace\"");
         assert!(

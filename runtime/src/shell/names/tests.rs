@@ -145,6 +145,7 @@ fn deep_and_long_texts_end_soon() {
 
 /// What the compiler prints here and now, for functions of every kind.
 mod real {
+    use std::marker::PhantomData;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
@@ -164,7 +165,7 @@ mod real {
 
     struct Plain;
     struct Generic<T>(T);
-    struct Borrowed<'a, T>(&'a T);
+    struct Borrowed<'a, T>(PhantomData<&'a T>);
     struct Constant<const N: usize, const C: char>;
 
     trait Trait<X> {
@@ -288,7 +289,7 @@ mod real {
         assert_eq!(Generic(1_u8).of_u8(), "Generic<u8>::of_u8");
         let identity: for<'a> fn(&'a u8) -> &'a u8 = |byte| byte;
         assert_eq!(Generic(identity).of_fn(), "Generic<fn(&u8) -> &u8>::of_fn");
-        assert_eq!(Borrowed(&1).method(), "Borrowed::method");
+        assert_eq!(Borrowed(PhantomData::<&u8>).method(), "Borrowed::method");
         assert_eq!(Constant::<2, 'x'>.of_any(), "Constant::of_any");
         assert_eq!(Constant::<2, '<'>.of_char(), "Constant<N, '<'>::of_char");
         assert_eq!(Plain.far(), "Plain::far");

@@ -1,0 +1,187 @@
+//! `fdr record`: the command's caller must see what it would see without fdr, and the user must be
+//! told what was written. The commands are shell scripts that play a recorded program.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Output, Stdio};
+
+use common::{Folder, command, golden, stderr, stdout};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+fn record(folder: &Folder, options: &[&str], script: &str) -> Output {
+    let mut command = command();
+    command
+        .current_dir(folder.path())
+        .env("GOLDEN", golden("v3-std.fdr"))
+        .arg("record");
+    command
+        .args(options)
+        .args(["--", "sh", "-c", script])
+        .output()
+        .expect("fdr runs")
+}
+
+#[test]
+fn the_exit_code_is_passed_on() {
+    let folder = Folder::new("code");
+    for code in [0, 1, 3, 255] {
+        let output = record(&folder, &[], &format!("echo out; exit {code}"));
+        assert_eq!(
+            (output.status.code(), stdout(&output)),
+            (Some(code), "out\n")
+        );
+    }
+}
+
+#[test]
+fn the_signal_that_ended_it_is_passed_on() {
+    let folder = Folder::new("signal");
+    for signal in [
+        Signal::SIGKILL,
+        Signal::SIGTERM,
+        Signal::SIGSEGV,
+        Signal::SIGABRT,
+    ] {
+        let script = format!("ulimit -c 0; kill -{} $$", signal as i32);
+        let output = record(&folder, &[], &script);
+        assert_eq!(output.status.signal(), Some(signal as i32), "{signal}");
+    }
+}
+
+#[test]
+fn a_command_that_is_not_there_is_127_and_one_that_cannot_run_126() {
+    let missing = command()
+        .args(["record", "--", "/no/such/command"])
+        .output()
+        .unwrap();
+    assert_eq!(missing.status.code(), Some(127));
+    assert!(stderr(&missing).starts_with("fdr: /no/such/command: "));
+    let folder = Folder::new("cannot");
+    let file = folder.file("data");
+    std::fs::write(&file, "data").unwrap();
+    let cannot = command().args(["record", "--", &file]).output().unwrap();
+    assert_eq!(cannot.status.code(), Some(126));
+    assert_eq!(
+        command()
+            .args(["record", "--"])
+            .output()
+            .unwrap()
+            .status
+            .code(),
+        Some(2)
+    );
+}
+
+#[test]
+fn signals_are_passed_on_while_it_runs() {
+    let folder = Folder::new("forward");
+    for (name, signal) in [
+        ("TERM", Signal::SIGTERM),
+        ("USR2", Signal::SIGUSR2),
+        ("HUP", Signal::SIGHUP),
+    ] {
+        let script = format!("trap 'exit 7' {name}; echo ready; while :; do read line; done");
+        let mut child = command()
+            .current_dir(folder.path())
+            .args(["record", "--", "sh", "-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        assert_eq!(line, "ready\n");
+        // The shell reads from a pipe that stays open: only the signal ends it.
+        let stdin = child.stdin.take();
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(7), "{name}");
+        drop(stdin);
+    }
+}
+
+#[test]
+fn options_become_variables() {
+    let folder = Folder::new("variables");
+    let options = [
+        "-f", "app::*", "--buffer", "1M", "--mode", "full", "--panic", "-o", "x.fdr",
+    ];
+    let script = "echo $FDR $FDR_BUFFER $FDR_MODE $FDR_PANIC $FDR_OUT ${FDR_CLOCK-unset}";
+    let output = record(&folder, &options, script);
+    assert_eq!(stdout(&output), "app::* 1M full 1 x.fdr unset\n");
+    assert_eq!(stdout(&record(&folder, &[], "echo \"$FDR\"")), "*\n");
+}
+
+#[test]
+fn what_was_written_is_told_and_nothing_else() {
+    let folder = Folder::new("written");
+    std::fs::copy(golden("v1-std.fdr"), folder.file("old.1.1.fdr")).unwrap();
+    let script = "cp $GOLDEN app.77.1.fdr; cp $GOLDEN app.77.2.fdr; echo no > app.77.3.fdr; \
+                  cp $GOLDEN other.name";
+    let output = record(&folder, &[], script);
+    let lines: Vec<&str> = stderr(&output).lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "fdr: trace app.77.1.fdr (293 B)",
+            "fdr: trace app.77.2.fdr (293 B)",
+            "fdr: next: fdr report app.77.2.fdr",
+        ]
+    );
+    let replaced = record(&folder, &[], "cp $GOLDEN new; mv new old.1.1.fdr");
+    assert!(stderr(&replaced).starts_with("fdr: trace old.1.1.fdr (293 B)\n"));
+    assert_eq!(
+        stderr(&record(
+            &folder,
+            &["--log", "quiet"],
+            "cp $GOLDEN q.1.1.fdr"
+        )),
+        ""
+    );
+}
+
+#[test]
+fn traces_are_found_wherever_the_pattern_puts_them() {
+    let folder = Folder::new("pattern");
+    std::fs::create_dir(folder.path().join("traces")).unwrap();
+    let cases = [
+        ("traces", "traces/app.1.1.fdr"),
+        ("traces/%p-%e.trace", "traces/5-app.trace"),
+        ("one file.fdr", "one file.fdr"),
+        ("100%%.%n", "100%.1"),
+        ("%e/x.fdr", "app/x.fdr"),
+    ];
+    for (pattern, file) in cases {
+        let script = format!("mkdir -p app; cp $GOLDEN '{file}'");
+        let output = record(&folder, &["-o", pattern], &script);
+        let first = stderr(&output)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        assert_eq!(first, format!("fdr: trace {file} (293 B)"), "{pattern}");
+    }
+    let output = record(
+        &folder,
+        &["-o", "one file.fdr"],
+        "cp $GOLDEN n; mv n 'one file.fdr'",
+    );
+    assert!(stderr(&output).ends_with("fdr: next: fdr report 'one file.fdr'\n"));
+}
+
+#[test]
+fn where_nothing_was_written_the_reasons_are_told() {
+    let folder = Folder::new("nothing");
+    let output = record(&folder, &[], "true");
+    assert!(
+        stderr(&output).starts_with("fdr: no trace was written: "),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(stderr(&output).lines().count(), 1);
+}

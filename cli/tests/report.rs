@@ -1,0 +1,304 @@
+//! `fdr report`, `info`, `records`: what people and scripts get to see.
+
+mod common;
+
+use std::process::Stdio;
+
+use common::{Folder, answer, command, fdr, golden, json, small, stderr, stdout};
+use serde_json::json;
+
+#[test]
+fn a_table_has_units_and_names() {
+    let folder = Folder::new("table");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    let table = answer(&["report", "--files", &trace]);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(
+        lines[0],
+        "small (process 7) · XRay FDR, version 3, little-endian · 1.000 µs · 2 threads · 8 records"
+    );
+    let cells = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(
+        cells(lines[2]),
+        "calls total self self % min mean p50 p90 p99 max function source"
+    );
+    // f2: 200, 300 and 100 ns; a cell of the histogram is 4 ns wide there.
+    assert_eq!(
+        cells(lines[3]),
+        "3 600 ns 600 ns 54.5 % 100 ns 200 ns 201 ns 300 ns 300 ns 300 ns app::step src/2.rs:20"
+    );
+    assert_eq!(
+        cells(lines[4]),
+        "1 1.000 µs 500 ns 45.5 % 1.000 µs 1.000 µs 1.000 µs 1.000 µs 1.000 µs 1.000 µs app::run \
+         src/1.rs:10"
+    );
+}
+
+#[test]
+fn json_has_the_documented_shape() {
+    let folder = Folder::new("json");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    let report = json(&["report", "--json", "--sort", "total", &trace]);
+    assert_eq!(
+        report["functions"][0],
+        json!({
+            "name": "app::run", "file": "src/1.rs", "line": 10, "id": 1, "calls": 1, "clipped": 0,
+            "total_ns": 1000, "self_ns": 500, "min_ns": 1000, "mean_ns": 1000, "p50_ns": 1000,
+            "p90_ns": 1000, "p99_ns": 1000, "max_ns": 1000,
+        })
+    );
+    assert_eq!(report["functions"].as_array().unwrap().len(), 2);
+    assert_eq!(report["file"], trace.as_str());
+    assert_eq!(report["format"], "XRay FDR, version 3, little-endian");
+    assert_eq!(report["clock"]["frequency_hz"], 1_000_000_000);
+    assert_eq!(report["threads"][1]["name"], "worker");
+    assert_eq!(report["threads"][1]["records"], 2);
+    assert_eq!(
+        (&report["records"], &report["duration_ns"]),
+        (&json!(8), &json!(1000))
+    );
+    assert_eq!(report["diagnostics"], json!([]));
+    assert!(report["threads"][0].get("functions").is_none());
+
+    let report = json(&["report", "--json", "--per-thread", &trace]);
+    let of_worker = &report["threads"][1]["functions"];
+    assert_eq!(
+        (of_worker[0]["name"].as_str(), &of_worker[0]["calls"]),
+        (Some("app::step"), &json!(1))
+    );
+}
+
+#[test]
+fn a_call_that_never_ended_is_clipped() {
+    let report = json(&["report", "--json", &golden("v1-open.fdr")]);
+    for function in report["functions"].as_array().unwrap() {
+        assert_eq!(
+            (&function["calls"], &function["clipped"]),
+            (&json!(1), &json!(1))
+        );
+        assert_eq!(
+            (&function["min_ns"], &function["p99_ns"]),
+            (&json!(null), &json!(null))
+        );
+    }
+    assert_eq!(report["balance"]["entries_without_exit"], 2);
+    assert!(answer(&["report", &golden("v1-open.fdr")]).contains("2 × entry without an exit"));
+}
+
+#[test]
+fn csv_is_quoted_and_holds_no_formula() {
+    let folder = Folder::new("csv");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["=cmd|' /C calc'!A0", "a,\"b\"\nc"]);
+    let text = answer(&["report", "--csv", "--sort", "total", &trace]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "name,file,line,calls,clipped,total_ns,self_ns,min_ns,mean_ns,p50_ns,p90_ns,p99_ns,max_ns",
+            "'=cmd|' /C calc'!A0,src/1.rs,10,1,0,1000,500,1000,1000,1000,1000,1000,1000",
+            "\"a,\"\"b\"\"\\nc\",src/2.rs,20,3,0,600,600,100,200,201,300,300,300",
+        ]
+    );
+    let threads = answer(&["report", "--csv", "--per-thread", &trace]);
+    assert_eq!(threads.lines().count(), 4);
+    assert!(threads.starts_with("thread,thread_name,name,file,line,"));
+    assert!(threads.contains("\n8,worker,\"a,\"\"b\"\"\\nc\",src/2.rs,20,1,0,100,"));
+}
+
+#[test]
+fn hostile_names_reach_no_terminal() {
+    let folder = Folder::new("hostile");
+    let trace = folder.file("t.fdr");
+    let long = "x".repeat(70_000);
+    let hostile = "\u{1b}]0;pwned\u{7}\u{9b}2J\r\u{202e}";
+    small(&trace, &[hostile, &long]);
+    for arguments in [
+        &["report"][..],
+        &["report", "--csv"],
+        &["report", "--json"],
+        &["report", "--per-thread"],
+        &["info", "--functions"],
+        &["records"],
+        &["verify"],
+    ] {
+        let mut arguments = arguments.to_vec();
+        arguments.push(&trace);
+        let output = fdr(&arguments);
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        for text in [stdout(&output), stderr(&output)] {
+            let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+            assert!(!text.contains(bad), "{arguments:?}");
+        }
+    }
+    let report = json(&["report", "--json", "--sort", "total", &trace]);
+    assert_eq!(report["functions"][0]["name"], hostile);
+    assert_eq!(report["functions"][1]["name"], long.as_str());
+}
+
+#[test]
+fn rows_can_be_chosen() {
+    let folder = Folder::new("rows");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run", "lib::step"]);
+    let one = json(&["report", "--json", "--filter", "-lib::*", &trace]);
+    assert_eq!(one["functions"].as_array().unwrap().len(), 1);
+    assert_eq!(one["functions"][0]["name"], "app::run");
+    let first = json(&["report", "--json", "--limit", "1", "--sort", "name", &trace]);
+    assert_eq!(first["functions"][0]["name"], "app::run");
+    assert_eq!(first["functions_not_shown"], 1);
+}
+
+#[test]
+fn info_tells_threads_and_clock() {
+    let folder = Folder::new("info");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    let info = answer(&["info", "--functions", &trace]);
+    for part in [
+        "format     XRay FDR, version 3, little-endian\n",
+        "1000.000000 MHz",
+        "program    small\n",
+        "process    7\n",
+        "duration   1.000 µs\n",
+        "records    8 of functions, 0 synthetic",
+        "functions  2 with a name\n",
+        "threads    2\n",
+        "app::step  src/2.rs:20\n",
+    ] {
+        assert!(info.contains(part), "{part:?} is not in {info}");
+    }
+    let worker = info
+        .lines()
+        .find(|line| line.ends_with("worker"))
+        .expect("a line");
+    assert_eq!(
+        worker.split_whitespace().collect::<Vec<_>>(),
+        ["8", "-", "2", "-", "-", "0", "worker"]
+    );
+}
+
+#[test]
+fn records_are_one_line_each() {
+    let trace = golden("v3-std.fdr");
+    let all = answer(&["records", &trace]);
+    assert_eq!(all.lines().count(), 25);
+    let entry = all
+        .lines()
+        .find(|line| line.starts_with("0x00000078"))
+        .expect("a record");
+    assert!(
+        entry.contains(" 8 B ") && entry.contains(" 101 ") && entry.contains("+100 ns"),
+        "{entry}"
+    );
+    assert!(entry.contains("Entry") && entry.contains("#2"), "{entry}");
+    let some = answer(&["records", "--from", "0x78", "--limit", "2", &trace]);
+    assert_eq!(some.lines().next(), Some(entry));
+    assert_eq!(some.lines().count(), 2);
+
+    let threads = golden("v3-mt.fdr");
+    let of = |thread: &str| {
+        answer(&["records", "--thread", thread, &threads])
+            .lines()
+            .count()
+    };
+    assert!(of("101") > 12 && of("101") == of("102"));
+    let missing = fdr(&["records", "--thread", "nobody", &threads]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(stderr(&missing).contains("nobody"));
+}
+
+#[test]
+fn what_cannot_be_read_is_one_line_and_exit_code_2() {
+    let folder = Folder::new("unreadable");
+    let text = folder.file("notes.txt");
+    std::fs::write(
+        &text,
+        "not a trace at all, but long enough for a header of one",
+    )
+    .unwrap();
+    let empty = folder.file("empty.fdr");
+    std::fs::write(&empty, "").unwrap();
+    let missing = folder.file("missing\x1b[31m.fdr");
+    for file in [&text, &empty, &missing] {
+        for subcommand in ["info", "report", "records", "verify"] {
+            let output = fdr(&[subcommand, file]);
+            assert_eq!(output.status.code(), Some(2), "{subcommand} {file}");
+            assert_eq!(stdout(&output), "");
+            let error = stderr(&output);
+            assert!(
+                error.starts_with("fdr: /") && error.lines().count() == 1,
+                "{error}"
+            );
+            assert!(!error.contains('\x1b'));
+        }
+    }
+    assert!(stderr(&fdr(&["report", &text])).contains("notes.txt: at byte 0: "));
+    assert_eq!(fdr(&["report"]).status.code(), Some(2));
+    assert_eq!(fdr(&["nonsense"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let folder = Folder::new("pipe");
+    let trace = folder.file("t.fdr");
+    let edges: Vec<(u64, i64)> = (0..40_000_i64)
+        .map(|at| (at as u64, if at % 2 == 0 { 1 } else { -1 }))
+        .collect();
+    let thread = fdr_formats::Thread {
+        id: fdr_formats::ThreadId(7),
+        ..Default::default()
+    };
+    common::write(
+        &trace,
+        &Default::default(),
+        &[(thread, common::calls(&edges))],
+    );
+    let mut child = command()
+        .args(["records", &trace])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = command()
+        .args(["info", &golden("v3-std.fdr")])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).starts_with("fdr: standard output: "),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    for subcommand in ["record", "info", "report", "records", "verify", "map"] {
+        let help = answer(&[subcommand, "--help"]);
+        assert!(help.contains("Examples:\n  "), "{subcommand}");
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 100),
+            "{subcommand}"
+        );
+    }
+    assert!(answer(&["--help"]).contains("Exit codes:"));
+}

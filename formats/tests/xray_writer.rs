@@ -1,0 +1,331 @@
+//! `XrayWriter`: what goes in comes out, through random programs too; what does not nest is made
+//! to; what can't be held is told. Whether llvm-xray agrees is tested elsewhere.
+mod common;
+
+use std::io::Cursor;
+
+use common::{
+    Event, Kept, Random, Read, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere,
+    read, synthetic,
+};
+use fdr_formats::model::Counts;
+use fdr_formats::xray::{Version, XrayWriter};
+use fdr_formats::{
+    Call, CpuId, Edge, Function, FunctionId, Losses, Mark, Sink, Thread, ThreadId, Ticks,
+    TraceInfo, registry, source,
+};
+
+const VERSIONS: [Version; 2] = [Version::V1, Version::V3];
+
+fn push(sink: &mut dyn Sink, event: &Event) {
+    match event {
+        Event::Call(call) => sink.calls(&[*call]),
+        Event::Cpu(time, cpu) => sink.mark(&Mark::Cpu { time: Ticks(*time), cpu: CpuId(*cpu) }),
+        Event::Wall(seconds, micros) => {
+            sink.mark(&Mark::Wall { seconds: *seconds, micros: *micros });
+        }
+        Event::Argument(value) => sink.mark(&Mark::Argument { value: *value }),
+        Event::Custom(time, cpu, data) => {
+            sink.mark(&Mark::Custom { time: Ticks(*time), cpu: cpu.map(CpuId), data });
+        }
+        Event::Typed(time, kind, data) => {
+            sink.mark(&Mark::Typed { time: Ticks(*time), kind: *kind, data });
+        }
+    }
+}
+
+fn thread(id: u64) -> Thread {
+    Thread { id: ThreadId(id), process: None, name: format!("thread {id}"), counts: None }
+}
+
+/// Writes threads in turns of `turn` events.
+fn write(
+    version: Version,
+    info: &TraceInfo,
+    threads: &[(u64, Vec<Event>)],
+    turn: usize,
+) -> (Vec<u8>, Losses) {
+    let mut file = Cursor::new(Vec::new());
+    let mut writer = XrayWriter::new(&mut file, version, info).expect("memory can be written");
+    let longest = threads.iter().map(|(_, events)| events.len()).max().unwrap_or(0);
+    for from in (0..longest.max(1)).step_by(turn) {
+        for (id, events) in threads {
+            writer.thread(&thread(*id));
+            events.iter().skip(from).take(turn).for_each(|event| push(&mut writer, event));
+        }
+    }
+    let losses = writer.finish().expect("memory can be written");
+    (file.into_inner(), losses)
+}
+
+fn lossless(threads: &[(u64, Vec<Event>)], turn: usize) {
+    for version in VERSIONS {
+        let (bytes, losses) = write(version, &TraceInfo::default(), threads, turn);
+        assert!(losses.is_empty(), "{losses}");
+        let read = read(&bytes).expect("readable");
+        assert_eq!(read.diagnostics, []);
+        for (id, events) in threads {
+            assert_eq!(read.kept.events(*id), events, "thread {id}, version {version:?}");
+        }
+    }
+}
+
+/// A program whose calls nest, with everything that may stand between them.
+fn program(random: &mut Random) -> Vec<Event> {
+    let mut time = 1_000_000 + random.below(1000);
+    let mut open = Vec::new();
+    let mut events = vec![Event::Wall(random.below(1 << 40), random.below(1_000_000) as u32)];
+    events.push(Event::Cpu(time, random.below(64) as u32));
+    for _ in 0..random.below(300) {
+        // Now and then longer than 32 bits hold.
+        time += random.below(1000) + if random.below(50) == 0 { 1 << 33 } else { 0 };
+        match random.below(12) {
+            0..5 => {
+                let function = 1 + random.below(40) as u32;
+                open.push(function);
+                let has_arguments = random.below(4) == 0;
+                events.push(Event::Call(Call { has_arguments, ..enter(time, function) }));
+                if has_arguments {
+                    events.extend((0..random.below(3)).map(Event::Argument));
+                }
+            }
+            5..10 => {
+                let Some(function) = open.pop() else { continue };
+                let edge = if random.below(5) == 0 { Edge::TailExit } else { Edge::Exit };
+                events.push(Event::Call(call(time, function, edge)));
+            }
+            10 => events.push(Event::Cpu(time, random.below(1 << 16) as u32)),
+            _ => {
+                let data = (0..=random.below(40)).map(|byte| byte as u8).collect();
+                events.push(Event::Custom(time, None, data));
+            }
+        }
+    }
+    events.extend(open.iter().rev().map(|&function| Event::Call(exit(time, function))));
+    events
+}
+
+#[test]
+fn random_programs_come_back_as_they_were() {
+    let mut random = Random(0x5eed);
+    for _ in 0..100 {
+        let count = 1 + random.below(5);
+        let threads: Vec<_> = (1..=count).map(|id| (id, program(&mut random))).collect();
+        lossless(&threads, 1 + random.below(100) as usize);
+    }
+}
+
+#[test]
+fn written_files_survive_cuts_and_flips() {
+    let mut random = Random(0xf11b);
+    let threads = [(1, program(&mut random)), (2, program(&mut random))];
+    let threads = threads.map(|(id, events)| (id, events.into_iter().take(20).collect()));
+    for version in VERSIONS {
+        let (bytes, _) = write(version, &TraceInfo::default(), &threads, 5);
+        cut_everywhere(&bytes, 32);
+        flip_everywhere(&bytes);
+    }
+}
+
+#[test]
+fn any_mess_of_calls_is_made_to_nest() {
+    let mut random = Random(0xbad);
+    for _ in 0..200 {
+        let mut time = 500;
+        let mess: Vec<Call> = (0..random.below(60))
+            .map(|_| {
+                time += random.below(10);
+                let edge = if random.below(2) == 0 { Edge::Entry } else { Edge::Exit };
+                call(time, 1 + random.below(4) as u32, edge)
+            })
+            .collect();
+        let events = mess.iter().copied().map(Event::Call).collect();
+        let (bytes, losses) = write(Version::V3, &TraceInfo::default(), &[(1, events)], 7);
+        assert!(losses.is_empty(), "{losses}");
+        let calls = read(&bytes).expect("readable").kept.calls(1);
+        assert_nested(&calls);
+        let (added, measured): (Vec<Call>, Vec<Call>) =
+            calls.iter().partition(|call| call.synthetic);
+        assert_eq!(measured, mess, "measured calls are neither changed nor left out");
+        assert!(calls.windows(2).all(|pair| pair[0].time <= pair[1].time), "{calls:?}");
+        // Written again, the same calls are found to be missing.
+        let events = calls.iter().copied().map(Event::Call).collect();
+        let (again, _) = write(Version::V1, &TraceInfo::default(), &[(1, events)], 9);
+        let again = read(&again).expect("readable").kept.calls(1);
+        assert_eq!(again, calls, "{added:?}");
+    }
+}
+
+fn rewrite(bytes: &[u8], version: Version) -> (Read, Read, Losses) {
+    let source = registry::open(Box::new(bytes.to_vec())).expect("readable");
+    let mut file = Cursor::new(Vec::new());
+    let mut writer = XrayWriter::new(&mut file, version, source.info()).expect("writable");
+    source::drive(&*source, &mut writer, &|_| {}).expect("readable");
+    let losses = writer.finish().expect("writable");
+    (read(bytes).expect("readable"), read(&file.into_inner()).expect("readable"), losses)
+}
+
+#[test]
+fn golden_files_are_rewritten_without_loss() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/xray/");
+    for name in ["v1-std", "v2-std", "v3-std", "v1-mt", "v3-mt", "v1-min", "v1-tid32"] {
+        let bytes = std::fs::read(format!("{folder}{name}.fdr")).expect("a golden file");
+        for version in VERSIONS {
+            let (before, after, losses) = rewrite(&bytes, version);
+            assert!(losses.is_empty(), "{name}: {losses}");
+            assert_eq!(after.kept, before.kept, "{name} as {version:?}");
+            assert_eq!(after.info.clock, before.info.clock);
+            assert_eq!(after.info.start, before.info.start);
+        }
+    }
+    let bytes = std::fs::read(format!("{folder}v4-std.fdr")).expect("a golden file");
+    let (_, _, losses) = rewrite(&bytes, Version::V3);
+    assert_eq!(losses.to_string(), "1 CPUs of custom events: left out");
+    let bytes = std::fs::read(format!("{folder}v5-std.fdr")).expect("a golden file");
+    let (_, after, losses) = rewrite(&bytes, Version::V3);
+    let wanted = "1 typed events: written as custom events, without type";
+    assert_eq!(losses.to_string(), wanted);
+    let typed = Event::Custom(1_002_200, None, b"typed!".to_vec());
+    assert!(after.kept.events(101).contains(&typed));
+}
+
+#[test]
+fn everything_that_a_trace_says_of_itself_is_kept() {
+    let mut info = TraceInfo {
+        functions: (1..5000)
+            .map(|id| {
+                let (id, name) = (FunctionId(id), format!("crate::module::<Ünï as T>::f{id}"));
+                Function { id, name, file: "src/main.rs".into(), line: id.0 }
+            })
+            .collect(),
+        program: "prøgram".into(),
+        process: Some(77),
+        reason: "exit".into(),
+        dump: Some(2),
+        start: Some(Ticks(5)),
+        ..TraceInfo::default()
+    };
+    info.clock.name = "rdtsc".into();
+    info.clock.error_ppm = Some(0.25);
+    info.clock.anchor = Some((Ticks(9), 10));
+    let counts = Counts { recorded: 12, readable: 2, overwritten: 7, dropped: 3, ..Counts::default() };
+    for version in VERSIONS {
+        let mut file = Cursor::new(Vec::new());
+        let mut writer = XrayWriter::new(&mut file, version, &info).expect("writable");
+        writer.thread(&Thread { counts: Some(counts), ..thread(8) });
+        writer.calls(&[enter(10, 1), exit(20, 1)]);
+        assert!(writer.finish().expect("writable").is_empty());
+        let read = read(&file.into_inner()).expect("readable");
+        assert_eq!(read.diagnostics, []);
+        assert_eq!(read.info.functions, info.functions);
+        assert_eq!(read.info.clock, info.clock);
+        assert_eq!((&read.info.program, &read.info.reason), (&info.program, &info.reason));
+        assert_eq!((read.info.process, read.info.dump), (info.process, info.dump));
+        assert_eq!(read.info.start, Some(Ticks(5)));
+        assert_eq!(read.info.threads[0].name, "thread 8");
+        assert_eq!(read.info.threads[0].counts, Some(counts));
+    }
+}
+
+#[test]
+fn what_the_format_cannot_hold_is_told() {
+    let beyond = 1 << 28;
+    let events = vec![
+        Event::Cpu(10, 70_000),
+        Event::Call(Call { has_arguments: true, ..enter(10, beyond) }),
+        Event::Argument(1),
+        Event::Call(exit(11, beyond)),
+        Event::Custom(12, None, vec![]),
+        Event::Typed(13, 2, b"abc".to_vec()),
+        Event::Wall(1, 1),
+        Event::Wall(2, 2),
+        Event::Call(enter(1 << 53, 1)),
+    ];
+    let (bytes, losses) = write(Version::V3, &TraceInfo::default(), &[(1 << 33, events)], 50);
+    let counts: Vec<u64> = losses.iter().map(|(_, count)| count).collect();
+    assert_eq!(counts, [1, 2, 1, 1, 1, 1, 1, 1], "{losses}");
+    let read = read(&bytes).expect("readable");
+    assert_eq!(read.kept.calls(0).len(), 2);
+}
+
+#[test]
+fn function_0_gets_a_number_that_tools_take() {
+    let mut info = TraceInfo::default();
+    for (id, name) in [(0, "zero"), (6, "six")] {
+        let function = Function { id: FunctionId(id), name: name.into(), ..Function::default() };
+        info.functions.push(function);
+    }
+    let events = vec![Event::Call(enter(1, 0)), Event::Call(exit(2, 0))];
+    let (bytes, _) = write(Version::V3, &info, &[(1, events)], 9);
+    let read = read(&bytes).expect("readable");
+    assert_eq!(read.kept.calls(1), [enter(1, 7), exit(2, 7)]);
+    assert_eq!(read.info.function(FunctionId(7)).map(|function| &*function.name), Some("zero"));
+}
+
+#[test]
+fn times_that_go_back_are_kept() {
+    let events = [enter(100, 1), enter(90, 2), exit(95, 2), exit(80, 1)];
+    let events: Vec<Event> = events.map(Event::Call).to_vec();
+    let (bytes, _) = write(Version::V3, &TraceInfo::default(), &[(1, events.clone())], 9);
+    let read = read(&bytes).expect("readable");
+    assert_eq!(read.info.start, Some(Ticks(80)), "the block begins at the earliest");
+    assert_eq!(read.kept.events(1)[2..], events);
+}
+
+#[test]
+fn a_trace_without_threads_or_events() {
+    for version in VERSIONS {
+        let (bytes, _) = write(version, &TraceInfo::default(), &[], 9);
+        assert_eq!(read(&bytes).expect("readable").diagnostics, []);
+        let (bytes, _) = write(version, &TraceInfo::default(), &[(5, vec![])], 9);
+        let read = read(&bytes).expect("readable");
+        assert_eq!(read.diagnostics, []);
+        assert_eq!(read.info.threads[0].name, "thread 5");
+        assert_eq!(read.kept.calls(5), []);
+    }
+}
+
+#[test]
+fn synthetic_calls_of_the_source_are_not_taken_for_measured() {
+    let events = [synthetic(enter(10, 1)), exit(12, 1), enter(13, 2), synthetic(exit(14, 2))];
+    let events: Vec<Event> = events.map(Event::Call).to_vec();
+    let (bytes, _) = write(Version::V3, &TraceInfo::default(), &[(1, events)], 9);
+    let calls = read(&bytes).expect("readable").kept.calls(1);
+    // Made anew, at the thread's first and last measured time.
+    let wanted = [synthetic(enter(12, 1)), exit(12, 1), enter(13, 2), synthetic(exit(13, 2))];
+    assert_eq!(calls, wanted);
+}
+
+#[test]
+fn a_full_disk_is_an_error_at_the_end() {
+    struct Full(Cursor<Vec<u8>>);
+    impl std::io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            if self.0.position() > 0 { Err(std::io::ErrorKind::StorageFull.into()) } else { self.0.write(bytes) }
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    impl std::io::Read for Full {
+        fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+            self.0.read(bytes)
+        }
+    }
+    impl std::io::Seek for Full {
+        fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+    for version in VERSIONS {
+        let full = Full(Cursor::new(Vec::new()));
+        let mut writer = XrayWriter::new(full, version, &TraceInfo::default()).expect("room for a header");
+        for id in 0..9 {
+            writer.thread(&thread(id));
+            writer.calls(&[enter(10, 1), exit(20, 1)]);
+        }
+        assert!(writer.finish().is_err(), "{version:?}");
+    }
+    let mut kept = Kept::default();
+    kept.thread(&thread(1));
+}

@@ -1,0 +1,7 @@
+//! Two mistakes at once are both reported.
+use fdr::traced;
+
+#[traced(nmae = "x")]
+struct Thing;
+
+fn main() {}

@@ -1,0 +1,13 @@
+//! Options that do not exist.
+use fdr::traced;
+
+#[traced(nmae = "x")]
+fn misspelt() {}
+
+#[traced("x")]
+fn without_a_key() {}
+
+#[traced(skip)]
+fn of_another_library() {}
+
+fn main() {}
