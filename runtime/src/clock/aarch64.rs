@@ -4,7 +4,7 @@
 
 use core::arch::asm;
 
-use super::{CPU_MASK, Chosen, Kind, Stamp, rseq, system};
+use super::{Chosen, Kind, Stamp, rseq, system};
 use crate::shell::config::Clock;
 
 /// See [`super::read`]. Async-signal-safe.
@@ -14,7 +14,7 @@ pub(super) fn read(kind: Kind) -> Stamp {
         return system::read();
     }
     let cpu = if rseq::found() {
-        rseq::cpu() & CPU_MASK
+        rseq::cpu()
     } else {
         system::cpu()
     };

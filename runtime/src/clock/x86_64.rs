@@ -2,33 +2,21 @@
 //! offer the same items as the other architectures' files, and run no instruction the CPU lacks.
 
 use core::arch::asm;
-use core::arch::x86_64::{__cpuid, __cpuid_count, __rdtscp, _rdtsc};
+use core::arch::x86_64::{__cpuid, __cpuid_count};
 
-use super::{CPU_MASK, Chosen, Kind, Stamp, rseq, system};
+use super::{Chosen, Kind, Stamp, rseq, system};
 use crate::shell::config::Clock;
 
 /// See [`super::read`]. Async-signal-safe.
 #[inline(always)]
 pub(super) fn read(kind: Kind) -> Stamp {
-    // Three compares rather than a jump table: the kind never changes, so they predict perfectly.
+    // Compares rather than a jump table: the kind never changes, so they predict perfectly.
     if kind == Kind::Tscp {
-        let mut aux = 0;
-        // SAFETY: the kind is chosen only where CPUID announces rdtscp; `aux` is valid for a write.
-        let ticks = unsafe { __rdtscp(&raw mut aux) };
-        Stamp {
-            ticks,
-            cpu: aux & CPU_MASK,
-        }
-    } else if kind == Kind::TscPid {
-        Stamp {
-            ticks: tsc(),
-            cpu: rdpid() & CPU_MASK,
-        }
+        tscp()
     } else if kind == Kind::TscRseq {
-        Stamp {
-            ticks: tsc(),
-            cpu: rseq::cpu() & CPU_MASK,
-        }
+        Stamp { ticks: tsc(), cpu: rseq::cpu() }
+    } else if kind == Kind::TscPid {
+        Stamp { ticks: tsc(), cpu: rdpid() }
     } else {
         system::read()
     }
@@ -45,10 +33,28 @@ pub(super) fn choose(request: Clock) -> Chosen {
     decide(request, Features::detect())
 }
 
+// By hand rather than by intrinsic: the halves of the counter stay apart, so that a caller that wants
+// them apart need not wait until they are put together.
+
+#[inline(always)]
+fn tscp() -> Stamp {
+    let (low, high, cpu): (u32, u32, u32);
+    // SAFETY: the kind is chosen only where CPUID announces rdtscp; no memory is touched.
+    unsafe {
+        asm!("rdtscp", out("eax") low, out("edx") high, out("ecx") cpu,
+            options(nomem, nostack, preserves_flags));
+    }
+    Stamp { ticks: u64::from(high) << 32 | u64::from(low), cpu }
+}
+
 #[inline(always)]
 fn tsc() -> u64 {
+    let (low, high): (u32, u32);
     // SAFETY: every x86-64 CPU has rdtsc, and `choose` made sure that the process may use it.
-    unsafe { _rdtsc() }
+    unsafe {
+        asm!("rdtsc", out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags));
+    }
+    u64::from(high) << 32 | u64::from(low)
 }
 
 #[inline(always)]
@@ -107,7 +113,8 @@ fn decide(request: Clock, offered: Features) -> Chosen {
     let rseq = (offered.rseq, Kind::TscRseq, "rdtsc + rseq");
     let preference = match request {
         Clock::Rdtscp => [tscp, pid, rseq],
-        Clock::Rdtsc => [pid, rseq, tscp],
+        // The thread's rseq area is a load; rdpid takes 2 ns on some CPUs.
+        Clock::Rdtsc => [rseq, pid, tscp],
         Clock::Monotonic => return system::chosen(None),
     };
     let Some((_, kind, name)) = preference.into_iter().find(|(there, ..)| *there) else {
@@ -161,15 +168,15 @@ mod tests {
         );
         assert_eq!(
             kind_and_note(Clock::Rdtsc, ALL),
-            (Kind::TscPid, String::new())
+            (Kind::TscRseq, String::new())
         );
-        let old = Features {
-            rdpid: false,
+        let old_library = Features {
+            rseq: false,
             ..ALL
         };
         assert_eq!(
-            kind_and_note(Clock::Rdtsc, old),
-            (Kind::TscRseq, String::new())
+            kind_and_note(Clock::Rdtsc, old_library),
+            (Kind::TscPid, String::new())
         );
         assert_eq!(
             kind_and_note(Clock::Monotonic, ALL),

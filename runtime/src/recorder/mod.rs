@@ -14,7 +14,7 @@ mod tests;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use crate::clock::{self, Kind, Stamp};
+use crate::clock::{self, Kind};
 use crate::ring::Ring;
 use crate::ring::layout::Slot;
 
@@ -41,7 +41,8 @@ static GONE: Slot = busy_slot();
 const fn busy_slot() -> Slot {
     Slot {
         cursor: AtomicU64::new(0),
-        last: AtomicU64::new(0),
+        last_low: AtomicU32::new(0),
+        last_high: AtomicU32::new(0),
         cpu: AtomicU32::new(0),
         busy: AtomicU32::new(1),
         clock: AtomicU32::new(0),
@@ -70,29 +71,23 @@ thread_local! {
 /// small. Async-signal-safe.
 #[inline(never)]
 pub(crate) extern "C" fn record(word: u32) {
-    // Before the clock: in a shared library this may be a call, and little is alive yet.
+    // Before the clock: in a shared library this may be a call, and little is alive yet. A handler
+    // that comes in between leaves the slot as free as it found it.
     let slot = SLOT.get();
+    if slot.busy.load(Ordering::Relaxed) != 0 {
+        return claim::busy(word);
+    }
     let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
     if clock::is_call(kind) {
-        record_slowly(slot, word, kind);
-    } else {
-        place(slot, word, clock::read(kind));
+        return record_slowly(slot, word, kind);
     }
+    writer::write(slot, word, clock::read(kind));
 }
 
-/// [`record`] with a clock that is a call. Async-signal-safe.
+/// [`record`] with a clock that is a call: apart, so that the other clocks save no registers.
+/// Async-signal-safe.
 #[cold]
 #[inline(never)]
 fn record_slowly(slot: &Slot, word: u32, kind: Kind) {
-    place(slot, word, clock::read(kind));
-}
-
-/// Every way on from here is a jump, none a call: the hot path saves no registers.
-#[inline(always)]
-fn place(slot: &Slot, word: u32, stamp: Stamp) {
-    if slot.busy.load(Ordering::Relaxed) == 0 {
-        writer::write(slot, word, stamp);
-    } else {
-        claim::busy(word);
-    }
+    writer::write(slot, word, clock::read(kind));
 }

@@ -23,10 +23,10 @@ pub(crate) const SINGLE: u64 = 8;
 /// What every chunk begins with: NewBuffer, WallTime, NewCPUId.
 pub(crate) const PREAMBLE: u64 = 3 * PAIR;
 
-/// `word` is the low half; `delta` must fit 32 bits.
+/// `word` is the low half, `delta` the ticks since the record before.
 #[inline(always)]
-pub(crate) fn function(word: u32, delta: u64) -> u64 {
-    u64::from(word) | delta << 32
+pub(crate) fn function(word: u32, delta: u32) -> u64 {
+    u64::from(word) | u64::from(delta) << 32
 }
 
 pub(crate) fn new_buffer(tid: u32) -> Pair {

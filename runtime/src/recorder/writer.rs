@@ -18,7 +18,7 @@
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 
 use super::record::{self, PAIR, PREAMBLE, SINGLE};
-use crate::clock::{self, Stamp};
+use crate::clock::{self, CPU_MASK, Stamp};
 use crate::ring::chunk::{at_address, chunk_start, mark};
 use crate::ring::layout::{CHUNK, Slot};
 
@@ -39,11 +39,14 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
     // A handler on this thread sees `busy` before anything below has happened.
     compiler_fence(Ordering::SeqCst);
     let cursor = slot.cursor.load(Ordering::Relaxed);
-    let delta = stamp.ticks.wrapping_sub(slot.last.load(Ordering::Relaxed));
-    let moved = u64::from(stamp.cpu ^ slot.cpu.load(Ordering::Relaxed));
-    let full = (cursor & WITHIN).wrapping_sub(1) >> 32;
-    if (delta >> 32) | moved | full == 0 {
-        slot.last.store(stamp.ticks, Ordering::Relaxed);
+    // In halves: the two come from the clock apart, and what follows it is the path that counts.
+    let [low, high] = halves(stamp.ticks);
+    let (delta, borrowed) = low.overflowing_sub(slot.last_low.load(Ordering::Relaxed));
+    let carried = high != slot.last_high.load(Ordering::Relaxed);
+    let moved = stamp.cpu != slot.cpu.load(Ordering::Relaxed);
+    let full = cursor & WITHIN == 0;
+    if !(borrowed || carried || moved || full) {
+        slot.last_low.store(low, Ordering::Relaxed);
         // SAFETY: the cursor is not at a chunk's end, and 8 bytes are left where it is.
         unsafe { commit(slot, cursor, [record::function(word, delta)]) };
         compiler_fence(Ordering::SeqCst);
@@ -71,8 +74,8 @@ unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u
     after
 }
 
-/// The uncommon records: the first, the first of a chunk, on another CPU, after a long silence,
-/// with a clock that went back. Ends with the slot no longer busy.
+/// The uncommon records: the first, the first of a chunk, on another CPU, when the upper half of the
+/// clock changed, after a long silence, with a clock that went back. Ends with the slot no longer busy.
 #[cold]
 #[inline(never)]
 fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
@@ -85,7 +88,7 @@ fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
 
 /// Makes an uncommon record. `None` where there is no room for it.
 fn make(slot: &Slot, word: u32, mut stamp: Stamp) -> Option<()> {
-    let last = slot.last.load(Ordering::Relaxed);
+    let last = last(slot);
     let moved = stamp.cpu != slot.cpu.load(Ordering::Relaxed);
     let behind = last.saturating_sub(stamp.ticks);
     let reset = behind > LARGEST_STEP_BACK;
@@ -103,7 +106,7 @@ fn make(slot: &Slot, word: u32, mut stamp: Stamp) -> Option<()> {
         0
     } else if metadata > 0 {
         let pair = if moved {
-            record::new_cpu(stamp.cpu, stamp.ticks)
+            record::new_cpu(stamp.cpu & CPU_MASK, stamp.ticks)
         } else {
             record::tsc_wrap(stamp.ticks)
         };
@@ -117,11 +120,25 @@ fn make(slot: &Slot, word: u32, mut stamp: Stamp) -> Option<()> {
     if reset || (behind > 0 && moved) {
         slot.clock_steps.fetch_add(1, Ordering::Relaxed);
     }
-    slot.last.store(stamp.ticks, Ordering::Relaxed);
+    let [low, high] = halves(stamp.ticks);
+    slot.last_low.store(low, Ordering::Relaxed);
+    slot.last_high.store(high, Ordering::Relaxed);
     slot.cpu.store(stamp.cpu, Ordering::Relaxed);
     // SAFETY: there is room for one record, by the test above or in a new chunk.
-    unsafe { commit(slot, cursor, [record::function(word, delta)]) };
+    unsafe { commit(slot, cursor, [record::function(word, delta as u32)]) };
     Some(())
+}
+
+/// Lower and upper half.
+#[inline(always)]
+fn halves(ticks: u64) -> [u32; 2] {
+    [ticks as u32, (ticks >> 32) as u32]
+}
+
+/// Ticks of the last record.
+fn last(slot: &Slot) -> u64 {
+    let high = slot.last_high.load(Ordering::Relaxed);
+    u64::from(high) << 32 | u64::from(slot.last_low.load(Ordering::Relaxed))
 }
 
 /// Bytes left in the cursor's chunk.
@@ -161,7 +178,7 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     slot.metadata.store(PREAMBLE, Ordering::Relaxed);
     let [a, b] = record::new_buffer(slot.tid.load(Ordering::Relaxed));
     let [c, d] = record::wall_time(clock::realtime_ns());
-    let [e, f] = record::new_cpu(stamp.cpu, stamp.ticks);
+    let [e, f] = record::new_cpu(stamp.cpu & CPU_MASK, stamp.ticks);
     // SAFETY: a chunk's start has room for the preamble.
     let cursor = unsafe { commit(slot, chunk_start(slot, next), [a, b, c, d, e, f]) };
     // Release, both: a reader that sees the number sees the mark and the preamble.

@@ -70,9 +70,10 @@ const _: () = assert!(size_of::<Header>() <= PAGE);
 pub(crate) struct Slot {
     /// Address of the next free byte. A multiple of [`CHUNK`] = the chunk before it is full.
     pub(crate) cursor: AtomicU64,
-    /// Ticks of the last record.
-    pub(crate) last: AtomicU64,
-    /// CPU of the last record.
+    /// Ticks of the last record, lower and upper half.
+    pub(crate) last_low: AtomicU32,
+    pub(crate) last_high: AtomicU32,
+    /// CPU of the last record, as the clock gave it.
     pub(crate) cpu: AtomicU32,
     /// Not 0 while a record is being made: a handler that interrupts it must not record.
     pub(crate) busy: AtomicU32,

@@ -207,9 +207,10 @@ impl Ring {
             chunk::mark(slot, number).number.store(0, Ordering::Relaxed);
         }
         let base = slot.base.load(Ordering::Relaxed);
-        for field in [
-            &slot.chunk,
-            &slot.last,
+        for field in [&slot.last_low, &slot.last_high] {
+            field.store(0, Ordering::Relaxed);
+        }
+        for field in [&slot.chunk,
             &slot.metadata,
             &slot.dropped,
             &slot.clock_steps,
