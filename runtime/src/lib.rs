@@ -21,6 +21,8 @@ mod api;
 mod clock;
 #[cfg(feature = "record")]
 mod dump;
+#[cfg(not(feature = "record"))]
+mod off;
 #[cfg(feature = "record")]
 mod on;
 #[cfg(feature = "record")]
@@ -39,5 +41,7 @@ mod sys;
 pub mod private;
 
 pub use api::{Dump, Error, Statistics, ThreadStatistics};
+#[cfg(not(feature = "record"))]
+pub use off::{disable, dump, enable, is_enabled, set_filter, statistics};
 #[cfg(feature = "record")]
 pub use on::{disable, dump, enable, is_enabled, set_filter, statistics};

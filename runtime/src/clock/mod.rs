@@ -152,16 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn chosen_clocks_name_the_cpu_that_the_kernel_names() {
-        for request in REQUESTS {
-            let kind = choose(request).kind;
-            // The thread may move between two looks, but not each of a thousand times.
-            let agree = (0..1000).any(|_| {
-                let (before, stamp, after) = (system::cpu(), read(kind), system::cpu());
-                before == after && stamp.cpu & CPU_MASK == before
-            });
-            assert!(agree, "{kind:?} never agreed with sched_getcpu");
-        }
+    fn chosen_clocks_name_the_cpu_that_the_thread_is_pinned_to() {
+        let thread = std::thread::spawn(|| {
+            for core in core_affinity::get_core_ids().unwrap() {
+                assert!(core_affinity::set_for_current(core));
+                for request in REQUESTS {
+                    let kind = choose(request).kind;
+                    assert_eq!(read(kind).cpu as usize, core.id, "{kind:?}");
+                }
+            }
+        });
+        thread.join().unwrap();
     }
 
     #[test]

@@ -14,9 +14,15 @@ pub(super) fn read(kind: Kind) -> Stamp {
     if kind == Kind::Tscp {
         tscp()
     } else if kind == Kind::TscRseq {
-        Stamp { ticks: tsc(), cpu: rseq::cpu() }
+        Stamp {
+            ticks: tsc(),
+            cpu: rseq::cpu(),
+        }
     } else if kind == Kind::TscPid {
-        Stamp { ticks: tsc(), cpu: rdpid() }
+        Stamp {
+            ticks: tsc(),
+            cpu: rdpid(),
+        }
     } else {
         system::read()
     }
@@ -44,7 +50,10 @@ fn tscp() -> Stamp {
         asm!("rdtscp", out("eax") low, out("edx") high, out("ecx") cpu,
             options(nomem, nostack, preserves_flags));
     }
-    Stamp { ticks: u64::from(high) << 32 | u64::from(low), cpu }
+    Stamp {
+        ticks: u64::from(high) << 32 | u64::from(low),
+        cpu,
+    }
 }
 
 #[inline(always)]
@@ -170,10 +179,7 @@ mod tests {
             kind_and_note(Clock::Rdtsc, ALL),
             (Kind::TscRseq, String::new())
         );
-        let old_library = Features {
-            rseq: false,
-            ..ALL
-        };
+        let old_library = Features { rseq: false, ..ALL };
         assert_eq!(
             kind_and_note(Clock::Rdtsc, old_library),
             (Kind::TscPid, String::new())
@@ -264,6 +270,21 @@ mod tests {
         });
         assert!(thread.join().unwrap());
         assert!(!counter_is_forbidden());
+    }
+
+    #[test]
+    fn features_are_those_that_the_kernel_lists() {
+        let Ok(text) = std::fs::read_to_string("/proc/cpuinfo") else {
+            return;
+        };
+        let Some(flags) = text.lines().find(|line| line.starts_with("flags")) else {
+            return;
+        };
+        let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
+        let offered = Features::detect();
+        assert_eq!(offered.rdtscp, has("rdtscp"));
+        assert_eq!(offered.rdpid, has("rdpid"));
+        assert_eq!(offered.invariant, has("nonstop_tsc"));
     }
 
     #[test]

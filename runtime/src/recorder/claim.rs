@@ -5,7 +5,7 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
 
-use super::{GONE, RING, SLOT, UNCLAIMED, writer};
+use super::{GONE, RING, UNCLAIMED, tls, writer};
 use crate::clock::{self, Kind};
 use crate::ring::Ring;
 use crate::ring::layout::Slot;
@@ -29,7 +29,7 @@ thread_local! {
 #[cold]
 #[inline(never)]
 pub(super) fn busy(word: u32) {
-    let slot = SLOT.get();
+    let slot = tls::get();
     if core::ptr::eq(slot, &raw const UNCLAIMED) {
         first(word);
     } else if core::ptr::eq(slot, &raw const GONE) {
@@ -42,7 +42,7 @@ pub(super) fn busy(word: u32) {
 /// Takes a slot for the calling thread and makes its first record.
 fn first(word: u32) {
     match slot_of_this_thread() {
-        Some(slot) if slot.busy.load(Ordering::Relaxed) == 0 => {
+        Some(slot) if !writer::is_busy(slot) => {
             let kind = Kind::from_raw(super::CLOCK.load(Ordering::Relaxed));
             writer::write(slot, word, clock::read(kind));
         }
@@ -57,7 +57,7 @@ fn first(word: u32) {
 /// The calling thread's slot, taken if need be: from the host where this copy is a guest, otherwise
 /// from the ring. Async-signal-safe.
 pub(crate) fn slot_of_this_thread() -> Option<&'static Slot> {
-    let slot = SLOT.get();
+    let slot = tls::get();
     if is_real(slot) {
         return Some(slot);
     }
@@ -70,7 +70,7 @@ pub(crate) fn slot_of_this_thread() -> Option<&'static Slot> {
         None => ring().filter(|ring| ring.has_room()).and_then(Ring::claim),
     };
     if let Some(slot) = claimed {
-        SLOT.set(slot);
+        tls::set(slot);
         sys::thread::set_end_value(1);
     }
     compiler_fence(Ordering::SeqCst);
@@ -138,14 +138,15 @@ fn last_round(round: usize, rounds: usize) -> Option<&'static Slot> {
         sys::thread::set_end_value(round + 1);
         return None;
     }
-    let slot = SLOT.replace(&GONE);
+    let slot = tls::get();
+    tls::set(&GONE);
     is_real(slot).then_some(slot)
 }
 
 /// Forgets the calling thread's slot without giving it back: in the child of a fork it belongs to
 /// the parent.
 pub(crate) fn forget() {
-    SLOT.set(&UNCLAIMED);
+    tls::set(&UNCLAIMED);
     CLAIMING.set(false);
 }
 

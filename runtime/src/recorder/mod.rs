@@ -1,17 +1,17 @@
 //! THE HOT PATH: from a traced function's edge to a record in the thread's region.
 //!
 //! Everything in here is async-signal-safe and allocation-free, takes no lock and never panics. Of
-//! std it uses `thread_local!` alone, with a constant and no destructor: a plain access to thread
-//! storage. It must never know about files, names or configuration.
+//! std it uses `thread_local!` alone, with a constant and no destructor, where nothing leaner is to
+//! be had. It must never know about files, names or configuration.
 
 mod claim;
 pub(crate) mod record;
+mod tls;
 pub(crate) mod writer;
 
 #[cfg(test)]
 mod tests;
 
-use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::clock::{self, Kind};
@@ -43,9 +43,7 @@ const fn busy_slot() -> Slot {
         cursor: AtomicU64::new(0),
         last_low: AtomicU32::new(0),
         last_high: AtomicU32::new(0),
-        cpu: AtomicU32::new(0),
-        busy: AtomicU32::new(1),
-        clock: AtomicU32::new(0),
+        cpu: AtomicU32::new(writer::BUSY),
         full: AtomicU32::new(0),
         base: AtomicU64::new(0),
         chunks: AtomicU64::new(0),
@@ -61,22 +59,14 @@ const fn busy_slot() -> Slot {
     }
 }
 
-thread_local! {
-    static SLOT: Cell<&'static Slot> = const { Cell::new(&UNCLAIMED) };
-}
-
 /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit.
 ///
 /// Out of line and shared by all sites: the clock hides the call, and a traced function stays
 /// small. Async-signal-safe.
 #[inline(never)]
 pub(crate) extern "C" fn record(word: u32) {
-    // Before the clock: in a shared library this may be a call, and little is alive yet. A handler
-    // that comes in between leaves the slot as free as it found it.
-    let slot = SLOT.get();
-    if slot.busy.load(Ordering::Relaxed) != 0 {
-        return claim::busy(word);
-    }
+    // Before the clock: in a shared library this may be a call, and little is alive yet.
+    let slot = tls::get();
     let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
     if clock::is_call(kind) {
         return record_slowly(slot, word, kind);

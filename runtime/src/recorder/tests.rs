@@ -38,7 +38,7 @@ impl Rig {
         slot.base.store(region.addr() as u64, Relaxed);
         slot.cursor.store(region.addr() as u64, Relaxed);
         slot.chunks.store(chunks as u64, Relaxed);
-        slot.cpu.store(u32::MAX, Relaxed);
+        slot.cpu.store(writer::NO_CPU, Relaxed);
         slot.full.store(u32::from(full), Relaxed);
         slot.tid.store(0x1234, Relaxed);
         slot.state.store(state::LIVE, Relaxed);

@@ -10,10 +10,11 @@
 //!   between that and the first new byte. A reader copies, then has an Acquire fence, then looks at
 //!   the number again: had it copied one new byte, it would see the 0 (or what came later).
 //!
-//! The protocol with signal handlers on the same thread: `busy` is set while a record is made. A
-//! handler that finds it set drops its record and counts it; one that finds it clear makes a whole
-//! record before the interrupted code goes on. That code's stamp may then be older than the last
-//! record: it gets the last record's time.
+//! The protocol with signal handlers on the same thread: the slot's `cpu` is BUSY while a record is
+//! made. A handler that finds it so drops its record and counts it; one that finds it otherwise makes
+//! whole records before the interrupted code goes on. That code's stamp may then be older than the
+//! last record: it gets the last record's time. The test for BUSY is the test for "still on the same
+//! CPU", so it costs nothing.
 
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 
@@ -25,8 +26,11 @@ use crate::ring::layout::{CHUNK, Slot};
 /// The cursor's place in its chunk.
 const WITHIN: u64 = CHUNK as u64 - 1;
 
-/// No CPU has this number.
-pub(crate) const NO_CPU: u32 = u32::MAX;
+/// The `cpu` of a slot whose owner is making a record. No CPU has this number.
+pub(crate) const BUSY: u32 = u32::MAX;
+
+/// The `cpu` of a slot whose next record can't be like the last one. No CPU has this number.
+pub(crate) const NO_CPU: u32 = u32::MAX - 1;
 
 /// A clock that is behind by more than this many ticks was reset (a virtual machine that moved):
 /// its new time is believed. Holding on to the old one would freeze every time from here on.
@@ -35,25 +39,32 @@ const LARGEST_STEP_BACK: u64 = u32::MAX as u64;
 /// Makes a function record of `word` (id << 4 | action << 1) at `stamp`.
 #[inline(always)]
 pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
-    slot.busy.store(1, Ordering::Relaxed);
-    // A handler on this thread sees `busy` before anything below has happened.
+    let cpu = slot.cpu.load(Ordering::Relaxed);
+    if cpu != stamp.cpu {
+        return moved(slot, word, stamp.ticks, stamp.cpu);
+    }
+    // A handler that comes before this store leaves the slot as it found it, but for later times.
+    slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let cursor = slot.cursor.load(Ordering::Relaxed);
     // In halves: the two come from the clock apart, and what follows it is the path that counts.
     let [low, high] = halves(stamp.ticks);
     let (delta, borrowed) = low.overflowing_sub(slot.last_low.load(Ordering::Relaxed));
     let carried = high != slot.last_high.load(Ordering::Relaxed);
-    let moved = stamp.cpu != slot.cpu.load(Ordering::Relaxed);
     let full = cursor & WITHIN == 0;
-    if !(borrowed || carried || moved || full) {
-        slot.last_low.store(low, Ordering::Relaxed);
-        // SAFETY: the cursor is not at a chunk's end, and 8 bytes are left where it is.
-        unsafe { commit(slot, cursor, [record::function(word, delta)]) };
-        compiler_fence(Ordering::SeqCst);
-        slot.busy.store(0, Ordering::Relaxed);
-    } else {
-        turn(slot, word, stamp.ticks, stamp.cpu);
+    if full || carried || borrowed {
+        return turn(slot, word, stamp.ticks, stamp.cpu);
     }
+    slot.last_low.store(low, Ordering::Relaxed);
+    // SAFETY: the cursor is not at a chunk's end, and 8 bytes are left where it is.
+    unsafe { commit(slot, cursor, [record::function(word, delta)]) };
+    compiler_fence(Ordering::SeqCst);
+    slot.cpu.store(stamp.cpu, Ordering::Relaxed);
+}
+
+/// Whether a record is being made: then the caller is a handler that interrupted it.
+pub(crate) fn is_busy(slot: &Slot) -> bool {
+    slot.cpu.load(Ordering::Relaxed) == BUSY
 }
 
 /// Publishes words at the cursor: the only place that does. Async-signal-safe.
@@ -74,22 +85,44 @@ unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u
     after
 }
 
-/// The uncommon records: the first, the first of a chunk, on another CPU, when the upper half of the
-/// clock changed, after a long silence, with a clock that went back. Ends with the slot no longer busy.
+/// A record on another CPU than the last one, the first of a slot, or one that finds it busy.
+#[cold]
+#[inline(never)]
+fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
+    if is_busy(slot) {
+        super::claim::busy(word);
+    } else {
+        slot.cpu.store(BUSY, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        finish(slot, word, Stamp { ticks, cpu }, true);
+    }
+}
+
+/// The first record of a chunk, one for which the upper half of the clock changed, one after a long
+/// silence, one with a clock that went back.
 #[cold]
 #[inline(never)]
 fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
-    if make(slot, word, Stamp { ticks, cpu }).is_none() {
-        slot.dropped.fetch_add(1, Ordering::Relaxed);
-    }
+    finish(slot, word, Stamp { ticks, cpu }, false);
+}
+
+/// Makes or drops an uncommon record, and ends with the slot no longer busy.
+fn finish(slot: &Slot, word: u32, stamp: Stamp, moved: bool) {
+    let made = make(slot, word, stamp, moved).is_some();
     compiler_fence(Ordering::SeqCst);
-    slot.busy.store(0, Ordering::Relaxed);
+    if made {
+        slot.cpu.store(stamp.cpu, Ordering::Relaxed);
+    } else {
+        slot.dropped.fetch_add(1, Ordering::Relaxed);
+        // From here on no record is like the last one: each comes this way, and none slips into the
+        // few bytes that may be left.
+        slot.cpu.store(NO_CPU, Ordering::Relaxed);
+    }
 }
 
 /// Makes an uncommon record. `None` where there is no room for it.
-fn make(slot: &Slot, word: u32, mut stamp: Stamp) -> Option<()> {
+fn make(slot: &Slot, word: u32, mut stamp: Stamp, moved: bool) -> Option<()> {
     let last = last(slot);
-    let moved = stamp.cpu != slot.cpu.load(Ordering::Relaxed);
     let behind = last.saturating_sub(stamp.ticks);
     let reset = behind > LARGEST_STEP_BACK;
     if behind > 0 && !reset {
@@ -123,7 +156,6 @@ fn make(slot: &Slot, word: u32, mut stamp: Stamp) -> Option<()> {
     let [low, high] = halves(stamp.ticks);
     slot.last_low.store(low, Ordering::Relaxed);
     slot.last_high.store(high, Ordering::Relaxed);
-    slot.cpu.store(stamp.cpu, Ordering::Relaxed);
     // SAFETY: there is room for one record, by the test above or in a new chunk.
     unsafe { commit(slot, cursor, [record::function(word, delta as u32)]) };
     Some(())
@@ -155,9 +187,6 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let current = slot.chunk.load(Ordering::Relaxed);
     let chunks = slot.chunks.load(Ordering::Relaxed);
     if current >= chunks && slot.full.load(Ordering::Relaxed) != 0 {
-        // From here on no record is like the last one: each comes this way, and none slips into the
-        // few bytes that may be left.
-        slot.cpu.store(NO_CPU, Ordering::Relaxed);
         return None;
     }
     let mut first = 0;

@@ -73,12 +73,9 @@ pub(crate) struct Slot {
     /// Ticks of the last record, lower and upper half.
     pub(crate) last_low: AtomicU32,
     pub(crate) last_high: AtomicU32,
-    /// CPU of the last record, as the clock gave it.
+    /// CPU of the last record, as the clock gave it; `writer::BUSY` while a record is being made, so
+    /// that the test for "the same CPU" fails for a handler that interrupts it.
     pub(crate) cpu: AtomicU32,
-    /// Not 0 while a record is being made: a handler that interrupts it must not record.
-    pub(crate) busy: AtomicU32,
-    /// `clock::Kind`, as a number.
-    pub(crate) clock: AtomicU32,
     /// 1 = keep the oldest records and stop (`FDR_MODE=full`).
     pub(crate) full: AtomicU32,
     /// Address of the region.

@@ -18,6 +18,10 @@ use crate::recorder::writer;
 use crate::sys::{self, file::Descriptor};
 use layout::{CHUNK, Header, Layout, MAGIC, Slot, state};
 
+/// How much of a spare region is brought in beforehand, in bytes. Not all of it: many threads make
+/// few records, and memory that is never touched costs nothing.
+const PREFAULT: usize = 4 * CHUNK;
+
 /// What a ring is made of.
 pub(crate) struct Options {
     /// Bytes per thread, and of all threads together.
@@ -210,7 +214,8 @@ impl Ring {
         for field in [&slot.last_low, &slot.last_high] {
             field.store(0, Ordering::Relaxed);
         }
-        for field in [&slot.chunk,
+        for field in [
+            &slot.chunk,
             &slot.metadata,
             &slot.dropped,
             &slot.clock_steps,
@@ -219,7 +224,6 @@ impl Ring {
         }
         slot.cursor.store(base, Ordering::Relaxed);
         slot.cpu.store(writer::NO_CPU, Ordering::Relaxed);
-        slot.busy.store(0, Ordering::Relaxed);
         slot.tid.store(sys::thread::tid(), Ordering::Relaxed);
         set_name(slot, sys::thread::name());
         // Release: pairs with the Acquire of `slots`; a reader that sees LIVE sees the rest.
@@ -260,10 +264,8 @@ impl Ring {
             return false;
         };
         let base = slot.base.load(Ordering::Relaxed) as usize;
-        sys::memory::prefault(
-            core::ptr::with_exposed_provenance_mut(base),
-            self.layout.region_size,
-        );
+        let length = self.layout.region_size.min(PREFAULT);
+        sys::memory::prefault(core::ptr::with_exposed_provenance_mut(base), length);
         self.available.fetch_add(1, Ordering::Relaxed);
         // Release: pairs with the Acquire in `try_take`.
         slot.state.store(state::FREE, Ordering::Release);
@@ -290,7 +292,6 @@ impl Ring {
             Ordering::Relaxed,
         );
         slot.chunks.store(layout.chunks() as u64, Ordering::Relaxed);
-        slot.clock.store(self.clock as u32, Ordering::Relaxed);
         slot.full.store(u32::from(self.full), Ordering::Relaxed);
         slot.state.store(becomes, Ordering::Release);
         Some(slot)

@@ -209,7 +209,7 @@ mod tests {
         assert!(filter("<my_app::*").matches(name));
         assert!(filter("*::m").matches(name));
         assert!(!filter("app::*").matches(name));
-        assert!(!filter("<<my_app::*").matches(name));
+        assert!(!filter("<my_app::*").matches("<<my_app::T as Tr>::U as Tr>::m"));
     }
 
     #[test]

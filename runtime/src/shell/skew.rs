@@ -396,8 +396,11 @@ mod tests {
         let cores = core_affinity::get_core_ids().unwrap();
         let missing = CoreId { id: 1023 };
         assert!(!cores.contains(&missing));
+        let before = Instant::now();
         assert_eq!(compare(kind, cores[0], missing, later()), None);
         assert_eq!(compare(kind, missing, cores[0], later()), None);
+        // The side that is there learns that the other has gone.
+        assert!(before.elapsed() < Duration::from_secs(20));
     }
 
     #[test]

@@ -122,6 +122,13 @@ mod tests {
     }
 
     #[test]
+    fn of_equals_the_shorter_and_a_match_before_a_part() {
+        // One letter too many against one wrong.
+        assert_eq!(nearest(&["abcdeX", "abcdX"], "abcde", 1), ["abcdX"]);
+        assert_eq!(nearest(&["a::zbb", "a::one_z"], "a::*z", 1), ["a::one_z"]);
+    }
+
+    #[test]
     fn gives_no_more_than_asked_and_no_more_than_there_are() {
         assert_eq!(nearest(&NAMES, "zzz", 3).len(), 3);
         assert_eq!(nearest(&NAMES, "zzz", 10).len(), 5);

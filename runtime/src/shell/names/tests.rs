@@ -64,6 +64,7 @@ fn segments_that_nobody_wrote_are_left_out() {
     says("a::_::f", "a::f");
     says("a::f::_::g::_::h", "a::f::g::h");
     says("a::f::{{constant}}::g", "a::f::g");
+    says("{{closure}}::g", "g");
     says("<a::T as a::Tr>::m::{{closure}}", "<a::T as a::Tr>::m");
 }
 

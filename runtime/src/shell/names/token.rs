@@ -104,19 +104,13 @@ fn bracketed(text: &str) -> (Kind, usize) {
     (Kind::Between, text.len())
 }
 
-/// Length of what begins with a quote: a character such as `'<'` or `'\''`, or a lifetime's quote.
+/// Length of what begins with a quote: a character such as `'<'`, or the quote alone of a lifetime.
+/// Of an escaped character, too, since no escape holds a bracket without its partner.
 fn quoted(text: &str) -> usize {
-    let mut chars = text.char_indices().skip(1);
-    let end = match chars.next() {
-        // The escaped character may be a quote itself.
-        Some((_, '\\')) => text
-            .get(3..)
-            .and_then(|rest| rest.find('\''))
-            .map(|found| found + 3),
-        Some(_) => chars.next().filter(|(_, c)| *c == '\'').map(|(at, _)| at),
-        None => None,
-    };
-    end.map_or(1, |end| end + 1)
+    match text.char_indices().nth(2) {
+        Some((at, '\'')) => at + 1,
+        _ => 1,
+    }
 }
 
 #[cfg(test)]
