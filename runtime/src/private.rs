@@ -48,7 +48,7 @@ pub struct Guard {
 pub fn enter(site: &'static CallSite) -> Guard {
     let state = site.state();
     if state != 0 {
-        recorder::record(state);
+        recorder::call(state);
     }
     Guard {
         state,
@@ -61,7 +61,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         // The entry's word, not the site's: an exit is recorded exactly where its entry was.
         if self.state != 0 {
-            recorder::record(self.state | recorder::EXIT);
+            recorder::call(self.state | recorder::EXIT);
         }
     }
 }

@@ -24,12 +24,6 @@ pub(super) fn read(kind: Kind) -> Stamp {
     }
 }
 
-/// See [`super::is_call`].
-#[inline(always)]
-pub(super) fn is_call(kind: Kind) -> bool {
-    kind != Kind::Counter || !rseq::found()
-}
-
 /// `rdtscp` and `rdtsc` are x86-64's words; here both mean "the CPU's counter", which needs no note.
 pub(super) fn choose(_: Clock) -> Chosen {
     rseq::find();
@@ -71,7 +65,6 @@ mod tests {
         for request in [Clock::Rdtscp, Clock::Rdtsc] {
             let chosen = choose(request);
             assert_eq!((chosen.kind, chosen.note), (Kind::Counter, None));
-            assert_eq!(is_call(chosen.kind), !rseq::found());
         }
     }
 

@@ -10,11 +10,6 @@ pub(super) fn read(_: Kind) -> Stamp {
     system::read()
 }
 
-/// See [`super::is_call`].
-pub(super) fn is_call(_: Kind) -> bool {
-    true
-}
-
 /// See [`super::choose`].
 pub(super) fn choose(_: Clock) -> Chosen {
     let arch = std::env::consts::ARCH;

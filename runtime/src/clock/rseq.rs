@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicIsize, Ordering};
 
 /// Offset of the area from the thread pointer, bytes. 0, where the thread control block itself
 /// begins and no area can be, until [`find`] has found it.
-static OFFSET: AtomicIsize = AtomicIsize::new(0);
+pub(crate) static OFFSET: AtomicIsize = AtomicIsize::new(0);
 
 /// Up to which byte of the area is used: `cpu_id`, a u32 at offset 4 (`struct rseq` of linux/rseq.h).
 const NEEDED_BYTES: u32 = 8;

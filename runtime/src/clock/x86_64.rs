@@ -28,12 +28,6 @@ pub(super) fn read(kind: Kind) -> Stamp {
     }
 }
 
-/// See [`super::is_call`].
-#[inline(always)]
-pub(super) fn is_call(kind: Kind) -> bool {
-    !matches!(kind, Kind::Tscp | Kind::TscPid | Kind::TscRseq)
-}
-
 /// See [`super::choose`].
 pub(super) fn choose(request: Clock) -> Chosen {
     decide(request, Features::detect())
@@ -305,14 +299,6 @@ mod tests {
             );
             last = now;
         }
-    }
-
-    #[test]
-    fn only_the_system_clock_is_a_call() {
-        for kind in [Kind::Tscp, Kind::TscPid, Kind::TscRseq] {
-            assert!(!is_call(kind), "{kind:?}");
-        }
-        assert!(is_call(Kind::Monotonic) && is_call(Kind::Counter));
     }
 
     #[test]

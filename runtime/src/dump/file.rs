@@ -31,6 +31,10 @@ pub(crate) fn write(
     path: &Path,
     nonce: u64,
 ) -> io::Result<Written> {
+    // A rename would replace a device or a pipe (FDR_OUT=/dev/stdout) by a plain file.
+    if fs::metadata(path).is_ok_and(|known| !known.is_file()) {
+        return Err(io::Error::other("not a file; it is left as it is"));
+    }
     let temporary = temporary_name(path, nonce);
     let file = OpenOptions::new()
         .read(true)

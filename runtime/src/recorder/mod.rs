@@ -6,6 +6,8 @@
 
 mod claim;
 pub(crate) mod record;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod stub;
 mod tls;
 pub(crate) mod writer;
 
@@ -17,6 +19,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::clock::{self, Kind};
 use crate::ring::Ring;
 use crate::ring::layout::Slot;
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) use stub::{call, prepare};
 
 pub(crate) use claim::{
     forget, homeless, host, on_thread_end, on_thread_end_of_guest, ring, serve, slot_of_this_thread,
@@ -59,25 +64,29 @@ const fn busy_slot() -> Slot {
     }
 }
 
-/// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit.
-///
-/// Out of line and shared by all sites: the clock hides the call, and a traced function stays
-/// small. Async-signal-safe.
+/// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[inline(never)]
-pub(crate) extern "C" fn record(word: u32) {
-    // Before the clock: in a shared library this may be a call, and little is alive yet.
-    let slot = tls::get();
+pub(crate) extern "C" fn call(word: u32) {
     let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
-    if clock::is_call(kind) {
-        return record_slowly(slot, word, kind);
-    }
-    writer::write(slot, word, clock::read(kind));
+    writer::write(tls::get(), word, clock::read(kind));
 }
 
-/// [`record`] with a clock that is a call: apart, so that the other clocks save no registers.
-/// Async-signal-safe.
+/// Nothing is to be prepared.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub(crate) fn prepare() {}
+
+/// What `stub` leaves to do: a record with a stamp, of whatever kind.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
-#[inline(never)]
-fn record_slowly(slot: &Slot, word: u32, kind: Kind) {
+extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
+    writer::write(slot, word, clock::Stamp { ticks, cpu });
+}
+
+/// The same, for clocks that `stub` does not read.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cold]
+extern "C" fn record_slowly(slot: &Slot, word: u32) {
+    let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
     writer::write(slot, word, clock::read(kind));
 }

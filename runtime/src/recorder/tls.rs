@@ -8,25 +8,28 @@
 pub(super) use model::{get, set};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
+/// The variable's name: of this very version, should a program have two.
+macro_rules! slot {
+    () => {
+        concat!(
+            "__fdr_slot_",
+            env!("CARGO_PKG_VERSION_MAJOR"),
+            "_",
+            env!("CARGO_PKG_VERSION_MINOR"),
+            "_",
+            env!("CARGO_PKG_VERSION_PATCH")
+        )
+    };
+}
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(super) use slot;
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod model {
     use core::arch::{asm, global_asm};
 
     use crate::recorder::UNCLAIMED;
     use crate::ring::layout::Slot;
-
-    /// The variable's name: of this very version, should a program have two.
-    macro_rules! slot {
-        () => {
-            concat!(
-                "__fdr_slot_",
-                env!("CARGO_PKG_VERSION_MAJOR"),
-                "_",
-                env!("CARGO_PKG_VERSION_MINOR"),
-                "_",
-                env!("CARGO_PKG_VERSION_PATCH")
-            )
-        };
-    }
 
     global_asm!(
         ".pushsection .tdata, \"awT\", %progbits",

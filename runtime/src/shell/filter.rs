@@ -84,7 +84,7 @@ impl Filter {
     }
 
     /// The globs that ask for functions and match none of `names`, excludes left aside: likely typing
-    /// errors, to be reported with [`nearest`].
+    /// errors, to be reported with [`nearest()`].
     pub(crate) fn unmatched(&self, names: &[&str]) -> Vec<&str> {
         let idle = |glob: &&String| !names.iter().any(|name| covers(glob, name));
         self.includes

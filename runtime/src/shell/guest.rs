@@ -31,6 +31,7 @@ pub(crate) extern "C" fn adopt(host: &'static Host) {
     CLOCK.store((host.clock)(), Ordering::Relaxed);
     // Finds the thread's rseq area for this copy, which the host's clock may need.
     let _ = clock::choose(config::Clock::Rdtsc);
+    recorder::prepare();
     sys::thread::watch_ends(recorder::on_thread_end_of_guest);
     sys::process::at_fork_in_child(forget_in_child);
     recorder::serve(host);

@@ -39,8 +39,9 @@ static STATE: OnceLock<State> = OnceLock::new();
 /// Held while the recorder is brought up.
 static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// Held during a dump: two never mix.
-static DUMPING: Mutex<()> = Mutex::new(());
+/// Held during a dump: two never mix. True once the dump at exit was made: the end of the process
+/// would cut off a later one.
+static DUMPING: Mutex<bool> = Mutex::new(false);
 
 /// The shortest time over which the clock's frequency is measured before a dump.
 const BASELINE: Duration = Duration::from_millis(2);
@@ -110,6 +111,7 @@ pub(crate) fn install(config: Config) -> Result<(), String> {
             say::warn(format_args!("{note}"));
         }
         CLOCK.store(chosen.kind as u32, Ordering::Relaxed);
+        recorder::prepare();
         let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
         let _ = STATE.set(State {
             config,
@@ -229,6 +231,8 @@ extern "C" fn at_exit() {
     // A child of a fork that never recorded has no ring, and nothing of the parent's is its own.
     let Some(ring) = ring() else { return };
     let dumped = dump_and_say("exit");
+    // Waits for a dump that began in between.
+    *DUMPING.lock().unwrap_or_else(PoisonError::into_inner) = true;
     if let Some(path) = ring
         .path()
         .filter(|_| !matches!(dumped, Err(Error::Failed(_))))
@@ -284,7 +288,12 @@ fn replaced() -> bool {
 
 /// Writes what the ring holds.
 fn dump(reason: &str) -> Result<Dump, Error> {
-    let _guard = DUMPING.lock().unwrap_or_else(PoisonError::into_inner);
+    let over = DUMPING.lock().unwrap_or_else(PoisonError::into_inner);
+    if *over {
+        return Err(Error::Failed(
+            "the process ends, and its last trace is written".into(),
+        ));
+    }
     let (Some(ring), Some(state)) = (ring(), state()) else {
         return Err(Error::NothingRecorded(
             "set FDR=1 or call fdr::enable()".into(),
@@ -354,6 +363,7 @@ fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo {
         program: state.program.clone(),
         process: Some(u64::from(sys::process::pid())),
         reason: reason.to_owned(),
+        dump: Some(u64::from(NUMBER.load(Ordering::Relaxed))),
         start: Some(Ticks(start.ticks)),
         ..TraceInfo::default()
     }
