@@ -48,6 +48,7 @@ pub struct Guard {
 pub fn enter(site: &'static CallSite) -> Guard {
     let state = site.state();
     if state != 0 {
+        core::hint::cold_path();
         recorder::call(state);
     }
     Guard {
@@ -61,6 +62,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         // The entry's word, not the site's: an exit is recorded exactly where its entry was.
         if self.state != 0 {
+            core::hint::cold_path();
             recorder::call(self.state | recorder::EXIT);
         }
     }

@@ -79,11 +79,7 @@ pub(crate) fn at_load() {
                 Err(error) => say::warn(format_args!("{error}; recording is off")),
             }
         }
-        Err(errors) => {
-            for error in errors {
-                say::warn(format_args!("{error}; recording is off"));
-            }
-        }
+        Err(errors) => say::warn(format_args!("{}; recording is off", errors.join("; "))),
     }
 }
 
@@ -168,6 +164,10 @@ pub(crate) fn attach_units() {
 fn new_ring(state: &State) -> Result<(), String> {
     let config = &state.config;
     let path = ring_path(state);
+    if let Some(folder) = path.parent() {
+        // What is wrong with it shows when the ring's file is made.
+        let _ = std::fs::create_dir_all(folder);
+    }
     let options = Options {
         buffer: config.buffer_bytes,
         memory: config.memory_bytes,
@@ -259,7 +259,14 @@ fn dump_on_panic() {
 
 /// Dumps and says on stderr what became of it.
 pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
-    let result = dump(reason);
+    // Held until it is said: the end of the process waits for both.
+    let over = DUMPING.lock().unwrap_or_else(PoisonError::into_inner);
+    let result = if *over {
+        let why = "the process ends, and its last trace is written";
+        Err(Error::Failed(why.into()))
+    } else {
+        dump(reason)
+    };
     match &result {
         Ok(Dump {
             path,
@@ -286,14 +293,8 @@ fn replaced() -> bool {
         && state().is_some_and(|state| !state.config.output.is_numbered())
 }
 
-/// Writes what the ring holds.
+/// Writes what the ring holds. The caller holds the lock.
 fn dump(reason: &str) -> Result<Dump, Error> {
-    let over = DUMPING.lock().unwrap_or_else(PoisonError::into_inner);
-    if *over {
-        return Err(Error::Failed(
-            "the process ends, and its last trace is written".into(),
-        ));
-    }
     let (Some(ring), Some(state)) = (ring(), state()) else {
         return Err(Error::NothingRecorded(
             "set FDR=1 or call fdr::enable()".into(),
