@@ -21,10 +21,19 @@ impl MemoryTrace {
             .iter()
             .map(|(id, calls)| (ThreadId(*id), calls.to_vec()))
             .collect();
-        MemoryTrace {
+        let mut trace = MemoryTrace {
             info: TraceInfo::default(),
             lanes,
+        };
+        for (id, _) in &trace.lanes {
+            if trace.info.threads.iter().all(|thread| thread.id != *id) {
+                trace.info.threads.push(Thread {
+                    id: *id,
+                    ..Thread::default()
+                });
+            }
         }
+        trace
     }
 }
 

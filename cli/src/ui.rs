@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -47,6 +47,17 @@ pub(crate) fn path(path: &Path) -> String {
     clean(&path.to_string_lossy()).into_owned()
 }
 
+/// A path as a shell takes it.
+pub(crate) fn shell(file: &Path) -> String {
+    let text = path(file);
+    let plain = |character: char| character.is_alphanumeric() || "/._-+,:@%".contains(character);
+    if text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
 /// A duration with a unit and about four digits: `7 ns`, `12.34 µs`, `1.235 s`.
 pub(crate) fn duration(nanos: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
@@ -72,7 +83,7 @@ pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -162,9 +173,9 @@ pub(crate) fn print(
 /// A progress bar on stderr: only on a terminal, and only for work that takes its time.
 pub(crate) struct Progress {
     started: Instant,
-    bar: OnceLock<ProgressBar>,
-    total: u64,
-    done: std::sync::atomic::AtomicU64,
+    /// Hidden at first, so that its rate is right when it is shown.
+    bar: ProgressBar,
+    shown: Once,
     wanted: bool,
 }
 
@@ -174,12 +185,17 @@ impl Progress {
         let total = (0..source.lanes())
             .map(|lane| source.lane_bytes(lane))
             .sum();
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+        let line = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(line) {
+            bar.set_style(style);
+        }
+        let wanted = io::stderr().is_terminal();
         Progress {
             started: Instant::now(),
-            bar: OnceLock::new(),
-            total,
-            done: 0.into(),
-            wanted: io::stderr().is_terminal(),
+            bar,
+            shown: Once::new(),
+            wanted,
         }
     }
 
@@ -188,31 +204,17 @@ impl Progress {
         if !self.wanted {
             return;
         }
-        // Relaxed: a number for people, it publishes nothing.
-        let done = self
-            .done
-            .fetch_add(bytes, std::sync::atomic::Ordering::Relaxed)
-            + bytes;
+        self.bar.inc(bytes);
         if self.started.elapsed() >= PATIENCE {
-            self.bar.get_or_init(|| self.show()).set_position(done);
+            self.shown
+                .call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));
         }
-    }
-
-    fn show(&self) -> ProgressBar {
-        let bar = ProgressBar::with_draw_target(Some(self.total), ProgressDrawTarget::stderr());
-        let line = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(line) {
-            bar.set_style(style);
-        }
-        bar
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(bar) = self.bar.get() {
-            bar.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
     }
 }
 
@@ -250,6 +252,13 @@ mod tests {
         assert_eq!(things(2, "call"), "2 calls");
         assert_eq!(size(1023), "1023 B");
         assert_eq!(size(3_355_443), "3.2 MiB");
+    }
+
+    #[test]
+    fn paths_are_quoted_for_a_shell() {
+        assert_eq!(shell(Path::new("a/b.1.2.fdr")), "a/b.1.2.fdr");
+        assert_eq!(shell(Path::new("a b")), "'a b'");
+        assert_eq!(shell(Path::new("it's")), r"'it'\''s'");
     }
 
     #[test]

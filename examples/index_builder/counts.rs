@@ -25,6 +25,7 @@ functions! {
     Merge = "index_builder::index::Index::merge",
     Encode = "index_builder::index::encode",
     Summary = "index_builder::index::Index::summary",
+    Perform = "index_builder::pool::Pool::perform",
     Run = "index_builder::pool::Worker::run",
     NextJob = "index_builder::pool::Worker::next_job",
     IndexBatch = "index_builder::pool::Worker::index_batch",

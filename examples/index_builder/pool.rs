@@ -127,15 +127,18 @@ impl Pool {
         merged
     }
 
+    /// Hands the works out and waits for all; its own time in a trace is the wait.
+    #[traced]
     fn perform(&self, works: impl Iterator<Item = Work>) -> Vec<Index> {
-        let mut count = 0;
+        count(Function::Perform);
+        let mut jobs = 0;
         for (place, work) in works.enumerate() {
             self.jobs
                 .send(Job { place, work })
                 .expect("the threads live as long as the pool");
-            count += 1;
+            jobs += 1;
         }
-        let mut results: Vec<Done> = self.done.iter().take(count).collect();
+        let mut results: Vec<Done> = self.done.iter().take(jobs).collect();
         results.sort_unstable_by_key(|done| done.place);
         results.into_iter().map(|done| done.index).collect()
     }

@@ -158,7 +158,7 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// A window of `capacity` bytes, empty so far.
+    /// A window of `capacity` bytes (or the whole file, if that is less), empty so far.
     #[must_use]
     pub fn new(bytes: &'a dyn ReadAt, capacity: usize) -> Window<'a> {
         Window {

@@ -8,6 +8,9 @@ use crate::error::Error;
 use crate::source::Source;
 use crate::xray;
 
+/// Opens and indexes a trace.
+pub type Open = fn(Box<dyn ReadAt>) -> Result<Box<dyn Source>, Error>;
+
 /// A format that the library knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
@@ -18,7 +21,7 @@ pub struct Format {
     /// Whether a file that begins with these bytes (up to 64) may be one.
     pub probe: fn(&[u8]) -> bool,
     /// Opens and indexes one.
-    pub open: fn(Box<dyn ReadAt>) -> Result<Box<dyn Source>, Error>,
+    pub open: Open,
 }
 
 /// Every format, in the order of probing.

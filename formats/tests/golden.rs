@@ -23,46 +23,59 @@ fn read_golden(name: &str) -> Read {
     read(&golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
+/// The golden files of a format.
+fn files(format: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = folder().join(format);
+    let entries = fs::read_dir(&folder);
+    let entries = entries.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = entries.map(|entry| entry.expect("a readable folder").path());
+    let traces = paths.filter(|path| path.extension().is_none_or(|end| end != "md"));
+    traces
+        .map(|path| {
+            let bytes = fs::read(&path).expect("a readable file");
+            (path, bytes)
+        })
+        .collect()
+}
+
 #[test]
 fn every_format_has_golden_files_and_knows_them() {
     for format in FORMATS {
-        let folder = folder().join(format.name);
-        let files = fs::read_dir(&folder);
-        let files = files.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-        let mut count = 0;
-        for file in files {
-            let path = file.expect("a readable folder").path();
-            let bytes = fs::read(&path).expect("a readable file");
-            assert!((format.probe)(&bytes[..64]), "{} is not recognised", path.display());
-            assert!(read(&bytes).is_ok(), "{} is not readable", path.display());
-            count += 1;
+        let files = files(format.name);
+        assert!(!files.is_empty(), "{} has no golden file", format.name);
+        for (path, bytes) in files {
+            let path = path.display();
+            assert!((format.probe)(&bytes[..64]), "{path} is not recognised");
+            assert!(read(&bytes).is_ok(), "{path} is not readable");
         }
-        assert!(count > 0, "{} has no golden file", format.name);
     }
 }
 
 #[test]
 fn every_format_survives_cuts_and_flips_of_its_golden_files() {
     for format in FORMATS {
-        for file in fs::read_dir(folder().join(format.name)).expect("a readable folder") {
-            let bytes = fs::read(file.expect("a readable folder").path()).expect("a readable file");
-            // Long files say nothing that short ones do not.
-            if bytes.len() < 1000 {
-                cut_everywhere(&bytes, 32);
-                flip_everywhere(&bytes);
-            }
+        // Long files say nothing that short ones do not.
+        let short = files(format.name)
+            .into_iter()
+            .filter(|(_, bytes)| bytes.len() < 1000);
+        for (_, bytes) in short {
+            cut_everywhere(&bytes, 32);
+            flip_everywhere(&bytes);
         }
     }
 }
 
-/// What every `std` file and each thread of every `mt` file does, at `start`; `ends` calls of it.
+/// What every `std` file and each thread of every `mt` file does, from `start` on.
 fn standard(start: u64) -> Vec<Call> {
     let far = start + 10_000_000_000;
     vec![
         enter(start, 1),
         enter(start + 100, 2),
         exit(start + 300, 2),
-        Call { has_arguments: true, ..enter(start + 400, 3) },
+        Call {
+            has_arguments: true,
+            ..enter(start + 400, 3)
+        },
         exit(start + 900, 3),
         enter(start + 1000, 4),
         call(start + 1500, 4, Edge::TailExit),
@@ -76,7 +89,10 @@ fn standard(start: u64) -> Vec<Call> {
 
 fn marks(read: &Read, thread: u64) -> Vec<Event> {
     let events = read.kept.events(thread).iter();
-    events.filter(|event| !matches!(event, Event::Call(_))).cloned().collect()
+    events
+        .filter(|event| !matches!(event, Event::Call(_)))
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -84,12 +100,19 @@ fn one_thread_in_every_version() {
     for version in 1..=5 {
         let read = read_golden(&format!("v{version}-std"));
         assert_eq!(read.diagnostics, [], "version {version}");
-        assert_eq!(read.info.format, format!("XRay FDR, version {version}, little-endian"));
+        assert_eq!(
+            read.info.format,
+            format!("XRay FDR, version {version}, little-endian")
+        );
         assert_eq!(read.info.clock.frequency, 1_000_000_000);
         assert!(read.info.clock.constant && read.info.clock.nonstop);
         assert_eq!(read.info.start, Some(Ticks(1_000_000)));
         assert_eq!(read.info.process, (version >= 3).then_some(4242));
-        assert_eq!(read.kept.calls(101), standard(1_000_000), "version {version}");
+        assert_eq!(
+            read.kept.calls(101),
+            standard(1_000_000),
+            "version {version}"
+        );
         let cpu = (version == 4).then_some(1);
         let mut wanted = vec![
             Event::Wall(1, 0),
@@ -119,7 +142,12 @@ fn several_threads() {
         assert_eq!(read.info.start, Some(Ticks(1_000_000)));
     }
     let epoch = Event::Custom(1_000_000, None, b"epoch".to_vec());
-    let wanted = [Event::Wall(1, 5), Event::Cpu(1_000_000, 0), epoch, Event::Cpu(1_005_000, 0)];
+    let wanted = [
+        Event::Wall(1, 5),
+        Event::Cpu(1_000_000, 0),
+        epoch,
+        Event::Cpu(1_005_000, 0),
+    ];
     assert_eq!(marks(&read_golden("v3-mt-epoch"), 101)[..4], wanted);
 }
 
@@ -130,7 +158,11 @@ fn smallest_and_unbalanced_files() {
         ("v1-min", 101, &[enter(start, 1), exit(start + 500, 1)]),
         ("v1-tid32", 0x12345, &[enter(start, 1), exit(start + 5, 1)]),
         ("v1-open", 101, &[enter(start, 1), enter(start + 1, 2)]),
-        ("v1-strayexit", 101, &[exit(start, 1), enter(start + 1, 2), exit(start + 2, 2)]),
+        (
+            "v1-strayexit",
+            101,
+            &[exit(start, 1), enter(start + 1, 2), exit(start + 2, 2)],
+        ),
     ];
     for (name, thread, calls) in cases {
         let read = read_golden(name);
@@ -143,7 +175,11 @@ fn smallest_and_unbalanced_files() {
 fn cut_files_give_what_is_intact_and_say_where_it_ends() {
     for (name, intact, offsets) in [("v1-trunc", 12, [273, 261]), ("v3-trunc", 10, [272, 261])] {
         let read = read_golden(name);
-        assert_eq!(read.kept.calls(101), standard(1_000_000)[..intact], "{name}");
+        assert_eq!(
+            read.kept.calls(101),
+            standard(1_000_000)[..intact],
+            "{name}"
+        );
         let told: Vec<u64> = read.diagnostics.iter().map(|told| told.offset).collect();
         assert_eq!(told, offsets, "{name}: {:?}", read.diagnostics);
     }
@@ -158,8 +194,9 @@ fn cut_files_give_what_is_intact_and_say_where_it_ends() {
 fn a_file_of_llvms_own_runtime() {
     let read = read_golden("llvm19-demo-v5");
     assert_eq!(read.diagnostics, []);
-    let records: Vec<usize> =
-        [17886, 17887, 17888, 17889].map(|thread| read.kept.calls(thread).len()).to_vec();
+    let records: Vec<usize> = [17886, 17887, 17888, 17889]
+        .map(|thread| read.kept.calls(thread).len())
+        .to_vec();
     assert_eq!(records, [294, 286, 286, 286]);
     let (mut entries, mut edges, mut arguments) = (BTreeMap::new(), [0; 3], 0);
     for (_, events) in &read.kept.threads {
@@ -180,8 +217,18 @@ fn a_file_of_llvms_own_runtime() {
         }
     }
     assert_eq!((edges, arguments), ([576, 330, 246], 80));
-    let wanted =
-        [(1, 240), (2, 80), (3, 80), (4, 80), (5, 80), (7, 4), (8, 3), (10, 3), (11, 3), (12, 3)];
+    let wanted = [
+        (1, 240),
+        (2, 80),
+        (3, 80),
+        (4, 80),
+        (5, 80),
+        (7, 4),
+        (8, 3),
+        (10, 3),
+        (11, 3),
+        (12, 3),
+    ];
     assert_eq!(entries, BTreeMap::from(wanted));
     let main = read.kept.calls(17886);
     assert_eq!(main[0], enter(1_795_162_926_077_335_999, 8));
@@ -191,9 +238,7 @@ fn a_file_of_llvms_own_runtime() {
 
 #[test]
 fn the_listing_covers_every_byte_once() {
-    for file in fs::read_dir(folder().join("xray")).expect("a readable folder") {
-        let path = file.expect("a readable folder").path();
-        let bytes = fs::read(&path).expect("a readable file");
+    for (path, bytes) in files("xray") {
         let mut at = 0;
         for (offset, size, kind, detail) in list(&bytes) {
             assert_eq!(offset, at, "{}: {kind} {detail}", path.display());
@@ -201,7 +246,10 @@ fn the_listing_covers_every_byte_once() {
         }
         assert_eq!(at, bytes.len() as u64, "{}", path.display());
     }
-    let kinds: Vec<String> = list(&golden("v3-std")).into_iter().map(|line| line.2).collect();
+    let kinds: Vec<String> = list(&golden("v3-std"))
+        .into_iter()
+        .map(|line| line.2)
+        .collect();
     let wanted = "Header BufferExtents NewBuffer WallTime Pid NewCPUId Entry Entry Exit EntryArgs \
                   CallArgument CallArgument Exit NewCPUId Entry TailExit Entry Exit Exit \
                   CustomEvent TSCWrap Entry Exit";

@@ -3,9 +3,15 @@
 mod common;
 
 use std::io::Cursor;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Chunk, Event, Read, assert_nested, enter, exit, read, synthetic};
+use common::{
+    Chunk, Counted, Event, Read, assert_nested, cut_everywhere, enter, exit, flip_everywhere, read,
+    synthetic,
+};
 use fdr_formats::model::Counts;
+use fdr_formats::registry;
 use fdr_formats::xray::{BlockSummary, DumpSummary, DumpWriter, Version};
 use fdr_formats::{Call, Clock, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
@@ -394,4 +400,87 @@ fn deep_and_crossing_stacks_end_soon_and_balanced() {
         (block.synthetic_entries, block.synthetic_exits),
         (1000, 100_000)
     );
+}
+
+#[test]
+fn dumps_survive_cuts_and_flips() {
+    for version in [Version::V1, Version::V3] {
+        let chunk = Chunk::new(7, 0, 1000)
+            .exit(3, 0)
+            .enter(1, 2)
+            .enter(2, 1)
+            .exit(1, 4);
+        let other = Chunk::new(8, 1, 950)
+            .enter(2, 3)
+            .cpu(2, 2000)
+            .exit(2, 1)
+            .wrap(1 << 40);
+        let threads = [(thread(7, "a"), vec![chunk]), (thread(8, "b"), vec![other])];
+        let (bytes, _, _) = write(version, &threads);
+        cut_everywhere(&bytes, 32);
+        flip_everywhere(&bytes);
+    }
+}
+
+#[test]
+fn a_start_that_is_too_late_is_told() {
+    let (_, _, summary) = write(
+        Version::V3,
+        &[(thread(7, "a"), vec![Chunk::new(7, 0, 899)])],
+    );
+    assert_eq!(
+        summary
+            .losses
+            .iter()
+            .map(|(_, count)| count)
+            .collect::<Vec<_>>(),
+        [1]
+    );
+    let (_, _, summary) = write(
+        Version::V3,
+        &[(thread(7, "a"), vec![Chunk::new(7, 0, 900)])],
+    );
+    assert!(summary.losses.is_empty());
+}
+
+#[test]
+fn times_that_tools_round_are_told() {
+    let large = 1u64 << 53;
+    let chunks = [
+        (0, Chunk::new(7, 0, large - 1)),
+        (1, Chunk::new(7, 0, large)),
+        (1, Chunk::new(7, 0, 1000).wrap(large)),
+        (1, Chunk::new(7, 0, large - 1).enter(1, 0).exit(1, 1)),
+    ];
+    for (told, chunk) in chunks {
+        let (_, _, summary) = write(Version::V3, &[(thread(7, "a"), vec![chunk])]);
+        assert_eq!(summary.losses.iter().count(), told);
+    }
+}
+
+#[test]
+fn opening_reads_heads_only() {
+    for version in [Version::V1, Version::V3] {
+        let long = || {
+            (0..50_000).fold(Chunk::new(1, 0, 1000), |chunk, _| {
+                chunk.enter(1, 1).exit(1, 1)
+            })
+        };
+        let threads = [1, 2].map(|id| {
+            (
+                thread(id, "long"),
+                vec![Chunk::new(id as u32, 0, 1000), long()],
+            )
+        });
+        let (bytes, _, _) = write(version, &threads);
+        let count = Arc::new(AtomicU64::new(0));
+        let source =
+            registry::open(Box::new(Counted(bytes, Arc::clone(&count)))).expect("readable");
+        assert_eq!(source.lanes(), 2);
+        let read = count.load(Ordering::Relaxed);
+        assert!(
+            read < 50_000,
+            "{read} bytes of 1.6 MB were read to open {version:?}"
+        );
+    }
 }

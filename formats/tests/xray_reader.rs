@@ -6,9 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{
-    Event, Kept, Read, cut_everywhere, enter, exit, flip_everywhere, hex, list, read,
-};
+use common::{Event, Kept, Read, cut_everywhere, enter, exit, flip_everywhere, hex, list, read};
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::source::{drive, drive_parallel};
 use fdr_formats::xray::XraySource;
@@ -71,11 +69,16 @@ fn big_endian(little: &[u8]) -> Vec<u8> {
 
 #[test]
 fn big_endian_files_hold_the_same() {
-    for name in ["v1-std", "v1-mt", "v2-std", "v3-mt", "v4-std", "v5-std", "v5-mt", "v1-tid32"] {
+    for name in [
+        "v1-std", "v1-mt", "v2-std", "v3-mt", "v4-std", "v5-std", "v5-mt", "v1-tid32",
+    ] {
         let little = golden(name);
         let big = big_endian(&little);
         assert_eq!(big.len(), little.len());
-        let (one, other) = (read(&little).expect("readable"), read(&big).expect("readable"));
+        let (one, other) = (
+            read(&little).expect("readable"),
+            read(&big).expect("readable"),
+        );
         assert_eq!(one.kept, other.kept, "{name}");
         assert_eq!(other.diagnostics, [], "{name}");
         assert_eq!(one.info.clock, other.info.clock);
@@ -97,12 +100,20 @@ fn preamble(thread: u8, tsc: u8) -> String {
 }
 
 fn header(version: u8, buffer_size: u64) -> String {
-    let size: String = buffer_size.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let size: String = buffer_size
+        .to_le_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("{version:02x}00 0100 03000000 00ca9a3b00000000 {size} 0000000000000000")
 }
 
 fn extents(bytes: u64) -> String {
-    let size: String = bytes.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let size: String = bytes
+        .to_le_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("0f {size} 00000000000000")
 }
 
@@ -115,7 +126,10 @@ fn one_call_each(read: &Read, threads: &[u64]) {
     assert_eq!(found, threads);
     for &thread in threads {
         let start = thread * 16;
-        assert_eq!(read.kept.calls(thread), [enter(start, 1), exit(start + 5, 1)]);
+        assert_eq!(
+            read.kept.calls(thread),
+            [enter(start, 1), exit(start + 5, 1)]
+        );
     }
 }
 
@@ -127,7 +141,17 @@ fn version_1_as_the_document_and_as_llvm_write_it() {
     let dense = [&one, CALL, END, &*two, CALL, END];
     let tool_fill = format!("0b 08000000 {} {}", "00".repeat(11), "00".repeat(8));
     let filled = [&one, CALL, END, &*tool_fill, &two, CALL, END, &tool_fill];
-    let repeated = [&one, CALL, END, &*junk, &header(1, 104), &two, CALL, END, &junk];
+    let repeated = [
+        &one,
+        CALL,
+        END,
+        &*junk,
+        &header(1, 104),
+        &two,
+        CALL,
+        END,
+        &junk,
+    ];
     for (size, blocks) in [
         (104, &fixed[..]),
         (104, &filled),
@@ -139,11 +163,18 @@ fn version_1_as_the_document_and_as_llvm_write_it() {
         (0, &fixed),
     ] {
         let head = header(1, size);
-        let parts: Vec<&str> = std::iter::once(&*head).chain(blocks.iter().copied()).collect();
+        let parts: Vec<&str> = std::iter::once(&*head)
+            .chain(blocks.iter().copied())
+            .collect();
         let read = read(&file(&parts)).expect("readable");
         one_call_each(&read, &[1, 2]);
         let told = usize::from(size == 0 && blocks.len() == fixed.len());
-        assert_eq!(read.diagnostics.len(), told, "{size}: {:?}", read.diagnostics);
+        assert_eq!(
+            read.diagnostics.len(),
+            told,
+            "{size}: {:?}",
+            read.diagnostics
+        );
     }
 }
 
@@ -162,8 +193,16 @@ fn blocks_behind_damage_are_found() {
     let second = [&right, &two, CALL].map(|part| part as &str);
     let cases: [(&str, &[&str], u64); 4] = [
         ("extents too long", &[&extents(100), &one, CALL], 112),
-        ("extents out of the file", &[&extents(1 << 40), &one, CALL], 112),
-        ("junk between blocks", &[&right, &one, CALL, "ee ee ee"], 112),
+        (
+            "extents out of the file",
+            &[&extents(1 << 40), &one, CALL],
+            112,
+        ),
+        (
+            "junk between blocks",
+            &[&right, &one, CALL, "ee ee ee"],
+            112,
+        ),
         ("junk at the start", &["ee ee ee", &right, &one, CALL], 32),
     ];
     for (what, first, offset) in cases {
@@ -173,6 +212,10 @@ fn blocks_behind_damage_are_found() {
         let told: Vec<u64> = read.diagnostics.iter().map(|told| told.offset).collect();
         assert_eq!(told, [offset], "{what}: {:?}", read.diagnostics);
     }
+    // Alike, but no wall-clock time has that many microseconds.
+    let alike = preamble(9, 16).replace(" 00000000 000000", " ffffffff 000000");
+    let parts = [&*head, "ee", &right, &alike, CALL, &right, &one, CALL];
+    one_call_each(&read(&file(&parts)).expect("readable"), &[1]);
     // Extents that are too short lose the rest of their own block only.
     let short = extents(56);
     let parts = [&*head, &short, &one, CALL, &right, &two, CALL];
@@ -205,7 +248,12 @@ fn damaged_records_are_skipped_and_told() {
         let parts = [&*header(3, 0), &extents(64 + bytes), &one, record, CALL];
         let read = read(&file(&parts)).expect("readable");
         assert_eq!(read.kept.calls(1), [enter(16, 1), exit(21, 1)], "{record}");
-        assert_eq!(read.diagnostics.len(), diagnostics, "{record}: {:?}", read.diagnostics);
+        assert_eq!(
+            read.diagnostics.len(),
+            diagnostics,
+            "{record}: {:?}",
+            read.diagnostics
+        );
         assert!(read.diagnostics[0].offset >= 96, "{:?}", read.diagnostics);
     }
 }
@@ -214,8 +262,21 @@ fn damaged_records_are_skipped_and_told() {
 fn calls_without_a_time_are_not_invented() {
     let timeless = "01 01000000 0000000000000000000000 09 0100000000000000 00000000 000000";
     let parts = [&*header(2, 0), &extents(48), timeless, CALL];
+    let alone = read(&file(&parts)).expect("readable");
+    assert_eq!(alone.kept.calls(1), []);
+    assert_eq!(alone.diagnostics.len(), 2);
+    // A block does not go on with the time of the one before it.
+    let parts = [
+        &*header(2, 0),
+        &extents(64),
+        &preamble(1, 16),
+        CALL,
+        &extents(48),
+        timeless,
+        CALL,
+    ];
     let read = read(&file(&parts)).expect("readable");
-    assert_eq!(read.kept.calls(1), []);
+    assert_eq!(read.kept.calls(1), [enter(16, 1), exit(21, 1)]);
     assert_eq!(read.diagnostics.len(), 2);
 }
 
@@ -232,7 +293,12 @@ fn a_frequency_of_zero_is_told() {
 #[test]
 fn diagnostics_do_not_flood() {
     let unknown = format!("7f {}", "00".repeat(15)).repeat(5000);
-    let parts = [&*header(3, 0), &extents(48 + 80_000), &preamble(1, 16), &unknown];
+    let parts = [
+        &*header(3, 0),
+        &extents(48 + 80_000),
+        &preamble(1, 16),
+        &unknown,
+    ];
     let read = read(&file(&parts)).expect("readable");
     assert_eq!(read.diagnostics.len(), 101);
     assert!(read.diagnostics[100].what.starts_with("4900 more"));
@@ -242,7 +308,10 @@ fn diagnostics_do_not_flood() {
 fn large_events_are_kept_whole_and_monstrous_ones_in_part() {
     const MIB: usize = 1 << 20;
     for (size, kept) in [(3 * MIB, 3 * MIB), (17 * MIB, 16 * MIB)] {
-        let event: String = (size as u32).to_le_bytes().map(|byte| format!("{byte:02x}")).concat();
+        let event: String = (size as u32)
+            .to_le_bytes()
+            .map(|byte| format!("{byte:02x}"))
+            .concat();
         let event = format!("0b {event} 1100000000000000 000000");
         let extents = extents(48 + 16 + 16 + size as u64);
         let mut bytes = file(&[&header(3, 0), &extents, &preamble(1, 16), &event]);
@@ -276,8 +345,14 @@ fn threads_decoded_at_the_same_time_give_the_same() {
     let (mut one, done) = (Kept::default(), AtomicU64::new(0));
     let progress = |bytes| _ = done.fetch_add(bytes, Ordering::Relaxed);
     drive(&source, &mut one, &progress).expect("readable");
-    let lanes = (0..source.lanes()).map(|lane| source.lane_bytes(lane)).sum::<u64>();
-    assert_eq!(done.into_inner(), lanes, "progress ends at the sum of all lanes");
+    let lanes = (0..source.lanes())
+        .map(|lane| source.lane_bytes(lane))
+        .sum::<u64>();
+    assert_eq!(
+        done.into_inner(),
+        lanes,
+        "progress ends at the sum of all lanes"
+    );
     let many = drive_parallel(&source, 3, Kept::default, &|_| {}).expect("readable");
     let mut threads: Vec<(ThreadId, Vec<Event>)> =
         many.into_iter().flat_map(|kept| kept.threads).collect();
@@ -331,7 +406,12 @@ fn a_file_of_100_gigabytes_opens_at_once() {
     };
     let source = XraySource::open(Box::new(huge)).expect("readable");
     assert_eq!(source.diagnostics(), []);
-    let threads: Vec<u64> = source.info().threads.iter().map(|thread| thread.id.0).collect();
+    let threads: Vec<u64> = source
+        .info()
+        .threads
+        .iter()
+        .map(|thread| thread.id.0)
+        .collect();
     assert_eq!(threads, (0..100).collect::<Vec<u64>>());
     assert_eq!(source.lane_bytes(99), BLOCK - 16);
     let read = count.load(Ordering::Relaxed);

@@ -5,8 +5,8 @@ mod common;
 use std::io::Cursor;
 
 use common::{
-    Event, Kept, Random, Read, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere,
-    read, synthetic,
+    Event, Random, Read, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere, read,
+    synthetic,
 };
 use fdr_formats::model::Counts;
 use fdr_formats::xray::{Version, XrayWriter};
@@ -20,22 +20,41 @@ const VERSIONS: [Version; 2] = [Version::V1, Version::V3];
 fn push(sink: &mut dyn Sink, event: &Event) {
     match event {
         Event::Call(call) => sink.calls(&[*call]),
-        Event::Cpu(time, cpu) => sink.mark(&Mark::Cpu { time: Ticks(*time), cpu: CpuId(*cpu) }),
+        Event::Cpu(time, cpu) => sink.mark(&Mark::Cpu {
+            time: Ticks(*time),
+            cpu: CpuId(*cpu),
+        }),
         Event::Wall(seconds, micros) => {
-            sink.mark(&Mark::Wall { seconds: *seconds, micros: *micros });
+            sink.mark(&Mark::Wall {
+                seconds: *seconds,
+                micros: *micros,
+            });
         }
         Event::Argument(value) => sink.mark(&Mark::Argument { value: *value }),
         Event::Custom(time, cpu, data) => {
-            sink.mark(&Mark::Custom { time: Ticks(*time), cpu: cpu.map(CpuId), data });
+            sink.mark(&Mark::Custom {
+                time: Ticks(*time),
+                cpu: cpu.map(CpuId),
+                data,
+            });
         }
         Event::Typed(time, kind, data) => {
-            sink.mark(&Mark::Typed { time: Ticks(*time), kind: *kind, data });
+            sink.mark(&Mark::Typed {
+                time: Ticks(*time),
+                kind: *kind,
+                data,
+            });
         }
     }
 }
 
 fn thread(id: u64) -> Thread {
-    Thread { id: ThreadId(id), process: None, name: format!("thread {id}"), counts: None }
+    Thread {
+        id: ThreadId(id),
+        process: None,
+        name: format!("thread {id}"),
+        counts: None,
+    }
 }
 
 /// Writes threads in turns of `turn` events.
@@ -47,11 +66,19 @@ fn write(
 ) -> (Vec<u8>, Losses) {
     let mut file = Cursor::new(Vec::new());
     let mut writer = XrayWriter::new(&mut file, version, info).expect("memory can be written");
-    let longest = threads.iter().map(|(_, events)| events.len()).max().unwrap_or(0);
+    let longest = threads
+        .iter()
+        .map(|(_, events)| events.len())
+        .max()
+        .unwrap_or(0);
     for from in (0..longest.max(1)).step_by(turn) {
         for (id, events) in threads {
             writer.thread(&thread(*id));
-            events.iter().skip(from).take(turn).for_each(|event| push(&mut writer, event));
+            events
+                .iter()
+                .skip(from)
+                .take(turn)
+                .for_each(|event| push(&mut writer, event));
         }
     }
     let losses = writer.finish().expect("memory can be written");
@@ -65,7 +92,11 @@ fn lossless(threads: &[(u64, Vec<Event>)], turn: usize) {
         let read = read(&bytes).expect("readable");
         assert_eq!(read.diagnostics, []);
         for (id, events) in threads {
-            assert_eq!(read.kept.events(*id), events, "thread {id}, version {version:?}");
+            assert_eq!(
+                read.kept.events(*id),
+                events,
+                "thread {id}, version {version:?}"
+            );
         }
     }
 }
@@ -74,7 +105,10 @@ fn lossless(threads: &[(u64, Vec<Event>)], turn: usize) {
 fn program(random: &mut Random) -> Vec<Event> {
     let mut time = 1_000_000 + random.below(1000);
     let mut open = Vec::new();
-    let mut events = vec![Event::Wall(random.below(1 << 40), random.below(1_000_000) as u32)];
+    let mut events = vec![Event::Wall(
+        random.below(1 << 40),
+        random.below(1_000_000) as u32,
+    )];
     events.push(Event::Cpu(time, random.below(64) as u32));
     for _ in 0..random.below(300) {
         // Now and then longer than 32 bits hold.
@@ -84,14 +118,21 @@ fn program(random: &mut Random) -> Vec<Event> {
                 let function = 1 + random.below(40) as u32;
                 open.push(function);
                 let has_arguments = random.below(4) == 0;
-                events.push(Event::Call(Call { has_arguments, ..enter(time, function) }));
+                events.push(Event::Call(Call {
+                    has_arguments,
+                    ..enter(time, function)
+                }));
                 if has_arguments {
                     events.extend((0..random.below(3)).map(Event::Argument));
                 }
             }
             5..10 => {
                 let Some(function) = open.pop() else { continue };
-                let edge = if random.below(5) == 0 { Edge::TailExit } else { Edge::Exit };
+                let edge = if random.below(5) == 0 {
+                    Edge::TailExit
+                } else {
+                    Edge::Exit
+                };
                 events.push(Event::Call(call(time, function, edge)));
             }
             10 => events.push(Event::Cpu(time, random.below(1 << 16) as u32)),
@@ -101,7 +142,11 @@ fn program(random: &mut Random) -> Vec<Event> {
             }
         }
     }
-    events.extend(open.iter().rev().map(|&function| Event::Call(exit(time, function))));
+    events.extend(
+        open.iter()
+            .rev()
+            .map(|&function| Event::Call(exit(time, function))),
+    );
     events
 }
 
@@ -135,7 +180,11 @@ fn any_mess_of_calls_is_made_to_nest() {
         let mess: Vec<Call> = (0..random.below(60))
             .map(|_| {
                 time += random.below(10);
-                let edge = if random.below(2) == 0 { Edge::Entry } else { Edge::Exit };
+                let edge = if random.below(2) == 0 {
+                    Edge::Entry
+                } else {
+                    Edge::Exit
+                };
                 call(time, 1 + random.below(4) as u32, edge)
             })
             .collect();
@@ -146,8 +195,14 @@ fn any_mess_of_calls_is_made_to_nest() {
         assert_nested(&calls);
         let (added, measured): (Vec<Call>, Vec<Call>) =
             calls.iter().partition(|call| call.synthetic);
-        assert_eq!(measured, mess, "measured calls are neither changed nor left out");
-        assert!(calls.windows(2).all(|pair| pair[0].time <= pair[1].time), "{calls:?}");
+        assert_eq!(
+            measured, mess,
+            "measured calls are neither changed nor left out"
+        );
+        assert!(
+            calls.windows(2).all(|pair| pair[0].time <= pair[1].time),
+            "{calls:?}"
+        );
         // Written again, the same calls are found to be missing.
         let events = calls.iter().copied().map(Event::Call).collect();
         let (again, _) = write(Version::V1, &TraceInfo::default(), &[(1, events)], 9);
@@ -162,13 +217,19 @@ fn rewrite(bytes: &[u8], version: Version) -> (Read, Read, Losses) {
     let mut writer = XrayWriter::new(&mut file, version, source.info()).expect("writable");
     source::drive(&*source, &mut writer, &|_| {}).expect("readable");
     let losses = writer.finish().expect("writable");
-    (read(bytes).expect("readable"), read(&file.into_inner()).expect("readable"), losses)
+    (
+        read(bytes).expect("readable"),
+        read(&file.into_inner()).expect("readable"),
+        losses,
+    )
 }
 
 #[test]
 fn golden_files_are_rewritten_without_loss() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/xray/");
-    for name in ["v1-std", "v2-std", "v3-std", "v1-mt", "v3-mt", "v1-min", "v1-tid32"] {
+    for name in [
+        "v1-std", "v2-std", "v3-std", "v1-mt", "v3-mt", "v1-min", "v1-tid32",
+    ] {
         let bytes = std::fs::read(format!("{folder}{name}.fdr")).expect("a golden file");
         for version in VERSIONS {
             let (before, after, losses) = rewrite(&bytes, version);
@@ -195,7 +256,12 @@ fn everything_that_a_trace_says_of_itself_is_kept() {
         functions: (1..5000)
             .map(|id| {
                 let (id, name) = (FunctionId(id), format!("crate::module::<Ünï as T>::f{id}"));
-                Function { id, name, file: "src/main.rs".into(), line: id.0 }
+                Function {
+                    id,
+                    name,
+                    file: "src/main.rs".into(),
+                    line: id.0,
+                }
             })
             .collect(),
         program: "prøgram".into(),
@@ -208,19 +274,34 @@ fn everything_that_a_trace_says_of_itself_is_kept() {
     info.clock.name = "rdtsc".into();
     info.clock.error_ppm = Some(0.25);
     info.clock.anchor = Some((Ticks(9), 10));
-    let counts = Counts { recorded: 12, readable: 2, overwritten: 7, dropped: 3, ..Counts::default() };
+    let counts = Counts {
+        recorded: 12,
+        readable: 2,
+        overwritten: 7,
+        dropped: 3,
+        ..Counts::default()
+    };
     for version in VERSIONS {
         let mut file = Cursor::new(Vec::new());
         let mut writer = XrayWriter::new(&mut file, version, &info).expect("writable");
-        writer.thread(&Thread { counts: Some(counts), ..thread(8) });
+        writer.thread(&Thread {
+            counts: Some(counts),
+            ..thread(8)
+        });
         writer.calls(&[enter(10, 1), exit(20, 1)]);
         assert!(writer.finish().expect("writable").is_empty());
         let read = read(&file.into_inner()).expect("readable");
         assert_eq!(read.diagnostics, []);
         assert_eq!(read.info.functions, info.functions);
         assert_eq!(read.info.clock, info.clock);
-        assert_eq!((&read.info.program, &read.info.reason), (&info.program, &info.reason));
-        assert_eq!((read.info.process, read.info.dump), (info.process, info.dump));
+        assert_eq!(
+            (&read.info.program, &read.info.reason),
+            (&info.program, &info.reason)
+        );
+        assert_eq!(
+            (read.info.process, read.info.dump),
+            (info.process, info.dump)
+        );
         assert_eq!(read.info.start, Some(Ticks(5)));
         assert_eq!(read.info.threads[0].name, "thread 8");
         assert_eq!(read.info.threads[0].counts, Some(counts));
@@ -232,7 +313,10 @@ fn what_the_format_cannot_hold_is_told() {
     let beyond = 1 << 28;
     let events = vec![
         Event::Cpu(10, 70_000),
-        Event::Call(Call { has_arguments: true, ..enter(10, beyond) }),
+        Event::Call(Call {
+            has_arguments: true,
+            ..enter(10, beyond)
+        }),
         Event::Argument(1),
         Event::Call(exit(11, beyond)),
         Event::Custom(12, None, vec![]),
@@ -252,23 +336,41 @@ fn what_the_format_cannot_hold_is_told() {
 fn function_0_gets_a_number_that_tools_take() {
     let mut info = TraceInfo::default();
     for (id, name) in [(0, "zero"), (6, "six")] {
-        let function = Function { id: FunctionId(id), name: name.into(), ..Function::default() };
+        let function = Function {
+            id: FunctionId(id),
+            name: name.into(),
+            ..Function::default()
+        };
         info.functions.push(function);
     }
     let events = vec![Event::Call(enter(1, 0)), Event::Call(exit(2, 0))];
     let (bytes, _) = write(Version::V3, &info, &[(1, events)], 9);
     let read = read(&bytes).expect("readable");
     assert_eq!(read.kept.calls(1), [enter(1, 7), exit(2, 7)]);
-    assert_eq!(read.info.function(FunctionId(7)).map(|function| &*function.name), Some("zero"));
+    assert_eq!(
+        read.info
+            .function(FunctionId(7))
+            .map(|function| &*function.name),
+        Some("zero")
+    );
 }
 
 #[test]
 fn times_that_go_back_are_kept() {
     let events = [enter(100, 1), enter(90, 2), exit(95, 2), exit(80, 1)];
     let events: Vec<Event> = events.map(Event::Call).to_vec();
-    let (bytes, _) = write(Version::V3, &TraceInfo::default(), &[(1, events.clone())], 9);
+    let (bytes, _) = write(
+        Version::V3,
+        &TraceInfo::default(),
+        &[(1, events.clone())],
+        9,
+    );
     let read = read(&bytes).expect("readable");
-    assert_eq!(read.info.start, Some(Ticks(80)), "the block begins at the earliest");
+    assert_eq!(
+        read.info.start,
+        Some(Ticks(80)),
+        "the block begins at the earliest"
+    );
     assert_eq!(read.kept.events(1)[2..], events);
 }
 
@@ -287,12 +389,22 @@ fn a_trace_without_threads_or_events() {
 
 #[test]
 fn synthetic_calls_of_the_source_are_not_taken_for_measured() {
-    let events = [synthetic(enter(10, 1)), exit(12, 1), enter(13, 2), synthetic(exit(14, 2))];
+    let events = [
+        synthetic(enter(10, 1)),
+        exit(12, 1),
+        enter(13, 2),
+        synthetic(exit(14, 2)),
+    ];
     let events: Vec<Event> = events.map(Event::Call).to_vec();
     let (bytes, _) = write(Version::V3, &TraceInfo::default(), &[(1, events)], 9);
     let calls = read(&bytes).expect("readable").kept.calls(1);
     // Made anew, at the thread's first and last measured time.
-    let wanted = [synthetic(enter(12, 1)), exit(12, 1), enter(13, 2), synthetic(exit(13, 2))];
+    let wanted = [
+        synthetic(enter(12, 1)),
+        exit(12, 1),
+        enter(13, 2),
+        synthetic(exit(13, 2)),
+    ];
     assert_eq!(calls, wanted);
 }
 
@@ -301,7 +413,11 @@ fn a_full_disk_is_an_error_at_the_end() {
     struct Full(Cursor<Vec<u8>>);
     impl std::io::Write for Full {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            if self.0.position() > 0 { Err(std::io::ErrorKind::StorageFull.into()) } else { self.0.write(bytes) }
+            if self.0.position() > 0 {
+                Err(std::io::ErrorKind::StorageFull.into())
+            } else {
+                self.0.write(bytes)
+            }
         }
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
@@ -319,13 +435,12 @@ fn a_full_disk_is_an_error_at_the_end() {
     }
     for version in VERSIONS {
         let full = Full(Cursor::new(Vec::new()));
-        let mut writer = XrayWriter::new(full, version, &TraceInfo::default()).expect("room for a header");
+        let mut writer =
+            XrayWriter::new(full, version, &TraceInfo::default()).expect("room for a header");
         for id in 0..9 {
             writer.thread(&thread(id));
             writer.calls(&[enter(10, 1), exit(20, 1)]);
         }
         assert!(writer.finish().is_err(), "{version:?}");
     }
-    let mut kept = Kept::default();
-    kept.thread(&thread(1));
 }

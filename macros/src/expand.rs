@@ -8,7 +8,7 @@ use quote::quote_spanned;
 
 use crate::body::Body;
 use crate::options::Options;
-use crate::params::bound_by_value;
+use crate::params::{Binding, bound_by_value};
 use crate::parse::Function;
 
 /// Where the function's name is written.
@@ -65,6 +65,8 @@ fn around_body(body: Body, private: &TokenStream, site: &TokenStream) -> TokenSt
 ///   Where nothing is returned there is nothing to infer, and the tie would be unreachable code.
 /// - Parameters that the body names are captured whole and in such an order that they drop as those
 ///   of an `async fn` do: after the temporaries of the body's tail, the last parameter first.
+/// - The compiler takes the last write to a captured value for useless even where the value's drop
+///   reads it; with a `mut` parameter that lint is silenced rather than wrong.
 fn around_polls(
     function: &Function,
     body: Body,
@@ -72,7 +74,12 @@ fn around_polls(
     site: &TokenStream,
 ) -> TokenStream {
     let span = Span::mixed_site();
-    let captures = captures(function, &body);
+    let bindings = bound_by_value(&function.head[function.after_name..]);
+    let captures = captures(&bindings, &body);
+    let lints = bindings
+        .iter()
+        .any(|binding| binding.is_mut)
+        .then(|| quote_spanned!(span=> #[allow(unused_assignments)]));
     let Body {
         attributes,
         items,
@@ -91,7 +98,7 @@ fn around_polls(
     let block = in_braces_of(&function.body, inside.collect());
     // At the body's place, as the compiler's own: it is what messages about the future point to.
     let future = quote_spanned!(function.body.span()=> async move #block);
-    let polled = quote_spanned!(span=> #private::polled(#site, output, #future).await);
+    let polled = quote_spanned!(span=> #private::polled(#site, output, body).await);
     let last = if function.diverges() {
         polled
     } else {
@@ -101,15 +108,18 @@ fn around_polls(
         #attributes
         let output = #private::Output::NEW;
         #tie
+        #lints
+        let body = #future;
         #last
     }
 }
 
 /// Statements that capture parameters by value, the last one first: captures drop in their order.
-fn captures(function: &Function, body: &Body) -> TokenStream {
-    bound_by_value(&function.head[function.after_name..])
-        .into_iter()
+fn captures(bindings: &[Binding], body: &Body) -> TokenStream {
+    bindings
+        .iter()
         .rev()
+        .map(|binding| &binding.name)
         // One that is not named stays behind, and is reported as unused as ever; one that begins
         // with `_` must not seem used.
         .filter(|name| body.mentions(name) && !name.to_string().starts_with('_'))

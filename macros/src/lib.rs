@@ -83,17 +83,25 @@ use crate::parse::Function;
 /// reported as without the attribute. The crate may forbid unsafe code and deny warnings. With the
 /// feature `record` of `fdr` off, the function is given back unchanged.
 ///
-/// Two lints fall silent on a traced function, because their advice would be wrong there:
-/// `clippy::missing_const_for_fn` always, and `clippy::unused_async` where the body calls a macro.
+/// What differs: these lints fall silent on a traced function, the first because its advice would be
+/// wrong there, the others because the body is no longer all there is.
+///
+/// | lint | where |
+/// | --- | --- |
+/// | `clippy::missing_const_for_fn` | everywhere |
+/// | `clippy::manual_async_fn` | on a `fn` that holds nothing but an `async` block |
+/// | `clippy::unused_async` | on an `async fn` that calls a macro |
+/// | `unused_assignments` | in an `async fn` that awaits and has a `mut` parameter |
 ///
 /// # Limits
 ///
 /// - An attribute that rewrites `async fn` into a function that returns a boxed future (such as
 ///   `async_trait`) leaves nothing to poll: what is recorded then is the making of the future. The
 ///   same holds for a `fn` that returns `impl Future`.
-/// - In an `async fn`, a parameter that the body does not name, or whose name begins with `_`, is dropped
-///   after those that it does name.
-/// - The macro works on text: a body made of a macro's `$body:expr` is seen as it is written there.
+/// - In an `async fn` that awaits, what the parameters' patterns do not bind by value to a name that
+///   the body uses (`_`, `_name`, `ref name`, a name only in `"{name}"`) is dropped after all that they
+///   do. Notes below an error say "async block" where they would say "async function", and a closure
+///   that it returns as `impl Fn(…)` needs the types of its arguments.
 #[proc_macro_attribute]
 pub fn traced(
     options: proc_macro::TokenStream,

@@ -6,14 +6,23 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{FnArg, Generics, Pat, Result, Token, parenthesized};
 
+/// A name that stands for a parameter, or for a part of one.
+pub(crate) struct Binding {
+    pub(crate) name: Ident,
+    pub(crate) is_mut: bool,
+}
+
 /// Names bound by value in the parameters, in order. `signature` begins behind the function's name.
-pub(crate) fn bound_by_value(signature: &[TokenTree]) -> Vec<Ident> {
+pub(crate) fn bound_by_value(signature: &[TokenTree]) -> Vec<Binding> {
     let tokens: TokenStream = signature.iter().cloned().collect();
     let mut names = Vec::new();
     for argument in Parser::parse2(parse_arguments, tokens).unwrap_or_default() {
         match argument {
             FnArg::Receiver(receiver) if receiver.reference.is_none() => {
-                names.push(Ident::new("self", receiver.self_token.span));
+                names.push(Binding {
+                    name: Ident::new("self", receiver.self_token.span),
+                    is_mut: receiver.mutability.is_some(),
+                });
             }
             FnArg::Receiver(_) => {}
             FnArg::Typed(typed) => collect(*typed.pat, &mut names),
@@ -32,11 +41,14 @@ fn parse_arguments(input: ParseStream<'_>) -> Result<Punctuated<FnArg, Token![,]
     Ok(arguments)
 }
 
-fn collect(pattern: Pat, names: &mut Vec<Ident>) {
+fn collect(pattern: Pat, names: &mut Vec<Binding>) {
     match pattern {
         Pat::Ident(binding) => {
             if binding.by_ref.is_none() {
-                names.push(binding.ident);
+                names.push(Binding {
+                    name: binding.ident,
+                    is_mut: binding.mutability.is_some(),
+                });
             }
             if let Some((_, inner)) = binding.subpat {
                 collect(*inner, names);
@@ -77,18 +89,22 @@ mod tests {
             .expect("tokens")
             .into_iter()
             .collect();
-        bound_by_value(&tokens)
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        let text = |binding: &Binding| {
+            let mutable = if binding.is_mut { "mut " } else { "" };
+            format!("{mutable}{}", binding.name)
+        };
+        bound_by_value(&tokens).iter().map(text).collect()
     }
 
     #[test]
     fn every_form_of_parameter() {
         assert_eq!(names("()"), [""; 0]);
-        assert_eq!(names("(self, a: A, mut b: B,) -> C"), ["self", "a", "b"]);
+        assert_eq!(
+            names("(self, a: A, mut b: B,) -> C"),
+            ["self", "a", "mut b"]
+        );
         assert_eq!(names("(&mut self, _: A, ref c: C)"), [""; 0]);
-        assert_eq!(names("(self: Box<Self>)"), ["self"]);
+        assert_eq!(names("(mut self: Box<Self>)"), ["mut self"]);
         assert_eq!(
             names(
                 "<F: Fn(u8) -> u8, const N: usize>((a, [b, ..]): T, P { c, d: Q(e), .. }: P) where F: G"

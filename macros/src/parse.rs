@@ -180,12 +180,18 @@ fn braces(token: &TokenTree) -> Option<Group> {
 fn not_a_function(tokens: &[TokenTree]) -> Error {
     const EACH: &str = "put `#[traced]` on each function in it";
     const CALLER: &str = "put `#[traced]` on the functions that use it";
-    let idents = tokens.iter().filter_map(|token| match token {
-        TokenTree::Ident(word) => Some((word.to_string(), word.span())),
-        _ => None,
-    });
-    for (word, span) in idents {
-        let (what, instead) = match word.as_str() {
+    let start = tokens.first().map_or_else(Span::call_site, TokenTree::span);
+    let error = |what: &str, instead: &str, span: Span| {
+        let text = format!("`#[traced]` goes on functions, and this is {what}\n{instead}");
+        Error::new(span, text)
+    };
+    let mut is_const = false;
+    let mut is_extern = false;
+    for token in tokens {
+        let TokenTree::Ident(word) = token else {
+            continue;
+        };
+        let (what, instead) = match word.to_string().as_str() {
             "impl" => ("an `impl` block", EACH),
             "trait" => ("a trait", EACH),
             "mod" => ("a module", EACH),
@@ -194,25 +200,33 @@ fn not_a_function(tokens: &[TokenTree]) -> Error {
             "union" => ("a union", CALLER),
             "static" => ("a static", CALLER),
             "type" => ("a type", CALLER),
-            "use" => ("an import", "put `#[traced]` where the function is defined"),
+            "use" | "crate" if !is_const => ("an import", "put it where the function is defined"),
             "macro_rules" => (
                 "a macro",
-                "put `#[traced]` on the functions that it expands to",
+                "put it on the functions that the macro expands to",
             ),
-            "pub" | "default" | "unsafe" | "safe" | "async" | "const" | "auto" => continue,
-            "extern" => continue,
+            "const" => {
+                is_const = true;
+                continue;
+            }
+            "extern" => {
+                is_extern = true;
+                continue;
+            }
+            "pub" | "unsafe" | "auto" => continue,
             _ => break,
         };
-        return Error::new(
-            span,
-            format!("`#[traced]` goes on functions, and this is {what}\n{instead}"),
-        );
+        return error(what, instead, word.span());
     }
-    let span = tokens.first().map_or_else(Span::call_site, TokenTree::span);
-    Error::new(
-        span,
-        "`#[traced]` goes on functions, and this is none\nput it on the functions that are called here",
-    )
+    match (is_const, is_extern) {
+        (true, _) => error("a constant", CALLER, start),
+        (_, true) => error("an `extern` block", CALLER, start),
+        _ => error(
+            "none",
+            "put it on the functions that are called here",
+            start,
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -306,9 +320,10 @@ mod tests {
             ("static A: u8 = 1;", "a static"),
             ("type A = u8;", "a type"),
             ("use a::b;", "an import"),
+            ("extern crate a;", "an import"),
             ("macro_rules! a { () => {} }", "a macro"),
-            ("const A: fn() = b;", "this is none"),
-            ("extern \"C\" { fn a(); }", "this is none"),
+            ("const A: fn() = b;", "a constant"),
+            ("extern \"C\" { fn a(); }", "an `extern` block"),
             ("fn (a) {}", "this is none"),
             ("let a = 1;", "this is none"),
             ("|| 1", "this is none"),

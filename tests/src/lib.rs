@@ -3,6 +3,8 @@
 //! past the test harness's capture, appended to the file that `FDR_SKIPS` names, and a failure in CI.
 #![forbid(unsafe_code)]
 
+pub mod support;
+
 use std::env;
 use std::fs::OpenOptions;
 use std::io::{self, Write};

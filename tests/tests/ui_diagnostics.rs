@@ -26,12 +26,10 @@ fn describe(message: &Value) -> String {
 }
 
 fn place(span: &Value) -> String {
+    let file = span["file_name"].as_str().unwrap_or_default();
     let [line, column, end_line, end_column] =
         ["line_start", "column_start", "line_end", "column_end"].map(|field| &span[field]);
-    format!(
-        "{}:{line}:{column}-{end_line}:{end_column}",
-        span["file_name"]
-    )
+    format!("{file}:{line}:{column}-{end_line}:{end_column}")
 }
 
 /// Only what kind of mistake it is, and where.
@@ -111,4 +109,11 @@ fn messages_are_as_without_the_attribute() {
     if fdr_tests::reader("cargo-clippy", "clippy's messages about traced functions").is_some() {
         assert_same("clippy", "lints", 90, describe);
     }
+    let package = Package::copy_of("diagnostics", "");
+    let places = messages(&package, "check", "wrong_crate", "traced", kind_and_place);
+    let path = |place: &String| place.contains("src/wrong_crate.rs:3:52-3:59");
+    assert!(
+        places.iter().all(path),
+        "not where the path is written: {places:?}"
+    );
 }

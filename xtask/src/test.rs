@@ -87,7 +87,7 @@ pub(crate) fn run(install: bool) -> Result<Tally> {
         println!("{line}");
     }
     if !skipped.is_empty() {
-        println!("{} checks were skipped", skipped.len());
+        println!("skipped: {}", skipped.len());
         if std::env::var_os("CI").is_some_and(|ci| ci == "true") {
             tally.failed += skipped.len() as u64;
         }

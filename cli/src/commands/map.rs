@@ -66,11 +66,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         );
     }
     write(&elf, &options.output).with_context(|| ui::path(&options.output))?;
-    let functions = ui::things(source.info().functions.len() as u64, "function");
-    let map = ui::path(&options.output);
+    let map = ui::shell(&options.output);
     ui::complain(&format!(
-        "{functions} in {map}; next: llvm-xray account -m {map} {}",
-        ui::path(&options.trace)
+        "{} in {map}; next: llvm-xray account -m {map} {}",
+        ui::things(source.info().functions.len() as u64, "function"),
+        ui::shell(&options.trace),
     ));
     Ok(Status::Done)
 }

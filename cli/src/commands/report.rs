@@ -68,7 +68,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let source = ui::open(&options.trace)?;
     let progress = Progress::new(&*source);
-    let make = || Engine::new(options.per_thread);
+    let make = || Engine::new(&*source, options.per_thread);
     let jobs = ui::jobs(options.jobs);
     let engines = source::drive_parallel(&*source, jobs, make, &|bytes| progress.add(bytes));
     drop(progress);
@@ -98,7 +98,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             table::write(out, info, &report, look)
         }
     })?;
-    if options.csv {
+    if options.csv && !report.is_complete() {
         table::notes(&report)
             .iter()
             .for_each(|note| ui::complain(note));

@@ -3,9 +3,10 @@
 //! Every worker has an engine of its own, over the lanes that it decodes; [`gather`] merges them.
 //! It must never keep an event, so that a trace may be larger than memory.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Thread, ThreadId, Ticks};
+use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
 use super::stack::{Flaws, Stack};
 use super::stats::{Stats, Table};
@@ -17,6 +18,8 @@ pub(crate) const KEPT_DIAGNOSTICS: usize = 100;
 #[derive(Debug, Default)]
 pub(crate) struct Engine {
     per_thread: bool,
+    /// A thread has ended when another one begins.
+    one_by_one: bool,
     /// One for all threads, or one for each.
     tables: Vec<Table>,
     threads: Vec<(Thread, Stack)>,
@@ -51,11 +54,25 @@ pub(crate) struct Figures {
 }
 
 impl Engine {
-    /// An engine that keeps figures per thread also, or only over all threads.
-    pub(crate) fn new(per_thread: bool) -> Engine {
+    /// An engine for that source, which keeps figures per thread also, or only over all threads.
+    pub(crate) fn new(source: &dyn Source, per_thread: bool) -> Engine {
+        // With a lane for each thread, threads are not interleaved.
+        let one_by_one = source.lanes() == source.info().threads.len();
         Engine {
             per_thread,
+            one_by_one,
             ..Engine::default()
+        }
+    }
+
+    /// Takes back the memory of a thread that has ended.
+    fn end_current(&mut self) {
+        let table = if self.per_thread { self.current } else { 0 };
+        if let (Some((_, stack)), Some(table)) = (
+            self.threads.get_mut(self.current),
+            self.tables.get_mut(table),
+        ) {
+            stack.finish(table);
         }
     }
 }
@@ -68,6 +85,9 @@ impl Sink for Engine {
             .is_some_and(|(current, _)| current.id == thread.id)
         {
             return;
+        }
+        if self.one_by_one {
+            self.end_current();
         }
         let threads = &mut self.threads;
         self.current = *self.by_id.entry(thread.id).or_insert_with(|| {
@@ -109,21 +129,28 @@ impl Sink for Engine {
 pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> Figures {
     let mut figures = Figures::default();
     let mut threads: BTreeMap<ThreadId, ThreadPart> = BTreeMap::new();
-    for mut engine in engines {
+    for engine in engines {
+        let mut tables = engine.tables;
         for (at, (thread, mut stack)) in engine.threads.into_iter().enumerate() {
-            let table = &mut engine.tables[if per_thread { at } else { 0 }];
+            let table = &mut tables[if per_thread { at } else { 0 }];
             stack.finish(table);
             add_flaws(&mut figures.flaws, stack.flaws);
-            let part = part_of(thread, &stack, if per_thread { Some(table) } else { None });
+            let mut part = part_of(thread, &stack);
+            if per_thread {
+                part.functions = std::mem::take(table).into_functions().collect();
+                for (id, stats) in &part.functions {
+                    figures.functions.entry(*id).or_default().merge(stats);
+                }
+            }
             match threads.get_mut(&part.thread.id) {
                 Some(known) => merge_parts(known, part),
                 None => drop(threads.insert(part.thread.id, part)),
             }
         }
-        for table in &engine.tables {
-            add_table(&mut figures.functions, table);
+        for table in tables {
+            add(&mut figures.functions, table.into_functions());
         }
-        figures.diagnostics.append(&mut engine.diagnostics);
+        figures.diagnostics.extend(engine.diagnostics);
         figures.more_diagnostics += engine.more_diagnostics;
     }
     figures.threads = threads.into_values().collect();
@@ -136,18 +163,14 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> Figures {
     figures
 }
 
-fn part_of(thread: Thread, stack: &Stack, table: Option<&mut Table>) -> ThreadPart {
-    let mut functions = BTreeMap::new();
-    if let Some(table) = table {
-        add_table(&mut functions, table);
-    }
+fn part_of(thread: Thread, stack: &Stack) -> ThreadPart {
     ThreadPart {
         thread,
         first: stack.first,
         last: stack.last,
         records: stack.records,
         synthetic: stack.synthetic,
-        functions,
+        functions: BTreeMap::new(),
     }
 }
 
@@ -157,14 +180,21 @@ fn merge_parts(known: &mut ThreadPart, part: ThreadPart) {
     known.last = known.last.max(part.last);
     known.records += part.records;
     known.synthetic += part.synthetic;
-    for (id, stats) in part.functions {
-        known.functions.entry(id).or_default().merge(&stats);
-    }
+    add(&mut known.functions, part.functions.into_iter());
 }
 
-fn add_table(functions: &mut BTreeMap<FunctionId, Stats>, table: &Table) {
-    for (id, stats) in table.functions().filter(|(_, stats)| stats.calls() > 0) {
-        functions.entry(id).or_default().merge(stats);
+/// Moves what is new: the histograms of a large program are no small thing to copy.
+fn add(
+    functions: &mut BTreeMap<FunctionId, Stats>,
+    more: impl Iterator<Item = (FunctionId, Stats)>,
+) {
+    for (id, stats) in more {
+        match functions.entry(id) {
+            Entry::Vacant(place) => {
+                place.insert(stats);
+            }
+            Entry::Occupied(mut known) => known.get_mut().merge(&stats),
+        }
     }
 }
 

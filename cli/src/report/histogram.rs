@@ -3,15 +3,20 @@
 //! Every power of two is divided into 64 equal cells. Durations below 128 ticks are exact; above,
 //! a cell is at most 1/64 of its lower edge wide and stands for its middle, so that a quantile is
 //! off by at most 1/128 = 0.8 %. Minimum, maximum, count and sum are exact.
-//! This file must never hash, and allocates only when a power of two is met for the first time.
+//! The first few durations are kept as a list of cells, because a program may have a hundred
+//! thousand functions that are called now and then. This file must never hash, and after those few
+//! it allocates only when a power of two is met for the first time.
 
 const CELL_BITS: u32 = 6;
 const CELLS: usize = 1 << CELL_BITS;
 /// Durations below 64 ticks share the first octave; 58 powers of two follow.
 const OCTAVES: usize = 64 - CELL_BITS as usize + 1;
 const UNUSED: u8 = u8::MAX;
+/// So many durations are kept as a list: 2 KiB, less than the octaves of most functions.
+const FEW: usize = 1024;
 
 const _: () = assert!(OCTAVES < UNUSED as usize);
+const _: () = assert!(OCTAVES * CELLS <= u16::MAX as usize);
 
 /// Counts durations in ticks.
 #[derive(Clone, Debug)]
@@ -23,6 +28,8 @@ pub(crate) struct Histogram {
     /// Where in `octaves` each octave is.
     index: [u8; OCTAVES],
     octaves: Vec<[u32; CELLS]>,
+    /// Cells of the first durations, octave times [`CELLS`] plus cell; empty once there are octaves.
+    few: Vec<u16>,
     /// Cells that passed 2^32, once for every time: (octave, cell).
     carries: Vec<(u8, u8)>,
 }
@@ -36,6 +43,7 @@ impl Default for Histogram {
             max: 0,
             index: [UNUSED; OCTAVES],
             octaves: Vec::new(),
+            few: Vec::new(),
             carries: Vec::new(),
         }
     }
@@ -67,23 +75,47 @@ impl Histogram {
         self.min = self.min.min(ticks);
         self.max = self.max.max(ticks);
         let (octave, cell) = place(ticks);
-        let at = match self.octaves.get_mut(usize::from(self.index[octave])) {
-            Some(cells) => &mut cells[cell],
-            None => &mut self.open(octave)[cell],
-        };
-        *at = at.wrapping_add(1);
-        if *at == 0 {
-            self.carry(octave, cell);
+        match self.octaves.get_mut(usize::from(self.index[octave])) {
+            Some(cells) => {
+                cells[cell] = cells[cell].wrapping_add(1);
+                if cells[cell] == 0 {
+                    self.carry(octave, cell);
+                }
+            }
+            None => self.record_new(octave, cell),
         }
     }
 
-    #[cold]
+    /// Counts a duration whose octave is not there.
     #[inline(never)]
-    fn open(&mut self, octave: usize) -> &mut [u32; CELLS] {
-        let at = self.octaves.len();
-        self.index[octave] = at as u8;
-        self.octaves.push([0; CELLS]);
-        &mut self.octaves[at]
+    fn record_new(&mut self, octave: usize, cell: usize) {
+        if self.octaves.is_empty() && self.few.len() < FEW {
+            self.few.push((octave * CELLS + cell) as u16);
+        } else {
+            self.spread();
+            self.add(octave, cell, 1);
+        }
+    }
+
+    /// From a list to octaves.
+    fn spread(&mut self) {
+        for cell in std::mem::take(&mut self.few) {
+            self.add(usize::from(cell) / CELLS, usize::from(cell) % CELLS, 1);
+        }
+    }
+
+    /// Adds to a cell of an octave, which is made if need be.
+    fn add(&mut self, octave: usize, cell: usize, count: u32) {
+        if self.index[octave] == UNUSED {
+            self.index[octave] = self.octaves.len() as u8;
+            self.octaves.push([0; CELLS]);
+        }
+        let at = &mut self.octaves[usize::from(self.index[octave])][cell];
+        let (sum, carried) = at.overflowing_add(count);
+        *at = sum;
+        if carried {
+            self.carry(octave, cell);
+        }
     }
 
     #[cold]
@@ -98,20 +130,22 @@ impl Histogram {
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+        for &cell in &other.few {
+            let (octave, cell) = (usize::from(cell) / CELLS, usize::from(cell) % CELLS);
+            match self.octaves.is_empty() {
+                true => self.record_new(octave, cell),
+                false => self.add(octave, cell, 1),
+            }
+        }
+        if !other.octaves.is_empty() {
+            self.spread();
+        }
         for (octave, &theirs) in other.index.iter().enumerate() {
             let Some(theirs) = other.octaves.get(usize::from(theirs)) else {
                 continue;
             };
-            if self.index[octave] == UNUSED {
-                self.open(octave);
-            }
-            let ours = usize::from(self.index[octave]);
             for (cell, &count) in theirs.iter().enumerate() {
-                let (sum, carried) = self.octaves[ours][cell].overflowing_add(count);
-                self.octaves[ours][cell] = sum;
-                if carried {
-                    self.carry(octave, cell);
-                }
+                self.add(octave, cell, count);
             }
         }
         self.carries.extend_from_slice(&other.carries);
@@ -147,6 +181,12 @@ impl Histogram {
         let rank = (u128::from(self.count) * u128::from(percent))
             .div_ceil(100)
             .max(1);
+        if self.octaves.is_empty() {
+            let mut few = self.few.clone();
+            few.sort_unstable();
+            let cell = usize::from(*few.get(rank as usize - 1)?);
+            return Some(middle(cell / CELLS, cell % CELLS).clamp(self.min, self.max));
+        }
         let mut seen = 0_u128;
         for (octave, &at) in self.index.iter().enumerate() {
             let Some(cells) = self.octaves.get(usize::from(at)) else {
@@ -263,8 +303,37 @@ mod tests {
     }
 
     #[test]
+    fn a_list_and_octaves_give_the_same() {
+        let durations = |count: usize| (0..count as u64).map(|nth| nth * nth * 7919 % 1_000_003);
+        let list = of(durations(FEW));
+        assert!(list.octaves.is_empty());
+        let mut octaves = list.clone();
+        octaves.spread();
+        assert!(octaves.few.is_empty() && !octaves.octaves.is_empty());
+        for percent in 0..=100 {
+            assert_eq!(list.percentile(percent), octaves.percentile(percent));
+        }
+        let whole = of(durations(FEW + 300));
+        assert!(whole.few.is_empty() && !whole.octaves.is_empty());
+        let rest = of(durations(FEW + 300).skip(FEW));
+        for (left, right) in [
+            (&list, &rest),
+            (&rest, &list),
+            (&octaves, &rest),
+            (&rest, &octaves),
+        ] {
+            let mut merged = left.clone();
+            merged.merge(right);
+            for percent in 0..=100 {
+                assert_eq!(merged.percentile(percent), whole.percentile(percent));
+            }
+        }
+    }
+
+    #[test]
     fn a_full_cell_carries() {
         let mut histogram = of([10, 20]);
+        histogram.spread();
         let at = usize::from(histogram.index[0]);
         histogram.octaves[at][10] = u32::MAX;
         histogram.count = u64::from(u32::MAX) + 1;

@@ -128,6 +128,14 @@ impl Report {
         self.threads.iter().map(|thread| thread.records).sum()
     }
 
+    /// Whether nothing is missing that the program did while it was recorded.
+    pub(crate) fn is_complete(&self) -> bool {
+        let lost = self
+            .counts()
+            .is_some_and(|counts| counts.readable < counts.recorded);
+        !lost && self.clipped == 0 && self.flaws == Flaws::default() && self.diagnostics.is_empty()
+    }
+
     /// The recorders' counts of all threads that have one. `None`: the trace has no counts.
     pub(crate) fn counts(&self) -> Option<Counts> {
         let mut counts = self.threads.iter().filter_map(|thread| thread.counts);

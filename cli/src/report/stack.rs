@@ -216,13 +216,17 @@ impl Stack {
         self.roots = inclusive;
     }
 
-    /// Ends what is still open, and gives the totals to the table. Once, at the end.
+    /// Ends what is still open, and gives the totals to the table. Takes the memory back, so that it
+    /// may be done as soon as the thread has no more calls; doing it again changes nothing.
     pub(crate) fn finish(&mut self, table: &mut Table) {
         while let Some(&frame) = self.frames.last() {
             self.flaws.open += 1;
             self.close(table, frame, self.last, true);
         }
-        for (active, stats) in self.active.drain(..).zip(&mut table.stats) {
+        for (active, stats) in std::mem::take(&mut self.active)
+            .iter()
+            .zip(&mut table.stats)
+        {
             stats.total = stats.total.saturating_add(active.total);
         }
         self.frames = Vec::new();

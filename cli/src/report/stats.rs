@@ -107,9 +107,12 @@ impl Table {
         self.others == Some(place)
     }
 
-    /// Functions and what is known of them, in the order of their first calls.
-    pub(crate) fn functions(&self) -> impl Iterator<Item = (FunctionId, &Stats)> {
-        self.ids.iter().copied().zip(&self.stats)
+    /// Functions that were called, and what is known of them, in the order of their first calls.
+    pub(crate) fn into_functions(self) -> impl Iterator<Item = (FunctionId, Stats)> {
+        self.ids
+            .into_iter()
+            .zip(self.stats)
+            .filter(|(_, stats)| stats.calls() > 0)
     }
 }
 
@@ -144,7 +147,9 @@ mod tests {
         assert_eq!(others as usize, MAX_FUNCTIONS);
         assert_eq!(table.place(FunctionId(1 << 27)), others);
         assert!(table.is_shared(others));
-        assert_eq!(table.functions().last().map(|(id, _)| id), Some(OTHERS));
         assert_eq!(table.stats.len(), MAX_FUNCTIONS + 1);
+        table.stats[others as usize].clipped = 1;
+        let ids: Vec<FunctionId> = table.into_functions().map(|(id, _)| id).collect();
+        assert_eq!(ids, [OTHERS]);
     }
 }

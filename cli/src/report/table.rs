@@ -34,7 +34,9 @@ pub(crate) fn write(
         for thread in &report.threads {
             writeln!(out, "{}", thread_line(thread))?;
             let rows = thread.rows.as_deref().unwrap_or(&[]);
-            let own = rows.iter().map(|row| row.self_ns).sum();
+            let own = rows
+                .iter()
+                .fold(0_u64, |sum, row| sum.saturating_add(row.self_ns));
             write_rows(out, rows, own, look)?;
             writeln!(out)?;
         }

@@ -12,7 +12,7 @@ use super::stack::Flaws;
 use crate::testing::{MemoryTrace, entry, exit, synthetic, tail_exit};
 
 fn figures(trace: &MemoryTrace, per_thread: bool) -> Figures {
-    let engines = drive_parallel(trace, 2, || Engine::new(per_thread), &|_| {}).unwrap();
+    let engines = drive_parallel(trace, 2, || Engine::new(trace, per_thread), &|_| {}).unwrap();
     gather(engines, per_thread)
 }
 

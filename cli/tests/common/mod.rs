@@ -9,7 +9,7 @@ use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Call, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo};
 
 /// The tool, without the recorder's variables of whoever runs the tests.
-pub fn command() -> Command {
+pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fdr"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("FDR") {
@@ -20,32 +20,32 @@ pub fn command() -> Command {
 }
 
 /// Runs the tool to its end.
-pub fn fdr(arguments: &[&str]) -> Output {
+pub(crate) fn fdr(arguments: &[&str]) -> Output {
     command().args(arguments).output().expect("fdr runs")
 }
 
-pub fn stdout(output: &Output) -> &str {
+pub(crate) fn stdout(output: &Output) -> &str {
     std::str::from_utf8(&output.stdout).expect("UTF-8")
 }
 
-pub fn stderr(output: &Output) -> &str {
+pub(crate) fn stderr(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).expect("UTF-8")
 }
 
 /// Runs the tool, which must succeed, and gives its output.
-pub fn answer(arguments: &[&str]) -> String {
+pub(crate) fn answer(arguments: &[&str]) -> String {
     let output = fdr(arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     stdout(&output).to_owned()
 }
 
 /// Runs the tool and reads its output as JSON.
-pub fn json(arguments: &[&str]) -> serde_json::Value {
+pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&answer(arguments)).expect("JSON")
 }
 
 /// A trace that another program made, or a person to the byte.
-pub fn golden(name: &str) -> String {
+pub(crate) fn golden(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/xray");
     let path = folder.join(name);
     assert!(path.is_file(), "{} is missing", path.display());
@@ -53,11 +53,11 @@ pub fn golden(name: &str) -> String {
 }
 
 /// An empty folder, removed at the end of the test.
-pub struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     /// `name` must be the test's own.
-    pub fn new(name: &str) -> Folder {
+    pub(crate) fn new(name: &str) -> Folder {
         let unique = format!("{name}-{}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique);
         let _ = fs::remove_dir_all(&path);
@@ -65,11 +65,11 @@ impl Folder {
         Folder(path)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    pub fn file(&self, name: &str) -> String {
+    pub(crate) fn file(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("UTF-8").to_owned()
     }
 }
@@ -81,7 +81,7 @@ impl Drop for Folder {
 }
 
 /// Functions of the given names, with ids from 1.
-pub fn functions(names: &[&str]) -> Vec<Function> {
+pub(crate) fn functions(names: &[&str]) -> Vec<Function> {
     let function = |(at, name): (usize, &&str)| Function {
         id: FunctionId(at as u32 + 1),
         name: (*name).to_owned(),
@@ -92,7 +92,7 @@ pub fn functions(names: &[&str]) -> Vec<Function> {
 }
 
 /// Entries (positive) and exits (negative) of function ids, at these times.
-pub fn calls(edges: &[(u64, i64)]) -> Vec<Call> {
+pub(crate) fn calls(edges: &[(u64, i64)]) -> Vec<Call> {
     let call = |&(time, id): &(u64, i64)| Call {
         time: Ticks(time),
         function: FunctionId(id.unsigned_abs() as u32),
@@ -104,7 +104,7 @@ pub fn calls(edges: &[(u64, i64)]) -> Vec<Call> {
 }
 
 /// Writes a trace of one tick per nanosecond.
-pub fn write(path: &str, info: &TraceInfo, threads: &[(Thread, Vec<Call>)]) {
+pub(crate) fn write(path: &str, info: &TraceInfo, threads: &[(Thread, Vec<Call>)]) {
     let mut options = OpenOptions::new();
     let file = options
         .read(true)
@@ -121,7 +121,7 @@ pub fn write(path: &str, info: &TraceInfo, threads: &[(Thread, Vec<Call>)]) {
 }
 
 /// A small trace with names: thread 7 `main` runs f1 { f2 f2 }, thread 8 `worker` runs f2.
-pub fn small(path: &str, names: &[&str]) {
+pub(crate) fn small(path: &str, names: &[&str]) {
     let info = TraceInfo {
         functions: functions(names),
         program: "small".into(),

@@ -2,7 +2,7 @@
 //! hundred million records go through. Keeps one batch of calls and one window of the file; must
 //! never stop at a damaged record while there is something intact behind it.
 
-use super::index::{Index, MAX_DIAGNOSTICS, MAX_PAYLOAD};
+use super::index::{Block, Index, MAX_DIAGNOSTICS, MAX_PAYLOAD};
 use super::payload::{self, Payload};
 use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, When};
 use crate::bytes::{ByteOrder, ReadAt, Window};
@@ -49,7 +49,7 @@ pub(super) fn lane(
         complaints: 0,
     };
     for block in places.iter().filter_map(|&place| index.blocks.get(place)) {
-        decoder.block(bytes, &mut window, block.start, block.end, progress)?;
+        decoder.block(bytes, &mut window, block, progress)?;
     }
     decoder.finish();
     Ok(())
@@ -86,10 +86,15 @@ impl Decoder<'_> {
         &mut self,
         bytes: &dyn ReadAt,
         window: &mut Window<'_>,
-        start: u64,
-        end: u64,
+        block: &Block,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error> {
+        let Block {
+            start,
+            end,
+            mut cut,
+            ..
+        } = *block;
         let mut at = start.saturating_add(METADATA_SIZE as u64);
         progress(at - start);
         (self.base, self.synthetic, self.arguments) = (None, 0, false);
@@ -109,18 +114,25 @@ impl Decoder<'_> {
                     let what = format!("{} bytes are no whole record; they are skipped", end - at);
                     self.complain(at, what);
                     progress(end - at);
-                    closed = true;
+                    (closed, cut) = (true, true);
                     break;
                 }
                 Stop::More => {}
                 Stop::Payload(record, size) => {
-                    at = self.payload(bytes, window, record, size, at, end)?;
+                    let next = self.payload(bytes, window, record, size, at, end)?;
+                    // In a cut block, the rest is the event's; else its size is damaged.
+                    at = next.unwrap_or(if cut { end } else { at });
                 }
             }
             progress(at - before);
         }
         if !closed {
+            cut = true;
             self.complain(end, "the buffer has no EndOfBuffer record".into());
+        }
+        if cut {
+            // A change of CPU with nothing after it may be the start of a head of ours.
+            self.cpu = None;
         }
         self.settle();
         Ok(())
@@ -242,7 +254,7 @@ impl Decoder<'_> {
         let time = Ticks(*base);
         self.settle_cpu();
         if self.filled == BATCH {
-            self.settle();
+            self.settle_calls();
         }
         self.arguments = true;
         self.batch[self.filled] = Call {
@@ -255,7 +267,7 @@ impl Decoder<'_> {
         self.filled += 1;
     }
 
-    /// An event whose payload of `size` bytes begins at `at`; returns where it ends.
+    /// An event whose payload of `size` bytes begins at `at`; returns where it ends, if it fits.
     fn payload(
         &mut self,
         bytes: &dyn ReadAt,
@@ -264,7 +276,7 @@ impl Decoder<'_> {
         size: i32,
         at: u64,
         end: u64,
-    ) -> Result<u64, Error> {
+    ) -> Result<Option<u64>, Error> {
         self.arguments = false;
         let left = end.saturating_sub(at);
         let size = match u64::try_from(size) {
@@ -272,7 +284,7 @@ impl Decoder<'_> {
             _ => {
                 let what = format!("an event of {size} bytes, where {left} are left; skipped");
                 self.complain(at - METADATA_SIZE as u64, what);
-                return Ok(at);
+                return Ok(None);
             }
         };
         let held = usize::try_from(size)
@@ -290,23 +302,21 @@ impl Decoder<'_> {
             let count = bytes.read_at(at, &mut data)?;
             self.event(record, data.get(..count).unwrap_or(&[]), at);
         }
-        Ok(at + size)
+        Ok(Some(at + size))
     }
 
     fn event(&mut self, record: Record, data: &[u8], at: u64) {
         match record {
             Record::Custom { when, cpu, .. } => {
-                if payload::is_ours(data) {
-                    return self.own(data, at);
-                }
+                // Before anything else: in version 5 it moves the running base.
                 let Some(time) = self.when(when, at) else {
                     return;
                 };
-                self.mark(&Mark::Custom {
-                    time,
-                    cpu: cpu.map(|cpu| CpuId(cpu.into())),
-                    data,
-                });
+                if payload::is_ours(data) {
+                    return self.own(data, at);
+                }
+                let cpu = cpu.map(|cpu| CpuId(cpu.into()));
+                self.mark(&Mark::Custom { time, cpu, data });
             }
             Record::Typed { delta, kind, .. } => {
                 let Some(time) = self.when(When::Delta(delta), at) else {
@@ -362,18 +372,22 @@ impl Decoder<'_> {
     /// Hands over everything that waits. A change of CPU is younger than the calls that wait,
     /// because `record` settles before it takes one.
     fn settle(&mut self) {
+        self.settle_calls();
+        self.settle_cpu();
+    }
+
+    fn settle_calls(&mut self) {
         let calls = self.batch.get(..self.filled).unwrap_or(&[]);
         if !calls.is_empty() {
             self.sink.calls(calls);
         }
         self.filled = 0;
-        self.settle_cpu();
     }
 
     fn complain(&mut self, offset: u64, what: String) {
         self.complaints += 1;
         if self.complaints <= MAX_DIAGNOSTICS {
-            self.settle();
+            self.settle_calls();
             self.sink.diagnostic(Diagnostic { offset, what });
         }
     }

@@ -132,6 +132,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         summary: &BlockSummary,
     ) -> io::Result<()> {
         let valid = chunks.iter().zip(&scan.ends).find(|(_, end)| **end > 0);
+        let valid_head = valid.is_some();
         let head = valid.map(|(chunk, _)| *chunk).unwrap_or_default();
         let record = |from: usize| record::decode(head.get(from..).unwrap_or(&[]), RING);
         let wall = match record(PREAMBLE / 2) {
@@ -143,6 +144,11 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
             _ => (0, 0),
         };
         let start = self.info.start.map_or(tsc, |start| start.0);
+        let early = valid_head && tsc < start;
+        self.summary.losses.add(
+            "threads older than the start of the trace: llvm-xray's account and stack refuse them",
+            u64::from(early),
+        );
         let process = thread.process.or(self.info.process);
         self.frame.begin(&Head {
             thread: narrow(

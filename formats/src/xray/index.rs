@@ -30,6 +30,8 @@ pub(super) struct Block {
     pub(super) start: u64,
     /// Byte offset after its last record (version 1: after its fill).
     pub(super) end: u64,
+    /// It should be longer: the file was cut, or another block begins early.
+    pub(super) cut: bool,
     /// First time in it.
     tsc: Option<u64>,
 }
@@ -164,7 +166,7 @@ impl<'a> Indexer<'a> {
             || end < self.size
                 && matches!(self.record_at(end)?, Some(Record::BufferExtents { .. }));
         if whole {
-            self.block(start, end)?;
+            self.block(start, end, false)?;
             return Ok(end);
         }
         // Cut, or damaged: the block ends where another one plainly begins.
@@ -180,7 +182,7 @@ impl<'a> Indexer<'a> {
                 format!("the block at byte {at} should have {bytes} bytes, {what}"),
             );
         }
-        self.block(start, stop)?;
+        self.block(start, stop, stop < end)?;
         if stop < end {
             Ok(stop.max(start))
         } else {
@@ -200,19 +202,25 @@ impl<'a> Indexer<'a> {
             return self.skip(start);
         }
         let place = self.index.blocks.len();
-        self.block(start, self.size)?;
         let size = self.header.buffer_size;
         let fixed = start.saturating_add(size);
+        // A size that can't be right must not bound the head either.
+        let most = if size >= MIN_BUFFER {
+            fixed.min(self.size)
+        } else {
+            self.size
+        };
+        self.block(start, most, false)?;
         let confirmed =
             size >= MIN_BUFFER && (self.begins_buffer(fixed)? || fixed == self.size && self.ours);
-        let (end, next) = if confirmed {
-            (fixed, fixed)
+        let (end, next, closed) = if confirmed {
+            (fixed, fixed, true)
         } else {
             let (end, closed) = search::end_of_buffer(self.bytes, start, self.header.layout)?;
-            (end, self.after_buffer(start, end, closed)?)
+            (end, self.after_buffer(start, end, closed)?, closed)
         };
         if let Some(block) = self.index.blocks.get_mut(place) {
-            block.end = end;
+            (block.end, block.cut) = (end, !closed);
         }
         Ok(next)
     }
@@ -280,7 +288,7 @@ impl<'a> Indexer<'a> {
     }
 
     /// Reads the head of a block and files it under its thread.
-    fn block(&mut self, start: u64, end: u64) -> io::Result<()> {
+    fn block(&mut self, start: u64, end: u64, cut: bool) -> io::Result<()> {
         let record = if end - start < RECORD {
             None
         } else {
@@ -307,7 +315,12 @@ impl<'a> Indexer<'a> {
         if let Some(blocks) = self.index.lanes.get_mut(lane) {
             blocks.push(self.index.blocks.len());
         }
-        self.index.blocks.push(Block { start, end, tsc });
+        self.index.blocks.push(Block {
+            start,
+            end,
+            cut,
+            tsc,
+        });
         Ok(())
     }
 

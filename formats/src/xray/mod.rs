@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`record`] | layout of every record, pure |
+//! | [`record`], `encode` | layout of every record, pure |
 //! | [`payload`] | layout of the custom events that this project adds |
 //! | `index`, `search` | where the blocks are and what the file says of itself |
 //! | `decode` | records to events, fast |
@@ -18,6 +18,7 @@ use crate::registry::Format;
 mod balance;
 mod decode;
 mod dump;
+mod encode;
 mod frame;
 mod index;
 mod list;

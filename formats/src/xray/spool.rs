@@ -129,14 +129,21 @@ mod tests {
         for round in 0..100_000u32 {
             let which = if round % 100 == 0 { 1 } else { 0 };
             let bytes = round.to_le_bytes();
-            spool.push(strands[which], &bytes).expect("a folder for temporary files");
+            spool
+                .push(strands[which], &bytes)
+                .expect("a folder for temporary files");
             wanted[which].extend(bytes);
             assert!(spool.held <= BUDGET);
         }
         assert!(spool.file.is_some(), "the test must spill");
         for (strand, wanted) in strands.into_iter().zip(wanted) {
             let mut found = Vec::new();
-            spool.drain(strand, |bytes| Ok(found.extend_from_slice(bytes))).expect("readable");
+            spool
+                .drain(strand, |bytes| {
+                    found.extend_from_slice(bytes);
+                    Ok(())
+                })
+                .expect("readable");
             assert_eq!(found, wanted);
         }
     }

@@ -3,7 +3,10 @@
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use fdr_formats::bytes::ReadAt;
 use fdr_formats::source::drive;
 use fdr_formats::{
     Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
@@ -208,7 +211,7 @@ pub fn cut_everywhere(bytes: &[u8], header: usize) {
 pub fn flip_everywhere(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     for place in 0..bytes.len() {
-        for mask in [0x01, 0x02, 0x08, 0x40, 0x80, 0xff] {
+        for mask in [0x01, 0x08, 0x40, 0xff] {
             bytes[place] ^= mask;
             if let Ok(read) = read(&bytes) {
                 // No record is shorter than 8 bytes, no problem is told twice.
@@ -287,5 +290,19 @@ impl Chunk {
 
     pub fn exit(self, id: u32, delta: u32) -> Chunk {
         self.function(id, 1, delta)
+    }
+}
+
+/// Counts what is read of a file.
+pub struct Counted(pub Vec<u8>, pub Arc<AtomicU64>);
+
+impl ReadAt for Counted {
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.1.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        self.0.read_at(offset, buffer)
     }
 }

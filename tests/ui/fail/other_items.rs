@@ -1,4 +1,5 @@
 //! Items that are not called.
+#![allow(unused)]
 use fdr::traced;
 
 #[traced]

@@ -169,6 +169,30 @@ async fn loops(limit: u32) -> u32 {
     }
 }
 
+struct Transaction {
+    committed: bool,
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        assert!(self.committed);
+    }
+}
+
+#[traced]
+async fn last_write_is_read_by_drop(mut open: Transaction) {
+    waits().await;
+    open.committed = true;
+}
+
+impl Transaction {
+    #[traced]
+    async fn commit(mut self) {
+        waits().await;
+        self.committed = true;
+    }
+}
+
 fn finished<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
@@ -194,6 +218,8 @@ fn main() {
     assert_eq!(finished(parts_moved(pair())), "bb");
     assert_eq!(finished(impl_trait(0..3)).map(Iterator::count), Some(3));
     assert_eq!(finished(generic([1, 2])), 2);
+    finished(last_write_is_read_by_drop(Transaction { committed: false }));
+    finished(Transaction { committed: false }.commit());
     drop(diverges_by_another());
     assert_eq!(finished(waits_in_a_macro()), 1);
     assert_eq!(finished(async_blocks("x".into())), 1);

@@ -39,38 +39,38 @@ Examples:
 #[command(after_help = HELP, override_usage = "fdr record [OPTIONS] -- COMMAND…")]
 pub(crate) struct Options {
     /// What to record: globs on function names, comma between, `-` before one excludes
-    /// [FDR, default: *]
+    /// (FDR, default: *)
     #[arg(short, long, value_name = "GLOBS", allow_hyphen_values = true)]
     filter: Option<OsString>,
     /// File or folder of the traces; %e program, %p process, %n number of the dump, %t time
-    /// [FDR_OUT]
+    /// (FDR_OUT)
     #[arg(short, long, value_name = "PATH")]
     output: Option<OsString>,
-    /// Format of the traces: xray, xray1 [FDR_FORMAT]
+    /// Format of the traces: xray, xray1 (FDR_FORMAT)
     #[arg(long, value_name = "FORMAT")]
     format: Option<OsString>,
-    /// Signal that writes a trace while the command runs: a name, a number or none [FDR_SIGNAL]
+    /// Signal that writes a trace while the command runs: a name, a number or none (FDR_SIGNAL)
     #[arg(long, value_name = "SIGNAL")]
     signal: Option<OsString>,
-    /// Ring per thread, such as 4M or 256K [FDR_BUFFER]
+    /// Ring per thread, such as 4M or 256K (FDR_BUFFER)
     #[arg(long, value_name = "SIZE")]
     buffer: Option<OsString>,
-    /// Memory for all rings, such as 1G [FDR_MEMORY]
+    /// Memory for all rings, such as 1G (FDR_MEMORY)
     #[arg(long, value_name = "SIZE")]
     memory: Option<OsString>,
-    /// What to keep when a ring is full: ring (the newest) or full (the oldest) [FDR_MODE]
+    /// What to keep when a ring is full: ring (the newest) or full (the oldest) (FDR_MODE)
     #[arg(long, value_name = "MODE", value_parser = ["ring", "full"])]
     mode: Option<String>,
-    /// The clock [FDR_CLOCK]
+    /// The clock (FDR_CLOCK)
     #[arg(long, value_name = "CLOCK", value_parser = ["rdtscp", "rdtsc", "monotonic"])]
     clock: Option<String>,
-    /// Folder of the ring files, while the command runs [FDR_DIR]
+    /// Folder of the ring files, while the command runs (FDR_DIR)
     #[arg(long, value_name = "FOLDER")]
     dir: Option<OsString>,
-    /// What the recorder says [FDR_LOG]
+    /// What the recorder says (FDR_LOG)
     #[arg(long, value_name = "LEVEL", value_parser = ["quiet", "warn", "info"])]
     log: Option<String>,
-    /// Write a trace when the command panics [FDR_PANIC]
+    /// Write a trace when the command panics (FDR_PANIC)
     #[arg(long)]
     panic: bool,
     /// The command and its arguments
@@ -155,20 +155,7 @@ fn tell(traces: &[Trace]) {
             "no trace was written: either the command is not built with the crate fdr, or the \
              recorder gave another reason above",
         ),
-        [.., last] => ui::complain(&format!(
-            "next: fdr report {}",
-            quoted(&ui::path(&last.path))
-        )),
-    }
-}
-
-/// A path as a shell takes it.
-fn quoted(path: &str) -> String {
-    let plain = |character: char| character.is_alphanumeric() || "/._-+,:@%".contains(character);
-    if path.chars().all(plain) {
-        path.into()
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
+        [.., last] => ui::complain(&format!("next: fdr report {}", ui::shell(&last.path))),
     }
 }
 
@@ -225,12 +212,5 @@ mod tests {
         assert_eq!(pairs(&options, Some("")), all);
         assert_eq!(pairs(&options, Some("off")), all);
         assert_eq!(pairs(&options, Some("a::*")), []);
-    }
-
-    #[test]
-    fn paths_are_quoted_for_a_shell() {
-        assert_eq!(quoted("a/b.1.2.fdr"), "a/b.1.2.fdr");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 }

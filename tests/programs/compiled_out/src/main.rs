@@ -1,0 +1,61 @@
+//! Prints what its traced functions compute, and what the API says: with the recorder compiled out
+//! the same as with it, but that nothing is on.
+#![forbid(unsafe_code)]
+#![deny(warnings)]
+
+use std::future::{Future, ready};
+use std::panic;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use fdr::traced;
+
+struct Lines(Vec<String>);
+
+trait Count {
+    #[traced]
+    fn count(&self) -> usize {
+        0
+    }
+}
+
+impl Count for Lines {
+    #[traced(name = "counted by name")]
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[traced]
+fn sum(text: &str) -> Result<u32, std::num::ParseIntError> {
+    let mut sum = 0;
+    for word in text.split(' ') {
+        sum += word.parse::<u32>()?;
+    }
+    Ok(sum)
+}
+
+#[traced]
+async fn later<T: Clone>(value: &T) -> T {
+    ready(()).await;
+    value.clone()
+}
+
+#[traced]
+fn panics() -> ! {
+    panic!("as it should")
+}
+
+fn main() {
+    let on = fdr::enable().expect("the recorder, or nothing, starts");
+    println!("sum {:?} {}", sum("1 2 3"), sum("x").is_err());
+    println!("count {}", Lines(vec![String::new()]).count());
+    let future = pin!(later(&7));
+    if let Poll::Ready(value) = future.poll(&mut Context::from_waker(Waker::noop())) {
+        println!("later {value}");
+    }
+    panic::set_hook(Box::new(|_| {}));
+    println!("panics {}", panic::catch_unwind(|| panics()).is_err());
+    fdr::disable();
+    eprintln!("on {on} functions {}", fdr::statistics().functions);
+}

@@ -1,0 +1,156 @@
+//! Signal handlers of the program's own beside the recorder's, and ones that call traced functions.
+//! Every function counts its own calls; handlers do nothing that a handler may not.
+
+use std::env;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fdr::traced;
+use fdr_tests::support::facts;
+
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+static WORKED: AtomicU64 = AtomicU64::new(0);
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+#[traced]
+fn work() {
+    WORKED.fetch_add(1, Ordering::Relaxed);
+}
+
+#[traced]
+fn inner() {
+    HANDLED.fetch_add(1, Ordering::Relaxed);
+}
+
+#[traced]
+fn outer() {
+    HANDLED.fetch_add(1, Ordering::Relaxed);
+    inner();
+}
+
+extern "C" fn on_timer(_: i32) {
+    outer();
+}
+
+/// The program's own handler of the dump signal.
+extern "C" fn on_dump_signal(_: i32) {
+    HANDLED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The same, for a program that calls the handler which it found.
+extern "C" fn on_dump_signal_then_next(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    HANDLED.fetch_add(1, Ordering::Relaxed);
+    type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+    let next = NEXT.load(Ordering::Acquire);
+    assert!(next > 1, "there was a handler");
+    // SAFETY: sigaction gave this address as that of a handler with three arguments.
+    let next = unsafe { std::mem::transmute::<usize, Handler>(next) };
+    next(signal, info, context);
+}
+
+/// Installs a handler; returns the one before it.
+fn install(signal: i32, handler: usize, flags: i32) -> usize {
+    // SAFETY: zeros are valid `sigaction`s, both live until the call returns, and the handlers above
+    // do only what a handler may.
+    unsafe {
+        let mut new: libc::sigaction = std::mem::zeroed();
+        let mut old: libc::sigaction = std::mem::zeroed();
+        new.sa_sigaction = handler;
+        new.sa_flags = flags | libc::SA_RESTART;
+        assert_eq!(libc::sigaction(signal, &raw const new, &raw mut old), 0);
+        old.sa_sigaction
+    }
+}
+
+fn raise(signal: i32) {
+    // SAFETY: raises a signal in the calling thread, before it returns.
+    assert_eq!(unsafe { libc::raise(signal) }, 0);
+}
+
+/// A timer interrupts the main thread, a thousand times a second of its CPU time, in the midst of
+/// records or between them, until a thousand signals were handled.
+fn timer() {
+    install(libc::SIGPROF, on_timer as *const () as usize, 0);
+    let every = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 1000,
+    };
+    let timer = libc::itimerval {
+        it_interval: every,
+        it_value: every,
+    };
+    let set = |timer: &libc::itimerval| {
+        // SAFETY: both structures are valid; no old value is asked for.
+        unsafe { libc::setitimer(libc::ITIMER_PROF, timer, std::ptr::null_mut()) }
+    };
+    assert_eq!(set(&timer), 0);
+    let start = Instant::now();
+    while HANDLED.load(Ordering::Relaxed) < 1000 && start.elapsed() < Duration::from_secs(30) {
+        (0..1000).for_each(|_| work());
+    }
+    let nothing = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 0,
+    };
+    let off = libc::itimerval {
+        it_interval: nothing,
+        it_value: nothing,
+    };
+    assert_eq!(set(&off), 0);
+}
+
+/// Signals in the midst of the very first record, as far as one can: the first calls of many threads,
+/// each with a signal on its way.
+fn first_records() {
+    install(libc::SIGUSR1, on_timer as *const () as usize, 0);
+    for _ in 0..200 {
+        let thread = std::thread::spawn(|| {
+            (0..10).for_each(|_| work());
+        });
+        use std::os::unix::thread::JoinHandleExt;
+        for _ in 0..3 {
+            // SAFETY: the thread was not joined yet, so its handle is valid.
+            unsafe { libc::pthread_kill(thread.as_pthread_t(), libc::SIGUSR1) };
+        }
+        thread.join().expect("it ends");
+    }
+}
+
+fn main() {
+    let way = env::args().nth(1).unwrap_or_default();
+    let plain = on_dump_signal as *const () as usize;
+    match way.as_str() {
+        "timer" => timer(),
+        "first-records" => first_records(),
+        "before" => {
+            install(libc::SIGUSR2, plain, 0);
+            fdr::enable().expect("it can be recorded");
+            work();
+            raise(libc::SIGUSR2);
+        }
+        "after" => {
+            work();
+            install(libc::SIGUSR2, plain, 0);
+            raise(libc::SIGUSR2);
+        }
+        "after-and-next" => {
+            work();
+            let chained = on_dump_signal_then_next as *const () as usize;
+            let next = install(libc::SIGUSR2, chained, libc::SA_SIGINFO);
+            NEXT.store(next, Ordering::Release);
+            raise(libc::SIGUSR2);
+        }
+        other => panic!("no such way: {other:?}"),
+    }
+    println!("worked {}", WORKED.load(Ordering::Relaxed));
+    println!("handled {}", HANDLED.load(Ordering::Relaxed));
+    print!("{}", facts::of_statistics(&fdr::statistics()));
+    if env::args().nth(2).as_deref() == Some("wait") {
+        println!("waiting");
+        let _ = std::io::stdin().read_line(&mut String::new());
+    }
+}

@@ -1,0 +1,89 @@
+//! A folder of its own for each test, removed when the test succeeds; after a failure it stays.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder that was empty at first.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes one; `name` is for people who look at it after a failure.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    #[must_use]
+    pub fn new(name: &str) -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{name}-{}-{number}", std::process::id());
+        let path = crate::target_folder().join("tmp").join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        Folder(path)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A path in it.
+    #[must_use]
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The names of all files in it, hidden ones too, sorted.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be read.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).expect("the folder");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name())
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The files in it whose names end so, sorted.
+    #[must_use]
+    pub fn ending(&self, end: &str) -> Vec<PathBuf> {
+        let names = self.names().into_iter();
+        names
+            .filter(|name| name.ends_with(end))
+            .map(|name| self.join(&name))
+            .collect()
+    }
+
+    /// The trace in it.
+    ///
+    /// # Panics
+    ///
+    /// If there is none or more than one, or anything else in the folder.
+    #[must_use]
+    pub fn only_trace(&self) -> PathBuf {
+        let names = self.names();
+        assert!(
+            names.len() == 1 && names[0].ends_with(".fdr"),
+            "one trace and nothing else: {names:?}"
+        );
+        self.join(&names[0])
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !std::thread::panicking() && env::var_os("FDR_TESTS_KEEP").is_none() {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}

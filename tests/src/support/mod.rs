@@ -1,0 +1,12 @@
+//! What the tests of the recorder share with the programs that they run: folders, processes, traces,
+//! the ring file's layout, and calls whose every edge is known beforehand. Nothing in here may take
+//! the recorder's word for anything: what it says is parsed from its files and outputs.
+
+pub mod facts;
+pub mod folder;
+pub mod program;
+pub mod random;
+pub mod ring_file;
+pub mod script;
+pub mod trace;
+pub mod wait;

@@ -1,0 +1,269 @@
+//! Programs under test: started with a clean environment in a folder of their own, watched with a
+//! deadline, killed when their test fails. Must never leave a process behind.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, JoinHandle};
+
+use super::folder::Folder;
+use super::wait::{DEADLINE, until};
+
+/// A program that is about to be run.
+#[derive(Debug)]
+pub struct Program(Command);
+
+/// How a program ended, and what it printed.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// All of its standard output.
+    pub stdout: String,
+    /// All of its standard error, the recorder's lines among it.
+    pub stderr: String,
+}
+
+impl Program {
+    /// The program at `path`, in `folder`, without any `FDR…` variable of whoever runs the tests.
+    #[must_use]
+    pub fn new(path: impl AsRef<OsStr>, folder: &Folder) -> Program {
+        let mut command = Command::new(path);
+        command.current_dir(folder.path());
+        for (name, _) in env::vars_os() {
+            if name.to_string_lossy().starts_with("FDR") {
+                command.env_remove(name);
+            }
+        }
+        Program(command)
+    }
+
+    /// `program` run by `sh -c`, as `"$0"`, after what `before` does: `ulimit -f 1; exec "$0" "$@"`.
+    #[must_use]
+    pub fn in_shell(script: &str, program: &str, folder: &Folder) -> Program {
+        Program::new("sh", folder).args(&["-c", script, program])
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn args(mut self, arguments: &[impl AsRef<OsStr>]) -> Program {
+        self.0.args(arguments);
+        self
+    }
+
+    /// A variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Program {
+        self.0.env(name, value);
+        self
+    }
+
+    /// Several variables: `"FDR=1 FDR_MODE=full"`.
+    #[must_use]
+    pub fn set(mut self, variables: &str) -> Program {
+        for variable in variables.split_whitespace() {
+            let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
+            self.0.env(name, value);
+        }
+        self
+    }
+
+    /// Runs it to its end.
+    #[must_use]
+    pub fn run(self) -> Outcome {
+        self.start().end()
+    }
+
+    /// Starts it.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    #[must_use]
+    pub fn start(mut self) -> Running {
+        let name = format!("{:?}", self.0);
+        let command = self
+            .0
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let (send, lines) = channel();
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut errors = child.stderr.take().expect("piped");
+        thread::spawn(move || {
+            for line in output.split(b'\n').map_while(Result::ok) {
+                let _ = send.send(String::from_utf8_lossy(&line).into_owned());
+            }
+        });
+        let errors = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = errors.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        Running {
+            stdin: child.stdin.take(),
+            child,
+            name,
+            lines,
+            seen: String::new(),
+            errors: Some(errors),
+        }
+    }
+}
+
+/// A program that runs. Killed when it is dropped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    name: String,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    /// The output that was read so far.
+    seen: String,
+    errors: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its next line of output, without the newline.
+    ///
+    /// # Panics
+    ///
+    /// If none comes in time.
+    pub fn line(&mut self) -> String {
+        let line = self.lines.recv_timeout(DEADLINE);
+        let line = line.unwrap_or_else(|error| panic!("{}: no line: {error}", self.name));
+        self.seen += &line;
+        self.seen.push('\n');
+        line
+    }
+
+    /// Gives it a line of input.
+    ///
+    /// # Panics
+    ///
+    /// If it does not read.
+    pub fn tell(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("its input is open");
+        writeln!(stdin, "{line}").unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let _ = stdin.flush();
+    }
+
+    /// Sends it a signal: `USR2`, `KILL`.
+    ///
+    /// # Panics
+    ///
+    /// If it is gone.
+    pub fn signal(&self, signal: &str) {
+        let kill = format!("kill -s {signal} {}", self.id());
+        let status = Command::new("sh").args(["-c", &kill]).status();
+        assert!(status.expect("sh runs").success(), "{}: {kill}", self.name);
+    }
+
+    /// Whether it has ended.
+    ///
+    /// # Panics
+    ///
+    /// If the system does not say.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("its state").is_some()
+    }
+
+    /// Closes its input and waits for its end.
+    ///
+    /// # Panics
+    ///
+    /// If it does not end in time.
+    #[must_use]
+    pub fn end(mut self) -> Outcome {
+        drop(self.stdin.take());
+        let name = self.name.clone();
+        let status = until(&format!("the end of {name}"), || {
+            self.child.try_wait().expect("its state")
+        });
+        let mut stdout = std::mem::take(&mut self.seen);
+        // Ends when the last process with this output is gone.
+        for line in &self.lines {
+            stdout += &line;
+            stdout.push('\n');
+        }
+        let errors = self.errors.take().map(JoinHandle::join);
+        let stderr = errors.and_then(Result::ok).unwrap_or_default();
+        Outcome {
+            status,
+            stdout,
+            stderr,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Outcome {
+    /// The same, where the program succeeded.
+    ///
+    /// # Panics
+    ///
+    /// If it did not.
+    #[must_use]
+    pub fn ok(self) -> Outcome {
+        assert!(self.status.success(), "{self:#?}");
+        self
+    }
+
+    /// What the recorder said, without its prefix.
+    #[must_use]
+    pub fn said(&self) -> Vec<&str> {
+        let lines = self.stderr.lines();
+        lines
+            .filter_map(|line| line.strip_prefix("fdr: "))
+            .collect()
+    }
+}
+
+/// Runs the tool `fdr`, which must succeed, and gives its output.
+///
+/// # Panics
+///
+/// If it does not succeed.
+#[must_use]
+pub fn fdr(arguments: &[&OsStr]) -> String {
+    let output = Command::new(crate::tool(crate::Profile::Dev))
+        .args(arguments)
+        .output()
+        .expect("fdr runs");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "fdr {arguments:?}: {}\n{stdout}{stderr}",
+        output.status
+    );
+    stdout
+}
+
+/// Has the tool look over a trace, which must be whole.
+///
+/// # Panics
+///
+/// If it is not.
+pub fn verify(trace: &Path) {
+    let said = fdr(&[OsStr::new("verify"), trace.as_os_str()]);
+    assert!(said.contains(": OK: "), "{said}");
+}

@@ -1,0 +1,229 @@
+//! The tool over the whole way: `fdr record` runs real programs, and what the other commands say of
+//! the traces is compared with what the programs counted themselves, and with llvm-xray. Must never
+//! compare our reader with our writer alone.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use fdr_tests::{Profile, example, reader, tool};
+use serde_json::Value;
+
+/// An empty folder of the test's own, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a folder below the target folder");
+        Folder(path)
+    }
+
+    /// Runs the tool in the folder, without the recorder's variables of whoever runs the tests.
+    fn fdr(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(tool(Profile::Dev));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("FDR") {
+                command.env_remove(name);
+            }
+        }
+        let output = command
+            .args(arguments)
+            .current_dir(&self.0)
+            .output()
+            .expect("fdr runs");
+        assert!(output.status.success(), "fdr {arguments:?}: {output:?}");
+        output
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_slice(&self.fdr(arguments).stdout).expect("JSON")
+    }
+
+    /// Records an example; gives its output, what fdr said, and the one trace that was written.
+    fn record(&self, options: &[&str], program: &str, arguments: &[&str]) -> Recording {
+        let program = example(program, Profile::Dev);
+        let program = ["--", program.to_str().expect("UTF-8")];
+        let output = self.fdr(&[&["record"], options, &program, arguments].concat());
+        let said = String::from_utf8(output.stderr).expect("UTF-8");
+        let traces: Vec<&str> = said
+            .lines()
+            .filter_map(|line| line.strip_prefix("fdr: trace "))
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        let [trace] = traces.as_slice() else {
+            panic!("not one trace: {said}")
+        };
+        let trace = (*trace).to_owned();
+        assert!(
+            said.ends_with(&format!("fdr: next: fdr report {trace}\n")),
+            "{said}"
+        );
+        self.fdr(&["verify", &trace]);
+        let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+        Recording { trace, stdout }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Recording {
+    trace: String,
+    stdout: String,
+}
+
+/// Calls by the name of the function, as both the tool and the example write them.
+fn calls(functions: &Value) -> BTreeMap<String, u64> {
+    let function = |function: &Value| {
+        let name = function["name"].as_str().expect("a name").to_owned();
+        (name, function["calls"].as_u64().expect("a count"))
+    };
+    let functions = functions.as_array().expect("functions").iter();
+    functions.map(function).collect()
+}
+
+/// The same by thread.
+fn calls_by_thread(threads: &Value) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let thread = |thread: &Value| {
+        let name = thread["name"].as_str().expect("a name").to_owned();
+        (name, calls(&thread["functions"]))
+    };
+    let threads = threads.as_array().expect("threads").iter();
+    threads.map(thread).collect()
+}
+
+/// Calls by name as `llvm-xray account` counts them: the columns count and function, the last.
+fn accounted(account: &str) -> BTreeMap<String, u64> {
+    let row = |line: &str| {
+        let count = line.split(',').nth(1).expect("a count");
+        let name = line.rsplit("\",\"").next().expect("a name");
+        let name = name.trim_end_matches('"').to_owned();
+        (name, count.parse().expect("a number"))
+    };
+    account.lines().skip(1).map(row).collect()
+}
+
+#[test]
+fn the_program_report_and_llvm_xray_count_alike() {
+    let folder = Folder::new("cli-counts");
+    // The ring holds all of it.
+    let recording = folder.record(
+        &["--buffer", "64M"],
+        "index_builder",
+        &[
+            "--documents",
+            "300",
+            "--passes",
+            "1",
+            "--counts",
+            "counts.json",
+        ],
+    );
+    let counts = fs::read(folder.0.join("counts.json")).expect("the program's own counts");
+    let counts: Value = serde_json::from_slice(&counts).expect("JSON");
+    let expected = calls(&counts["functions"]);
+    assert!(expected.len() > 10, "{expected:?}");
+
+    let report = folder.json(&["report", "--json", "--per-thread", &recording.trace]);
+    assert_eq!(calls(&report["functions"]), expected);
+    assert_eq!(
+        calls_by_thread(&report["threads"]),
+        calls_by_thread(&counts["threads"])
+    );
+
+    folder.fdr(&["map", &recording.trace, "-o", "map.elf"]);
+    for program in ["llvm-xray-14", "llvm-xray-19"] {
+        let Some(llvm) = reader(program, "llvm-xray account counts as fdr report does") else {
+            continue;
+        };
+        let output = Command::new(llvm)
+            .args(["account", "-f", "csv", "-m", "map.elf", &recording.trace])
+            .current_dir(&folder.0)
+            .output()
+            .expect("it runs");
+        let account = String::from_utf8(output.stdout).expect("UTF-8");
+        assert_eq!(accounted(&account), expected, "{program}");
+    }
+}
+
+#[test]
+fn a_ring_that_wrapped_says_what_it_lost() {
+    let folder = Folder::new("cli-wrapped");
+    let recording = folder.record(
+        &["--buffer", "128K"],
+        "index_builder",
+        &["--documents", "300", "--passes", "1"],
+    );
+    let report = folder.json(&["report", "--json", &recording.trace]);
+    let mut overwritten = 0;
+    for thread in report["threads"].as_array().expect("threads") {
+        let count = |key: &str| thread[key].as_u64().expect("a count");
+        assert_eq!(
+            count("recorded"),
+            count("readable") + count("overwritten") + count("dropped")
+        );
+        assert_eq!(count("readable"), count("records"));
+        overwritten += count("overwritten");
+    }
+    assert!(overwritten > 0);
+    let table = folder.fdr(&["report", &recording.trace]).stdout;
+    let table = String::from_utf8(table).expect("UTF-8");
+    assert!(table.contains(" overwritten by newer ones, "), "{table}");
+}
+
+#[test]
+fn options_choose_what_is_recorded_and_where() {
+    let folder = Folder::new("cli-options");
+    let options = [
+        "--filter",
+        "*::collatz",
+        "--output",
+        "traces/%e-%n.trace",
+        "--format",
+        "xray1",
+    ];
+    fs::create_dir(folder.0.join("traces")).expect("a folder");
+    let recording = folder.record(&options, "quickstart", &[]);
+    assert_eq!(recording.stdout, "17673 takes 278 steps\n");
+    assert_eq!(recording.trace, "traces/quickstart-1.trace");
+    let report = folder.json(&["report", "--json", &recording.trace]);
+    let expected = BTreeMap::from([("quickstart::collatz".to_owned(), 19_999)]);
+    assert_eq!(calls(&report["functions"]), expected);
+    assert!(
+        report["format"]
+            .as_str()
+            .expect("text")
+            .contains("version 1")
+    );
+}
+
+#[test]
+fn ten_milliseconds_are_ten_milliseconds_by_every_clock() {
+    for clock in ["rdtscp", "rdtsc", "monotonic"] {
+        if clock != "monotonic" && !cfg!(target_arch = "x86_64") {
+            continue;
+        }
+        let folder = Folder::new(&format!("cli-clock-{clock}"));
+        let recording = folder.record(&["--clock", clock], "sleeper", &[]);
+        let report = folder.json(&["report", "--json", &recording.trace]);
+        let functions = report["functions"].as_array().expect("functions");
+        let sleep = functions
+            .iter()
+            .find(|function| function["name"] == "sleeper::sleep_10_ms")
+            .expect("its row");
+        assert_eq!(sleep["calls"], 100, "{clock}");
+        // A busy machine makes sleeps longer and none shorter: the shortest tells the clock.
+        let shortest = sleep["min_ns"].as_u64().expect("a time");
+        assert!(
+            (9_990_000..10_200_000).contains(&shortest),
+            "{clock}: {shortest} ns"
+        );
+    }
+}

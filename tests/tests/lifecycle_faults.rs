@@ -1,0 +1,288 @@
+//! What can go wrong around a recording: no folder, no space, no descriptors, no addresses, nobody who
+//! reads standard error, values that mean nothing. The program must run on as if it were not recorded
+//! (the same output, the same end), and one clear line per trouble must say what to do.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, verify};
+
+const SUM: &str = "315\n";
+
+fn endings(folder: &Folder, variables: &[(&str, &str)], way: &str) -> Outcome {
+    let mut program = Program::new(env!("CARGO_BIN_EXE_endings"), folder).args(&[way]);
+    for (name, value) in variables {
+        program = program.env(name, value);
+    }
+    undisturbed(program.run(), way)
+}
+
+/// The program's own output and exit code.
+fn undisturbed(outcome: Outcome, way: &str) -> Outcome {
+    let code = if way == "exit" { 42 } else { 0 };
+    assert_eq!(outcome.status.code(), Some(code), "{outcome:?}");
+    assert_eq!(outcome.stdout, SUM, "{outcome:?}");
+    outcome
+}
+
+/// The same in a shell that takes something away first.
+fn limited(folder: &Folder, limit: &str, variables: &str) -> Outcome {
+    let script = format!("{limit}; exec \"$0\" \"$@\"");
+    let program = Program::in_shell(&script, env!("CARGO_BIN_EXE_endings"), folder);
+    undisturbed(program.args(&["exit"]).set(variables).run(), "exit")
+}
+
+#[test]
+fn values_that_mean_nothing() {
+    let folder = Folder::new("fault-values");
+    for (name, value, accepted) in [
+        ("FDR", "-", "write a function name or glob after it"),
+        ("FDR", "off,x::*", "`off` can't be combined"),
+        (
+            "FDR",
+            ",",
+            "accepted are `1`, `on`, `*`, `off`, or a list of globs",
+        ),
+        (
+            "FDR_BUFFER",
+            "4T",
+            "accepted are bytes, or a number with K, M or G",
+        ),
+        ("FDR_BUFFER", "64K", "the least is 128K"),
+        ("FDR_BUFFER", "2G", "exceeds the budget FDR_MEMORY"),
+        (
+            "FDR_MEMORY",
+            "-1",
+            "accepted are bytes, or a number with K, M or G",
+        ),
+        ("FDR_MODE", "fulll", "accepted are ring, full"),
+        ("FDR_CLOCK", "tsc", "accepted are rdtscp, rdtsc, monotonic"),
+        ("FDR_FORMAT", "json", "accepted are xray, xray1"),
+        ("FDR_LOG", "debug", "accepted are quiet, warn, info"),
+        ("FDR_PANIC", "yes", "accepted are 1, 0, on, off"),
+        ("FDR_SIGNAL", "KILL", "accepted are a name such as USR2"),
+        ("FDR_SIGNAL", "USR3", "accepted are a name such as USR2"),
+        ("FDR_SIGNAL", "65", "accepted are a name such as USR2"),
+        ("FDR_OUT", "x.%q", "known are %e (program)"),
+        ("FDR_OUT", "%n/x", "can't be part of a folder's name"),
+    ] {
+        let outcome = endings(&folder, &[("FDR", "1"), (name, value)], "exit");
+        let lines: Vec<&str> = outcome.stderr.lines().collect();
+        assert_eq!(lines.len(), 1, "{name}={value}: {lines:?}");
+        let start = format!("fdr: {name}={value:?}: ");
+        assert!(
+            lines[0].starts_with(&start)
+                && lines[0].contains(accepted)
+                && lines[0].contains("recording is off"),
+            "{lines:?}"
+        );
+        assert_eq!(folder.names(), [] as [&str; 0], "{name}={value}");
+    }
+}
+
+#[test]
+fn several_mistakes_are_several_lines_and_an_unknown_name_is_named() {
+    let folder = Folder::new("fault-several");
+    let two = [("FDR", "1"), ("FDR_MODE", "x"), ("FDR_CLOCK", "y")];
+    assert_eq!(endings(&folder, &two, "return").said().len(), 2);
+    let typo = [("FDR", "1"), ("FDR_BUFER", "1M")];
+    let outcome = endings(&folder, &typo, "return");
+    assert!(outcome.said()[0].contains("FDR_BUFER"), "{outcome:?}");
+    assert!(
+        outcome.said()[0].ends_with("the nearest is FDR_BUFFER"),
+        "{outcome:?}"
+    );
+    verify(&folder.only_trace());
+}
+
+#[test]
+fn off_is_off_whatever_else_is_set() {
+    let folder = Folder::new("fault-off");
+    for value in ["off", "0", ""] {
+        let outcome = endings(
+            &folder,
+            &[("FDR", value), ("FDR_OUT", "no/where")],
+            "return",
+        );
+        assert_eq!(outcome.stderr, "", "FDR={value}");
+        assert_eq!(folder.names(), [] as [&str; 0]);
+    }
+}
+
+#[test]
+fn no_folder_for_rings_costs_only_their_afterlife() {
+    let folder = Folder::new("fault-dir");
+    fs::write(folder.join("file"), "").expect("a file");
+    for dir in ["missing", "file", "/proc"] {
+        let outcome = endings(&folder, &[("FDR", "1"), ("FDR_DIR", dir)], "exit");
+        let said = outcome.said();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(
+            said[0].contains(dir) && said[0].contains("the ring is in memory only"),
+            "{said:?}"
+        );
+        let traces = folder.ending(".fdr");
+        assert_eq!(folder.names().len(), 2, "{:?}", folder.names());
+        verify(&traces[0]);
+        fs::remove_file(&traces[0]).expect("the trace");
+    }
+}
+
+#[test]
+fn no_folder_for_traces() {
+    let folder = Folder::new("fault-out");
+    fs::create_dir(folder.join("rings")).expect("a folder");
+    for out in ["missing/%n.fdr", "/proc/%n.fdr"] {
+        let variables = [("FDR", "1"), ("FDR_OUT", out), ("FDR_DIR", "rings")];
+        let outcome = endings(&folder, &variables, "exit");
+        let said = outcome.said();
+        assert!(
+            said.len() == 2 && said[0].starts_with("no trace was written: "),
+            "{said:?}"
+        );
+        assert!(said[0].contains(&out.replace("%n", "1")), "{said:?}");
+        // The records are not lost: the ring stays, and its place is said.
+        let ring = fs::read_dir(folder.join("rings"))
+            .expect("the folder")
+            .next();
+        let ring = ring.expect("a ring").expect("an entry").path();
+        assert!(said[1].contains(&*ring.to_string_lossy()), "{said:?}");
+        fs::remove_file(ring).expect("the ring");
+    }
+    assert_eq!(folder.names(), ["rings"]);
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_no_reason_to_die() {
+    // In units of 512 or 1024 bytes, as the shell likes: nothing at all, a part of the ring's head, a
+    // part of its regions, all but the trace.
+    for blocks in [0, 1, 64, 1000, 140_000] {
+        let folder = Folder::new("fault-fsize");
+        let outcome = limited(&folder, &format!("ulimit -f {blocks}"), "FDR=1");
+        assert!(!outcome.said().is_empty(), "{outcome:?}");
+        assert_eq!(folder.ending(".tmp").len(), 0, "{:?}", folder.names());
+        folder.ending(".fdr").iter().for_each(|path| verify(path));
+    }
+}
+
+#[test]
+fn few_descriptors_and_few_addresses() {
+    for limit in [
+        "ulimit -n 4",
+        "ulimit -n 5",
+        "ulimit -v 500000",
+        "ulimit -v 60000",
+    ] {
+        let folder = Folder::new("fault-limits");
+        let outcome = limited(&folder, limit, "FDR=1");
+        assert!(!outcome.said().is_empty(), "{outcome:?}");
+        folder.ending(".fdr").iter().for_each(|path| verify(path));
+        // A ring may be left only where no trace could be written.
+        assert_eq!(
+            folder.names().len(),
+            folder
+                .ending(".fdr")
+                .len()
+                .max(folder.ending(".fdr-ring").len())
+        );
+    }
+}
+
+#[test]
+fn nobody_listens_to_standard_error() {
+    let folder = Folder::new("fault-stderr");
+    for (variables, traces) in [
+        ("FDR=1", 1),
+        ("FDR=1 FDR_LOG=info FDR_DIR=missing", 2),
+        ("FDR=nonsense,-", 2),
+    ] {
+        // A pipe without a reader: writing to it raises SIGPIPE, which ends a program that does not
+        // expect it, and before main nobody has had the time to ignore it.
+        let script = "{ \"$0\" \"$@\" 3>&- 2>&1 >&4; echo $? >&4; } 4>&1 | :";
+        let closed =
+            "exec 3>&1; { \"$0\" \"$@\" 2>&1 >&3; echo \"code $?\" >&3; } | exec true 3>&-";
+        assert!(script.len() < closed.len());
+        let program = Program::in_shell(
+            &format!("trap '' USR1; {}", slow(closed)),
+            env!("CARGO_BIN_EXE_endings"),
+            &folder,
+        );
+        let outcome = program.args(&["exit"]).set(variables).run();
+        assert_eq!(
+            outcome.stdout,
+            format!("{SUM}code 42\n"),
+            "{variables}: {outcome:?}"
+        );
+        let program = Program::in_shell(
+            "exec 2>&-; \"$0\" \"$@\"; echo \"code $?\"",
+            env!("CARGO_BIN_EXE_endings"),
+            &folder,
+        );
+        let outcome = program.args(&["exit"]).set(variables).run();
+        assert_eq!(
+            outcome.stdout,
+            format!("{SUM}code 42\n"),
+            "{variables}: {outcome:?}"
+        );
+        assert!(
+            folder.ending(".fdr").len() >= traces || variables.contains('-'),
+            "{variables}"
+        );
+    }
+}
+
+/// Lets the reader of the pipe end first.
+fn slow(script: &str) -> String {
+    script.replace("{ \"$0\"", "{ sleep 0.2; \"$0\"")
+}
+
+#[test]
+fn a_full_disk() {
+    let folder = Folder::new("fault-full");
+    fs::create_dir(folder.join("small")).expect("a folder");
+    // A file system of one MiB, in a name space of its own.
+    let mount = "mount -t tmpfs -o size=1M none small && cd small && ";
+    let probe = format!("{mount} true");
+    let unshare = ["--user", "--map-root-user", "--mount", "sh", "-c"];
+    let may = Command::new("unshare")
+        .args(unshare)
+        .arg(&probe)
+        .current_dir(folder.path())
+        .output();
+    if !may.is_ok_and(|output| output.status.success()) {
+        fdr_tests::skip(
+            "a full disk: no right to mount a small file system (unshare --user --mount)",
+        );
+        return;
+    }
+    for (variables, way) in [
+        // The ring's head has room, its region has not; the trace has.
+        ("FDR_BUFFER=4M", "exit"),
+        // The regions have room, and nothing is left for the trace.
+        ("FDR_BUFFER=128K FDR_MEMORY=384K", "fill"),
+    ] {
+        let fill = if way == "fill" {
+            "head -c 5M /dev/zero > rest 2>/dev/null; "
+        } else {
+            ""
+        };
+        let script = format!(
+            "{mount} export FDR=1 {variables}; {fill} \"$0\" exit; code=$?; ls -A >&2; exit $code"
+        );
+        let program = Program::new("unshare", &folder)
+            .args(&unshare)
+            .args(&[&script, env!("CARGO_BIN_EXE_endings")]);
+        let outcome = undisturbed(program.run(), "exit");
+        let said = outcome.said().join("\n");
+        let expected = if way == "fill" {
+            "No space left on device"
+        } else {
+            "no space for a thread's ring"
+        };
+        assert!(said.contains(expected), "{outcome:?}");
+        assert!(!outcome.stderr.contains(".tmp\n"), "{outcome:?}");
+    }
+    assert!(Path::new(&folder.join("small")).is_dir());
+}
