@@ -3,7 +3,7 @@
 //! ```text
 //! cargo build --release -p fdr-examples --example quickstart
 //! target/release/examples/quickstart                  # nothing is recorded
-//! FDR=1 target/release/examples/quickstart            # leaves quickstart.PID.0.fdr
+//! FDR=1 target/release/examples/quickstart            # leaves quickstart.PID.1.fdr
 //! fdr report quickstart.*.fdr
 //! ```
 

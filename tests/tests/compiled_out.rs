@@ -68,6 +68,20 @@ fn traces_of_it(program: &[u8]) -> Vec<String> {
     found
 }
 
+/// Bytes of code of the function `leaf`.
+fn size_of_leaf(program: &[u8]) -> u64 {
+    let file = object::File::parse(program).expect("an ELF file");
+    let mut symbols = file.symbols();
+    let is_leaf = |symbol: &object::Symbol<'_, '_>| {
+        let name = symbol.name().unwrap_or_default();
+        name.contains("fdr_tests_compiled_out4leaf") && symbol.kind() == object::SymbolKind::Text
+    };
+    symbols
+        .find(is_leaf)
+        .expect("the function `leaf` has a symbol")
+        .size()
+}
+
 /// The crates that are linked into the program.
 fn linked() -> Vec<String> {
     let package = Package::copy_of("compiled_out", "");
@@ -102,16 +116,25 @@ fn nothing_is_left() {
             "no {kind} in {found:#?}"
         );
     }
-    assert_eq!(with.stderr, "on 5 functions 5\n");
+    assert_eq!(with.stderr, "on 6 functions 6\n");
 
     let without = build("");
     assert_eq!(traces_of_it(&without.program), [""; 0]);
     assert_eq!(without.stdout, with.stdout);
     assert_eq!(
         without.stdout,
-        "sum Ok(6) true\ncount 1\nlater 7\npanics true\n"
+        "sum Ok(6) true\ncount 1\nleaf 5\nlater 7\npanics true\n"
     );
     assert_eq!(without.stderr, "on 0 functions 0\n");
+    let sizes = [&with, &without].map(|built| size_of_leaf(&built.program));
+    println!(
+        "a traced leaf: {} bytes, without the recorder: {} bytes",
+        sizes[0], sizes[1]
+    );
+    assert!(
+        sizes[1] > 0 && sizes[0] <= sizes[1] + 100,
+        "bytes of code: {sizes:?}"
+    );
     assert!(with.trace && !without.trace);
     assert_eq!(linked(), ["fdr-tests-compiled-out", "fdr"]);
 }

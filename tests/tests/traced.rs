@@ -2,6 +2,9 @@
 //! order beside the drops of its variables. The recorder is a double that logs into a thread's
 //! list, so that nothing here depends on clocks, files or other threads.
 
+#[path = "../programs/double.rs"]
+mod double;
+
 use std::cell::RefCell;
 use std::future::Future;
 use std::panic::{self, AssertUnwindSafe};
@@ -9,102 +12,6 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use fdr::traced;
-
-/// Stands for `fdr`: the same names as an expansion may use.
-mod double {
-    pub(crate) mod private {
-        use std::future::Future;
-        use std::marker::PhantomData;
-        use std::pin::Pin;
-        use std::task::{Context, Poll};
-
-        pub(crate) struct Site {
-            pub(crate) name: &'static str,
-            pub(crate) file: &'static str,
-            pub(crate) line: u32,
-            pub(crate) path: fn() -> &'static str,
-        }
-
-        macro_rules! site {
-            ($name:literal, $file:literal, $line:literal) => {{
-                struct __FdrHere;
-                static SITE: $crate::double::private::Site = $crate::double::private::Site {
-                    name: $name,
-                    file: $file,
-                    line: $line,
-                    path: std::any::type_name::<__FdrHere>,
-                };
-                &SITE
-            }};
-        }
-        pub(crate) use site;
-
-        impl Site {
-            /// The last word of the function's path, or the name it was given.
-            fn short(&self) -> String {
-                let path = (self.path)().replace("::{{closure}}", "");
-                let function = path.trim_end_matches("::__FdrHere");
-                let last = function.rsplit("::").next().expect("a path").to_string();
-                if self.name.is_empty() {
-                    last
-                } else {
-                    self.name.to_string()
-                }
-            }
-        }
-
-        pub(crate) struct Guard(&'static Site, PhantomData<*const ()>);
-
-        pub(crate) fn enter(site: &'static Site) -> Guard {
-            crate::log(&format!("{} {{", site.short()));
-            crate::SITES.with_borrow_mut(|sites| sites.push(site));
-            Guard(site, PhantomData)
-        }
-
-        impl Drop for Guard {
-            fn drop(&mut self) {
-                crate::log(&format!("}} {}", self.0.short()));
-            }
-        }
-
-        pub(crate) struct Output<T>(PhantomData<fn() -> T>);
-
-        impl<T> Output<T> {
-            pub(crate) const NEW: Output<T> = Output(PhantomData);
-        }
-
-        impl<T> Clone for Output<T> {
-            fn clone(&self) -> Output<T> {
-                *self
-            }
-        }
-
-        impl<T> Copy for Output<T> {}
-
-        pub(crate) fn never<T>(_: Output<T>) -> T {
-            unreachable!()
-        }
-
-        pub(crate) struct Polled<F>(&'static Site, Pin<Box<F>>);
-
-        pub(crate) fn polled<T, F: Future<Output = T>>(
-            site: &'static Site,
-            _: Output<T>,
-            inner: F,
-        ) -> Polled<F> {
-            Polled(site, Box::pin(inner))
-        }
-
-        impl<F: Future> Future for Polled<F> {
-            type Output = F::Output;
-
-            fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-                let _guard = enter(self.0);
-                self.1.as_mut().poll(context)
-            }
-        }
-    }
-}
 
 thread_local! {
     static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };

@@ -12,6 +12,7 @@ use fdr_formats::{ThreadId, TraceInfo};
 
 use super::snapshot::Snapshot;
 use crate::ring::Ring;
+use crate::sys::signal;
 
 /// What a dump wrote. Counts are of function records, two per call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +36,10 @@ pub(crate) fn write(
     if fs::metadata(path).is_ok_and(|known| !known.is_file()) {
         return Err(io::Error::other("not a file; it is left as it is"));
     }
+    if let Some(folder) = path.parent() {
+        // What is wrong with it shows when the file is made.
+        let _ = fs::create_dir_all(folder);
+    }
     let temporary = temporary_name(path, nonce);
     let file = OpenOptions::new()
         .read(true)
@@ -43,7 +48,9 @@ pub(crate) fn write(
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
         .open(&temporary)?;
-    let result = write_threads(ring, info, version, file).and_then(|written| {
+    // A limit on the size of files is an error here, not the program's end.
+    let threads = || write_threads(ring, info, version, file);
+    let result = signal::held_back(libc::SIGXFSZ, threads).and_then(|written| {
         fs::rename(&temporary, path)?;
         Ok(written)
     });

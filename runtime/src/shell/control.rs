@@ -52,7 +52,8 @@ pub(crate) fn set_filter(text: &str) -> Result<usize, Error> {
 pub(crate) fn is_enabled() -> bool {
     match recorder::host() {
         Some(host) => guest::ask(host, Operation::IsEnabled, "").is_ok_and(|text| text == "1"),
-        None => table().is_enabled(),
+        // The child of a fork has the table, but no ring.
+        None => recorder::ring().is_some() && table().is_enabled(),
     }
 }
 

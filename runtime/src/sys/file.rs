@@ -133,7 +133,9 @@ pub(crate) fn unlink(path: &CStr) {
 /// Writes to stderr in one call, so that lines of several threads do not mix. Async-signal-safe.
 pub(crate) fn stderr(text: &[u8]) {
     let saved = super::errno();
-    // SAFETY: `text` is valid for reading its length. A failure has nowhere to be told.
-    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+    super::signal::held_back(libc::SIGPIPE, || {
+        // SAFETY: `text` is valid for reading its length. A failure has nowhere to be told.
+        unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+    });
     super::set_errno(saved);
 }

@@ -25,6 +25,10 @@ pub(crate) fn install(signal: i32, handler: Action) -> bool {
     }
     // SAFETY: sigaction filled it in.
     let old = unsafe { old.assume_init() };
+    if old.sa_sigaction == new.sa_sigaction {
+        // In the child of a fork it is there already: it must not be chained to itself.
+        return true;
+    }
     PREVIOUS_FLAGS.store(old.sa_flags, Ordering::Relaxed);
     // Release: pairs with the Acquire in `chain`, which then reads the flags that belong to it.
     PREVIOUS.store(old.sa_sigaction, Ordering::Release);
@@ -47,6 +51,30 @@ pub(crate) fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
         // SAFETY: without SA_SIGINFO the address is of a handler of one argument.
         let handler = unsafe { core::mem::transmute::<usize, extern "C" fn(i32)>(previous) };
         handler(signal);
+    }
+}
+
+/// Runs `body` with `signal` held back on the calling thread, and takes it away where `body` raised it:
+/// for writes, of which an error is enough to know (SIGPIPE, SIGXFSZ). Async-signal-safe.
+pub(crate) fn held_back<T>(signal: i32, body: impl FnOnce() -> T) -> T {
+    // SAFETY: a sigset_t is plain memory, each is filled in before it is read, and no pointer outlives
+    // its call.
+    unsafe {
+        let mut set: libc::sigset_t = zeroed();
+        let mut old: libc::sigset_t = zeroed();
+        libc::sigpending(&raw mut set);
+        if libc::sigismember(&raw const set, signal) == 1 {
+            // The program holds it back itself, and has one that is its own.
+            return body();
+        }
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, signal);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut old);
+        let result = body();
+        let now: libc::timespec = zeroed();
+        libc::sigtimedwait(&raw const set, core::ptr::null_mut(), &raw const now);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old, core::ptr::null_mut());
+        result
     }
 }
 

@@ -4,6 +4,7 @@
 #![deny(warnings)]
 
 use std::future::{Future, ready};
+use std::hint::black_box;
 use std::panic;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -41,6 +42,13 @@ async fn later<T: Clone>(value: &T) -> T {
     value.clone()
 }
 
+/// What the attribute costs in bytes is measured on this one.
+#[traced]
+#[inline(never)]
+fn leaf(x: u64) -> u64 {
+    black_box(x.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
 #[traced]
 fn panics() -> ! {
     panic!("as it should")
@@ -50,6 +58,7 @@ fn main() {
     let on = fdr::enable().expect("the recorder, or nothing, starts");
     println!("sum {:?} {}", sum("1 2 3"), sum("x").is_err());
     println!("count {}", Lines(vec![String::new()]).count());
+    println!("leaf {}", leaf(black_box(1)) % 10);
     let future = pin!(later(&7));
     if let Poll::Ready(value) = future.poll(&mut Context::from_waker(Waker::noop())) {
         println!("later {value}");

@@ -1,0 +1,96 @@
+//! Stands for the crate `fdr` in tests (`crate = crate::double`): the same names as an expansion may
+//! use, with a recorder that writes words into the list of `crate::log`. It must hold nothing that
+//! `fdr::private` does not, or an expansion that is wrong would pass.
+
+pub(crate) mod private {
+    use std::future::Future;
+    use std::marker::PhantomData;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    pub(crate) struct Site {
+        pub(crate) name: &'static str,
+        pub(crate) file: &'static str,
+        pub(crate) line: u32,
+        pub(crate) path: fn() -> &'static str,
+    }
+
+    macro_rules! site {
+        ($name:literal, $file:literal, $line:literal) => {{
+            struct __FdrHere;
+            static SITE: $crate::double::private::Site = $crate::double::private::Site {
+                name: $name,
+                file: $file,
+                line: $line,
+                path: std::any::type_name::<__FdrHere>,
+            };
+            &SITE
+        }};
+    }
+    pub(crate) use site;
+
+    impl Site {
+        /// The last word of the function's path, or the name it was given.
+        fn short(&self) -> String {
+            let path = (self.path)().replace("::{{closure}}", "");
+            let function = path.trim_end_matches("::__FdrHere");
+            let last = function.rsplit("::").next().expect("a path").to_string();
+            if self.name.is_empty() {
+                last
+            } else {
+                self.name.to_string()
+            }
+        }
+    }
+
+    pub(crate) struct Guard(&'static Site, PhantomData<*const ()>);
+
+    pub(crate) fn enter(site: &'static Site) -> Guard {
+        crate::log(&format!("{} {{", site.short()));
+        crate::SITES.with_borrow_mut(|sites| sites.push(site));
+        Guard(site, PhantomData)
+    }
+
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            crate::log(&format!("}} {}", self.0.short()));
+        }
+    }
+
+    pub(crate) struct Output<T>(PhantomData<fn() -> T>);
+
+    impl<T> Output<T> {
+        pub(crate) const NEW: Output<T> = Output(PhantomData);
+    }
+
+    impl<T> Clone for Output<T> {
+        fn clone(&self) -> Output<T> {
+            *self
+        }
+    }
+
+    impl<T> Copy for Output<T> {}
+
+    pub(crate) fn never<T>(_: Output<T>) -> T {
+        unreachable!()
+    }
+
+    pub(crate) struct Polled<F>(&'static Site, Pin<Box<F>>);
+
+    pub(crate) fn polled<T, F: Future<Output = T>>(
+        site: &'static Site,
+        _: Output<T>,
+        inner: F,
+    ) -> Polled<F> {
+        Polled(site, Box::pin(inner))
+    }
+
+    impl<F: Future> Future for Polled<F> {
+        type Output = F::Output;
+
+        fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+            let _guard = enter(self.0);
+            self.1.as_mut().poll(context)
+        }
+    }
+}
