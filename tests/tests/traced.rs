@@ -154,12 +154,14 @@ fn methods_and_closures() {
     impl Act for Thing {
         #[traced(crate = crate::double)]
         fn act(&mut self) {
-            let closure = || {
-                if true {
-                    return log("closure");
+            let closure = |leave: bool| {
+                if leave {
+                    return;
                 }
+                log("closure");
             };
-            closure();
+            closure(true);
+            closure(false);
             self.by_default();
         }
     }

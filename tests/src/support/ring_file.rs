@@ -2,12 +2,26 @@
 //! layout: what a person with a dead process's file and the description could write. It must never
 //! use the recorder's own structures.
 //!
-//! Native byte order. Header: 0 magic, 8 pid (u32), 16 base address, 24 offset of the slots, 32 bytes
-//! from slot to slot, 40 offset and 48 length of the functions, 56 offset of the regions, 64 bytes of a
-//! region, 76 slots made (u32). Slot: 0 cursor, 32 address of the region, 40 its chunks, 48 number of
-//! the current chunk, 64 dropped, 80 state (u32; 3 = live, 4 = ended), 84 thread (u32), 104 name (16
-//! bytes); 128 marks, each: 0 number, 8 records before, 16 end. Function: 0 size (u32), 4 id (u32), 12
-//! bytes of its name (u16), 16 the name.
+//! Native byte order. All fields are 8 bytes where nothing else is said.
+//!
+//! | part | offset | field |
+//! | --- | --- | --- |
+//! | header | 0 | magic |
+//! | | 8 | process (u32) |
+//! | | 16 | address of the file's start |
+//! | | 24, 32 | offset of the slots, bytes from slot to slot |
+//! | | 40, 48 | offset and length of the function table |
+//! | | 76 | slots made (u32) |
+//! | slot | 0 | cursor, an address |
+//! | | 24, 32 | address of the region, its chunks |
+//! | | 40 | number of the current chunk, from 1 |
+//! | | 56 | records dropped |
+//! | | 72 | state (u32): 3 live, 4 ended |
+//! | | 76 | thread (u32) |
+//! | | 96 | name, 16 bytes |
+//! | mark, 24 bytes each, from 128 | 0, 8, 16 | number, records made before, bytes used |
+//! | function | 0, 4, 12 | bytes of the entry (u32), id (u32), bytes of the name (u16) |
+//! | | 16 | name |
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -105,12 +119,12 @@ fn functions(file: &Bytes) -> BTreeMap<u32, String> {
 }
 
 fn thread(file: &Bytes, slot: u64) -> Option<RingThread> {
-    let state = file.u32(slot + 80);
+    let state = file.u32(slot + 72);
     if state != 3 && state != 4 {
         return None;
     }
-    let (chunks, current) = (file.u64(slot + 40), file.u64(slot + 48));
-    let region = file.u64(slot + 32) - file.u64(16);
+    let (chunks, current) = (file.u64(slot + 32), file.u64(slot + 40));
+    let region = file.u64(slot + 24) - file.u64(16);
     let cursor = file.u64(slot) - file.u64(16);
     let (mut before, mut edges) = (None, Vec::new());
     for number in (current.saturating_sub(chunks)..current).map(|before| before + 1) {
@@ -134,18 +148,18 @@ fn thread(file: &Bytes, slot: u64) -> Option<RingThread> {
         let bytes = file.read(start, used as usize);
         assert_eq!(
             bytes[1..5],
-            file.read(slot + 84, 4),
+            file.read(slot + 76, 4),
             "NewBuffer of chunk {number}"
         );
         walk(&bytes, &mut edges);
     }
-    let name = file.read(slot + 104, 16);
+    let name = file.read(slot + 96, 16);
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     Some(RingThread {
-        tid: file.u32(slot + 84),
+        tid: file.u32(slot + 76),
         name: String::from_utf8_lossy(name).into_owned(),
         ended: state == 4,
-        dropped: file.u64(slot + 64),
+        dropped: file.u64(slot + 56),
         before: before.unwrap_or(0),
         edges,
     })

@@ -1,0 +1,202 @@
+//! What outlives a process: the ring file, private while it runs, gone after a clean end, complete
+//! after a kill. It is read here by a reader of its own, against a page of memory in which the killed
+//! program kept how many records it had surely made.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::Program;
+use fdr_tests::support::random::Random;
+use fdr_tests::support::ring_file::{RingFile, RingThread};
+use fdr_tests::support::script::{FUNCTIONS, Script};
+use fdr_tests::support::trace::Trace;
+use fdr_tests::support::wait::until;
+
+/// Threads of the program that is killed: name and seed; their calls never end.
+const THREADS: [(&str, u64); 4] = [("k0", 11), ("k1", 12), ("k2", 13), ("k3", 14)];
+
+/// Records that the thread at that place has surely made.
+fn surely_made(page: &Path, place: usize) -> u64 {
+    let page = fs::File::open(page).expect("the page");
+    let mut bytes = [0; 8];
+    page.read_exact_at(&mut bytes, 64 * place as u64)
+        .expect("the page is long enough");
+    u64::from_ne_bytes(bytes)
+}
+
+/// A thread's records in the words of the script.
+fn scripted(file: &RingFile, thread: &RingThread) -> Vec<u8> {
+    let number = |edge: &u32| {
+        let name = &file.functions[&(edge >> 1)];
+        let known = FUNCTIONS
+            .iter()
+            .position(|known| *name == format!("exact::{known}"));
+        2 * known.unwrap_or_else(|| panic!("{name}")) as u8 + (edge & 1) as u8
+    };
+    thread.edges.iter().map(number).collect()
+}
+
+/// Kills the program after so many records of its first thread, and looks at what is left.
+fn kill_after(records: u64, variables: &str) {
+    let folder = Folder::new("kill");
+    fs::create_dir(folder.join("rings")).expect("a folder");
+    let threads = THREADS
+        .map(|(name, seed)| format!("{name}:{seed}:{}", u64::MAX))
+        .join(",");
+    let mut program = Program::new(env!("CARGO_BIN_EXE_exact"), &folder)
+        .set("FDR=1 FDR_DIR=rings")
+        .set(variables)
+        .args(&["--page", "page", &threads])
+        .start();
+    assert_eq!(program.line(), "ready");
+    let page = folder.join("page");
+    until("records of every thread", || {
+        let all = (0..4).all(|place| surely_made(&page, place) > 0);
+        (all && surely_made(&page, 0) >= records).then_some(())
+    });
+    program.signal("KILL");
+    let pid = program.id();
+    assert!(program.end().status.code().is_none());
+
+    let ring = only_file(&folder.join("rings"));
+    let file = RingFile::read(&ring);
+    assert_eq!(file.pid, pid);
+    for (place, (name, seed)) in THREADS.iter().enumerate() {
+        let thread = file.threads.iter().find(|thread| thread.name == *name);
+        let thread = thread.unwrap_or_else(|| panic!("no {name}: {:?}", file.threads.len()));
+        let (sure, kept) = (surely_made(&page, place), thread.edges.len() as u64);
+        assert!(!thread.ended);
+        let made = thread.before + kept;
+        let asked = made + thread.dropped;
+        assert!(
+            asked == sure || asked == sure + 1,
+            "{name}: {asked} asked for, {sure} for sure"
+        );
+        let edges = Script::new(*seed, u64::MAX).edges(made);
+        let expected = &edges[thread.before as usize..];
+        assert!(
+            scripted(&file, thread) == expected,
+            "{name}: {made} records, {kept} kept"
+        );
+    }
+}
+
+fn only_file(folder: &Path) -> PathBuf {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    files.remove(0)
+}
+
+#[test]
+fn what_was_committed_before_a_kill_is_in_the_file() {
+    let mut random = Random::new(9);
+    // Within the first chunk, within the first round, after many rounds.
+    for bound in [2_000, 15_000, 60_000, 500_000] {
+        kill_after(1 + random.below(bound), "FDR_BUFFER=256K");
+        kill_after(
+            1 + random.below(bound),
+            "FDR_BUFFER=256K FDR_CLOCK=monotonic",
+        );
+    }
+}
+
+#[test]
+fn the_oldest_are_in_the_file_in_full_mode() {
+    for records in [10_000, 300_000] {
+        kill_after(records, "FDR_BUFFER=128K FDR_MODE=full");
+    }
+}
+
+#[test]
+fn the_file_is_private_and_goes_with_a_clean_end() {
+    let folder = Folder::new("kill-private");
+    fs::create_dir(folder.join("rings")).expect("a folder");
+    let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)
+        .set("FDR=1 FDR_DIR=rings FDR_BUFFER=256K")
+        .start();
+    assert_eq!(program.line(), "ready");
+    let ring = only_file(&folder.join("rings"));
+    let name = ring
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    let start = format!("steady.{}.", program.id());
+    assert!(
+        name.starts_with(&start) && name.ends_with(".fdr-ring"),
+        "{name}"
+    );
+    let metadata = fs::metadata(&ring).expect("the ring");
+    assert_eq!(metadata.permissions().mode() & 0o7777, 0o600);
+    assert_eq!(metadata.nlink(), 1);
+    let outcome = program.end().ok();
+    assert!(!ring.exists(), "{outcome:?}");
+    let trace = folder.ending(".fdr");
+    assert_eq!((trace.len(), folder.names().len()), (1, 2));
+    assert_eq!(Trace::read(&trace[0]).threads.len(), 4);
+}
+
+#[test]
+fn the_file_is_not_larger_than_the_budget() {
+    let folder = Folder::new("kill-budget");
+    let mut program = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+        .set("FDR=1 FDR_BUFFER=128K FDR_MEMORY=2M")
+        .args(&["short", "2000", "25"])
+        .start();
+    let mut output = String::new();
+    loop {
+        match program.line() {
+            line if line == "waiting" => break,
+            line => output = output + &line + "\n",
+        }
+    }
+    let rings = folder.ending(".fdr-ring");
+    let blocks = fs::metadata(&rings[0]).expect("the ring").blocks();
+    // Its head and the function table's first part come on top.
+    assert!(
+        blocks * 512 <= (2 << 20) + (512 << 10),
+        "{} KiB",
+        blocks / 2
+    );
+    let statistics = facts::statistics(&output);
+    let calls: u64 = facts::number(&facts::one(&output, "calls")[0]);
+    assert_eq!(calls, 2000 * 3, "1 to 5 calls each");
+    assert_eq!(facts::total(&statistics), 2 * calls, "{statistics:?}");
+    assert!(statistics.threads.len() <= 15, "{statistics:?}");
+    assert!(statistics.retired_threads > 0, "{statistics:?}");
+    let file = RingFile::read(&rings[0]);
+    let kept: usize = file.threads.iter().map(|thread| thread.edges.len()).sum();
+    let readable: u64 = statistics
+        .threads
+        .iter()
+        .map(|thread| thread.readable)
+        .sum();
+    assert_eq!(kept as u64, readable);
+    let _ = program.end().ok();
+}
+
+#[test]
+fn the_function_table_grows_with_the_ring() {
+    // The table is written before the first record, and complete at any moment after it.
+    let folder = Folder::new("kill-functions");
+    let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)
+        .set("FDR=1 FDR_BUFFER=128K")
+        .start();
+    assert_eq!(program.line(), "ready");
+    let ring = folder.ending(".fdr-ring").remove(0);
+    program.signal("STOP");
+    thread::sleep(Duration::from_millis(1));
+    let file = RingFile::read(&ring);
+    let mut names: Vec<&String> = file.functions.values().collect();
+    names.sort();
+    assert_eq!(names, ["steady::fib", "steady::mix", "steady::step"]);
+    program.signal("KILL");
+}

@@ -1,0 +1,193 @@
+//! Records of unusual places: signal handlers, thread destructors, threads that Rust did not make,
+//! many threads. Everything that a program calls is recorded or counted, whatever interrupts what.
+//! And of one usual place, to hold the clocks against: a function that sleeps 10 ms.
+
+use std::ffi::OsStr;
+use std::thread;
+
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, fdr, verify};
+use fdr_tests::support::trace::Trace;
+use fdr_tests::{Profile, example};
+
+fn run(program: &str, folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
+    let program = Program::new(program, folder).set("FDR=1").set(variables);
+    program.args(arguments).run().ok()
+}
+
+fn count(outcome: &Outcome, key: &str) -> u64 {
+    facts::number(&facts::one(&outcome.stdout, key)[0])
+}
+
+/// The trace of a program that counted `calls` calls: whole, and agreeing with its statistics.
+fn checked(folder: &Folder, outcome: &Outcome, calls: u64) -> Trace {
+    let statistics = facts::statistics(&outcome.stdout);
+    assert_eq!(facts::total(&statistics), 2 * calls, "{statistics:?}");
+    let path = folder.only_trace();
+    verify(&path);
+    let trace = Trace::read(&path);
+    for lane in &trace.threads {
+        let counts = lane.checked_counts();
+        let thread = statistics
+            .threads
+            .iter()
+            .find(|thread| thread.id == lane.thread.id.0);
+        let thread = thread.unwrap_or_else(|| panic!("{:?} has no statistics", lane.thread));
+        assert_eq!(
+            (
+                counts.recorded,
+                counts.readable,
+                counts.overwritten,
+                counts.dropped
+            ),
+            (
+                thread.recorded,
+                thread.readable,
+                thread.overwritten,
+                thread.dropped
+            )
+        );
+    }
+    trace
+}
+
+#[test]
+fn a_timers_handler_calls_traced_functions() {
+    for variables in [
+        "FDR_BUFFER=4M",
+        "FDR_BUFFER=128K",
+        "FDR_BUFFER=128K FDR_MODE=full",
+        "FDR_BUFFER=256K FDR_CLOCK=rdtsc",
+        "FDR_BUFFER=256K FDR_CLOCK=monotonic",
+    ] {
+        let folder = Folder::new("record-timer");
+        let outcome = run(
+            env!("CARGO_BIN_EXE_handlers"),
+            &folder,
+            variables,
+            &["timer"],
+        );
+        let (worked, handled) = (count(&outcome, "worked"), count(&outcome, "handled"));
+        assert!(handled >= 1000, "{variables}: {handled}");
+        let trace = checked(&folder, &outcome, worked + handled);
+        assert_eq!(trace.threads.len(), 1, "{variables}");
+        if !variables.contains("full") {
+            let calls = trace.calls();
+            assert!(calls["handlers::outer"] > 0, "{variables}: {calls:?}");
+            // A handler's records are there together or not at all.
+            assert!(
+                calls["handlers::inner"].abs_diff(calls["handlers::outer"]) <= 1,
+                "{calls:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn handlers_come_in_the_midst_of_first_records() {
+    let folder = Folder::new("record-first");
+    let variables = "FDR_BUFFER=128K FDR_MEMORY=8M";
+    let outcome = run(
+        env!("CARGO_BIN_EXE_handlers"),
+        &folder,
+        variables,
+        &["first-records"],
+    );
+    let (worked, handled) = (count(&outcome, "worked"), count(&outcome, "handled"));
+    assert_eq!(worked, 2000);
+    let _ = checked(&folder, &outcome, worked + handled);
+}
+
+#[test]
+fn destructors_of_threads_call_traced_functions() {
+    let folder = Folder::new("record-destructors");
+    let variables = "FDR_BUFFER=128K";
+    let outcome = run(
+        env!("CARGO_BIN_EXE_crowd"),
+        &folder,
+        variables,
+        &["destructors"],
+    );
+    // Rust's destructor of each thread, 1 to 4 rounds of the C library's, and 15 ordinary calls.
+    let calls = count(&outcome, "calls");
+    assert_eq!(calls, 20 + 50 + 15);
+    let statistics = facts::statistics(&outcome.stdout);
+    // The slot is given back in the third of four rounds: what comes later is counted, not recorded.
+    assert!(statistics.unplaced_records <= 2 * 10, "{statistics:?}");
+    let trace = checked(&folder, &outcome, calls);
+    assert!(trace.threads.len() >= 15, "{:?}", trace.names());
+    assert!(
+        trace.calls()["crowd::last_work"] >= 50,
+        "{:?}",
+        trace.calls()
+    );
+    assert!(
+        statistics.threads.iter().all(|thread| thread.ended),
+        "{statistics:?}"
+    );
+}
+
+#[test]
+fn threads_that_rust_did_not_make() {
+    let folder = Folder::new("record-foreign");
+    let outcome = run(env!("CARGO_BIN_EXE_crowd"), &folder, "", &["foreign"]);
+    assert_eq!(count(&outcome, "calls"), 400);
+    let trace = checked(&folder, &outcome, 400);
+    assert_eq!(
+        trace.names(),
+        ["crowd"; 4],
+        "they are called as the program"
+    );
+    assert!(trace.threads.iter().all(|lane| lane.edges.len() == 200));
+}
+
+#[test]
+fn two_thousand_short_threads() {
+    let folder = Folder::new("record-crowd");
+    let variables = "FDR_BUFFER=128K FDR_MEMORY=4M";
+    let outcome = run(
+        env!("CARGO_BIN_EXE_crowd"),
+        &folder,
+        variables,
+        &["short", "2000", "40"],
+    );
+    let trace = checked(&folder, &outcome, count(&outcome, "calls"));
+    assert!(
+        (2..=32).contains(&trace.threads.len()),
+        "{:?}",
+        trace.names()
+    );
+}
+
+/// A function that sleeps 10 ms takes 10 ms on every clock: the machine adds to a sleep, never takes
+/// from it, so the median is at most a little more.
+#[test]
+fn ten_milliseconds_are_ten_milliseconds() {
+    let sleeper = example("sleeper", Profile::Dev);
+    thread::scope(|scope| {
+        for clock in ["rdtscp", "rdtsc", "monotonic"] {
+            let sleeper = &sleeper;
+            scope.spawn(move || {
+                let folder = Folder::new("record-sleep");
+                let variables = format!("FDR=1 FDR_CLOCK={clock}");
+                let _ = Program::new(sleeper, &folder).set(&variables).run().ok();
+                let path = folder.only_trace();
+                let report = fdr(&[OsStr::new("report"), OsStr::new("--json"), path.as_os_str()]);
+                let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+                let functions = report["functions"].as_array().expect("functions");
+                let sleep = functions
+                    .iter()
+                    .find(|row| row["name"] == "sleeper::sleep_10_ms");
+                let sleep = sleep.expect("the function");
+                assert_eq!(sleep["calls"], 100);
+                let number = |key: &str| sleep[key].as_u64().expect("a number");
+                assert!(number("min_ns") >= 9_999_000, "{clock}: {sleep}");
+                assert!(
+                    (9_999_000..10_500_000).contains(&number("p50_ns")),
+                    "{clock}: {sleep}"
+                );
+            });
+        }
+    });
+}
