@@ -54,7 +54,7 @@ pub(crate) fn call(word: u32) {
 /// # Safety
 /// By `call` alone: it has no calling convention that the compiler knows.
 #[unsafe(naked)]
-unsafe extern "C" fn stub() {
+pub(super) unsafe extern "C" fn stub() {
     naked_asm!(
         ".cfi_startproc",
         concat!("mov r10, qword ptr [rip + ", tls::slot!(), "@gottpoff]"),

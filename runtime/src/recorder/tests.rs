@@ -1,5 +1,8 @@
 //! Drives the writer with times and CPUs typed by hand through every transition, and checks the
-//! bytes that a reader would find.
+//! bytes that a reader would find. `stub` holds the assembly to the same.
+
+#[cfg(target_arch = "x86_64")]
+mod stub;
 
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
 

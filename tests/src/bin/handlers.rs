@@ -71,13 +71,13 @@ fn raise(signal: i32) {
     assert_eq!(unsafe { libc::raise(signal) }, 0);
 }
 
-/// A timer interrupts the main thread, a thousand times a second of its CPU time, in the midst of
-/// records or between them, until a thousand signals were handled.
+/// A timer interrupts the main thread ten thousand times a second, in the midst of records or between
+/// them, until a thousand signals were handled.
 fn timer() {
-    install(libc::SIGPROF, on_timer as *const () as usize, 0);
+    install(libc::SIGALRM, on_timer as *const () as usize, 0);
     let every = libc::timeval {
         tv_sec: 0,
-        tv_usec: 1000,
+        tv_usec: 100,
     };
     let timer = libc::itimerval {
         it_interval: every,
@@ -85,7 +85,7 @@ fn timer() {
     };
     let set = |timer: &libc::itimerval| {
         // SAFETY: both structures are valid; no old value is asked for.
-        unsafe { libc::setitimer(libc::ITIMER_PROF, timer, std::ptr::null_mut()) }
+        unsafe { libc::setitimer(libc::ITIMER_REAL, timer, std::ptr::null_mut()) }
     };
     assert_eq!(set(&timer), 0);
     let start = Instant::now();

@@ -1,0 +1,181 @@
+//! The assembly against the writer: it reads the real clock, so times are compared with readings
+//! around it, and the slot is put into each state that makes a record uncommon.
+
+use core::arch::asm;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::{FN_1, FN_2, PER_CHUNK, Rig};
+use crate::clock::{self, Kind};
+use crate::recorder::{CLOCK, EXIT, UNCLAIMED, call, prepare, record::PREAMBLE, tls, writer};
+use crate::shell::config;
+
+/// Runs `body` on a thread whose slot is the rig's.
+fn with_slot(kind: Kind, rig: &Rig, body: impl FnOnce()) {
+    clock::choose(config::Clock::Rdtsc);
+    prepare();
+    CLOCK.store(kind as u32, Relaxed);
+    let address = core::ptr::from_ref(rig.slot()).expose_provenance();
+    // SAFETY: the rig outlives the thread's use of its slot, which ends below.
+    tls::set(unsafe { &*core::ptr::with_exposed_provenance(address) });
+    body();
+    tls::set(&UNCLAIMED);
+}
+
+fn now(kind: Kind) -> u64 {
+    clock::read(kind).ticks
+}
+
+fn last(rig: &Rig) -> u64 {
+    let slot = rig.slot();
+    u64::from(slot.last_high.load(Relaxed)) << 32 | u64::from(slot.last_low.load(Relaxed))
+}
+
+/// All of it in one test: the clock's kind is one for all threads.
+#[test]
+fn the_stub_makes_what_the_writer_makes() {
+    let mut kinds = vec![Kind::Tscp, Kind::Monotonic];
+    for request in [config::Clock::Rdtsc, config::Clock::Rdtscp] {
+        kinds.push(clock::choose(request).kind);
+    }
+    if has_rdpid() {
+        kinds.push(Kind::TscPid);
+    }
+    for kind in kinds {
+        records_follow_each_other(kind);
+        each_uncommon_state_is_handed_over(kind);
+        chunks_follow_each_other(kind);
+        registers_are_kept(kind);
+    }
+}
+
+fn has_rdpid() -> bool {
+    core::arch::x86_64::__cpuid_count(7, 0).ecx >> 22 & 1 == 1
+}
+
+fn records_follow_each_other(kind: Kind) {
+    let rig = Rig::new(2, false);
+    let before = now(kind);
+    let mut lasts = Vec::new();
+    with_slot(kind, &rig, || {
+        for word in [FN_1, FN_2, FN_2 | EXIT, FN_1 | EXIT] {
+            call(word);
+            lasts.push(last(&rig));
+        }
+    });
+    let after = now(kind);
+    assert!(
+        before <= lasts[0] && lasts.is_sorted() && lasts[3] <= after,
+        "{kind:?}"
+    );
+    let (_, counts) = rig.read();
+    assert_eq!((counts.recorded, counts.readable), (4, 4));
+    // Unless the thread was moved or the counter's upper half changed in these few instructions.
+    if rig.slot().metadata.load(Relaxed) == PREAMBLE {
+        let expected: Vec<u8> = [FN_1, FN_2, FN_2 | EXIT, FN_1 | EXIT]
+            .iter()
+            .enumerate()
+            .flat_map(|(at, word)| {
+                let delta = if at == 0 {
+                    0
+                } else {
+                    lasts[at] - lasts[at - 1]
+                };
+                (u64::from(*word) | delta << 32).to_le_bytes()
+            })
+            .collect();
+        assert_eq!(rig.records(), expected, "{kind:?}");
+    }
+}
+
+fn each_uncommon_state_is_handed_over(kind: Kind) {
+    let rig = Rig::new(2, false);
+    let slot = rig.slot();
+    with_slot(kind, &rig, || {
+        call(FN_1);
+        // The last record in the future, by less than a reset: it keeps its time.
+        let future = now(kind) + 1_000_000_000;
+        slot.last_low.store(future as u32, Relaxed);
+        slot.last_high.store((future >> 32) as u32, Relaxed);
+        call(FN_2);
+        assert_eq!(last(&rig), future, "{kind:?}");
+        // The upper half changed: the lower half is behind, the difference is small.
+        let past = now(kind) - 5;
+        slot.last_low.store(past as u32, Relaxed);
+        slot.last_high.store((past >> 32) as u32, Relaxed);
+        call(FN_2 | EXIT);
+        assert!(last(&rig) > past, "{kind:?}");
+        // A long silence.
+        let long_ago = now(kind) - (5 << 32);
+        slot.last_low.store(long_ago as u32, Relaxed);
+        slot.last_high.store((long_ago >> 32) as u32, Relaxed);
+        let metadata = slot.metadata.load(Relaxed);
+        call(FN_1 | EXIT);
+        assert!(
+            slot.metadata.load(Relaxed) >= metadata + 16,
+            "{kind:?}: no wrap"
+        );
+        assert!(last(&rig) > long_ago);
+        // Another record is being made.
+        slot.cpu.store(writer::BUSY, Relaxed);
+        call(FN_1);
+        assert_eq!(slot.dropped.load(Relaxed), 1);
+        assert!(
+            writer::is_busy(slot),
+            "{kind:?}: it is the interrupted record's to end"
+        );
+        slot.cpu.store(writer::NO_CPU, Relaxed);
+        call(FN_1);
+    });
+    let (_, counts) = rig.read();
+    assert_eq!(
+        (counts.recorded, counts.readable, counts.dropped),
+        (6, 5, 1),
+        "{kind:?}"
+    );
+}
+
+fn chunks_follow_each_other(kind: Kind) {
+    let rig = Rig::new(3, false);
+    let total = 7 * PER_CHUNK + 11;
+    with_slot(kind, &rig, || (0..total).for_each(|_| call(FN_1)));
+    let (chunks, counts) = rig.read();
+    assert_eq!(counts.recorded, total, "{kind:?}");
+    assert_eq!(counts.readable + counts.overwritten, total);
+    assert_eq!(chunks.len(), 3);
+}
+
+/// Registers that the convention keeps, across a record of the common kind and across one that goes
+/// the long way through the writer.
+fn registers_are_kept(kind: Kind) {
+    let rig = Rig::new(2, false);
+    with_slot(kind, &rig, || {
+        for _ in 0..2 {
+            let (mut di, mut si, mut r8, mut word) = (11_u64, 12_u64, 13_u64, u64::from(FN_1));
+            let (mut low, mut high) = ([1.5_f64, 2.5], [3.5_f64, 4.5]);
+            // SAFETY: as in `stub::call`; the vector registers are ours to load and store.
+            unsafe {
+                asm!(
+                    "movupd xmm0, [r12]",
+                    "movupd xmm15, [r13]",
+                    "call {stub}",
+                    "movupd [r12], xmm0",
+                    "movupd [r13], xmm15",
+                    stub = sym crate::recorder::stub::stub,
+                    in("r12") low.as_mut_ptr(),
+                    in("r13") high.as_mut_ptr(),
+                    inout("rdi") di, inout("rsi") si, inout("r8") r8, inout("r11") word,
+                    out("rax") _, out("rcx") _, out("rdx") _, out("r9") _, out("r10") _,
+                    out("xmm0") _, out("xmm15") _,
+                );
+            }
+            assert_eq!(
+                (di, si, r8, word),
+                (11, 12, 13, u64::from(FN_1)),
+                "{kind:?}"
+            );
+            assert_eq!((low, high), ([1.5, 2.5], [3.5, 4.5]), "{kind:?}");
+            rig.slot().cpu.store(writer::NO_CPU, Relaxed);
+        }
+    });
+    assert_eq!(rig.read().1.recorded, 2);
+}
