@@ -41,7 +41,7 @@ fn ask(tool: &Path, arguments: &[&str], trace: &Path) -> String {
 
 /// Records the index builder: its trace, and its own counts.
 fn record(folder: &Folder, variables: &str) -> (PathBuf, Calls) {
-    let arguments = "--documents 1500 --passes 1 --threads 3 --counts counts.json";
+    let arguments = "--documents 100 --passes 1 --threads 3 --counts counts.json";
     let arguments: Vec<&str> = arguments.split(' ').collect();
     let program = example("index_builder", Profile::Dev);
     let plain = Program::new(&program, folder).args(&arguments).run().ok();
@@ -118,7 +118,7 @@ fn check(variables: &str) {
         let yaml = ask(&tool, &["convert", "-f", "yaml"], &trace);
         let edges = yaml
             .lines()
-            .filter(|line| line.contains("func-id: "))
+            .filter(|line| line.contains("kind: function-"))
             .count();
         assert_eq!(edges as u64, records, "{} convert -f yaml", tool.display());
 
@@ -141,12 +141,14 @@ fn check(variables: &str) {
             assert!(named.contains(name), "{name} in {named}");
         }
 
-        for kind in ["flame", "human"] {
-            let format = format!("--stack-format={kind}");
-            let mut arguments = vec!["stack", "--all-stacks", &format, "-m", map];
-            arguments.extend((kind == "flame").then_some("--aggregation-type=time"));
-            let stacks = ask(&tool, &arguments, &trace);
-            assert!(stacks.contains("index_builder::build"), "{stacks:.500}");
+        let stacks = ["stack", "--all-stacks", "--stack-format=flame"];
+        for threads in ["--per-thread-stacks", "--aggregate-threads"] {
+            let more = ["--aggregation-type=time", threads, "-m", map];
+            let stacks = ask(&tool, &[&stacks[..], &more].concat(), &trace);
+            assert!(
+                stacks.contains("index_builder::build"),
+                "{threads}: {stacks:.500}"
+            );
         }
         let graph = ask(&tool, &["graph", "-e", "sum", "-m", map], &trace);
         assert!(graph.contains("index_builder::tokens::stem"), "{graph}");

@@ -56,6 +56,7 @@ pub(crate) fn call(word: u32) {
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn stub() {
     naked_asm!(
+        ".balign 64",
         ".cfi_startproc",
         concat!("mov r10, qword ptr [rip + ", tls::slot!(), "@gottpoff]"),
         "mov r10, qword ptr fs:[r10]",

@@ -17,7 +17,7 @@ use std::sync::Mutex;
 
 use super::CallSite;
 use crate::ring::layout::Slot;
-use crate::sys;
+use crate::sys::{self, notes::Note};
 
 /// Raised whenever anything that copies share changes: this file, `CallSite`, `Slot`, the ring.
 pub(crate) const VERSION: u32 = 1;
@@ -190,26 +190,26 @@ impl Unit {
 
 /// Every copy in the process, this one included. Not async-signal-safe: the loader has a lock.
 pub(crate) fn units() -> Vec<&'static Unit> {
-    let mut found: Vec<&'static Unit> = Vec::new();
-    sys::process::each_note(&mut |name, kind, descriptor| {
-        if name != OWNER || kind != VERSION || descriptor.len() != 8 {
-            return;
-        }
-        let Some(&distance) = descriptor.first_chunk::<8>() else {
-            return;
-        };
-        let unit = descriptor
-            .as_ptr()
-            .addr()
-            .wrapping_add_signed(isize::from_le_bytes(distance));
-        // SAFETY: the note was made by the assembly above in a copy of this very version, and
-        // points at that copy's static.
-        let unit = unsafe { &*core::ptr::with_exposed_provenance::<Unit>(unit) };
-        if unit.version == VERSION {
-            found.push(unit);
-        }
-    });
-    found
+    let ours = |note: &Note| note.name == OWNER && note.kind == VERSION;
+    sys::notes::all()
+        .into_iter()
+        .filter(ours)
+        .filter_map(unit_of)
+        .collect()
+}
+
+/// The copy that a note of ours points at.
+fn unit_of(note: Note) -> Option<&'static Unit> {
+    let distance = isize::from_le_bytes(note.descriptor.try_into().ok()?);
+    let address = note
+        .descriptor
+        .as_ptr()
+        .addr()
+        .wrapping_add_signed(distance);
+    // SAFETY: the note was made by the assembly above in a copy of this very version, and points at
+    // that copy's static.
+    let unit = unsafe { &*core::ptr::with_exposed_provenance::<Unit>(address) };
+    (unit.version == VERSION).then_some(unit)
 }
 
 /// The copy that is the host, if there is one.

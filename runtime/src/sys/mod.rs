@@ -5,6 +5,7 @@
 
 pub(crate) mod file;
 pub(crate) mod memory;
+pub(crate) mod notes;
 pub(crate) mod process;
 pub(crate) mod signal;
 pub(crate) mod thread;

@@ -1,0 +1,121 @@
+//! ELF notes of everything that is loaded: how copies of this crate find each other. Must never trust
+//! a size in a note: other people's tools write them as well.
+
+/// A note as it lies in a loaded object.
+pub(crate) struct Note {
+    /// Its owner, with the NUL at its end.
+    pub(crate) name: &'static [u8],
+    /// Its type, in the owner's numbering.
+    pub(crate) kind: u32,
+    /// What it says.
+    pub(crate) descriptor: &'static [u8],
+}
+
+/// Every note of every loaded object. Not async-signal-safe: the loader has a lock.
+pub(crate) fn all() -> Vec<Note> {
+    unsafe extern "C" fn object(
+        info: *mut libc::dl_phdr_info,
+        _size: libc::size_t,
+        found: *mut libc::c_void,
+    ) -> libc::c_int {
+        // SAFETY: the loader passes a valid structure, and our own vector back.
+        let (info, found) = unsafe { (&*info, &mut *found.cast::<Vec<Note>>()) };
+        if info.dlpi_phdr.is_null() {
+            return 0;
+        }
+        // SAFETY: the loader's structure says where the object's program headers are.
+        let headers =
+            unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+        for header in headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_NOTE)
+        {
+            let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+            // SAFETY: a PT_NOTE of a loaded object lies in one of its mapped segments.
+            let segment = unsafe {
+                core::slice::from_raw_parts(
+                    core::ptr::with_exposed_provenance::<u8>(start),
+                    header.p_memsz as usize,
+                )
+            };
+            walk(segment, header.p_align as usize, found);
+        }
+        0
+    }
+    let mut found = Vec::new();
+    // SAFETY: the callback has the right signature and does not unwind; `found` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(object), (&raw mut found).cast()) };
+    found
+}
+
+/// Walks the notes of one segment. Each: u32 size of the name, u32 of the descriptor, u32 type, the
+/// name, the descriptor, both padded to the segment's alignment (4, or 8 for some of the linker's).
+/// Source: the gABI, chapter 5, "Note Section".
+fn walk(mut segment: &'static [u8], align: usize, found: &mut Vec<Note>) {
+    let align = if align == 8 { 8 } else { 4 };
+    while let Some((note, end)) = first(segment, align) {
+        found.push(note);
+        segment = segment.get(end.next_multiple_of(align)..).unwrap_or(&[]);
+    }
+}
+
+/// The first note and where it ends.
+fn first(segment: &'static [u8], align: usize) -> Option<(Note, usize)> {
+    let word = |at: usize| {
+        let bytes = segment.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_ne_bytes(bytes))
+    };
+    let name_end = 12_usize.checked_add(word(0)? as usize)?;
+    let start = name_end.checked_next_multiple_of(align)?;
+    let end = start.checked_add(word(4)? as usize)?;
+    let note = Note {
+        name: segment.get(12..name_end)?,
+        kind: word(8)?,
+        descriptor: segment.get(start..end)?,
+    };
+    Some((note, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walked(segment: &'static [u8], align: usize) -> Vec<(&'static [u8], u32, &'static [u8])> {
+        let mut found = Vec::new();
+        walk(segment, align, &mut found);
+        found
+            .iter()
+            .map(|note| (note.name, note.kind, note.descriptor))
+            .collect()
+    }
+
+    #[test]
+    fn notes_follow_each_other_with_padding() {
+        let segment = b"\x02\0\0\0\x01\0\0\0\x07\0\0\0a\0\0\0z\0\0\0\
+                        \x04\0\0\0\x00\0\0\0\x08\0\0\0fdr\0";
+        assert_eq!(
+            walked(segment, 4),
+            [(&b"a\0"[..], 7, &b"z"[..]), (b"fdr\0", 8, b"")]
+        );
+        let wide = b"\x04\0\0\0\x02\0\0\0\x05\0\0\0GNU\0yz\0\0\0\0\0\0";
+        assert_eq!(walked(wide, 8), [(&b"GNU\0"[..], 5, &b"yz"[..])]);
+    }
+
+    #[test]
+    fn sizes_that_lie_end_the_walk() {
+        let long_name = b"\xFF\xFF\xFF\xFF\x01\0\0\0\x07\0\0\0a\0\0\0";
+        let long_text = b"\x02\0\0\0\xFF\xFF\xFF\xFF\x07\0\0\0a\0\0\0";
+        assert_eq!(walked(long_name, 4), []);
+        assert_eq!(walked(long_text, 8), []);
+        assert_eq!(walked(b"\x02\0\0", 4), []);
+    }
+
+    #[test]
+    fn this_very_program_has_our_note() {
+        assert!(
+            all()
+                .iter()
+                .any(|note| note.name == b"fdr\0" && note.descriptor.len() == 8)
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! Built without the recorder (`default-features = false`), `#[traced]` and the API leave nothing in
+//! the program: no section, no note, no symbol, no text; and whatever the environment says, it makes
+//! the system calls of a program that never heard of it.
+
+#[path = "../programs/package.rs"]
+mod package;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::Program;
+use object::{Object, ObjectSection, ObjectSymbol};
+use package::{Package, said};
+
+/// The program without the recorder, and with it.
+fn programs() -> [PathBuf; 2] {
+    let package = Package::copy_of("off", "");
+    let build = |options: &[&str], copy: &str| {
+        let output = package.cargo("build", &[&["--release"], options].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        // The next build takes the place of this one.
+        let built = package.built("release/plain");
+        let copied = built.with_file_name(copy);
+        fs::copy(&built, &copied).expect("a copy");
+        copied
+    };
+    [
+        build(&[], "plain-off"),
+        build(&["--features", "record"], "plain-on"),
+    ]
+}
+
+/// Whether the file holds the text anywhere.
+fn holds(file: &[u8], text: &str) -> bool {
+    file.windows(text.len())
+        .any(|window| window == text.as_bytes())
+}
+
+/// Signs of the recorder in an executable.
+fn signs(program: &Path) -> Vec<String> {
+    let bytes = fs::read(program).expect("the program");
+    let file = object::File::parse(&*bytes).expect("an executable");
+    let sections = file
+        .sections()
+        .filter_map(|section| Some(section.name().ok()?.to_owned()));
+    let symbols = file
+        .symbols()
+        .filter_map(|symbol| Some(symbol.name().ok()?.to_owned()));
+    let mut signs: Vec<String> = sections
+        .chain(symbols)
+        .filter(|name| name.contains("fdr"))
+        .collect();
+    let texts = [
+        "FDR_OUT",
+        "FDR_SIGNAL",
+        "fdr-ring",
+        "secure_getenv",
+        "fdr_sites",
+        "plain::greet",
+    ];
+    signs.extend(
+        texts
+            .into_iter()
+            .filter(|text| holds(&bytes, text))
+            .map(str::to_owned),
+    );
+    signs
+}
+
+/// How often the program makes each system call; `None` and a skip where strace is missing.
+fn system_calls(program: &Path, variables: &str) -> Option<BTreeMap<String, usize>> {
+    let strace = fdr_tests::reader(
+        "strace",
+        "a program without the recorder makes no call for it",
+    )?;
+    let (folder, output) = (Folder::new("off"), Folder::new("off-strace"));
+    let calls = output.join("calls");
+    let path = calls.to_str().expect("UTF-8");
+    let command = ["-f", "-o", path, program.to_str().expect("UTF-8")];
+    let outcome = Program::new(strace, &folder)
+        .args(&command)
+        .set(variables)
+        .run();
+    if outcome.stderr.to_lowercase().contains("ptrace") {
+        fdr_tests::skip("a program without the recorder: strace may not trace");
+        return None;
+    }
+    assert_eq!(outcome.ok().stdout, "Hello, main!\nHello, thread!\n");
+    assert_eq!(folder.names(), [] as [&str; 0], "{variables}");
+    let mut counts = BTreeMap::new();
+    for line in fs::read_to_string(&calls).expect("strace's file").lines() {
+        let call = line
+            .split_once(' ')
+            .and_then(|(_, call)| call.trim().split_once('('));
+        // Whether the two threads wait for each other, and what the allocator does for them, varies.
+        if let Some((name, _)) =
+            call.filter(|(name, _)| !["futex", "madvise", "sched_yield"].contains(name))
+        {
+            *counts.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    Some(counts)
+}
+
+// One test: both build in the same folder.
+#[test]
+fn nothing_is_left() {
+    let [off, on] = programs();
+    assert_eq!(signs(&off), [] as [&str; 0]);
+    // What finds nothing must be able to find something.
+    let found = signs(&on);
+    for sign in [
+        "fdr_sites",
+        ".note.fdr",
+        "FDR_OUT",
+        "FDR_SIGNAL",
+        "fdr-ring",
+        "secure_getenv",
+    ] {
+        assert!(
+            found.iter().any(|found| found == sign),
+            "{sign} is not found in {found:?}"
+        );
+    }
+    let Some(plain) = system_calls(&off, "") else {
+        return;
+    };
+    assert_eq!(
+        system_calls(&off, "FDR=1 FDR_OUT=x.fdr"),
+        Some(plain.clone())
+    );
+    // With the recorder but not turned on, the same calls: it looks at its environment and is silent.
+    assert_eq!(system_calls(&on, ""), Some(plain));
+}
