@@ -83,6 +83,15 @@ pub fn example(name: &str, profile: Profile) -> PathBuf {
         .join(name)
 }
 
+/// The plug-in of the programs in `src/bin`, built if need be.
+///
+/// # Panics
+///
+/// If it cannot be built.
+pub fn plugin() -> PathBuf {
+    build("fdr-tests", "--examples", Profile::Dev).join("examples/librecorded_plugin.so")
+}
+
 /// The tool `fdr`, built if need be.
 ///
 /// # Panics

@@ -12,6 +12,9 @@ use crate::recorder::record::{PAIR, PREAMBLE, SINGLE};
 use crate::ring::chunk::{self, chunk_start, mark};
 use crate::ring::layout::{CHUNK, Slot, state};
 
+/// How often a copy is tried while the slot goes from thread to thread.
+const TRIES: u32 = 4;
+
 /// One thread at one moment. `recorded = readable + overwritten + dropped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -41,8 +44,12 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Copies the slot's records. False where nobody owns it, or its owner changed meanwhile.
+    /// Copies the slot's records. False where nobody owns it, or owners change too fast.
     pub(crate) fn take(&mut self, slot: &Slot) -> bool {
+        (0..TRIES).any(|_| self.try_take(slot))
+    }
+
+    fn try_take(&mut self, slot: &Slot) -> bool {
         self.bytes.clear();
         self.used.clear();
         self.counts = Counts::default();

@@ -9,7 +9,7 @@ pub(crate) mod functions;
 pub(crate) mod layout;
 
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering, fence};
 use std::ffi::CString;
 use std::sync::OnceLock;
 
@@ -154,20 +154,19 @@ impl Ring {
     /// A slot for the calling thread: a prepared one, a new one, or that of the thread that ended
     /// longest ago. Async-signal-safe.
     pub(crate) fn claim(&self) -> Option<&'static Slot> {
+        // The traced function's caller may look at errno afterwards.
+        let errno = sys::errno();
         let slot = self
             .take(state::FREE)
             .or_else(|| self.make(state::TAKEN))
-            .or_else(|| {
-                if self.full {
-                    None
-                } else {
-                    self.take_oldest_ended()
-                }
-            })?;
-        self.begin(slot);
-        // The next new thread shall find a prepared one again.
-        sys::thread::tell_news();
-        Some(slot)
+            .or_else(|| self.take_oldest_ended());
+        if let Some(slot) = slot {
+            self.begin(slot);
+            // The next new thread shall find a prepared one again.
+            sys::thread::tell_news();
+        }
+        sys::set_errno(errno);
+        slot
     }
 
     /// Takes some slot out of `from`, by one compare-and-swap per try.
@@ -187,13 +186,16 @@ impl Ring {
     }
 
     fn take_oldest_ended(&self) -> Option<&'static Slot> {
+        if self.full {
+            return None;
+        }
         loop {
             let ended = |slot: &&Slot| slot.state.load(Ordering::Acquire) == state::ENDED;
             let age = |slot: &&Slot| slot.ended.load(Ordering::Relaxed);
             let oldest = self.slots().filter(ended).min_by_key(age)?;
-            let records = crate::dump::snapshot::committed(oldest);
-            let dropped = oldest.dropped.load(Ordering::Relaxed);
             if self.try_take(oldest, state::ENDED) {
+                let records = crate::dump::snapshot::committed(oldest);
+                let dropped = oldest.dropped.load(Ordering::Relaxed);
                 let header = self.header();
                 header
                     .retired_records
@@ -206,7 +208,10 @@ impl Ring {
 
     /// Gives a slot that was taken to the calling thread.
     fn begin(&self, slot: &Slot) {
-        slot.generation.fetch_add(1, Ordering::AcqRel);
+        slot.generation.fetch_add(1, Ordering::Relaxed);
+        // Release: pairs with the Acquire fence of `dump::snapshot`: a reader that sees anything of
+        // what follows sees the new generation.
+        fence(Ordering::Release);
         for number in 1..=slot.chunks.load(Ordering::Relaxed) {
             chunk::mark(slot, number).number.store(0, Ordering::Relaxed);
         }
@@ -235,7 +240,9 @@ impl Ring {
         slot.ended.store(clock::realtime_ns(), Ordering::Relaxed);
         // Release: pairs with the Acquire of whoever takes it next.
         slot.state.store(state::ENDED, Ordering::Release);
-        self.available.fetch_add(1, Ordering::Relaxed);
+        if !self.full {
+            self.available.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Whether a thread that asks for a slot may get one. Async-signal-safe.

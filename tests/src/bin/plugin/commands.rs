@@ -1,0 +1,76 @@
+//! What both hosts of the plug-in do, word by word of their arguments: `open:PATH` and `close` (the
+//! last one opened), `work` (on this thread), `threads` (four new ones, each does it), `dump`,
+//! `enable`, `recorded` (each through the plug-in). Must never name the recorder: one of the hosts is
+//! a program without it.
+
+use std::ffi::{CStr, CString, c_void};
+use std::thread;
+
+struct Plugin(*mut c_void);
+
+impl Plugin {
+    fn open(path: &str) -> Plugin {
+        let path = CString::new(path).expect("a path");
+        // SAFETY: the path is NUL-terminated; the library's initialisers are the recorder's.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        // SAFETY: dlerror gives a NUL-terminated text after a failure.
+        assert!(!handle.is_null(), "{:?}", unsafe {
+            CStr::from_ptr(libc::dlerror())
+        });
+        Plugin(handle)
+    }
+
+    fn find(&self, name: &CStr) -> *mut c_void {
+        // SAFETY: the handle is open and the name NUL-terminated.
+        let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        assert!(!symbol.is_null(), "{name:?}");
+        symbol
+    }
+
+    fn ask(&self, name: &CStr) -> u64 {
+        // SAFETY: all functions that are asked for so have this signature.
+        let function =
+            unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> u64>(self.find(name)) };
+        function()
+    }
+
+    fn work(&self) -> extern "C" fn(u64) -> u64 {
+        // SAFETY: `plugin_work` has this signature.
+        unsafe { std::mem::transmute(self.find(c"plugin_work")) }
+    }
+
+    fn close(self) {
+        // SAFETY: the handle is open, and nothing of it is used afterwards.
+        assert_eq!(unsafe { libc::dlclose(self.0) }, 0);
+    }
+}
+
+/// Carries out the arguments; `own` is called for the word `own`.
+pub(crate) fn run(own: impl Fn()) {
+    let mut plugins: Vec<Plugin> = Vec::new();
+    for word in std::env::args().skip(1) {
+        if let Some(path) = word.strip_prefix("open:") {
+            plugins.push(Plugin::open(path));
+            continue;
+        }
+        if word == "own" {
+            own();
+            continue;
+        }
+        let plugin = plugins.last().expect("a plug-in is open");
+        match &*word {
+            "work" => assert_eq!(plugin.work()(20), 42),
+            "threads" => {
+                let work = plugin.work();
+                let threads = [(); 4].map(|()| thread::spawn(move || work(20)));
+                threads.map(|thread| assert_eq!(thread.join().expect("a result"), 42));
+            }
+            "dump" => println!("dumped {}", plugin.ask(c"plugin_dump")),
+            "enable" => println!("enabled {}", plugin.ask(c"plugin_enable")),
+            "recorded" => println!("recorded {}", plugin.ask(c"plugin_recorded")),
+            "close" => plugins.pop().expect("a plug-in is open").close(),
+            other => panic!("no such command: {other:?}"),
+        }
+    }
+    println!("done");
+}

@@ -1,0 +1,42 @@
+//! A plug-in with traced functions and with its own copy of the recorder's API. It exports C functions
+//! and knows nothing about who loads it.
+
+use fdr::traced;
+
+#[traced]
+fn inner(number: u64) -> u64 {
+    std::hint::black_box(number) + 1
+}
+
+/// Two calls of traced functions, this one included.
+// SAFETY: no other function of a host or plug-in has this name.
+#[unsafe(no_mangle)]
+#[traced]
+pub extern "C" fn plugin_work(number: u64) -> u64 {
+    inner(number) * 2
+}
+
+/// Dumps; returns how many records the file has, 0 for an error.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn plugin_dump() -> u64 {
+    fdr::dump().map_or(0, |dump| dump.records)
+}
+
+/// Turns recording on; returns how many functions are on, 0 for an error.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn plugin_enable() -> u64 {
+    fdr::enable().map_or(0, |on| on as u64)
+}
+
+/// Records that all threads asked for so far, by the plug-in's own copy of the API.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn plugin_recorded() -> u64 {
+    fdr::statistics()
+        .threads
+        .iter()
+        .map(|thread| thread.recorded)
+        .sum()
+}

@@ -1,0 +1,264 @@
+//! Libraries that are loaded while the program runs, each with a copy of the recorder of its own:
+//! whoever comes first keeps the records, a thread has one run of records whichever library it is
+//! in, and every copy's API speaks of the same recording.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::trace::Trace;
+use fdr_tests::{Profile, example, plugin};
+
+const TRACED: &str = env!("CARGO_BIN_EXE_traced_host");
+const BARE: &str = env!("CARGO_BIN_EXE_bare_host");
+
+/// Runs a host; the word `open` stands for opening the plug-in.
+fn run(host: &str, folder: &Folder, variables: &str, words: &str) -> Outcome {
+    let open = format!("open:{}", plugin().display());
+    let words = words.split(' ').map(|word| {
+        if word == "open" {
+            open.clone()
+        } else {
+            word.to_owned()
+        }
+    });
+    let words: Vec<String> = words.collect();
+    let outcome = Program::new(host, folder)
+        .set(variables)
+        .args(&words)
+        .run()
+        .ok();
+    assert!(outcome.stdout.contains("done\n"), "{outcome:?}");
+    outcome
+}
+
+fn calls(trace: &Trace) -> BTreeMap<&str, u64> {
+    const NAMES: [&str; 4] = [
+        "recorded_plugin::inner",
+        "recorded_plugin::plugin_work",
+        "traced_host::all",
+        "traced_host::own",
+    ];
+    let calls = trace.calls();
+    assert!(
+        calls.keys().all(|name| NAMES.contains(&&**name)),
+        "{calls:?}"
+    );
+    NAMES
+        .into_iter()
+        .filter_map(|name| Some((name, *calls.get(name)?)))
+        .collect()
+}
+
+/// A whole trace whose counts agree with it.
+fn checked(path: &std::path::Path) -> Trace {
+    verify(path);
+    let trace = Trace::read(path);
+    for lane in &trace.threads {
+        let _ = lane.checked_counts();
+    }
+    trace
+}
+
+/// The edges of a trace's only thread, by name.
+fn edges(trace: &Trace) -> Vec<String> {
+    assert_eq!(trace.threads.len(), 1, "{:?}", trace.names());
+    let edge = |edge: &u32| {
+        let name = trace.name_of(*edge);
+        let short = name.rsplit("::").next().unwrap_or_default().to_owned();
+        if edge & 1 == 0 {
+            short
+        } else {
+            format!("/{short}")
+        }
+    };
+    trace.threads[0].edges.iter().map(edge).collect()
+}
+
+#[test]
+fn the_example() {
+    let folder = Folder::new("plugin-example");
+    let host = example("plugin_host", Profile::Dev);
+    let _ = Program::new(host, &folder).set("FDR=1").run().ok();
+    let trace = checked(&folder.only_trace());
+    assert_eq!(trace.names(), ["plugin_host"], "one thread, one block");
+    let calls = trace.calls();
+    assert_eq!(calls["plugin_host::load"], 1);
+    assert_eq!(calls["plugin_host::sum_of_roots"], 1);
+    assert_eq!(calls["plugin::plugin_digital_root"], 10_000);
+    let digits = (1..=10_000u64).map(|number| {
+        let (mut root, mut calls) = (number * 7_919, 0);
+        while root > 9 {
+            root = root
+                .to_string()
+                .bytes()
+                .map(|digit| u64::from(digit - b'0'))
+                .sum();
+            calls += 1;
+        }
+        calls
+    });
+    assert_eq!(calls["plugin::digits"], digits.sum::<u64>());
+}
+
+#[test]
+fn both_sides_are_in_order_on_one_thread() {
+    let folder = Folder::new("plugin-order");
+    let _ = run(TRACED, &folder, "FDR=1", "own open own work own");
+    let trace = checked(&folder.only_trace());
+    let expected = "all own /own own /own plugin_work inner /inner /plugin_work own /own /all";
+    assert_eq!(edges(&trace).join(" "), expected);
+}
+
+#[test]
+fn a_filter_covers_what_is_loaded_later() {
+    let folder = Folder::new("plugin-filter");
+    let outcome = run(
+        TRACED,
+        &folder,
+        "FDR=recorded_plugin::*,-*::inner",
+        "own open own work",
+    );
+    let trace = checked(&folder.only_trace());
+    assert_eq!(edges(&trace).join(" "), "plugin_work /plugin_work");
+    assert!(
+        !outcome.stderr.contains("no function matches"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn without_the_variable_nothing_happens() {
+    let folder = Folder::new("plugin-unset");
+    for host in [TRACED, BARE] {
+        let outcome = run(host, &folder, "", "open work threads recorded close");
+        assert_eq!(facts::one(&outcome.stdout, "recorded"), ["0"]);
+        assert_eq!(outcome.stderr, "");
+        assert_eq!(folder.names(), [] as [&str; 0]);
+    }
+}
+
+#[test]
+fn a_host_without_the_recorder() {
+    let folder = Folder::new("plugin-bare");
+    let outcome = run(BARE, &folder, "FDR=1", "open work threads recorded");
+    assert_eq!(facts::one(&outcome.stdout, "recorded"), ["20"]);
+    let trace = checked(&folder.only_trace());
+    assert_eq!(trace.threads.len(), 5);
+    let expected = [
+        ("recorded_plugin::inner", 5),
+        ("recorded_plugin::plugin_work", 5),
+    ];
+    assert_eq!(calls(&trace).into_iter().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn closed_and_opened_again() {
+    let folder = Folder::new("plugin-closed");
+    for host in [TRACED, BARE] {
+        let _ = run(host, &folder, "FDR=1", "open work close open work close");
+        let path = folder.only_trace();
+        let trace = checked(&path);
+        assert_eq!(calls(&trace)["recorded_plugin::inner"], 2, "{host}");
+        let names = trace
+            .info
+            .functions
+            .iter()
+            .filter(|function| function.name.contains("inner"));
+        assert_eq!(names.count(), 1, "{host}");
+        fs::remove_file(path).expect("the trace");
+    }
+}
+
+#[test]
+fn two_libraries_and_threads_of_their_own() {
+    let folder = Folder::new("plugin-two");
+    let libraries = Folder::new("plugin-copies");
+    let words: Vec<String> = ["one", "two"]
+        .into_iter()
+        .flat_map(|name| {
+            let copy = libraries.join(name);
+            fs::copy(plugin(), &copy).expect("a copy");
+            [
+                format!("open:{}", copy.display()),
+                "work".into(),
+                "threads".into(),
+                "own".into(),
+            ]
+        })
+        .collect();
+    let outcome = run(
+        TRACED,
+        &folder,
+        "FDR=1",
+        &format!("{} recorded", words.join(" ")),
+    );
+    let trace = checked(&folder.only_trace());
+    assert_eq!(
+        trace.threads.len(),
+        9,
+        "main and twice four: {:?}",
+        trace.names()
+    );
+    let expected = [
+        ("recorded_plugin::inner", 10),
+        ("recorded_plugin::plugin_work", 10),
+        ("traced_host::all", 1),
+        ("traced_host::own", 2),
+    ];
+    assert_eq!(calls(&trace).into_iter().collect::<Vec<_>>(), expected);
+    // Two functions of the host, and twice two.
+    assert_eq!(trace.info.functions.len(), 6);
+    // One entry of `all` without its exit by then.
+    assert_eq!(
+        facts::one(&outcome.stdout, "recorded"),
+        [(2 * 22 + 1).to_string()]
+    );
+}
+
+#[test]
+fn a_guest_dumps_what_the_host_has() {
+    let folder = Folder::new("plugin-dumps");
+    let outcome = run(TRACED, &folder, "FDR=1", "own open work dump own dump");
+    // `all` is still open in both.
+    assert_eq!(facts::all(&outcome.stdout, "dumped"), [["7"], ["9"]]);
+    let paths = folder.ending(".fdr");
+    assert_eq!((paths.len(), folder.names().len()), (3, 3));
+    let first = checked(&paths[0]);
+    assert_eq!(
+        edges(&first).join(" "),
+        "all own /own plugin_work inner /inner /plugin_work"
+    );
+    assert_eq!(
+        (first.threads[0].synthetic, &*first.info.reason),
+        ([0, 1], "call")
+    );
+    let numbers: Vec<Option<u64>> = paths.iter().map(|path| checked(path).info.dump).collect();
+    assert_eq!(numbers, [Some(1), Some(2), Some(3)]);
+}
+
+#[test]
+fn a_guest_turns_recording_on_for_all() {
+    for host in [TRACED, BARE] {
+        let folder = Folder::new("plugin-enables");
+        let outcome = run(
+            host,
+            &folder,
+            "",
+            "own open work enable own work threads dump",
+        );
+        let on = if host == TRACED { "4" } else { "2" };
+        assert_eq!(facts::one(&outcome.stdout, "enabled"), [on], "{host}");
+        let paths = folder.ending(".fdr");
+        assert_eq!((paths.len(), folder.names().len()), (2, 2), "{host}");
+        let trace = checked(&paths[1]);
+        assert_eq!(calls(&trace)["recorded_plugin::plugin_work"], 5, "{host}");
+        assert_eq!(
+            calls(&trace).get("traced_host::own"),
+            (host == TRACED).then_some(&1)
+        );
+        assert_eq!(trace.threads.len(), 5, "{host}");
+    }
+}
