@@ -7,6 +7,7 @@ use std::fs;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::ring_file::RingFile;
 use fdr_tests::support::trace::Trace;
 
 fn forks(folder: &Folder, variables: &str, way: &str) -> Outcome {
@@ -66,6 +67,12 @@ fn a_child_may_have_a_recording_of_its_own() {
     let child = fs::read_to_string(folder.join("child")).expect("the child's words");
     fs::remove_file(folder.join("child")).expect("the child's words");
     let pid = facts::one(&child, "pid").remove(0);
+    let ring = RingFile::read(&folder.join("child-ring"));
+    fs::remove_file(folder.join("child-ring")).expect("the copy");
+    assert_eq!(ring.pid.to_string(), pid);
+    assert_eq!(ring.threads[0].edges.len(), 20);
+    let names: Vec<&String> = ring.functions.values().collect();
+    assert_eq!(names.len(), 2, "its ring has the names: {names:?}");
     // `work` and `childs_work`, five times each; all functions are on.
     assert_eq!(facts::one(&child, "records"), ["20"], "{child}");
     assert_eq!(facts::total(&facts::statistics(&child)), 20);

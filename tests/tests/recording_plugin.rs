@@ -142,6 +142,11 @@ fn without_the_variable_nothing_happens() {
 
 #[test]
 fn a_host_without_the_recorder() {
+    let bytes = fs::read(BARE).expect("the program");
+    assert!(
+        !bytes.windows(9).any(|bytes| bytes == b"fdr_sites"),
+        "it has a recorder after all"
+    );
     let folder = Folder::new("plugin-bare");
     let outcome = run(BARE, &folder, "FDR=1", "open work threads recorded");
     assert_eq!(facts::one(&outcome.stdout, "recorded"), ["20"]);

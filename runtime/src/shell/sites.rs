@@ -1,6 +1,7 @@
 //! The table of sites: every traced function of every unit, with its id and its name, and which of
 //! them are on. Guarded by a lock that no recording thread ever takes.
 
+use core::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::filter::{self, Filter};
@@ -107,6 +108,10 @@ impl Table {
 
     /// Writes functions that the ring's own table lacks into it.
     pub(crate) fn publish(&mut self, ring: &Ring) {
+        if ring.header().functions_length.load(Ordering::Relaxed) == 0 {
+            // A new ring, as the child of a fork makes one: what its parent's has does not count.
+            self.in_ring = 0;
+        }
         let missing = self.functions.get(self.in_ring..).unwrap_or(&[]);
         ring.append_functions(missing.iter().map(|function| Entry {
             id: function.site.id(),

@@ -69,6 +69,15 @@ fn child_enables() {
     // SAFETY: a plain system call on this process.
     unsafe { libc::kill(libc::getpid(), libc::SIGUSR2) };
     let dump = fdr::dump().expect("a dump of its own");
+    // The ring as a reader would find it if this process died now.
+    let mine = format!("forks.{}.", process::id());
+    for entry in fs::read_dir(".").expect("this folder") {
+        let name = entry.expect("an entry").file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(&mine) && name.ends_with(".fdr-ring") {
+            fs::copy(&*name, "child-ring").expect("a copy of the ring");
+        }
+    }
     let statistics = facts::of_statistics(&fdr::statistics());
     tell(&format!(
         "pid {}\non {on}\nrecords {}\n{statistics}",

@@ -63,7 +63,9 @@ pub(crate) fn run(own: impl Fn()) {
             "threads" => {
                 let work = plugin.work();
                 let threads = [(); 4].map(|()| thread::spawn(move || work(20)));
-                threads.map(|thread| assert_eq!(thread.join().expect("a result"), 42));
+                for thread in threads {
+                    assert_eq!(thread.join().expect("a result"), 42);
+                }
             }
             "dump" => println!("dumped {}", plugin.ask(c"plugin_dump")),
             "enable" => println!("enabled {}", plugin.ask(c"plugin_enable")),
