@@ -21,7 +21,7 @@ use crate::ring::Ring;
 use crate::ring::layout::Slot;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) use stub::{call, prepare};
+pub(crate) use stub::{call, clock_bit, prepare};
 
 pub(crate) use claim::{
     forget, homeless, host, on_thread_end, on_thread_end_of_guest, ring, serve, slot_of_this_thread,
@@ -76,11 +76,17 @@ pub(crate) extern "C" fn call(word: u32) {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) fn prepare() {}
 
+/// A site's word is id and action, and nothing else.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub(crate) fn clock_bit() -> u32 {
+    0
+}
+
 /// What `stub` leaves to do: a record with a stamp, of whatever kind.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
-    writer::write(slot, word, clock::Stamp { ticks, cpu });
+    writer::write(slot, word & !stub::OTHER_CLOCK, clock::Stamp { ticks, cpu });
 }
 
 /// The same, for clocks that `stub` does not read.
@@ -88,5 +94,5 @@ extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
 #[cold]
 extern "C" fn record_slowly(slot: &Slot, word: u32) {
     let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
-    writer::write(slot, word, clock::read(kind));
+    writer::write(slot, word & !stub::OTHER_CLOCK, clock::read(kind));
 }

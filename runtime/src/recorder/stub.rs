@@ -13,9 +13,9 @@ use core::arch::{asm, naked_asm};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::{CLOCK, record_at, record_slowly, tls};
+use super::{CLOCK, record_at, record_slowly, tls, writer};
 use crate::clock::{Kind, RSEQ_OFFSET};
-use crate::ring::layout::Slot;
+use crate::ring::layout::{CHUNK, Slot};
 
 /// 1 where the CPU has XSAVE, which the uncommon path saves vector registers with.
 static HAS_XSAVE: AtomicU32 = AtomicU32::new(0);
@@ -25,6 +25,21 @@ static HAS_XSAVE: AtomicU32 = AtomicU32::new(0);
 const VECTORS: usize = 2688 + 64;
 /// What is saved: x87, SSE, AVX, and the three parts of AVX-512; XSAVE leaves out what the CPU lacks.
 const COMPONENTS: u32 = 0b1110_0111;
+
+/// Set in a word where the clock is not rdtsc with the thread's rseq area: the way that has no time to
+/// look it up. The bit is 0 in every function record.
+pub(super) const OTHER_CLOCK: u32 = 1;
+
+const _: () = assert!(
+    CHUNK == 1 << 16,
+    "16 bits of the cursor are its place in the chunk"
+);
+
+/// What a site's word must hold besides id and action.
+pub(crate) fn clock_bit() -> u32 {
+    let rdtsc = CLOCK.load(Ordering::Relaxed) == Kind::TscRseq as u32;
+    if rdtsc { 0 } else { OTHER_CLOCK }
+}
 
 /// Looks what the CPU has. Called before the first site is turned on.
 pub(crate) fn prepare() {
@@ -51,6 +66,33 @@ pub(crate) fn call(word: u32) {
     }
 }
 
+/// Makes the record: ticks in edx:eax, CPU in ecx, slot in r10, the word stored by the instructions
+/// given (its place is in rdx; eax is free). Ends with `ret`, or at 4 to 6.
+macro_rules! place {
+    ($($store_word:literal),+) => {
+        concat!(
+            "cmp ecx, dword ptr [r10 + {cpu}]\n",
+            "jne 6f\n",
+            "mov dword ptr [r10 + {cpu}], {busy}\n",
+            "cmp edx, dword ptr [r10 + {last_high}]\n",
+            "jne 5f\n",
+            "mov r9d, eax\n",
+            "sub r9d, dword ptr [r10 + {last_low}]\n",
+            "jb 5f\n",
+            "mov rdx, qword ptr [r10 + {cursor}]\n",
+            "mov dword ptr [r10 + {last_low}], eax\n",
+            $($store_word, "\n",)+
+            "mov dword ptr [rdx + 4], r9d\n",
+            // What `writer::commit` does; a store is a Release on x86. 16 bits: zero at the chunk's end.
+            "add dx, 8\n",
+            "je 4f\n",
+            "mov qword ptr [r10 + {cursor}], rdx\n",
+            "mov dword ptr [r10 + {cpu}], ecx\n",
+            "ret",
+        )
+    };
+}
+
 /// # Safety
 /// By `call` alone: it has no calling convention that the compiler knows.
 #[unsafe(naked)]
@@ -60,51 +102,35 @@ pub(super) unsafe extern "C" fn stub() {
         ".cfi_startproc",
         concat!("mov r10, qword ptr [rip + ", tls::slot!(), "@gottpoff]"),
         "mov r10, qword ptr fs:[r10]",
-        "mov eax, dword ptr [rip + {clock}]",
-        "cmp eax, {rseq}",
+        "test r11b, {other_clock}",
         "jne 3f",
         "rdtsc",
         "mov rcx, qword ptr [rip + {rseq_offset}]",
         "mov ecx, dword ptr fs:[rcx + 4]",
+        place!("mov dword ptr [rdx], r11d"),
 
-        // ticks in edx:eax, CPU in ecx, slot in r10
-        "2:",
-        "cmp ecx, dword ptr [r10 + {cpu}]",
-        "jne 6f",
-        "mov dword ptr [r10 + {cpu}], {busy}",
-        "cmp edx, dword ptr [r10 + {last_high}]",
-        "jne 5f",
-        "mov r9d, eax",
-        "sub r9d, dword ptr [r10 + {last_low}]",
-        "jb 5f",
-        "mov rdx, qword ptr [r10 + {cursor}]",
-        "test dx, dx",
-        "je 4f",
-        "mov dword ptr [r10 + {last_low}], eax",
-        "mov dword ptr [rdx], r11d",
-        "mov dword ptr [rdx + 4], r9d",
-        // The two stores that `writer::commit` makes; on x86 each is a Release.
-        "add rdx, 8",
-        "mov qword ptr [r10 + {cursor}], rdx",
-        "mov dword ptr [r10 + {cpu}], ecx",
-        "ret",
-
-        // another clock
         "3:",
+        "mov eax, dword ptr [rip + {clock}]",
         "cmp eax, {tscp}",
-        "jne 31f",
+        "jne 22f",
         "rdtscp",
-        "jmp 2b",
-        "31:",
+        "23:",
+        place!("lea eax, [r11 - {other_clock}]", "mov dword ptr [rdx], eax"),
+        "22:",
         "cmp eax, {pid}",
         "jne 7f",
         "rdtsc",
         "rdpid rcx",
-        "jmp 2b",
+        "jmp 23b",
+
+        // the chunk is full: the next record opens another
+        "4:",
+        "add rdx, {chunk}",
+        "mov qword ptr [r10 + {cursor}], rdx",
+        "mov dword ptr [r10 + {cpu}], {no_cpu}",
+        "ret",
 
         // an uncommon record: the slot as it was, and the writer with the stamp
-        "4:",
-        "mov edx, dword ptr [r10 + {last_high}]",
         "5:",
         "mov dword ptr [r10 + {cpu}], ecx",
         "6:",
@@ -150,13 +176,13 @@ pub(super) unsafe extern "C" fn stub() {
         "mov eax, {components}",
         "xor edx, edx",
         "xrstor64 [rsp]",
-        "jmp 10f",
+        "jmp 24f",
         "9:",
         "fxsave64 [rsp]",
         "mov rdx, r8",
         "call r9",
         "fxrstor64 [rsp]",
-        "10:",
+        "24:",
         "lea rsp, [rbp - 32]",
         "pop r11",
         "pop r8",
@@ -167,7 +193,7 @@ pub(super) unsafe extern "C" fn stub() {
         "ret",
         ".cfi_endproc",
         clock = sym CLOCK,
-        rseq = const Kind::TscRseq as u32,
+        other_clock = const OTHER_CLOCK,
         tscp = const Kind::Tscp as u32,
         pid = const Kind::TscPid as u32,
         rseq_offset = sym RSEQ_OFFSET,
@@ -175,7 +201,9 @@ pub(super) unsafe extern "C" fn stub() {
         cursor = const offset_of!(Slot, cursor),
         last_low = const offset_of!(Slot, last_low),
         last_high = const offset_of!(Slot, last_high),
-        busy = const super::writer::BUSY as i32,
+        busy = const writer::BUSY as i32,
+        no_cpu = const writer::NO_CPU as i32,
+        chunk = const CHUNK,
         record_at = sym record_at,
         record_slowly = sym record_slowly,
         vectors = const VECTORS,

@@ -57,9 +57,18 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
     }
     slot.last_low.store(low, Ordering::Relaxed);
     // SAFETY: the cursor is not at a chunk's end, and 8 bytes are left where it is.
-    unsafe { commit(slot, cursor, [record::function(word, delta)]) };
+    let after = unsafe { commit(slot, cursor, [record::function(word, delta)]) };
+    release(slot, after, stamp.cpu);
+}
+
+/// Ends a record: the slot is no longer busy. At a chunk's end the next record can't be like this one,
+/// and `stub` does not look for that end itself.
+#[inline(always)]
+fn release(slot: &Slot, cursor: u64, cpu: u32) {
     compiler_fence(Ordering::SeqCst);
-    slot.cpu.store(stamp.cpu, Ordering::Relaxed);
+    let full = cursor & WITHIN == 0;
+    slot.cpu
+        .store(if full { NO_CPU } else { cpu }, Ordering::Relaxed);
 }
 
 /// Whether a record is being made: then the caller is a handler that interrupted it.
@@ -89,12 +98,13 @@ unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u
 #[cold]
 #[inline(never)]
 fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
-    if is_busy(slot) {
+    let before = slot.cpu.load(Ordering::Relaxed);
+    if before == BUSY {
         super::claim::busy(word);
     } else {
         slot.cpu.store(BUSY, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        finish(slot, word, Stamp { ticks, cpu }, true);
+        finish(slot, word, Stamp { ticks, cpu }, before);
     }
 }
 
@@ -103,26 +113,27 @@ fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
 #[cold]
 #[inline(never)]
 fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
-    finish(slot, word, Stamp { ticks, cpu }, false);
+    finish(slot, word, Stamp { ticks, cpu }, cpu);
 }
 
-/// Makes or drops an uncommon record, and ends with the slot no longer busy.
-fn finish(slot: &Slot, word: u32, stamp: Stamp, moved: bool) {
-    let made = make(slot, word, stamp, moved).is_some();
-    compiler_fence(Ordering::SeqCst);
-    if made {
-        slot.cpu.store(stamp.cpu, Ordering::Relaxed);
+/// Makes or drops an uncommon record, and ends with the slot no longer busy. `before` is the CPU of
+/// the record before.
+fn finish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
+    if let Some(after) = make(slot, word, stamp, before) {
+        release(slot, after, stamp.cpu);
     } else {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
         // From here on no record is like the last one: each comes this way, and none slips into the
         // few bytes that may be left.
         slot.cpu.store(NO_CPU, Ordering::Relaxed);
     }
 }
 
-/// Makes an uncommon record. `None` where there is no room for it.
-fn make(slot: &Slot, word: u32, mut stamp: Stamp, moved: bool) -> Option<()> {
+/// Makes an uncommon record; returns the cursor behind it. `None` where there is no room for it.
+fn make(slot: &Slot, word: u32, mut stamp: Stamp, before: u32) -> Option<u64> {
     let last = last(slot);
+    let moved = before != stamp.cpu;
     let behind = last.saturating_sub(stamp.ticks);
     let reset = behind > LARGEST_STEP_BACK;
     if behind > 0 && !reset {
@@ -150,15 +161,14 @@ fn make(slot: &Slot, word: u32, mut stamp: Stamp, moved: bool) -> Option<()> {
     } else {
         delta
     };
-    if reset || (behind > 0 && moved) {
+    if reset || (behind > 0 && moved && before != NO_CPU) {
         slot.clock_steps.fetch_add(1, Ordering::Relaxed);
     }
     let [low, high] = halves(stamp.ticks);
     slot.last_low.store(low, Ordering::Relaxed);
     slot.last_high.store(high, Ordering::Relaxed);
     // SAFETY: there is room for one record, by the test above or in a new chunk.
-    unsafe { commit(slot, cursor, [record::function(word, delta as u32)]) };
-    Some(())
+    Some(unsafe { commit(slot, cursor, [record::function(word, delta as u32)]) })
 }
 
 /// Lower and upper half.

@@ -259,23 +259,23 @@ impl Ring {
     }
 
     /// Makes one slot ready beforehand, so that the next new thread finds it. Returns whether it
-    /// did; not where one is ready or none can be made.
+    /// did; not where one is ready, and not near the end of the budget: a slot in the making is
+    /// nobody's, and a thread that finds no other would go without.
     pub(crate) fn prepare_spare(&self) -> bool {
-        if self
-            .slots()
-            .any(|slot| slot.state.load(Ordering::Relaxed) == state::FREE)
-        {
+        let made = self.header().made.load(Ordering::Relaxed) as usize;
+        let free = |slot: &Slot| slot.state.load(Ordering::Relaxed) == state::FREE;
+        if made + 2 >= self.layout.capacity || self.slots().any(free) {
             return false;
         }
-        let Some(slot) = self.make(state::TAKEN) else {
+        self.available.fetch_add(1, Ordering::Relaxed);
+        let Some(slot) = self.make(state::FREE) else {
+            self.available.fetch_sub(1, Ordering::Relaxed);
             return false;
         };
+        // Whoever takes it meanwhile need not wait for this.
         let base = slot.base.load(Ordering::Relaxed) as usize;
         let length = self.layout.region_size.min(PREFAULT);
         sys::memory::prefault(core::ptr::with_exposed_provenance_mut(base), length);
-        self.available.fetch_add(1, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `try_take`.
-        slot.state.store(state::FREE, Ordering::Release);
         true
     }
 

@@ -5,10 +5,13 @@ pub(crate) mod unit;
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use crate::recorder;
+
 /// One traced function. All of a program's stand side by side in the link section `fdr_sites`.
 #[repr(C, align(64))]
 pub struct CallSite {
-    /// 0 = off; otherwise the low word of the function's records, its id << 4.
+    /// 0 = off; otherwise the low word of the function's records, its id << 4, with the recorder's own
+    /// bit 0.
     state: AtomicU32,
     /// The function's id, from 1; 0 until it is registered.
     id: AtomicU32,
@@ -66,7 +69,8 @@ impl CallSite {
 
     /// Turns recording at the site on or off. Calls that are under way keep what they began with.
     pub(crate) fn switch(&self, on: bool) {
-        let state = if on { self.id() << 4 } else { 0 };
+        let word = self.id() << 4 | recorder::clock_bit();
+        let state = if on { word } else { 0 };
         self.state.store(state, Ordering::Relaxed);
     }
 

@@ -24,12 +24,12 @@ fn last_work() {
 
 fn short(count: u64, at_once: u64) {
     for first in (0..count).step_by(at_once as usize) {
-        thread::scope(|scope| {
-            for number in first..(first + at_once).min(count) {
-                let run = move || (0..1 + number % 5).for_each(|_| work());
-                scope.spawn(run);
-            }
-        });
+        let work = |number| move || (0..1 + number % 5).for_each(|_| work());
+        let numbers = first..(first + at_once).min(count);
+        let threads: Vec<_> = numbers.map(|number| thread::spawn(work(number))).collect();
+        for thread in threads {
+            thread.join().expect("its end");
+        }
     }
 }
 
@@ -58,10 +58,8 @@ static KEY: AtomicU64 = AtomicU64::new(0);
 fn make_key() {
     let mut key = 0;
     // SAFETY: `key` is valid for writing; the destructor has the right ABI.
-    assert_eq!(
-        unsafe { libc::pthread_key_create(&raw mut key, Some(at_end)) },
-        0
-    );
+    let made = unsafe { libc::pthread_key_create(&raw mut key, Some(at_end)) };
+    assert_eq!(made, 0);
     KEY.store(u64::from(key), Ordering::Release);
 }
 
@@ -107,10 +105,8 @@ fn foreign() {
     }
     for thread in threads {
         // SAFETY: made above, and joined once.
-        assert_eq!(
-            unsafe { libc::pthread_join(thread, std::ptr::null_mut()) },
-            0
-        );
+        let joined = unsafe { libc::pthread_join(thread, std::ptr::null_mut()) };
+        assert_eq!(joined, 0);
     }
 }
 

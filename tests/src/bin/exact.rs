@@ -37,7 +37,7 @@ impl Walk<'_> {
 
 fn body(walk: &mut Walk<'_>, depth: usize) {
     const CALLS: [fn(&mut Walk<'_>, usize); FUNCTIONS.len()] = [alpha, beta, gamma, delta];
-    while let Some(function) = walk.script.next(depth) {
+    while let Some(function) = walk.script.step(depth) {
         CALLS[function](walk, depth + 1);
         walk.made();
     }
@@ -93,6 +93,7 @@ fn wave(threads: &str, page: &'static [Progress; MOST]) {
     let threads: Vec<&str> = threads.split(',').collect();
     let barrier = &Barrier::new(threads.len());
     thread::scope(|scope| {
+        let mut running = Vec::new();
         for (thread, progress) in threads.iter().zip(page) {
             let words: Vec<&str> = thread.split(':').collect();
             let (name, seed) = (words[0], facts::number(words[1]));
@@ -110,7 +111,11 @@ fn wave(threads: &str, page: &'static [Progress; MOST]) {
                 println!("counted {name} {a} {b} {c} {d}");
             };
             let builder = thread::Builder::new().name(name.to_owned());
-            builder.spawn_scoped(scope, run).expect("a thread");
+            running.push(builder.spawn_scoped(scope, run).expect("a thread"));
+        }
+        // The end of a scope would wait for the closures only, not for the threads' own ends.
+        for thread in running {
+            thread.join().expect("its end");
         }
     });
 }

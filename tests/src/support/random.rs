@@ -12,7 +12,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -22,7 +22,7 @@ impl Random {
 
     /// A number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.bits() % bound
     }
 }
 
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn the_numbers_are_those_of_the_published_generator() {
         let mut random = Random::new(1_234_567);
-        let first = [random.next(), random.next(), random.next()];
+        let first = [random.bits(), random.bits(), random.bits()];
         assert_eq!(
             first,
             [

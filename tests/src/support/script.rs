@@ -29,7 +29,7 @@ impl Script {
 
     /// What is called next by a function with so many callers (0 = none, the thread's own body);
     /// `None` = it returns.
-    pub fn next(&mut self, depth: usize) -> Option<usize> {
+    pub fn step(&mut self, depth: usize) -> Option<usize> {
         let returns = depth > 0 && (depth >= DEEPEST || self.random.below(2) == 0);
         if returns || self.left == 0 {
             return None;
@@ -45,7 +45,7 @@ impl Script {
         let mut edges = Vec::new();
         let mut callers: Vec<usize> = Vec::new();
         while (edges.len() as u64) < limit {
-            if let Some(function) = self.next(callers.len()) {
+            if let Some(function) = self.step(callers.len()) {
                 edges.push(2 * function as u8);
                 callers.push(function);
             } else if let Some(function) = callers.pop() {

@@ -6,7 +6,9 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
-use crate::recorder::{CLOCK, EXIT, UNCLAIMED, call, prepare, record::PREAMBLE, tls, writer};
+use crate::recorder::{
+    CLOCK, EXIT, UNCLAIMED, call, clock_bit, prepare, record::PREAMBLE, tls, writer,
+};
 use crate::shell::config;
 
 /// Runs `body` on a thread whose slot is the rig's.
@@ -19,6 +21,11 @@ fn with_slot(kind: Kind, rig: &Rig, body: impl FnOnce()) {
     tls::set(unsafe { &*core::ptr::with_exposed_provenance(address) });
     body();
     tls::set(&UNCLAIMED);
+}
+
+/// A record as a site makes it.
+fn edge(word: u32) {
+    call(word | clock_bit());
 }
 
 fn now(kind: Kind) -> u64 {
@@ -58,7 +65,7 @@ fn records_follow_each_other(kind: Kind) {
     let mut lasts = Vec::new();
     with_slot(kind, &rig, || {
         for word in [FN_1, FN_2, FN_2 | EXIT, FN_1 | EXIT] {
-            call(word);
+            edge(word);
             lasts.push(last(&rig));
         }
     });
@@ -91,25 +98,25 @@ fn each_uncommon_state_is_handed_over(kind: Kind) {
     let rig = Rig::new(2, false);
     let slot = rig.slot();
     with_slot(kind, &rig, || {
-        call(FN_1);
+        edge(FN_1);
         // The last record in the future, by less than a reset: it keeps its time.
         let future = now(kind) + 1_000_000_000;
         slot.last_low.store(future as u32, Relaxed);
         slot.last_high.store((future >> 32) as u32, Relaxed);
-        call(FN_2);
+        edge(FN_2);
         assert_eq!(last(&rig), future, "{kind:?}");
         // The upper half changed: the lower half is behind, the difference is small.
         let past = now(kind) - 5;
         slot.last_low.store(past as u32, Relaxed);
         slot.last_high.store((past >> 32) as u32, Relaxed);
-        call(FN_2 | EXIT);
+        edge(FN_2 | EXIT);
         assert!(last(&rig) > past, "{kind:?}");
         // A long silence.
         let long_ago = now(kind) - (5 << 32);
         slot.last_low.store(long_ago as u32, Relaxed);
         slot.last_high.store((long_ago >> 32) as u32, Relaxed);
         let metadata = slot.metadata.load(Relaxed);
-        call(FN_1 | EXIT);
+        edge(FN_1 | EXIT);
         assert!(
             slot.metadata.load(Relaxed) >= metadata + 16,
             "{kind:?}: no wrap"
@@ -117,14 +124,14 @@ fn each_uncommon_state_is_handed_over(kind: Kind) {
         assert!(last(&rig) > long_ago);
         // Another record is being made.
         slot.cpu.store(writer::BUSY, Relaxed);
-        call(FN_1);
+        edge(FN_1);
         assert_eq!(slot.dropped.load(Relaxed), 1);
         assert!(
             writer::is_busy(slot),
             "{kind:?}: it is the interrupted record's to end"
         );
         slot.cpu.store(writer::NO_CPU, Relaxed);
-        call(FN_1);
+        edge(FN_1);
     });
     let (_, counts) = rig.read();
     assert_eq!(
@@ -137,7 +144,7 @@ fn each_uncommon_state_is_handed_over(kind: Kind) {
 fn chunks_follow_each_other(kind: Kind) {
     let rig = Rig::new(3, false);
     let total = 7 * PER_CHUNK + 11;
-    with_slot(kind, &rig, || (0..total).for_each(|_| call(FN_1)));
+    with_slot(kind, &rig, || (0..total).for_each(|_| edge(FN_1)));
     let (chunks, counts) = rig.read();
     assert_eq!(counts.recorded, total, "{kind:?}");
     assert_eq!(counts.readable + counts.overwritten, total);
@@ -150,7 +157,8 @@ fn registers_are_kept(kind: Kind) {
     let rig = Rig::new(2, false);
     with_slot(kind, &rig, || {
         for _ in 0..2 {
-            let (mut di, mut si, mut r8, mut word) = (11_u64, 12_u64, 13_u64, u64::from(FN_1));
+            let (mut di, mut si, mut r8, mut word) =
+                (11_u64, 12_u64, 13_u64, u64::from(FN_1 | clock_bit()));
             let (mut low, mut high) = ([1.5_f64, 2.5], [3.5_f64, 4.5]);
             // SAFETY: as in `stub::call`; the vector registers are ours to load and store.
             unsafe {
@@ -170,7 +178,7 @@ fn registers_are_kept(kind: Kind) {
             }
             assert_eq!(
                 (di, si, r8, word),
-                (11, 12, 13, u64::from(FN_1)),
+                (11, 12, 13, u64::from(FN_1 | clock_bit())),
                 "{kind:?}"
             );
             assert_eq!((low, high), ([1.5, 2.5], [3.5, 4.5]), "{kind:?}");
