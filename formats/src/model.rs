@@ -147,6 +147,17 @@ pub struct Counts {
     pub synthetic_exits: u64,
 }
 
+/// Function records of threads that are not in the trace at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Threads that ended and whose space was given to newer ones.
+    pub retired_threads: u64,
+    /// What those had recorded.
+    pub retired_records: u64,
+    /// Records of threads for which there was no space.
+    pub unplaced_records: u64,
+}
+
 /// How ticks become time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clock {
@@ -206,6 +217,8 @@ pub struct TraceInfo {
     pub reason: String,
     /// Number of the dump within its process, counted from 1; `None` where the trace has none.
     pub dump: Option<u64>,
+    /// Records of threads that are not in it.
+    pub missing: Missing,
     /// Earliest time of the trace, where it is known without reading all of it.
     pub start: Option<Ticks>,
 }

@@ -13,10 +13,11 @@ pub struct Dump {
     pub threads: u64,
     /// Records in it.
     pub records: u64,
-    /// Records that were overwritten by newer ones before the dump.
+    /// Records that were overwritten by newer ones before the dump, those of ended threads included
+    /// whose rings were given to newer threads.
     pub overwritten: u64,
-    /// Records that were never written: no space, or made in a signal handler that interrupted
-    /// another record.
+    /// Records that were never written: no ring was left for the thread, the ring was full in the mode
+    /// `full`, or a signal handler made them while it interrupted another record.
     pub dropped: u64,
 }
 
@@ -24,7 +25,7 @@ pub struct Dump {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Every thread whose records are still there, in the order of their first records.
+    /// Every thread whose records are still there.
     pub threads: Vec<ThreadStatistics>,
     /// Traced functions in the process.
     pub functions: u64,

@@ -9,7 +9,7 @@
 
 use fdr_formats::{Call, Edge, FunctionId, Ticks};
 
-use super::stats::Table;
+use super::stats::{CLIPPED, Closed, Table};
 
 /// Open calls that are followed per thread (24 MiB); a real stack ends long before.
 const MAX_DEPTH: usize = 1 << 20;
@@ -18,14 +18,13 @@ const MAX_DEPTH: usize = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     function: FunctionId,
-    /// Its place in the table; the highest bit says that its entry is synthetic.
+    /// Its place in the table, with [`CLIPPED`] where its entry is synthetic.
     place: u32,
     start: Ticks,
     /// Ticks spent in functions that it called.
     children: u64,
 }
 
-const SYNTHETIC: u32 = 1 << 31;
 const _: () = assert!(size_of::<Frame>() == 24);
 
 /// What one thread has of one function.
@@ -91,6 +90,7 @@ impl Stack {
         self.last = last;
         self.synthetic += synthetic;
         self.records += calls.len() as u64 - synthetic;
+        table.settle();
     }
 
     #[inline]
@@ -106,7 +106,7 @@ impl Stack {
             Some(active) => active.depth += 1,
             None => self.first_of(place),
         }
-        let mark = if call.synthetic { SYNTHETIC } else { 0 };
+        let mark = if call.synthetic { CLIPPED } else { 0 };
         self.frames.push(Frame {
             function: call.function,
             place: place | mark,
@@ -144,7 +144,7 @@ impl Stack {
     }
 
     /// Ends the innermost open call, `frame`.
-    #[inline]
+    #[inline(always)]
     fn close(&mut self, table: &mut Table, frame: Frame, time: Ticks, clipped: bool) {
         self.frames.pop();
         let inclusive = time.since(frame.start).0;
@@ -152,21 +152,16 @@ impl Stack {
             Some(caller) => caller.children = caller.children.saturating_add(inclusive),
             None => self.roots = self.roots.saturating_add(inclusive),
         }
-        let place = (frame.place & !SYNTHETIC) as usize;
-        let active = &mut self.active[place];
+        let active = &mut self.active[(frame.place & !CLIPPED) as usize];
         active.depth -= 1;
         if active.depth == 0 {
             active.total = active.total.saturating_add(inclusive);
         }
-        let stats = &mut table.stats[place];
-        stats.own = stats
-            .own
-            .saturating_add(inclusive.saturating_sub(frame.children));
-        if clipped || frame.place & SYNTHETIC != 0 {
-            stats.clipped += 1;
-        } else {
-            stats.measured.record(inclusive);
-        }
+        table.closed.push(Closed {
+            inclusive,
+            own: inclusive.saturating_sub(frame.children),
+            place: frame.place | if clipped { CLIPPED } else { 0 },
+        });
     }
 
     /// An exit of a function that is not the innermost open one.
@@ -191,6 +186,7 @@ impl Stack {
                 }
                 self.flaws.missing_exits += 1;
             }
+            table.settle();
             return;
         }
         self.flaws.missing_entries += 1;
@@ -223,6 +219,8 @@ impl Stack {
             self.flaws.open += 1;
             self.close(table, frame, self.last, true);
         }
+        table.settle();
+        table.closed = Vec::new();
         for (active, stats) in std::mem::take(&mut self.active)
             .iter()
             .zip(&mut table.stats)

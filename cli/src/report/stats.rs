@@ -48,6 +48,21 @@ impl Stats {
     }
 }
 
+/// A call that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closed {
+    /// Ticks from its entry to its exit.
+    pub(crate) inclusive: u64,
+    /// The same without the functions that it called.
+    pub(crate) own: u64,
+    /// Place of its function, with [`CLIPPED`] where it is in the trace in part only.
+    pub(crate) place: u32,
+}
+
+/// The highest bit of a place, of which there are only [`MAX_FUNCTIONS`] and one.
+pub(crate) const CLIPPED: u32 = 1 << 31;
+const _: () = assert!(MAX_FUNCTIONS < CLIPPED as usize);
+
 /// Function ids, their places, and what is known of each.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -56,9 +71,25 @@ pub(crate) struct Table {
     others: Option<u32>,
     ids: Vec<FunctionId>,
     pub(crate) stats: Vec<Stats>,
+    /// Calls that are not in `stats` yet: a loop of its own over some hundreds of them does not
+    /// wait for memory, where the loop over the records, whose branches nobody can predict, would.
+    pub(crate) closed: Vec<Closed>,
 }
 
 impl Table {
+    /// Takes the closed calls into the figures.
+    pub(crate) fn settle(&mut self) {
+        for call in self.closed.drain(..) {
+            let stats = &mut self.stats[(call.place & !CLIPPED) as usize];
+            stats.own = stats.own.saturating_add(call.own);
+            if call.place & CLIPPED != 0 {
+                stats.clipped += 1;
+            } else {
+                stats.measured.record(call.inclusive);
+            }
+        }
+    }
+
     /// The place of a function in `stats`, made at its first call.
     #[inline]
     pub(crate) fn place(&mut self, function: FunctionId) -> u32 {

@@ -66,10 +66,12 @@ fn write_threads(
     version: Version,
     file: File,
 ) -> io::Result<Written> {
+    let mut snapshot = Snapshot::new(ring.region_size()).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a copy of a ring")
+    })?;
     let mut writer = DumpWriter::new(file, version, info).map_err(as_io)?;
     let mut written = Written::default();
-    let mut snapshot = Snapshot::default();
-    for slot in ring.slots() {
+    for slot in ring.owned_slots() {
         if !snapshot.take(slot) || snapshot.counts.recorded == 0 {
             continue;
         }
@@ -96,12 +98,9 @@ fn write_threads(
     Ok(written)
 }
 
-/// Beside the final name, hidden, and not to be guessed.
+/// Beside the final name, hidden, not to be guessed, and short where that name is long.
 fn temporary_name(path: &Path, nonce: u64) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{nonce:016x}.tmp"));
-    path.with_file_name(name)
+    path.with_file_name(format!(".fdr-{nonce:016x}.tmp"))
 }
 
 fn as_io(error: fdr_formats::Error) -> io::Error {

@@ -12,6 +12,9 @@ use crate::recorder::record::{PAIR, PREAMBLE, SINGLE};
 use crate::ring::chunk::{self, chunk_start, mark};
 use crate::ring::layout::{CHUNK, Slot, state};
 
+/// How often a count is tried beside a thread that is recording.
+const PATIENCE: u32 = 1000;
+
 /// How often a copy is tried while the slot goes from thread to thread.
 const TRIES: u32 = 4;
 
@@ -44,6 +47,14 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    /// A buffer with room for a region of so many bytes. `None` where there is no memory for it: it is
+    /// asked for, so that a program short of memory lives on.
+    pub(crate) fn new(region_size: usize) -> Option<Snapshot> {
+        let mut snapshot = Snapshot::default();
+        snapshot.bytes.try_reserve_exact(region_size).ok()?;
+        Some(snapshot)
+    }
+
     /// Copies the slot's records. False where nobody owns it, or owners change too fast.
     pub(crate) fn take(&mut self, slot: &Slot) -> bool {
         (0..TRIES).any(|_| self.try_take(slot))
@@ -64,10 +75,12 @@ impl Snapshot {
             ended: state == state::ENDED,
         };
         let dropped = slot.dropped.load(Ordering::Relaxed);
-        let (committed, oldest) = self.copy_chunks(slot);
+        let Some((committed, oldest)) = self.copy_chunks(slot) else {
+            return false;
+        };
         self.counts = Counts {
-            recorded: committed + dropped,
-            readable: committed - oldest,
+            recorded: committed.saturating_add(dropped),
+            readable: committed.saturating_sub(oldest),
             overwritten: oldest,
             dropped,
         };
@@ -88,9 +101,9 @@ impl Snapshot {
         chunks
     }
 
-    /// Returns how many function records the thread had made, and how many of those come before
-    /// the oldest chunk that was copied.
-    fn copy_chunks(&mut self, slot: &Slot) -> (u64, u64) {
+    /// Returns how many function records the thread had made, and how many of those come before the
+    /// oldest chunk that was copied. `None` where even the newest was overwritten while it was copied.
+    fn copy_chunks(&mut self, slot: &Slot) -> Option<(u64, u64)> {
         // Acquire: pairs with the Release in `open_chunk`.
         let head = slot.chunk.load(Ordering::Acquire);
         let chunks = slot.chunks.load(Ordering::Relaxed);
@@ -109,13 +122,7 @@ impl Snapshot {
             self.used.push(used);
         }
         self.bytes.truncate(self.used.len() * CHUNK);
-        if self.used.is_empty() && head > 0 {
-            // Even the newest one was overwritten while it was copied: all that is known is that
-            // everything before the thread's present chunk is gone.
-            committed = self::committed(slot);
-            oldest = committed;
-        }
-        (committed, oldest)
+        (head == 0 || !self.used.is_empty()).then_some((committed, oldest))
     }
 
     /// Copies one chunk behind the others. `None` where it was overwritten meanwhile.
@@ -167,56 +174,67 @@ fn count_records(chunk: &[u8]) -> u64 {
     count
 }
 
-/// Function records that the slot's owner has made so far. Exact while the owner is still.
-pub(crate) fn committed(slot: &Slot) -> u64 {
-    let head = slot.chunk.load(Ordering::Acquire);
-    if head == 0 {
-        return 0;
-    }
-    let start = chunk_start(slot, head);
-    let metadata = slot.metadata.load(Ordering::Relaxed);
-    let used = used(slot, head, start).unwrap_or(0) as u64;
-    mark(slot, head).first.load(Ordering::Relaxed) + used.saturating_sub(metadata) / SINGLE
+/// Function records that the slot's owner has made so far. `None` where chunks change so fast that no
+/// consistent count is to be had.
+pub(crate) fn committed(slot: &Slot) -> Option<u64> {
+    (0..PATIENCE).find_map(|_| {
+        let head = slot.chunk.load(Ordering::Acquire);
+        if head == 0 {
+            return Some(0);
+        }
+        let mark = mark(slot, head);
+        let metadata = slot.metadata.load(Ordering::Relaxed);
+        let first = mark.first.load(Ordering::Relaxed);
+        let used = used(slot, head, chunk_start(slot, head))? as u64;
+        fence(Ordering::Acquire);
+        // Metadata that was written in between would be taken for records, or the reverse.
+        let still = slot.chunk.load(Ordering::Relaxed) == head
+            && mark.number.load(Ordering::Relaxed) == head
+            && slot.metadata.load(Ordering::Relaxed) == metadata;
+        still.then(|| first + used.saturating_sub(metadata) / SINGLE)
+    })
 }
 
 /// Whose the slot is, and counts without a copy. `None` where nobody owns it, or its owner writes so
 /// fast that no consistent count is to be had.
 pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {
+    let generation = slot.generation.load(Ordering::Acquire);
     let state = slot.state.load(Ordering::Acquire);
     if state != state::LIVE && state != state::ENDED {
         return None;
     }
-    let ended = state == state::ENDED;
     let owner = Owner {
         tid: slot.tid.load(Ordering::Relaxed),
         name: name_of(slot),
-        ended,
+        ended: state == state::ENDED,
     };
-    let overwritten = (0..1000).find_map(|_| {
-        let head = slot.chunk.load(Ordering::Acquire);
-        let chunks = slot.chunks.load(Ordering::Relaxed);
-        if head <= chunks {
-            return Some(0);
-        }
-        let oldest = mark(slot, head - chunks + 1);
-        let number = oldest.number.load(Ordering::Acquire);
-        let first = oldest.first.load(Ordering::Relaxed);
-        fence(Ordering::Acquire);
-        (number == head - chunks + 1 && oldest.number.load(Ordering::Relaxed) == number)
-            .then_some(first)
-    })?;
+    let overwritten = (0..PATIENCE).find_map(|_| first_kept(slot))?;
     let dropped = slot.dropped.load(Ordering::Relaxed);
-    let committed = committed(slot).max(overwritten);
-    let readable = committed - overwritten;
-    Some((
-        owner,
-        Counts {
-            recorded: committed + dropped,
-            readable,
-            overwritten,
-            dropped,
-        },
-    ))
+    let committed = committed(slot)?.max(overwritten);
+    let counts = Counts {
+        recorded: committed.saturating_add(dropped),
+        readable: committed - overwritten,
+        overwritten,
+        dropped,
+    };
+    fence(Ordering::Acquire);
+    let same = slot.generation.load(Ordering::Relaxed) == generation;
+    same.then_some((owner, counts))
+}
+
+/// How many function records come before the oldest chunk that is there.
+fn first_kept(slot: &Slot) -> Option<u64> {
+    let head = slot.chunk.load(Ordering::Acquire);
+    let chunks = slot.chunks.load(Ordering::Relaxed);
+    if head <= chunks {
+        return Some(0);
+    }
+    let number = head - chunks + 1;
+    let oldest = mark(slot, number);
+    let before = oldest.number.load(Ordering::Acquire);
+    let first = oldest.first.load(Ordering::Relaxed);
+    fence(Ordering::Acquire);
+    (before == number && oldest.number.load(Ordering::Relaxed) == number).then_some(first)
 }
 
 /// The name that the slot keeps, without its padding.

@@ -19,13 +19,15 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::clock::{self, Kind};
 use crate::ring::Ring;
 use crate::ring::layout::Slot;
+use crate::site::unit::Host;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) use stub::{call, clock_bit, prepare};
+pub(crate) use stub::{call, entrance, prepare};
 
-pub(crate) use claim::{
-    forget, homeless, host, on_thread_end, on_thread_end_of_guest, ring, serve, slot_of_this_thread,
-};
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+pub(crate) use plain::{call, entrance, prepare};
+
+pub(crate) use claim::{forget, on_thread_end, ring};
 
 /// Action bits of an exit record.
 pub(crate) const EXIT: u32 = 1 << 1;
@@ -39,6 +41,9 @@ pub(crate) static CLOCK: AtomicU32 = AtomicU32::new(Kind::Monotonic as u32);
 /// What a thread has before its first record: busy for good, so that the first record, like one
 /// of an interrupted thread, leaves the hot path at its first branch.
 static UNCLAIMED: Slot = busy_slot();
+
+/// What a thread has while it takes its slot.
+static CLAIMING: Slot = busy_slot();
 
 /// What a thread has at its very end, when its slot is given back.
 static GONE: Slot = busy_slot();
@@ -61,38 +66,84 @@ const fn busy_slot() -> Slot {
         generation: AtomicU64::new(0),
         ended: AtomicU64::new(0),
         name: [AtomicU64::new(0), AtomicU64::new(0)],
+        high: AtomicU32::new(0),
     }
 }
 
-/// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-#[inline(never)]
-pub(crate) extern "C" fn call(word: u32) {
-    let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
-    writer::write(tls::get(), word, clock::read(kind));
+/// Where this copy is a guest: the host. Null otherwise.
+static HOST: AtomicPtr<Host> = AtomicPtr::new(core::ptr::null_mut());
+
+/// What the words of a guest's sites hold besides id and action: its records are made elsewhere.
+pub(crate) const GUESTS_BIT: u32 = 1;
+
+/// The host that makes this copy's records; `None` where it is none's guest. Async-signal-safe.
+pub(crate) fn host() -> Option<&'static Host> {
+    // Acquire: pairs with the Release in `serve`.
+    let host = HOST.load(Ordering::Acquire);
+    // SAFETY: a static of a unit that is never unloaded, see `shell::guest`.
+    unsafe { host.as_ref() }
 }
 
-/// Nothing is to be prepared.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-pub(crate) fn prepare() {}
-
-/// A site's word is id and action, and nothing else.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-pub(crate) fn clock_bit() -> u32 {
-    0
+/// Makes this copy a guest: its records are made by `host` from now on.
+pub(crate) fn serve(host: &'static Host) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a host of the same version, whose unit is never unloaded.
+    unsafe {
+        stub::prepare_guest((host.record)());
+    }
+    HOST.store(core::ptr::from_ref(host).cast_mut(), Ordering::Release);
 }
 
 /// What `stub` leaves to do: a record with a stamp, of whatever kind.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
-    writer::write(slot, word & !stub::OTHER_CLOCK, clock::Stamp { ticks, cpu });
+    writer::write(slot, word & !stub::OTHER_WAY, clock::Stamp { ticks, cpu });
 }
 
-/// The same, for clocks that `stub` does not read.
+/// The same without a stamp: for clocks that `stub` does not read, and in libraries.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
-extern "C" fn record_slowly(slot: &Slot, word: u32) {
+extern "C" fn record_slowly(_slot: usize, word: u32) {
+    record(word & !stub::OTHER_WAY);
+}
+
+/// A whole record: clock, slot and all. Async-signal-safe.
+fn record(word: u32) {
+    let slot = tls::get();
     let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
-    writer::write(slot, word & !stub::OTHER_CLOCK, clock::read(kind));
+    writer::write(slot, word, clock::read(kind));
+}
+
+/// Other architectures: no assembly, and the convention of C.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+mod plain {
+    use super::{GUESTS_BIT, Kind, host, record};
+
+    /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
+    #[inline(never)]
+    pub(crate) fn call(word: u32) {
+        if word & GUESTS_BIT == 0 {
+            record(word);
+        } else if let Some(host) = host() {
+            // SAFETY: the entrance of a copy of the same version: `enter`.
+            let enter =
+                unsafe { core::mem::transmute::<*mut (), extern "C" fn(u32)>((host.record)()) };
+            enter(word & !GUESTS_BIT);
+        }
+    }
+
+    extern "C" fn enter(word: u32) {
+        record(word);
+    }
+
+    /// Where a guest's records go.
+    pub(crate) fn entrance() -> *mut () {
+        enter as *mut ()
+    }
+
+    /// What the words of this copy's sites hold besides id and action: nothing.
+    pub(crate) fn prepare(_: Kind, _executable: bool) -> u32 {
+        0
+    }
 }

@@ -6,14 +6,17 @@
 //! next to nothing while recording is off and stays small; and between two clock reads that wait for
 //! earlier instructions, each instruction less is seen.
 //!
+//! A copy in a library that `dlopen` loaded leaves it to the host's stub, if there is one, and goes the
+//! long way otherwise.
+//!
 //! The convention: the word comes in r11d; rax, rcx, rdx, r9, r10 and the flags are lost, everything
 //! else is kept, vector registers and r11 included.
 
 use core::arch::{asm, naked_asm};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use super::{CLOCK, record_at, record_slowly, tls, writer};
+use super::{record_at, record_slowly, tls, writer};
 use crate::clock::{Kind, RSEQ_OFFSET};
 use crate::ring::layout::{CHUNK, Slot};
 
@@ -26,25 +29,59 @@ const VECTORS: usize = 2688 + 64;
 /// What is saved: x87, SSE, AVX, and the three parts of AVX-512; XSAVE leaves out what the CPU lacks.
 const COMPONENTS: u32 = 0b1110_0111;
 
-/// Set in a word where the clock is not rdtsc with the thread's rseq area: the way that has no time to
-/// look it up. The bit is 0 in every function record.
-pub(super) const OTHER_CLOCK: u32 = 1;
+/// Set in a site's word where [`WAY`] is to be looked at: the way that has no time to is rdtsc with the
+/// thread's rseq area, in the executable. The bit is 0 in every function record.
+pub(super) const OTHER_WAY: u32 = 1;
+
+/// How records with [`OTHER_WAY`] are made.
+static WAY: AtomicU32 = AtomicU32::new(SLOWLY);
+const RDTSCP: u32 = 0;
+const RDPID: u32 = 1;
+/// By another copy of the recorder: its stub.
+const GUEST: u32 = 2;
+/// By `record_slowly`: with another clock, or in a library whose thread storage is found by a call.
+const SLOWLY: u32 = 3;
+
+/// The host's [`stub`] where this copy is a guest.
+static HOST: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
 const _: () = assert!(
     CHUNK == 1 << 16,
     "16 bits of the cursor are its place in the chunk"
 );
 
-/// What a site's word must hold besides id and action.
-pub(crate) fn clock_bit() -> u32 {
-    let rdtsc = CLOCK.load(Ordering::Relaxed) == Kind::TscRseq as u32;
-    if rdtsc { 0 } else { OTHER_CLOCK }
-}
-
-/// Looks what the CPU has. Called before the first site is turned on.
-pub(crate) fn prepare() {
+/// Chooses the way for a copy that records for itself, with this clock; `executable`: it is linked
+/// into the executable. Returns what its sites' words must hold besides id and action. Called before
+/// the first site is turned on.
+pub(crate) fn prepare(kind: Kind, executable: bool) -> u32 {
     let has = std::arch::is_x86_feature_detected!("xsave");
     HAS_XSAVE.store(u32::from(has), Ordering::Relaxed);
+    let way = match kind {
+        Kind::Tscp if executable => RDTSCP,
+        Kind::TscPid if executable => RDPID,
+        _ => SLOWLY,
+    };
+    WAY.store(way, Ordering::Relaxed);
+    if executable && kind == Kind::TscRseq {
+        0
+    } else {
+        OTHER_WAY
+    }
+}
+
+/// Where a guest's records go, see [`prepare_guest`].
+pub(crate) fn entrance() -> *mut () {
+    stub as *mut ()
+}
+
+/// Chooses the way for a copy whose records another one makes, at its [`entrance`].
+///
+/// # Safety
+/// `host` is the entrance of a copy of the same version, which is never unloaded.
+pub(crate) unsafe fn prepare_guest(host: *mut ()) {
+    HOST.store(host, Ordering::Relaxed);
+    // Release: whoever sees the way sees where it leads.
+    WAY.store(GUEST, Ordering::Release);
 }
 
 /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
@@ -100,34 +137,43 @@ pub(super) unsafe extern "C" fn stub() {
     naked_asm!(
         ".balign 64",
         ".cfi_startproc",
-        concat!("mov r10, qword ptr [rip + ", tls::slot!(), "@gottpoff]"),
-        "mov r10, qword ptr fs:[r10]",
-        "test r11b, {other_clock}",
+        "test r11b, {other_way}",
         "jne 3f",
+        tls::place!(),
+        "mov r10, qword ptr fs:[rax]",
         "rdtsc",
         "mov rcx, qword ptr [rip + {rseq_offset}]",
         "mov ecx, dword ptr fs:[rcx + 4]",
         place!("mov dword ptr [rdx], r11d"),
 
         "3:",
-        "mov eax, dword ptr [rip + {clock}]",
-        "cmp eax, {tscp}",
+        "mov eax, dword ptr [rip + {way}]",
+        "test eax, eax",
         "jne 22f",
+        tls::place!(),
+        "mov r10, qword ptr fs:[rax]",
         "rdtscp",
         "23:",
-        place!("lea eax, [r11 - {other_clock}]", "mov dword ptr [rdx], eax"),
+        place!("lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"),
         "22:",
-        "cmp eax, {pid}",
-        "jne 7f",
+        "cmp eax, {rdpid}",
+        "jne 25f",
+        tls::place!(),
+        "mov r10, qword ptr fs:[rax]",
         "rdtsc",
         "rdpid rcx",
         "jmp 23b",
+        "25:",
+        "cmp eax, {guest}",
+        "jne 7f",
+        "jmp qword ptr [rip + {host}]",
 
-        // the chunk is full: the next record opens another
+        // the chunk is full: the next record finds an upper half that no clock has, and opens another
         "4:",
         "add rdx, {chunk}",
         "mov qword ptr [r10 + {cursor}], rdx",
-        "mov dword ptr [r10 + {cpu}], {no_cpu}",
+        "mov dword ptr [r10 + {last_high}], {no_high}",
+        "mov dword ptr [r10 + {cpu}], ecx",
         "ret",
 
         // an uncommon record: the slot as it was, and the writer with the stamp
@@ -192,17 +238,18 @@ pub(super) unsafe extern "C" fn stub() {
         ".cfi_def_cfa rsp, 8",
         "ret",
         ".cfi_endproc",
-        clock = sym CLOCK,
-        other_clock = const OTHER_CLOCK,
-        tscp = const Kind::Tscp as u32,
-        pid = const Kind::TscPid as u32,
+        way = sym WAY,
+        host = sym HOST,
+        other_way = const OTHER_WAY,
+        guest = const GUEST,
+        rdpid = const RDPID,
         rseq_offset = sym RSEQ_OFFSET,
         cpu = const offset_of!(Slot, cpu),
         cursor = const offset_of!(Slot, cursor),
         last_low = const offset_of!(Slot, last_low),
         last_high = const offset_of!(Slot, last_high),
         busy = const writer::BUSY as i32,
-        no_cpu = const writer::NO_CPU as i32,
+        no_high = const writer::NO_HIGH as i32,
         chunk = const CHUNK,
         record_at = sym record_at,
         record_slowly = sym record_slowly,

@@ -193,13 +193,15 @@ fn a_cpu_change_after_a_long_silence_needs_no_wrap_as_well() {
 }
 
 #[test]
-fn a_stamp_before_the_last_record_gets_its_time() {
+fn a_stamp_before_the_last_record_gets_its_time_and_says_where() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 1000, 0);
     rig.write(FN_2, 990, 0);
     rig.write(FN_2 | EXIT, 1001, 0);
+    assert_eq!(rig.records()[8..11], [0x05, 0, 0]);
+    assert_eq!(rig.records()[11..19], 1000_u64.to_le_bytes());
     assert_eq!(
-        rig.records()[8..],
+        rig.records()[24..],
         [[0x20, 0, 0, 0, 0, 0, 0, 0], [0x22, 0, 0, 0, 1, 0, 0, 0]].concat()
     );
     assert_eq!(
@@ -209,8 +211,27 @@ fn a_stamp_before_the_last_record_gets_its_time() {
     );
     rig.write(FN_1 | EXIT, 500, 1);
     assert_eq!(rig.slot().clock_steps.load(Relaxed), 1, "two CPUs disagree");
-    assert_eq!(rig.records()[24..27], [0x05, 1, 0]);
-    assert_eq!(rig.records()[27..35], 1001_u64.to_le_bytes());
+    assert_eq!(rig.records()[40..43], [0x05, 1, 0]);
+    assert_eq!(rig.records()[43..51], 1001_u64.to_le_bytes());
+}
+
+/// A signal handler comes between the test for the CPU and the mark that the slot is busy, and fills the
+/// chunk: what the interrupted record then sees and does must not lead past the chunk's end.
+#[test]
+fn a_chunk_that_a_handler_fills_is_full_for_the_record_it_interrupts() {
+    let rig = Rig::new(2, false);
+    for at in 0..PER_CHUNK {
+        rig.write(FN_1, 1000 + at, 0);
+    }
+    // The interrupted record had found the CPU to be 0; here is what it finds once it is busy.
+    assert_eq!(rig.slot().last_high.load(Relaxed), writer::NO_HIGH);
+    assert_eq!(rig.slot().cpu.load(Relaxed), 0);
+    rig.write(FN_2, 900, 0);
+    rig.write(FN_2 | EXIT, 50_000, 0);
+    let (chunks, counts) = rig.read();
+    assert_eq!([chunks[0].len(), chunks[1].len()], [CHUNK, 64]);
+    assert_eq!(counts.recorded, PER_CHUNK + 2);
+    assert_eq!(chunks[1][35..43], (1000 + PER_CHUNK - 1).to_le_bytes());
 }
 
 #[test]
@@ -220,7 +241,7 @@ fn a_clock_that_was_reset_is_believed() {
     rig.write(FN_2, 77, 0);
     rig.write(FN_2 | EXIT, 80, 0);
     assert_eq!(rig.slot().clock_steps.load(Relaxed), 1);
-    assert_eq!(rig.records()[8..10], [0x07, 77]);
+    assert_eq!(rig.records()[8..12], [0x05, 0, 0, 77]);
     assert_eq!(rig.records()[32..], [0x22, 0, 0, 0, 3, 0, 0, 0]);
 }
 

@@ -1,9 +1,10 @@
 //! The calling thread's slot: one pointer of thread storage. Async-signal-safe.
 //!
-//! On x86-64 it is reached by the initial-exec model, which stable Rust can't ask for: one load (after
-//! the linker's relaxation) in an executable, two in a shared library, where `thread_local!` would be
-//! a call. Between two clock reads that wait for earlier loads, each load more is seen. The price is
-//! 8 bytes of the loader's surplus of static TLS in a library that is loaded by `dlopen`.
+//! On x86-64 it is reached by a TLS descriptor, which stable Rust can't ask for: in an executable the
+//! linker makes two instructions of it, where `thread_local!` would take two loads that depend on each
+//! other. Between two clock reads that wait for earlier loads, each one more is seen. In a library it
+//! remains a call, and the library stays one that `dlopen` can load at any time (the initial-exec
+//! model would not: all of the library's thread storage would have to fit into a small reserve).
 
 pub(super) use model::{get, set};
 
@@ -22,7 +23,22 @@ macro_rules! slot {
     };
 }
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(super) use slot;
+/// Instructions that put the variable's offset from the thread pointer into rax. In this very form:
+/// linkers know it.
+macro_rules! place {
+    () => {
+        concat!(
+            "lea rax, [rip + ",
+            crate::recorder::tls::slot!(),
+            "@tlsdesc]\n",
+            "call [rax + ",
+            crate::recorder::tls::slot!(),
+            "@tlscall]",
+        )
+    };
+}
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(super) use {place, slot};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod model {
@@ -45,17 +61,18 @@ mod model {
     );
 
     /// The calling thread's slot; [`UNCLAIMED`] before its first record.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn get() -> &'static Slot {
         let slot: *const Slot;
         // SAFETY: reads the calling thread's copy of the variable above, which holds a valid pointer
-        // from the thread's beginning.
+        // from the thread's beginning. A descriptor's function keeps all registers but rax; that of
+        // older C libraries may lose vector registers, hence the clobbers.
         unsafe {
             asm!(
-                concat!("mov {slot}, qword ptr [rip + ", slot!(), "@gottpoff]"),
-                "mov {slot}, qword ptr fs:[{slot}]",
-                slot = out(reg) slot,
-                options(readonly, nostack, preserves_flags),
+                place!(),
+                "mov rax, qword ptr fs:[rax]",
+                out("rax") slot,
+                clobber_abi("C"),
             );
             &*slot
         }
@@ -63,14 +80,14 @@ mod model {
 
     /// Replaces it.
     pub(crate) fn set(slot: &'static Slot) {
-        // SAFETY: writes the calling thread's copy of the variable above.
+        // SAFETY: writes the calling thread's copy of the variable above; otherwise as in `get`.
         unsafe {
             asm!(
-                concat!("mov {at}, qword ptr [rip + ", slot!(), "@gottpoff]"),
-                "mov qword ptr fs:[{at}], {slot}",
-                at = out(reg) _,
+                place!(),
+                "mov qword ptr fs:[rax], {slot}",
                 slot = in(reg) core::ptr::from_ref(slot),
-                options(nostack, preserves_flags),
+                out("rax") _,
+                clobber_abi("C"),
             );
         }
     }

@@ -26,11 +26,20 @@ use crate::ring::layout::{CHUNK, Slot};
 /// The cursor's place in its chunk.
 const WITHIN: u64 = CHUNK as u64 - 1;
 
-/// The `cpu` of a slot whose owner is making a record. No CPU has this number.
-pub(crate) const BUSY: u32 = u32::MAX;
+/// The `cpu` of a slot whose owner is making a record. No CPU has this number, nor does the kernel
+/// use it for "not known" (it uses -1 and -2).
+pub(crate) const BUSY: u32 = 0x8000_0000;
 
-/// The `cpu` of a slot whose next record can't be like the last one. No CPU has this number.
-pub(crate) const NO_CPU: u32 = u32::MAX - 1;
+/// The `cpu` of a slot that has no record yet.
+pub(crate) const NO_CPU: u32 = 0x8000_0001;
+
+/// The `last_high` of a slot whose chunk is full or that has stopped: no clock gets there, so no
+/// record can seem to be like the last one. It is looked at when the slot is busy already: a handler
+/// that fills the chunk just before that can't be missed.
+pub(crate) const NO_HIGH: u32 = u32::MAX;
+
+/// The `full` of a slot that keeps the oldest records, once it has no room for more.
+const STOPPED: u32 = 2;
 
 /// A clock that is behind by more than this many ticks was reset (a virtual machine that moved):
 /// its new time is believed. Holding on to the old one would freeze every time from here on.
@@ -43,7 +52,7 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
     if cpu != stamp.cpu {
         return moved(slot, word, stamp.ticks, stamp.cpu);
     }
-    // A handler that comes before this store leaves the slot as it found it, but for later times.
+    // A handler that comes before this store leaves the slot usable, and its times are later.
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let cursor = slot.cursor.load(Ordering::Relaxed);
@@ -51,12 +60,11 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
     let [low, high] = halves(stamp.ticks);
     let (delta, borrowed) = low.overflowing_sub(slot.last_low.load(Ordering::Relaxed));
     let carried = high != slot.last_high.load(Ordering::Relaxed);
-    let full = cursor & WITHIN == 0;
-    if full || carried || borrowed {
+    if carried || borrowed {
         return turn(slot, word, stamp.ticks, stamp.cpu);
     }
     slot.last_low.store(low, Ordering::Relaxed);
-    // SAFETY: the cursor is not at a chunk's end, and 8 bytes are left where it is.
+    // SAFETY: at a chunk's end `last_high` is NO_HIGH; elsewhere 8 bytes are left.
     let after = unsafe { commit(slot, cursor, [record::function(word, delta)]) };
     release(slot, after, stamp.cpu);
 }
@@ -65,15 +73,11 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
 /// and `stub` does not look for that end itself.
 #[inline(always)]
 fn release(slot: &Slot, cursor: u64, cpu: u32) {
+    if cursor & WITHIN == 0 {
+        slot.last_high.store(NO_HIGH, Ordering::Relaxed);
+    }
     compiler_fence(Ordering::SeqCst);
-    let full = cursor & WITHIN == 0;
-    slot.cpu
-        .store(if full { NO_CPU } else { cpu }, Ordering::Relaxed);
-}
-
-/// Whether a record is being made: then the caller is a handler that interrupted it.
-pub(crate) fn is_busy(slot: &Slot) -> bool {
-    slot.cpu.load(Ordering::Relaxed) == BUSY
+    slot.cpu.store(cpu, Ordering::Relaxed);
 }
 
 /// Publishes words at the cursor: the only place that does. Async-signal-safe.
@@ -119,25 +123,26 @@ fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
 /// Makes or drops an uncommon record, and ends with the slot no longer busy. `before` is the CPU of
 /// the record before.
 fn finish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
-    if let Some(after) = make(slot, word, stamp, before) {
-        release(slot, after, stamp.cpu);
-    } else {
+    let after = make(slot, word, stamp, before);
+    if after.is_none() {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        // From here on no record is like the last one: each comes this way, and none slips into the
-        // few bytes that may be left.
-        slot.cpu.store(NO_CPU, Ordering::Relaxed);
+        slot.full.store(STOPPED, Ordering::Relaxed);
     }
+    // What has stopped ends like what is full.
+    release(slot, after.unwrap_or(0), stamp.cpu);
 }
 
 /// Makes an uncommon record; returns the cursor behind it. `None` where there is no room for it.
 fn make(slot: &Slot, word: u32, mut stamp: Stamp, before: u32) -> Option<u64> {
+    if slot.full.load(Ordering::Relaxed) == STOPPED {
+        return None;
+    }
     let last = last(slot);
-    let moved = before != stamp.cpu;
     let behind = last.saturating_sub(stamp.ticks);
+    // Where a handler recorded since the stamp was taken, it may have been on another CPU.
+    let moved = before != stamp.cpu || behind > 0;
     let reset = behind > LARGEST_STEP_BACK;
     if behind > 0 && !reset {
-        // A handler recorded since the stamp was taken, or two CPUs disagree.
         stamp.ticks = last;
     }
     let delta = stamp.ticks.wrapping_sub(last);
@@ -161,12 +166,13 @@ fn make(slot: &Slot, word: u32, mut stamp: Stamp, before: u32) -> Option<u64> {
     } else {
         delta
     };
-    if reset || (behind > 0 && moved && before != NO_CPU) {
+    if reset || (behind > 0 && before != stamp.cpu && before != NO_CPU) {
         slot.clock_steps.fetch_add(1, Ordering::Relaxed);
     }
     let [low, high] = halves(stamp.ticks);
     slot.last_low.store(low, Ordering::Relaxed);
     slot.last_high.store(high, Ordering::Relaxed);
+    slot.high.store(high, Ordering::Relaxed);
     // SAFETY: there is room for one record, by the test above or in a new chunk.
     Some(unsafe { commit(slot, cursor, [record::function(word, delta as u32)]) })
 }
@@ -179,7 +185,7 @@ fn halves(ticks: u64) -> [u32; 2] {
 
 /// Ticks of the last record.
 fn last(slot: &Slot) -> u64 {
-    let high = slot.last_high.load(Ordering::Relaxed);
+    let high = slot.high.load(Ordering::Relaxed);
     u64::from(high) << 32 | u64::from(slot.last_low.load(Ordering::Relaxed))
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn copy(slot: &Slot, number: u64, target: &mut [u8]) {
         .take(CHUNK / 8)
     {
         // SAFETY: the chunk lies in the ring's mapping, which is never unmapped, and is written with
-        // atomic stores of the same size.
+        // atomic stores (of 4 bytes by `stub`, so a word in the making may be read in part).
         let word = unsafe { AtomicU64::from_ptr(at_address::<u64>(start).add(at)) };
         *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
     }

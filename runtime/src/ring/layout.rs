@@ -70,7 +70,8 @@ const _: () = assert!(size_of::<Header>() <= PAGE);
 pub(crate) struct Slot {
     /// Address of the next free byte. A multiple of [`CHUNK`] = the chunk before it is full.
     pub(crate) cursor: AtomicU64,
-    /// Ticks of the last record, lower and upper half.
+    /// Ticks of the last record, lower and upper half; `writer::NO_HIGH` for the latter where the next
+    /// record can't be like the last one.
     pub(crate) last_low: AtomicU32,
     pub(crate) last_high: AtomicU32,
     /// CPU of the last record, as the clock gave it; `writer::BUSY` while a record is being made, so
@@ -101,6 +102,8 @@ pub(crate) struct Slot {
     pub(crate) ended: AtomicU64,
     /// The owner's name, as the kernel keeps it, padded with NULs.
     pub(crate) name: [AtomicU64; 2],
+    /// The true upper half of the last record's ticks.
+    pub(crate) high: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Slot>() == 128);
@@ -155,7 +158,7 @@ impl Layout {
         let region_size = chunks * CHUNK;
         let slot_stride = size_of::<Slot>() + chunks * size_of::<ChunkMark>();
         let slot_stride = slot_stride.next_multiple_of(SLOT_ALIGN);
-        let capacity = (memory / (region_size + slot_stride) as u64).clamp(1, 1 << 16) as usize;
+        let capacity = (memory / region_size as u64).clamp(1, 1 << 16) as usize;
         let slots = PAGE;
         let functions = (slots + capacity * slot_stride).next_multiple_of(PAGE);
         let regions = (functions + FUNCTIONS_ROOM).next_multiple_of(CHUNK);
@@ -193,11 +196,11 @@ mod tests {
         let layout = Layout::new(4 << 20, 1 << 30);
         assert_eq!(layout.chunks(), 64);
         assert_eq!(layout.slot_stride, 1664);
-        assert_eq!(layout.capacity, 255);
+        assert_eq!(layout.capacity, 256);
         assert_eq!(layout.region(0) % CHUNK, 0);
         assert_eq!(layout.region(1) - layout.region(0), 4 << 20);
-        assert!(layout.slot(254) + layout.slot_stride <= layout.functions);
-        assert_eq!(layout.region(254) + layout.region_size, layout.length);
+        assert!(layout.slot(255) + layout.slot_stride <= layout.functions);
+        assert_eq!(layout.region(255) + layout.region_size, layout.length);
     }
 
     #[test]

@@ -13,10 +13,15 @@ use core::sync::atomic::{AtomicU32, Ordering, fence};
 use std::ffi::CString;
 use std::sync::OnceLock;
 
+use fdr_formats::model::Missing;
+
 use crate::clock::{self, Kind};
 use crate::recorder::writer;
 use crate::sys::{self, file::Descriptor};
 use layout::{CHUNK, Header, Layout, MAGIC, Slot, state};
+
+const TO_BE_SAID: u32 = 1;
+const SAID: u32 = 2;
 
 /// How much of a spare region is brought in beforehand, in bytes. Not all of it: many threads make
 /// few records, and memory that is never touched costs nothing.
@@ -41,8 +46,8 @@ pub(crate) struct Ring {
     /// `None`: anonymous memory, which does not outlive the process.
     file: Option<Descriptor>,
     path: OnceLock<CString>,
-    /// Set when a region had to be anonymous: said once, by the dumper.
-    pub(crate) out_of_space: AtomicU32,
+    /// Whether a region had to be anonymous: [`TO_BE_SAID`] by the dumper, once.
+    out_of_space: AtomicU32,
     /// How many slots could be given to a thread that asks: FREE or ENDED.
     available: AtomicU32,
 }
@@ -64,7 +69,12 @@ impl Ring {
             Err(error) => {
                 trouble = Some(error);
                 // SAFETY: the reservation is ours, and nobody knows it yet.
-                unsafe { sys::memory::map_anonymous(base, layout.length) }.ok()?;
+                let mapped = unsafe { sys::memory::map_anonymous(base, layout.length) };
+                if mapped.is_err() {
+                    // SAFETY: as above; nobody ever will.
+                    unsafe { sys::memory::unmap(base, layout.length) };
+                    return None;
+                }
                 None
             }
         };
@@ -133,9 +143,48 @@ impl Ring {
         self.path.get().map(CString::as_c_str)
     }
 
+    /// Bytes of a region.
+    pub(crate) fn region_size(&self) -> usize {
+        self.layout.region_size
+    }
+
+    /// Whether this process made it; not so in a child that was made behind the back of `fork`.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.header().pid.load(Ordering::Relaxed) == sys::process::pid()
+    }
+
+    /// Records of threads that a dump can't have.
+    pub(crate) fn missing(&self) -> Missing {
+        let header = self.header();
+        Missing {
+            retired_threads: header.retired_threads.load(Ordering::Relaxed),
+            retired_records: header.retired_records.load(Ordering::Relaxed),
+            unplaced_records: header.homeless_records.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether a region had to be anonymous, and it was not said yet.
+    pub(crate) fn says_out_of_space(&self) -> bool {
+        let swap = self.out_of_space.compare_exchange(
+            TO_BE_SAID,
+            SAID,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        swap.is_ok()
+    }
+
+    /// Every slot that a thread owns, or owned last.
+    pub(crate) fn owned_slots(&self) -> impl Iterator<Item = &'static Slot> + '_ {
+        self.slots().filter(|slot| {
+            let state = slot.state.load(Ordering::Acquire);
+            state == state::LIVE || state == state::ENDED
+        })
+    }
+
     /// Every slot that was made, in the order of making.
     pub(crate) fn slots(&self) -> impl Iterator<Item = &'static Slot> + '_ {
-        // Acquire: pairs with the Release in `make`.
+        // Acquire: for symmetry; what a slot holds is published by its state.
         let made = self.header().made.load(Ordering::Acquire) as usize;
         (0..made.min(self.layout.capacity)).filter_map(|index| {
             let slot = self.slot(index)?;
@@ -143,7 +192,7 @@ impl Ring {
         })
     }
 
-    /// The slot of that index, whatever its state; `None` where it never got space.
+    /// The slot of that index, whatever its state; `None` beyond the last.
     fn slot(&self, index: usize) -> Option<&'static Slot> {
         // SAFETY: the place is inside the mapping, aligned, has its space since `create`, is never
         // unmapped, and consists of atomics; zeros are valid.
@@ -154,18 +203,15 @@ impl Ring {
     /// A slot for the calling thread: a prepared one, a new one, or that of the thread that ended
     /// longest ago. Async-signal-safe.
     pub(crate) fn claim(&self) -> Option<&'static Slot> {
-        // The traced function's caller may look at errno afterwards.
-        let errno = sys::errno();
         let slot = self
             .take(state::FREE)
             .or_else(|| self.make(state::TAKEN))
             .or_else(|| self.take_oldest_ended());
         if let Some(slot) = slot {
             self.begin(slot);
-            // The next new thread shall find a prepared one again.
-            sys::thread::tell_news();
         }
-        sys::set_errno(errno);
+        // The next new thread shall find a prepared one again, or one that nobody gave back.
+        sys::thread::tell_news();
         slot
     }
 
@@ -194,7 +240,7 @@ impl Ring {
             let age = |slot: &&Slot| slot.ended.load(Ordering::Relaxed);
             let oldest = self.slots().filter(ended).min_by_key(age)?;
             if self.try_take(oldest, state::ENDED) {
-                let records = crate::dump::snapshot::committed(oldest);
+                let records = crate::dump::snapshot::committed(oldest).unwrap_or(0);
                 let dropped = oldest.dropped.load(Ordering::Relaxed);
                 let header = self.header();
                 header
@@ -216,7 +262,7 @@ impl Ring {
             chunk::mark(slot, number).number.store(0, Ordering::Relaxed);
         }
         let base = slot.base.load(Ordering::Relaxed);
-        for field in [&slot.last_low, &slot.last_high] {
+        for field in [&slot.last_low, &slot.last_high, &slot.high] {
             field.store(0, Ordering::Relaxed);
         }
         for field in [
@@ -229,6 +275,7 @@ impl Ring {
         }
         slot.cursor.store(base, Ordering::Relaxed);
         slot.cpu.store(writer::NO_CPU, Ordering::Relaxed);
+        slot.full.store(u32::from(self.full), Ordering::Relaxed);
         slot.tid.store(sys::thread::tid(), Ordering::Relaxed);
         set_name(slot, sys::thread::name());
         // Release: pairs with the Acquire of `slots`; a reader that sees LIVE sees the rest.
@@ -256,6 +303,20 @@ impl Ring {
         self.header()
             .homeless_records
             .fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes back slots whose threads are gone without having given them back: their first records were
+    /// made in the last of their destructors. Only where there is no other room.
+    pub(crate) fn reap(&self) {
+        if self.has_room() {
+            return;
+        }
+        for slot in self.slots() {
+            let live = slot.state.load(Ordering::Acquire) == state::LIVE;
+            if live && !sys::thread::exists(slot.tid.load(Ordering::Relaxed)) {
+                self.end(slot);
+            }
+        }
     }
 
     /// Makes one slot ready beforehand, so that the next new thread finds it. Returns whether it
@@ -294,10 +355,10 @@ impl Ring {
         if !self.give_space(layout.region(index), layout.region_size) {
             return None;
         }
-        slot.base.store(
-            (self.base.addr() + layout.region(index)) as u64,
-            Ordering::Relaxed,
-        );
+        let region = self.base.wrapping_add(layout.region(index));
+        // Its first use is between two clock readings: it shall not be a page fault.
+        sys::memory::prefault(region, CHUNK);
+        slot.base.store(region.addr() as u64, Ordering::Relaxed);
         slot.chunks.store(layout.chunks() as u64, Ordering::Relaxed);
         slot.full.store(u32::from(self.full), Ordering::Relaxed);
         slot.state.store(becomes, Ordering::Release);
@@ -313,7 +374,9 @@ impl Ring {
         if file.allocate(offset as u64, length as u64).is_ok() {
             return true;
         }
-        self.out_of_space.store(1, Ordering::Relaxed);
+        let _ =
+            self.out_of_space
+                .compare_exchange(0, TO_BE_SAID, Ordering::Relaxed, Ordering::Relaxed);
         // SAFETY: the part is inside our mapping and was never used: it had no space.
         unsafe { sys::memory::map_anonymous(self.base.add(offset), length) }.is_ok()
     }

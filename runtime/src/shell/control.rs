@@ -6,18 +6,23 @@ use std::fmt::Write as _;
 
 use super::filter::Filter;
 use super::sites::table;
-use super::{guest, install};
+use super::{dumping, guest, install};
 use crate::api::{Dump, Error, Statistics, ThreadStatistics};
 use crate::dump::snapshot;
 use crate::recorder;
-use crate::site::unit::Operation;
+use crate::site::unit::{self, Operation};
 
 pub(crate) fn enable() -> Result<usize, Error> {
     if let Some(host) = recorder::host() {
         return guest::ask(host, Operation::Enable, "").and_then(number);
     }
-    let config =
-        install::configuration().map_err(|errors| Error::Configuration(errors.join("; ")))?;
+    let config = match install::state() {
+        // What was read at the start stays.
+        Some(state) => state.config.clone(),
+        None => {
+            install::configuration().map_err(|errors| Error::Configuration(errors.join("; ")))?
+        }
+    };
     let from_environment = config.filter.clone();
     install::install(config).map_err(Error::Failed)?;
     let mut table = table();
@@ -45,7 +50,7 @@ pub(crate) fn set_filter(text: &str) -> Result<usize, Error> {
         return guest::ask(host, Operation::SetFilter, text).and_then(number);
     }
     let filter = Filter::parse(text).map_err(Error::Configuration)?;
-    install::attach_units();
+    guest::attach(&unit::UNIT);
     Ok(table().set_filter(filter))
 }
 
@@ -63,7 +68,7 @@ pub(crate) fn dump() -> Result<Dump, Error> {
             decode_dump(&text).ok_or_else(|| Error::Failed("the host's answer is garbled".into()))
         });
     }
-    install::dump_and_say("call")
+    dumping::dump("call")
 }
 
 pub(crate) fn statistics() -> Statistics {
@@ -80,11 +85,11 @@ pub(crate) fn statistics() -> Statistics {
     let Some(ring) = recorder::ring() else {
         return statistics;
     };
-    let header = ring.header();
-    statistics.retired_threads = header.retired_threads.load(Ordering::Relaxed);
-    statistics.retired_records = header.retired_records.load(Ordering::Relaxed);
-    statistics.unplaced_records = header.homeless_records.load(Ordering::Relaxed);
-    for slot in ring.slots() {
+    let missing = ring.missing();
+    statistics.retired_threads = missing.retired_threads;
+    statistics.retired_records = missing.retired_records;
+    statistics.unplaced_records = missing.unplaced_records;
+    for slot in ring.owned_slots() {
         let Some((owner, counts)) = snapshot::count(slot) else {
             continue;
         };

@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use super::{install, say, skew};
+use super::{dumping, install, say, skew};
 use crate::{recorder, sys};
 
 /// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins
@@ -43,7 +43,7 @@ fn run(compare_clocks: bool) {
     loop {
         let seen = sys::thread::NEWS.load(Ordering::Acquire);
         if ASKED.swap(0, Ordering::AcqRel) > 0 {
-            let _ = install::dump_and_say("signal");
+            let _ = dumping::dump_and_say("signal");
         }
         prepare();
         sys::thread::wait_for_news(seen);
@@ -53,8 +53,9 @@ fn run(compare_clocks: bool) {
 /// Keeps a region ready, so that a thread's first record need not wait for the disk.
 fn prepare() {
     if let Some(ring) = recorder::ring() {
+        ring.reap();
         ring.prepare_spare();
-        if ring.out_of_space.swap(0, Ordering::Relaxed) != 0 {
+        if ring.says_out_of_space() {
             say::warn(format_args!(
                 "no space for a thread's ring on the disk: it is in memory only, and lost with \
                  the process; set FDR_DIR or a smaller FDR_BUFFER"

@@ -18,9 +18,24 @@ impl Filter {
         Filter::default()
     }
 
+    /// Whether the text is a word for "nothing", which needs no look at anything else.
+    pub(crate) fn means_off(text: &str) -> bool {
+        ["0", "off", "no", "false"]
+            .iter()
+            .any(|word| text.trim().eq_ignore_ascii_case(word))
+    }
+
+    /// Whether the text is a word for "everything".
+    fn means_on(text: &str) -> bool {
+        ["1", "on", "yes", "true"]
+            .iter()
+            .any(|word| text.eq_ignore_ascii_case(word))
+    }
+
     /// Parses what the variable `FDR` holds.
     ///
-    /// `1`, `on` and `*` stand for every function, `0` and `off` for none. Anything else is a list of
+    /// `1`, `on` and `*` stand for every function, `0` and `off` for none (also `yes`, `true`, `no`,
+    /// `false`, in any case). Anything else is a list of
     /// globs separated by commas, in which `*` is any run of characters, `?` is one character, and `-`
     /// before a glob excludes; an exclude wins over every include, and a list of excludes only means
     /// "everything but". A glob is matched with the whole name. One that doesn't begin with `<` is
@@ -47,15 +62,15 @@ impl Filter {
                         "`-` excludes nothing; write a function name or glob after it".to_owned(),
                     );
                 }
-                "0" | "off" if parts.len() == 1 && !part.starts_with('-') => {
+                word if Filter::means_off(word) && parts.len() == 1 && !part.starts_with('-') => {
                     return Ok(Filter::off());
                 }
-                "0" | "off" => {
+                word if Filter::means_off(word) => {
                     return Err(
                         "`off` can't be combined with other patterns; leave it out".to_owned()
                     );
                 }
-                "1" | "on" => list.push("*".to_owned()),
+                word if Filter::means_on(word) => list.push("*".to_owned()),
                 _ => list.push(glob.to_owned()),
             }
         }

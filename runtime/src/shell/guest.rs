@@ -1,54 +1,51 @@
 //! Both sides of a process with several copies of this crate: what the host gives to its guests,
 //! and how a copy becomes a guest. See `site::unit`.
 
-use core::sync::atomic::Ordering;
 use std::sync::Mutex;
 
+use super::control;
 use super::sites::table;
-use super::{config, control};
 use crate::api::Error;
-use crate::clock;
-use crate::recorder::{self, CLOCK};
-use crate::ring::layout::Slot;
+use crate::recorder;
 use crate::site::unit::{self, Host, Operation, Reply, Text, Unit};
 use crate::sys;
 
 /// What this copy does for guests while it is the host.
 pub(crate) static HOST: Host = Host {
-    claim,
-    homeless,
+    record,
     attach: attach_c,
-    clock: host_clock,
     control: host_control,
 };
 
-/// Makes this copy a guest of `host`: its threads take their slots there from now on.
-pub(crate) extern "C" fn adopt(host: &'static Host) {
+/// Makes this copy a guest of `host`: its records are made there from now on. False where it is a
+/// host itself.
+pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
     if recorder::host().is_some() {
-        return;
+        return true;
     }
-    unit::pin();
-    CLOCK.store((host.clock)(), Ordering::Relaxed);
-    // Finds the thread's rseq area for this copy, which the host's clock may need.
-    let _ = clock::choose(config::Clock::Rdtsc);
-    recorder::prepare();
-    sys::thread::watch_ends(recorder::on_thread_end_of_guest);
-    sys::process::at_fork_in_child(forget_in_child);
+    if !unit::UNIT.become_guest() {
+        return false;
+    }
     recorder::serve(host);
+    sys::process::at_fork_in_child(in_child);
+    true
 }
 
 /// A copy that was loaded after its host came up.
 pub(crate) fn join(host: &'static Host) {
-    adopt(host);
-    (host.attach)(&unit::UNIT);
+    if adopt(host) {
+        (host.attach)(&unit::UNIT);
+    }
 }
 
-extern "C" fn forget_in_child() {
-    recorder::forget();
+/// The host's ring is its parent's: see `super::fork`.
+extern "C" fn in_child() {
+    unit::UNIT.switch_off();
 }
 
 /// Takes a unit's sites into the table, and into the ring's.
 pub(crate) fn attach(unit: &'static Unit) {
+    unit.pin();
     let mut table = table();
     table.attach(unit);
     if let Some(ring) = recorder::ring() {
@@ -60,16 +57,8 @@ extern "C" fn attach_c(unit: &'static Unit) {
     attach(unit);
 }
 
-extern "C" fn claim() -> Option<&'static Slot> {
-    recorder::slot_of_this_thread()
-}
-
-extern "C" fn homeless() {
-    recorder::homeless();
-}
-
-extern "C" fn host_clock() -> u32 {
-    CLOCK.load(Ordering::Relaxed)
+extern "C" fn record() -> *mut () {
+    recorder::entrance()
 }
 
 /// What the numbers of a host's answer mean.

@@ -6,6 +6,7 @@ pub(crate) mod calibrate;
 pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod dumper;
+pub(crate) mod dumping;
 pub(crate) mod filter;
 pub(crate) mod fork;
 pub(crate) mod guest;

@@ -13,6 +13,11 @@ pub(crate) fn set_level(level: Log) {
     LEVEL.store(level as u8, Ordering::Relaxed);
 }
 
+/// Why there is no recording: said always.
+pub(crate) fn error(text: fmt::Arguments<'_>) {
+    line(text);
+}
+
 /// What people need to know unless they asked for silence: where a trace is, what went wrong.
 pub(crate) fn warn(text: fmt::Arguments<'_>) {
     if LEVEL.load(Ordering::Relaxed) >= Log::Warn as u8 {

@@ -6,10 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::filter::{self, Filter};
 use super::names::person_name;
+use crate::recorder::GUESTS_BIT;
 use crate::ring::Ring;
 use crate::ring::functions::Entry;
 use crate::site::CallSite;
-use crate::site::unit::Unit;
+use crate::site::unit::{UNIT, Unit};
 
 /// Ids are 28 bits wide in the records, and 0 is none.
 const LARGEST_ID: usize = (1 << 28) - 1;
@@ -24,11 +25,15 @@ pub(crate) struct Table {
     /// What is recorded while recording is on; `None` = nobody has said.
     filter: Option<Filter>,
     enabled: bool,
+    /// What the words of our own unit's sites hold besides id and action.
+    own_bit: u32,
 }
 
 /// One traced function.
 pub(crate) struct Function {
     site: &'static CallSite,
+    /// In this very copy's unit, not in a guest's.
+    own: bool,
     pub(crate) name: String,
 }
 
@@ -38,6 +43,7 @@ static TABLE: Mutex<Table> = Mutex::new(Table {
     in_ring: 0,
     filter: None,
     enabled: false,
+    own_bit: 0,
 });
 
 /// The table, for as long as the guard lives.
@@ -52,6 +58,7 @@ impl Table {
             return;
         }
         self.units.push(unit);
+        let own = core::ptr::eq(unit, &raw const UNIT);
         for site in unit.sites() {
             if self.functions.len() >= LARGEST_ID {
                 return;
@@ -62,9 +69,14 @@ impl Table {
             } else {
                 site.name().to_owned()
             };
-            self.functions.push(Function { site, name });
+            self.functions.push(Function { site, own, name });
         }
         self.apply();
+    }
+
+    /// Sets what the words of our own unit's sites hold besides, see `recorder::prepare`.
+    pub(crate) fn set_own_bit(&mut self, bit: u32) {
+        self.own_bit = bit;
     }
 
     /// Sets what is recorded. Returns how many functions that names.
@@ -101,7 +113,12 @@ impl Table {
                 .as_ref()
                 .is_some_and(|filter| filter.matches(&function.name));
             named += usize::from(wanted);
-            function.site.switch(wanted && self.enabled);
+            let bit = if function.own {
+                self.own_bit
+            } else {
+                GUESTS_BIT
+            };
+            function.site.switch(wanted && self.enabled, bit);
         }
         named
     }

@@ -5,8 +5,6 @@ pub(crate) mod unit;
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::recorder;
-
 /// One traced function. All of a program's stand side by side in the link section `fdr_sites`.
 #[repr(C, align(64))]
 pub struct CallSite {
@@ -68,9 +66,9 @@ impl CallSite {
     }
 
     /// Turns recording at the site on or off. Calls that are under way keep what they began with.
-    pub(crate) fn switch(&self, on: bool) {
-        let word = self.id() << 4 | recorder::clock_bit();
-        let state = if on { word } else { 0 };
+    /// `bit`: what the word must hold besides, see `recorder::prepare`.
+    pub(crate) fn switch(&self, on: bool, bit: u32) {
+        let state = if on { self.id() << 4 | bit } else { 0 };
         self.state.store(state, Ordering::Relaxed);
     }
 

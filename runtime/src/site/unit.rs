@@ -2,7 +2,7 @@
 //!
 //! A plug-in that was built on its own brings its own copy of the recorder. One copy is the *host*:
 //! it owns the ring, the function ids and the dumps. The others are *guests*: their sites are in the
-//! host's table, and their threads write into the host's slots, so that a thread has one region
+//! host's table, and their records are made by the host's code, so that a thread has one region
 //! whichever unit it runs through.
 //!
 //! Copies find each other by an ELF note, which the loader maps and `strip` keeps; no exported
@@ -11,16 +11,15 @@
 
 use core::ffi::c_void;
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use std::sync::Mutex;
 
 use super::CallSite;
-use crate::ring::layout::Slot;
 use crate::sys::{self, notes::Note};
 
 /// Raised whenever anything that copies share changes: this file, `CallSite`, `Slot`, the ring.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// The note's name, owner of its types.
 const OWNER: &[u8; 4] = b"fdr\0";
 
@@ -31,10 +30,21 @@ pub(crate) struct Unit {
     size_of_site: u32,
     sites: *const CallSite,
     sites_end: *const CallSite,
-    /// Set in the one copy that is the host.
-    pub(crate) host: AtomicPtr<Host>,
-    /// Makes the copy a guest of that host.
-    pub(crate) adopt: extern "C" fn(&'static Host),
+    /// Not 0 once the loader has finished with the unit: before that its pointers mean nothing.
+    ready: AtomicU32,
+    /// What the copy is: one of [`role`]. It changes once.
+    role: AtomicU32,
+    /// Set in a copy that is a host.
+    host: AtomicPtr<Host>,
+    /// Makes the copy a guest of that host; false where it is a host itself.
+    pub(crate) adopt: extern "C" fn(&'static Host) -> bool,
+}
+
+/// What a copy of the recorder is to the others.
+mod role {
+    pub(super) const NONE: u32 = 0;
+    pub(super) const HOST: u32 = 1;
+    pub(super) const GUEST: u32 = 2;
 }
 
 // SAFETY: the pointers are to the unit's own statics; the rest is an atomic or constant.
@@ -43,14 +53,10 @@ unsafe impl Sync for Unit {}
 /// What a host does for its guests.
 #[repr(C)]
 pub(crate) struct Host {
-    /// The calling thread's slot, taken if need be. Async-signal-safe.
-    pub(crate) claim: extern "C" fn() -> Option<&'static Slot>,
-    /// Counts a record that has no slot. Async-signal-safe.
-    pub(crate) homeless: extern "C" fn(),
+    /// Where guests' records go, by the recorder's own calling convention.
+    pub(crate) record: extern "C" fn() -> *mut (),
     /// Takes a unit's sites into the table.
     pub(crate) attach: extern "C" fn(&'static Unit),
-    /// `clock::Kind`, as a number.
-    pub(crate) clock: extern "C" fn() -> u32,
     /// Carries out a call of the API that was made in a guest, see `shell::guest`.
     pub(crate) control:
         extern "C" fn(operation: u32, argument: &Text<'_>, reply: &Reply<'_>) -> u32,
@@ -142,6 +148,8 @@ pub(crate) static UNIT: Unit = Unit {
     size_of_site: size_of::<CallSite>() as u32,
     sites: (&raw const SITES).cast(),
     sites_end: (&raw const SITES_END).cast(),
+    ready: AtomicU32::new(0),
+    role: AtomicU32::new(role::NONE),
     host: AtomicPtr::new(core::ptr::null_mut()),
     adopt: crate::shell::guest::adopt,
 };
@@ -170,6 +178,47 @@ extern "C" fn at_load() {
 }
 
 impl Unit {
+    /// Says that the loader has finished with the unit.
+    pub(crate) fn set_ready(&self) {
+        // Release: pairs with the Acquire in `unit_of`.
+        self.ready.store(1, Ordering::Release);
+    }
+
+    fn become_what(&self, wanted: u32) -> bool {
+        // AcqRel: two copies that come up at once see who was first.
+        let change =
+            self.role
+                .compare_exchange(role::NONE, wanted, Ordering::AcqRel, Ordering::Acquire);
+        change.is_ok() || change == Err(wanted)
+    }
+
+    /// Makes this copy a host; false where it is a guest.
+    pub(crate) fn become_host(&'static self, host: &'static Host) -> bool {
+        let is_host = self.become_what(role::HOST);
+        if is_host {
+            self.pin();
+            // Release: pairs with the Acquire in `host`.
+            self.host
+                .store(core::ptr::from_ref(host).cast_mut(), Ordering::Release);
+        }
+        is_host
+    }
+
+    /// Makes this copy a guest; false where it is a host.
+    pub(crate) fn become_guest(&self) -> bool {
+        self.become_what(role::GUEST)
+    }
+
+    /// Turns every site off, whatever the table says. Async-signal-safe.
+    pub(crate) fn switch_off(&'static self) {
+        self.sites().iter().for_each(|site| site.switch(false, 0));
+    }
+
+    /// Keeps the unit's library loaded for good: others have pointers into it.
+    pub(crate) fn pin(&'static self) {
+        sys::process::pin_library(core::ptr::from_ref(self).cast::<c_void>());
+    }
+
     /// The unit's sites; none where what the section holds is not what we know.
     pub(crate) fn sites(&'static self) -> &'static [CallSite] {
         let bytes = self.sites_end.addr().saturating_sub(self.sites.addr());
@@ -209,7 +258,9 @@ fn unit_of(note: Note) -> Option<&'static Unit> {
     // SAFETY: the note was made by the assembly above in a copy of this very version, and points at
     // that copy's static.
     let unit = unsafe { &*core::ptr::with_exposed_provenance::<Unit>(address) };
-    (unit.version == VERSION).then_some(unit)
+    // Acquire: pairs with the Release in `set_ready`.
+    let ready = unit.version == VERSION && unit.ready.load(Ordering::Acquire) != 0;
+    ready.then_some(unit)
 }
 
 /// The copy that is the host, if there is one.
@@ -222,15 +273,7 @@ pub(crate) fn host() -> Option<&'static Host> {
     })
 }
 
-/// Makes this copy the host.
-pub(crate) fn become_host(host: &'static Host) {
-    pin();
-    // Release: pairs with the Acquire in `host`.
-    UNIT.host
-        .store(core::ptr::from_ref(host).cast_mut(), Ordering::Release);
-}
-
-/// Keeps this copy's library loaded for good: others have pointers into it.
-pub(crate) fn pin() {
-    sys::process::pin_library(core::ptr::from_ref(&UNIT).cast::<c_void>());
+/// Whether this copy is linked into the executable.
+pub(crate) fn is_executable() -> bool {
+    sys::notes::in_executable(core::ptr::from_ref(&UNIT).addr())
 }

@@ -23,19 +23,35 @@ pub(crate) fn create(path: &CStr) -> Result<Descriptor, i32> {
     if low < 0 {
         return Err(super::errno());
     }
-    // SAFETY: plain system calls on a descriptor that was just opened here.
-    let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR) };
-    let fd = if high >= 0 {
-        // SAFETY: `low` is ours and no longer needed.
-        unsafe { libc::close(low) };
-        high
-    } else {
-        low
+    // Out of the way, and never one of the first three: where those are closed, the program's output
+    // would go into the ring.
+    let high = [HIGH_DESCRIPTOR, 3].into_iter().find_map(|least| {
+        // SAFETY: a plain system call on a descriptor that was just opened here.
+        let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, least) };
+        (high >= 0).then_some(high)
+    });
+    let fd = match high {
+        Some(high) => {
+            // SAFETY: `low` is ours and no longer needed.
+            unsafe { libc::close(low) };
+            high
+        }
+        None if low > libc::STDERR_FILENO => low,
+        None => return Err(give_up(path, low)),
     };
     match identity(fd) {
         Some((device, inode)) => Ok(Descriptor { fd, device, inode }),
-        None => Err(super::errno()),
+        None => Err(give_up(path, fd)),
     }
+}
+
+/// Takes back a file that was just created; returns why, as errno says.
+fn give_up(path: &CStr, fd: i32) -> i32 {
+    let error = super::errno();
+    // SAFETY: the descriptor was opened by `create` and goes no further.
+    unsafe { libc::close(fd) };
+    unlink(path);
+    error
 }
 
 fn identity(fd: i32) -> Option<(u64, u64)> {

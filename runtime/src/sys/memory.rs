@@ -59,6 +59,15 @@ unsafe fn map(at: *mut u8, length: usize, flags: i32, fd: i32) -> Result<(), i32
     }
 }
 
+/// Gives a reservation back.
+///
+/// # Safety
+/// `at .. at + length` is a mapping of ours that nobody uses any more.
+pub(crate) unsafe fn unmap(at: *mut u8, length: usize) {
+    // SAFETY: as the caller vouches.
+    unsafe { libc::munmap(at.cast(), length) };
+}
+
 /// Brings pages in, so that their first use is no page fault. A hint: failure is no harm.
 pub(crate) fn prefault(at: *mut u8, length: usize) {
     /// Linux 5.14; older kernels answer EINVAL.

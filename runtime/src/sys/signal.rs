@@ -17,6 +17,9 @@ pub(crate) fn install(signal: i32, handler: Action) -> bool {
     let mut new: libc::sigaction = unsafe { zeroed() };
     new.sa_sigaction = handler as usize;
     new.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // No handler on top of ours: an alternate stack may be too small for two.
+    // SAFETY: the mask is valid for writing.
+    unsafe { libc::sigfillset(&raw mut new.sa_mask) };
     let mut old = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: both structures are valid; `handler` is async-signal-safe and has the right ABI.
     let result = unsafe { libc::sigaction(signal, &raw const new, old.as_mut_ptr()) };
@@ -33,6 +36,23 @@ pub(crate) fn install(signal: i32, handler: Action) -> bool {
     // Release: pairs with the Acquire in `chain`, which then reads the flags that belong to it.
     PREVIOUS.store(old.sa_sigaction, Ordering::Release);
     true
+}
+
+/// Has `signal` do nothing, if it would end the process. Not SIG_IGN: programs that are executed would
+/// inherit that.
+pub(crate) fn ignore_if_default(signal: i32) {
+    extern "C" fn nothing(_: i32) {}
+    // SAFETY: all zeros is a valid `sigaction` to be filled in; both calls get valid pointers, and the
+    // handler has the ABI that goes without SA_SIGINFO.
+    unsafe {
+        let mut action: libc::sigaction = zeroed();
+        let known = libc::sigaction(signal, core::ptr::null(), &raw mut action) == 0;
+        if known && action.sa_sigaction == libc::SIG_DFL {
+            action.sa_sigaction = nothing as extern "C" fn(i32) as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(signal, &raw const action, core::ptr::null_mut());
+        }
+    }
 }
 
 /// Calls the handler that was there before ours, if it was a function. Async-signal-safe as far as

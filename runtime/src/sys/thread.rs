@@ -11,6 +11,13 @@ pub(crate) fn tid() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
+/// Whether the process has a thread of that number. Async-signal-safe; may change errno.
+pub(crate) fn exists(tid: u32) -> bool {
+    // SAFETY: signal 0 is not sent, only asked about.
+    let result = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) };
+    result == 0 || super::errno() != libc::ESRCH
+}
+
 /// The calling thread's name as the kernel keeps it, padded with NULs. Async-signal-safe.
 pub(crate) fn name() -> [u8; NAME_BYTES] {
     let mut name = [0; NAME_BYTES];

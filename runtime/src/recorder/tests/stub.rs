@@ -2,20 +2,22 @@
 //! around it, and the slot is put into each state that makes a record uncommon.
 
 use core::arch::asm;
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
-use crate::recorder::{
-    CLOCK, EXIT, UNCLAIMED, call, clock_bit, prepare, record::PREAMBLE, tls, writer,
-};
+use crate::recorder::{CLOCK, EXIT, UNCLAIMED, call, prepare, record::PREAMBLE, tls, writer};
 use crate::shell::config;
+
+/// What a site's word holds besides, for the kind that is tested.
+static BIT: AtomicU32 = AtomicU32::new(0);
 
 /// Runs `body` on a thread whose slot is the rig's.
 fn with_slot(kind: Kind, rig: &Rig, body: impl FnOnce()) {
     clock::choose(config::Clock::Rdtsc);
-    prepare();
     CLOCK.store(kind as u32, Relaxed);
+    BIT.store(prepare(kind, true), Relaxed);
     let address = core::ptr::from_ref(rig.slot()).expose_provenance();
     // SAFETY: the rig outlives the thread's use of its slot, which ends below.
     tls::set(unsafe { &*core::ptr::with_exposed_provenance(address) });
@@ -25,7 +27,7 @@ fn with_slot(kind: Kind, rig: &Rig, body: impl FnOnce()) {
 
 /// A record as a site makes it.
 fn edge(word: u32) {
-    call(word | clock_bit());
+    call(word | BIT.load(Relaxed));
 }
 
 fn now(kind: Kind) -> u64 {
@@ -34,7 +36,7 @@ fn now(kind: Kind) -> u64 {
 
 fn last(rig: &Rig) -> u64 {
     let slot = rig.slot();
-    u64::from(slot.last_high.load(Relaxed)) << 32 | u64::from(slot.last_low.load(Relaxed))
+    u64::from(slot.high.load(Relaxed)) << 32 | u64::from(slot.last_low.load(Relaxed))
 }
 
 /// All of it in one test: the clock's kind is one for all threads.
@@ -103,18 +105,21 @@ fn each_uncommon_state_is_handed_over(kind: Kind) {
         let future = now(kind) + 1_000_000_000;
         slot.last_low.store(future as u32, Relaxed);
         slot.last_high.store((future >> 32) as u32, Relaxed);
+        slot.high.store((future >> 32) as u32, Relaxed);
         edge(FN_2);
         assert_eq!(last(&rig), future, "{kind:?}");
         // The upper half changed: the lower half is behind, the difference is small.
         let past = now(kind) - 5;
         slot.last_low.store(past as u32, Relaxed);
         slot.last_high.store((past >> 32) as u32, Relaxed);
+        slot.high.store((past >> 32) as u32, Relaxed);
         edge(FN_2 | EXIT);
         assert!(last(&rig) > past, "{kind:?}");
         // A long silence.
         let long_ago = now(kind) - (5 << 32);
         slot.last_low.store(long_ago as u32, Relaxed);
         slot.last_high.store((long_ago >> 32) as u32, Relaxed);
+        slot.high.store((long_ago >> 32) as u32, Relaxed);
         let metadata = slot.metadata.load(Relaxed);
         edge(FN_1 | EXIT);
         assert!(
@@ -126,8 +131,10 @@ fn each_uncommon_state_is_handed_over(kind: Kind) {
         slot.cpu.store(writer::BUSY, Relaxed);
         edge(FN_1);
         assert_eq!(slot.dropped.load(Relaxed), 1);
-        assert!(
-            writer::is_busy(slot),
+        let cpu = slot.cpu.load(Relaxed);
+        assert_eq!(
+            cpu,
+            writer::BUSY,
             "{kind:?}: it is the interrupted record's to end"
         );
         slot.cpu.store(writer::NO_CPU, Relaxed);
@@ -158,7 +165,7 @@ fn registers_are_kept(kind: Kind) {
     with_slot(kind, &rig, || {
         for _ in 0..2 {
             let (mut di, mut si, mut r8, mut word) =
-                (11_u64, 12_u64, 13_u64, u64::from(FN_1 | clock_bit()));
+                (11_u64, 12_u64, 13_u64, u64::from(FN_1 | BIT.load(Relaxed)));
             let (mut low, mut high) = ([1.5_f64, 2.5], [3.5_f64, 4.5]);
             // SAFETY: as in `stub::call`; the vector registers are ours to load and store.
             unsafe {
@@ -178,7 +185,7 @@ fn registers_are_kept(kind: Kind) {
             }
             assert_eq!(
                 (di, si, r8, word),
-                (11, 12, 13, u64::from(FN_1 | clock_bit())),
+                (11, 12, 13, u64::from(FN_1 | BIT.load(Relaxed))),
                 "{kind:?}"
             );
             assert_eq!((low, high), ([1.5, 2.5], [3.5, 4.5]), "{kind:?}");
