@@ -7,9 +7,11 @@
 //!
 //! Nothing in here hashes or allocates per event, and no depth that a file claims is believed.
 
+use std::hint::select_unpredictable;
+
 use fdr_formats::{Call, Edge, FunctionId, Ticks};
 
-use super::stats::{CLIPPED, Closed, Table};
+use super::stats::{CLIPPED, Closed, OTHERS, Table};
 
 /// Open calls that are followed per thread (24 MiB); a real stack ends long before.
 const MAX_DEPTH: usize = 1 << 20;
@@ -26,6 +28,14 @@ struct Frame {
 }
 
 const _: () = assert!(size_of::<Frame>() == 24);
+
+/// What is below the outermost call, and where there is no call yet.
+const NO_FRAME: Frame = Frame {
+    function: OTHERS,
+    place: 0,
+    start: Ticks(0),
+    children: 0,
+};
 
 /// What one thread has of one function.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,13 +62,14 @@ pub(crate) struct Flaws {
 /// The calls of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Stack {
+    /// `frames[depth]` is the innermost open call. `frames[0]` is none: its `children` are the ticks
+    /// in finished calls that have no caller in the trace.
     frames: Vec<Frame>,
+    depth: usize,
     /// By the place in the table.
     active: Vec<Active>,
     /// Open calls above [`MAX_DEPTH`], which are counted and not followed.
     beyond: u64,
-    /// Ticks in finished calls that have no caller in the trace.
-    roots: u64,
     /// Time of the first call record.
     pub(crate) first: Option<Ticks>,
     /// Latest time of a call record.
@@ -81,116 +92,121 @@ impl Stack {
         for call in calls {
             synthetic += u64::from(call.synthetic);
             last = last.max(call.time);
-            match call.edge {
-                Edge::Entry => self.enter(table, call),
-                // The callee of a tail call has an entry of its own.
-                Edge::Exit | Edge::TailExit => self.leave(table, call),
-            }
         }
         self.last = last;
         self.synthetic += synthetic;
         self.records += calls.len() as u64 - synthetic;
-        table.settle();
+        let mut done = self.plain(table, calls);
+        while let Some(call) = calls.get(done) {
+            self.other(table, call);
+            done += 1;
+            done += self.plain(table, &calls[done..]);
+        }
     }
 
-    #[inline]
-    fn enter(&mut self, table: &mut Table, call: &Call) {
+    /// Takes calls while they are entries for which there is room, and exits of the innermost call;
+    /// returns how many. Whether an entry or an exit comes next, no processor can foresee: so all is
+    /// done for both, with zeros for what is not meant, and without a branch.
+    fn plain(&mut self, table: &mut Table, calls: &[Call]) -> usize {
+        let (frames, active) = (&mut self.frames[..], &mut self.active[..]);
+        let (places, closed) = table.parts();
+        let (mut depth, mut ended) = (self.depth, 0);
+        let mut done = 0;
+        for call in calls {
+            let exit = call.edge != Edge::Entry;
+            let Some(&place) = places.get(call.function.0 as usize) else { break };
+            let Some(active) = active.get_mut(place as usize) else { break };
+            let (Some(&top), true) = (frames.get(depth), depth + 1 < frames.len()) else { break };
+            if exit & ((top.function != call.function) | (depth == 0)) {
+                break;
+            }
+            let Some(slot) = closed.get_mut(ended) else { break };
+            // The callee of a tail call has an entry of its own.
+            let step = usize::from(exit);
+            let clipped = u32::from(call.synthetic) << CLIPPED.trailing_zeros();
+            let inclusive = select_unpredictable(exit, call.time.since(top.start).0, 0);
+            *slot = Closed {
+                inclusive,
+                own: inclusive.saturating_sub(top.children),
+                place: top.place | clipped,
+            };
+            ended += step;
+
+            let caller = &mut frames[depth - step];
+            caller.children = caller.children.saturating_add(inclusive);
+            frames[depth + 1] = Frame {
+                function: call.function,
+                place: place | clipped,
+                start: call.time,
+                children: 0,
+            };
+            depth = depth + 1 - 2 * step;
+
+            active.depth = active.depth + 1 - 2 * step as u32;
+            let outermost = select_unpredictable(active.depth == 0, inclusive, 0);
+            active.total = active.total.saturating_add(outermost);
+            done += 1;
+        }
+        self.depth = depth;
+        table.waiting = ended;
+        table.settle();
+        done
+    }
+
+    /// An entry or exit for which something must be done first, or that is not as it should be.
+    #[cold]
+    #[inline(never)]
+    fn other(&mut self, table: &mut Table, call: &Call) {
         let place = table.place(call.function);
-        if self.frames.len() == self.frames.capacity() && !self.grow() {
+        if self.active.len() <= place as usize {
+            self.active.resize(place as usize + 1, Active::default());
+        }
+        if self.depth + 1 >= self.frames.len() {
+            let more = self.frames.len().clamp(64, MAX_DEPTH / 2);
+            let room = (self.frames.len() + more).min(MAX_DEPTH + 1);
+            self.frames.resize(room, NO_FRAME);
+        }
+        if self.plain(table, std::slice::from_ref(call)) == 1 {
+        } else if call.edge == Edge::Entry {
             self.beyond += 1;
             self.flaws.too_deep += 1;
             table.stats[place as usize].clipped += 1;
-            return;
-        }
-        match self.active.get_mut(place as usize) {
-            Some(active) => active.depth += 1,
-            None => self.first_of(place),
-        }
-        let mark = if call.synthetic { CLIPPED } else { 0 };
-        self.frames.push(Frame {
-            function: call.function,
-            place: place | mark,
-            start: call.time,
-            children: 0,
-        });
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self) -> bool {
-        if self.frames.len() >= MAX_DEPTH {
-            return false;
-        }
-        self.frames
-            .reserve_exact(self.frames.len().clamp(64, MAX_DEPTH / 2));
-        true
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn first_of(&mut self, place: u32) {
-        self.active.resize(place as usize + 1, Active::default());
-        self.active[place as usize].depth = 1;
-    }
-
-    #[inline]
-    fn leave(&mut self, table: &mut Table, call: &Call) {
-        match self.frames.last() {
-            Some(&frame) if frame.function == call.function && self.beyond == 0 => {
-                self.close(table, frame, call.time, call.synthetic);
-            }
-            _ => self.leave_other(table, call),
-        }
-    }
-
-    /// Ends the innermost open call, `frame`.
-    #[inline(always)]
-    fn close(&mut self, table: &mut Table, frame: Frame, time: Ticks, clipped: bool) {
-        self.frames.pop();
-        let inclusive = time.since(frame.start).0;
-        match self.frames.last_mut() {
-            Some(caller) => caller.children = caller.children.saturating_add(inclusive),
-            None => self.roots = self.roots.saturating_add(inclusive),
-        }
-        let active = &mut self.active[(frame.place & !CLIPPED) as usize];
-        active.depth -= 1;
-        if active.depth == 0 {
-            active.total = active.total.saturating_add(inclusive);
-        }
-        table.closed.push(Closed {
-            inclusive,
-            own: inclusive.saturating_sub(frame.children),
-            place: frame.place | if clipped { CLIPPED } else { 0 },
-        });
-    }
-
-    /// An exit of a function that is not the innermost open one.
-    #[cold]
-    #[inline(never)]
-    fn leave_other(&mut self, table: &mut Table, call: &Call) {
-        if self.beyond > 0 {
+        } else if self.beyond > 0 {
             self.beyond -= 1;
-            return;
+        } else {
+            self.leave(table, call, place);
         }
-        let place = table.place(call.function);
-        let open = self
-            .active
-            .get(place as usize)
-            .is_some_and(|active| active.depth > 0);
-        if open && !table.is_shared(place) {
-            while let Some(&frame) = self.frames.last() {
-                let found = frame.function == call.function;
-                self.close(table, frame, call.time, call.synthetic || !found);
+    }
+
+    /// Ends the innermost open call.
+    fn close(&mut self, table: &mut Table, time: Ticks, synthetic: bool) {
+        let exit = Call {
+            time,
+            function: self.frames[self.depth].function,
+            edge: Edge::Exit,
+            synthetic,
+            has_arguments: false,
+        };
+        self.plain(table, &[exit]);
+    }
+
+    /// An exit, where the function is not the innermost open one or the stack is full.
+    fn leave(&mut self, table: &mut Table, call: &Call, place: u32) {
+        let open = self.active[place as usize].depth > 0;
+        let innermost = self.depth > 0 && self.frames[self.depth].function == call.function;
+        if innermost || open && !table.is_shared(place) {
+            while self.depth > 0 {
+                let found = self.frames[self.depth].function == call.function;
+                self.close(table, call.time, call.synthetic || !found);
                 if found {
                     break;
                 }
                 self.flaws.missing_exits += 1;
             }
-            table.settle();
             return;
         }
         self.flaws.missing_entries += 1;
-        if self.frames.is_empty() {
+        if self.depth == 0 {
             self.close_unseen(table, place, call.time);
         }
     }
@@ -199,28 +215,22 @@ impl Stack {
     /// inside of that call.
     fn close_unseen(&mut self, table: &mut Table, place: u32, time: Ticks) {
         let inclusive = time.since(self.first.unwrap_or(time)).0;
-        if self.active.len() <= place as usize {
-            self.active.resize(place as usize + 1, Active::default());
-        }
         let active = &mut self.active[place as usize];
         active.total = active.total.max(inclusive);
+        let roots = std::mem::replace(&mut self.frames[0].children, inclusive);
         let stats = &mut table.stats[place as usize];
-        stats.own = stats
-            .own
-            .saturating_add(inclusive.saturating_sub(self.roots));
+        stats.own = stats.own.saturating_add(inclusive.saturating_sub(roots));
         stats.clipped += 1;
-        self.roots = inclusive;
     }
 
     /// Ends what is still open, and gives the totals to the table. Takes the memory back, so that it
     /// may be done as soon as the thread has no more calls; doing it again changes nothing.
     pub(crate) fn finish(&mut self, table: &mut Table) {
-        while let Some(&frame) = self.frames.last() {
+        while self.depth > 0 {
             self.flaws.open += 1;
-            self.close(table, frame, self.last, true);
+            self.close(table, self.last, true);
         }
         table.settle();
-        table.closed = Vec::new();
         for (active, stats) in std::mem::take(&mut self.active)
             .iter()
             .zip(&mut table.stats)

@@ -15,6 +15,8 @@ const DENSE: u32 = 1 << 20;
 /// Functions beyond that many share one entry.
 const MAX_FUNCTIONS: usize = 1 << 20;
 const NONE: u32 = u32::MAX;
+/// Calls that wait until they are counted.
+const WAITING: usize = 512;
 
 /// The key under which functions beyond the limit are counted together. No trace has such an id:
 /// they have 28 bits.
@@ -49,7 +51,7 @@ impl Stats {
 }
 
 /// A call that has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Closed {
     /// Ticks from its entry to its exit.
     pub(crate) inclusive: u64,
@@ -71,15 +73,21 @@ pub(crate) struct Table {
     others: Option<u32>,
     ids: Vec<FunctionId>,
     pub(crate) stats: Vec<Stats>,
-    /// Calls that are not in `stats` yet: a loop of its own over some hundreds of them does not
-    /// wait for memory, where the loop over the records, whose branches nobody can predict, would.
-    pub(crate) closed: Vec<Closed>,
+    /// Calls that are not in `stats` yet, `waiting` of them: a loop of its own over some hundreds
+    /// does not wait for memory at each.
+    closed: Vec<Closed>,
+    pub(crate) waiting: usize,
 }
 
 impl Table {
-    /// Takes the closed calls into the figures.
+    pub(crate) fn parts(&mut self) -> (&[u32], &mut [Closed]) {
+        self.closed.resize(WAITING, Closed::default());
+        (&self.near, &mut self.closed)
+    }
+
+    /// Takes the calls that wait into the figures.
     pub(crate) fn settle(&mut self) {
-        for call in self.closed.drain(..) {
+        for call in &self.closed[..self.waiting] {
             let stats = &mut self.stats[(call.place & !CLIPPED) as usize];
             stats.own = stats.own.saturating_add(call.own);
             if call.place & CLIPPED != 0 {
@@ -88,6 +96,7 @@ impl Table {
                 stats.measured.record(call.inclusive);
             }
         }
+        self.waiting = 0;
     }
 
     /// The place of a function in `stats`, made at its first call.
