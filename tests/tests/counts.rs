@@ -160,7 +160,7 @@ fn rings_of_64_mib() {
 }
 
 /// A budget of two regions.
-const TWO_REGIONS: &str = "FDR_BUFFER=128K FDR_MEMORY=384K";
+const TWO_REGIONS: &str = "FDR_BUFFER=128K FDR_MEMORY=256K";
 
 #[test]
 fn threads_without_room_are_counted() {

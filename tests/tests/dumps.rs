@@ -317,23 +317,34 @@ fn what_is_no_file_is_not_replaced() {
         .arg(folder.join("pipe"))
         .status();
     assert!(made.expect("mkfifo runs").success());
-    fs::create_dir_all(folder.join("dir-1.fdr/full")).expect("a folder");
-    for out in ["pipe", "dir-%n.fdr"] {
-        let outcome = endings(&folder, &format!("FDR=1 FDR_OUT={out}"), "return").ok();
-        assert_eq!(outcome.stdout, SUM);
-        let said = outcome.said().join("\n");
-        assert!(said.contains("no trace was written: "), "{out}: {said}");
-        // The records are kept, and the line says where.
-        let rings = folder.ending(".fdr-ring");
-        assert!(
-            rings.len() == 1 && said.contains(&*rings[0].to_string_lossy()),
-            "{out}: {said}"
-        );
-        fs::remove_file(&rings[0]).expect("the ring");
-        assert_eq!(folder.names(), ["dir-1.fdr", "pipe"], "{out}");
-    }
+    let outcome = endings(&folder, "FDR=1 FDR_OUT=pipe", "return").ok();
+    assert_eq!(outcome.stdout, SUM);
+    let said = outcome.said().join("\n");
+    assert!(said.contains("no trace was written: "), "{said}");
+    // The records are kept, and the line says where.
+    let rings = folder.ending(".fdr-ring");
+    assert!(
+        rings.len() == 1 && said.contains(&*rings[0].to_string_lossy()),
+        "{said}"
+    );
+    fs::remove_file(&rings[0]).expect("the ring");
+    assert_eq!(folder.names(), ["pipe"]);
     let pipe = fs::symlink_metadata(folder.join("pipe")).expect("it is there");
     assert!(!pipe.is_file(), "the pipe became a file");
+}
+
+#[test]
+fn a_number_that_a_file_has_is_not_used_again() {
+    let folder = Folder::new("dump-taken");
+    fs::write(folder.join("t.1"), "precious").expect("it can be written");
+    let outcome = endings(&folder, "FDR=1 FDR_OUT=t.%n", "return").ok();
+    assert!(outcome.said().join("").contains("wrote "));
+    assert_eq!(folder.names(), ["t.1", "t.2"]);
+    assert_eq!(
+        fs::read(folder.join("t.1")).expect("it is there"),
+        b"precious"
+    );
+    assert_eq!(works(&folder.join("t.2")), 10);
 }
 
 #[test]

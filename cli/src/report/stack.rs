@@ -100,46 +100,83 @@ impl Stack {
         while let Some(call) = calls.get(done) {
             self.other(table, call);
             done += 1;
-            done += self.plain(table, &calls[done..]);
+            done += self.plain(table, calls.get(done..).unwrap_or(&[]));
         }
     }
 
-    /// Takes calls while they are entries for which there is room, and exits of the innermost call;
-    /// returns how many. Whether an entry or an exit comes next, no processor can foresee: so all is
-    /// done for both, with zeros for what is not meant, and without a branch.
+    /// Takes calls while they are plain; returns how many.
     fn plain(&mut self, table: &mut Table, calls: &[Call]) -> usize {
+        if self.beyond > 0 {
+            return 0;
+        }
+        let (near, closed) = table.parts();
+        let (done, ended) = self.follow(closed, calls, |function| {
+            near.get(function.0 as usize).copied()
+        });
+        table.settle(ended);
+        done
+    }
+
+    /// Takes one call of the function at that place; returns whether it was plain.
+    fn one(&mut self, table: &mut Table, call: &Call, place: u32) -> bool {
+        let (_, closed) = table.parts();
+        let (done, ended) = self.follow(closed, std::slice::from_ref(call), |_| Some(place));
+        table.settle(ended);
+        done == 1
+    }
+
+    /// Takes calls while they are plain: entries for which there is room, and exits of the innermost
+    /// call. Returns how many, and how many of them ended, which are in `closed`.
+    ///
+    /// Whether an entry or an exit comes next, no processor can foresee: so all is done for both,
+    /// with zeros for what is not meant, instead of a branch.
+    #[inline(always)]
+    fn follow(
+        &mut self,
+        closed: &mut [Closed],
+        calls: &[Call],
+        place_of: impl Fn(FunctionId) -> Option<u32>,
+    ) -> (usize, usize) {
         let (frames, active) = (&mut self.frames[..], &mut self.active[..]);
-        let (places, closed) = table.parts();
-        let (mut depth, mut ended) = (self.depth, 0);
-        let mut done = 0;
+        let (mut depth, mut done, mut ended) = (self.depth, 0, 0);
         for call in calls {
+            let Some(place) = place_of(call.function) else {
+                break;
+            };
+            // The callee of a tail call has an entry of its own.
             let exit = call.edge != Edge::Entry;
-            let Some(&place) = places.get(call.function.0 as usize) else { break };
-            let Some(active) = active.get_mut(place as usize) else { break };
-            let (Some(&top), true) = (frames.get(depth), depth + 1 < frames.len()) else { break };
-            if exit & ((top.function != call.function) | (depth == 0)) {
+            let step = usize::from(exit);
+            if depth + 2 - step >= frames.len() {
                 break;
             }
-            let Some(slot) = closed.get_mut(ended) else { break };
-            // The callee of a tail call has an entry of its own.
-            let step = usize::from(exit);
             let clipped = u32::from(call.synthetic) << CLIPPED.trailing_zeros();
-            let inclusive = select_unpredictable(exit, call.time.since(top.start).0, 0);
-            *slot = Closed {
-                inclusive,
-                own: inclusive.saturating_sub(top.children),
-                place: top.place | clipped,
-            };
-            ended += step;
-
-            let caller = &mut frames[depth - step];
-            caller.children = caller.children.saturating_add(inclusive);
+            // Above the innermost call: it counts only where `depth` follows.
             frames[depth + 1] = Frame {
                 function: call.function,
                 place: place | clipped,
                 start: call.time,
                 children: 0,
             };
+            let matched = frames[depth + 1 - step].function == call.function;
+            let (Some(active), Some(slot), true) = (
+                active.get_mut(place as usize),
+                closed.get_mut(ended),
+                matched,
+            ) else {
+                break;
+            };
+            let top = frames[depth];
+            let inclusive = select_unpredictable(exit, call.time.since(top.start).0, 0);
+            let Some(caller) = frames.get_mut(depth.wrapping_sub(step)) else {
+                break;
+            };
+            caller.children = caller.children.saturating_add(inclusive);
+            *slot = Closed {
+                inclusive,
+                children: top.children,
+                place: top.place | clipped,
+            };
+            ended += step;
             depth = depth + 1 - 2 * step;
 
             active.depth = active.depth + 1 - 2 * step as u32;
@@ -148,12 +185,10 @@ impl Stack {
             done += 1;
         }
         self.depth = depth;
-        table.waiting = ended;
-        table.settle();
-        done
+        (done, ended)
     }
 
-    /// An entry or exit for which something must be done first, or that is not as it should be.
+    /// A call for which something must be done first, or that is not as it should be.
     #[cold]
     #[inline(never)]
     fn other(&mut self, table: &mut Table, call: &Call) {
@@ -161,18 +196,20 @@ impl Stack {
         if self.active.len() <= place as usize {
             self.active.resize(place as usize + 1, Active::default());
         }
-        if self.depth + 1 >= self.frames.len() {
+        if self.depth + 2 >= self.frames.len() {
             let more = self.frames.len().clamp(64, MAX_DEPTH / 2);
-            let room = (self.frames.len() + more).min(MAX_DEPTH + 1);
+            let room = (self.frames.len() + more).min(MAX_DEPTH + 2);
             self.frames.resize(room, NO_FRAME);
         }
-        if self.plain(table, std::slice::from_ref(call)) == 1 {
-        } else if call.edge == Edge::Entry {
+        let entry = call.edge == Edge::Entry;
+        if self.beyond > 0 && !entry {
+            self.beyond -= 1;
+        } else if self.beyond == 0 && self.one(table, call, place) {
+            // There was no room before, or it is a function that the hot loop does not know.
+        } else if entry {
             self.beyond += 1;
             self.flaws.too_deep += 1;
             table.stats[place as usize].clipped += 1;
-        } else if self.beyond > 0 {
-            self.beyond -= 1;
         } else {
             self.leave(table, call, place);
         }
@@ -180,21 +217,24 @@ impl Stack {
 
     /// Ends the innermost open call.
     fn close(&mut self, table: &mut Table, time: Ticks, synthetic: bool) {
+        let Frame {
+            function, place, ..
+        } = self.frames[self.depth];
         let exit = Call {
             time,
-            function: self.frames[self.depth].function,
+            function,
             edge: Edge::Exit,
             synthetic,
             has_arguments: false,
         };
-        self.plain(table, &[exit]);
+        let plain = self.one(table, &exit, place & !CLIPPED);
+        debug_assert!(plain, "the innermost call can be ended");
     }
 
-    /// An exit, where the function is not the innermost open one or the stack is full.
+    /// An exit of a function that is not the innermost open one.
     fn leave(&mut self, table: &mut Table, call: &Call, place: u32) {
         let open = self.active[place as usize].depth > 0;
-        let innermost = self.depth > 0 && self.frames[self.depth].function == call.function;
-        if innermost || open && !table.is_shared(place) {
+        if open && !table.is_shared(place) {
             while self.depth > 0 {
                 let found = self.frames[self.depth].function == call.function;
                 self.close(table, call.time, call.synthetic || !found);
@@ -230,7 +270,6 @@ impl Stack {
             self.flaws.open += 1;
             self.close(table, self.last, true);
         }
-        table.settle();
         for (active, stats) in std::mem::take(&mut self.active)
             .iter()
             .zip(&mut table.stats)

@@ -55,8 +55,8 @@ impl Stats {
 pub(crate) struct Closed {
     /// Ticks from its entry to its exit.
     pub(crate) inclusive: u64,
-    /// The same without the functions that it called.
-    pub(crate) own: u64,
+    /// Ticks of these in functions that it called.
+    pub(crate) children: u64,
     /// Place of its function, with [`CLIPPED`] where it is in the trace in part only.
     pub(crate) place: u32,
 }
@@ -73,30 +73,31 @@ pub(crate) struct Table {
     others: Option<u32>,
     ids: Vec<FunctionId>,
     pub(crate) stats: Vec<Stats>,
-    /// Calls that are not in `stats` yet, `waiting` of them: a loop of its own over some hundreds
-    /// does not wait for memory at each.
+    /// Room for calls that are not in `stats` yet.
     closed: Vec<Closed>,
-    pub(crate) waiting: usize,
 }
 
 impl Table {
+    /// Places by function id, for ids that are small and known (others: [`NONE`], or not there), and
+    /// room for the calls that [`Table::settle`] takes.
     pub(crate) fn parts(&mut self) -> (&[u32], &mut [Closed]) {
         self.closed.resize(WAITING, Closed::default());
         (&self.near, &mut self.closed)
     }
 
-    /// Takes the calls that wait into the figures.
-    pub(crate) fn settle(&mut self) {
-        for call in &self.closed[..self.waiting] {
+    /// Takes the first `count` closed calls into the figures. This is a loop of its own because one
+    /// call after the other would wait for the memory of its function.
+    pub(crate) fn settle(&mut self, count: usize) {
+        for call in &self.closed[..count] {
             let stats = &mut self.stats[(call.place & !CLIPPED) as usize];
-            stats.own = stats.own.saturating_add(call.own);
+            let own = call.inclusive.saturating_sub(call.children);
+            stats.own = stats.own.saturating_add(own);
             if call.place & CLIPPED != 0 {
                 stats.clipped += 1;
             } else {
                 stats.measured.record(call.inclusive);
             }
         }
-        self.waiting = 0;
     }
 
     /// The place of a function in `stats`, made at its first call.
