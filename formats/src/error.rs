@@ -7,6 +7,8 @@ use std::{fmt, io};
 pub enum Error {
     /// The operating system refused.
     Io(io::Error),
+    /// The file is no trace that the library knows: what it is instead.
+    NotATrace(String),
     /// The bytes are no such trace.
     Format {
         /// Byte offset in the file.
@@ -31,6 +33,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Io(error) => write!(f, "{error}"),
+            Error::NotATrace(what) => f.write_str(what),
             Error::Format { offset, what } => write!(f, "at byte {offset}: {what}"),
         }
     }
@@ -39,8 +42,9 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Io(error) => Some(error),
-            Error::Format { .. } => None,
+            // Its own text is said above already.
+            Error::Io(error) => error.source(),
+            Error::NotATrace(_) | Error::Format { .. } => None,
         }
     }
 }

@@ -40,16 +40,12 @@ pub fn open(bytes: Box<dyn ReadAt>) -> Result<Box<dyn Source>, Error> {
             return (format.open)(bytes);
         }
     }
+    if head.is_empty() {
+        return Err(Error::NotATrace("the file is empty".into()));
+    }
     let known: Vec<&str> = FORMATS.iter().map(|format| format.title).collect();
-    let what = if head.is_empty() {
-        "the file is empty"
-    } else {
-        "no known trace format"
-    };
-    Err(Error::format(
-        0,
-        format!("{what}; known are: {}", known.join(", ")),
-    ))
+    let what = format!("not a trace that fdr knows (known: {})", known.join(", "));
+    Err(Error::NotATrace(what))
 }
 
 /// Opens a trace file of any known format.

@@ -10,7 +10,7 @@ use common::{
     Chunk, Counted, Event, Read, assert_nested, cut_everywhere, enter, exit, flip_everywhere, read,
     synthetic,
 };
-use fdr_formats::model::Counts;
+use fdr_formats::model::{Counts, Missing};
 use fdr_formats::registry;
 use fdr_formats::xray::{BlockSummary, DumpSummary, DumpWriter, Version};
 use fdr_formats::{Call, Clock, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
@@ -43,6 +43,11 @@ fn info() -> TraceInfo {
         process: Some(4242),
         reason: "signal".into(),
         dump: Some(3),
+        missing: Missing {
+            retired_threads: 12,
+            retired_records: 5000,
+            unplaced_records: 16_000,
+        },
         start: Some(Ticks(900)),
         ..TraceInfo::default()
     }
@@ -142,6 +147,7 @@ fn the_file_explains_itself() {
         (&wanted.program, &wanted.reason)
     );
     assert_eq!((read.info.process, read.info.dump), (Some(4242), Some(3)));
+    assert_eq!(read.info.missing, wanted.missing);
     assert_eq!(read.info.start, Some(Ticks(900)));
     let thread = &read.info.threads[0];
     assert_eq!((thread.id, thread.name.as_str()), (ThreadId(7), "main"));

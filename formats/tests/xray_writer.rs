@@ -8,7 +8,7 @@ use common::{
     Event, Random, Read, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere, read,
     synthetic,
 };
-use fdr_formats::model::Counts;
+use fdr_formats::model::{Counts, Missing};
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{
     Call, CpuId, Edge, Function, FunctionId, Losses, Mark, Sink, Thread, ThreadId, Ticks,
@@ -268,6 +268,11 @@ fn everything_that_a_trace_says_of_itself_is_kept() {
         process: Some(77),
         reason: "exit".into(),
         dump: Some(2),
+        missing: Missing {
+            retired_threads: 1,
+            retired_records: u64::MAX,
+            unplaced_records: 3,
+        },
         start: Some(Ticks(5)),
         ..TraceInfo::default()
     };
@@ -302,6 +307,7 @@ fn everything_that_a_trace_says_of_itself_is_kept() {
             (read.info.process, read.info.dump),
             (info.process, info.dump)
         );
+        assert_eq!(read.info.missing, info.missing);
         assert_eq!(read.info.start, Some(Ticks(5)));
         assert_eq!(read.info.threads[0].name, "thread 8");
         assert_eq!(read.info.threads[0].counts, Some(counts));

@@ -406,10 +406,12 @@ impl<'a> Indexer<'a> {
                 reason,
                 process,
                 dump,
+                missing,
             } => {
                 self.ours = true;
                 let info = &mut self.index.info;
-                (info.program, info.reason, info.dump) = (program, reason, dump);
+                (info.program, info.reason) = (program, reason);
+                (info.dump, info.missing) = (dump, missing);
                 info.process = process.or(info.process);
             }
             Payload::Balance { .. } | Payload::Synthetic { .. } | Payload::Unknown => {}

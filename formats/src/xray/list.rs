@@ -270,11 +270,14 @@ fn describe(detail: &mut String, payload: &Payload) {
             reason,
             process,
             dump,
+            missing,
         } => {
             let (process, dump) = (process.unwrap_or_default(), dump.unwrap_or_default());
             write!(
                 detail,
-                " {program:?} process={process} dump={dump} reason={reason:?}"
+                " {program:?} process={process} dump={dump} reason={reason:?}, missing: {} records \
+                 of {} ended threads, {} of threads without a ring",
+                missing.retired_records, missing.retired_threads, missing.unplaced_records
             )
         }
         Payload::Balance { entries, exits } => {

@@ -3,7 +3,8 @@
 //! bytes: this file must never decide where an event goes or what a reader does with it.
 //!
 //! Every payload is a multiple of 8 bytes long (zeros at its end), in the byte order of its file.
-//! Readers ignore versions and kinds that they do not know. Source: this project.
+//! Readers ignore versions and kinds that they do not know, and what follows the fields that they
+//! know. Source: this project.
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
@@ -18,12 +19,12 @@
 //! | 1 functions | u32 count, u32 zero; count times: u32 id, u32 line (0 unknown), u32 bytes of name, u32 bytes of file, name, file (UTF-8) |
 //! | 2 thread | u32 bit 0 = counts are known, u32 bytes of name; u64 recorded, u64 readable, u64 overwritten, u64 dropped (function records); name |
 //! | 3 clock | u32 bit 0 = error known, bit 1 = anchor known, u32 bytes of name; f64 error in ppm; u64 anchor tick, u64 anchor in Unix ns; name |
-//! | 4 process | u32 bit 0 = process id known, bit 1 = dump number known, u32 bytes of program, u32 bytes of reason, u32 zero; u64 process id, u64 dump number; program, reason |
+//! | 4 process | u32 bit 0 = process id known, bit 1 = dump number known, bit 2 = missing records known, u32 bytes of program, u32 bytes of reason, u32 zero; u64 process id, u64 dump number; program, reason, zeros up to a multiple of 8; with bit 2: u64 retired threads, u64 retired records, u64 unplaced records |
 //! | 5 balance | u64 synthetic entries, u64 synthetic exits: totals of this block |
 //! | 6 synthetic | u32 count, u32 zero: the next count function records of this block were not measured |
 
 use crate::bytes::{ByteOrder, Fields};
-use crate::model::{Clock, Counts, Function, FunctionId, Thread, Ticks, TraceInfo};
+use crate::model::{Clock, Counts, Function, FunctionId, Missing, Thread, Ticks, TraceInfo};
 
 const TAG: [u8; 4] = *b"fdr\0";
 const VERSION: u8 = 1;
@@ -74,6 +75,8 @@ pub enum Payload {
         process: Option<u64>,
         /// Number of the dump, from 1.
         dump: Option<u64>,
+        /// Records of threads that are not in the trace; zeros where it does not say.
+        missing: Missing,
     },
     /// How many records of the block were not measured.
     Balance {
@@ -176,13 +179,26 @@ fn clock(mut fields: Fields<'_>) -> Option<Payload> {
 
 fn process(mut fields: Fields<'_>) -> Option<Payload> {
     let flags = fields.u32()?;
-    let (program, reason, _zero) = (fields.u32()?, fields.u32()?, fields.u32()?);
+    let (program_bytes, reason_bytes, _zero) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let (process, dump) = (fields.u64()?, fields.u64()?);
+    let (program, reason) = (fields.text(program_bytes)?, fields.text(reason_bytes)?);
+    let missing = if flags & 4 == 0 {
+        Missing::default()
+    } else {
+        let text = u64::from(program_bytes) + u64::from(reason_bytes);
+        fields.bytes((text.next_multiple_of(8) - text) as usize)?;
+        Missing {
+            retired_threads: fields.u64()?,
+            retired_records: fields.u64()?,
+            unplaced_records: fields.u64()?,
+        }
+    };
     Some(Payload::Process {
-        program: fields.text(program)?,
-        reason: fields.text(reason)?,
+        program,
+        reason,
         process: (flags & 1 != 0).then_some(process),
         dump: (flags & 2 != 0).then_some(dump),
+        missing,
     })
 }
 
@@ -212,8 +228,12 @@ impl Draft {
         self.0.extend(clip(text).bytes());
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    fn align(&mut self) {
         self.0.resize(self.0.len().next_multiple_of(8), 0);
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.align();
         self.0
     }
 }
@@ -291,7 +311,7 @@ pub fn encode_clock(clock: &Clock) -> Vec<u8> {
 #[must_use]
 pub fn encode_process(info: &TraceInfo) -> Vec<u8> {
     let mut draft = Draft::new(PROCESS);
-    draft.u32(u32::from(info.process.is_some()) | u32::from(info.dump.is_some()) << 1);
+    draft.u32(u32::from(info.process.is_some()) | u32::from(info.dump.is_some()) << 1 | 4);
     draft.length(&info.program);
     draft.length(&info.reason);
     draft.u32(0);
@@ -299,6 +319,10 @@ pub fn encode_process(info: &TraceInfo) -> Vec<u8> {
     draft.u64(info.dump.unwrap_or_default());
     draft.text(&info.program);
     draft.text(&info.reason);
+    draft.align();
+    draft.u64(info.missing.retired_threads);
+    draft.u64(info.missing.retired_records);
+    draft.u64(info.missing.unplaced_records);
     draft.finish()
 }
 
