@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use crossbeam_utils::CachePadded;
+
 /// Bytes of a thread's name, as the kernel keeps it, without the NUL.
 pub(crate) const NAME_BYTES: usize = 16;
 
@@ -51,8 +53,9 @@ pub(crate) fn set_end_value(value: usize) {
     }
 }
 
-/// What the dumper thread sleeps on: changes whenever there may be work for it.
-pub(crate) static NEWS: AtomicU32 = AtomicU32::new(0);
+/// What the dumper thread sleeps on: changes whenever there may be work for it. On a line of its own:
+/// every thread that begins writes it, and statics that each record reads lie beside it.
+pub(crate) static NEWS: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
 
 /// Sleeps while [`NEWS`] is what it was. May return for no reason.
 pub(crate) fn wait_for_news(seen: u32) {
