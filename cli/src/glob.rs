@@ -1,7 +1,8 @@
 //! Wildcards: `*` stands for any run of characters (also `::` and none), `?` for one.
 //!
-//! The same rule as in the `FDR` variable: a comma list, `-` before a pattern excludes. This file
-//! must never go over a text more than once per pattern character (no exponential patterns).
+//! The same rules as in the `FDR` variable: a comma list, `-` before a pattern excludes, and
+//! `my_app::*` is also tried behind the `<` of `<my_app::T as Tr>::m`. This file must never go over a
+//! text more than once per pattern character (no exponential patterns).
 
 /// A list of patterns on function names: `my_app::*,-my_app::hot::*`.
 #[derive(Clone, Debug)]
@@ -42,41 +43,51 @@ impl Filter {
     /// Whether a name is wanted: matched by a pattern, and by none that excludes. Where every
     /// pattern excludes, all other names are wanted.
     pub(crate) fn wants(&self, name: &str) -> bool {
-        let any = |patterns: &[String]| {
-            patterns
-                .iter()
-                .any(|pattern| matches(pattern.as_bytes(), name.as_bytes()))
-        };
+        let name: Vec<char> = name.chars().collect();
+        let any = |patterns: &[String]| patterns.iter().any(|pattern| covers(pattern, &name));
         (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
+    }
+
+    /// The patterns that do not exclude.
+    pub(crate) fn included(&self) -> &[String] {
+        &self.include
     }
 }
 
-/// Whether a pattern matches all of a text. Takes at most pattern times text steps.
-pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+/// Whether a pattern matches the name or, where it does not begin with `<` itself, the name behind it.
+fn covers(pattern: &str, name: &[char]) -> bool {
+    let glob: Vec<char> = pattern.chars().collect();
+    let is = |text: &[char]| matches(&glob, text, '*', '?');
+    is(name) || !pattern.starts_with('<') && name.strip_prefix(&['<']).is_some_and(is)
+}
+
+/// Whether a pattern matches all of a text, where `star` stands for any run and `one` for any one
+/// character or byte. Takes at most pattern times text steps.
+pub(crate) fn matches<T: PartialEq>(pattern: &[T], text: &[T], star: T, one: T) -> bool {
     let (mut at, mut done) = (0, 0);
     // Where the last star was, and how much of the text it has swallowed.
-    let mut star: Option<(usize, usize)> = None;
+    let mut last: Option<(usize, usize)> = None;
     while done < text.len() {
         match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at, done));
+            Some(want) if *want == star => {
+                last = Some((at, done));
                 at += 1;
             }
-            Some(&byte) if byte == b'?' || byte == text[done] => {
+            Some(want) if *want == one || *want == text[done] => {
                 at += 1;
                 done += 1;
             }
             _ => {
-                let Some((place, swallowed)) = star else {
+                let Some((place, swallowed)) = last else {
                     return false;
                 };
-                star = Some((place, swallowed + 1));
+                last = Some((place, swallowed + 1));
                 at = place + 1;
                 done = swallowed + 1;
             }
         }
     }
-    pattern[at..].iter().all(|&byte| byte == b'*')
+    pattern[at..].iter().all(|rest| *rest == star)
 }
 
 #[cfg(test)]
@@ -84,7 +95,7 @@ mod tests {
     use super::*;
 
     fn is(pattern: &str, text: &str) -> bool {
-        matches(pattern.as_bytes(), text.as_bytes())
+        matches(pattern.as_bytes(), text.as_bytes(), b'*', b'?')
     }
 
     #[test]
@@ -118,6 +129,10 @@ mod tests {
         let all_but: Filter = "-x*".parse().unwrap();
         assert!(all_but.wants("y"));
         assert!(!all_but.wants("xy"));
+        let one: Filter = "a::?".parse().unwrap();
+        assert!(one.wants("a::é") && !one.wants("a::ab"));
+        let of_types: Filter = "my::*".parse().unwrap();
+        assert!(of_types.wants("<my::T as Tr>::m") && !of_types.wants("<<my::T as Tr>::U>::m"));
         assert!("".parse::<Filter>().is_err());
         assert!("a,-".parse::<Filter>().is_err());
     }

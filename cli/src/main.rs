@@ -6,9 +6,12 @@
 
 mod commands;
 mod glob;
+mod nearest;
 mod report;
+mod ring;
 #[cfg(test)]
 mod testing;
+mod trace;
 mod ui;
 
 use std::io;
@@ -20,7 +23,8 @@ use commands::{Status, info, map, record, records, report as report_command, ver
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done (also when the reader of the output went away)
+  0    done; also where the reader of the output went away, and where a trace is damaged: info,
+       report, records and map say so on stderr, and give what can be read; verify is the judge
   1    fdr verify found a violation
   2    wrong usage, or a file that can't be read or written
   fdr record ends as its command does: with its exit code, or by the signal that ended it
@@ -52,7 +56,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let status = match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return show(&error),
+    };
+    let status = match arguments.command {
         Command::Record(options) => record::run(&options),
         Command::Info(options) => info::run(&options),
         Command::Report(options) => report_command::run(&options),
@@ -64,7 +72,7 @@ fn main() -> ExitCode {
         Ok(Status::Done) => ExitCode::SUCCESS,
         Ok(Status::Violations) => ExitCode::from(1),
         Ok(Status::Code(code)) => ExitCode::from(code),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if ui::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             ui::complain(&format!("{error:#}"));
             ExitCode::from(2)
@@ -72,15 +80,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all that went wrong is that nobody reads our output any more.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        let kind = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-        cause.downcast_ref::<io::Error>().is_some_and(kind)
-            || cause
-                .downcast_ref::<csv::Error>()
-                .is_some_and(|error| matches!(error.kind(), csv::ErrorKind::Io(io) if kind(io)))
-    })
+/// Prints a help text, the version or what is wrong with the command line.
+fn show(error: &clap::Error) -> ExitCode {
+    match error.print() {
+        Ok(()) => ExitCode::from(if error.use_stderr() { 2 } else { 0 }),
+        Err(gone) if gone.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(full) => {
+            ui::complain(&format!("standard output: {full}"));
+            ExitCode::from(2)
+        }
+    }
 }
 
 #[cfg(test)]

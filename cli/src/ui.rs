@@ -10,9 +10,8 @@ use std::path::Path;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use comfy_table::{CellAlignment, Table};
-use fdr_formats::{Source, registry};
+use fdr_formats::Source;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Work that is done sooner shows no progress bar.
@@ -109,24 +108,63 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
+/// A point in time as ISO 8601 has it, to the microsecond: `2026-11-20T13:55:01.000250Z`.
+pub(crate) fn utc(unix_nanos: u64) -> String {
+    let (seconds, nanos) = (unix_nanos / 1_000_000_000, unix_nanos % 1_000_000_000);
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Years of 365.2425 days that begin in March: the leap day is the last of a year.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = match month {
+        ..10 => (era * 400 + year, month + 3),
+        _ => (era * 400 + year + 1, month - 9),
+    };
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let micros = nanos / 1000;
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+}
+
+/// Text of at most so many characters: a longer one loses its middle, more of the front than of the
+/// end, which tells more in a function's name.
+pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
+    let length = text.chars().count();
+    if length <= most {
+        return Cow::Borrowed(text);
+    }
+    let kept = most.saturating_sub(1);
+    let head = kept * 2 / 5;
+    let front = text.chars().take(head);
+    let end = text.chars().skip(length - (kept - head));
+    Cow::Owned(front.chain(['…']).chain(end).collect())
+}
+
+/// Columns of the terminal on standard output; `None` where that is no terminal.
+pub(crate) fn columns() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+    Some(usize::from(width.0)).filter(|&width| width > 0)
+}
+
 /// Whether standard output may be coloured: a terminal, and the user did not say `NO_COLOR`.
 pub(crate) fn colour() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Opens a trace; the error names the file.
-pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
-    registry::open_file(file).with_context(|| path(file))
-}
-
-/// An error that names the file it is about.
-pub(crate) fn about(file: &Path, error: fdr_formats::Error) -> anyhow::Error {
-    anyhow::Error::new(error).context(path(file))
-}
-
 /// One line on stderr. A stderr that is gone is no reason to fail.
 pub(crate) fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "fdr: {}", clean(line));
+}
+
+/// A number for an option of which there must be one at least.
+pub(crate) fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    match text.parse() {
+        Ok(number) => NonZeroUsize::new(number)
+            .ok_or_else(|| "it must be 1 or more; leave the option out for no limit".into()),
+        Err(_) => Err("not a whole number from 1 on".into()),
+    }
 }
 
 /// How many threads are to work: as asked for, or one per core.
@@ -167,6 +205,17 @@ pub(crate) fn print(
     done.map_err(|error| match error.is::<io::Error>() {
         true => error.context("standard output"),
         false => error,
+    })
+}
+
+/// Whether all that went wrong is that nobody reads our output any more.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(kind)
+            || cause
+                .downcast_ref::<csv::Error>()
+                .is_some_and(|error| matches!(error.kind(), csv::ErrorKind::Io(io) if kind(io)))
     })
 }
 
@@ -252,6 +301,39 @@ mod tests {
         assert_eq!(things(2, "call"), "2 calls");
         assert_eq!(size(1023), "1023 B");
         assert_eq!(size(3_355_443), "3.2 MiB");
+    }
+
+    #[test]
+    fn points_in_time_are_dates() {
+        let cases = [
+            (0, "1970-01-01T00:00:00.000000Z"),
+            (951_782_400_000_000_000, "2000-02-29T00:00:00.000000Z"),
+            (1_700_000_000_123_456_789, "2023-11-14T22:13:20.123456Z"),
+            (1_735_689_599_999_999_999, "2024-12-31T23:59:59.999999Z"),
+            (u64::MAX, "2554-07-21T23:34:33.709551Z"),
+        ];
+        for (nanos, text) in cases {
+            assert_eq!(utc(nanos), text);
+        }
+    }
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(shorten("app::run", 8), "app::run");
+        assert_eq!(shorten("app::parser::Größe", 11), "app:…:Größe");
+        assert_eq!(shorten("app::run", 1), "…");
+        for most in 1..40 {
+            let short = shorten("my_app::module::Type::method", most);
+            assert_eq!(short.chars().count(), most.min(28));
+        }
+    }
+
+    #[test]
+    fn limits_are_explained() {
+        assert_eq!(at_least_one("7").map(NonZeroUsize::get), Ok(7));
+        assert!(at_least_one("0").unwrap_err().contains("1 or more"));
+        assert!(at_least_one("x").unwrap_err().contains("whole number"));
+        assert!(at_least_one("-1").unwrap_err().contains("whole number"));
     }
 
     #[test]

@@ -196,6 +196,16 @@ impl Clock {
         let nanos = (u128::from(ticks.0) * 1_000_000_000 + frequency / 2) / frequency;
         Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
+
+    /// Unix time in nanoseconds at a tick, by the anchor. `None`: there is no anchor, or the time is
+    /// before 1970 or after 2554.
+    #[must_use]
+    pub fn unix_nanos(&self, tick: Ticks) -> Option<u64> {
+        let (anchor, unix) = self.anchor?;
+        let distance = i128::from(tick.0) - i128::from(anchor.0);
+        let nanos = distance * 1_000_000_000 / i128::from(self.frequency.max(1));
+        u64::try_from(i128::from(unix) + nanos).ok()
+    }
 }
 
 /// What a trace says of itself, known before the first event.

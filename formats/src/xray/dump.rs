@@ -11,7 +11,7 @@ use super::payload;
 use super::record::{self, FUNCTION_LIMIT, Layout, Record};
 use crate::bytes::ByteOrder;
 use crate::error::Error;
-use crate::model::{Clock, Counts, Thread, ThreadId, TraceInfo};
+use crate::model::{Clock, Counts, Thread, ThreadId, Ticks, TraceInfo};
 use crate::sink::Losses;
 
 const RING: Layout = Layout {
@@ -279,12 +279,7 @@ pub(super) fn tables<W: Read + Write + Seek>(
 
 /// Wall-clock time of a tick by the clock's anchor, in seconds and microseconds; zero without one.
 pub(super) fn wall_time(clock: &Clock, tick: u64) -> (u64, u32) {
-    let Some((anchor, unix)) = clock.anchor else {
-        return (0, 0);
-    };
-    let distance = i128::from(tick) - i128::from(anchor.0);
-    let nanos = distance * 1_000_000_000 / i128::from(clock.frequency.max(1));
-    let micros = u64::try_from((i128::from(unix) + nanos) / 1000).unwrap_or(0);
+    let micros = clock.unix_nanos(Ticks(tick)).unwrap_or(0) / 1000;
     (micros / 1_000_000, (micros % 1_000_000) as u32)
 }
 
