@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Diagnostic, Error, Source, registry};
 
 use crate::report::engine::KEPT_DIAGNOSTICS;
@@ -37,6 +38,40 @@ pub(crate) fn about(file: &Path, error: Error) -> anyhow::Error {
     anyhow::Error::new(error).context(ui::path(file))
 }
 
+/// What the trace says of records that are not in it at all; `None` where there are none.
+pub(crate) fn missing(missing: &Missing) -> Option<String> {
+    let mut parts = Vec::new();
+    if missing.unplaced_records > 0 {
+        let records = ui::things(missing.unplaced_records, "record");
+        let what = "of threads that had no ring (raise FDR_MEMORY or lower FDR_BUFFER)";
+        parts.push(format!("{records} {what}"));
+    }
+    if missing.retired_records > 0 || missing.retired_threads > 0 {
+        let records = ui::things(missing.retired_records, "record");
+        let threads = ui::things(missing.retired_threads, "ended thread");
+        parts.push(format!("{records} of {threads} whose rings were reused"));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What the recorder counted, where that is not the whole truth: the trace is damaged, or does not
+/// hold what its counts say. `found`: records of the threads that have counts.
+pub(crate) fn doubtful_counts(counts: &Counts, found: u64, damaged: bool) -> Option<String> {
+    let head = match (counts.readable == found, damaged) {
+        (true, false) => return None,
+        (true, true) => "counts of what is left of the trace",
+        (false, _) => "the counts in the trace disagree with what is readable",
+    };
+    Some(format!(
+        "{head}: it states {} recorded, {} readable, {} overwritten, {} dropped; {} can be read",
+        ui::count(counts.recorded),
+        ui::count(counts.readable),
+        ui::count(counts.overwritten),
+        ui::count(counts.dropped),
+        ui::things(found, "record"),
+    ))
+}
+
 /// Says that a trace is damaged, before anything is said of what is in it. `diagnostics` are in the
 /// order of the file.
 pub(crate) fn warn_of_damage(file: &Path, diagnostics: &[Diagnostic], more: u64) {
@@ -53,4 +88,50 @@ pub(crate) fn warn_of_damage(file: &Path, diagnostics: &[Diagnostic], more: u64)
         ui::things(count, "place"),
         first.offset,
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_with_what_to_do() {
+        assert_eq!(missing(&Missing::default()), None);
+        let all = Missing {
+            retired_threads: 12,
+            retired_records: 5000,
+            unplaced_records: 16_000,
+        };
+        assert_eq!(
+            missing(&all).unwrap(),
+            "16,000 records of threads that had no ring (raise FDR_MEMORY or lower FDR_BUFFER); \
+             5,000 records of 12 ended threads whose rings were reused"
+        );
+        let one = Missing {
+            retired_threads: 1,
+            retired_records: 1,
+            ..Missing::default()
+        };
+        let text = "1 record of 1 ended thread whose rings were reused";
+        assert_eq!(missing(&one).unwrap(), text);
+    }
+
+    #[test]
+    fn counts_are_doubted_where_they_must_be() {
+        let counts = Counts {
+            recorded: 9,
+            readable: 8,
+            overwritten: 1,
+            ..Counts::default()
+        };
+        assert_eq!(doubtful_counts(&counts, 8, false), None);
+        let left = doubtful_counts(&counts, 8, true).unwrap();
+        assert!(left.starts_with("counts of what is left"), "{left}");
+        let text = doubtful_counts(&counts, 5, true).unwrap();
+        assert_eq!(
+            text,
+            "the counts in the trace disagree with what is readable: it states 9 recorded, \
+             8 readable, 1 overwritten, 0 dropped; 5 records can be read"
+        );
+    }
 }

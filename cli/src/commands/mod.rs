@@ -7,6 +7,10 @@ pub(crate) mod records;
 pub(crate) mod report;
 pub(crate) mod verify;
 
+use std::path::{Path, PathBuf};
+
+use crate::ui;
+
 /// How a command ended, where it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -16,4 +20,31 @@ pub(crate) enum Status {
     Violations,
     /// As a command that was run.
     Code(u8),
+}
+
+/// Runs a command for one trace after the other. With several, one that can't be read does not keep
+/// the others from being read, and the worst end counts.
+pub(crate) fn each(
+    traces: &[PathBuf],
+    mut run: impl FnMut(&Path) -> anyhow::Result<Status>,
+) -> anyhow::Result<Status> {
+    if let [trace] = traces {
+        return run(trace);
+    }
+    let (mut violations, mut unread) = (false, false);
+    for trace in traces {
+        match run(trace) {
+            Ok(status) => violations |= status == Status::Violations,
+            Err(error) if ui::is_broken_pipe(&error) => return Err(error),
+            Err(error) => {
+                ui::complain(&format!("{error:#}"));
+                unread = true;
+            }
+        }
+    }
+    Ok(match (unread, violations) {
+        (true, _) => Status::Code(2),
+        (false, true) => Status::Violations,
+        (false, false) => Status::Done,
+    })
 }

@@ -1,5 +1,6 @@
 //! `fdr records`: one line for every record of the file, in the order of the file.
 
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use fdr_formats::source::Record;
 use fdr_formats::{Clock, ThreadId, Ticks, TraceInfo};
 
 use super::Status;
-use crate::ui;
+use crate::{trace, ui};
 
 const HELP: &str = "\
 Columns: byte offset, size, thread, time since the first record that has one, kind, fields.
@@ -28,15 +29,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
     /// At most so many records
-    #[arg(long, value_name = "N")]
-    limit: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
+    limit: Option<NonZeroUsize>,
     /// Only records that begin at this byte or later: 8000 or 0x1f40
     #[arg(long, value_name = "OFFSET", value_parser = offset, default_value = "0", hide_default_value = true)]
     from: u64,
 }
 
 fn offset(text: &str) -> Result<u64, String> {
-    let number = match text.strip_prefix("0x") {
+    let number = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
@@ -45,7 +46,7 @@ fn offset(text: &str) -> Result<u64, String> {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let source = ui::open(&options.trace)?;
+    let source = trace::open(&options.trace)?;
     let threads = match &options.thread {
         Some(text) => Some(threads_called(source.info(), text)?),
         None => None,
@@ -58,7 +59,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
                     .is_some_and(|thread| threads.contains(&thread))
             })
     };
-    let mut left = options.limit.unwrap_or(u64::MAX);
+    let mut left = options.limit.map_or(usize::MAX, NonZeroUsize::get);
     let mut origin = None;
     ui::print(|out| {
         let mut failure = None;
@@ -82,7 +83,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
                 }
             }
         });
-        visited.map_err(|error| ui::about(&options.trace, error))?;
+        visited.map_err(|error| trace::about(&options.trace, error))?;
         failure.map_or(Ok(()), |error| Err(error.into()))
     })?;
     for diagnostic in source.diagnostics() {
@@ -135,6 +136,7 @@ mod tests {
     fn offsets() {
         assert_eq!(offset("8000"), Ok(8000));
         assert_eq!(offset("0x1f40"), Ok(8000));
+        assert_eq!(offset("0X1F40"), Ok(8000));
         assert!(offset("f").is_err());
         assert!(offset("0x").is_err());
     }

@@ -1,16 +1,19 @@
 //! `fdr report`: figures per function.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use fdr_formats::source;
+use anyhow::bail;
+use fdr_formats::{TraceInfo, source};
 
-use super::Status;
+use super::{Status, each};
 use crate::glob::Filter;
+use crate::nearest::nearest;
 use crate::report::engine::{Engine, gather};
-use crate::report::rows::{Key, Report, Selection};
+use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
 use crate::report::{csv, json, table};
+use crate::trace;
 use crate::ui::{self, Progress};
 
 const HELP: &str = "\
@@ -19,33 +22,40 @@ What the figures are:
   total       time inside the function. Where it recurses, only the outermost call counts, so that
               total never exceeds the time that passed on a thread
   self        time inside, less the time in traced functions that it called
+  self %      share of the sum of all self times (of the thread, in a thread's table): 100 % is all
+              time in traced functions, which with threads can be more than the time that passed
   min … max   of the durations of single calls, entry to exit, recursive ones too
-  p50 p90 p99 nearest rank; off by at most 0.8 %. All else is exact
+  p50 p90 p99 nearest rank; within 1 %. All else is exact
 A call that was open when the trace began or ended, or whose exit is missing, is clipped: it counts
 in calls, and the part of it inside the trace in total and self; it never counts in min to max.
 Times are CPU-independent wall time of the trace's clock, summed over threads.
+
+A table on a terminal fits its width: names lose their middle, and where that is not enough, columns
+are left out, and named below. In a file or a pipe, names are whole and columns are all there.
 
 Examples:
   fdr report app.fdr                            by self time, as a table
   fdr report --sort p99 --limit 20 app.fdr      the twenty with the worst tail
   fdr report --filter 'app::db::*' app.fdr      some functions
   fdr report --per-thread app.fdr               a table for every thread
+  fdr report old.fdr new.fdr                    one report after the other
   fdr report --json app.fdr | jq '.functions[] | select(.calls > 1000) | .name'";
 
 /// Per function: calls, total, self, min, mean, p50, p90, p99, max
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The trace
-    trace: PathBuf,
+    /// The traces; with --csv and --json, one
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
     /// Figures for every thread, too
     #[arg(long)]
     per_thread: bool,
-    /// Sort by this, the largest first
+    /// Sort by this: numbers from the largest, names from A to Z
     #[arg(long, value_name = "KEY", value_enum, default_value = "self")]
     sort: Key,
     /// Show at most so many functions
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
     /// Only functions whose name matches: globs, comma between, `-` before one excludes
     #[arg(long, value_name = "GLOB", allow_hyphen_values = true)]
@@ -60,23 +70,40 @@ pub(crate) struct Options {
     #[arg(long)]
     json: bool,
     /// Threads that decode [default: one per core]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = ui::at_least_one)]
     jobs: Option<NonZeroUsize>,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let source = ui::open(&options.trace)?;
+    let several = options.traces.len() > 1;
+    if several && (options.csv || options.json) {
+        bail!("--csv and --json take one trace at a time; run fdr report once for each");
+    }
+    let mut first = true;
+    each(&options.traces, |trace| {
+        let heading = match (several, std::mem::take(&mut first)) {
+            (false, _) => String::new(),
+            (true, true) => format!("{}\n", ui::path(trace)),
+            (true, false) => format!("\n{}\n", ui::path(trace)),
+        };
+        one(options, trace, &heading)
+    })
+}
+
+fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status> {
+    let source = trace::open(trace)?;
     let progress = Progress::new(&*source);
     let make = || Engine::new(&*source, options.per_thread);
     let jobs = ui::jobs(options.jobs);
     let engines = source::drive_parallel(&*source, jobs, make, &|bytes| progress.add(bytes));
     drop(progress);
-    let engines = engines.map_err(|error| ui::about(&options.trace, error))?;
+    let engines = engines.map_err(|error| trace::about(trace, error))?;
     let mut figures = gather(engines, options.per_thread);
     figures
         .diagnostics
         .splice(0..0, source.diagnostics().iter().cloned());
+    figures.diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
     let selection = Selection {
         filter: options.filter.clone(),
         sort: options.sort,
@@ -84,24 +111,60 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         per_thread: options.per_thread,
     };
     let info = source.info();
+    let called: Vec<String> = figures.functions.keys().map(|&id| name_of(info, id)).collect();
     let report = Report::new(info, figures, &selection);
+    trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
     ui::print(|out| {
-        if options.json {
-            json::write(out, &options.trace.to_string_lossy(), info, &report)
-        } else if options.csv {
-            csv::write(out, &report)
-        } else {
-            let look = Look {
-                places: options.files,
-                colour: ui::colour(),
-            };
-            table::write(out, info, &report, look)
-        }
+        out.write_all(heading.as_bytes())?;
+        write(out, options, trace, info, &report)
     })?;
     if options.csv && !report.is_complete() {
         table::notes(&report)
             .iter()
             .for_each(|note| ui::complain(note));
     }
+    if report.rows.is_empty()
+        && let Some(filter) = &options.filter
+    {
+        complain_of_filter(filter, &called);
+    }
     Ok(Status::Done)
+}
+
+fn write(
+    out: &mut dyn std::io::Write,
+    options: &Options,
+    trace: &Path,
+    info: &TraceInfo,
+    report: &Report,
+) -> anyhow::Result<()> {
+    if options.json {
+        return json::write(out, &trace.to_string_lossy(), info, report);
+    }
+    if options.csv {
+        return csv::write(out, report);
+    }
+    let look = Look {
+        places: options.files,
+        colour: ui::colour(),
+        columns: ui::columns(),
+    };
+    table::write(out, info, report, look)
+}
+
+/// Names what may have been meant by a filter that no function passed.
+fn complain_of_filter(filter: &Filter, called: &[String]) {
+    if called.is_empty() {
+        return;
+    }
+    let mut found: Vec<&str> = Vec::new();
+    for pattern in filter.included() {
+        found.extend(nearest(called.iter().map(String::as_str), pattern, 3));
+    }
+    let names = match found.is_empty() {
+        true => "it excludes all of them".to_owned(),
+        false => format!("the nearest: {}", found.join(", ")),
+    };
+    let functions = ui::things(called.len() as u64, "called function");
+    ui::complain(&format!("--filter matches none of {functions}; {names}"));
 }

@@ -43,6 +43,7 @@ struct Document<'a> {
     functions: &'a [Row],
     functions_not_shown: usize,
     threads: Vec<Thread<'a>>,
+    missing: Missing,
     balance: Balance,
     diagnostics: Vec<Problem<'a>>,
     diagnostics_not_shown: u64,
@@ -62,6 +63,11 @@ impl<'a> Document<'a> {
             functions: &report.rows,
             functions_not_shown: report.hidden,
             threads: report.threads.iter().map(Thread::of).collect(),
+            missing: Missing {
+                unplaced_records: report.missing.unplaced_records,
+                retired_records: report.missing.retired_records,
+                retired_threads: report.missing.retired_threads,
+            },
             balance: Balance {
                 clipped_calls: report.clipped,
                 exits_without_entry: report.flaws.missing_entries,
@@ -130,6 +136,14 @@ impl Thread<'_> {
             functions: row.rows.as_deref(),
         }
     }
+}
+
+/// Records of threads that are not in the trace.
+#[derive(Serialize)]
+struct Missing {
+    unplaced_records: u64,
+    retired_records: u64,
+    retired_threads: u64,
 }
 
 #[derive(Serialize)]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use fdr_formats::model::Counts;
+use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use super::stack::Flaws;
 use super::stats::{OTHERS, Stats};
 use crate::glob::Filter;
 
-/// What rows are sorted by. All but the name: the largest first.
+/// What rows are sorted by: numbers from the largest, names from A to Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Key {
     Name,
@@ -87,6 +87,8 @@ pub(crate) struct Report {
     pub(crate) duration_ns: u64,
     pub(crate) flaws: Flaws,
     pub(crate) clipped: u64,
+    /// Records of threads that are not in the trace.
+    pub(crate) missing: Missing,
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) more_diagnostics: u64,
 }
@@ -118,6 +120,7 @@ impl Report {
                 .map(|thread| thread_row(info, thread, selection))
                 .collect(),
             flaws: figures.flaws,
+            missing: info.missing,
             diagnostics: figures.diagnostics,
             more_diagnostics: figures.more_diagnostics,
         }
@@ -133,7 +136,15 @@ impl Report {
         let lost = self
             .counts()
             .is_some_and(|counts| counts.readable < counts.recorded);
-        !lost && self.clipped == 0 && self.flaws == Flaws::default() && self.diagnostics.is_empty()
+        !lost
+            && self.missing == Missing::default()
+            && self.clipped == 0 && self.flaws == Flaws::default() && self.diagnostics.is_empty()
+    }
+
+    /// Records in the trace of the threads that have counts, without synthetic ones.
+    pub(crate) fn counted_records(&self) -> u64 {
+        let counted = self.threads.iter().filter(|thread| thread.counts.is_some());
+        counted.map(|thread| thread.records).sum()
     }
 
     /// The recorders' counts of all threads that have one. `None`: the trace has no counts.

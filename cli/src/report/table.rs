@@ -6,7 +6,7 @@ use comfy_table::{Table, presets};
 use fdr_formats::TraceInfo;
 
 use super::rows::{Report, Row, ThreadRow};
-use crate::ui;
+use crate::{trace, ui};
 
 const HEAD: [&str; 11] = [
     "calls", "total", "self", "self %", "min", "mean", "p50", "p90", "p99", "max", "function",
@@ -139,12 +139,19 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         ));
     }
     if let Some(counts) = report.counts() {
-        notes.push(format!(
-            "of {}: {} overwritten by newer ones, {} dropped",
-            ui::things(counts.recorded, "record"),
-            ui::count(counts.overwritten),
-            ui::count(counts.dropped),
-        ));
+        let damaged = !report.diagnostics.is_empty();
+        let doubtful = trace::doubtful_counts(&counts, report.counted_records(), damaged);
+        notes.push(doubtful.unwrap_or_else(|| {
+            format!(
+                "of {}: {} overwritten by newer ones, {} dropped",
+                ui::things(counts.recorded, "record"),
+                ui::count(counts.overwritten),
+                ui::count(counts.dropped),
+            )
+        }));
+    }
+    if let Some(missing) = trace::missing(&report.missing) {
+        notes.push(format!("not in the trace: {missing}"));
     }
     let flaws = &report.flaws;
     for (number, what) in [

@@ -23,7 +23,7 @@ mod rseq;
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod fallback;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use rseq::OFFSET as RSEQ_OFFSET;
 pub(crate) use system::{monotonic_raw_ns, realtime_ns};
 

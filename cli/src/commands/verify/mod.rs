@@ -2,14 +2,19 @@
 
 mod checker;
 
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 use fdr_formats::source;
 
 use self::checker::{Checker, Finding, Where};
-use super::Status;
+use super::{Status, each};
 use crate::report::rows::name_of;
+use crate::trace;
 use crate::ui::{self, Progress};
+
+/// Violations that are printed, where nothing else is asked for.
+const SHOWN: usize = 100;
 
 const HELP: &str = "\
 Checked are: the grammar of the file; that times never go back within a thread; that every exit has
@@ -19,44 +24,53 @@ overwritten + dropped) and agree with what is in the file.
 A dump at the end of a process that crashed, and traces of other recorders, may begin and end within
 calls: --allow-open accepts calls that are open at the beginning or the end of a thread.
 
-Exit codes: 0 whole, 1 a violation was found, 2 the file can't be read.
+Records that the recorder counted and had no room for are no violation: a note says how many.
+
+Exit codes: 0 all are whole, 1 a violation was found, 2 a file can't be read.
 
 Examples:
   fdr verify app.fdr
+  fdr verify traces/*.fdr
   fdr verify --allow-open --limit 5 crash.fdr";
 
 /// Grammar, times, balance and counts; exit code 1 where something is wrong
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The trace
-    trace: PathBuf,
+    /// The traces
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
     /// Accept calls that are open where a thread begins or ends
     #[arg(long)]
     allow_open: bool,
-    /// Print at most so many violations; all are counted
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: usize,
+    /// Print at most so many violations of each trace [default: 100]; all are counted
+    #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
+    limit: Option<NonZeroUsize>,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let source = ui::open(&options.trace)?;
+    each(&options.traces, |trace| one(options, trace))
+}
+
+fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
+    let source = trace::open(trace)?;
+    let limit = options.limit.map_or(SHOWN, NonZeroUsize::get);
     let progress = Progress::new(&*source);
-    let make = || Checker::new(options.allow_open, options.limit);
+    let make = || Checker::new(options.allow_open, limit);
     let checkers =
         source::drive_parallel(&*source, ui::jobs(None), make, &|bytes| progress.add(bytes));
     drop(progress);
-    let checkers = checkers.map_err(|error| ui::about(&options.trace, error))?;
+    let checkers = checkers.map_err(|error| trace::about(trace, error))?;
     let info = source.info();
-    let mut verdict = checker::conclude(checkers, &info.threads, options.limit);
+    let mut verdict = checker::conclude(checkers, &info.threads, limit);
     for diagnostic in source.diagnostics() {
         verdict.add(Finding::of(diagnostic.clone()));
     }
     verdict.findings.sort();
-    verdict.findings.truncate(options.limit);
+    verdict.findings.truncate(limit);
 
-    let file = ui::path(&options.trace);
+    let file = ui::path(trace);
     ui::print(|out| {
         for finding in &verdict.findings {
             let name = |id| ui::clean(&name_of(info, id)).into_owned();
@@ -88,6 +102,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         match verdict.count {
             0 => writeln!(out, "{file}: OK: {totals}")?,
             count => writeln!(out, "{file}: {}: {totals}", ui::things(count, "violation"))?,
+        }
+        if let Some(missing) = trace::missing(&info.missing) {
+            writeln!(out, "{file}: note: not in the trace: {missing}")?;
         }
         Ok(())
     })?;
