@@ -1,7 +1,31 @@
 //! A flight data recorder for Rust programs.
 //!
-//! Put [`#[traced]`](traced) on functions, run the program with `FDR=1`, and its last seconds are a
-//! trace file. See the README for the environment variables; this is the API beside them.
+//! Put [`#[traced]`](traced) on functions and run the program with `FDR=1`: each thread's last calls
+//! are kept in a ring, and become a trace file when the program ends, when `USR2` comes, or when
+//! [`dump`] is called. Nothing is to be called in `main`.
+//!
+//! ```
+//! use fdr::traced;
+//!
+//! struct Index;
+//!
+//! impl Index {
+//!     #[traced] // recorded as my_app::Index::insert
+//!     fn insert(&mut self, word: &str) {
+//!         let _ = word.len();
+//!     }
+//! }
+//!
+//! // Instead of the environment:
+//! fdr::enable()?;
+//! Index.insert("word");
+//! for thread in fdr::statistics().threads {
+//!     assert!(thread.recorded >= 2); // an entry and an exit
+//! }
+//! # Ok::<(), fdr::Error>(())
+//! ```
+//!
+//! The README has the environment's variables, the tool that reads traces, and what it all costs.
 //!
 //! | room | what it holds |
 //! | --- | --- |

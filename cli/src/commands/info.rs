@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use comfy_table::{Table, presets};
 use fdr_formats::model::Counts;
 use fdr_formats::{Call, Clock, Diagnostic, Mark, Sink, Source, Thread, ThreadId, Ticks, source};
 
-use super::Status;
+use super::{Status, each};
+use crate::trace;
 use crate::ui::{self, Progress};
 
 /// Diagnostics that are shown.
@@ -20,14 +21,16 @@ has them; `readable` is what is in the file, without synthetic records.
 
 Examples:
   fdr info app.fdr
+  fdr info traces/*.fdr
   fdr info --functions app.fdr      with every traced function, its file and line";
 
 /// What a trace says of itself: clock, program, threads, counts
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The trace
-    trace: PathBuf,
+    /// The traces
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
     /// List the functions that the trace has names for
     #[arg(long)]
     functions: bool,
@@ -81,24 +84,30 @@ impl Sink for Tally {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let source = ui::open(&options.trace)?;
+    let mut first = true;
+    each(&options.traces, |trace| {
+        one(options, trace, std::mem::take(&mut first))
+    })
+}
+
+fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
+    let source = trace::open(trace)?;
     let progress = Progress::new(&*source);
     let jobs = ui::jobs(None);
     let tallies =
         source::drive_parallel(&*source, jobs, Tally::default, &|bytes| progress.add(bytes));
     drop(progress);
     let tally = merge(
-        tallies.map_err(|error| ui::about(&options.trace, error))?,
+        tallies.map_err(|error| trace::about(trace, error))?,
         &*source,
     );
-    let size = std::fs::metadata(&options.trace).map_or(0, |file| file.len());
+    trace::warn_of_damage(trace, &tally.diagnostics, 0);
+    let size = std::fs::metadata(trace).map_or(0, |file| file.len());
     ui::print(|out| {
-        writeln!(
-            out,
-            "file       {} ({})",
-            ui::path(&options.trace),
-            ui::size(size)
-        )?;
+        if !first {
+            writeln!(out)?;
+        }
+        writeln!(out, "file       {} ({})", ui::path(trace), ui::size(size))?;
         write_head(out, &*source, &tally)?;
         write_threads(out, &tally)?;
         if options.functions {
@@ -144,10 +153,16 @@ fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow
         writeln!(out, "process    {process}")?;
     }
     if !info.reason.is_empty() {
-        writeln!(out, "written    {}", ui::clean(&info.reason))?;
+        let nth = info.dump.map(|dump| format!(", dump {dump}"));
+        let nth = nth.unwrap_or_default();
+        writeln!(out, "written    {}{nth}", ui::clean(occasion(&info.reason)))?;
     }
     let first = tally.threads.values().filter_map(|seen| seen.first).min();
     let last = tally.threads.values().map(|seen| seen.last).max();
+    let begin = first.or(info.start);
+    if let Some(begin) = begin.and_then(|begin| info.clock.unix_nanos(begin)) {
+        writeln!(out, "begin      {}", ui::utc(begin))?;
+    }
     if let (Some(first), Some(last)) = (first, last) {
         writeln!(
             out,
@@ -169,7 +184,42 @@ fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow
         ui::count(info.functions.len() as u64)
     )?;
     writeln!(out, "threads    {}", ui::count(tally.threads.len() as u64))?;
+    if let Some(missing) = trace::missing(&info.missing) {
+        writeln!(out, "missing    {missing}")?;
+    }
+    if let Some(doubtful) = doubtful(tally) {
+        writeln!(out, "counts     {doubtful}")?;
+    }
     Ok(())
+}
+
+/// What made the recorder write.
+fn occasion(reason: &str) -> &str {
+    match reason {
+        "exit" => "at exit",
+        "signal" => "by signal",
+        "panic" => "on panic",
+        "call" => "by call",
+        other => other,
+    }
+}
+
+fn doubtful(tally: &Tally) -> Option<String> {
+    let mut stated = Counts::default();
+    let mut found = 0;
+    for seen in tally.threads.values() {
+        if let Some(counts) = seen.thread.counts {
+            stated.recorded = stated.recorded.saturating_add(counts.recorded);
+            stated.readable = stated.readable.saturating_add(counts.readable);
+            stated.overwritten = stated.overwritten.saturating_add(counts.overwritten);
+            stated.dropped = stated.dropped.saturating_add(counts.dropped);
+            found += seen.records - seen.synthetic;
+        }
+    }
+    let any = stated != Counts::default();
+    let damaged = !tally.diagnostics.is_empty();
+    any.then(|| trace::doubtful_counts(&stated, found, damaged))
+        .flatten()
 }
 
 fn clock(clock: &Clock) -> String {

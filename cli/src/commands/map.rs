@@ -18,8 +18,8 @@
 //! Ids are not stored: they count from 1 and step where the function differs from the entry before,
 //! so ids that the trace does not name get entries too.
 
-use std::fs::File;
-use std::io::BufWriter;
+use std::fs;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -31,7 +31,7 @@ use object::{
 };
 
 use super::Status;
-use crate::ui;
+use crate::{trace, ui};
 
 /// Larger ids are refused: the map has an entry for every id up to the largest.
 const MAX_ID: u32 = 1 << 22;
@@ -42,7 +42,8 @@ const HELP: &str = "\
 Examples:
   fdr map app.fdr -o map.elf
   llvm-xray account -m map.elf app.fdr
-  llvm-xray stack --all-stacks -m map.elf app.fdr";
+  llvm-xray stack --all-stacks --stack-format=flame --aggregation-type=time -m map.elf app.fdr
+  fdr map app.fdr -o - > map.elf";
 
 /// Write a map with which llvm-xray shows function names
 #[derive(clap::Args)]
@@ -50,14 +51,19 @@ Examples:
 pub(crate) struct Options {
     /// The trace
     trace: PathBuf,
-    /// The file to write
+    /// The file to write; `-` is standard output
     #[arg(short, long, value_name = "MAP")]
     output: PathBuf,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let source = ui::open(&options.trace)?;
+    let to_stdout = options.output.as_os_str() == "-";
+    if to_stdout && io::stdout().is_terminal() {
+        bail!("-o -: a map is not for a terminal; give a file, or send it to a pipe");
+    }
+    let source = trace::open(&options.trace)?;
+    trace::warn_of_damage(&options.trace, source.diagnostics(), 0);
     let elf = build(source.info()).with_context(|| ui::path(&options.trace))?;
     if is_same_file(&options.trace, &options.output) {
         bail!(
@@ -65,7 +71,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             ui::path(&options.output)
         );
     }
-    write(&elf, &options.output).with_context(|| ui::path(&options.output))?;
+    let bytes = elf.write().map_err(anyhow::Error::msg)?;
+    if to_stdout {
+        ui::print(|out| Ok(out.write_all(&bytes)?))?;
+        return Ok(Status::Done);
+    }
+    fs::write(&options.output, bytes).with_context(|| ui::path(&options.output))?;
     let map = ui::shell(&options.output);
     ui::complain(&format!(
         "{} in {map}; next: llvm-xray account -m {map} {}",
@@ -77,14 +88,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 
 fn is_same_file(left: &Path, right: &Path) -> bool {
     matches!((left.canonicalize(), right.canonicalize()), (Ok(left), Ok(right)) if left == right)
-}
-
-fn write(elf: &Object<'_>, path: &Path) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(File::create(path)?);
-    elf.write_stream(&mut out)
-        .map_err(|error| anyhow::anyhow!("{error}"))?;
-    out.into_inner().map_err(|error| error.into_error())?;
-    Ok(())
 }
 
 /// The ELF object for a trace.

@@ -8,9 +8,15 @@ use fdr_formats::TraceInfo;
 use super::rows::{Report, Row, ThreadRow};
 use crate::{trace, ui};
 
-const HEAD: [&str; 11] = [
-    "calls", "total", "self", "self %", "min", "mean", "p50", "p90", "p99", "max", "function",
+const HEAD: [&str; 10] = [
+    "calls", "total", "self", "self %", "min", "mean", "p50", "p90", "p99", "max",
 ];
+
+/// Columns in the order in which they are left out where a terminal is narrow; the rest stays.
+const LEFT_OUT: [&str; 6] = ["min", "p90", "p50", "mean", "self %", "p99"];
+
+/// So much of a name is worth more than another column.
+const NAME: usize = 24;
 
 /// How a table is to look.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +25,8 @@ pub(crate) struct Look {
     pub(crate) places: bool,
     /// With a bold head.
     pub(crate) colour: bool,
+    /// The width that there is; `None`: any.
+    pub(crate) columns: Option<usize>,
 }
 
 /// Writes all of a report.
@@ -80,46 +88,111 @@ fn thread_line(thread: &ThreadRow) -> String {
 }
 
 fn write_rows(out: &mut dyn Write, rows: &[Row], own: u64, look: Look) -> anyhow::Result<()> {
+    let rows: Vec<Line> = rows.iter().map(|row| Line::new(row, own, look)).collect();
+    let fit = Fit::new(&rows, look);
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     let place = look.places.then_some("source");
-    table.set_header(HEAD.into_iter().chain(place));
-    for row in rows {
-        table.add_row(cells(row, own, look.places));
+    table.set_header(fit.columns(HEAD).chain(["function"]).chain(place));
+    for row in &rows {
+        let name = ui::shorten(&row.name, fit.name).into_owned();
+        let numbers = fit.columns(row.numbers.clone());
+        table.add_row(numbers.chain([name]).chain(row.place.clone()));
     }
-    ui::write_table(out, &mut table, HEAD.len() - 1, look.colour)?;
+    let right = HEAD.len() - fit.left_out.len();
+    ui::write_table(out, &mut table, right, look.colour)?;
     if rows.is_empty() {
         writeln!(out, " (no calls)")?;
+    }
+    if !fit.left_out.is_empty() {
+        let names = fit.left_out.join(", ");
+        writeln!(out, "(no room for: {names}; a wider terminal, a pipe or --csv has them)")?;
     }
     Ok(())
 }
 
-fn cells(row: &Row, own: u64, places: bool) -> Vec<String> {
-    let share = if own == 0 {
-        0.0
-    } else {
-        row.self_ns as f64 * 100.0 / own as f64
-    };
-    let mut cells = vec![
-        ui::count(row.calls),
-        ui::duration(row.total_ns),
-        ui::duration(row.self_ns),
-        format!("{share:.1} %"),
-    ];
-    let times = [
-        row.min_ns,
-        row.mean_ns,
-        row.p50_ns,
-        row.p90_ns,
-        row.p99_ns,
-        row.max_ns,
-    ];
-    cells.extend(times.map(|time| time.map_or("-".into(), ui::duration)));
-    cells.push(ui::clean(&row.name).into_owned());
-    if places && !row.file.is_empty() {
-        cells.push(format!("{}:{}", ui::clean(&row.file), row.line));
+/// A row as text.
+struct Line {
+    numbers: [String; HEAD.len()],
+    name: String,
+    place: Option<String>,
+}
+
+impl Line {
+    fn new(row: &Row, own: u64, look: Look) -> Line {
+        let share = match own {
+            0 => 0.0,
+            own => row.self_ns as f64 * 100.0 / own as f64,
+        };
+        let time = |time: Option<u64>| time.map_or("-".into(), ui::duration);
+        let place = format!("{}:{}", ui::clean(&row.file), row.line);
+        Line {
+            numbers: [
+                ui::count(row.calls),
+                ui::duration(row.total_ns),
+                ui::duration(row.self_ns),
+                format!("{share:.1} %"),
+                time(row.min_ns),
+                time(row.mean_ns),
+                time(row.p50_ns),
+                time(row.p90_ns),
+                time(row.p99_ns),
+                time(row.max_ns),
+            ],
+            name: ui::clean(&row.name).into_owned(),
+            place: (look.places && !row.file.is_empty()).then_some(place),
+        }
     }
-    cells
+}
+
+/// What fits into the width that there is.
+struct Fit {
+    left_out: Vec<&'static str>,
+    /// Characters of a function's name.
+    name: usize,
+}
+
+impl Fit {
+    fn new(rows: &[Line], look: Look) -> Fit {
+        let mut fit = Fit {
+            left_out: Vec::new(),
+            name: usize::MAX,
+        };
+        let Some(columns) = look.columns else {
+            return fit;
+        };
+        let length = |text: &str| text.chars().count();
+        let longest = |texts: &mut dyn Iterator<Item = &str>| texts.map(length).max().unwrap_or(0);
+        // Each column has a space on both sides; the last one's is not printed.
+        let widths: [usize; HEAD.len()] = std::array::from_fn(|at| {
+            let cells = rows.iter().map(|row| row.numbers[at].as_str());
+            2 + longest(&mut cells.chain([HEAD[at]]))
+        });
+        let place = match look.places {
+            true => 2 + longest(&mut rows.iter().filter_map(|row| row.place.as_deref())).max(6),
+            false => 0,
+        };
+        let names = longest(&mut rows.iter().map(|row| row.name.as_str()));
+        let mut rest = LEFT_OUT.into_iter();
+        loop {
+            let numbers: usize = fit.columns(widths).sum();
+            fit.name = columns.saturating_sub(numbers + place + 1);
+            if fit.name >= names.min(NAME) {
+                return fit;
+            }
+            let Some(next) = rest.next() else {
+                fit.name = fit.name.max(NAME / 2);
+                return fit;
+            };
+            fit.left_out.push(next);
+        }
+    }
+
+    /// Of something for every column, that for the columns that are shown.
+    fn columns<T>(&self, all: [T; HEAD.len()]) -> impl Iterator<Item = T> {
+        let shown = |(at, item)| (!self.left_out.contains(&HEAD[at])).then_some(item);
+        all.into_iter().enumerate().filter_map(shown)
+    }
 }
 
 /// What a reader of the figures must know.

@@ -2,12 +2,13 @@
 
 mod checker;
 
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use fdr_formats::source;
+use fdr_formats::{TraceInfo, source};
 
-use self::checker::{Checker, Finding, Where};
+use self::checker::{Checker, Finding, Verdict, Where};
 use super::{Status, each};
 use crate::report::rows::name_of;
 use crate::trace;
@@ -70,47 +71,47 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     verdict.findings.sort();
     verdict.findings.truncate(limit);
 
-    let file = ui::path(trace);
-    ui::print(|out| {
-        for finding in &verdict.findings {
-            let name = |id| ui::clean(&name_of(info, id)).into_owned();
-            let place = match finding.place {
-                Where::Offset(offset) => format!("at byte {offset}"),
-                Where::Record { thread, number: 0 } => format!("thread {thread}"),
-                Where::Record { thread, number } => format!("thread {thread}, record {number}"),
-            };
-            writeln!(
-                out,
-                "{file}: {place}: {}",
-                ui::clean(&finding.what.in_words(&name))
-            )?;
-        }
-        let hidden = verdict.count - verdict.findings.len() as u64;
-        if hidden > 0 {
-            writeln!(
-                out,
-                "{file}: {} more not shown (--limit)",
-                ui::things(hidden, "violation")
-            )?;
-        }
-        let totals = format!(
-            "{} in {}, {} synthetic",
-            ui::things(verdict.records, "record"),
-            ui::things(verdict.threads, "thread"),
-            ui::count(verdict.synthetic),
-        );
-        match verdict.count {
-            0 => writeln!(out, "{file}: OK: {totals}")?,
-            count => writeln!(out, "{file}: {}: {totals}", ui::things(count, "violation"))?,
-        }
-        if let Some(missing) = trace::missing(&info.missing) {
-            writeln!(out, "{file}: note: not in the trace: {missing}")?;
-        }
-        Ok(())
-    })?;
+    ui::print(|out| write(out, &ui::path(trace), info, &verdict))?;
     Ok(if verdict.count == 0 {
         Status::Done
     } else {
         Status::Violations
     })
+}
+
+fn write(
+    out: &mut dyn Write,
+    file: &str,
+    info: &TraceInfo,
+    verdict: &Verdict,
+) -> anyhow::Result<()> {
+    for finding in &verdict.findings {
+        let name = |id| ui::clean(&name_of(info, id)).into_owned();
+        let place = match finding.place {
+            Where::Offset(offset) => format!("at byte {offset}"),
+            Where::Record { thread, number: 0 } => format!("thread {thread}"),
+            Where::Record { thread, number } => format!("thread {thread}, record {number}"),
+        };
+        let what = finding.what.in_words(&name);
+        writeln!(out, "{file}: {place}: {}", ui::clean(&what))?;
+    }
+    let hidden = verdict.count - verdict.findings.len() as u64;
+    if hidden > 0 {
+        let hidden = ui::things(hidden, "violation");
+        writeln!(out, "{file}: {hidden} more not shown (--limit)")?;
+    }
+    let totals = format!(
+        "{} in {}, {} synthetic",
+        ui::things(verdict.records, "record"),
+        ui::things(verdict.threads, "thread"),
+        ui::count(verdict.synthetic),
+    );
+    match verdict.count {
+        0 => writeln!(out, "{file}: OK: {totals}")?,
+        count => writeln!(out, "{file}: {}: {totals}", ui::things(count, "violation"))?,
+    }
+    if let Some(missing) = trace::missing(&info.missing) {
+        writeln!(out, "{file}: note: not in the trace: {missing}")?;
+    }
+    Ok(())
 }
