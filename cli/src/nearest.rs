@@ -26,7 +26,11 @@ pub(crate) fn nearest<'a>(
         .collect();
     costs.sort_unstable();
     costs.dedup();
-    costs.into_iter().take(count).map(|(.., name)| name).collect()
+    costs
+        .into_iter()
+        .take(count)
+        .map(|(.., name)| name)
+        .collect()
 }
 
 /// How many characters must be put in, taken out or exchanged until the pattern matches the name;
@@ -43,7 +47,9 @@ fn distance(pattern: &[char], name: &[char]) -> usize {
                 above.min(left)
             } else {
                 let differs = want != '?' && want != have;
-                (diagonal + usize::from(differs)).min(above + 1).min(left + 1)
+                (diagonal + usize::from(differs))
+                    .min(above + 1)
+                    .min(left + 1)
             };
             diagonal = above;
         }

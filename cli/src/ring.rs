@@ -52,7 +52,8 @@ impl Ring {
     /// What it is, and how to come to a trace.
     pub(crate) fn in_words(&self) -> String {
         let process = self.process;
-        let signal = format!("send it the dump signal (kill -USR2 {process}, or what FDR_SIGNAL is)");
+        let signal =
+            format!("send it the dump signal (kill -USR2 {process}, or what FDR_SIGNAL is)");
         let later = "reading a ring after its process has died is not there yet";
         match self.owner {
             Owner::Runs => format!(
@@ -125,10 +126,17 @@ mod tests {
         let ring = |owner| Ring { process: 7, owner };
         assert!(ring(Owner::Runs).in_words().contains("kill -USR2 7"));
         assert!(!ring(Owner::Ended).in_words().contains("kill"));
-        assert!(ring(Owner::Perhaps).in_words().contains("if it is still the same"));
+        assert!(
+            ring(Owner::Perhaps)
+                .in_words()
+                .contains("if it is still the same")
+        );
         // This test runs, and has no ring: a file that says otherwise is from another process.
         let own = std::process::id();
         assert_eq!(owner(own, Path::new("/proc/self/status")), Owner::Ended);
-        assert_eq!(owner(u32::MAX, Path::new("/proc/self/status")), Owner::Ended);
+        assert_eq!(
+            owner(u32::MAX, Path::new("/proc/self/status")),
+            Owner::Ended
+        );
     }
 }

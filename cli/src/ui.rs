@@ -50,7 +50,7 @@ pub(crate) fn path(path: &Path) -> String {
 pub(crate) fn shell(file: &Path) -> String {
     let text = path(file);
     let plain = |character: char| character.is_alphanumeric() || "/._-+,:@%".contains(character);
-    if text.chars().all(plain) {
+    if !text.is_empty() && text.chars().all(plain) {
         text
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))
@@ -340,6 +340,7 @@ mod tests {
     fn paths_are_quoted_for_a_shell() {
         assert_eq!(shell(Path::new("a/b.1.2.fdr")), "a/b.1.2.fdr");
         assert_eq!(shell(Path::new("a b")), "'a b'");
+        assert_eq!(shell(Path::new("")), "''");
         assert_eq!(shell(Path::new("it's")), r"'it'\''s'");
     }
 

@@ -124,17 +124,12 @@ fn what_was_written_is_told_and_nothing_else() {
     let script = "cp $GOLDEN app.77.1.fdr; cp $GOLDEN app.77.2.fdr; echo no > app.77.3.fdr; \
                   cp $GOLDEN other.name";
     let output = record(&folder, &[], script);
-    let lines: Vec<&str> = stderr(&output).lines().collect();
     assert_eq!(
-        lines,
-        [
-            "fdr: trace app.77.1.fdr (293 B)",
-            "fdr: trace app.77.2.fdr (293 B)",
-            "fdr: next: fdr report app.77.2.fdr",
-        ]
+        stderr(&output),
+        "fdr: 2 traces; next: fdr report app.77.2.fdr\n"
     );
     let replaced = record(&folder, &[], "cp $GOLDEN new; mv new old.1.1.fdr");
-    assert!(stderr(&replaced).starts_with("fdr: trace old.1.1.fdr (293 B)\n"));
+    assert_eq!(stderr(&replaced), "fdr: next: fdr report old.1.1.fdr\n");
     assert_eq!(
         stderr(&record(
             &folder,
@@ -159,12 +154,11 @@ fn traces_are_found_wherever_the_pattern_puts_them() {
     for (pattern, file) in cases {
         let script = format!("mkdir -p app; cp $GOLDEN '{file}'");
         let output = record(&folder, &["-o", pattern], &script);
-        let first = stderr(&output)
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned();
-        assert_eq!(first, format!("fdr: trace {file} (293 B)"), "{pattern}");
+        let expected = match file {
+            "one file.fdr" => "fdr: next: fdr report 'one file.fdr'\n".into(),
+            file => format!("fdr: next: fdr report {file}\n"),
+        };
+        assert_eq!(stderr(&output), expected, "{pattern}");
     }
     let output = record(
         &folder,
@@ -174,14 +168,120 @@ fn traces_are_found_wherever_the_pattern_puts_them() {
     assert!(stderr(&output).ends_with("fdr: next: fdr report 'one file.fdr'\n"));
 }
 
+/// What is said after a script, on one line.
+fn said(folder: &Folder, options: &[&str], script: &str) -> String {
+    let output = record(folder, options, script);
+    let text = stderr(&output).to_owned();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text
+}
+
 #[test]
 fn where_nothing_was_written_the_reasons_are_told() {
     let folder = Folder::new("nothing");
-    let output = record(&folder, &[], "true");
-    assert!(
-        stderr(&output).starts_with("fdr: no trace was written: "),
-        "{}",
-        stderr(&output)
+    let text = said(&folder, &[], "true");
+    assert!(text.starts_with("fdr: no trace was written: "), "{text}");
+    assert!(text.contains("not built with the crate fdr"), "{text}");
+    for (options, off) in [
+        (&["-f", ""][..], "--filter ''"),
+        (&["-f", "off"], "--filter off"),
+        (&["--filter=0"], "--filter 0"),
+    ] {
+        let text = said(&folder, options, "true");
+        let expected = format!("fdr: no trace was written: {off} switches recording off\n");
+        assert_eq!(text, expected);
+    }
+    let killed = said(&folder, &[], "kill -KILL $$");
+    assert!(killed.contains("send it the dump signal"), "{killed}");
+}
+
+#[test]
+fn a_filter_in_the_environment_is_respected() {
+    let folder = Folder::new("respected");
+    let run = |value: &str, options: &[&str]| {
+        let mut command = command();
+        command.current_dir(folder.path()).env("FDR", value);
+        command.arg("record").args(options);
+        let output = command
+            .args(["--", "sh", "-c", "echo $FDR"])
+            .output()
+            .unwrap();
+        (stdout(&output).to_owned(), stderr(&output).to_owned())
+    };
+    let (filter, text) = run("off", &[]);
+    assert_eq!(filter, "off\n");
+    assert_eq!(
+        text,
+        "fdr: no trace was written: FDR=off switches recording off\n"
     );
-    assert_eq!(stderr(&output).lines().count(), 1);
+    assert_eq!(run("app::*", &[]).0, "app::*\n");
+    assert_eq!(run("", &[]).0, "*\n");
+    assert_eq!(run("off", &["-f", "on"]).0, "on\n");
+}
+
+#[test]
+fn a_ring_that_is_left_is_named() {
+    let folder = Folder::new("ring");
+    std::fs::create_dir_all(folder.path().join("100%")).unwrap();
+    // Process 2^32 - 1: there is none.
+    let ring = r"printf 'FDRRING\001\377\377\377\377ring'";
+    for (options, file) in [
+        (&[][..], "app.7.ab.fdr-ring"),
+        (&["-o", "traces/"], "traces/app.7.ab.fdr-ring"),
+        (&["-o", "traces/%e.fdr"], "traces/app.7.cd.fdr-ring"),
+        (&["--dir", "100%"], "100%/app.7.ab.fdr-ring"),
+    ] {
+        let output = record(&folder, options, &format!("{ring} > {file}; kill -TERM $$"));
+        let lines: Vec<&str> = stderr(&output).lines().collect();
+        let [first, second] = lines[..] else {
+            panic!("{output:?}")
+        };
+        assert!(first.contains("writes no trace at its end"), "{first}");
+        let named = format!("fdr: {file} was left: this is the ring of process 4294967295, ");
+        assert!(second.starts_with(&named), "{second}");
+        assert!(!stderr(&output).contains("not built"), "{output:?}");
+    }
+    // It was there before: nothing of this run.
+    assert!(said(&folder, &[], "true").contains("not built"));
+}
+
+#[test]
+fn a_folder_for_traces_is_made() {
+    let folder = Folder::new("made");
+    let text = said(&folder, &["-o", "a/b/"], "cp $GOLDEN a/b/x.1.1.fdr");
+    assert_eq!(text, "fdr: next: fdr report a/b/x.1.1.fdr\n");
+    std::fs::write(folder.file("file"), "").unwrap();
+    let output = record(&folder, &["-o", "file/"], "echo ran");
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+    assert!(stderr(&output).starts_with("fdr: file/: "), "{output:?}");
+}
+
+#[test]
+fn what_the_recorder_would_refuse_is_refused_before_anything_runs() {
+    let folder = Folder::new("refused");
+    for (option, value) in [
+        ("--format", "json"),
+        ("--mode", "circle"),
+        ("--clock", "tsc"),
+        ("--log", "loud"),
+        ("--buffer", "4X"),
+        ("--buffer", "64K"),
+        ("--buffer", "2G"),
+        ("--memory", "lots"),
+        ("--signal", "KILL"),
+        ("--signal", "USR3"),
+        ("--output", "%q"),
+        ("--output", "%n/x"),
+        ("--filter", "a,-"),
+    ] {
+        let output = record(&folder, &[option, value], "echo ran");
+        assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+        assert!(stderr(&output).contains(option), "{option}: {output:?}");
+    }
+    let output = record(
+        &folder,
+        &["--format", "XRAY1", "--mode", "Full"],
+        "echo ran",
+    );
+    assert_eq!(stdout(&output), "ran\n");
 }

@@ -2,9 +2,7 @@
 
 mod common;
 
-use std::process::Stdio;
-
-use common::{Folder, answer, command, fdr, golden, json, small, stderr, stdout};
+use common::{Folder, answer, fdr, golden, json, small, stderr, stdout};
 use serde_json::json;
 
 #[test]
@@ -218,79 +216,55 @@ fn records_are_one_line_each() {
 }
 
 #[test]
-fn what_cannot_be_read_is_one_line_and_exit_code_2() {
-    let folder = Folder::new("unreadable");
-    let text = folder.file("notes.txt");
-    std::fs::write(
-        &text,
-        "not a trace at all, but long enough for a header of one",
-    )
-    .unwrap();
-    let empty = folder.file("empty.fdr");
-    std::fs::write(&empty, "").unwrap();
-    let missing = folder.file("missing\x1b[31m.fdr");
-    for file in [&text, &empty, &missing] {
-        for subcommand in ["info", "report", "records", "verify"] {
-            let output = fdr(&[subcommand, file]);
-            assert_eq!(output.status.code(), Some(2), "{subcommand} {file}");
-            assert_eq!(stdout(&output), "");
-            let error = stderr(&output);
-            assert!(
-                error.starts_with("fdr: /") && error.lines().count() == 1,
-                "{error}"
-            );
-            assert!(!error.contains('\x1b'));
+fn several_traces_are_reported_one_after_the_other() {
+    let folder = Folder::new("several");
+    let (first, second) = (folder.file("a.fdr"), folder.file("b.fdr"));
+    small(&first, &["app::run", "app::step"]);
+    small(&second, &["app::go", "app::step"]);
+    let both = answer(&["report", &first, &second]);
+    let alone = |trace: &str| format!("{trace}\n{}", answer(&["report", trace]));
+    assert_eq!(both, format!("{}\n{}", alone(&first), alone(&second)));
+    let infos = answer(&["info", &first, &second]);
+    let info = |trace: &str| answer(&["info", trace]);
+    assert_eq!(infos, format!("{}\n{}", info(&first), info(&second)));
+    for format in ["--csv", "--json"] {
+        let output = fdr(&["report", format, &first, &second]);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+        assert!(
+            stderr(&output).contains("one trace at a time"),
+            "{output:?}"
+        );
+    }
+    let unread = fdr(&["report", "/no/such/file", &second]);
+    assert_eq!(unread.status.code(), Some(2));
+    assert!(stdout(&unread).contains("app::go"));
+}
+
+#[test]
+fn a_filter_that_matches_nothing_names_the_nearest() {
+    let folder = Folder::new("nearest");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    let output = fdr(&["report", "--filter", "app::stpe", &trace]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        stderr(&output),
+        "fdr: --filter matches none of 2 called functions; the nearest: app::step, app::run\n"
+    );
+    let none = fdr(&["report", "--filter", "-*", &trace]);
+    assert!(stderr(&none).contains("it excludes all"), "{none:?}");
+}
+
+#[test]
+fn limits_of_nothing_are_refused_in_words() {
+    let trace = golden("v3-std.fdr");
+    for subcommand in ["report", "records", "verify"] {
+        for (limit, what) in [("0", "1 or more"), ("x", "whole number")] {
+            let output = fdr(&[subcommand, "--limit", limit, &trace]);
+            assert_eq!(output.status.code(), Some(2));
+            assert!(stderr(&output).contains(what), "{output:?}");
         }
     }
-    assert!(stderr(&fdr(&["report", &text])).contains("notes.txt: at byte 0: "));
-    assert_eq!(fdr(&["report"]).status.code(), Some(2));
-    assert_eq!(fdr(&["nonsense"]).status.code(), Some(2));
-}
-
-#[test]
-fn a_reader_that_goes_away_is_no_error() {
-    let folder = Folder::new("pipe");
-    let trace = folder.file("t.fdr");
-    let edges: Vec<(u64, i64)> = (0..40_000_i64)
-        .map(|at| (at as u64, if at % 2 == 0 { 1 } else { -1 }))
-        .collect();
-    let thread = fdr_formats::Thread {
-        id: fdr_formats::ThreadId(7),
-        ..Default::default()
-    };
-    common::write(
-        &trace,
-        &Default::default(),
-        &[(thread, common::calls(&edges))],
-    );
-    let mut child = command()
-        .args(["records", &trace])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
-}
-
-#[test]
-fn a_full_disk_is_an_error() {
-    let full = std::fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let output = command()
-        .args(["info", &golden("v3-std.fdr")])
-        .stdout(full)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).starts_with("fdr: standard output: "),
-        "{}",
-        stderr(&output)
-    );
 }
 
 #[test]

@@ -128,6 +128,41 @@ fn counts_that_do_not_add_up_are_a_violation() {
 }
 
 #[test]
+fn several_traces_are_judged_by_the_worst() {
+    let (good, bad) = (golden("v3-std.fdr"), golden("v3-trunc.fdr"));
+    assert_eq!(fdr(&["verify", &good, &good]).status.code(), Some(0));
+    let mixed = fdr(&["verify", &bad, &good]);
+    assert_eq!(mixed.status.code(), Some(1));
+    assert!(stdout(&mixed).ends_with(&format!(
+        "{good}: OK: 12 records in 1 thread, 0 synthetic\n"
+    )));
+    let unread = fdr(&["verify", "/no/such/file", &bad, &good]);
+    assert_eq!(unread.status.code(), Some(2));
+    assert!(stdout(&unread).contains(&format!("{good}: OK: ")));
+    assert_eq!(
+        common::stderr(&unread),
+        "fdr: /no/such/file: No such file or directory (os error 2)\n"
+    );
+}
+
+#[test]
+fn what_is_missing_is_a_note() {
+    let folder = Folder::new("missing");
+    let trace = folder.file("t.fdr");
+    common::lossy(&trace);
+    assert_eq!(
+        verdict(&[&trace]),
+        (
+            0,
+            "OK: 2 records in 1 thread, 0 synthetic\n\
+             note: not in the trace: 16,000 records of threads that had no ring (raise FDR_MEMORY \
+             or lower FDR_BUFFER); 5,000 records of 12 ended threads whose rings were reused\n"
+                .into()
+        )
+    );
+}
+
+#[test]
 fn no_cut_and_no_flipped_byte_makes_it_panic() {
     let folder = Folder::new("damage");
     let whole = folder.file("whole.fdr");

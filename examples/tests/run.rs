@@ -11,7 +11,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(test: &str) -> Folder {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let name = format!("{test}-{}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a folder below the target folder");
         Folder(path)

@@ -1,7 +1,7 @@
 //! A function body, split where a statement can be put in front of it without a trace: behind inner
 //! attributes and leading items. It must never change or reorder a token.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, Spacing, TokenStream, TokenTree};
 use syn::parse::{ParseStream, Parser};
 use syn::{Item, Result};
 
@@ -107,7 +107,12 @@ fn may_await(tokens: TokenStream) -> bool {
     let mut tokens = tokens.into_iter().peekable();
     let mut after_name = false;
     while let Some(token) = tokens.next() {
-        let is_name = matches!(token, TokenTree::Ident(_));
+        // A path that a macro was given comes as a group without delimiters.
+        let is_name = match &token {
+            TokenTree::Ident(_) => true,
+            TokenTree::Group(group) => group.delimiter() == Delimiter::None,
+            _ => false,
+        };
         let found = match token {
             TokenTree::Ident(word) => word == "await",
             TokenTree::Group(group) => may_await(group.stream()),
@@ -131,11 +136,23 @@ fn may_await(tokens: TokenStream) -> bool {
 }
 
 fn mentions(tokens: TokenStream, name: &Ident) -> bool {
-    // A name behind one dot is a field or a method; behind two it ends a range.
+    // A name behind one dot is a field or a method; behind two it ends a range. Before a single colon
+    // it is the field of a literal.
     let mut dots = 0;
-    for token in tokens {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
         match token {
-            TokenTree::Ident(word) if word == *name && dots != 1 => return true,
+            TokenTree::Ident(word) if word == *name && dots != 1 => {
+                let field = matches!(
+                    tokens.peek(),
+                    Some(TokenTree::Punct(colon))
+                        if colon.as_char() == ':' && colon.spacing() == Spacing::Alone
+                );
+                if !field {
+                    return true;
+                }
+                dots = 0;
+            }
             TokenTree::Group(group) if mentions(group.stream(), name) => return true,
             TokenTree::Punct(punct) if punct.as_char() == '.' => dots += 1,
             _ => dots = 0,

@@ -1,7 +1,8 @@
 //! From a [`Function`] to the function that records. The head goes out as it came in; the body gets a
 //! guard in front. What stands in the body must mean, and make the compiler and clippy say, exactly
 //! what it would without the attribute: user tokens are never rewritten, and everything added has
-//! this macro's hygiene and names nothing but `fdr::private`.
+//! this macro's hygiene and names nothing but `fdr::private`. Its variables have names that nobody's
+//! constants have: a pattern would mean those.
 
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
@@ -48,7 +49,7 @@ fn around_body(body: Body, private: &TokenStream, site: &TokenStream) -> TokenSt
         rest,
     } = body;
     let guard = quote_spanned! {Span::mixed_site()=>
-        let _guard = #private::enter(#site);
+        let __fdr_guard = #private::enter(#site);
     };
     attributes
         .into_iter()
@@ -60,7 +61,7 @@ fn around_body(body: Body, private: &TokenStream, site: &TokenStream) -> TokenSt
 
 /// The body moves into a future of its own, and that is what each poll goes through.
 ///
-/// - `output` ties the inner future's output to the function's, so that `?`, coercions and closures
+/// - `__fdr_output` ties the inner future's output to the function's, so that `?`, coercions and closures
 ///   in the body are inferred as before, without writing the return type (or an `impl Trait`) again.
 ///   Where nothing is returned there is nothing to infer, and the tie would be unreachable code.
 /// - Parameters that the body names are captured whole and in such an order that they drop as those
@@ -88,7 +89,7 @@ fn around_polls(
     let tie = if function.diverges() {
         TokenStream::new()
     } else {
-        quote_spanned!(span=> if false { return #private::never(output); })
+        quote_spanned!(span=> if false { return #private::never(__fdr_output); })
     };
     let inside = items
         .into_iter()
@@ -98,7 +99,7 @@ fn around_polls(
     let block = in_braces_of(&function.body, inside.collect());
     // At the body's place, as the compiler's own: it is what messages about the future point to.
     let future = quote_spanned!(function.body.span()=> async move #block);
-    let polled = quote_spanned!(span=> #private::polled(#site, output, body).await);
+    let polled = quote_spanned!(span=> #private::polled(#site, __fdr_output, __fdr_body).await);
     let last = if function.diverges() {
         polled
     } else {
@@ -106,10 +107,10 @@ fn around_polls(
     };
     quote_spanned! {span=>
         #attributes
-        let output = #private::Output::NEW;
+        let __fdr_output = #private::Output::NEW;
         #tie
         #lints
-        let body = #future;
+        let __fdr_body = #future;
         #last
     }
 }

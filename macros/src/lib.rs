@@ -29,7 +29,7 @@ use crate::parse::Function;
 /// provided that recording is on for this function (see the `FDR` environment variable, `fdr::enable`
 /// and `fdr::set_filter`). While it is off, a call costs one load and one branch.
 ///
-/// ```ignore
+/// ```text
 /// use fdr::traced;
 ///
 /// #[traced]
@@ -92,6 +92,7 @@ use crate::parse::Function;
 /// | `clippy::manual_async_fn` | on a `fn` that holds nothing but an `async` block |
 /// | `clippy::unused_async` | on an `async fn` that calls a macro |
 /// | `unused_assignments` | in an `async fn` that awaits and has a `mut` parameter |
+/// | `unused_variables` | in an `async fn` that awaits, for a parameter whose name the body uses for something else |
 ///
 /// # Limits
 ///
@@ -100,7 +101,7 @@ use crate::parse::Function;
 ///   same holds for a `fn` that returns `impl Future`.
 /// - In an `async fn` that awaits, what the parameters' patterns do not bind by value to a name that
 ///   the body uses (`_`, `_name`, `ref name`, a name only in `"{name}"`) is dropped after all that they
-///   do. Notes below an error say "async block" where they would say "async function", and a closure
+///   do. The future stores the parameters that the body uses once more. Notes below an error say "async block" where they would say "async function", and a closure
 ///   that it returns as `impl Fn(…)` needs the types of its arguments.
 #[proc_macro_attribute]
 pub fn traced(

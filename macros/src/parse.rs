@@ -83,7 +83,14 @@ impl Function {
 
     /// Whether it returns `!`.
     pub(crate) fn diverges(&self) -> bool {
-        matches!(self.output(), Some(TokenTree::Punct(punct)) if punct.as_char() == '!')
+        match self.output() {
+            Some(TokenTree::Punct(punct)) => punct.as_char() == '!',
+            // A type that a macro was given.
+            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::None => {
+                group.stream().to_string() == "!"
+            }
+            _ => false,
+        }
     }
 }
 
@@ -142,6 +149,16 @@ fn skip_attributes(tokens: &[TokenTree]) -> Result<usize> {
                 attribute.span(),
                 "`#[traced]` cannot be on a naked function: its body is assembly and nothing else\n\
                  put `#[traced]` on a function that calls this one",
+            ));
+        }
+        if matches!(
+            text.split('(').next(),
+            Some("traced" | "fdr::traced" | "::fdr::traced")
+        ) {
+            return Err(Error::new(
+                attribute.span(),
+                "`#[traced]` is here twice: each call would be recorded twice\n\
+                 remove one of the two",
             ));
         }
         at += 2;

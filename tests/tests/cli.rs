@@ -4,9 +4,11 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use fdr_tests::{Profile, example, reader, tool};
 use serde_json::Value;
@@ -16,25 +18,29 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(test: &str) -> Folder {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let name = format!("cli-{test}-{}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a folder below the target folder");
         Folder(path)
     }
 
-    /// Runs the tool in the folder, without the recorder's variables of whoever runs the tests.
-    fn fdr(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(tool(Profile::Dev));
+    /// A program in the folder, without the recorder's variables of whoever runs the tests.
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("FDR") {
                 command.env_remove(name);
             }
         }
-        let output = command
-            .args(arguments)
-            .current_dir(&self.0)
-            .output()
-            .expect("fdr runs");
+        command.current_dir(&self.0);
+        command
+    }
+
+    /// Runs the tool.
+    fn fdr(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command(tool(Profile::Dev));
+        let output = command.args(arguments).output().expect("fdr runs");
         assert!(output.status.success(), "fdr {arguments:?}: {output:?}");
         output
     }
@@ -49,19 +55,13 @@ impl Folder {
         let program = ["--", program.to_str().expect("UTF-8")];
         let output = self.fdr(&[&["record"], options, &program, arguments].concat());
         let said = String::from_utf8(output.stderr).expect("UTF-8");
-        let traces: Vec<&str> = said
-            .lines()
-            .filter_map(|line| line.strip_prefix("fdr: trace "))
-            .filter_map(|line| line.split(' ').next())
-            .collect();
-        let [trace] = traces.as_slice() else {
-            panic!("not one trace: {said}")
-        };
-        let trace = (*trace).to_owned();
-        assert!(
-            said.ends_with(&format!("fdr: next: fdr report {trace}\n")),
-            "{said}"
-        );
+        // The recorder says where the trace is, the tool what to do with it.
+        let next = said.lines().last().unwrap_or_default();
+        let trace = next.strip_prefix("fdr: next: fdr report ");
+        let trace = trace
+            .unwrap_or_else(|| panic!("not one trace: {said}"))
+            .to_owned();
+        assert_eq!(said.matches("fdr: wrote ").count(), 1, "{said}");
         self.fdr(&["verify", &trace]);
         let stdout = String::from_utf8(output.stdout).expect("UTF-8");
         Recording { trace, stdout }
@@ -226,4 +226,67 @@ fn ten_milliseconds_are_ten_milliseconds_by_every_clock() {
             "{clock}: {shortest} ns"
         );
     }
+}
+
+#[test]
+fn the_ring_of_a_process_tells_whether_it_runs() {
+    let folder = Folder::new("cli-ring");
+    let mut program = folder.command(example("index_builder", Profile::Dev));
+    let program = program.args(["--seconds", "600"]).env("FDR", "1");
+    let mut running = program.stdout(Stdio::null()).spawn().expect("it runs");
+    let said = || {
+        let files = fs::read_dir(&folder.0).expect("a folder");
+        let paths = files.map(|file| file.expect("a file").path());
+        let mut rings = paths.filter(|path| path.to_string_lossy().ends_with(".fdr-ring"));
+        let mut command = folder.command(tool(Profile::Dev));
+        let output = command.arg("info").arg(rings.next()?).output();
+        let output = output.expect("fdr runs");
+        assert_eq!(output.status.code(), Some(2));
+        Some(String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    let whose = format!("this is the ring of process {}, which is ", running.id());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let text = loop {
+        match said() {
+            Some(text) if text.contains(&whose) => break text,
+            text => assert!(Instant::now() < deadline, "{text:?}"),
+        }
+        std::thread::yield_now();
+    };
+    assert!(text.contains("which is running: "), "{text}");
+    let signal = format!("kill -USR2 {}", running.id());
+    assert!(text.contains(&signal), "{text}");
+
+    running.kill().expect("it runs");
+    // Not waited for: a process that has ended, and whose number is still taken.
+    let text = loop {
+        match said() {
+            Some(text) if !text.contains("which is running: ") => break text,
+            text => assert!(Instant::now() < deadline, "{text:?}"),
+        }
+    };
+    assert!(
+        text.contains(&format!("{whose}not running any more")),
+        "{text}"
+    );
+    running.wait().expect("it has ended");
+}
+
+#[test]
+fn a_ring_that_a_killed_command_left_is_named() {
+    let folder = Folder::new("cli-left");
+    let program = example("index_builder", Profile::Dev);
+    // The shell stands for whoever kills it, as soon as there is a ring.
+    let script = "\"$0\" --seconds 600 >/dev/null & \
+                  until head -c 7 *.fdr-ring 2>/dev/null | grep -q FDRRING; do :; done; \
+                  kill -KILL $!; wait";
+    let program = program.to_str().expect("UTF-8");
+    let output = folder.fdr(&["record", "--", "sh", "-c", script, program]);
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(said.contains("fdr: no trace was written: "), "{said}");
+    assert!(
+        said.contains(".fdr-ring was left: this is the ring of process "),
+        "{said}"
+    );
+    assert!(!said.contains("not built"), "{said}");
 }

@@ -26,6 +26,8 @@ fn build(features: &str) -> Built {
     assert!(output.status.success(), "{}", said(&output));
     let path = package.built("release/fdr-tests-compiled-out");
     let trace = package.built("compiled_out.fdr");
+    // What an interrupted run left would seem to be this one's.
+    let _ = fs::remove_file(&trace);
     let mut run = Command::new(&path);
     run.env_remove("FDR")
         .env("FDR_LOG", "quiet")

@@ -5,8 +5,6 @@
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
@@ -192,8 +190,7 @@ fn the_function_table_grows_with_the_ring() {
         .start();
     assert_eq!(program.line(), "ready");
     let ring = folder.ending(".fdr-ring").remove(0);
-    program.signal("STOP");
-    thread::sleep(Duration::from_millis(1));
+    program.stop();
     let file = RingFile::read(&ring);
     let mut names: Vec<&String> = file.functions.values().collect();
     names.sort();

@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn a_bad_tree_is_caught() {
-        let root = crate::process::work_folder("tidy-test").expect("a folder");
+        let root = crate::process::work_folder(&format!("tidy-test-{}", std::process::id()))
+            .expect("a folder");
         let files = [
             (
                 "formats/src/lib.rs",

@@ -103,7 +103,9 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
     figures
         .diagnostics
         .splice(0..0, source.diagnostics().iter().cloned());
-    figures.diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
+    figures
+        .diagnostics
+        .sort_by_key(|diagnostic| diagnostic.offset);
     let selection = Selection {
         filter: options.filter.clone(),
         sort: options.sort,
@@ -111,7 +113,11 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
         per_thread: options.per_thread,
     };
     let info = source.info();
-    let called: Vec<String> = figures.functions.keys().map(|&id| name_of(info, id)).collect();
+    let called: Vec<String> = figures
+        .functions
+        .keys()
+        .map(|&id| name_of(info, id))
+        .collect();
     let report = Report::new(info, figures, &selection);
     trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
     ui::print(|out| {

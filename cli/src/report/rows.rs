@@ -138,7 +138,9 @@ impl Report {
             .is_some_and(|counts| counts.readable < counts.recorded);
         !lost
             && self.missing == Missing::default()
-            && self.clipped == 0 && self.flaws == Flaws::default() && self.diagnostics.is_empty()
+            && self.clipped == 0
+            && self.flaws == Flaws::default()
+            && self.diagnostics.is_empty()
     }
 
     /// Records in the trace of the threads that have counts, without synthetic ones.

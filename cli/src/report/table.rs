@@ -38,6 +38,7 @@ pub(crate) fn write(
 ) -> anyhow::Result<()> {
     writeln!(out, "{}", headline(info, report))?;
     writeln!(out)?;
+    let mut left_out = Vec::new();
     if report.threads.iter().any(|thread| thread.rows.is_some()) {
         for thread in &report.threads {
             writeln!(out, "{}", thread_line(thread))?;
@@ -45,12 +46,21 @@ pub(crate) fn write(
             let own = rows
                 .iter()
                 .fold(0_u64, |sum, row| sum.saturating_add(row.self_ns));
-            write_rows(out, rows, own, look)?;
+            left_out.extend(write_rows(out, rows, own, look)?);
             writeln!(out)?;
         }
         writeln!(out, "all threads")?;
     }
-    write_rows(out, &report.rows, report.self_ns, look)?;
+    left_out.extend(write_rows(out, &report.rows, report.self_ns, look)?);
+    if !left_out.is_empty() {
+        let names = LEFT_OUT.map(|name| left_out.contains(&name).then_some(name));
+        let names: Vec<&str> = names.into_iter().flatten().collect();
+        let names = names.join(", ");
+        writeln!(
+            out,
+            "no room for {names}: a wider terminal, a pipe or --csv has them"
+        )?;
+    }
     for note in notes(report) {
         writeln!(out, "{note}")?;
     }
@@ -87,7 +97,13 @@ fn thread_line(thread: &ThreadRow) -> String {
     )
 }
 
-fn write_rows(out: &mut dyn Write, rows: &[Row], own: u64, look: Look) -> anyhow::Result<()> {
+/// Writes a table; returns the columns for which there is no room.
+fn write_rows(
+    out: &mut dyn Write,
+    rows: &[Row],
+    own: u64,
+    look: Look,
+) -> anyhow::Result<Vec<&'static str>> {
     let rows: Vec<Line> = rows.iter().map(|row| Line::new(row, own, look)).collect();
     let fit = Fit::new(&rows, look);
     let mut table = Table::new();
@@ -104,11 +120,7 @@ fn write_rows(out: &mut dyn Write, rows: &[Row], own: u64, look: Look) -> anyhow
     if rows.is_empty() {
         writeln!(out, " (no calls)")?;
     }
-    if !fit.left_out.is_empty() {
-        let names = fit.left_out.join(", ");
-        writeln!(out, "(no room for: {names}; a wider terminal, a pipe or --csv has them)")?;
-    }
-    Ok(())
+    Ok(fit.left_out)
 }
 
 /// A row as text.
@@ -249,4 +261,82 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str) -> Row {
+        Row {
+            name: name.into(),
+            file: "src/a.rs".into(),
+            line: 7,
+            id: 1,
+            calls: 12_345,
+            clipped: 0,
+            total_ns: 1_234_567,
+            self_ns: 1_234_567,
+            min_ns: Some(1),
+            mean_ns: Some(100),
+            p50_ns: None,
+            p90_ns: Some(12_345),
+            p99_ns: Some(1_234_567),
+            max_ns: Some(1_234_567),
+        }
+    }
+
+    /// The table at that width, and what is left out of it.
+    fn table(columns: Option<usize>, places: bool) -> (Vec<String>, Vec<&'static str>) {
+        let rows = [row("my_application::module::Type::method"), row("x")];
+        let look = Look {
+            places,
+            colour: false,
+            columns,
+        };
+        let mut out = Vec::new();
+        let left_out = write_rows(&mut out, &rows, 2_469_134, look).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        (text.lines().map(str::to_owned).collect(), left_out)
+    }
+
+    #[test]
+    fn a_table_fits_its_terminal() {
+        let (whole, nothing) = table(None, false);
+        assert_eq!(nothing, [""; 0]);
+        assert!(whole[1].ends_with(" my_application::module::Type::method"));
+        let full = whole[1].chars().count();
+        assert_eq!(table(Some(full), false).0, whole, "just enough room");
+        let (shorter, nothing) = table(Some(full - 5), false);
+        assert_eq!(nothing, [""; 0]);
+        assert!(
+            shorter[1].ends_with(" my_applicati…dule::Type::method"),
+            "{shorter:?}"
+        );
+        for (places, least) in [(false, 54), (true, 66)] {
+            for columns in least..=full {
+                let (lines, _) = table(Some(columns), places);
+                assert_eq!(lines.len(), 3);
+                let widest = lines.iter().map(|line| line.chars().count()).max();
+                assert!(widest <= Some(columns), "{columns}: {lines:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_go_in_order_and_numbers_are_never_cut() {
+        assert_eq!(table(Some(90), false).1, ["min", "p90", "p50"]);
+        // So narrow that nothing helps.
+        let (lines, left_out) = table(Some(20), false);
+        assert_eq!(left_out, LEFT_OUT);
+        let cells: Vec<&str> = lines[1].split("  ").map(str::trim).collect();
+        assert!(
+            cells.contains(&"12,345") && cells.contains(&"1.235 ms"),
+            "{cells:?}"
+        );
+        assert_eq!(
+            lines[0].split_whitespace().collect::<Vec<_>>(),
+            ["calls", "total", "self", "max", "function"]
+        );
+    }
 }

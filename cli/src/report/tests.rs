@@ -61,6 +61,24 @@ fn self_time_is_total_less_callees() {
 }
 
 #[test]
+fn functions_with_large_ids_are_followed_like_others() {
+    // The table finds ids up to 2^20 in another way.
+    let far = (1 << 28) - 1;
+    let calls = [
+        entry(0, far),
+        entry(10, 2),
+        entry(20, far),
+        exit(50, far),
+        exit(60, 2),
+        exit(100, far),
+    ];
+    let (rows, flaws) = sums(&calls);
+    assert_eq!(rows[&far], [2, 0, 100, 80]);
+    assert_eq!(rows[&2], [1, 0, 50, 20]);
+    assert_eq!(flaws, NO_FLAWS);
+}
+
+#[test]
 fn recursion_counts_the_outermost_call_in_total_and_each_in_the_rest() {
     // f1 { f1 { f2 { f1 } } }, then f1.
     let calls = [

@@ -5,6 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use fdr_formats::model::{Counts, Missing};
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Call, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo};
 
@@ -147,4 +148,34 @@ pub(crate) fn small(path: &str, names: &[&str]) {
         &info,
         &[(thread(7, "main"), main), (thread(8, "worker"), worker)],
     );
+}
+
+/// A trace of one call, written by signal at a known time, of a process with threads that are not in
+/// it.
+pub(crate) fn lossy(path: &str) {
+    let counts = Counts {
+        recorded: 9,
+        readable: 2,
+        overwritten: 7,
+        ..Counts::default()
+    };
+    let mut info = TraceInfo {
+        functions: functions(&["app::run"]),
+        program: "lossy".into(),
+        reason: "signal".into(),
+        dump: Some(3),
+        missing: Missing {
+            retired_threads: 12,
+            retired_records: 5000,
+            unplaced_records: 16_000,
+        },
+        ..TraceInfo::default()
+    };
+    info.clock.anchor = Some((Ticks(0), 1_700_000_000_000_000_000));
+    let thread = Thread {
+        id: ThreadId(7),
+        counts: Some(counts),
+        ..Thread::default()
+    };
+    write(path, &info, &[(thread, calls(&[(5000, 1), (6000, -1)]))]);
 }

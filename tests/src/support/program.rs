@@ -171,6 +171,21 @@ impl Running {
         assert!(status.expect("sh runs").success(), "{}: {kill}", self.name);
     }
 
+    /// Stops it, and waits until it stands still.
+    ///
+    /// # Panics
+    ///
+    /// If it is gone, or goes on.
+    pub fn stop(&self) {
+        self.signal("STOP");
+        until("the program to stand still", || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).ok()?;
+            // The state follows the name, which is in parentheses.
+            let (_, rest) = stat.rsplit_once(") ")?;
+            rest.starts_with('T').then_some(())
+        });
+    }
+
     /// Whether it has ended.
     ///
     /// # Panics

@@ -78,7 +78,38 @@ fn calls_macros() -> u32 {
     list[0]
 }
 
+macro_rules! waits {
+    () => {
+        ::std::future::ready(7).await
+    };
+}
+
+macro_rules! calls_a_path {
+    ($path:path) => {
+        #[traced]
+        async fn by_path() -> u32 {
+            $path!()
+        }
+    };
+}
+calls_a_path!(waits);
+
+macro_rules! returns {
+    ($name:ident, $type:ty) => {
+        #[traced]
+        async fn $name() -> $type {
+            ::std::future::pending::<()>().await;
+            panic!("never")
+        }
+    };
+}
+returns!(never, !);
+
+fn needs_send<T: Send>(_: T) {}
+
 fn main() {
+    needs_send(by_path());
+    drop(never());
     assert_eq!((public(1), private("ab"), whole(1)), (2, Some("b"), 3));
     drop(later(String::new()));
     assert_eq!(token_by_token(1), 1);

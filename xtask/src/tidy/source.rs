@@ -23,7 +23,6 @@ const UNSAFE_PLACES: [&str; 8] = [
     "bench/src/",
     "examples/plugin.rs",
     "examples/plugin_host.rs",
-    "macros/tests/",
     "tests/programs/",
     "tests/src/bin/",
     "tests/tests/",

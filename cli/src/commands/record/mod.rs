@@ -5,15 +5,22 @@
 //! the command's caller sees: its output, its exit code, the signal that ended it.
 
 mod child;
+mod told;
+mod values;
 mod written;
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::{Context, anyhow, bail};
+
 use self::child::End;
-use self::written::{Outputs, Trace};
+use self::told::Outcome;
+use self::written::Outputs;
 use super::Status;
 use crate::ui;
 
@@ -21,8 +28,12 @@ use crate::ui;
 const DEFAULT_OUTPUT: &str = "%e.%p.%n.fdr";
 
 const HELP: &str = "\
-Each option sets an environment variable of the recorder, which the command's own variables give
-otherwise. The command must be built with the crate `fdr`; other programs just run.
+Each option sets an environment variable of the recorder. Without the option, the variable stays as
+it is, `FDR=off` too; only where FDR is not set, everything is recorded. The command must be built
+with the crate `fdr`; other programs just run.
+
+A command that is killed, or ended by a signal (Ctrl-C, TERM, abort), writes no trace at its end:
+send it the dump signal before. What it recorded is in its ring file, which is left and named.
 
 The command's exit code is passed on; where a signal ended it, fdr ends by the same signal, which a
 shell shows as 128 + n. 126: the command can't be run; 127: it is not there. INT, TERM, HUP, QUIT,
@@ -38,17 +49,17 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP, override_usage = "fdr record [OPTIONS] -- COMMAND…")]
 pub(crate) struct Options {
-    /// What to record: globs on function names, comma between, `-` before one excludes
+    /// What to record: globs on function names, comma between, `-` before one excludes; `off`
     /// (FDR, default: *)
     #[arg(short, long, value_name = "GLOBS", allow_hyphen_values = true)]
     filter: Option<OsString>,
-    /// File or folder of the traces; %e program, %p process, %n number of the dump, %t time
-    /// (FDR_OUT)
+    /// File or folder of the traces; %e program, %p process, %n number of the dump, %t time; a
+    /// folder that ends with / is made (FDR_OUT)
     #[arg(short, long, value_name = "PATH")]
     output: Option<OsString>,
-    /// Format of the traces: xray, xray1 (FDR_FORMAT)
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<OsString>,
+    /// Format of the traces (FDR_FORMAT)
+    #[arg(long, value_name = "FORMAT", value_parser = ["xray", "xray1"], ignore_case = true)]
+    format: Option<String>,
     /// Signal that writes a trace while the command runs: a name, a number or none (FDR_SIGNAL)
     #[arg(long, value_name = "SIGNAL")]
     signal: Option<OsString>,
@@ -59,16 +70,16 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SIZE")]
     memory: Option<OsString>,
     /// What to keep when a ring is full: ring (the newest) or full (the oldest) (FDR_MODE)
-    #[arg(long, value_name = "MODE", value_parser = ["ring", "full"])]
+    #[arg(long, value_name = "MODE", value_parser = ["ring", "full"], ignore_case = true)]
     mode: Option<String>,
     /// The clock (FDR_CLOCK)
-    #[arg(long, value_name = "CLOCK", value_parser = ["rdtscp", "rdtsc", "monotonic"])]
+    #[arg(long, value_name = "CLOCK", value_parser = ["rdtscp", "rdtsc", "monotonic"], ignore_case = true)]
     clock: Option<String>,
     /// Folder of the ring files, while the command runs (FDR_DIR)
     #[arg(long, value_name = "FOLDER")]
     dir: Option<OsString>,
     /// What the recorder says (FDR_LOG)
-    #[arg(long, value_name = "LEVEL", value_parser = ["quiet", "warn", "info"])]
+    #[arg(long, value_name = "LEVEL", value_parser = ["quiet", "warn", "info"], ignore_case = true)]
     log: Option<String>,
     /// Write a trace when the command panics (FDR_PANIC)
     #[arg(long)]
@@ -82,14 +93,14 @@ impl Options {
     /// The variables that these options set.
     fn variables(&self, inherited: Option<&OsStr>) -> Vec<(&'static str, OsString)> {
         let filter = self.filter.clone().or_else(|| match inherited {
-            Some(value) if !value.is_empty() && value != "off" && value != "0" => None,
+            Some(value) if !value.is_empty() => None,
             _ => Some("*".into()),
         });
         let text = |value: &Option<String>| value.as_ref().map(OsString::from);
         [
             ("FDR", filter),
             ("FDR_OUT", self.output.clone()),
-            ("FDR_FORMAT", self.format.clone()),
+            ("FDR_FORMAT", text(&self.format)),
             ("FDR_SIGNAL", self.signal.clone()),
             ("FDR_BUFFER", self.buffer.clone()),
             ("FDR_MEMORY", self.memory.clone()),
@@ -104,30 +115,66 @@ impl Options {
         .collect()
     }
 
+    /// Refuses what the recorder would refuse, before anything runs.
+    fn check(&self) -> anyhow::Result<()> {
+        let given = |value: &Option<OsString>| value.clone().filter(|value| !value.is_empty());
+        let named = |name: &'static str| move |what: String| anyhow!("{name}: {what}");
+        if let Some(filter) = &self.filter {
+            values::is_off(filter).map_err(named("--filter"))?;
+        }
+        if let Some(signal) = given(&self.signal) {
+            values::check_signal(&signal).map_err(named("--signal"))?;
+        }
+        if let Some(output) = given(&self.output) {
+            values::check_pattern(&output).map_err(named("--output"))?;
+        }
+        // A budget in the environment is the recorder's business, and so is a ring beside it.
+        let memory = given(&self.memory).or_else(|| variable("FDR_MEMORY"));
+        values::check_sizes(given(&self.buffer).as_deref(), memory.as_deref())
+            .map_err(|what| anyhow!(what))
+    }
+
+    /// What switches recording off, if anything does.
+    fn off(&self) -> Option<String> {
+        let (name, filter) = match &self.filter {
+            Some(filter) => ("--filter ", filter.clone()),
+            None => ("FDR=", variable("FDR")?),
+        };
+        let off = values::is_off(&filter).unwrap_or(false);
+        off.then(|| format!("{name}{}", ui::shell(Path::new(&filter))))
+    }
+
     fn quiet(&self) -> bool {
         match &self.log {
-            Some(level) => level == "quiet",
-            None => std::env::var_os("FDR_LOG").is_some_and(|level| level == "quiet"),
+            Some(level) => level.eq_ignore_ascii_case("quiet"),
+            None => variable("FDR_LOG").is_some_and(|level| level.eq_ignore_ascii_case("quiet")),
         }
     }
+}
+
+/// A variable of the recorder's; an empty one counts as none.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Runs the command, and does not return where a signal ended it.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let [program, arguments @ ..] = options.command.as_slice() else {
-        anyhow::bail!("no command; for example: fdr record -- ./my_app");
+        bail!("no command; for example: fdr record -- ./my_app");
     };
+    options.check()?;
     let mut command = Command::new(program);
     command
         .args(arguments)
         .envs(options.variables(std::env::var_os("FDR").as_deref()));
 
-    let pattern = options
-        .output
-        .clone()
-        .or_else(|| std::env::var_os("FDR_OUT"));
-    let pattern = pattern.filter(|pattern| !pattern.is_empty());
-    let outputs = Outputs::before(&pattern.unwrap_or_else(|| DEFAULT_OUTPUT.into()));
+    let pattern = options.output.clone().filter(|path| !path.is_empty());
+    make_folder(pattern.as_deref())?;
+    let pattern = pattern.or_else(|| variable("FDR_OUT"));
+    let pattern = pattern.unwrap_or_else(|| DEFAULT_OUTPUT.into());
+    let dir = options.dir.clone().or_else(|| variable("FDR_DIR"));
+    let traces = Outputs::traces(&pattern);
+    let rings = Outputs::rings(&pattern, dir.as_deref().filter(|dir| !dir.is_empty()));
     let end = match child::run(command) {
         Ok(end) => end,
         Err(error) => {
@@ -137,7 +184,15 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         }
     };
     if !options.quiet() {
-        tell(&outputs.written());
+        let outcome = Outcome {
+            traces: traces.written(),
+            rings: rings.left(),
+            off: options.off(),
+            by_signal: matches!(end, End::Signal(_)),
+        };
+        told::lines(&outcome)
+            .iter()
+            .for_each(|line| ui::complain(line));
     }
     match end {
         End::Code(code) => Ok(Status::Code(code)),
@@ -145,17 +200,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     }
 }
 
-/// Says what was written, and what to do next.
-fn tell(traces: &[Trace]) {
-    for Trace { path, size } in traces {
-        ui::complain(&format!("trace {} ({})", ui::path(path), ui::size(*size)));
-    }
-    match traces {
-        [] => ui::complain(
-            "no trace was written: either the command is not built with the crate fdr, or the \
-             recorder gave another reason above",
-        ),
-        [.., last] => ui::complain(&format!("next: fdr report {}", ui::shell(&last.path))),
+/// Makes the folder that traces are to go into, where it is named as one and known already.
+fn make_folder(pattern: Option<&OsStr>) -> anyhow::Result<()> {
+    match pattern {
+        Some(path) if path.as_bytes().ends_with(b"/") && !path.as_bytes().contains(&b'%') => {
+            fs::create_dir_all(path).with_context(|| ui::path(Path::new(path)))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -210,7 +261,11 @@ mod tests {
         let all = [("FDR", "*".to_owned())];
         assert_eq!(pairs(&options, None), all);
         assert_eq!(pairs(&options, Some("")), all);
-        assert_eq!(pairs(&options, Some("off")), all);
+        assert_eq!(
+            pairs(&options, Some("off")),
+            [],
+            "what is said is respected"
+        );
         assert_eq!(pairs(&options, Some("a::*")), []);
     }
 }

@@ -1,36 +1,31 @@
-//! Finds the traces that a command wrote: files where its traces go that are new or have changed.
+//! Finds the traces that a command wrote: files where its traces go that are new or have changed;
+//! and the rings that it left.
 //!
 //! The command may have children that record too, and may dump many times, so a pattern such as
 //! `traces/%e.%p.%n.fdr` stands for any number of files. Nothing is taken for a trace by its name
 //! alone.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fdr_formats::registry::FORMATS;
 
 use crate::glob;
+use crate::ring::Ring;
 
 /// Files that are looked at; a folder may hold a great many others.
 const MOST: usize = 100_000;
-
-/// A trace file that was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Trace {
-    pub(super) path: PathBuf,
-    pub(super) size: u64,
-}
 
 /// What tells a file from the one that was there before: device, inode, size, change time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity(u64, u64, u64, i64, i64);
 
-/// Where traces go, and what was there before.
+/// Where files are expected, and what was there before.
 #[derive(Debug)]
 pub(super) struct Outputs {
     /// Parts of the path, with wildcards for what is not known.
@@ -40,20 +35,32 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Looks before the command runs.
-    pub(super) fn before(pattern: &OsStr) -> Outputs {
-        let bytes = pattern.as_bytes();
-        let mut parts: Vec<Vec<u8>> = bytes
-            .split(|&byte| byte == b'/')
-            .filter(|part| !part.is_empty())
-            .map(globbed)
-            .collect();
-        if bytes.ends_with(b"/") || Path::new(pattern).is_dir() {
+    /// Looks for traces, before the command runs.
+    pub(super) fn traces(pattern: &OsStr) -> Outputs {
+        let mut parts = parts(pattern);
+        if names_a_folder(pattern) {
             parts.push(b"*".to_vec());
         }
+        Outputs::before(parts, pattern)
+    }
+
+    /// Looks for rings, before the command runs: in `dir`, else where the traces go.
+    pub(super) fn rings(pattern: &OsStr, dir: Option<&OsStr>) -> Outputs {
+        // A folder's name has no placeholders.
+        let plain = dir.map(doubled);
+        let folder = plain.as_deref().unwrap_or(pattern);
+        let mut parts = parts(folder);
+        if dir.is_none() && !names_a_folder(pattern) {
+            parts.pop();
+        }
+        parts.push(b"*.fdr-ring".to_vec());
+        Outputs::before(parts, folder)
+    }
+
+    fn before(parts: Vec<Vec<u8>>, path: &OsStr) -> Outputs {
         let mut outputs = Outputs {
             parts,
-            absolute: bytes.starts_with(b"/"),
+            absolute: path.as_bytes().starts_with(b"/"),
             before: HashMap::new(),
         };
         outputs.before = outputs.now().into_iter().collect();
@@ -61,18 +68,22 @@ impl Outputs {
     }
 
     /// Looks again: the traces that are new or have changed, the oldest first.
-    pub(super) fn written(&self) -> Vec<Trace> {
+    pub(super) fn written(&self) -> Vec<PathBuf> {
         let mut new: Vec<(PathBuf, Identity)> = self
             .now()
             .into_iter()
             .filter(|(path, identity)| self.before.get(path) != Some(identity) && is_trace(path))
             .collect();
         new.sort_by(|(left, a), (right, b)| (a.3, a.4, left).cmp(&(b.3, b.4, right)));
-        new.into_iter()
-            .map(|(path, identity)| Trace {
-                path,
-                size: identity.2,
-            })
+        new.into_iter().map(|(path, _)| path).collect()
+    }
+
+    /// Looks again: the rings that were not there before.
+    pub(super) fn left(&self) -> Vec<(PathBuf, Ring)> {
+        let new = |path: &PathBuf| !self.before.contains_key(path);
+        let paths = self.now().into_iter().map(|(path, _)| path).filter(new);
+        paths
+            .filter_map(|path| Ring::read(&path).map(|ring| (path, ring)))
             .collect()
     }
 
@@ -96,6 +107,21 @@ impl Outputs {
         };
         paths.into_iter().filter_map(identity).collect()
     }
+}
+
+fn parts(pattern: &OsStr) -> Vec<Vec<u8>> {
+    let parts = pattern.as_bytes().split(|&byte| byte == b'/');
+    parts.filter(|part| !part.is_empty()).map(globbed).collect()
+}
+
+/// With each `%` written twice, as it means itself in a pattern.
+fn doubled(path: &OsStr) -> OsString {
+    let parts: Vec<&[u8]> = path.as_bytes().split(|&byte| byte == b'%').collect();
+    OsString::from_vec(parts.join(&b"%%"[..]))
+}
+
+fn names_a_folder(pattern: &OsStr) -> bool {
+    pattern.as_bytes().ends_with(b"/") || Path::new(pattern).is_dir()
 }
 
 /// A part of a pattern as wildcards: `%e`, `%p`, `%n` and `%t` may be anything.
@@ -131,7 +157,7 @@ fn matching(folder: &Path, part: &[u8]) -> Vec<PathBuf> {
     let name = |entry: Result<fs::DirEntry, _>| entry.ok().map(|entry| entry.file_name());
     let names = entries
         .filter_map(name)
-        .filter(|name| glob::matches(part, name.as_bytes()));
+        .filter(|name| glob::matches(part, name.as_bytes(), b'*', b'?'));
     names.take(MOST).map(|name| folder.join(name)).collect()
 }
 
@@ -150,5 +176,6 @@ mod tests {
         assert_eq!(globbed(b"%e.%p.%n.fdr"), b"*.*.*.fdr");
         assert_eq!(globbed(b"100%%*"), b"100%?");
         assert_eq!(globbed(b"x%"), b"x%");
+        assert_eq!(doubled(OsStr::new("a%e/100%")), "a%%e/100%%");
     }
 }

@@ -1,0 +1,70 @@
+//! What `fdr record` says when the command has ended: what to do next, or why there is no trace.
+//! Must never name a cause that something else contradicts, nor repeat what the recorder has said.
+
+use std::path::PathBuf;
+
+use crate::ring::Ring;
+use crate::ui;
+
+/// What a run has left behind.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// The oldest first.
+    pub(super) traces: Vec<PathBuf>,
+    pub(super) rings: Vec<(PathBuf, Ring)>,
+    /// What switched the recorder off: `--filter ''`, `FDR=off`.
+    pub(super) off: Option<String>,
+    /// A signal ended the command.
+    pub(super) by_signal: bool,
+}
+
+const ENDED: &str = "a command that is killed, or ended by a signal (Ctrl-C, TERM, abort), writes no \
+                     trace at its end: send it the dump signal before (kill -USR2)";
+
+/// The lines to be said.
+pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
+    let mut lines = Vec::new();
+    match outcome.traces.as_slice() {
+        [] => lines.extend(nothing(outcome)),
+        [trace] => lines.push(format!("next: fdr report {}", ui::shell(trace))),
+        [.., last] => {
+            let count = ui::count(outcome.traces.len() as u64);
+            lines.push(format!(
+                "{count} traces; next: fdr report {}",
+                ui::shell(last)
+            ));
+        }
+    }
+    for (path, ring) in &outcome.rings {
+        // A process that goes on, beside traces that it has written, is as it should be.
+        if outcome.traces.is_empty() || !ring.runs() {
+            lines.push(format!("{} was left: {}", ui::path(path), ring.in_words()));
+        }
+    }
+    lines
+}
+
+/// Why there is no trace, as far as that is known.
+fn nothing(outcome: &Outcome) -> Option<String> {
+    if let Some(off) = &outcome.off {
+        return Some(format!(
+            "no trace was written: {off} switches recording off"
+        ));
+    }
+    if outcome.rings.iter().any(|(_, ring)| !ring.runs()) {
+        return Some(format!("no trace was written: {ENDED}"));
+    }
+    if !outcome.rings.is_empty() {
+        return Some("no trace was written yet".into());
+    }
+    if outcome.by_signal {
+        return Some(format!(
+            "no trace was written: {ENDED}; or it is not built with the crate fdr"
+        ));
+    }
+    Some(
+        "no trace was written: either the command is not built with the crate fdr, or the \
+         recorder gave another reason above"
+            .into(),
+    )
+}

@@ -1,0 +1,210 @@
+//! Files as the tool meets them: traces that are damaged or not whole, what is no trace at all, and
+//! outputs that can't be written. Each is one line on stderr that says what to do.
+
+mod common;
+
+use std::process::Stdio;
+
+use common::{Folder, answer, command, fdr, golden, json, small, stderr, stdout};
+use serde_json::json;
+
+#[test]
+fn what_cannot_be_read_is_one_line_and_exit_code_2() {
+    let folder = Folder::new("unreadable");
+    let text = folder.file("notes.txt");
+    std::fs::write(
+        &text,
+        "not a trace at all, but long enough for a header of one",
+    )
+    .unwrap();
+    let empty = folder.file("empty.fdr");
+    std::fs::write(&empty, "").unwrap();
+    let missing = folder.file("missing\x1b[31m.fdr");
+    for file in [&text, &empty, &missing] {
+        for subcommand in ["info", "report", "records", "verify"] {
+            let output = fdr(&[subcommand, file]);
+            assert_eq!(output.status.code(), Some(2), "{subcommand} {file}");
+            assert_eq!(stdout(&output), "");
+            let error = stderr(&output);
+            assert!(
+                error.starts_with("fdr: /") && error.lines().count() == 1,
+                "{error}"
+            );
+            assert!(!error.contains('\x1b'));
+        }
+    }
+    let unread = |file: &str| stderr(&fdr(&["report", file])).to_owned();
+    let known = format!("fdr: {text}: not a trace that fdr knows (known: XRay FDR)\n");
+    assert_eq!(unread(&text), known);
+    assert_eq!(unread(&empty), format!("fdr: {empty}: the file is empty\n"));
+    assert_eq!(
+        unread("/no/such/file"),
+        "fdr: /no/such/file: No such file or directory (os error 2)\n"
+    );
+    assert!(
+        unread(folder.path().to_str().unwrap())
+            .ends_with(": is a folder; a trace is a regular file\n")
+    );
+    assert!(unread("/dev/null").contains("is no regular file"));
+    assert!(unread("-").starts_with("fdr: -: standard input can't be read"));
+    assert_eq!(fdr(&["report"]).status.code(), Some(2));
+    assert_eq!(fdr(&["nonsense"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_ring_is_known_and_explained() {
+    let folder = Folder::new("ring");
+    let ring = folder.file("app.7.ab.fdr-ring");
+    std::fs::write(&ring, b"FDRRING\x01\xff\xff\xff\xff and more").unwrap();
+    for subcommand in ["info", "report", "records", "verify"] {
+        let output = fdr(&[subcommand, &ring]);
+        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(
+            stderr(&output),
+            format!(
+                "fdr: {ring}: this is the ring of process 4294967295, which is not running any \
+                 more; reading a ring after its process has died is not there yet\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let folder = Folder::new("missing");
+    let trace = folder.file("t.fdr");
+    common::lossy(&trace);
+    let words = "16,000 records of threads that had no ring (raise FDR_MEMORY or lower FDR_BUFFER); \
+                 5,000 records of 12 ended threads whose rings were reused\n";
+    let table = answer(&["report", &trace]);
+    assert!(
+        table.ends_with(&format!("not in the trace: {words}")),
+        "{table}"
+    );
+    assert!(
+        table.contains("of 9 records: 7 overwritten by newer ones, 0 dropped\n"),
+        "{table}"
+    );
+    let info = answer(&["info", &trace]);
+    assert!(info.contains(&format!("missing    {words}")), "{info}");
+    assert!(info.contains("written    by signal, dump 3\n"), "{info}");
+    assert!(
+        info.contains("begin      2023-11-14T22:13:20.000005Z\n"),
+        "{info}"
+    );
+    let report = json(&["report", "--json", &trace]);
+    assert_eq!(
+        report["missing"],
+        json!({"unplaced_records": 16_000, "retired_records": 5_000, "retired_threads": 12})
+    );
+    let csv = fdr(&["report", "--csv", &trace]);
+    assert!(stderr(&csv).contains(words), "{csv:?}");
+}
+
+#[test]
+fn damage_is_said_first_and_counts_are_doubted() {
+    let folder = Folder::new("damaged");
+    let whole = folder.file("whole.fdr");
+    common::lossy(&whole);
+    let bytes = std::fs::read(&whole).unwrap();
+    let cut = folder.file("cut.fdr");
+    std::fs::write(&cut, &bytes[..bytes.len() - 8]).unwrap();
+    let places = format!("at byte {}", bytes.len() - 8);
+    for arguments in [&["report"][..], &["info"], &["map", "-o", "-"]] {
+        let mut arguments = arguments.to_vec();
+        arguments.push(&cut);
+        let output = fdr(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        let first = stderr(&output).lines().next().unwrap_or_default();
+        let head = format!("fdr: {cut}: the trace is damaged in ");
+        assert!(
+            first.starts_with(&head) && first.contains(&places),
+            "{output:?}"
+        );
+    }
+    let doubt = "the counts in the trace disagree with what is readable: it states 9 recorded, \
+                 2 readable, 7 overwritten, 0 dropped; 1 record can be read";
+    for subcommand in ["report", "info"] {
+        let text = answer(&[subcommand, &cut]);
+        assert!(text.contains(doubt), "{text}");
+        assert!(!text.contains("overwritten by newer"), "{text}");
+    }
+    assert_eq!(fdr(&["verify", &cut]).status.code(), Some(1));
+}
+
+#[test]
+fn a_map_goes_to_standard_output_if_asked() {
+    let folder = Folder::new("map");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    let mut command = command();
+    let output = command
+        .current_dir(folder.path())
+        .args(["map", "-o", "-", &trace])
+        .output()
+        .unwrap();
+    assert!(output.stdout.starts_with(b"\x7fELF"), "{output:?}");
+    assert!(!folder.path().join("-").exists());
+    answer(&["map", "-o", &folder.file("map.elf"), &trace]);
+    assert_eq!(
+        std::fs::read(folder.file("map.elf")).unwrap(),
+        output.stdout
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let folder = Folder::new("pipe");
+    let trace = folder.file("t.fdr");
+    let edges: Vec<(u64, i64)> = (0..40_000_i64)
+        .map(|at| (at as u64, if at % 2 == 0 { 1 } else { -1 }))
+        .collect();
+    let thread = fdr_formats::Thread {
+        id: fdr_formats::ThreadId(7),
+        ..Default::default()
+    };
+    common::write(
+        &trace,
+        &Default::default(),
+        &[(thread, common::calls(&edges))],
+    );
+    let mut child = command()
+        .args(["records", &trace])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = command()
+        .args(["info", &golden("v3-std.fdr")])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).starts_with("fdr: standard output: "),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = command().arg("--help").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("standard output: "), "{output:?}");
+}
