@@ -161,12 +161,25 @@ impl<'a> Window<'a> {
     /// A window of `capacity` bytes (or the whole file, if that is less), empty so far.
     #[must_use]
     pub fn new(bytes: &'a dyn ReadAt, capacity: usize) -> Window<'a> {
+        let capacity = usize::try_from(bytes.size()).map_or(capacity, |size| size.min(capacity));
         Window {
             bytes,
             buffer: vec![0; capacity],
             offset: 0,
             filled: 0,
         }
+    }
+
+    /// Whether the `want` bytes from `offset` on are in the window.
+    #[must_use]
+    pub fn holds(&self, offset: u64, want: usize) -> bool {
+        self.place(offset)
+            .is_some_and(|start| start.saturating_add(want) <= self.filled)
+    }
+
+    /// Where `offset` is in the buffer, if it is not before it.
+    fn place(&self, offset: u64) -> Option<usize> {
+        usize::try_from(offset.checked_sub(self.offset)?).ok()
     }
 
     /// Bytes from `offset` up to at most `end`: at least `want` of them (or as many as the window
@@ -177,10 +190,7 @@ impl<'a> Window<'a> {
     pub fn at(&mut self, offset: u64, want: usize, end: u64) -> io::Result<&[u8]> {
         let want = want.min(self.buffer.len());
         let need = usize::try_from(end.saturating_sub(offset)).map_or(want, |left| left.min(want));
-        let held = offset
-            .checked_sub(self.offset)
-            .and_then(|skip| usize::try_from(skip).ok());
-        let start = match held {
+        let start = match self.place(offset) {
             Some(start) if start.saturating_add(need) <= self.filled => start,
             _ => {
                 let left = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);

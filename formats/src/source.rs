@@ -2,7 +2,11 @@
 //!
 //! A source is divided into *lanes*, parts that can be decoded independently and at the same time.
 //! For XRay a lane is a thread (all of its blocks); for formats that interleave their threads the
-//! whole file is one lane. Memory is constant: no source ever holds its file.
+//! whole file is one lane.
+//!
+//! No source ever holds its file, and memory does not grow with the events. What a source keeps is
+//! proportional to the threads, blocks and functions of the trace (names included), each listed
+//! once; beside that, one window of the file for every lane that is being decoded.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,7 +83,7 @@ pub fn drive(
 /// that `make` gives. A lane is never divided between two sinks. Returns the workers' sinks.
 ///
 /// # Errors
-/// The first one that a worker met; the others end their lane first.
+/// An error that a worker met. The others end the lane that they are at, and begin no more.
 pub fn drive_parallel<S, F>(
     source: &dyn Source,
     jobs: usize,
@@ -97,7 +101,10 @@ where
         let mut sink = make();
         // Relaxed: the counter hands out lanes, it publishes nothing.
         while let Some(&lane) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            source.decode(lane, &mut sink, progress)?;
+            if let Err(error) = source.decode(lane, &mut sink, progress) {
+                next.store(order.len(), Ordering::Relaxed);
+                return Err(error);
+            }
         }
         Ok(sink)
     };

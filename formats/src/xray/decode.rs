@@ -2,7 +2,7 @@
 //! hundred million records go through. Keeps one batch of calls and one window of the file; must
 //! never stop at a damaged record while there is something intact behind it.
 
-use super::index::{Block, Index, MAX_DIAGNOSTICS, MAX_PAYLOAD};
+use super::index::{Block, DAMAGED_OWN, Index, MAX_DIAGNOSTICS, MAX_PAYLOAD};
 use super::payload::{self, Payload};
 use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, When};
 use crate::bytes::{ByteOrder, ReadAt, Window};
@@ -47,6 +47,7 @@ pub(super) fn lane(
         arguments: false,
         cpu: None,
         complaints: 0,
+        last_told: 0,
     };
     for block in places.iter().filter_map(|&place| index.blocks.get(place)) {
         decoder.block(bytes, &mut window, block, progress)?;
@@ -79,6 +80,8 @@ struct Decoder<'a> {
     /// A change of CPU that is not handed over yet: in front of our own events it is none.
     cpu: Option<(u64, u16)>,
     complaints: usize,
+    /// Byte offset of the last problem that was told.
+    last_told: u64,
 }
 
 impl Decoder<'_> {
@@ -278,12 +281,14 @@ impl Decoder<'_> {
         end: u64,
     ) -> Result<Option<u64>, Error> {
         self.arguments = false;
+        // Problems are told at the record, not at its payload.
+        let told_at = at - METADATA_SIZE as u64;
         let left = end.saturating_sub(at);
         let size = match u64::try_from(size) {
             Ok(size) if size > 0 && size <= left => size,
             _ => {
                 let what = format!("an event of {size} bytes, where {left} are left; skipped");
-                self.complain(at - METADATA_SIZE as u64, what);
+                self.complain(told_at, what);
                 return Ok(None);
             }
         };
@@ -292,19 +297,20 @@ impl Decoder<'_> {
             .min(MAX_PAYLOAD);
         if (held as u64) < size {
             let what = format!("an event of {size} bytes; only the first {held} are kept");
-            self.complain(at - METADATA_SIZE as u64, what);
+            self.complain(told_at, what);
         }
         let view = window.at(at, held, end)?;
         if let Some(data) = view.get(..held) {
-            self.event(record, data, at);
+            self.event(record, data, told_at);
         } else {
             let mut data = vec![0; held];
             let count = bytes.read_at(at, &mut data)?;
-            self.event(record, data.get(..count).unwrap_or(&[]), at);
+            self.event(record, data.get(..count).unwrap_or(&[]), told_at);
         }
         Ok(Some(at + size))
     }
 
+    /// An event whose record is at `at`.
     fn event(&mut self, record: Record, data: &[u8], at: u64) {
         match record {
             Record::Custom { when, cpu, .. } => {
@@ -351,7 +357,9 @@ impl Decoder<'_> {
             Some(Payload::Synthetic { count }) => self.synthetic = count,
             // The NewCPUId in front of it gives the block its start, it is no change of CPU.
             Some(_) => self.cpu = None,
-            None => self.complain(at, "an event of fdr's own is damaged; it is skipped".into()),
+            // What was damaged in a head, the index pass has told.
+            None if self.index.tells(at) => {}
+            None => self.complain(at, DAMAGED_OWN.into()),
         }
     }
 
@@ -388,6 +396,7 @@ impl Decoder<'_> {
         self.complaints += 1;
         if self.complaints <= MAX_DIAGNOSTICS {
             self.settle_calls();
+            self.last_told = offset;
             self.sink.diagnostic(Diagnostic { offset, what });
         }
     }
@@ -399,7 +408,7 @@ impl Decoder<'_> {
             .checked_sub(MAX_DIAGNOSTICS)
             .filter(|&more| more > 0)
         {
-            let offset = self.index.blocks.last().map_or(0, |block| block.end);
+            let offset = self.last_told;
             let what = format!("{more} more problems of this thread are not listed");
             self.sink.diagnostic(Diagnostic { offset, what });
         }

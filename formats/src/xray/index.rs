@@ -3,25 +3,29 @@
 //! a version 1 file whose buffers do not follow one another at the promised distance, is searched.
 //! Must never hold more than heads and names, and never believe a length that leaves the file.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use super::payload::{self, Payload};
 use super::record::{self, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record};
-use super::search;
+use super::search::Search;
 use crate::bytes::{ReadAt, Window};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Clock, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{Clock, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
 /// A payload that is longer is given only up to this many bytes.
 pub(super) const MAX_PAYLOAD: usize = 16 << 20;
 /// More diagnostics than this in one place help nobody.
 pub(super) const MAX_DIAGNOSTICS: usize = 100;
+/// Said of a custom event with our tag that can't be decoded.
+pub(super) const DAMAGED_OWN: &str = "an event of fdr's own is damaged; it is skipped";
 
 const RECORD: u64 = METADATA_SIZE as u64;
 /// `NewBuffer`, `WallTime`, `NewCPUId`: no buffer is shorter.
 const MIN_BUFFER: u64 = 3 * RECORD;
 const HEAD_WINDOW: usize = 4096;
+/// A repeated header and the first two records of a buffer.
+const PEEK_WINDOW: usize = HEADER_SIZE + 2 * METADATA_SIZE;
 
 /// One thread's run of records.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +50,13 @@ pub(super) struct Index {
     /// Per thread of `info`: places in `blocks`, in order of time.
     pub(super) lanes: Vec<Vec<usize>>,
     pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+impl Index {
+    /// Whether a diagnostic of the index pass is of the record at this byte.
+    pub(super) fn tells(&self, offset: u64) -> bool {
+        self.diagnostics.iter().any(|told| told.offset == offset)
+    }
 }
 
 /// Reads header and heads.
@@ -76,12 +87,18 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
 struct Indexer<'a> {
     bytes: &'a dyn ReadAt,
     window: Window<'a>,
+    /// For a look at where a block should end, far ahead.
+    peek: Window<'a>,
+    search: Search<'a>,
     size: u64,
     head: [u8; HEADER_SIZE],
     header: Header,
     /// The file carries our process event: its version 1 buffers are where they should be.
     ours: bool,
     lane_of: HashMap<ThreadId, usize>,
+    functions: BTreeMap<FunctionId, Function>,
+    /// Problems, told or not.
+    complaints: usize,
     index: Index,
 }
 
@@ -115,17 +132,18 @@ impl<'a> Indexer<'a> {
             lanes,
             diagnostics,
         };
-        let window = Window::new(bytes, HEAD_WINDOW);
-        let size = bytes.size();
-        let (ours, lane_of) = (false, HashMap::new());
         let mut indexer = Indexer {
             bytes,
-            window,
-            size,
+            window: Window::new(bytes, HEAD_WINDOW),
+            peek: Window::new(bytes, PEEK_WINDOW),
+            search: Search::new(bytes, layout),
+            size: bytes.size(),
             head,
             header,
-            ours,
-            lane_of,
+            ours: false,
+            lane_of: HashMap::new(),
+            functions: BTreeMap::new(),
+            complaints: 0,
             index,
         };
         if header.frequency == 0 {
@@ -138,6 +156,7 @@ impl<'a> Indexer<'a> {
     }
 
     fn complain(&mut self, offset: u64, what: String) {
+        self.complaints += 1;
         if self.index.diagnostics.len() < MAX_DIAGNOSTICS {
             self.index.diagnostics.push(Diagnostic { offset, what });
         }
@@ -148,8 +167,14 @@ impl<'a> Indexer<'a> {
         Ok(record::decode(bytes, self.header.layout).ok())
     }
 
-    fn search(&self, from: u64) -> io::Result<Option<u64>> {
-        search::block(self.bytes, from, self.header.layout)
+    /// Bytes from `at` on, at most `PEEK_WINDOW`; the window of heads stays where it is.
+    fn peek(&mut self, at: u64) -> io::Result<&[u8]> {
+        let window = if self.window.holds(at, PEEK_WINDOW) {
+            &mut self.window
+        } else {
+            &mut self.peek
+        };
+        window.at(at, PEEK_WINDOW, self.size)
     }
 
     /// A block of version 2 and up; returns where the next one may be.
@@ -164,13 +189,16 @@ impl<'a> Indexer<'a> {
         }
         let whole = end == self.size
             || end < self.size
-                && matches!(self.record_at(end)?, Some(Record::BufferExtents { .. }));
+                && matches!(
+                    record::decode(self.peek(end)?, self.header.layout),
+                    Ok(Record::BufferExtents { .. })
+                );
         if whole {
             self.block(start, end, false)?;
             return Ok(end);
         }
         // Cut, or damaged: the block ends where another one plainly begins.
-        let found = self.search(start)?;
+        let found = self.search.block(start)?;
         let stop = end.min(self.size).min(found.unwrap_or(u64::MAX));
         if stop < end {
             let what = match found {
@@ -216,7 +244,7 @@ impl<'a> Indexer<'a> {
         let (end, next, closed) = if confirmed {
             (fixed, fixed, true)
         } else {
-            let (end, closed) = search::end_of_buffer(self.bytes, start, self.header.layout)?;
+            let (end, closed) = self.search.end_of_buffer(start)?;
             (end, self.after_buffer(start, end, closed)?, closed)
         };
         if let Some(block) = self.index.blocks.get_mut(place) {
@@ -246,7 +274,7 @@ impl<'a> Indexer<'a> {
         if fixed == self.size {
             return Ok(fixed);
         }
-        match self.search(end)? {
+        match self.search.block(end)? {
             Some(next) => Ok(next),
             None => {
                 self.complain(
@@ -260,28 +288,21 @@ impl<'a> Indexer<'a> {
 
     fn repeats_header(&mut self, at: u64) -> io::Result<bool> {
         let head = self.head;
-        Ok(self
-            .window
-            .at(at, HEADER_SIZE, self.size)?
-            .starts_with(&head))
+        Ok(self.peek(at)?.starts_with(&head))
     }
 
     fn begins_buffer(&mut self, at: u64) -> io::Result<bool> {
-        if self.repeats_header(at)? {
-            return Ok(true);
-        }
-        Ok(
-            matches!(self.record_at(at)?, Some(Record::NewBuffer { .. }))
-                && matches!(
-                    self.record_at(at.saturating_add(RECORD))?,
-                    Some(Record::WallTime { .. })
-                ),
-        )
+        let (head, layout) = (self.head, self.header.layout);
+        let bytes = self.peek(at)?;
+        let second = bytes.get(METADATA_SIZE..).unwrap_or(&[]);
+        Ok(bytes.starts_with(&head)
+            || matches!(record::decode(bytes, layout), Ok(Record::NewBuffer { .. }))
+                && matches!(record::decode(second, layout), Ok(Record::WallTime { .. })))
     }
 
     /// No block begins here: looks for one further on.
     fn skip(&mut self, at: u64) -> io::Result<u64> {
-        let next = self.search(at + 1)?.unwrap_or(self.size);
+        let next = self.search.block(at + 1)?.unwrap_or(self.size);
         let what = format!("no block begins here; {} bytes are skipped", next - at);
         self.complain(at, what);
         Ok(next)
@@ -330,7 +351,7 @@ impl<'a> Indexer<'a> {
         let mut first = None;
         let mut balance = (0, 0);
         while end.saturating_sub(at) >= RECORD {
-            let record = self.record_at(at)?;
+            let (start, record) = (at, self.record_at(at)?);
             at += RECORD;
             match record {
                 Some(Record::WallTime { .. }) if first.is_none() => {}
@@ -348,10 +369,7 @@ impl<'a> Indexer<'a> {
                     match payload::decode(&payload, self.header.layout.order) {
                         Some(Payload::Balance { entries, exits }) => balance = (entries, exits),
                         Some(payload) => self.learn(lane, payload),
-                        None => {
-                            let what = "an event of fdr's own is damaged; it is skipped".into();
-                            self.complain(at, what);
-                        }
+                        None => self.complain(start, DAMAGED_OWN.into()),
                     }
                 }
                 _ => break,
@@ -387,7 +405,11 @@ impl<'a> Indexer<'a> {
 
     fn learn(&mut self, lane: usize, payload: Payload) {
         match payload {
-            Payload::Functions(list) => self.index.info.functions.extend(list),
+            Payload::Functions(list) => {
+                for function in list {
+                    self.functions.entry(function.id).or_insert(function);
+                }
+            }
             Payload::Thread { name, counts } => {
                 let thread = self.thread(lane);
                 thread.name = name;
@@ -419,14 +441,21 @@ impl<'a> Indexer<'a> {
     }
 
     fn finish(mut self) -> Index {
+        let told = &mut self.index.diagnostics;
+        if let (Some(more @ 1..), Some(last)) =
+            (self.complaints.checked_sub(told.len()), told.last())
+        {
+            let offset = last.offset;
+            let what = format!("{more} more problems of the blocks are not listed");
+            told.push(Diagnostic { offset, what });
+        }
         let Index {
             info,
             blocks,
             lanes,
             ..
         } = &mut self.index;
-        info.functions.sort_by_key(|function| function.id);
-        info.functions.dedup_by_key(|function| function.id);
+        info.functions = self.functions.into_values().collect();
         info.start = blocks.iter().filter_map(|block| block.tsc).min().map(Ticks);
         // Programs write a thread's buffers in the order of their queue, which may have wrapped.
         let tsc = |&place: &usize| blocks.get(place).and_then(|block| block.tsc);

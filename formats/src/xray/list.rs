@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-use super::index::{Index, MAX_PAYLOAD};
+use super::index::{Block, Index, MAX_PAYLOAD};
 use super::payload::{self, Payload};
 use super::record::{self, Bad, FUNCTION_SIZE, HEADER_SIZE, METADATA_SIZE, When};
 use crate::bytes::{ReadAt, Window};
@@ -70,7 +70,7 @@ impl Lister<'_> {
         let index = self.index;
         for block in &index.blocks {
             self.gap(at, block.start)?;
-            self.block(block.start, block.end)?;
+            self.block(block)?;
             at = block.end;
         }
         self.gap(at, size)
@@ -99,14 +99,21 @@ impl Lister<'_> {
         Ok(())
     }
 
-    fn block(&mut self, mut at: u64, end: u64) -> Result<(), Stop> {
+    fn block(&mut self, block: &Block) -> Result<(), Stop> {
         let layout = self.index.layout;
+        let (mut at, end) = (block.start, block.end);
         while at < end {
             let view = self.window.at(at, METADATA_SIZE, end)?;
             match record::decode(view, layout) {
                 Ok(record) => {
                     let size = self.record(&record, at, end)?;
                     at += size;
+                    // As the decoder does: the rest of a cut block is the payload's.
+                    if block.cut && lacks_payload(&record, size) && at < end {
+                        let _ = write!(self.detail, "bytes={} of a payload", end - at);
+                        self.emit(at, end - at, None, "Cut")?;
+                        return Ok(());
+                    }
                     if layout.version == 1 && record == record::Record::EndOfBuffer && at < end {
                         let _ = write!(self.detail, "bytes={}", end - at);
                         self.emit(at, end - at, None, "Fill")?;
@@ -239,6 +246,12 @@ impl Lister<'_> {
             Ok(())
         }
     }
+}
+
+/// Whether a record of `size` bytes in all should have a payload and has none.
+fn lacks_payload(record: &record::Record, size: u64) -> bool {
+    use record::Record as R;
+    matches!(record, R::Custom { .. } | R::Typed { .. }) && size == METADATA_SIZE as u64
 }
 
 fn describe(detail: &mut String, payload: &Payload) {

@@ -3,6 +3,7 @@
 //! a block, so a block is recognised by its whole preamble.
 
 use std::io;
+use std::ops::Range;
 
 use super::record::{self, Bad, Layout, METADATA_SIZE, Record};
 use crate::bytes::{ReadAt, Window};
@@ -13,27 +14,84 @@ const PREAMBLE: usize = 4 * METADATA_SIZE;
 /// No block of that many bytes was ever written.
 const MAX_EXTENTS: u64 = 1 << 44;
 
-/// Byte offset of the first block at or after `from`, if there is one.
-pub(super) fn block(bytes: &dyn ReadAt, from: u64, layout: Layout) -> io::Result<Option<u64>> {
-    let (mut window, size) = (Window::new(bytes, WINDOW), bytes.size());
-    let first = match layout.version {
-        1 => Record::NewBuffer { thread: 0 },
-        _ => Record::BufferExtents { bytes: 0 },
-    };
-    let first = record::encode_metadata(&first, layout)[0];
-    let mut at = from;
-    loop {
-        let view = window.at(at, WINDOW, size)?;
-        let mut places = view.windows(PREAMBLE);
-        let count = places.len() as u64;
-        let begins = |place: &[u8]| place[0] == first && is_preamble(place, layout);
-        if let Some(place) = places.position(begins) {
-            return Ok(Some(at + place as u64));
+/// A search through one file. Calls whose offsets rise read each byte of it once.
+pub(super) struct Search<'a> {
+    window: Window<'a>,
+    size: u64,
+    layout: Layout,
+    /// Bytes in which no block begins, by the last call.
+    without: Range<u64>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(bytes: &'a dyn ReadAt, layout: Layout) -> Search<'a> {
+        Search {
+            window: Window::new(bytes, WINDOW),
+            size: bytes.size(),
+            layout,
+            without: 0..0,
         }
-        if count == 0 || at.saturating_add(view.len() as u64) >= size {
-            return Ok(None);
+    }
+
+    /// Byte offset of the first block at or after `from`, if there is one.
+    pub(super) fn block(&mut self, from: u64) -> io::Result<Option<u64>> {
+        let known = self.without.contains(&from);
+        let at = if known { self.without.end } else { from };
+        let found = self.first_block(at)?;
+        self.without = from..found.unwrap_or(self.size);
+        Ok(found)
+    }
+
+    fn first_block(&mut self, mut at: u64) -> io::Result<Option<u64>> {
+        let layout = self.layout;
+        let first = match layout.version {
+            1 => Record::NewBuffer { thread: 0 },
+            _ => Record::BufferExtents { bytes: 0 },
+        };
+        let first = record::encode_metadata(&first, layout)[0];
+        loop {
+            let view = self.window.at(at, PREAMBLE, self.size)?;
+            let mut places = view.windows(PREAMBLE);
+            let count = places.len() as u64;
+            let begins = |place: &[u8]| place[0] == first && is_preamble(place, layout);
+            if let Some(place) = places.position(begins) {
+                return Ok(Some(at + place as u64));
+            }
+            if count == 0 || at.saturating_add(view.len() as u64) >= self.size {
+                return Ok(None);
+            }
+            at += count;
         }
-        at += count;
+    }
+
+    /// Byte offset after the last record of the version 1 buffer at `start`, and whether an
+    /// `EndOfBuffer` or the next buffer ends it, rather than the file.
+    pub(super) fn end_of_buffer(&mut self, start: u64) -> io::Result<(u64, bool)> {
+        let mut at = start.saturating_add(METADATA_SIZE as u64);
+        while at < self.size {
+            let view = self.window.at(at, METADATA_SIZE, self.size)?;
+            let mut used = 0;
+            let payload = loop {
+                let rest = view.get(used..).unwrap_or(&[]);
+                match record::decode(rest, self.layout) {
+                    Ok(Record::EndOfBuffer) => {
+                        return Ok((at + (used + METADATA_SIZE) as u64, true));
+                    }
+                    Ok(Record::NewBuffer { .. }) => return Ok((at + used as u64, true)),
+                    Ok(Record::Custom { size, .. } | Record::Typed { size, .. }) => {
+                        used += METADATA_SIZE;
+                        break u64::try_from(size).unwrap_or(0);
+                    }
+                    Ok(record) => used += record.size(),
+                    Err(Bad::Action(_)) => used += record::FUNCTION_SIZE,
+                    Err(Bad::Kind(_)) => used += METADATA_SIZE,
+                    Err(Bad::Short) if used == 0 => return Ok((self.size, false)),
+                    Err(Bad::Short) => break 0,
+                }
+            };
+            at = at.saturating_add(used as u64).saturating_add(payload);
+        }
+        Ok((self.size, false))
     }
 }
 
@@ -56,39 +114,4 @@ fn is_preamble(bytes: &[u8], layout: Layout) -> bool {
             record(first + 2),
             Some(Record::NewCpu { .. } | Record::Pid { .. })
         )
-}
-
-/// Byte offset after the last record of the version 1 buffer at `start`, and whether an
-/// `EndOfBuffer` or the next buffer ends it, rather than the file.
-pub(super) fn end_of_buffer(
-    bytes: &dyn ReadAt,
-    start: u64,
-    layout: Layout,
-) -> io::Result<(u64, bool)> {
-    let (mut window, size) = (Window::new(bytes, WINDOW), bytes.size());
-    let mut at = start.saturating_add(METADATA_SIZE as u64);
-    while at < size {
-        let view = window.at(at, METADATA_SIZE, size)?;
-        let mut used = 0;
-        let payload = loop {
-            let rest = view.get(used..).unwrap_or(&[]);
-            match record::decode(rest, layout) {
-                Ok(Record::EndOfBuffer) => {
-                    return Ok((at + (used + METADATA_SIZE) as u64, true));
-                }
-                Ok(Record::NewBuffer { .. }) => return Ok((at + used as u64, true)),
-                Ok(Record::Custom { size, .. } | Record::Typed { size, .. }) => {
-                    used += METADATA_SIZE;
-                    break u64::try_from(size).unwrap_or(0);
-                }
-                Ok(record) => used += record.size(),
-                Err(Bad::Action(_)) => used += record::FUNCTION_SIZE,
-                Err(Bad::Kind(_)) => used += METADATA_SIZE,
-                Err(Bad::Short) if used == 0 => return Ok((size, false)),
-                Err(Bad::Short) => break 0,
-            }
-        };
-        at = at.saturating_add(used as u64).saturating_add(payload);
-    }
-    Ok((size, false))
 }

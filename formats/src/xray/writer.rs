@@ -56,6 +56,10 @@ pub struct XrayWriter<W: Read + Write + Seek> {
     info: TraceInfo,
     /// What function id 0 is written as: XRay's tools take 0 for the root of all calls.
     zero: u32,
+    /// Function 0 is in the trace.
+    has_zero: bool,
+    /// Calls of a function without a name that really has the number `zero`.
+    mistaken: u64,
     spool: Spool,
     lanes: Vec<Lane>,
     lane_of: HashMap<ThreadId, usize>,
@@ -73,8 +77,12 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
     /// Where the file can't be written.
     pub fn new(out: W, version: Version, info: &TraceInfo) -> Result<XrayWriter<W>, Error> {
         let mut info = info.clone();
-        let highest = info.functions.iter().map(|function| function.id.0).max();
-        let zero = highest.map_or(FUNCTION_LIMIT - 1, |id| id.saturating_add(1));
+        // The highest number that no name has: functions without one have low numbers, as a rule.
+        let zero = (1..FUNCTION_LIMIT)
+            .rev()
+            .find(|&id| info.function(FunctionId(id)).is_none())
+            .unwrap_or(FUNCTION_LIMIT - 1);
+        let has_zero = info.function(FunctionId(0)).is_some();
         for function in info
             .functions
             .iter_mut()
@@ -87,6 +95,8 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             frame,
             info,
             zero,
+            has_zero,
+            mistaken: 0,
             spool: Spool::default(),
             lanes: Vec::new(),
             lane_of: HashMap::new(),
@@ -122,6 +132,10 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             self.block(nth, start)?;
         }
         self.frame.finish()?;
+        if self.has_zero {
+            let what = "calls of the function whose number function 0 got: they look like its own";
+            self.losses.add(what, self.mistaken);
+        }
         Ok(self.losses)
     }
 
@@ -202,8 +216,10 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
 
     fn call(&mut self, call: &Call) {
         let id = if call.function.0 == 0 {
+            self.has_zero = true;
             self.zero
         } else {
+            self.mistaken += u64::from(call.function.0 == self.zero);
             call.function.0
         };
         let lost = id >= FUNCTION_LIMIT;

@@ -18,8 +18,14 @@ use std::sync::Mutex;
 use super::CallSite;
 use crate::sys::{self, notes::Note};
 
-/// Raised whenever anything that copies share changes: this file, `CallSite`, `Slot`, the ring.
-pub(crate) const VERSION: u32 = 2;
+/// Raised whenever what copies share changes its meaning: this file, `CallSite`, the convention of
+/// `recorder::stub`. What changes its shape changes [`VERSION`] by itself.
+const PROTOCOL: u32 = 1;
+/// Copies of different versions do not see each other.
+pub(crate) const VERSION: u32 = PROTOCOL << 24
+    | (size_of::<Unit>() as u32) << 16
+    | (size_of::<Host>() as u32) << 8
+    | size_of::<CallSite>() as u32;
 /// The note's name, owner of its types.
 const OWNER: &[u8; 4] = b"fdr\0";
 
