@@ -6,7 +6,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Event, Kept, Read, cut_everywhere, enter, exit, flip_everywhere, hex, list, read};
+use common::{
+    CALL, END, Event, Kept, Read, cut_everywhere, enter, exit, extents, file, flip_everywhere,
+    header, hex, list, preamble, read,
+};
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::source::{drive, drive_parallel};
 use fdr_formats::xray::XraySource;
@@ -86,39 +89,6 @@ fn big_endian_files_hold_the_same() {
     }
     cut_everywhere(&big_endian(&golden("v3-std")), 32);
     flip_everywhere(&big_endian(&golden("v1-min")));
-}
-
-const CALL: &str = "10000000 00000000 12000000 05000000";
-const END: &str = "03 000000000000000000000000000000";
-
-fn preamble(thread: u8, tsc: u8) -> String {
-    format!(
-        "01 {thread:02x}000000 0000000000000000000000 \
-         09 0100000000000000 00000000 000000 \
-         05 0100 {tsc:02x}00000000000000 0000000000"
-    )
-}
-
-fn header(version: u8, buffer_size: u64) -> String {
-    let size: String = buffer_size
-        .to_le_bytes()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("{version:02x}00 0100 03000000 00ca9a3b00000000 {size} 0000000000000000")
-}
-
-fn extents(bytes: u64) -> String {
-    let size: String = bytes
-        .to_le_bytes()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("0f {size} 00000000000000")
-}
-
-fn file(parts: &[&str]) -> Vec<u8> {
-    hex(&parts.concat())
 }
 
 fn one_call_each(read: &Read, threads: &[u64]) {
@@ -302,6 +272,9 @@ fn diagnostics_do_not_flood() {
     let read = read(&file(&parts)).expect("readable");
     assert_eq!(read.diagnostics.len(), 101);
     assert!(read.diagnostics[100].what.starts_with("4900 more"));
+    // Told at the last problem that is listed.
+    assert_eq!(read.diagnostics[100].offset, read.diagnostics[99].offset);
+    assert_eq!(read.diagnostics[100].offset, 96 + 99 * 16);
 }
 
 #[test]

@@ -338,27 +338,60 @@ fn what_the_format_cannot_hold_is_told() {
     assert_eq!(read.kept.calls(0).len(), 2);
 }
 
+/// A table of functions with these ids.
+fn table(ids: &[u32]) -> TraceInfo {
+    let function = |&id: &u32| Function {
+        id: FunctionId(id),
+        name: format!("function {id}"),
+        ..Function::default()
+    };
+    TraceInfo {
+        functions: ids.iter().map(function).collect(),
+        ..TraceInfo::default()
+    }
+}
+
 #[test]
 fn function_0_gets_a_number_that_tools_take() {
-    let mut info = TraceInfo::default();
-    for (id, name) in [(0, "zero"), (6, "six")] {
-        let function = Function {
-            id: FunctionId(id),
-            name: name.into(),
-            ..Function::default()
-        };
-        info.functions.push(function);
+    const LAST: u32 = (1 << 28) - 1;
+    let cases: [(&[u32], u32); 3] = [
+        (&[], LAST),
+        (&[0, 6], LAST),
+        (&[0, 6, LAST - 2, LAST - 1, LAST], LAST - 3),
+    ];
+    for (ids, number) in cases {
+        // Among functions without a name, whose numbers it must not take.
+        let calls = [enter(1, 0), enter(2, 1), exit(3, 1), exit(4, 0)];
+        let events = calls.map(Event::Call).to_vec();
+        let (bytes, losses) = write(Version::V3, &table(ids), &[(1, events)], 9);
+        assert!(losses.is_empty(), "{losses}");
+        let read = read(&bytes).expect("readable");
+        let wanted = [enter(1, number), enter(2, 1), exit(3, 1), exit(4, number)];
+        assert_eq!(read.kept.calls(1), wanted);
+        let named = ids.contains(&0).then_some("function 0");
+        let function = read.info.function(FunctionId(number));
+        assert_eq!(function.map(|function| &*function.name), named);
     }
-    let events = vec![Event::Call(enter(1, 0)), Event::Call(exit(2, 0))];
-    let (bytes, _) = write(Version::V3, &info, &[(1, events)], 9);
-    let read = read(&bytes).expect("readable");
-    assert_eq!(read.kept.calls(1), [enter(1, 7), exit(2, 7)]);
-    assert_eq!(
-        read.info
-            .function(FunctionId(7))
-            .map(|function| &*function.name),
-        Some("zero")
-    );
+}
+
+#[test]
+fn calls_that_look_like_function_0_are_told() {
+    const LAST: u32 = (1 << 28) - 1;
+    let zero = [enter(1, 0), exit(2, 0)];
+    let last = [enter(3, LAST), exit(4, LAST)];
+    let cases: [(&[u32], &[Call], usize); 4] = [
+        // Without function 0, nothing is mixed up, in whatever order they come.
+        (&[], &last, 0),
+        (&[0], &last, 2),
+        (&[], &[zero, last].concat(), 2),
+        (&[], &[last, zero].concat(), 2),
+    ];
+    for (ids, calls, told) in cases {
+        let events = calls.iter().copied().map(Event::Call).collect();
+        let (_, losses) = write(Version::V3, &table(ids), &[(1, events)], 9);
+        let counts: u64 = losses.iter().map(|(_, count)| count).sum();
+        assert_eq!(counts, told as u64, "{ids:?}: {losses}");
+    }
 }
 
 #[test]

@@ -141,15 +141,11 @@ fn check(variables: &str) {
             assert!(named.contains(name), "{name} in {named}");
         }
 
+        // Not --aggregate-threads: with it, llvm-xray crashes on many files, LLVM's own too.
         let stacks = ["stack", "--all-stacks", "--stack-format=flame"];
-        for threads in ["--per-thread-stacks", "--aggregate-threads"] {
-            let more = ["--aggregation-type=time", threads, "-m", map];
-            let stacks = ask(&tool, &[&stacks[..], &more].concat(), &trace);
-            assert!(
-                stacks.contains("index_builder::build"),
-                "{threads}: {stacks:.500}"
-            );
-        }
+        let more = ["--aggregation-type=time", "--per-thread-stacks", "-m", map];
+        let stacks = ask(&tool, &[&stacks[..], &more].concat(), &trace);
+        assert!(stacks.contains("index_builder::build"), "{stacks:.500}");
         let graph = ask(&tool, &["graph", "-e", "sum", "-m", map], &trace);
         assert!(graph.contains("index_builder::tokens::stem"), "{graph}");
     }

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::payload::{self, Payload};
 use super::record::{self, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record};
 use super::search::Search;
 use crate::bytes::{ReadAt, Window};
@@ -20,7 +19,7 @@ pub(super) const MAX_DIAGNOSTICS: usize = 100;
 /// Said of a custom event with our tag that can't be decoded.
 pub(super) const DAMAGED_OWN: &str = "an event of fdr's own is damaged; it is skipped";
 
-const RECORD: u64 = METADATA_SIZE as u64;
+pub(super) const RECORD: u64 = METADATA_SIZE as u64;
 /// `NewBuffer`, `WallTime`, `NewCPUId`: no buffer is shorter.
 const MIN_BUFFER: u64 = 3 * RECORD;
 const HEAD_WINDOW: usize = 4096;
@@ -84,22 +83,24 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
     Ok(indexer.finish())
 }
 
-struct Indexer<'a> {
-    bytes: &'a dyn ReadAt,
-    window: Window<'a>,
+/// An index pass under way; `heads` is its other half.
+pub(super) struct Indexer<'a> {
+    pub(super) bytes: &'a dyn ReadAt,
+    /// For heads, which are read forward.
+    pub(super) window: Window<'a>,
     /// For a look at where a block should end, far ahead.
     peek: Window<'a>,
     search: Search<'a>,
     size: u64,
     head: [u8; HEADER_SIZE],
-    header: Header,
+    pub(super) header: Header,
     /// The file carries our process event: its version 1 buffers are where they should be.
-    ours: bool,
+    pub(super) ours: bool,
     lane_of: HashMap<ThreadId, usize>,
-    functions: BTreeMap<FunctionId, Function>,
+    pub(super) functions: BTreeMap<FunctionId, Function>,
     /// Problems, told or not.
     complaints: usize,
-    index: Index,
+    pub(super) index: Index,
 }
 
 impl<'a> Indexer<'a> {
@@ -155,19 +156,19 @@ impl<'a> Indexer<'a> {
         indexer
     }
 
-    fn complain(&mut self, offset: u64, what: String) {
+    pub(super) fn complain(&mut self, offset: u64, what: String) {
         self.complaints += 1;
         if self.index.diagnostics.len() < MAX_DIAGNOSTICS {
             self.index.diagnostics.push(Diagnostic { offset, what });
         }
     }
 
-    fn record_at(&mut self, at: u64) -> io::Result<Option<Record>> {
+    pub(super) fn record_at(&mut self, at: u64) -> io::Result<Option<Record>> {
         let bytes = self.window.at(at, METADATA_SIZE, self.size)?;
         Ok(record::decode(bytes, self.header.layout).ok())
     }
 
-    /// Bytes from `at` on, at most `PEEK_WINDOW`; the window of heads stays where it is.
+    /// At least `PEEK_WINDOW` bytes from `at` on; the window of heads stays where it is.
     fn peek(&mut self, at: u64) -> io::Result<&[u8]> {
         let window = if self.window.holds(at, PEEK_WINDOW) {
             &mut self.window
@@ -182,6 +183,7 @@ impl<'a> Indexer<'a> {
         let Some(Record::BufferExtents { bytes }) = self.record_at(at)? else {
             return self.skip(at);
         };
+        let layout = self.header.layout;
         let start = at + RECORD;
         let end = start.saturating_add(bytes);
         if bytes == 0 {
@@ -190,7 +192,7 @@ impl<'a> Indexer<'a> {
         let whole = end == self.size
             || end < self.size
                 && matches!(
-                    record::decode(self.peek(end)?, self.header.layout),
+                    record::decode(self.peek(end)?, layout),
                     Ok(Record::BufferExtents { .. })
                 );
         if whole {
@@ -343,101 +345,6 @@ impl<'a> Indexer<'a> {
             tsc,
         });
         Ok(())
-    }
-
-    /// Reads on behind `NewBuffer` while there are preamble and events of ours; returns the first
-    /// time.
-    fn head(&mut self, lane: usize, mut at: u64, end: u64) -> io::Result<Option<u64>> {
-        let mut first = None;
-        let mut balance = (0, 0);
-        while end.saturating_sub(at) >= RECORD {
-            let (start, record) = (at, self.record_at(at)?);
-            at += RECORD;
-            match record {
-                Some(Record::WallTime { .. }) if first.is_none() => {}
-                Some(Record::Pid { process }) => {
-                    let process = Some(u64::from(process));
-                    self.index.info.process = process;
-                    self.thread(lane).process = process;
-                }
-                Some(Record::NewCpu { tsc, .. }) if first.is_none() => first = Some(tsc),
-                Some(Record::Custom { size, .. }) => {
-                    let Some(payload) = self.payload(at, size, end)? else {
-                        break;
-                    };
-                    at += payload.len() as u64;
-                    match payload::decode(&payload, self.header.layout.order) {
-                        Some(Payload::Balance { entries, exits }) => balance = (entries, exits),
-                        Some(payload) => self.learn(lane, payload),
-                        None => self.complain(start, DAMAGED_OWN.into()),
-                    }
-                }
-                _ => break,
-            }
-        }
-        if let Some(counts) = &mut self.thread(lane).counts {
-            (counts.synthetic_entries, counts.synthetic_exits) = balance;
-        }
-        Ok(first)
-    }
-
-    fn thread(&mut self, lane: usize) -> &mut Thread {
-        // `lane` was just found or made by `block`.
-        &mut self.index.info.threads[lane]
-    }
-
-    /// The payload at `at`, if it is one of ours and inside the block.
-    fn payload(&mut self, at: u64, size: i32, end: u64) -> io::Result<Option<Vec<u8>>> {
-        let size = usize::try_from(size).unwrap_or(0);
-        let fits = size <= MAX_PAYLOAD && size as u64 <= end.saturating_sub(at);
-        let tag = self.window.at(at, 8, end)?;
-        if size == 0 || !fits || !payload::is_ours(tag) {
-            return Ok(None);
-        }
-        let held = self.window.at(at, size, end)?;
-        if let Some(payload) = held.get(..size) {
-            return Ok(Some(payload.to_vec()));
-        }
-        let mut payload = vec![0; size];
-        let count = self.bytes.read_at(at, &mut payload)?;
-        Ok((count == size).then_some(payload))
-    }
-
-    fn learn(&mut self, lane: usize, payload: Payload) {
-        match payload {
-            Payload::Functions(list) => {
-                for function in list {
-                    self.functions.entry(function.id).or_insert(function);
-                }
-            }
-            Payload::Thread { name, counts } => {
-                let thread = self.thread(lane);
-                thread.name = name;
-                thread.counts = counts;
-            }
-            Payload::Clock {
-                name,
-                error_ppm,
-                anchor,
-            } => {
-                let clock = &mut self.index.info.clock;
-                (clock.name, clock.error_ppm, clock.anchor) = (name, error_ppm, anchor);
-            }
-            Payload::Process {
-                program,
-                reason,
-                process,
-                dump,
-                missing,
-            } => {
-                self.ours = true;
-                let info = &mut self.index.info;
-                (info.program, info.reason) = (program, reason);
-                (info.dump, info.missing) = (dump, missing);
-                info.process = process.or(info.process);
-            }
-            Payload::Balance { .. } | Payload::Synthetic { .. } | Payload::Unknown => {}
-        }
     }
 
     fn finish(mut self) -> Index {

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`record`], `encode` | layout of every record, pure |
 //! | [`payload`] | layout of the custom events that this project adds |
-//! | `index`, `search` | where the blocks are and what the file says of itself |
+//! | `index`, `heads`, `search` | where the blocks are and what the file says of itself |
 //! | `decode` | records to events, fast |
 //! | `list` | records to lines, for people |
 //! | `reader` | [`XraySource`] |
@@ -20,6 +20,7 @@ mod decode;
 mod dump;
 mod encode;
 mod frame;
+mod heads;
 mod index;
 mod list;
 pub mod payload;

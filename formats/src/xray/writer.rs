@@ -133,7 +133,8 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         }
         self.frame.finish()?;
         if self.has_zero {
-            let what = "calls of the function whose number function 0 got: they look like its own";
+            let what =
+                "calls of the function whose number function 0 was given: they look like its calls";
             self.losses.add(what, self.mistaken);
         }
         Ok(self.losses)

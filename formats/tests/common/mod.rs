@@ -242,6 +242,44 @@ pub fn hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
+/// XRay: enters function 1 at the running base, leaves it 5 ticks later.
+pub const CALL: &str = "10000000 00000000 12000000 05000000";
+/// XRay: `EndOfBuffer`.
+pub const END: &str = "03 000000000000000000000000000000";
+
+/// XRay: `NewBuffer`, `WallTime`, `NewCPUId`.
+pub fn preamble(thread: u8, tsc: u8) -> String {
+    format!(
+        "01 {thread:02x}000000 0000000000000000000000 \
+         09 0100000000000000 00000000 000000 \
+         05 0100 {tsc:02x}00000000000000 0000000000"
+    )
+}
+
+/// XRay: a little-endian header, 1 GHz.
+pub fn header(version: u8, buffer_size: u64) -> String {
+    let size: String = buffer_size
+        .to_le_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("{version:02x}00 0100 03000000 00ca9a3b00000000 {size} 0000000000000000")
+}
+
+/// XRay: `BufferExtents`.
+pub fn extents(bytes: u64) -> String {
+    let size: String = bytes
+        .to_le_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("0f {size} 00000000000000")
+}
+
+pub fn file(parts: &[&str]) -> Vec<u8> {
+    hex(&parts.concat())
+}
+
 /// A ring chunk as the recorder leaves it, built without the library's own encoder.
 pub struct Chunk(pub Vec<u8>);
 

@@ -19,7 +19,7 @@ const FORBID_UNSAFE: [&str; 5] = [
 const UNSAFE_ROOMS: [&str; 6] = ["sys", "clock", "recorder", "ring", "site", "private"];
 
 /// Other places: the bench's floor, loading a plug-in, and tests that trace unsafe functions.
-const UNSAFE_PLACES: [&str; 8] = [
+const UNSAFE_PLACES: [&str; 7] = [
     "bench/src/",
     "examples/plugin.rs",
     "examples/plugin_host.rs",
