@@ -39,6 +39,8 @@ const RDTSCP: u32 = 0;
 const RDPID: u32 = 1;
 /// By another copy of the recorder: its stub.
 const GUEST: u32 = 2;
+/// As without the bit: for guests' records, whose words have it always.
+const RSEQ: u32 = 4;
 /// By `record_slowly`: with another clock, or in a library whose thread storage is found by a call.
 const SLOWLY: u32 = 3;
 
@@ -59,6 +61,7 @@ pub(crate) fn prepare(kind: Kind, executable: bool) -> u32 {
     let way = match kind {
         Kind::Tscp if executable => RDTSCP,
         Kind::TscPid if executable => RDPID,
+        Kind::TscRseq if executable => RSEQ,
         _ => SLOWLY,
     };
     WAY.store(way, Ordering::Relaxed);
@@ -164,6 +167,15 @@ pub(super) unsafe extern "C" fn stub() {
         "rdpid rcx",
         "jmp 23b",
         "25:",
+        "cmp eax, {rseq}",
+        "jne 26f",
+        tls::place!(),
+        "mov r10, qword ptr fs:[rax]",
+        "rdtsc",
+        "mov rcx, qword ptr [rip + {rseq_offset}]",
+        "mov ecx, dword ptr fs:[rcx + 4]",
+        "jmp 23b",
+        "26:",
         "cmp eax, {guest}",
         "jne 7f",
         "jmp qword ptr [rip + {host}]",
@@ -243,6 +255,7 @@ pub(super) unsafe extern "C" fn stub() {
         other_way = const OTHER_WAY,
         guest = const GUEST,
         rdpid = const RDPID,
+        rseq = const RSEQ,
         rseq_offset = sym RSEQ_OFFSET,
         cpu = const offset_of!(Slot, cpu),
         cursor = const offset_of!(Slot, cursor),

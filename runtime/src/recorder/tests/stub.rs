@@ -7,17 +7,20 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
-use crate::recorder::{CLOCK, EXIT, UNCLAIMED, call, prepare, record::PREAMBLE, tls, writer};
+use crate::recorder::{
+    CLOCK, EXIT, GUESTS_BIT, UNCLAIMED, call, prepare, record::PREAMBLE, tls, writer,
+};
 use crate::shell::config;
 
 /// What a site's word holds besides, for the kind that is tested.
 static BIT: AtomicU32 = AtomicU32::new(0);
+static FORCED: AtomicU32 = AtomicU32::new(0);
 
 /// Runs `body` on a thread whose slot is the rig's.
 fn with_slot(kind: Kind, rig: &Rig, body: impl FnOnce()) {
     clock::choose(config::Clock::Rdtsc);
     CLOCK.store(kind as u32, Relaxed);
-    BIT.store(prepare(kind, true), Relaxed);
+    BIT.store(prepare(kind, true) | FORCED.load(Relaxed), Relaxed);
     let address = core::ptr::from_ref(rig.slot()).expose_provenance();
     // SAFETY: the rig outlives the thread's use of its slot, which ends below.
     tls::set(unsafe { &*core::ptr::with_exposed_provenance(address) });
@@ -50,10 +53,14 @@ fn the_stub_makes_what_the_writer_makes() {
         kinds.push(Kind::TscPid);
     }
     for kind in kinds {
-        records_follow_each_other(kind);
-        each_uncommon_state_is_handed_over(kind);
-        chunks_follow_each_other(kind);
-        registers_are_kept(kind);
+        // With the bit as well: that is how guests' records come.
+        for guest in [0, GUESTS_BIT] {
+            FORCED.store(guest, Relaxed);
+            records_follow_each_other(kind);
+            each_uncommon_state_is_handed_over(kind);
+            chunks_follow_each_other(kind);
+            registers_are_kept(kind);
+        }
     }
 }
 
