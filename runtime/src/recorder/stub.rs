@@ -37,10 +37,10 @@ pub(super) const OTHER_WAY: u32 = 1;
 static WAY: AtomicU32 = AtomicU32::new(SLOWLY);
 const RDTSCP: u32 = 0;
 const RDPID: u32 = 1;
-/// By another copy of the recorder: its stub.
-const GUEST: u32 = 2;
 /// As without the bit: for guests' records, whose words have it always.
-const RSEQ: u32 = 4;
+const RSEQ: u32 = 2;
+/// By another copy of the recorder: its stub.
+const GUEST: u32 = 4;
 /// By `record_slowly`: with another clock, or in a library whose thread storage is found by a call.
 const SLOWLY: u32 = 3;
 
@@ -106,6 +106,24 @@ pub(crate) fn call(word: u32) {
     }
 }
 
+/// The calling thread's slot in r10; rax is lost.
+macro_rules! slot {
+    () => {
+        concat!(tls::place!(), "\nmov r10, qword ptr fs:[rax]")
+    };
+}
+
+/// Ticks in edx:eax, the CPU of the thread's rseq area in ecx.
+macro_rules! rdtsc_and_rseq {
+    () => {
+        concat!(
+            "rdtsc\n",
+            "mov rcx, qword ptr [rip + {rseq_offset}]\n",
+            "mov ecx, dword ptr fs:[rcx + 4]",
+        )
+    };
+}
+
 /// Makes the record: ticks in edx:eax, CPU in ecx, slot in r10, the word stored by the instructions
 /// given (its place is in rdx; eax is free). Ends with `ret`, or at 4 to 6.
 macro_rules! place {
@@ -142,38 +160,30 @@ pub(super) unsafe extern "C" fn stub() {
         ".cfi_startproc",
         "test r11b, {other_way}",
         "jne 3f",
-        tls::place!(),
-        "mov r10, qword ptr fs:[rax]",
-        "rdtsc",
-        "mov rcx, qword ptr [rip + {rseq_offset}]",
-        "mov ecx, dword ptr fs:[rcx + 4]",
+        slot!(),
+        rdtsc_and_rseq!(),
         place!("mov dword ptr [rdx], r11d"),
 
         "3:",
         "mov eax, dword ptr [rip + {way}]",
         "test eax, eax",
         "jne 22f",
-        tls::place!(),
-        "mov r10, qword ptr fs:[rax]",
+        slot!(),
         "rdtscp",
         "23:",
         place!("lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"),
         "22:",
         "cmp eax, {rdpid}",
         "jne 25f",
-        tls::place!(),
-        "mov r10, qword ptr fs:[rax]",
+        slot!(),
         "rdtsc",
         "rdpid rcx",
         "jmp 23b",
         "25:",
         "cmp eax, {rseq}",
         "jne 26f",
-        tls::place!(),
-        "mov r10, qword ptr fs:[rax]",
-        "rdtsc",
-        "mov rcx, qword ptr [rip + {rseq_offset}]",
-        "mov ecx, dword ptr fs:[rcx + 4]",
+        slot!(),
+        rdtsc_and_rseq!(),
         "jmp 23b",
         "26:",
         "cmp eax, {guest}",
