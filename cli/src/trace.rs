@@ -25,7 +25,7 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
         let what = "is no regular file: save what it gives to a file first";
         bail!("{}: {what}", ui::path(file));
     }
-    registry::open_file(file).map_err(|error| match (&error, Ring::read(file)) {
+    registry::open_path(file).map_err(|error| match (&error, Ring::read(file)) {
         (Error::NotATrace(_), Some(ring)) => {
             anyhow::anyhow!("{}: {}", ui::path(file), ring.in_words())
         }

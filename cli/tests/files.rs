@@ -34,7 +34,7 @@ fn what_cannot_be_read_is_one_line_and_exit_code_2() {
         }
     }
     let unread = |file: &str| stderr(&fdr(&["report", file])).to_owned();
-    let known = format!("fdr: {text}: not a trace that fdr knows (known: XRay FDR)\n");
+    let known = format!("fdr: {text}: not a trace file that fdr knows (known: XRay FDR)\n");
     assert_eq!(unread(&text), known);
     assert_eq!(unread(&empty), format!("fdr: {empty}: the file is empty\n"));
     assert_eq!(

@@ -9,6 +9,7 @@
 //! | [`model`] | the neutral vocabulary: calls, marks, functions, threads, clocks |
 //! | [`source`] | the reading side: [`Source`], and sequential or parallel driving |
 //! | [`sink`] | the receiving side: [`Sink`] |
+//! | [`writer`] | the writing side: [`Writer`], and where a trace goes |
 //! | [`bytes`] | bounded reading of files and of records; no method can panic |
 //! | [`registry`] | the one list of formats; probing by content |
 //! | [`xray`] | XRay flight data recorder files, versions 1 to 5 |
@@ -20,6 +21,8 @@ pub mod model;
 pub mod registry;
 pub mod sink;
 pub mod source;
+mod spool;
+pub mod writer;
 pub mod xray;
 
 pub use error::{Diagnostic, Error};
@@ -28,3 +31,4 @@ pub use model::{
 };
 pub use sink::{Losses, Sink};
 pub use source::Source;
+pub use writer::Writer;

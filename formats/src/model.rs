@@ -84,6 +84,12 @@ pub enum Mark<'a> {
         /// Its value.
         value: u64,
     },
+    /// So many function records of the thread are missing at this place: overwritten, dropped, or
+    /// lost on the way to a receiver.
+    Lost {
+        /// How many.
+        records: u64,
+    },
     /// An event with a payload that the format does not interpret.
     Custom {
         /// When.

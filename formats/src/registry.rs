@@ -6,10 +6,11 @@ use std::path::Path;
 use crate::bytes::{FileBytes, ReadAt};
 use crate::error::Error;
 use crate::source::Source;
+use crate::writer::Target;
 use crate::xray;
 
-/// Opens and indexes a trace.
-pub type Open = fn(Box<dyn ReadAt>) -> Result<Box<dyn Source>, Error>;
+/// A trace that was opened, or why not.
+pub type Opened = Result<Box<dyn Source>, Error>;
 
 /// A format that the library knows.
 #[derive(Clone, Copy, Debug)]
@@ -18,40 +19,93 @@ pub struct Format {
     pub name: &'static str,
     /// Its name for people.
     pub title: &'static str,
-    /// Whether a file that begins with these bytes (up to 64) may be one.
-    pub probe: fn(&[u8]) -> bool,
-    /// Opens and indexes one.
-    pub open: Open,
+    /// How it is recognised and opened.
+    pub opener: Opener,
+    /// The ways to write it, by name.
+    pub targets: &'static [Target],
+}
+
+/// How a format is recognised and opened.
+#[derive(Clone, Copy, Debug)]
+pub enum Opener {
+    /// A trace is a file.
+    File {
+        /// Whether a file that begins with these bytes (up to 64) may be one.
+        probe: fn(&[u8]) -> bool,
+        /// Opens and indexes one.
+        open: fn(Box<dyn ReadAt>) -> Opened,
+    },
+    /// A trace is a folder.
+    Folder {
+        /// Whether this folder may be one.
+        probe: fn(&Path) -> bool,
+        /// Opens and indexes one.
+        open: fn(&Path) -> Opened,
+    },
 }
 
 /// Every format, in the order of probing.
 pub const FORMATS: &[Format] = &[xray::FORMAT];
 
-/// Opens a trace of any known format.
-///
-/// # Errors
-/// Where the file can't be read, or is no trace that the library knows.
-pub fn open(bytes: Box<dyn ReadAt>) -> Result<Box<dyn Source>, Error> {
-    let mut head = [0; 64];
-    let count = bytes.read_at(0, &mut head)?;
-    let head = head.get(..count).unwrap_or(&[]);
-    for format in FORMATS {
-        if (format.probe)(head) {
-            return (format.open)(bytes);
-        }
-    }
-    if head.is_empty() {
-        return Err(Error::NotATrace("the file is empty".into()));
-    }
-    let known: Vec<&str> = FORMATS.iter().map(|format| format.title).collect();
-    let what = format!("not a trace that fdr knows (known: {})", known.join(", "));
-    Err(Error::NotATrace(what))
+/// Every way to write a trace.
+pub fn targets() -> impl Iterator<Item = &'static Target> {
+    FORMATS.iter().flat_map(|format| format.targets)
+}
+
+/// The way to write a trace that has this name.
+#[must_use]
+pub fn target(name: &str) -> Option<&'static Target> {
+    targets().find(|target| target.name == name)
 }
 
 /// Opens a trace file of any known format.
 ///
 /// # Errors
+/// Where the file can't be read, or is no trace that the library knows.
+pub fn open(bytes: Box<dyn ReadAt>) -> Opened {
+    let mut head = [0; 64];
+    let count = bytes.read_at(0, &mut head)?;
+    let head = head.get(..count).unwrap_or(&[]);
+    for format in FORMATS {
+        if let Opener::File { probe, open } = format.opener
+            && probe(head)
+        {
+            return open(bytes);
+        }
+    }
+    if head.is_empty() {
+        return Err(Error::NotATrace("the file is empty".into()));
+    }
+    Err(unknown("file", |opener| {
+        matches!(opener, Opener::File { .. })
+    }))
+}
+
+/// Opens a trace file or folder of any known format.
+///
+/// # Errors
 /// As [`open`].
-pub fn open_file(path: &Path) -> Result<Box<dyn Source>, Error> {
-    open(Box::new(FileBytes::new(File::open(path)?)?))
+pub fn open_path(path: &Path) -> Opened {
+    if !path.is_dir() {
+        return open(Box::new(FileBytes::new(File::open(path)?)?));
+    }
+    for format in FORMATS {
+        if let Opener::Folder { probe, open } = format.opener
+            && probe(path)
+        {
+            return open(path);
+        }
+    }
+    Err(unknown("folder", |opener| {
+        matches!(opener, Opener::Folder { .. })
+    }))
+}
+
+fn unknown(thing: &str, fits: impl Fn(&Opener) -> bool) -> Error {
+    let known = FORMATS.iter().filter(|format| fits(&format.opener));
+    let known: Vec<&str> = known.map(|format| format.title).collect();
+    let known = known.join(", ");
+    Error::NotATrace(format!(
+        "not a trace {thing} that fdr knows (known: {known})"
+    ))
 }

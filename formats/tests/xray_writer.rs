@@ -5,57 +5,16 @@ mod common;
 use std::io::Cursor;
 
 use common::{
-    Event, Random, Read, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere, read,
-    synthetic,
+    Event, Random, Read, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere,
+    program, push, read, synthetic, thread,
 };
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{
-    Call, CpuId, Edge, Function, FunctionId, Losses, Mark, Sink, Thread, ThreadId, Ticks,
-    TraceInfo, registry, source,
+    Call, Edge, Function, FunctionId, Losses, Sink, Thread, Ticks, TraceInfo, registry, source,
 };
 
 const VERSIONS: [Version; 2] = [Version::V1, Version::V3];
-
-fn push(sink: &mut dyn Sink, event: &Event) {
-    match event {
-        Event::Call(call) => sink.calls(&[*call]),
-        Event::Cpu(time, cpu) => sink.mark(&Mark::Cpu {
-            time: Ticks(*time),
-            cpu: CpuId(*cpu),
-        }),
-        Event::Wall(seconds, micros) => {
-            sink.mark(&Mark::Wall {
-                seconds: *seconds,
-                micros: *micros,
-            });
-        }
-        Event::Argument(value) => sink.mark(&Mark::Argument { value: *value }),
-        Event::Custom(time, cpu, data) => {
-            sink.mark(&Mark::Custom {
-                time: Ticks(*time),
-                cpu: cpu.map(CpuId),
-                data,
-            });
-        }
-        Event::Typed(time, kind, data) => {
-            sink.mark(&Mark::Typed {
-                time: Ticks(*time),
-                kind: *kind,
-                data,
-            });
-        }
-    }
-}
-
-fn thread(id: u64) -> Thread {
-    Thread {
-        id: ThreadId(id),
-        process: None,
-        name: format!("thread {id}"),
-        counts: None,
-    }
-}
 
 /// Writes threads in turns of `turn` events.
 fn write(
@@ -99,55 +58,6 @@ fn lossless(threads: &[(u64, Vec<Event>)], turn: usize) {
             );
         }
     }
-}
-
-/// A program whose calls nest, with everything that may stand between them.
-fn program(random: &mut Random) -> Vec<Event> {
-    let mut time = 1_000_000 + random.below(1000);
-    let mut open = Vec::new();
-    let mut events = vec![Event::Wall(
-        random.below(1 << 40),
-        random.below(1_000_000) as u32,
-    )];
-    events.push(Event::Cpu(time, random.below(64) as u32));
-    for _ in 0..random.below(300) {
-        // Now and then longer than 32 bits hold.
-        time += random.below(1000) + if random.below(50) == 0 { 1 << 33 } else { 0 };
-        match random.below(12) {
-            0..5 => {
-                let function = 1 + random.below(40) as u32;
-                open.push(function);
-                let has_arguments = random.below(4) == 0;
-                events.push(Event::Call(Call {
-                    has_arguments,
-                    ..enter(time, function)
-                }));
-                if has_arguments {
-                    events.extend((0..random.below(3)).map(Event::Argument));
-                }
-            }
-            5..10 => {
-                let Some(function) = open.pop() else { continue };
-                let edge = if random.below(5) == 0 {
-                    Edge::TailExit
-                } else {
-                    Edge::Exit
-                };
-                events.push(Event::Call(call(time, function, edge)));
-            }
-            10 => events.push(Event::Cpu(time, random.below(1 << 16) as u32)),
-            _ => {
-                let data = (0..=random.below(40)).map(|byte| byte as u8).collect();
-                events.push(Event::Custom(time, None, data));
-            }
-        }
-    }
-    events.extend(
-        open.iter()
-            .rev()
-            .map(|&function| Event::Call(exit(time, function))),
-    );
-    events
 }
 
 #[test]

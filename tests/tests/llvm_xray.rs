@@ -90,7 +90,7 @@ fn reported(trace: &Path) -> Calls {
 
 /// Ids of a trace's functions.
 fn ids(trace: &Path) -> BTreeMap<String, String> {
-    let source = fdr_formats::registry::open_file(trace).expect("a trace");
+    let source = fdr_formats::registry::open_path(trace).expect("a trace");
     let id = |function: &fdr_formats::Function| (function.id.0.to_string(), function.name.clone());
     source.info().functions.iter().map(id).collect()
 }

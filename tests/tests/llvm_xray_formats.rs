@@ -129,7 +129,7 @@ impl Sink for Ours {
 }
 
 fn ours(file: &Path) -> Ours {
-    let source = registry::open_file(file).unwrap_or_else(|error| panic!("{error}"));
+    let source = registry::open_path(file).unwrap_or_else(|error| panic!("{error}"));
     let mut ours = Ours::default();
     drive(&*source, &mut ours, &|_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(source.diagnostics(), []);
@@ -395,7 +395,7 @@ fn conversions_of_golden_files() {
         "v4-std",
     ] {
         for version in VERSIONS {
-            let source = registry::open_file(&golden(name)).expect("a golden file");
+            let source = registry::open_path(&golden(name)).expect("a golden file");
             let file = Scratch::new();
             let writer = XrayWriter::new(file.create(), version, source.info());
             let mut writer = writer.expect("writable");

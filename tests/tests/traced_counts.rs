@@ -55,7 +55,7 @@ fn every_call_is_in_the_trace_once() {
         .expect("it runs");
     assert!(output.status.success(), "{}", said(&output));
 
-    let opened = registry::open_file(&trace)
+    let opened = registry::open_path(&trace)
         .unwrap_or_else(|error| panic!("{}: {error}\n{}", trace.display(), said(&output)));
     fs::remove_file(&trace).expect("the trace can be removed");
     let mut calls = Calls::default();

@@ -355,6 +355,7 @@ impl Decoder<'_> {
     fn own(&mut self, data: &[u8], at: u64) {
         match payload::decode(data, self.index.layout.order) {
             Some(Payload::Synthetic { count }) => self.synthetic = count,
+            Some(Payload::Lost { records }) => self.mark(&Mark::Lost { records }),
             // The NewCPUId in front of it gives the block its start, it is no change of CPU.
             Some(_) => self.cpu = None,
             // What was damaged in a head, the index pass has told.

@@ -101,7 +101,10 @@ impl Indexer<'_> {
                 (info.dump, info.missing) = (dump, missing);
                 info.process = process.or(info.process);
             }
-            Payload::Balance { .. } | Payload::Synthetic { .. } | Payload::Unknown => {}
+            Payload::Balance { .. }
+            | Payload::Synthetic { .. }
+            | Payload::Lost { .. }
+            | Payload::Unknown => {}
         }
     }
 }

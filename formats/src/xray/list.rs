@@ -300,6 +300,7 @@ fn describe(detail: &mut String, payload: &Payload) {
             )
         }
         Payload::Synthetic { count } => write!(detail, " the next {count} function records"),
+        Payload::Lost { records } => write!(detail, " {records} function records"),
         Payload::Unknown => Ok(()),
     };
 }

@@ -11,9 +11,13 @@
 //! | `balance` | which records a block lacks, so that each exit has its entry |
 //! | `frame` | header, blocks and their ends, written |
 //! | `dump` | [`DumpWriter`]: ring chunks to a file, by copying |
-//! | `writer`, `spool` | [`XrayWriter`]: events of any format to a file |
+//! | `writer` | [`XrayWriter`]: events of any format to a file |
 
-use crate::registry::Format;
+use std::fs::File;
+
+use crate::model::TraceInfo;
+use crate::registry::{Format, Opener};
+use crate::writer::{Begun, Kind, Output, Target};
 
 mod balance;
 mod decode;
@@ -27,7 +31,6 @@ pub mod payload;
 mod reader;
 pub mod record;
 mod search;
-mod spool;
 mod writer;
 
 pub use dump::{BlockSummary, DumpSummary, DumpWriter};
@@ -39,6 +42,29 @@ pub use writer::XrayWriter;
 pub const FORMAT: Format = Format {
     name: "xray",
     title: "XRay FDR",
-    probe: |head| record::decode_header(head).is_some(),
-    open: |bytes| Ok(Box::new(XraySource::open(bytes)?)),
+    opener: Opener::File {
+        probe: |head| record::decode_header(head).is_some(),
+        open: |bytes| Ok(Box::new(XraySource::open(bytes)?)),
+    },
+    targets: &[
+        Target {
+            name: "xray",
+            title: "XRay FDR, version 3",
+            extension: "fdr",
+            kind: Kind::File,
+            create: |output, info| create(output, Version::V3, info),
+        },
+        Target {
+            name: "xray1",
+            title: "XRay FDR, version 1",
+            extension: "fdr",
+            kind: Kind::File,
+            create: |output, info| create(output, Version::V1, info),
+        },
+    ],
 };
+
+fn create(output: Output, version: Version, info: &TraceInfo) -> Begun {
+    let file: File = output.into_file()?;
+    Ok(Box::new(XrayWriter::new(file, version, info)?))
+}

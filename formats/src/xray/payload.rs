@@ -22,6 +22,7 @@
 //! | 4 process | u32 bit 0 = process id known, bit 1 = dump number known, bit 2 = missing records known, u32 bytes of program, u32 bytes of reason, u32 zero; u64 process id, u64 dump number; program, reason, zeros up to a multiple of 8; with bit 2: u64 retired threads, u64 retired records, u64 unplaced records |
 //! | 5 balance | u64 synthetic entries, u64 synthetic exits: totals of this block |
 //! | 6 synthetic | u32 count, u32 zero: the next count function records of this block were not measured |
+//! | 7 lost | u64 count: so many function records of this thread are missing at this place |
 
 use crate::bytes::{ByteOrder, Fields};
 use crate::model::{Clock, Counts, Function, FunctionId, Missing, Thread, Ticks, TraceInfo};
@@ -37,6 +38,7 @@ const CLOCK: u8 = 3;
 const PROCESS: u8 = 4;
 const BALANCE: u8 = 5;
 const SYNTHETIC: u8 = 6;
+const LOST: u8 = 7;
 
 /// Whether a payload is one of ours, of any version and kind.
 #[must_use]
@@ -90,6 +92,11 @@ pub enum Payload {
         /// How many.
         count: u32,
     },
+    /// Function records are missing here.
+    Lost {
+        /// How many.
+        records: u64,
+    },
     /// Of a version or kind that this reader does not know.
     Unknown,
 }
@@ -105,6 +112,7 @@ impl Payload {
             Payload::Process { .. } => "process",
             Payload::Balance { .. } => "balance",
             Payload::Synthetic { .. } => "synthetic",
+            Payload::Lost { .. } => "lost",
             Payload::Unknown => "unknown kind",
         }
     }
@@ -129,6 +137,9 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
         },
         SYNTHETIC => Payload::Synthetic {
             count: fields.u32()?,
+        },
+        LOST => Payload::Lost {
+            records: fields.u64()?,
         },
         _ => Payload::Unknown,
     })
@@ -341,5 +352,13 @@ pub fn encode_synthetic(count: u32) -> Vec<u8> {
     let mut draft = Draft::new(SYNTHETIC);
     draft.u32(count);
     draft.u32(0);
+    draft.finish()
+}
+
+/// Says that so many function records are missing at this place.
+#[must_use]
+pub fn encode_lost(records: u64) -> Vec<u8> {
+    let mut draft = Draft::new(LOST);
+    draft.u64(records);
     draft.finish()
 }

@@ -11,11 +11,12 @@ use super::dump::{EXACT_TICKS, narrow, tables, wall_time};
 use super::frame::{Frame, Head, Version};
 use super::payload;
 use super::record::{self, Action, FUNCTION_LIMIT, Layout, Record, When};
-use super::spool::Spool;
 use crate::bytes::ByteOrder;
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Counts, Edge, FunctionId, Mark, Thread, ThreadId, TraceInfo};
+use crate::model::{Call, Counts, Edge, Function, FunctionId, Mark, Thread, ThreadId, TraceInfo};
 use crate::sink::{Losses, Sink};
+use crate::spool::Spool;
+use crate::writer::Writer;
 
 // Records of versions 1 and 3 that go into a spool are the same.
 const LAYOUT: Layout = Layout {
@@ -138,6 +139,24 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             self.losses.add(what, self.mistaken);
         }
         Ok(self.losses)
+    }
+
+    /// Function 0 gets the number that stands for it in the file.
+    fn learn(&mut self, more: &[Function]) {
+        self.has_zero |= more.iter().any(|function| function.id.0 == 0);
+        for function in more {
+            let id = if function.id.0 == 0 {
+                self.zero
+            } else {
+                function.id.0
+            };
+            let function = Function {
+                id: FunctionId(id),
+                ..function.clone()
+            };
+            self.info.functions.push(function);
+        }
+        self.info.functions.sort_by_key(|function| function.id);
     }
 
     fn block(&mut self, nth: usize, start: u64) -> io::Result<()> {
@@ -322,6 +341,9 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
     fn thread(&mut self, thread: &Thread) {
         if let Some(&lane) = self.lane_of.get(&thread.id) {
             self.now = lane;
+            if thread.counts.is_some() {
+                self.lanes[lane].thread = thread.clone();
+            }
             return;
         }
         self.now = self.lanes.len();
@@ -371,6 +393,10 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                     lane.arguments = true;
                 }
             }
+            Mark::Lost { records } => {
+                let base = self.lane().map_or(0, |lane| lane.base);
+                self.event(base, &payload::encode_lost(records));
+            }
             Mark::Argument { .. } => {
                 self.losses
                     .add("arguments without a call that was kept: left out", 1);
@@ -389,6 +415,21 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
     }
 
     fn diagnostic(&mut self, _: Diagnostic) {}
+}
+
+impl<W: Read + Write + Seek + Send> Writer for XrayWriter<W> {
+    fn functions(&mut self, more: &[Function]) {
+        self.learn(more);
+    }
+
+    /// Nothing can be read before the end: blocks have their sizes in front.
+    fn flush(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Losses, Error> {
+        XrayWriter::finish(*self)
+    }
 }
 
 fn synthetic<W: Read + Write + Seek>(

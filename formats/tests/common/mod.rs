@@ -20,6 +20,7 @@ pub enum Event {
     Cpu(u64, u32),
     Wall(u64, u32),
     Argument(u64),
+    Lost(u64),
     Custom(u64, Option<u32>, Vec<u8>),
     Typed(u64, u16, Vec<u8>),
 }
@@ -82,6 +83,7 @@ impl Sink for Kept {
             Mark::Cpu { time, cpu } => Event::Cpu(time.0, cpu.0),
             Mark::Wall { seconds, micros } => Event::Wall(seconds, micros),
             Mark::Argument { value } => Event::Argument(value),
+            Mark::Lost { records } => Event::Lost(records),
             Mark::Custom { time, cpu, data } => {
                 Event::Custom(time.0, cpu.map(|CpuId(cpu)| cpu), data.to_vec())
             }
@@ -91,6 +93,48 @@ impl Sink for Kept {
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
+    }
+}
+
+/// Gives an event to a sink.
+pub fn push(sink: &mut dyn Sink, event: &Event) {
+    match event {
+        Event::Call(call) => sink.calls(&[*call]),
+        Event::Cpu(time, cpu) => sink.mark(&Mark::Cpu {
+            time: Ticks(*time),
+            cpu: CpuId(*cpu),
+        }),
+        Event::Wall(seconds, micros) => {
+            sink.mark(&Mark::Wall {
+                seconds: *seconds,
+                micros: *micros,
+            });
+        }
+        Event::Lost(records) => sink.mark(&Mark::Lost { records: *records }),
+        Event::Argument(value) => sink.mark(&Mark::Argument { value: *value }),
+        Event::Custom(time, cpu, data) => {
+            sink.mark(&Mark::Custom {
+                time: Ticks(*time),
+                cpu: cpu.map(CpuId),
+                data,
+            });
+        }
+        Event::Typed(time, kind, data) => {
+            sink.mark(&Mark::Typed {
+                time: Ticks(*time),
+                kind: *kind,
+                data,
+            });
+        }
+    }
+}
+
+pub fn thread(id: u64) -> Thread {
+    Thread {
+        id: ThreadId(id),
+        process: None,
+        name: format!("thread {id}"),
+        counts: None,
     }
 }
 
@@ -182,6 +226,55 @@ impl Random {
     pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
+}
+
+/// A program whose calls nest, with everything that may stand between them.
+pub fn program(random: &mut Random) -> Vec<Event> {
+    let mut time = 1_000_000 + random.below(1000);
+    let mut open = Vec::new();
+    let mut events = vec![Event::Wall(
+        random.below(1 << 40),
+        random.below(1_000_000) as u32,
+    )];
+    events.push(Event::Cpu(time, random.below(64) as u32));
+    for _ in 0..random.below(300) {
+        // Now and then longer than 32 bits hold.
+        time += random.below(1000) + if random.below(50) == 0 { 1 << 33 } else { 0 };
+        match random.below(12) {
+            0..5 => {
+                let function = 1 + random.below(40) as u32;
+                open.push(function);
+                let has_arguments = random.below(4) == 0;
+                events.push(Event::Call(Call {
+                    has_arguments,
+                    ..enter(time, function)
+                }));
+                if has_arguments {
+                    events.extend((0..random.below(3)).map(Event::Argument));
+                }
+            }
+            5..10 => {
+                let Some(function) = open.pop() else { continue };
+                let edge = if random.below(5) == 0 {
+                    Edge::TailExit
+                } else {
+                    Edge::Exit
+                };
+                events.push(Event::Call(call(time, function, edge)));
+            }
+            10 => events.push(Event::Cpu(time, random.below(1 << 16) as u32)),
+            _ => {
+                let data = (0..=random.below(40)).map(|byte| byte as u8).collect();
+                events.push(Event::Custom(time, None, data));
+            }
+        }
+    }
+    events.extend(
+        open.iter()
+            .rev()
+            .map(|&function| Event::Call(exit(time, function))),
+    );
+    events
 }
 
 /// The file cut at every byte: no panic, and nothing that the whole file does not have. Events of

@@ -82,7 +82,7 @@ impl Trace {
     pub fn read(path: &Path) -> Trace {
         let name = path.display();
         let source: Box<dyn Source> =
-            registry::open_file(path).unwrap_or_else(|error| panic!("{name}: {error}"));
+            registry::open_path(path).unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut collected = Collect::default();
         drive(&*source, &mut collected, &|_| {}).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(source.diagnostics(), [], "{name}");

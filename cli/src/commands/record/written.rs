@@ -13,7 +13,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fdr_formats::registry::FORMATS;
+use fdr_formats::registry::{FORMATS, Opener};
 
 use crate::glob;
 use crate::ring::Ring;
@@ -164,7 +164,8 @@ fn matching(folder: &Path, part: &[u8]) -> Vec<PathBuf> {
 fn is_trace(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
-    read.is_ok() && FORMATS.iter().any(|format| (format.probe)(&head))
+    let known = |opener: &Opener| matches!(opener, Opener::File { probe, .. } if probe(&head));
+    read.is_ok() && FORMATS.iter().any(|format| known(&format.opener))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ const BUDGET: usize = if cfg!(test) { 4096 } else { 64 << 20 };
 
 /// One thread's bytes.
 #[derive(Debug, Default)]
-pub(super) struct Strand {
+pub(crate) struct Strand {
     /// Offset and bytes in the spool file, in order.
     spilled: Vec<(u64, u64)>,
     /// What comes after them.
@@ -20,7 +20,7 @@ pub(super) struct Strand {
 
 /// Every thread's bytes. A strand is named by its number.
 #[derive(Debug, Default)]
-pub(super) struct Spool {
+pub(crate) struct Spool {
     strands: Vec<Strand>,
     held: usize,
     file: Option<File>,
@@ -29,13 +29,13 @@ pub(super) struct Spool {
 
 impl Spool {
     /// A new strand; returns its number.
-    pub(super) fn strand(&mut self) -> usize {
+    pub(crate) fn strand(&mut self) -> usize {
         self.strands.push(Strand::default());
         self.strands.len() - 1
     }
 
     /// Appends to a strand.
-    pub(super) fn push(&mut self, strand: usize, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn push(&mut self, strand: usize, bytes: &[u8]) -> io::Result<()> {
         self.strands[strand].tail.extend_from_slice(bytes);
         self.held += bytes.len();
         if self.held > BUDGET {
@@ -67,7 +67,7 @@ impl Spool {
     }
 
     /// Hands all bytes of a strand over, in order.
-    pub(super) fn drain(
+    pub(crate) fn drain(
         &mut self,
         strand: usize,
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
