@@ -18,9 +18,11 @@
 pub mod bytes;
 pub mod error;
 pub mod model;
+mod nest;
 pub mod registry;
 pub mod sink;
 pub mod source;
+mod spans;
 mod spool;
 pub mod writer;
 pub mod xray;

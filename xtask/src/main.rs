@@ -18,8 +18,8 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   test [--no-install]   every test of the workspace. Installs the external readers that it compares
-                        with (llvm-xray 14 and 19, strace, valgrind) where it may: root on Debian;
-                        otherwise says what it skips
+                        with where it may (Debian's packages: as root; crates: below the target
+                        folder); otherwise says what it skips
   check [--add LINE]    rustfmt, clippy, docs, tidy; LINE: a tally `N passed, N failed` to add to
   ci                    test, then check: all of CI
   tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths

@@ -33,10 +33,23 @@ pub(crate) fn work_folder(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// Folders in which programs are looked for: those of `PATH`, and the one of the readers that cargo
+/// installed for us.
+fn path() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = env::split_paths(&path).collect();
+    folders.extend(target().map(|target| target.join("readers/bin")));
+    folders
+}
+
 /// A program, run in the workspace's folder.
 pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root());
+    // Only a folder with a colon in its name can't be joined.
+    if let Ok(path) = env::join_paths(path()) {
+        command.env("PATH", path);
+    }
     for (name, _) in env::vars_os() {
         if name
             .to_str()
@@ -104,12 +117,10 @@ pub(crate) fn cannot_run(command: &Command, error: &std::io::Error) -> String {
     format!("cannot run `{}`: {error}", shown(command))
 }
 
-/// The program of that name on `PATH`.
+/// The program of that name on `PATH`, or among the readers that cargo installed for us.
 pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
-    let folders = env::var_os("PATH")?;
-    env::split_paths(&folders)
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file())
+    let mut places = path().into_iter().map(|folder| folder.join(program));
+    places.find(|path| path.is_file())
 }
 
 #[cfg(test)]

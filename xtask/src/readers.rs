@@ -1,47 +1,122 @@
 //! Programs of other people that tests and bench hold our files against. Missing ones are installed
-//! where that is surely wanted and possible (root on a Debian-like system), and named otherwise.
+//! where that is surely wanted and possible, and named otherwise: Debian's packages by root on a
+//! Debian-like system; crates by cargo, into a folder below the target folder that every program which
+//! we start has on its `PATH`.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::Result;
-use crate::process::{command, on_path, work_folder};
+use crate::process::{cargo, command, on_path, work_folder};
 
 struct Reader {
-    /// Any of these will do.
-    programs: &'static [&'static str],
-    /// Debian's package.
-    package: &'static str,
+    /// What people know it by.
+    name: &'static str,
+    sign: Sign,
+    origin: Origin,
     what_for: &'static str,
+}
+
+/// How we know that it is installed.
+enum Sign {
+    /// Any of these programs will do.
+    Program(&'static [&'static str]),
+    /// This shell command succeeds.
+    Shell(&'static str),
+}
+
+/// Where it comes from.
+enum Origin {
+    /// Debian's packages.
+    Debian(&'static [&'static str]),
+    /// A crate with programs, and its version.
+    Crate(&'static str, &'static str),
 }
 
 const READERS: &[Reader] = &[
     Reader {
-        programs: &["llvm-xray-14", "llvm-xray"],
-        package: "llvm",
+        name: "llvm-xray",
+        sign: Sign::Program(&["llvm-xray-14", "llvm-xray"]),
+        origin: Origin::Debian(&["llvm"]),
         what_for: "XRay traces read by Debian's default llvm-xray",
     },
     Reader {
-        programs: &["llvm-xray-19"],
-        package: "llvm-19",
+        name: "llvm-xray-19",
+        sign: Sign::Program(&["llvm-xray-19"]),
+        origin: Origin::Debian(&["llvm-19"]),
         what_for: "XRay traces read by a newer llvm-xray",
     },
     Reader {
-        programs: &["strace"],
-        package: "strace",
+        name: "clang++-19 with XRay's runtime",
+        sign: Sign::Shell(
+            "test -e \"$(clang++-19 -print-resource-dir)/lib/linux/libclang_rt.xray-fdr-$(uname -m).a\"",
+        ),
+        origin: Origin::Debian(&["clang-19", "libclang-rt-19-dev"]),
+        what_for: "XRay traces of clang's own runtime, read",
+    },
+    Reader {
+        name: "babeltrace2",
+        sign: Sign::Program(&["babeltrace2"]),
+        origin: Origin::Debian(&["babeltrace2"]),
+        what_for: "CTF traces read by babeltrace2",
+    },
+    Reader {
+        name: "python3-bt2",
+        // Debian's module is seen by Debian's Python alone.
+        sign: Sign::Shell("/usr/bin/python3 -c 'import bt2'"),
+        origin: Origin::Debian(&["python3-bt2"]),
+        what_for: "CTF traces looked at event by event",
+    },
+    Reader {
+        name: "hawktracer-converter-rs",
+        sign: Sign::Program(&["hawktracer-converter-rs"]),
+        origin: Origin::Crate("hawktracer-converter", "0.2.0"),
+        what_for: "HTDUMP traces and streams read by HawkTracer's converter",
+    },
+    Reader {
+        name: "strace",
+        sign: Sign::Program(&["strace"]),
+        origin: Origin::Debian(&["strace"]),
         what_for: "off means off: no file, thread, handler or mapping",
     },
     Reader {
-        programs: &["valgrind"],
-        package: "valgrind",
+        name: "valgrind",
+        sign: Sign::Program(&["valgrind"]),
+        origin: Origin::Debian(&["valgrind"]),
         what_for: "instructions of a call site that is off",
     },
 ];
 
+impl Reader {
+    fn is_installed(&self) -> bool {
+        match self.sign {
+            Sign::Program(names) => names.iter().any(|name| on_path(name).is_some()),
+            Sign::Shell(line) => {
+                let mut shell = command("sh");
+                shell.args(["-c", line]).stdin(Stdio::null());
+                shell.stdout(Stdio::null()).stderr(Stdio::null());
+                shell.status().is_ok_and(|status| status.success())
+            }
+        }
+    }
+
+    /// What a person types to install it.
+    fn advice(&self) -> String {
+        match self.origin {
+            Origin::Debian(packages) => {
+                format!("on Debian: apt-get install {}", packages.join(" "))
+            }
+            Origin::Crate(name, version) => {
+                format!("cargo install {name} --version {version} --locked")
+            }
+        }
+    }
+}
+
 fn missing() -> Vec<&'static Reader> {
-    let absent = |reader: &&Reader| !reader.programs.iter().any(|name| on_path(name).is_some());
+    let absent = |reader: &&Reader| !reader.is_installed();
     READERS.iter().filter(absent).collect()
 }
 
@@ -54,50 +129,105 @@ fn is_root() -> bool {
 ///
 /// # Errors
 ///
-/// If the log cannot be written. That a package cannot be installed is no error here: the tests that
+/// If the log cannot be written. That something cannot be installed is no error here: the tests that
 /// need it say so, and fail in CI.
 pub(crate) fn prepare(install: bool) -> Result<()> {
     let wanted = missing();
     if wanted.is_empty() {
         return Ok(());
     }
-    if install && is_root() && on_path("apt-get").is_some() {
-        let log = work_folder("xtask")?.join("apt.log");
-        let packages: Vec<_> = wanted.iter().map(|reader| reader.package).collect();
-        eprintln!(
-            "installing {} (log: {})",
-            packages.join(", "),
-            log.display()
-        );
+    if install {
+        let log = work_folder("xtask")?.join("install.log");
         File::create(&log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-        if let Err(error) = apt(&["update", "-qq"], &log) {
-            eprintln!("{error}");
-        }
-        for package in packages {
-            // One by one: an old release lacks one of them, not all.
-            if let Err(error) = apt(
-                &["install", "-qq", "-y", "--no-install-recommends", package],
-                &log,
-            ) {
-                eprintln!("{error}");
+        let mut packages = Vec::new();
+        for reader in &wanted {
+            match reader.origin {
+                Origin::Debian(names) => packages.extend(names),
+                Origin::Crate(name, version) => told(install_crate(name, version, &log)),
             }
+        }
+        if !packages.is_empty() && is_root() && on_path("apt-get").is_some() {
+            install_packages(&packages, &log);
         }
     }
     for reader in missing() {
-        let (programs, package) = (reader.programs.join(" or "), reader.package);
-        eprintln!("not installed: {programs}; skips: {}", reader.what_for);
-        eprintln!("  on Debian: apt-get install {package}");
+        eprintln!("not installed: {}; skips: {}", reader.name, reader.what_for);
+        eprintln!("  {}", reader.advice());
     }
     Ok(())
 }
 
-fn apt(arguments: &[&str], log: &Path) -> Result<()> {
+fn told(result: Result<()>) {
+    if let Err(error) = result {
+        eprintln!("{error}");
+    }
+}
+
+fn install_packages(packages: &[&str], log: &Path) {
+    eprintln!(
+        "installing {} (log: {})",
+        packages.join(", "),
+        log.display()
+    );
+    let mut update = command("apt-get");
+    told(quietly(update.args(["update", "-qq"]), log));
+    for package in packages {
+        // One by one: an old release lacks one of them, not all.
+        let mut apt = command("apt-get");
+        apt.args(["install", "-qq", "-y", "--no-install-recommends", package]);
+        told(quietly(apt.env("DEBIAN_FRONTEND", "noninteractive"), log));
+    }
+}
+
+fn install_crate(name: &str, version: &str, log: &Path) -> Result<()> {
+    let root = work_folder("readers")?;
+    eprintln!("installing {name} {version} (log: {})", log.display());
+    let mut install = cargo("install --locked --quiet --version");
+    install.args([version, name]).arg("--root").arg(&root);
+    quietly(&mut install, log)
+}
+
+fn quietly(command: &mut Command, log: &Path) -> Result<()> {
     let open = || File::options().append(true).open(log);
     let (out, err) = open()
         .and_then(|out| Ok((out, open()?)))
         .map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-    let mut apt = command("apt-get");
-    apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-    apt.stdin(Stdio::null()).stdout(out).stderr(err);
-    crate::process::run(&mut apt).map_err(|error| format!("{error}; see {}", log.display()))
+    command.stdin(Stdio::null()).stdout(out).stderr(err);
+    crate::process::run(command).map_err(|error| format!("{error}; see {}", log.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader(sign: Sign, origin: Origin) -> Reader {
+        Reader {
+            name: "a reader",
+            sign,
+            origin,
+            what_for: "this test",
+        }
+    }
+
+    #[test]
+    fn signs_are_looked_for() {
+        let origin = || Origin::Crate("a-crate", "1.2.3");
+        let found = |sign| reader(sign, origin()).is_installed();
+        assert!(found(Sign::Program(&["no-such-program-of-fdr", "sh"])));
+        assert!(!found(Sign::Program(&["no-such-program-of-fdr"])));
+        assert!(found(Sign::Shell("true")));
+        assert!(!found(Sign::Shell("no-such-program-of-fdr")));
+    }
+
+    #[test]
+    fn advice_can_be_typed() {
+        let advice = |origin| reader(Sign::Program(&[]), origin).advice();
+        let debian = advice(Origin::Debian(&["clang-19", "libclang-rt-19-dev"]));
+        assert!(
+            debian.ends_with("apt-get install clang-19 libclang-rt-19-dev"),
+            "{debian}"
+        );
+        let cargo = advice(Origin::Crate("a-crate", "1.2.3"));
+        assert_eq!(cargo, "cargo install a-crate --version 1.2.3 --locked");
+    }
 }

@@ -1,0 +1,397 @@
+//! Entries and exits made into spans, for formats whose record is a whole call. A span is given when
+//! its call has ended: children before their parent, except that of calls with the same start the
+//! parent comes first, which is how viewers tell the two apart. Memory is the open calls, and those
+//! that began in the same tick as a call that is still open.
+//!
+//! What does not nest is made to, by the rule of the XRay writer: an exit without entry gets one at
+//! the thread's first event (or, among open calls, at the event before), an entry without exit ends
+//! at the event before the exit that passed it. Such edges are marked in [`Span::flags`].
+
+use std::collections::HashMap;
+
+use crate::model::{Call, CpuId, Edge, FunctionId, ThreadId, Ticks};
+use crate::sink::Losses;
+
+/// The bits of [`Span::flags`]; formats that carry them leave the field out where it is 0.
+pub(crate) mod flags {
+    /// The entry was not measured.
+    pub(crate) const ENTRY_SYNTHETIC: u8 = 1;
+    /// The exit was not measured.
+    pub(crate) const EXIT_SYNTHETIC: u8 = 2;
+    /// The call was left by a tail call.
+    pub(crate) const TAIL_EXIT: u8 = 4;
+}
+
+/// How far down an exit's entry is looked for; what is deeper counts as not open.
+const SEARCH_DEPTH: usize = 4096;
+
+/// A call from its entry to its exit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Its entry, in ticks of the source's clock.
+    pub(crate) start: Ticks,
+    /// Its exit, not before the entry.
+    pub(crate) end: Ticks,
+    /// Which function.
+    pub(crate) function: FunctionId,
+    /// See [`flags`].
+    pub(crate) flags: u8,
+    /// The CPU at its entry, where known.
+    pub(crate) cpu: Option<CpuId>,
+    /// The CPU at its exit, where it changed since the edge before.
+    pub(crate) exit_cpu: Option<CpuId>,
+    /// Its arguments.
+    pub(crate) arguments: Vec<u64>,
+}
+
+/// A call that has not ended, and those of its children that began in the same tick.
+#[derive(Debug, Default)]
+struct Open {
+    span: Span,
+    held: Vec<Span>,
+}
+
+/// One thread.
+#[derive(Debug, Default)]
+struct Stack {
+    thread: ThreadId,
+    open: Vec<Open>,
+    first: Option<Ticks>,
+    last: Ticks,
+    cpu: Option<CpuId>,
+    /// The CPU changed after the last edge.
+    moved: bool,
+    /// Arguments belong to the innermost open call.
+    arguments: bool,
+}
+
+/// The open calls of all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Spans {
+    stacks: Vec<Stack>,
+    stack_of: HashMap<ThreadId, usize>,
+    now: usize,
+    backwards: u64,
+    unheard_cpus: u64,
+}
+
+impl Spans {
+    /// What follows belongs to this thread.
+    pub(crate) fn thread(&mut self, thread: ThreadId) {
+        let next = self.stacks.len();
+        self.now = *self.stack_of.entry(thread).or_insert(next);
+        if self.now == next {
+            self.stacks.push(Stack {
+                thread,
+                ..Stack::default()
+            });
+        }
+    }
+
+    /// One edge of a call. `out` gets the spans that it completes.
+    #[inline]
+    pub(crate) fn call(&mut self, call: &Call, out: &mut impl FnMut(&Span)) {
+        let Some(stack) = self.stacks.get_mut(self.now) else {
+            return;
+        };
+        stack.first.get_or_insert(call.time);
+        if call.edge == Edge::Entry {
+            stack.enter(call);
+        } else {
+            self.backwards += stack.exit(call, out);
+        }
+        stack.last = call.time;
+        stack.moved = false;
+    }
+
+    /// One argument of the call just before; false where there is none to hold it.
+    pub(crate) fn argument(&mut self, value: u64) -> bool {
+        let Some(stack) = self.stacks.get_mut(self.now) else {
+            return false;
+        };
+        match stack.open.last_mut().filter(|_| stack.arguments) {
+            Some(open) => open.span.arguments.push(value),
+            None => return false,
+        }
+        true
+    }
+
+    /// The thread runs on this CPU from here on.
+    pub(crate) fn cpu(&mut self, cpu: CpuId) {
+        if let Some(stack) = self.stacks.get_mut(self.now) {
+            self.unheard_cpus += u64::from(stack.moved);
+            stack.moved = stack.cpu != Some(cpu);
+            stack.cpu = Some(cpu);
+        }
+    }
+
+    /// Time of the thread's last edge.
+    pub(crate) fn last(&self) -> Ticks {
+        self.stacks
+            .get(self.now)
+            .map_or(Ticks(0), |stack| stack.last)
+    }
+
+    /// Ends all that is open, innermost first; the calls' exits were not measured.
+    pub(crate) fn finish(&mut self, mut out: impl FnMut(ThreadId, &Span)) {
+        for stack in &mut self.stacks {
+            let thread = stack.thread;
+            let last = stack.last;
+            while let Some(open) = stack.open.pop() {
+                self.backwards += u64::from(last < open.span.start);
+                stack.close(open, last, flags::EXIT_SYNTHETIC, None, &mut |span| {
+                    out(thread, span);
+                });
+            }
+            self.unheard_cpus += u64::from(std::mem::take(&mut stack.moved));
+        }
+    }
+
+    /// Adds what spans can't hold.
+    pub(crate) fn losses(&self, losses: &mut Losses) {
+        let what = "calls whose clock went back: written with no duration";
+        losses.add(what, self.backwards);
+        let what = "changes of CPU without a call before the next one: left out";
+        losses.add(what, self.unheard_cpus);
+    }
+}
+
+impl Stack {
+    fn enter(&mut self, call: &Call) {
+        let synthetic = if call.synthetic {
+            flags::ENTRY_SYNTHETIC
+        } else {
+            0
+        };
+        self.arguments = true;
+        self.open.push(Open {
+            span: Span {
+                start: call.time,
+                end: call.time,
+                function: call.function,
+                flags: synthetic,
+                cpu: self.cpu,
+                ..Span::default()
+            },
+            held: Vec::new(),
+        });
+    }
+
+    /// Returns how many spans ended before they began.
+    fn exit(&mut self, call: &Call, out: &mut impl FnMut(&Span)) -> u64 {
+        self.arguments = false;
+        let mut flags = 0;
+        if call.synthetic {
+            flags |= flags::EXIT_SYNTHETIC;
+        }
+        if call.edge == Edge::TailExit {
+            flags |= flags::TAIL_EXIT;
+        }
+        let mut backwards = 0;
+        let matches = |open: &Open| open.span.function == call.function;
+        if !self.open.last().is_some_and(matches) {
+            backwards = self.mend(call, out);
+        }
+        let exit_cpu = self.cpu.filter(|_| self.moved);
+        let Some(open) = self.open.pop() else {
+            return backwards;
+        };
+        backwards += u64::from(call.time < open.span.start);
+        self.close(open, call.time, flags, exit_cpu, out);
+        backwards
+    }
+
+    /// Makes the call that `call` leaves the innermost open one.
+    #[cold]
+    fn mend(&mut self, call: &Call, out: &mut impl FnMut(&Span)) -> u64 {
+        let near = self.open.iter().rev().take(SEARCH_DEPTH);
+        let depth = near
+            .into_iter()
+            .position(|open| open.span.function == call.function);
+        let Some(inner) = depth else {
+            let before = self.first.unwrap_or(call.time).min(call.time);
+            let lone = self.last.min(call.time);
+            let start = if self.open.is_empty() { before } else { lone };
+            self.enter(&Call {
+                time: start,
+                edge: Edge::Entry,
+                synthetic: true,
+                ..*call
+            });
+            self.arguments = false;
+            return 0;
+        };
+        let mut backwards = 0;
+        for _ in 0..inner {
+            let Some(open) = self.open.pop() else { break };
+            backwards += u64::from(self.last < open.span.start);
+            self.close(open, self.last, flags::EXIT_SYNTHETIC, None, out);
+        }
+        backwards
+    }
+
+    /// Completes a call that was taken off the stack.
+    #[inline]
+    fn close(
+        &mut self,
+        open: Open,
+        end: Ticks,
+        flags: u8,
+        exit_cpu: Option<CpuId>,
+        out: &mut impl FnMut(&Span),
+    ) {
+        let Open { mut span, held } = open;
+        span.end = end.max(span.start);
+        span.flags |= flags;
+        span.exit_cpu = exit_cpu;
+        match self.open.last_mut() {
+            Some(parent) if parent.span.start == span.start => {
+                parent.held.push(span);
+                parent.held.extend(held);
+            }
+            _ => {
+                out(&span);
+                held.iter().for_each(out);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(time: u64, function: u32, edge: Edge) -> Call {
+        Call {
+            time: Ticks(time),
+            function: FunctionId(function),
+            edge,
+            synthetic: false,
+            has_arguments: false,
+        }
+    }
+
+    fn enter(time: u64, function: u32) -> Call {
+        edge(time, function, Edge::Entry)
+    }
+
+    fn exit(time: u64, function: u32) -> Call {
+        edge(time, function, Edge::Exit)
+    }
+
+    /// Function, start, end, flags of each span, in order.
+    fn spans(calls: &[Call]) -> Vec<(u32, u64, u64, u8)> {
+        let mut spans = Spans::default();
+        let mut found = Vec::new();
+        let mut note =
+            |span: &Span| found.push((span.function.0, span.start.0, span.end.0, span.flags));
+        spans.thread(ThreadId(1));
+        for call in calls {
+            spans.call(call, &mut note);
+        }
+        spans.finish(|_, span| note(span));
+        found
+    }
+
+    #[test]
+    fn children_come_before_their_parent() {
+        let calls = [enter(1, 1), enter(2, 2), exit(3, 2), exit(5, 1)];
+        assert_eq!(spans(&calls), [(2, 2, 3, 0), (1, 1, 5, 0)]);
+    }
+
+    #[test]
+    fn of_the_same_start_the_parent_comes_first() {
+        let calls = [
+            enter(1, 1),
+            enter(1, 2),
+            enter(1, 3),
+            exit(2, 3),
+            enter(3, 4),
+            exit(4, 4),
+            exit(5, 2),
+            exit(9, 1),
+        ];
+        let wanted = [(4, 3, 4, 0), (1, 1, 9, 0), (2, 1, 5, 0), (3, 1, 2, 0)];
+        assert_eq!(spans(&calls), wanted);
+    }
+
+    #[test]
+    fn what_does_not_nest_is_made_to() {
+        // An exit without entry.
+        assert_eq!(
+            spans(&[enter(5, 1), exit(6, 1), exit(9, 2)]),
+            [(1, 5, 6, 0), (2, 5, 9, 1)]
+        );
+        // An exit was lost.
+        let calls = [enter(1, 1), enter(2, 2), enter(3, 3), exit(7, 1)];
+        assert_eq!(spans(&calls), [(3, 3, 3, 2), (2, 2, 3, 2), (1, 1, 7, 0)]);
+        // An entry was lost: the call begins at the event before, as the open one does.
+        let calls = [enter(1, 1), enter(2, 2), exit(3, 9), exit(7, 1)];
+        assert_eq!(spans(&calls), [(2, 2, 3, 2), (9, 2, 3, 1), (1, 1, 7, 0)]);
+        // The end came first.
+        assert_eq!(
+            spans(&[enter(1, 1), enter(4, 2)]),
+            [(2, 4, 4, 2), (1, 1, 4, 2)]
+        );
+    }
+
+    #[test]
+    fn flags_and_cpus_are_kept() {
+        let mut spans = Spans::default();
+        let mut found = Vec::new();
+        spans.thread(ThreadId(1));
+        spans.cpu(CpuId(3));
+        let mut note = |span: &Span| found.push(span.clone());
+        spans.call(&enter(1, 1), &mut note);
+        assert!(spans.argument(77));
+        let synthetic = Call {
+            synthetic: true,
+            ..enter(2, 2)
+        };
+        spans.call(&synthetic, &mut note);
+        spans.cpu(CpuId(4));
+        spans.call(&edge(3, 2, Edge::TailExit), &mut note);
+        assert!(!spans.argument(78));
+        spans.call(&exit(2, 1), &mut note);
+        let inner = Span {
+            start: Ticks(2),
+            end: Ticks(3),
+            function: FunctionId(2),
+            flags: flags::ENTRY_SYNTHETIC | flags::TAIL_EXIT,
+            cpu: Some(CpuId(3)),
+            exit_cpu: Some(CpuId(4)),
+            arguments: vec![],
+        };
+        let outer = Span {
+            start: Ticks(1),
+            end: Ticks(2),
+            function: FunctionId(1),
+            cpu: Some(CpuId(3)),
+            arguments: vec![77],
+            ..Span::default()
+        };
+        assert_eq!(found, [inner, outer]);
+    }
+
+    #[test]
+    fn threads_are_apart_and_losses_are_told() {
+        let mut spans = Spans::default();
+        let mut found = Vec::new();
+        spans.thread(ThreadId(1));
+        spans.call(&enter(5, 1), &mut |_| {});
+        spans.thread(ThreadId(2));
+        spans.call(&enter(6, 1), &mut |_| {});
+        spans.thread(ThreadId(1));
+        spans.call(&exit(4, 1), &mut |span| found.push(span.clone()));
+        assert_eq!((found[0].start, found[0].end), (Ticks(5), Ticks(5)));
+        spans.cpu(CpuId(1));
+        spans.cpu(CpuId(2));
+        let mut open = Vec::new();
+        spans.finish(|thread, span| open.push((thread, span.flags)));
+        assert_eq!(open, [(ThreadId(2), flags::EXIT_SYNTHETIC)]);
+        let mut losses = Losses::default();
+        spans.losses(&mut losses);
+        let counts: Vec<u64> = losses.iter().map(|(_, count)| count).collect();
+        assert_eq!(counts, [1, 2]);
+    }
+}
