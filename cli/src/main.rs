@@ -4,11 +4,15 @@
 //! never do a command's work.
 #![forbid(unsafe_code)]
 
+mod address;
 mod commands;
 mod glob;
 mod nearest;
+mod place;
 mod report;
 mod ring;
+mod signals;
+mod tally;
 #[cfg(test)]
 mod testing;
 mod trace;
@@ -19,13 +23,16 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Status, info, map, record, records, report as report_command, verify};
+use commands::{
+    Status, convert, info, listen, map, record, records, report as report_command, verify,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done; also where the reader of the output went away, and where a trace is damaged: info,
-       report, records and map say so on stderr, and give what can be read; verify is the judge
-  1    fdr verify found a violation
+       report, records, map and convert say so on stderr, and give what can be read; verify is
+       the judge
+  1    fdr verify found a violation; fdr listen kept a trace that is damaged or cut off
   2    wrong usage, or a file that can't be read or written
   fdr record ends as its command does: with its exit code, or by the signal that ended it
   (128 + n to a shell); 126 and 127 if the command can't be run or is not there
@@ -34,6 +41,10 @@ Examples:
   fdr record -- ./my_app --fast          record all traced functions of a program
   fdr report my_app.1234.1.fdr           where the time went, per function
   fdr verify my_app.1234.1.fdr           is the trace whole?
+  fdr convert my_app.1234.1.fdr --to heph
+                                         the same for another tool
+  fdr listen tcp://127.0.0.1:7000 -o FILE
+                                         what a program streams (its FDR_OUT)
 
 NO_COLOR=1 turns colours off; they are used on terminals only.";
 
@@ -53,6 +64,8 @@ enum Command {
     Records(records::Options),
     Verify(verify::Options),
     Map(map::Options),
+    Convert(convert::Options),
+    Listen(listen::Options),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +80,8 @@ fn main() -> ExitCode {
         Command::Records(options) => records::run(&options),
         Command::Verify(options) => verify::run(&options),
         Command::Map(options) => map::run(&options),
+        Command::Convert(options) => convert::run(&options),
+        Command::Listen(options) => listen::run(&options),
     };
     match status {
         Ok(Status::Done) => ExitCode::SUCCESS,

@@ -1,5 +1,5 @@
-//! Traces as files: opened, or refused with the reason and with what to do; the first word about a
-//! damaged one. Must never follow a name to anything but a regular file: a pipe can't be read twice.
+//! Traces as files and folders: opened, or refused with the reason and with what to do; the first
+//! word about a damaged one. Must never follow a name to anything else: a pipe can't be read twice.
 
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,13 @@ use crate::ui;
 /// Opens a trace; the error names the file.
 pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
     if file.as_os_str() == "-" {
-        bail!("-: standard input can't be read: a trace must be a regular file (./- is one)");
+        bail!(
+            "-: standard input can't be read: a trace must be a regular file (./- is one); \
+             `fdr listen - -o FILE` makes one of what comes"
+        );
     }
     let kind = fs::metadata(file).with_context(|| ui::path(file))?;
-    if kind.is_dir() {
-        bail!("{}: is a folder; a trace is a regular file", ui::path(file));
-    }
-    if !kind.is_file() {
+    if !kind.is_file() && !kind.is_dir() {
         let what = "is no regular file: save what it gives to a file first";
         bail!("{}: {what}", ui::path(file));
     }

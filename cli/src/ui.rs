@@ -208,6 +208,29 @@ pub(crate) fn print(
     })
 }
 
+/// A size in bytes: a number, and `K`, `M` or `G`.
+///
+/// # Errors
+/// What is accepted.
+pub(crate) fn size_of(text: &str) -> Result<u64, &'static str> {
+    const MALFORMED: &str = "not a size; accepted are bytes, or a number with K, M or G, as 4M";
+    let text = text.trim();
+    let (digits, shift) = match text.as_bytes() {
+        [digits @ .., b'k' | b'K'] => (digits, 10),
+        [digits @ .., b'm' | b'M'] => (digits, 20),
+        [digits @ .., b'g' | b'G'] => (digits, 30),
+        digits => (digits, 0),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(MALFORMED);
+    }
+    let number: Option<u64> = text.get(..digits.len()).and_then(|text| text.parse().ok());
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .filter(|&bytes| i64::try_from(bytes).is_ok())
+        .ok_or("too large; it must be below 8 EiB")
+}
+
 /// Whether all that went wrong is that nobody reads our output any more.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let kind = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
@@ -234,18 +257,37 @@ impl Progress {
         let total = (0..source.lanes())
             .map(|lane| source.lane_bytes(lane))
             .sum();
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         let line = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+        Progress::of(Some(total), line, io::stderr().is_terminal())
+    }
+
+    /// For what comes, nobody knows how much.
+    pub(crate) fn endless() -> Progress {
+        let line = "{spinner} {bytes}, {bytes_per_sec}";
+        Progress::of(None, line, io::stderr().is_terminal())
+    }
+
+    /// One that is never shown.
+    pub(crate) fn hidden() -> Progress {
+        Progress::of(None, "", false)
+    }
+
+    fn of(total: Option<u64>, line: &str, wanted: bool) -> Progress {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(line) {
             bar.set_style(style);
         }
-        let wanted = io::stderr().is_terminal();
         Progress {
             started: Instant::now(),
             bar,
             shown: Once::new(),
             wanted,
         }
+    }
+
+    /// Lets something be said while it is shown.
+    pub(crate) fn aside<T>(&self, say: impl FnOnce() -> T) -> T {
+        self.bar.suspend(say)
     }
 
     /// Tells it bytes that were done. Any thread may.

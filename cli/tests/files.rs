@@ -34,16 +34,17 @@ fn what_cannot_be_read_is_one_line_and_exit_code_2() {
         }
     }
     let unread = |file: &str| stderr(&fdr(&["report", file])).to_owned();
-    let known = format!("fdr: {text}: not a trace file that fdr knows (known: XRay FDR)\n");
-    assert_eq!(unread(&text), known);
+    let known = format!("fdr: {text}: not a trace file that fdr knows (known: XRay FDR");
+    assert!(unread(&text).starts_with(&known), "{}", unread(&text));
     assert_eq!(unread(&empty), format!("fdr: {empty}: the file is empty\n"));
     assert_eq!(
         unread("/no/such/file"),
         "fdr: /no/such/file: No such file or directory (os error 2)\n"
     );
+    let folder = unread(folder.path().to_str().unwrap());
     assert!(
-        unread(folder.path().to_str().unwrap())
-            .ends_with(": is a folder; a trace is a regular file\n")
+        folder.contains("not a trace folder that fdr knows"),
+        "{folder}"
     );
     assert!(unread("/dev/null").contains("is no regular file"));
     assert!(unread("-").starts_with("fdr: -: standard input can't be read"));

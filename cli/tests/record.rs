@@ -8,6 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Output, Stdio};
 
 use common::{Folder, command, golden, stderr, stdout};
+use fdr_formats::registry;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -166,6 +167,73 @@ fn traces_are_found_wherever_the_pattern_puts_them() {
         "cp $GOLDEN n; mv n 'one file.fdr'",
     );
     assert!(stderr(&output).ends_with("fdr: next: fdr report 'one file.fdr'\n"));
+}
+
+#[test]
+fn traces_of_every_format_are_found() {
+    let folder = Folder::new("formats");
+    let trace = folder.file("a.fdr");
+    common::small(&trace, &["app::run", "app::step"]);
+    for target in registry::targets() {
+        // The format's own end is that of the default name; a folder is one trace.
+        let options = ["--format", target.name];
+        let name = format!("app.7.1.{}", target.extension);
+        let fdr = env!("CARGO_BIN_EXE_fdr");
+        let make = |name: &str| {
+            format!(
+                "[ \"$FDR_FORMAT\" = {0} ] && '{fdr}' convert -q --force a.fdr --to {0} -o {name}",
+                target.name
+            )
+        };
+        let output = record(&folder, &options, &make(&name));
+        let next = |name: &str| format!("fdr: next: fdr report {name}\n");
+        assert_eq!(stderr(&output), next(&name), "{}", target.name);
+        assert_eq!(
+            stderr(&record(&folder, &options, "true"))
+                .matches("next:")
+                .count(),
+            0
+        );
+        // Again, under a name of its own, which it replaces the next time.
+        let own = format!("{}.trace", target.name);
+        let options = [&options[..], &["-o", &own]].concat();
+        for _ in 0..2 {
+            let output = record(&folder, &options, &make(&own));
+            assert_eq!(stderr(&output), next(&own), "{}", target.name);
+        }
+    }
+}
+
+#[test]
+fn a_stream_is_not_looked_for_on_disk() {
+    let folder = Folder::new("stream");
+    for address in [
+        "tcp://127.0.0.1:7000",
+        "tcp-listen://[::1]:0",
+        "unix:/tmp/x",
+        "-",
+    ] {
+        let options = ["-o", address, "--mode", "stream"];
+        let script = "echo $FDR_OUT $FDR_MODE; cp $GOLDEN app.1.1.fdr";
+        let output = record(&folder, &options, script);
+        assert_eq!(stdout(&output), format!("{address} stream\n"));
+        assert_eq!(stderr(&output), "");
+    }
+    for (options, what) in [
+        (&["-o", "tcp://127.0.0.1:0"][..], "--output: port 0"),
+        (&["-o", "tcp://127.0.0.1"], "--output: no port"),
+        (&["-o", "udp://a:1"], "--output: no such kind of stream"),
+        (
+            &["-o", "tcp://a:1", "--format", "xray"],
+            "can't be sent as a stream",
+        ),
+    ] {
+        let output = record(&folder, options, "echo ran");
+        assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
+        assert!(stderr(&output).contains(what), "{output:?}");
+    }
+    let off = said(&folder, &["-o", "tcp://a:1", "-f", "off"], "true");
+    assert!(off.contains("switches recording off"), "{off}");
 }
 
 /// What is said after a script, on one line.

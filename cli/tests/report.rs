@@ -186,6 +186,22 @@ fn info_tells_threads_and_clock() {
 }
 
 #[test]
+fn gaps_are_shown() {
+    let folder = Folder::new("gaps");
+    let trace = folder.file("t.fdr");
+    common::rich(&trace, 1_000_000_000);
+    let table = answer(&["report", &trace]);
+    let note = "120 records lost in the middle: calls that were open there are clipped\n";
+    assert!(table.contains(note), "{table}");
+    let report = json(&["report", "--json", &trace]);
+    assert_eq!(report["lost_records"], 120);
+    assert_eq!(report["threads"][1]["lost_records"], 40);
+    let info = answer(&["info", &trace]);
+    assert!(info.contains("3 gaps (120 records lost there)\n"), "{info}");
+    assert!(info.contains("150 arguments, 3 custom events"), "{info}");
+}
+
+#[test]
 fn records_are_one_line_each() {
     let trace = golden("v3-std.fdr");
     let all = answer(&["records", &trace]);
@@ -269,7 +285,10 @@ fn limits_of_nothing_are_refused_in_words() {
 
 #[test]
 fn every_command_has_help_with_examples() {
-    for subcommand in ["record", "info", "report", "records", "verify", "map"] {
+    let commands = [
+        "record", "info", "report", "records", "verify", "map", "convert", "listen",
+    ];
+    for subcommand in commands {
         let help = answer(&[subcommand, "--help"]);
         assert!(help.contains("Examples:\n  "), "{subcommand}");
         assert!(
@@ -277,5 +296,14 @@ fn every_command_has_help_with_examples() {
             "{subcommand}"
         );
     }
-    assert!(answer(&["--help"]).contains("Exit codes:"));
+    let help = answer(&["--help"]);
+    assert!(help.contains("Exit codes:"));
+    for subcommand in commands {
+        assert!(help.contains(&format!("\n  {subcommand} ")), "{subcommand}");
+    }
+    // Formats that it speaks of are there.
+    for rest in help.split("--to ").skip(1) {
+        let name = rest.split_whitespace().next().unwrap();
+        assert!(fdr_formats::registry::target(name).is_some(), "{name}");
+    }
 }

@@ -12,18 +12,31 @@
 //! | [`writer`] | the writing side: [`Writer`], and where a trace goes |
 //! | [`bytes`] | bounded reading of files and of records; no method can panic |
 //! | [`registry`] | the one list of formats; probing by content |
+//! | [`snapshot_json`] | Trace Compass's own state snapshot, written |
+//! | [`ctf`] | Common Trace Format 1.8 folders |
+//! | [`heph`] | traces of Heph, version 0.1.0 |
+//! | [`htdump`] | HawkTracer's HTDUMP |
+//! | [`tcstate`] | Trace Compass state histories: folders |
+//! | [`entrace`] | ENTRACE: ET, IET and `IETPrefix`, versions 1 and 2 |
 //! | [`xray`] | XRay flight data recorder files, versions 1 to 5 |
 #![forbid(unsafe_code)]
 
 pub mod bytes;
+pub mod ctf;
+pub mod entrace;
 pub mod error;
+pub mod heph;
+pub mod htdump;
+mod json;
 pub mod model;
 mod nest;
 pub mod registry;
 pub mod sink;
+pub mod snapshot_json;
 pub mod source;
 mod spans;
 mod spool;
+pub mod tcstate;
 pub mod writer;
 pub mod xray;
 

@@ -42,6 +42,15 @@ pub(crate) enum What {
     },
     /// A mark, which [`Details`] gives; its time is `start`.
     Mark,
+    /// The thread runs on this CPU from `start` on: before an entry of the same time.
+    Cpu(CpuId),
+}
+
+impl What {
+    /// Of items that begin together, those of a lower rank come first.
+    fn rank(self) -> u8 {
+        u8::from(!matches!(self, What::Cpu(_)))
+    }
 }
 
 /// A record of the file that is a call or a mark.
@@ -292,7 +301,8 @@ impl<'a> Nester<'a> {
             .extend(early[..count].iter().map(|&(_, item)| item));
         lane.items
             .sort_unstable_by_key(|&Numbered { item, number }| {
-                (item.start, Reverse(item.end.max(item.start)), number)
+                let end = Reverse(item.end.max(item.start));
+                (item.start, item.what.rank(), end, number)
             });
         if let Some(thread) = self.threads.get(thread) {
             sink.thread(thread);
@@ -313,6 +323,7 @@ impl<'a> Nester<'a> {
                     edges.hand_over();
                     details.push(&item, edges.sink)?;
                 }
+                What::Cpu(cpu) => edges.on(Some(cpu), item.start),
                 What::Span {
                     function,
                     flags,

@@ -4,7 +4,10 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::bytes::{FileBytes, ReadAt};
+use crate::entrace;
 use crate::error::Error;
+use crate::heph;
+use crate::htdump;
 use crate::source::Source;
 use crate::writer::Target;
 use crate::xray;
@@ -45,7 +48,7 @@ pub enum Opener {
 }
 
 /// Every format, in the order of probing.
-pub const FORMATS: &[Format] = &[xray::FORMAT];
+pub const FORMATS: &[Format] = &[xray::FORMAT, heph::FORMAT, htdump::FORMAT, entrace::FORMAT];
 
 /// Every way to write a trace.
 pub fn targets() -> impl Iterator<Item = &'static Target> {

@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes in memory, over all threads.
@@ -16,6 +16,15 @@ pub(crate) struct Strand {
     spilled: Vec<(u64, u64)>,
     /// What comes after them.
     tail: Vec<u8>,
+}
+
+/// How far a strand was read.
+#[derive(Debug, Default)]
+pub(crate) struct Cursor {
+    /// Pieces in the spool file that are done.
+    pieces: usize,
+    /// Bytes that are done of the piece after them.
+    bytes: u64,
 }
 
 /// Every thread's bytes. A strand is named by its number.
@@ -66,6 +75,31 @@ impl Spool {
         Ok(())
     }
 
+    /// The next bytes of a strand, as many as there are at one place: strands can be read in turns.
+    /// 0 at its end.
+    pub(crate) fn read(
+        &self,
+        strand: usize,
+        cursor: &mut Cursor,
+        buffer: &mut [u8],
+    ) -> io::Result<usize> {
+        let Strand { spilled, tail } = &self.strands[strand];
+        let spilled = spilled.get(cursor.pieces).zip(self.file.as_ref());
+        let size = spilled.map_or(tail.len() as u64, |(&(_, size), _)| size);
+        let left = usize::try_from(size - cursor.bytes).unwrap_or(usize::MAX);
+        let count = left.min(buffer.len());
+        let buffer = &mut buffer[..count];
+        match spilled {
+            Some((&(offset, _), file)) => file.read_exact_at(buffer, offset + cursor.bytes)?,
+            None => buffer.copy_from_slice(&tail[tail.len() - left..][..count]),
+        }
+        cursor.bytes += count as u64;
+        if spilled.is_some() && cursor.bytes == size {
+            (cursor.pieces, cursor.bytes) = (cursor.pieces + 1, 0);
+        }
+        Ok(count)
+    }
+
     /// Hands all bytes of a strand over, in order.
     pub(crate) fn drain(
         &mut self,
@@ -92,7 +126,7 @@ impl Spool {
 }
 
 /// A file for this process alone, which is gone when it is closed.
-fn unlinked() -> io::Result<File> {
+pub(crate) fn unlinked() -> io::Result<File> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     // Relaxed: only the number must be unique.
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -137,6 +171,15 @@ mod tests {
         }
         assert!(spool.file.is_some(), "the test must spill");
         for (strand, wanted) in strands.into_iter().zip(wanted) {
+            let (mut cursor, mut read, mut buffer) = (Cursor::default(), Vec::new(), [0; 999]);
+            loop {
+                let count = spool.read(strand, &mut cursor, &mut buffer);
+                match count.expect("readable") {
+                    0 => break,
+                    count => read.extend_from_slice(&buffer[..count]),
+                }
+            }
+            assert_eq!(read, wanted);
             let mut found = Vec::new();
             spool
                 .drain(strand, |bytes| {

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Event, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read};
-use fdr_formats::registry::{FORMATS, Opener};
+use common::{Event, Kept, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read};
+use fdr_formats::registry::{FORMATS, Format, Opener, open_path};
+use fdr_formats::source::drive;
 use fdr_formats::{Call, Edge, ThreadId, Ticks};
 
 fn folder() -> PathBuf {
@@ -23,14 +24,23 @@ fn read_golden(name: &str) -> Read {
     read(&golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The golden files of a format.
-fn files(format: &str) -> Vec<(PathBuf, Vec<u8>)> {
+/// What lies in a format's folder, in the order of the names; its README.md is left out.
+fn entries(format: &str) -> Vec<PathBuf> {
     let folder = folder().join(format);
     let entries = fs::read_dir(&folder);
     let entries = entries.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let paths = entries.map(|entry| entry.expect("a readable folder").path());
-    let traces = paths.filter(|path| path.extension().is_none_or(|end| end != "md"));
-    traces
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_none_or(|end| end != "md"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// The golden files of a format.
+fn files(format: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = entries(format).into_iter().filter(|path| path.is_file());
+    files
         .map(|path| {
             let bytes = fs::read(&path).expect("a readable file");
             (path, bytes)
@@ -38,27 +48,50 @@ fn files(format: &str) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
+/// The golden traces of a format whose traces are folders: each folder is one,
+/// but for `vectors`, which has another purpose.
+fn folders(format: &Format) -> Vec<PathBuf> {
+    let folders = entries(format.name).into_iter();
+    folders
+        .filter(|path| path.is_dir() && !path.ends_with("vectors"))
+        .collect()
+}
+
 #[test]
 fn every_format_has_golden_files_and_knows_them() {
     for format in FORMATS {
-        let files = files(format.name);
-        assert!(!files.is_empty(), "{} has no golden file", format.name);
-        for (path, bytes) in files {
-            let path = path.display();
-            if let Opener::File { probe, .. } = format.opener {
-                assert!(
-                    probe(&bytes[..bytes.len().min(64)]),
-                    "{path} is not recognised"
-                );
+        match format.opener {
+            Opener::File { probe, .. } => {
+                let files = files(format.name);
+                assert!(!files.is_empty(), "{} has no golden file", format.name);
+                for (path, bytes) in files {
+                    let path = path.display();
+                    let head = &bytes[..bytes.len().min(64)];
+                    assert!(probe(head), "{path} is not recognised");
+                    assert!(read(&bytes).is_ok(), "{path} is not readable");
+                }
             }
-            assert!(read(&bytes).is_ok(), "{path} is not readable");
+            Opener::Folder { probe, .. } => {
+                let folders = folders(format);
+                assert!(!folders.is_empty(), "{} has no golden folder", format.name);
+                for path in folders {
+                    let name = path.display();
+                    assert!(probe(&path), "{name} is not recognised");
+                    let source = open_path(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+                    let mut kept = Kept::default();
+                    drive(&*source, &mut kept, &|_| {}).expect("files that can be read");
+                    assert!(kept.count() > 0, "{name} gives no event");
+                }
+            }
         }
     }
 }
 
+/// Formats whose traces are folders have suites of their own, for each of their files.
 #[test]
 fn every_format_survives_cuts_and_flips_of_its_golden_files() {
-    for format in FORMATS {
+    let of_files = |format: &&Format| matches!(format.opener, Opener::File { .. });
+    for format in FORMATS.iter().filter(of_files) {
         // Long files say nothing that short ones do not.
         let short = files(format.name)
             .into_iter()

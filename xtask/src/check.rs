@@ -2,7 +2,7 @@
 //! failure, and each look counts as one in the tally.
 
 use crate::Result;
-use crate::process::{cargo, run as run_command};
+use crate::process::{cargo, run as run_command, work_folder};
 use crate::test::Tally;
 use crate::tidy;
 
@@ -12,15 +12,17 @@ use crate::tidy;
 ///
 /// None: a check that fails is counted.
 pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
-    let formatted = run_command(&mut cargo("fmt --all --check"));
+    let formatted = run_command(&mut cargo("fmt --all --check"))
+        .and_then(|()| run_command(&mut cargo("fmt --manifest-path fuzz/Cargo.toml --check")));
     let linted = run_command(&mut cargo(
         "clippy --workspace --all-targets --quiet -- -D warnings",
-    ));
+    ))
+    .and_then(|()| fuzzer_linted());
     let mut docs = cargo("doc --workspace --no-deps --quiet");
     let documented = run_command(docs.env("RUSTDOCFLAGS", "-D warnings"));
     let checks = [
         ("rustfmt", formatted, "cargo fmt --all"),
-        ("clippy", linted, "cargo clippy --workspace --all-targets"),
+        ("clippy", linted, "the command above"),
         ("docs", documented, "cargo doc --workspace --no-deps"),
         ("tidy", tidy::run(), "cargo xtask tidy"),
     ];
@@ -37,4 +39,11 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
         }
     }
     Ok(tally)
+}
+
+/// The fuzzing program is a workspace of its own, which nothing else builds here.
+fn fuzzer_linted() -> Result<()> {
+    let mut clippy = cargo("clippy --locked --manifest-path fuzz/Cargo.toml --no-default-features");
+    clippy.env("CARGO_TARGET_DIR", work_folder("fuzz")?);
+    run_command(clippy.args(["--quiet", "--", "-D", "warnings"]))
 }

@@ -5,6 +5,7 @@
 mod bench;
 mod check;
 mod demo;
+mod fuzz;
 mod process;
 mod readers;
 mod test;
@@ -26,6 +27,11 @@ cargo xtask COMMAND
   demo                  records a real program, dumps it while it runs, prints the report
   bench [--quick] [--rounds N] [--json FILE]
                         what a traced call costs, beside two bare clock reads (about 2 minutes)
+  fuzz [FORMAT…] [--minutes N]
+                        libFuzzer on the readers of all formats, 10 minutes each (needs a C++ compiler)
+  fuzz FORMAT --input FILE
+                        one input again; FILE as the above names it
+  fuzz --seeds          writes the seeds in fuzz/corpus anew
   bench read [--records MILLIONS] [--json FILE]
                         how fast a large trace is read, and in how much memory
 ";
@@ -51,6 +57,7 @@ fn run(arguments: &[&str]) -> Result<()> {
             print!("{USAGE}");
             Ok(())
         }
+        ["fuzz", words @ ..] => fuzz::run(words),
         [] => Err(format!("which command?\n\n{USAGE}")),
         [command, ..] => Err(format!("cannot make sense of {command:?} here\n\n{USAGE}")),
     }

@@ -1,16 +1,16 @@
 //! `fdr info`: what a trace says of itself, and what is in it.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use comfy_table::{Table, presets};
 use fdr_formats::model::Counts;
-use fdr_formats::{Call, Clock, Diagnostic, Mark, Sink, Source, Thread, ThreadId, Ticks, source};
+use fdr_formats::{Clock, Source};
 
 use super::{Status, each};
-use crate::trace;
+use crate::tally::{Marks, Tally};
 use crate::ui::{self, Progress};
+use crate::{place, trace};
 
 /// Diagnostics that are shown.
 const SHOWN: usize = 20;
@@ -36,52 +36,6 @@ pub(crate) struct Options {
     functions: bool,
 }
 
-/// Counts what is in the trace.
-#[derive(Default)]
-struct Tally {
-    threads: BTreeMap<ThreadId, Seen>,
-    current: ThreadId,
-    diagnostics: Vec<Diagnostic>,
-}
-
-#[derive(Default)]
-struct Seen {
-    thread: Thread,
-    records: u64,
-    synthetic: u64,
-    marks: u64,
-    first: Option<Ticks>,
-    last: Ticks,
-}
-
-impl Sink for Tally {
-    fn thread(&mut self, thread: &Thread) {
-        self.current = thread.id;
-        self.threads.entry(thread.id).or_default().thread = thread.clone();
-    }
-
-    fn calls(&mut self, calls: &[Call]) {
-        let seen = self.threads.entry(self.current).or_default();
-        for call in calls {
-            seen.synthetic += u64::from(call.synthetic);
-            seen.last = seen.last.max(call.time);
-        }
-        seen.records += calls.len() as u64;
-        seen.first = seen.first.or(calls.first().map(|call| call.time));
-    }
-
-    fn mark(&mut self, _mark: &Mark<'_>) {
-        self.threads.entry(self.current).or_default().marks += 1;
-    }
-
-    fn diagnostic(&mut self, diagnostic: Diagnostic) {
-        // A damaged trace may have millions: the earliest are enough.
-        if self.diagnostics.len() < 10_000 {
-            self.diagnostics.push(diagnostic);
-        }
-    }
-}
-
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let mut first = true;
@@ -93,53 +47,25 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
     let source = trace::open(trace)?;
     let progress = Progress::new(&*source);
-    let jobs = ui::jobs(None);
-    let tallies =
-        source::drive_parallel(&*source, jobs, Tally::default, &|bytes| progress.add(bytes));
+    let tally = Tally::of(&*source, &|bytes| progress.add(bytes));
     drop(progress);
-    let tally = merge(
-        tallies.map_err(|error| trace::about(trace, error))?,
-        &*source,
-    );
-    trace::warn_of_damage(trace, &tally.diagnostics, 0);
-    let size = std::fs::metadata(trace).map_or(0, |file| file.len());
+    let tally = tally.map_err(|error| trace::about(trace, error))?;
+    trace::warn_of_damage(trace, &tally.diagnostics, tally.more_diagnostics);
     ui::print(|out| {
         if !first {
             writeln!(out)?;
         }
-        writeln!(out, "file       {} ({})", ui::path(trace), ui::size(size))?;
+        let shape = if trace.is_dir() { "folder" } else { "file" };
+        let size = ui::size(place::size(trace));
+        writeln!(out, "{shape:<10} {} ({size})", ui::path(trace))?;
         write_head(out, &*source, &tally)?;
         write_threads(out, &tally)?;
         if options.functions {
             write_functions(out, &*source)?;
         }
-        write_diagnostics(out, &tally.diagnostics)
+        write_diagnostics(out, &tally)
     })?;
     Ok(Status::Done)
-}
-
-fn merge(tallies: Vec<Tally>, source: &dyn Source) -> Tally {
-    let mut sum = Tally {
-        diagnostics: source.diagnostics().to_vec(),
-        ..Tally::default()
-    };
-    for thread in &source.info().threads {
-        sum.threads.entry(thread.id).or_default().thread = thread.clone();
-    }
-    for tally in tallies {
-        for (id, seen) in tally.threads {
-            let known = sum.threads.entry(id).or_default();
-            known.thread = seen.thread;
-            known.records += seen.records;
-            known.synthetic += seen.synthetic;
-            known.marks += seen.marks;
-            known.first = [known.first, seen.first].into_iter().flatten().min();
-            known.last = known.last.max(seen.last);
-        }
-        sum.diagnostics.extend(tally.diagnostics);
-    }
-    sum.diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
-    sum
 }
 
 fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow::Result<()> {
@@ -157,8 +83,8 @@ fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow
         let nth = nth.unwrap_or_default();
         writeln!(out, "written    {}{nth}", ui::clean(occasion(&info.reason)))?;
     }
-    let first = tally.threads.values().filter_map(|seen| seen.first).min();
-    let last = tally.threads.values().map(|seen| seen.last).max();
+    let first = tally.threads().filter_map(|seen| seen.first).min();
+    let last = tally.threads().map(|seen| seen.last).max();
     let begin = first.or(info.start);
     if let Some(begin) = begin.and_then(|begin| info.clock.unix_nanos(begin)) {
         writeln!(out, "begin      {}", ui::utc(begin))?;
@@ -170,20 +96,27 @@ fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow
             ui::duration(info.clock.nanos(last.since(first)).0)
         )?;
     }
-    let sum = |field: fn(&Seen) -> u64| tally.threads.values().map(field).sum::<u64>();
+    let marks = tally.marks();
     writeln!(
         out,
         "records    {} of functions, {} synthetic, {} others",
-        ui::count(sum(|seen| seen.records - seen.synthetic)),
-        ui::count(sum(|seen| seen.synthetic)),
-        ui::count(sum(|seen| seen.marks)),
+        ui::count(tally.records()),
+        ui::count(tally.synthetic()),
+        ui::count(marks.count()),
     )?;
+    if marks.count() > 0 {
+        writeln!(out, "others     {}", others(&marks))?;
+    }
     writeln!(
         out,
         "functions  {} with a name",
         ui::count(info.functions.len() as u64)
     )?;
-    writeln!(out, "threads    {}", ui::count(tally.threads.len() as u64))?;
+    writeln!(
+        out,
+        "threads    {}",
+        ui::count(tally.threads().count() as u64)
+    )?;
     if let Some(missing) = trace::missing(&info.missing) {
         writeln!(out, "missing    {missing}")?;
     }
@@ -204,22 +137,27 @@ fn occasion(reason: &str) -> &str {
     }
 }
 
-fn doubtful(tally: &Tally) -> Option<String> {
-    let mut stated = Counts::default();
-    let mut found = 0;
-    for seen in tally.threads.values() {
-        if let Some(counts) = seen.thread.counts {
-            stated.recorded = stated.recorded.saturating_add(counts.recorded);
-            stated.readable = stated.readable.saturating_add(counts.readable);
-            stated.overwritten = stated.overwritten.saturating_add(counts.overwritten);
-            stated.dropped = stated.dropped.saturating_add(counts.dropped);
-            found += seen.records - seen.synthetic;
-        }
+/// Everything that is no call, by its kind.
+fn others(marks: &Marks) -> String {
+    let kinds = [
+        (marks.cpus, "CPU change"),
+        (marks.walls, "wall-clock time"),
+        (marks.arguments, "argument"),
+        (marks.customs, "custom event"),
+        (marks.typed, "typed event"),
+        (marks.gaps, "gap"),
+    ];
+    let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
+    let mut parts: Vec<String> = kinds.map(|(count, what)| ui::things(count, what)).collect();
+    if let (Some(last), true) = (parts.last_mut(), marks.gaps > 0) {
+        *last += &format!(" ({} lost there)", ui::things(marks.lost, "record"));
     }
-    let any = stated != Counts::default();
-    let damaged = !tally.diagnostics.is_empty();
-    any.then(|| trace::doubtful_counts(&stated, found, damaged))
-        .flatten()
+    parts.join(", ")
+}
+
+fn doubtful(tally: &Tally) -> Option<String> {
+    let (stated, found) = tally.counts()?;
+    trace::doubtful_counts(&stated, found, !tally.diagnostics.is_empty())
 }
 
 fn clock(clock: &Clock) -> String {
@@ -257,13 +195,13 @@ fn write_threads(out: &mut dyn Write, tally: &Tally) -> anyhow::Result<()> {
         "name",
     ];
     table.set_header(head);
-    for (id, seen) in &tally.threads {
+    for seen in tally.threads() {
         let count = |field: fn(&Counts) -> u64| match &seen.thread.counts {
             Some(counts) => ui::count(field(counts)),
             None => "-".into(),
         };
         table.add_row([
-            id.to_string(),
+            seen.thread.id.to_string(),
             count(|counts| counts.recorded),
             ui::count(seen.records - seen.synthetic),
             count(|counts| counts.overwritten),
@@ -291,16 +229,17 @@ fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<(
     ui::write_table(out, &mut table, 1, ui::colour())
 }
 
-fn write_diagnostics(out: &mut dyn Write, diagnostics: &[Diagnostic]) -> anyhow::Result<()> {
+fn write_diagnostics(out: &mut dyn Write, tally: &Tally) -> anyhow::Result<()> {
+    let diagnostics = &tally.diagnostics;
     for diagnostic in diagnostics.iter().take(SHOWN) {
         writeln!(out, "damaged    {}", ui::clean(&diagnostic.to_string()))?;
     }
-    let more = diagnostics.len().saturating_sub(SHOWN);
+    let more = diagnostics.len().saturating_sub(SHOWN) as u64 + tally.more_diagnostics;
     if more > 0 {
         writeln!(
             out,
             "damaged    {} more (fdr verify shows them)",
-            ui::things(more as u64, "place")
+            ui::things(more, "place")
         )?;
     }
     Ok(())

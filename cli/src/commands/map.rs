@@ -23,6 +23,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use fdr_formats::registry::FORMATS;
 use fdr_formats::{Function, TraceInfo};
 use object::write::{Object, SectionId, Symbol, SymbolSection};
 use object::{
@@ -38,7 +39,12 @@ const MAX_ID: u32 = 1 << 22;
 /// Bytes of `.text` that a function takes: entry at 0, exit at 8.
 const STRIDE: u64 = 16;
 
+/// The format that llvm-xray reads.
+const XRAY: &str = "xray";
+
 const HELP: &str = "\
+llvm-xray reads XRay traces alone; what fdr convert makes of others has the same function ids.
+
 Examples:
   fdr map app.fdr -o map.elf
   llvm-xray account -m map.elf app.fdr
@@ -77,13 +83,21 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         return Ok(Status::Done);
     }
     fs::write(&options.output, bytes).with_context(|| ui::path(&options.output))?;
-    let map = ui::shell(&options.output);
-    ui::complain(&format!(
-        "{} in {map}; next: llvm-xray account -m {map} {}",
-        ui::things(source.info().functions.len() as u64, "function"),
-        ui::shell(&options.trace),
-    ));
+    let (map, trace) = (ui::shell(&options.output), ui::shell(&options.trace));
+    let functions = ui::things(source.info().functions.len() as u64, "function");
+    let next = match is_xray(source.info()) {
+        true => format!("llvm-xray account -m {map} {trace}"),
+        // Ids stay what they are.
+        false => format!("fdr convert {trace} --to {XRAY}, and llvm-xray account -m {map} of that"),
+    };
+    ui::complain(&format!("{functions} in {map}; next: {next}"));
     Ok(Status::Done)
+}
+
+/// Whether llvm-xray reads the trace as it is.
+fn is_xray(info: &TraceInfo) -> bool {
+    let xray = FORMATS.iter().find(|format| format.name == XRAY);
+    xray.is_some_and(|format| info.format.starts_with(format.title))
 }
 
 fn is_same_file(left: &Path, right: &Path) -> bool {

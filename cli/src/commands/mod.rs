@@ -1,6 +1,8 @@
 //! One file per command: its options, its help, and what it does.
 
+pub(crate) mod convert;
 pub(crate) mod info;
+pub(crate) mod listen;
 pub(crate) mod map;
 pub(crate) mod record;
 pub(crate) mod records;
@@ -11,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use crate::ui;
 
-/// How a command ended, where it did not fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a command ended, where it did not fail. The later, the worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {
     /// As it should.
     Done,

@@ -14,6 +14,9 @@ use super::stats::{Stats, Table};
 /// Diagnostics that are kept to be shown; the rest is only counted.
 pub(crate) const KEPT_DIAGNOSTICS: usize = 100;
 
+/// Threads that are found without a hash; a power of two.
+const RECENT: usize = 32;
+
 /// A worker's share of the trace.
 #[derive(Debug, Default)]
 pub(crate) struct Engine {
@@ -24,6 +27,9 @@ pub(crate) struct Engine {
     tables: Vec<Table>,
     threads: Vec<(Thread, Stack)>,
     by_id: HashMap<ThreadId, usize>,
+    /// Places of the threads that came last, by the end of their numbers: sources with several
+    /// threads in a lane switch after every few calls.
+    recent: [usize; RECENT],
     current: usize,
     diagnostics: Vec<Diagnostic>,
     more_diagnostics: u64,
@@ -37,6 +43,8 @@ pub(crate) struct ThreadPart {
     pub(crate) last: Ticks,
     pub(crate) records: u64,
     pub(crate) synthetic: u64,
+    /// Records that are missing between others.
+    pub(crate) lost: u64,
     /// Its functions; empty unless asked for.
     pub(crate) functions: BTreeMap<FunctionId, Stats>,
 }
@@ -56,8 +64,9 @@ pub(crate) struct Figures {
 impl Engine {
     /// An engine for that source, which keeps figures per thread also, or only over all threads.
     pub(crate) fn new(source: &dyn Source, per_thread: bool) -> Engine {
-        // With a lane for each thread, threads are not interleaved.
-        let one_by_one = source.lanes() == source.info().threads.len();
+        // With a lane for each thread, threads are not interleaved. One lane may hold more threads
+        // than it says.
+        let one_by_one = source.lanes() > 1 && source.lanes() == source.info().threads.len();
         Engine {
             per_thread,
             one_by_one,
@@ -89,11 +98,21 @@ impl Sink for Engine {
         if self.one_by_one {
             self.end_current();
         }
+        let slot = &mut self.recent[thread.id.0 as usize % RECENT];
+        if self
+            .threads
+            .get(*slot)
+            .is_some_and(|(known, _)| known.id == thread.id)
+        {
+            self.current = *slot;
+            return;
+        }
         let threads = &mut self.threads;
         self.current = *self.by_id.entry(thread.id).or_insert_with(|| {
             threads.push((thread.clone(), Stack::default()));
             threads.len() - 1
         });
+        *slot = self.current;
         let tables = if self.per_thread {
             self.threads.len()
         } else {
@@ -114,7 +133,13 @@ impl Sink for Engine {
             .run(&mut self.tables[table], calls);
     }
 
-    fn mark(&mut self, _mark: &Mark<'_>) {}
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if let (Mark::Lost { records }, Some((_, stack))) =
+            (mark, self.threads.get_mut(self.current))
+        {
+            stack.lose(*records);
+        }
+    }
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
         if self.diagnostics.len() < KEPT_DIAGNOSTICS {
@@ -170,6 +195,7 @@ fn part_of(thread: Thread, stack: &Stack) -> ThreadPart {
         last: stack.last,
         records: stack.records,
         synthetic: stack.synthetic,
+        lost: stack.lost,
         functions: BTreeMap::new(),
     }
 }
@@ -180,6 +206,7 @@ fn merge_parts(known: &mut ThreadPart, part: ThreadPart) {
     known.last = known.last.max(part.last);
     known.records += part.records;
     known.synthetic += part.synthetic;
+    known.lost = known.lost.saturating_add(part.lost);
     add(&mut known.functions, part.functions.into_iter());
 }
 

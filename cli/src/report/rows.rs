@@ -59,6 +59,8 @@ pub(crate) struct ThreadRow {
     /// Records in the trace, without synthetic ones.
     pub(crate) records: u64,
     pub(crate) synthetic: u64,
+    /// Records that are missing between others.
+    pub(crate) lost: u64,
     pub(crate) duration_ns: u64,
     /// The recorder's own count, where the trace has it.
     pub(crate) counts: Option<Counts>,
@@ -131,12 +133,19 @@ impl Report {
         self.threads.iter().map(|thread| thread.records).sum()
     }
 
+    /// Records that are missing between others.
+    pub(crate) fn lost(&self) -> u64 {
+        let each = self.threads.iter().map(|thread| thread.lost);
+        each.fold(0, u64::saturating_add)
+    }
+
     /// Whether nothing is missing that the program did while it was recorded.
     pub(crate) fn is_complete(&self) -> bool {
         let lost = self
             .counts()
             .is_some_and(|counts| counts.readable < counts.recorded);
         !lost
+            && self.lost() == 0
             && self.missing == Missing::default()
             && self.clipped == 0
             && self.flaws == Flaws::default()
@@ -178,6 +187,7 @@ fn thread_row(info: &TraceInfo, part: ThreadPart, selection: &Selection) -> Thre
         process: part.thread.process.or(info.process),
         records: part.records,
         synthetic: part.synthetic,
+        lost: part.lost,
         duration_ns: span(&info.clock, part.first, part.last),
         counts: part.thread.counts,
         name: part.thread.name,

@@ -70,6 +70,10 @@ pub(crate) struct Stack {
     active: Vec<Active>,
     /// Open calls above [`MAX_DEPTH`], which are counted and not followed.
     beyond: u64,
+    /// Where records were last missing; calls that are open there are clipped.
+    gap: Option<Ticks>,
+    /// Records that are missing between others.
+    pub(crate) lost: u64,
     /// Time of the first call record.
     pub(crate) first: Option<Ticks>,
     /// Latest time of a call record.
@@ -101,6 +105,26 @@ impl Stack {
             self.other(table, call);
             done += 1;
             done += self.plain(table, calls.get(done..).unwrap_or(&[]));
+        }
+    }
+
+    /// So many records are missing here. Calls that are open now may have ended, and others of the
+    /// same functions begun: they are clipped.
+    pub(crate) fn lose(&mut self, records: u64) {
+        self.lost = self.lost.saturating_add(records);
+        let before = std::mem::replace(&mut self.gap, self.first.map(|_| self.last));
+        let open = self.frames.get_mut(1..=self.depth).unwrap_or(&mut []);
+        // Down to those that were open at the gap before: a frame is looked at once, and once more.
+        for frame in open.iter_mut().rev() {
+            let known = frame.place & CLIPPED != 0;
+            if known && before.is_some_and(|before| frame.start <= before) {
+                break;
+            }
+            frame.place |= CLIPPED;
+        }
+        // What ended before is not inside of a call of which only the exit will come.
+        if let Some(none) = self.frames.first_mut() {
+            none.children = 0;
         }
     }
 
@@ -251,10 +275,11 @@ impl Stack {
         }
     }
 
-    /// Ends a call that was open before the trace began: all that this thread did so far, it did
-    /// inside of that call.
+    /// Ends a call that was open before the trace began, or was entered in a gap: all that this
+    /// thread did since then, it did inside of that call.
     fn close_unseen(&mut self, table: &mut Table, place: u32, time: Ticks) {
-        let inclusive = time.since(self.first.unwrap_or(time)).0;
+        let begin = self.gap.or(self.first);
+        let inclusive = time.since(begin.unwrap_or(time)).0;
         let active = &mut self.active[place as usize];
         active.total = active.total.max(inclusive);
         let roots = std::mem::replace(&mut self.frames[0].children, inclusive);

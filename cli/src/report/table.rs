@@ -235,6 +235,12 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
             )
         }));
     }
+    if report.lost() > 0 {
+        notes.push(format!(
+            "{} lost in the middle: calls that were open there are clipped",
+            ui::things(report.lost(), "record")
+        ));
+    }
     if let Some(missing) = trace::missing(&report.missing) {
         notes.push(format!("not in the trace: {missing}"));
     }

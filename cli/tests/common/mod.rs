@@ -1,13 +1,16 @@
 //! What the end-to-end tests share: running the tool, a folder of one's own, traces made to order.
 #![allow(dead_code, reason = "every test file uses a part of this")]
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use fdr_formats::model::{Counts, Missing};
+use fdr_formats::registry::{self, Format};
 use fdr_formats::xray::{Version, XrayWriter};
-use fdr_formats::{Call, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{
+    Call, CpuId, Edge, Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
+};
 
 /// The tool, without the recorder's variables of whoever runs the tests.
 pub(crate) fn command() -> Command {
@@ -51,6 +54,35 @@ pub(crate) fn golden(name: &str) -> String {
     let path = folder.join(name);
     assert!(path.is_file(), "{} is missing", path.display());
     path.to_str().expect("UTF-8").to_owned()
+}
+
+/// Every trace among the golden files of all formats, with its format's name.
+pub(crate) fn goldens() -> Vec<(&'static str, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden");
+    let of = |format: &'static Format| {
+        let entries = fs::read_dir(folder.join(format.name)).into_iter().flatten();
+        let paths = entries.map(|entry| entry.expect("a readable folder").path());
+        let mut traces: Vec<PathBuf> = paths
+            .filter(|path| registry::open_path(path).is_ok())
+            .collect();
+        traces.sort();
+        let text = |path: PathBuf| path.to_str().expect("UTF-8").to_owned();
+        traces
+            .into_iter()
+            .map(move |path| (format.name, text(path)))
+    };
+    registry::FORMATS.iter().flat_map(of).collect()
+}
+
+/// Whatever is in a folder, hidden files too, in order.
+pub(crate) fn contents(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a readable folder");
+    let name = |entry: Result<fs::DirEntry, _>| entry.expect("readable").file_name();
+    let mut names: Vec<String> = entries
+        .map(|entry| name(entry).to_str().expect("UTF-8").to_owned())
+        .collect();
+    names.sort();
+    names
 }
 
 /// An empty folder, removed at the end of the test.
@@ -104,8 +136,7 @@ pub(crate) fn calls(edges: &[(u64, i64)]) -> Vec<Call> {
     edges.iter().map(call).collect()
 }
 
-/// Writes a trace of one tick per nanosecond.
-pub(crate) fn write(path: &str, info: &TraceInfo, threads: &[(Thread, Vec<Call>)]) {
+fn writer(path: &str, info: &TraceInfo) -> XrayWriter<File> {
     let mut options = OpenOptions::new();
     let file = options
         .read(true)
@@ -113,7 +144,12 @@ pub(crate) fn write(path: &str, info: &TraceInfo, threads: &[(Thread, Vec<Call>)
         .create(true)
         .truncate(true)
         .open(path);
-    let mut writer = XrayWriter::new(file.expect("a file"), Version::V3, info).expect("a header");
+    XrayWriter::new(file.expect("a file"), Version::V3, info).expect("a header")
+}
+
+/// Writes a trace of one tick per nanosecond.
+pub(crate) fn write(path: &str, info: &TraceInfo, threads: &[(Thread, Vec<Call>)]) {
+    let mut writer = writer(path, info);
     for (thread, calls) in threads {
         writer.thread(thread);
         writer.calls(calls);
@@ -178,4 +214,91 @@ pub(crate) fn lossy(path: &str) {
         ..Thread::default()
     };
     write(path, &info, &[(thread, calls(&[(5000, 1), (6000, -1)]))]);
+}
+
+/// A snapshot with everything that a recorder's trace has: three threads with names and counts, calls
+/// that were open at the beginning and at the end, tail exits, CPUs, arguments, custom events, gaps.
+/// `frequency`: ticks per second.
+pub(crate) fn rich(path: &str, frequency: u64) {
+    let mut info = TraceInfo {
+        functions: functions(&["app::main", "app::step<Größe>", "lib::leaf", "lib::last"]),
+        program: "rich".into(),
+        process: Some(4242),
+        reason: "signal".into(),
+        dump: Some(2),
+        missing: Missing {
+            retired_threads: 1,
+            retired_records: 500,
+            unplaced_records: 16,
+        },
+        ..TraceInfo::default()
+    };
+    info.clock.frequency = frequency;
+    info.clock.name = "rdtscp".into();
+    info.clock.error_ppm = Some(1.5);
+    info.clock.constant = true;
+    info.clock.anchor = Some((Ticks(1_000_000), 1_700_000_000_000_000_000));
+    let mut writer = writer(path, &info);
+    for (nth, name) in ["main", "worker-1", ""].into_iter().enumerate() {
+        one_rich_thread(&mut writer, nth as u64, name);
+    }
+    writer.finish().expect("a trace");
+}
+
+fn one_rich_thread(writer: &mut dyn Sink, nth: u64, name: &str) {
+    let begin = 2_000_000 + nth * 1000;
+    let rounds = 50;
+    let readable = 5 + 4 * rounds;
+    writer.thread(&Thread {
+        id: ThreadId(4242 + nth),
+        process: Some(4242),
+        name: name.into(),
+        counts: Some(Counts {
+            recorded: readable + 300,
+            readable,
+            overwritten: 293,
+            dropped: 7,
+            // One call was open before, two stay open.
+            synthetic_entries: 1,
+            synthetic_exits: 2,
+        }),
+    });
+    let cpu = |writer: &mut dyn Sink, time, cpu| {
+        writer.mark(&Mark::Cpu {
+            time: Ticks(time),
+            cpu: CpuId(cpu),
+        });
+    };
+    cpu(writer, begin, nth as u32);
+    // Function 3 was entered before the snapshot begins.
+    writer.calls(&calls(&[
+        (begin, -3),
+        (begin + 50, 1),
+        (begin + 60, 3),
+        (begin + 75, -3),
+    ]));
+    let mut time = begin + 100;
+    for round in 0..rounds {
+        let mut entry = calls(&[(time, 2)]);
+        entry[0].has_arguments = true;
+        writer.calls(&entry);
+        writer.mark(&Mark::Argument { value: round });
+        writer.calls(&calls(&[(time + 10, 3)]));
+        if round % 10 == 3 {
+            cpu(writer, time + 15, (round % 7) as u32);
+        }
+        let mut exits = calls(&[(time + 20 + round, -3), (time + 90, -2)]);
+        exits[1].edge = Edge::TailExit;
+        writer.calls(&exits);
+        if round == 20 {
+            writer.mark(&Mark::Custom {
+                time: Ticks(time + 95),
+                cpu: None,
+                data: b"half of it",
+            });
+            writer.mark(&Mark::Lost { records: 40 });
+        }
+        time += 1000;
+    }
+    writer.calls(&calls(&[(time, 4)]));
 }

@@ -10,6 +10,8 @@ struct Kept {
     calls: Vec<Vec<Call>>,
     marks: Vec<u64>,
     cpus: Vec<(u64, u32)>,
+    /// How many calls there were before each CPU.
+    marks_at: Vec<usize>,
     diagnostics: Vec<String>,
     now: usize,
 }
@@ -27,7 +29,10 @@ impl Sink for Kept {
     fn mark(&mut self, mark: &Mark<'_>) {
         match mark {
             Mark::Argument { value } => self.marks.push(*value),
-            Mark::Cpu { time, cpu } => self.cpus.push((time.0, cpu.0)),
+            Mark::Cpu { time, cpu } => {
+                self.marks_at.push(self.calls[self.now].len());
+                self.cpus.push((time.0, cpu.0));
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -258,6 +263,28 @@ fn marks_have_their_place_and_arguments_follow_their_entry() {
     let (kept, _) = nest(&items);
     assert_eq!(kept.marks, [90, 1, 2, 91]);
     assert_eq!(kept.cpus, [(10, 7), (20, 6), (25, 7)]);
+}
+
+#[test]
+fn a_cpu_stands_before_an_entry_and_behind_the_exits_before_it() {
+    let cpu = |time, cpu| Item {
+        what: What::Cpu(CpuId(cpu)),
+        ..item(time, time, 0)
+    };
+    // The first call ended before the thread moved, the other's end is after that.
+    let items = [
+        (0, cpu(1, 4)),
+        (0, item(2, 5, 2)),
+        (0, cpu(5, 6)),
+        (0, cpu(6, 6)),
+        (0, item(1, 5, 1)),
+        (0, item(5, 9, 3)),
+    ];
+    let (kept, _) = nest(&items);
+    assert_eq!(kept.cpus, [(1, 4), (5, 6)]);
+    assert_eq!(kept.marks_at, [0, 3]);
+    let wanted = [(1, 1), (2, 2), (5, -2), (5, -1), (5, 3), (9, -3)];
+    assert_eq!(edges(&kept.calls[0]), wanted);
 }
 
 #[test]

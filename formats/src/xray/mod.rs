@@ -10,6 +10,7 @@
 //! | `reader` | [`XraySource`] |
 //! | `balance` | which records a block lacks, so that each exit has its entry |
 //! | `frame` | header, blocks and their ends, written |
+//! | `chunk` | [`ChunkDecoder`]: ring chunks to events |
 //! | `dump` | [`DumpWriter`]: ring chunks to a file, by copying |
 //! | `writer` | [`XrayWriter`]: events of any format to a file |
 
@@ -20,6 +21,7 @@ use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
 mod balance;
+mod chunk;
 mod decode;
 mod dump;
 mod encode;
@@ -33,6 +35,7 @@ pub mod record;
 mod search;
 mod writer;
 
+pub use chunk::ChunkDecoder;
 pub use dump::{BlockSummary, DumpSummary, DumpWriter};
 pub use frame::Version;
 pub use reader::XraySource;

@@ -32,6 +32,8 @@ struct Lane {
     wall: Option<(u64, u32)>,
     /// Time and CPU of the first event: the block's second `NewCPUId`.
     first: Option<(u64, u16)>,
+    /// Records that are missing before it.
+    lost: u64,
     base: u64,
     earliest: u64,
     stack: Stack,
@@ -197,6 +199,9 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         }
         frame.metadata(&Record::NewCpu { cpu, tsc: first })?;
         synthetic(frame, first, before, true)?;
+        if lane.lost > 0 {
+            frame.custom(first, &payload::encode_lost(lane.lost))?;
+        }
         spool.drain(lane.strand, |bytes| frame.bytes(bytes))?;
         synthetic(frame, lane.base, open, false)?;
         let large = "threads with times of 2^53 ticks or more: llvm-xray rounds them";
@@ -353,6 +358,7 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
             strand: self.spool.strand(),
             wall: None,
             first: None,
+            lost: 0,
             base: 0,
             earliest: u64::MAX,
             stack: Stack::default(),
@@ -393,10 +399,14 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                     lane.arguments = true;
                 }
             }
-            Mark::Lost { records } => {
-                let base = self.lane().map_or(0, |lane| lane.base);
-                self.event(base, &payload::encode_lost(records));
-            }
+            Mark::Lost { records } => match self.lane() {
+                // It has no time of its own.
+                Some(lane) if lane.first.is_none() => {
+                    lane.lost = lane.lost.saturating_add(records);
+                }
+                Some(&mut Lane { base, .. }) => self.event(base, &payload::encode_lost(records)),
+                None => {}
+            },
             Mark::Argument { .. } => {
                 self.losses
                     .add("arguments without a call that was kept: left out", 1);

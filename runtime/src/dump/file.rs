@@ -1,16 +1,20 @@
-//! Writes a dump: the ordinary path, on a thread that may allocate and wait. It must never leave a
-//! half-written file under its final name, and never mix two dumps (the caller holds the lock).
+//! Writes a dump: the ordinary path, on a thread that may allocate and wait. The recorder's own format
+//! is written straight from the ring; any other one from such a trace in a file without a name, by the
+//! library's own reader. Must never mix two dumps (the caller holds the lock).
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use fdr_formats::bytes::FileBytes;
 use fdr_formats::model::{Counts, Thread};
-use fdr_formats::xray::{DumpWriter, Version};
-use fdr_formats::{ThreadId, TraceInfo};
+use fdr_formats::source::drive;
+use fdr_formats::writer::{Output, Target};
+use fdr_formats::xray::{DumpWriter, Version, XraySource};
+use fdr_formats::{Losses, ThreadId, TraceInfo};
 
 use super::snapshot::Snapshot;
+use super::staged::{self, Staged};
 use crate::ring::Ring;
 use crate::sys::signal;
 
@@ -21,89 +25,111 @@ pub(crate) struct Written {
     pub(crate) records: u64,
     pub(crate) overwritten: u64,
     pub(crate) dropped: u64,
+    /// What the format could not hold.
+    pub(crate) losses: Losses,
 }
 
-/// Writes the ring's records to `path`. The temporary file is beside it, so that the rename stays
-/// on one file system.
-pub(crate) fn write(
-    ring: &Ring,
-    info: &TraceInfo,
-    version: Version,
-    path: &Path,
-    nonce: u64,
-) -> io::Result<Written> {
-    // A rename would replace a device or a pipe (FDR_OUT=/dev/stdout) by a plain file.
-    if fs::metadata(path).is_ok_and(|known| !known.is_file()) {
-        return Err(io::Error::other("not a file; it is left as it is"));
+/// What is to be written, and how.
+pub(crate) struct Dump<'a> {
+    pub(crate) ring: &'a Ring,
+    pub(crate) info: &'a TraceInfo,
+    pub(crate) target: &'static Target,
+    /// For temporary names: not to be guessed.
+    pub(crate) nonce: u64,
+}
+
+impl Dump<'_> {
+    /// Writes the ring's records to `path`. The temporary file is beside it, so that the rename stays
+    /// on one file system.
+    pub(crate) fn to_path(&self, path: &Path) -> io::Result<Written> {
+        unlimited(|| {
+            let (staged, output) = Staged::begin(path, self.target, self.nonce)?;
+            let written = match (native(self.target), output) {
+                (Some(version), Output::File(file)) => self.copy(version, file)?,
+                (_, output) => {
+                    let folder = path.parent().unwrap_or(Path::new("."));
+                    self.through(folder, || Ok(output))?
+                }
+            };
+            staged.place()?;
+            Ok(written)
+        })
     }
-    if let Some(folder) = path.parent() {
-        // What is wrong with it shows when the file is made.
-        let _ = fs::create_dir_all(folder);
+
+    /// Writes the ring's records to a stream, of which `open` is told when there is something to send.
+    pub(crate) fn to_stream(
+        &self,
+        open: impl FnOnce() -> io::Result<Output>,
+    ) -> io::Result<Written> {
+        unlimited(|| self.through(&std::env::temp_dir(), open))
     }
-    let temporary = temporary_name(path, nonce);
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(&temporary)?;
-    // A limit on the size of files is an error here, not the program's end.
-    let threads = || write_threads(ring, info, version, file);
-    let result = signal::held_back(libc::SIGXFSZ, threads).and_then(|written| {
-        fs::rename(&temporary, path)?;
+
+    /// By way of a trace of the recorder's own in a file without a name.
+    fn through(
+        &self,
+        folder: &Path,
+        open: impl FnOnce() -> io::Result<Output>,
+    ) -> io::Result<Written> {
+        let file = staged::unnamed(folder, self.nonce)?;
+        let mut written = self.copy(Version::V3, file.try_clone()?)?;
+        let source = XraySource::open(Box::new(FileBytes::new(file)?)).map_err(as_io)?;
+        // What the source says of itself, but of the program rather than of the file in between.
+        let mut writer = (self.target.create)(open()?, self.info).map_err(as_io)?;
+        drive(&source, &mut *writer, &|_| {}).map_err(as_io)?;
+        written.losses = writer.finish().map_err(as_io)?;
         Ok(written)
-    });
-    if result.is_err() {
-        let _ = fs::remove_file(&temporary);
     }
-    result
-}
 
-fn write_threads(
-    ring: &Ring,
-    info: &TraceInfo,
-    version: Version,
-    file: File,
-) -> io::Result<Written> {
-    let mut snapshot = Snapshot::new(ring.region_size()).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a copy of a ring")
-    })?;
-    let mut writer = DumpWriter::new(file, version, info).map_err(as_io)?;
-    let mut written = Written::default();
-    for slot in ring.owned_slots() {
-        if !snapshot.take(slot) || snapshot.counts.recorded == 0 {
-            continue;
+    fn copy(&self, version: Version, file: File) -> io::Result<Written> {
+        let mut snapshot = Snapshot::new(self.ring.region_size()).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a copy of a ring")
+        })?;
+        let mut writer = DumpWriter::new(file, version, self.info).map_err(as_io)?;
+        let mut written = Written::default();
+        for slot in self.ring.owned_slots() {
+            if !snapshot.take(slot) || snapshot.counts.recorded == 0 {
+                continue;
+            }
+            let counts = snapshot.counts;
+            let thread = Thread {
+                id: ThreadId(u64::from(snapshot.owner.tid)),
+                process: self.info.process,
+                name: snapshot.owner.name.clone(),
+                counts: Some(Counts {
+                    recorded: counts.recorded,
+                    readable: counts.readable,
+                    overwritten: counts.overwritten,
+                    dropped: counts.dropped,
+                    ..Counts::default()
+                }),
+            };
+            writer.thread(&thread, &snapshot.chunks()).map_err(as_io)?;
+            written.threads += 1;
+            written.records += counts.readable;
+            written.overwritten += counts.overwritten;
+            written.dropped += counts.dropped;
         }
-        let counts = snapshot.counts;
-        let thread = Thread {
-            id: ThreadId(u64::from(snapshot.owner.tid)),
-            process: info.process,
-            name: snapshot.owner.name.clone(),
-            counts: Some(Counts {
-                recorded: counts.recorded,
-                readable: counts.readable,
-                overwritten: counts.overwritten,
-                dropped: counts.dropped,
-                ..Counts::default()
-            }),
-        };
-        writer.thread(&thread, &snapshot.chunks()).map_err(as_io)?;
-        written.threads += 1;
-        written.records += counts.readable;
-        written.overwritten += counts.overwritten;
-        written.dropped += counts.dropped;
+        written.losses = writer.finish().map_err(as_io)?.losses;
+        Ok(written)
     }
-    writer.finish().map_err(as_io)?;
-    Ok(written)
 }
 
-/// Beside the final name, hidden, not to be guessed, and short where that name is long.
-fn temporary_name(path: &Path, nonce: u64) -> PathBuf {
-    path.with_file_name(format!(".fdr-{nonce:016x}.tmp"))
+/// The version of the recorder's own format, where `target` is one of that.
+fn native(target: &Target) -> Option<Version> {
+    match target.name {
+        "xray" => Some(Version::V3),
+        "xray1" => Some(Version::V1),
+        _ => None,
+    }
 }
 
-fn as_io(error: fdr_formats::Error) -> io::Error {
+/// A limit on the size of files, and a reader that goes away, are errors here, not the program's end.
+fn unlimited<T>(body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    signal::held_back(libc::SIGXFSZ, || signal::held_back(libc::SIGPIPE, body))
+}
+
+/// For people: what a format says of a file, without its frame.
+pub(crate) fn as_io(error: fdr_formats::Error) -> io::Error {
     match error {
         fdr_formats::Error::Io(error) => error,
         other => io::Error::other(other.to_string()),

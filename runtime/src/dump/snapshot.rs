@@ -138,7 +138,7 @@ impl Snapshot {
         let at = self.used.len() * CHUNK;
         self.bytes.resize(at + CHUNK, 0);
         let target = self.bytes.get_mut(at..at + used)?;
-        chunk::copy(slot, number, target);
+        chunk::copy(slot, number, 0, target);
         // Acquire: pairs with the Release fence in `open_chunk`.
         fence(Ordering::Acquire);
         (mark.number.load(Ordering::Relaxed) == number).then_some((first, used))
@@ -146,7 +146,7 @@ impl Snapshot {
 }
 
 /// Bytes of a chunk that hold records: up to the cursor where that is in it, else up to its end.
-fn used(slot: &Slot, number: u64, start: u64) -> Option<usize> {
+pub(super) fn used(slot: &Slot, number: u64, start: u64) -> Option<usize> {
     // Acquire: pairs with the Release in `commit`.
     let cursor = slot.cursor.load(Ordering::Acquire);
     let within = cursor.wrapping_sub(start);
@@ -238,7 +238,7 @@ fn first_kept(slot: &Slot) -> Option<u64> {
 }
 
 /// The name that the slot keeps, without its padding.
-fn name_of(slot: &Slot) -> String {
+pub(crate) fn name_of(slot: &Slot) -> String {
     let bytes: Vec<u8> = slot
         .name
         .iter()

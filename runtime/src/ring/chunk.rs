@@ -21,17 +21,12 @@ pub(crate) fn mark(slot: &Slot, number: u64) -> &ChunkMark {
     unsafe { &*at_address::<ChunkMark>(marks as u64).add(index) }
 }
 
-/// Copies the first bytes of a chunk, as many as `target` has, at most all of it. What is overwritten
-/// meanwhile is a mixture: the caller checks the chunk's number afterwards.
-pub(crate) fn copy(slot: &Slot, number: u64, target: &mut [u8]) {
+/// Copies bytes of a chunk from `from` on (a multiple of 8), as many as `target` has, at most to its
+/// end. What is overwritten meanwhile is a mixture: the caller checks the chunk's number afterwards.
+pub(crate) fn copy(slot: &Slot, number: u64, from: usize, target: &mut [u8]) {
     let start = chunk_start(slot, number);
-    for (at, bytes) in target
-        .as_chunks_mut::<8>()
-        .0
-        .iter_mut()
-        .enumerate()
-        .take(CHUNK / 8)
-    {
+    let words = target.as_chunks_mut::<8>().0.iter_mut();
+    for (at, bytes) in (from / 8..CHUNK / 8).zip(words) {
         // SAFETY: the chunk lies in the ring's mapping, which is never unmapped, and is written with
         // atomic stores (of 4 bytes by `stub`, so a word in the making may be read in part).
         let word = unsafe { AtomicU64::from_ptr(at_address::<u64>(start).add(at)) };

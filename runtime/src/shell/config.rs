@@ -8,9 +8,13 @@ mod value;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use fdr_formats::registry;
+use fdr_formats::writer::{Kind, Target};
+
+use super::address::Address;
 use super::filter::{Filter, nearest};
 use super::output::Output;
-use value::{choice, escaped, size, size_text};
+use value::{choice, escaped, named, size, size_text};
 
 /// Size of a chunk of the ring, bytes; rings and the budget are multiples of it.
 const CHUNK: u64 = 64 << 10;
@@ -40,6 +44,8 @@ pub(crate) enum Mode {
     Ring,
     /// The oldest records are kept, and later ones are counted only.
     Full,
+    /// Records are handed over while they are made; those that can't be are replaced as in `Ring`.
+    Stream,
 }
 
 /// The clock that is asked for; see [`crate::clock::choose`] for the one that there is.
@@ -64,26 +70,27 @@ pub(crate) enum Log {
     Info,
 }
 
-/// The format of traces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// XRay FDR, version 3.
-    Xray,
-    /// XRay FDR, version 1.
-    Xray1,
-}
+/// The way in which traces are written: one of [`registry::targets`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Format(pub(crate) &'static Target);
 
-impl Format {
-    /// The end of a trace's default name, without the dot.
-    pub(crate) fn extension(self) -> &'static str {
-        match self {
-            Format::Xray | Format::Xray1 => "fdr",
-        }
+impl PartialEq for Format {
+    fn eq(&self, other: &Format) -> bool {
+        self.0.name == other.0.name
     }
 }
 
-const FORMATS: [(&str, Format); 2] = [("xray", Format::Xray), ("xray1", Format::Xray1)];
-const MODES: [(&str, Mode); 2] = [("ring", Mode::Ring), ("full", Mode::Full)];
+impl Eq for Format {}
+
+/// What is written where nothing is said: files, and streams.
+const DEFAULT_FORMAT: &str = "xray";
+const DEFAULT_STREAM: &str = "htdump";
+
+const MODES: [(&str, Mode); 3] = [
+    ("ring", Mode::Ring),
+    ("full", Mode::Full),
+    ("stream", Mode::Stream),
+];
 const CLOCKS: [(&str, Clock); 3] = [
     ("rdtscp", Clock::Rdtscp),
     ("rdtsc", Clock::Rdtsc),
@@ -101,8 +108,10 @@ const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("on", true), ("of
 pub(crate) struct Config {
     /// `FDR`: what is recorded; off where it is unset.
     pub(crate) filter: Filter,
-    /// `FDR_OUT`.
+    /// `FDR_OUT`: the pattern of files' names; where it is an address, the default one.
     pub(crate) output: Output,
+    /// `FDR_OUT`, where it is an address.
+    pub(crate) address: Option<Address>,
     /// `FDR_FORMAT`.
     pub(crate) format: Format,
     /// `FDR_SIGNAL`: the number of the signal that dumps.
@@ -137,13 +146,13 @@ impl Config {
             get,
             errors: Vec::new(),
         };
-        let format = from
-            .text("FDR_FORMAT", |v| choice(v, &FORMATS))
-            .unwrap_or(Format::Xray);
+        let address = from.address(start);
+        let format = from.format(address.as_ref())?;
         let (buffer_bytes, memory_bytes) = from.sizes();
         let config = Config {
             filter: from.text("FDR", Filter::parse).unwrap_or_default(),
-            output: from.output(start, format.extension()),
+            output: from.output(start, format.0.extension, address.is_some()),
+            address,
             format,
             signal: from
                 .text("FDR_SIGNAL", signal::parse)
@@ -218,8 +227,49 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
             .push(format!("{name}={}: {problem}", escaped(value)));
     }
 
-    fn output(&mut self, start: &Path, extension: &str) -> Output {
-        if let Some(value) = self.raw("FDR_OUT") {
+    fn address(&mut self, start: &Path) -> Option<Address> {
+        let value = self.raw("FDR_OUT")?;
+        let parsed = Address::parse(&value, start)?;
+        // After a mistake the value is an address all the same, not a file's name.
+        Some(parsed.unwrap_or_else(|problem| {
+            self.refuse("FDR_OUT", &value, &problem);
+            Address::Stdout
+        }))
+    }
+
+    /// The format; the error is that of a build without any that fits.
+    fn format(&mut self, address: Option<&Address>) -> Result<Format, Vec<String>> {
+        let fits = |target: &&Target| address.is_none() || target.kind == Kind::Stream;
+        let fitting: Vec<&str> = registry::targets()
+            .filter(fits)
+            .map(|target| target.name)
+            .collect();
+        let parse = |text: &str| {
+            let target = named(text, registry::targets(), |target| target.name)?;
+            if fits(&target) {
+                return Ok(Format(target));
+            }
+            Err(format!(
+                "can't be sent as a stream, which FDR_OUT asks for; accepted are {}",
+                fitting.join(", ")
+            ))
+        };
+        if let Some(format) = self.text("FDR_FORMAT", parse) {
+            return Ok(format);
+        }
+        let default = if address.is_some() {
+            DEFAULT_STREAM
+        } else {
+            DEFAULT_FORMAT
+        };
+        registry::target(default)
+            .or_else(|| registry::targets().find(fits))
+            .map(Format)
+            .ok_or_else(|| vec!["FDR_OUT: no format can be sent as a stream".to_owned()])
+    }
+
+    fn output(&mut self, start: &Path, extension: &str, is_address: bool) -> Output {
+        if let Some(value) = self.raw("FDR_OUT").filter(|_| !is_address) {
             match Output::parse(&value, start, extension) {
                 Ok(output) => return output,
                 Err(problem) => self.refuse("FDR_OUT", &value, &problem),

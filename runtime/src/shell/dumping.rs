@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use fdr_formats::model::{Clock, Missing};
-use fdr_formats::{Ticks, TraceInfo};
+use fdr_formats::writer::Target;
+use fdr_formats::{Losses, Ticks, TraceInfo};
 
-use super::config::Format;
 use super::install::{self, State, state};
 use super::output::Names;
-use super::say;
 use super::sites::table;
+use super::{link, say, stream};
 use crate::api::{Dump, Error};
 use crate::clock;
 use crate::dump::file::{self, Written};
@@ -56,7 +56,11 @@ pub(crate) extern "C" fn at_exit() {
     let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
         return;
     };
-    let result = dump_and_say("exit");
+    let result = if stream::is_begun() {
+        stream::finish()
+    } else {
+        dump_and_say("exit").map(|_| ())
+    };
     // Waits for a dump that began in between.
     let _ = alone(|over| {
         *over = true;
@@ -105,6 +109,9 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
             "set FDR=1 or call fdr::enable()".into(),
         ));
     };
+    if stream::is_begun() {
+        return stream::flush(ring);
+    }
     alone(|over| {
         if *over {
             let why = "the process ends, and its last trace is written".to_owned();
@@ -133,27 +140,48 @@ fn say_written(dump: &Dump, replaced: bool) {
     ));
 }
 
+/// What a format could not hold, for who wants to know.
+pub(crate) fn say_losses(target: &Target, losses: &Losses) {
+    if !losses.is_empty() {
+        say::info(format_args!("not in the trace ({}): {losses}", target.title));
+    }
+}
+
 /// Writes what the ring holds; also whether an earlier file had that name.
 fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error> {
     if asked_for(ring) == 0 {
         return Err(Error::NothingRecorded(why_nothing()));
     }
-    let path = dump_path(state);
-    let replaced = path.symlink_metadata().is_ok();
     let info = trace_info(ring, state, reason);
-    let version = match state.config.format {
-        Format::Xray => fdr_formats::xray::Version::V3,
-        Format::Xray1 => fdr_formats::xray::Version::V1,
+    let dump = file::Dump {
+        ring,
+        info: &info,
+        target: state.config.format.0,
+        nonce: install::random(),
     };
-    let written = file::write(ring, &info, version, &path, install::random())
-        .map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
+    let (path, replaced, written) = match &state.config.address {
+        Some(address) => {
+            let written = dump.to_stream(|| link::open(address));
+            (PathBuf::from(address.to_string()), false, written)
+        }
+        None => {
+            let path = dump_path(state);
+            let replaced = path.symlink_metadata().is_ok();
+            let written = dump.to_path(&path);
+            (path, replaced, written)
+        }
+    };
+    let written =
+        written.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
     NUMBER.fetch_add(1, Ordering::Relaxed);
     let Written {
         threads,
         records,
         overwritten,
         dropped,
+        losses,
     } = written;
+    say_losses(dump.target, &losses);
     // Of threads whose space others have now, and of threads that had none, nothing is in the file.
     let dump = Dump {
         path,
@@ -163,6 +191,13 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
         dropped: dropped + info.missing.unplaced_records,
     };
     Ok((dump, replaced))
+}
+
+/// As [`dump_path`], and the one after it is another one.
+pub(crate) fn next_path(state: &State) -> PathBuf {
+    let path = dump_path(state);
+    NUMBER.fetch_add(1, Ordering::Relaxed);
+    path
 }
 
 /// The file of the next dump. Where names have numbers, one that no file has: another process may have
@@ -188,14 +223,14 @@ fn dump_path(state: &State) -> PathBuf {
 }
 
 /// Function records that were asked for, in all threads there ever were.
-fn asked_for(ring: &Ring) -> u64 {
+pub(crate) fn asked_for(ring: &Ring) -> u64 {
     let of_slot = |slot| snapshot::count(slot).map_or(1, |(_, counts)| counts.recorded);
     let missing = ring.missing();
     let live = ring.owned_slots().map(of_slot).sum::<u64>();
     live + missing.retired_records + missing.unplaced_records
 }
 
-fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo {
+pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo {
     let frequency = state.settled_frequency();
     ring.header()
         .frequency
@@ -210,7 +245,7 @@ fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo {
             nonstop: state.chosen.nonstop,
             anchor: Some((Ticks(start.ticks), start.realtime_ns)),
         },
-        functions: table().for_trace(),
+        functions: table().for_trace_from(0),
         program: state.program.clone(),
         process: Some(u64::from(sys::process::pid())),
         reason: reason.to_owned(),
@@ -229,7 +264,7 @@ fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo {
 }
 
 /// Why nothing was recorded, and what to do.
-fn why_nothing() -> String {
+pub(crate) fn why_nothing() -> String {
     let table = table();
     if table.len() == 0 {
         return "the program has no #[traced] function".into();

@@ -3,9 +3,10 @@
 
 use core::sync::atomic::Ordering;
 
-use super::dumper;
+use super::{dumper, stream};
 use crate::recorder::{self, RING};
 use crate::site::unit;
+use crate::sys::socket;
 
 /// Turns recording off in the child: the mapping is its parent's. `fdr::enable` turns it on again, with
 /// a ring of the child's own. Runs in the child before `fork`
@@ -16,4 +17,6 @@ pub(crate) extern "C" fn in_child() {
     unit::UNIT.switch_off();
     recorder::forget();
     dumper::forget();
+    stream::forget();
+    socket::forget();
 }

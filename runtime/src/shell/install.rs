@@ -13,7 +13,7 @@ use super::calibrate::{Anchor, Calibration, Frequency};
 use super::config::{self, Config, Mode};
 use super::filter::Filter;
 use super::sites::table;
-use super::{dumper, dumping, fork, guest, output, say};
+use super::{dumper, dumping, fork, guest, link, output, say, stream};
 use crate::clock::{self, Chosen};
 use crate::recorder::{self, CLOCK, RING, ring};
 use crate::ring::{Options, Ring};
@@ -129,6 +129,9 @@ pub(crate) fn install(config: Config) -> Result<(), String> {
     let Some(state) = STATE.get() else {
         return Err("the recorder is not up".into());
     };
+    if let Some(address) = &state.config.address {
+        link::prepare(address)?;
+    }
     new_ring(state)?;
     if !unit::UNIT.become_host(&guest::HOST) {
         return Err("another copy of the recorder came up at the same time".into());
@@ -147,6 +150,9 @@ pub(crate) fn install(config: Config) -> Result<(), String> {
         dumping::dump_on_panic();
     }
     dumper::start(true);
+    if state.config.mode == Mode::Stream {
+        stream::start();
+    }
     say::info(format_args!(
         "recording with {}, {} KiB per thread",
         state.chosen.name,

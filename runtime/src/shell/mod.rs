@@ -2,6 +2,7 @@
 //! recorder up, the dumper thread, calibration, the API's calls. Nothing in here is called from the
 //! recorder; what runs in a signal handler or in a child of `fork` says so.
 
+pub(crate) mod address;
 pub(crate) mod calibrate;
 pub(crate) mod config;
 pub(crate) mod control;
@@ -11,8 +12,10 @@ pub(crate) mod filter;
 pub(crate) mod fork;
 pub(crate) mod guest;
 pub(crate) mod install;
+pub(crate) mod link;
 pub(crate) mod names;
 pub(crate) mod output;
 pub(crate) mod say;
 pub(crate) mod sites;
 pub(crate) mod skew;
+pub(crate) mod stream;

@@ -170,14 +170,15 @@ impl Table {
             .collect()
     }
 
-    /// Every function, as a trace carries it.
-    pub(crate) fn for_trace(&self) -> Vec<fdr_formats::Function> {
+    /// Every function but the first so many, as a trace carries it.
+    pub(crate) fn for_trace_from(&self, first: usize) -> Vec<fdr_formats::Function> {
         let function = |function: &Function| fdr_formats::Function {
             id: fdr_formats::FunctionId(function.site.id()),
             name: function.name.clone(),
             file: function.site.file().to_owned(),
             line: function.site.line(),
         };
-        self.functions.iter().map(function).collect()
+        let functions = self.functions.get(first..).unwrap_or(&[]);
+        functions.iter().map(function).collect()
     }
 }

@@ -23,25 +23,30 @@ pub(crate) fn create(path: &CStr) -> Result<Descriptor, i32> {
     if low < 0 {
         return Err(super::errno());
     }
-    // Out of the way, and never one of the first three: where those are closed, the program's output
-    // would go into the ring.
-    let high = [HIGH_DESCRIPTOR, 3].into_iter().find_map(|least| {
-        // SAFETY: a plain system call on a descriptor that was just opened here.
-        let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, least) };
-        (high >= 0).then_some(high)
-    });
-    let fd = match high {
-        Some(high) => {
-            // SAFETY: `low` is ours and no longer needed.
-            unsafe { libc::close(low) };
-            high
-        }
-        None if low > libc::STDERR_FILENO => low,
-        None => return Err(give_up(path, low)),
+    let Some(fd) = raise(low) else {
+        return Err(give_up(path, low));
     };
     match identity(fd) {
         Some((device, inode)) => Ok(Descriptor { fd, device, inode }),
         None => Err(give_up(path, fd)),
+    }
+}
+
+/// Moves a descriptor of ours out of the way: never to one of the first three, for where those are
+/// closed, the program's output would go into what is ours. `None` where that can't be. Async-signal-safe.
+fn raise(low: i32) -> Option<i32> {
+    let high = [HIGH_DESCRIPTOR, 3].into_iter().find_map(|least| {
+        // SAFETY: a plain system call on a descriptor that the caller just opened.
+        let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, least) };
+        (high >= 0).then_some(high)
+    });
+    match high {
+        Some(high) => {
+            // SAFETY: `low` is ours and no longer needed.
+            unsafe { libc::close(low) };
+            Some(high)
+        }
+        None => (low > libc::STDERR_FILENO).then_some(low),
     }
 }
 
@@ -63,8 +68,49 @@ fn identity(fd: i32) -> Option<(u64, u64)> {
 }
 
 impl Descriptor {
+    /// Takes a descriptor that was just opened, or closes it.
+    ///
+    /// # Errors
+    /// errno.
+    pub(crate) fn adopt(low: i32) -> Result<Descriptor, i32> {
+        let fd = raise(low).unwrap_or(low);
+        if let Some((device, inode)) = identity(fd).filter(|_| fd > libc::STDERR_FILENO) {
+            return Ok(Descriptor { fd, device, inode });
+        }
+        let error = super::errno();
+        // SAFETY: it was given to us, and goes no further.
+        unsafe { libc::close(fd) };
+        Err(error)
+    }
+
+    /// A second descriptor of what the program's own `fd` is.
+    ///
+    /// # Errors
+    /// errno.
+    pub(crate) fn second(fd: i32) -> Result<Descriptor, i32> {
+        // SAFETY: a plain system call; `fd` stays as it is.
+        let high = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
+        if high < 0 {
+            return Err(super::errno());
+        }
+        Descriptor::adopt(high)
+    }
+
     pub(crate) fn raw(&self) -> i32 {
         self.fd
+    }
+
+    /// What the kernel tells the file by, within its device.
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Closes the number if it still means that file. Async-signal-safe.
+    pub(crate) fn close_if(fd: i32, inode: u64) {
+        if identity(fd).is_some_and(|(_, now)| now == inode) {
+            // SAFETY: a descriptor of ours, by its identity.
+            unsafe { libc::close(fd) };
+        }
     }
 
     /// Whether the number still means our file: a program may close every descriptor that it does

@@ -8,6 +8,7 @@ pub(crate) mod memory;
 pub(crate) mod notes;
 pub(crate) mod process;
 pub(crate) mod signal;
+pub(crate) mod socket;
 pub(crate) mod thread;
 
 /// The calling thread's `errno`.

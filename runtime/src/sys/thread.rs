@@ -1,6 +1,7 @@
 //! Threads: their numbers and names, notice of their end, sleeping until there is work.
 
 use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
@@ -59,19 +60,33 @@ pub(crate) static NEWS: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new
 
 /// Sleeps while [`NEWS`] is what it was. May return for no reason.
 pub(crate) fn wait_for_news(seen: u32) {
-    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-    let forever = core::ptr::null::<libc::timespec>();
-    // SAFETY: `NEWS` is a valid, aligned u32; no timeout is a null pointer.
-    unsafe { libc::syscall(libc::SYS_futex, NEWS.as_ptr(), operation, seen, forever) };
+    wait(&NEWS, seen, None);
 }
 
 /// Wakes the dumper. Async-signal-safe; keeps errno.
 pub(crate) fn tell_news() {
-    // Release: pairs with the dumper's Acquire; what it is to see was stored before.
-    NEWS.fetch_add(1, Ordering::Release);
+    wake(&NEWS);
+}
+
+/// Sleeps while `word` is `seen`, at most for so long. May return for no reason.
+pub(crate) fn wait(word: &'static AtomicU32, seen: u32, most: Option<Duration>) {
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let time = most.map(|most| libc::timespec {
+        tv_sec: most.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(most.subsec_nanos() as i32),
+    });
+    let time = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+    // SAFETY: `word` is a valid, aligned u32; the time is valid, and null is for ever.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, seen, time) };
+}
+
+/// Changes `word` and wakes who sleeps on it. Async-signal-safe; keeps errno.
+pub(crate) fn wake(word: &'static AtomicU32) {
+    // Release: pairs with the sleeper's Acquire; what it is to see was stored before.
+    word.fetch_add(1, Ordering::Release);
     let saved = super::errno();
     let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: `NEWS` is a valid, aligned u32.
-    unsafe { libc::syscall(libc::SYS_futex, NEWS.as_ptr(), operation, 1) };
+    // SAFETY: `word` is a valid, aligned u32.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) };
     super::set_errno(saved);
 }

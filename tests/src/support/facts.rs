@@ -77,6 +77,21 @@ pub fn total(statistics: &Statistics) -> u64 {
     placed + statistics.retired_records + statistics.unplaced_records
 }
 
+/// Records that a line about a stream says were streamed, and lost.
+///
+/// # Panics
+///
+/// If it is no such line.
+#[must_use]
+pub fn streamed(line: &str) -> [u64; 2] {
+    let words: Vec<&str> = line.split(' ').collect();
+    let [first, streamed, .., lost, last] = words.as_slice() else {
+        panic!("{line:?}");
+    };
+    assert_eq!((*first, *last), ("streamed", "lost"), "{line:?}");
+    [number(streamed), number(lost)]
+}
+
 /// The words after `key` in each line that begins with it.
 #[must_use]
 pub fn all(text: &str, key: &str) -> Vec<Vec<String>> {

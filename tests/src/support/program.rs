@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::folder::Folder;
@@ -101,10 +102,13 @@ impl Program {
                 let _ = send.send(String::from_utf8_lossy(&line).into_owned());
             }
         });
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let telling = Arc::clone(&told);
         let errors = thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = errors.read_to_end(&mut bytes);
-            String::from_utf8_lossy(&bytes).into_owned()
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = errors.read(&mut bytes) {
+                lock(&telling).extend_from_slice(&bytes[..count]);
+            }
         });
         Running {
             stdin: child.stdin.take(),
@@ -112,9 +116,14 @@ impl Program {
             name,
             lines,
             seen: String::new(),
+            told,
             errors: Some(errors),
         }
     }
+}
+
+fn lock(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+    bytes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A program that runs. Killed when it is dropped.
@@ -126,7 +135,9 @@ pub struct Running {
     lines: Receiver<String>,
     /// The output that was read so far.
     seen: String,
-    errors: Option<JoinHandle<String>>,
+    /// Its standard error so far, and who reads that.
+    told: Arc<Mutex<Vec<u8>>>,
+    errors: Option<JoinHandle<()>>,
 }
 
 impl Running {
@@ -147,6 +158,22 @@ impl Running {
         self.seen += &line;
         self.seen.push('\n');
         line
+    }
+
+    /// Waits until the recorder has said a line that begins so; returns it, without its prefix.
+    ///
+    /// # Panics
+    ///
+    /// If none comes in time.
+    #[must_use]
+    pub fn said(&self, beginning: &str) -> String {
+        until(&format!("a line {beginning:?} of {}", self.name), || {
+            let told = String::from_utf8_lossy(&lock(&self.told)).into_owned();
+            // The last line may not be whole.
+            let (whole, _) = told.rsplit_once('\n')?;
+            let mut lines = whole.lines().filter_map(|line| line.strip_prefix("fdr: "));
+            lines.find(|line| line.starts_with(beginning)).map(str::to_owned)
+        })
     }
 
     /// Gives it a line of input.
@@ -213,8 +240,8 @@ impl Running {
             stdout += &line;
             stdout.push('\n');
         }
-        let errors = self.errors.take().map(JoinHandle::join);
-        let stderr = errors.and_then(Result::ok).unwrap_or_default();
+        let _ = self.errors.take().map(JoinHandle::join);
+        let stderr = String::from_utf8_lossy(&lock(&self.told)).into_owned();
         Outcome {
             status,
             stdout,

@@ -28,6 +28,9 @@ const ARROWS: [(&str, &str, &[&str]); 8] = [
     ("xtask", "xtask", &[]),
 ];
 
+/// Crates in workspaces of their own: which of ours they may depend on.
+const OUTSIDE: [(&str, &str, &[&str]); 1] = [("fdr-fuzz", "fuzz", &["fdr-formats"])];
+
 /// All that the recorder may depend on outside its tests.
 const RUNTIME: [&str; 5] = [
     "libc",
@@ -48,6 +51,10 @@ pub(super) fn check() -> Result<Vec<Finding>> {
     let tree = |options: &str| -> Result<String> { Ok(output(&mut cargo(options))?.0) };
     let everything = "--workspace --depth 1 --prefix depth --edges normal,build,dev --format {p}";
     let mut findings = arrows(&tree(&format!("{TREE} {everything}"))?);
+    for (_, folder, _) in OUTSIDE {
+        let manifest = format!("--locked --manifest-path {folder}/Cargo.toml");
+        findings.extend(arrows(&tree(&format!("{TREE} {manifest} {everything}"))?));
+    }
     let direct = "--depth 1 --prefix depth --edges normal,build --format {p}";
     findings.extend(recorder(&tree(&format!("{TREE} --package fdr {direct}"))?));
     let core = format!("tree --quiet --no-default-features --package fdr-formats {direct}");
@@ -59,11 +66,13 @@ pub(super) fn check() -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
+fn row(package: &str) -> Option<&'static (&'static str, &'static str, &'static [&'static str])> {
+    let mut rows = ARROWS.iter().chain(&OUTSIDE);
+    rows.find(|(name, ..)| *name == package)
+}
+
 fn manifest_of(package: &str) -> String {
-    let folder = ARROWS
-        .iter()
-        .find(|(name, ..)| *name == package)
-        .map_or(package, |row| row.1);
+    let folder = row(package).map_or(package, |row| row.1);
     format!("{folder}/Cargo.toml")
 }
 
@@ -90,14 +99,14 @@ fn arrows(tree: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (package, dependency) in edges(tree) {
         let manifest = manifest_of(package);
-        let Some((.., allowed)) = ARROWS.iter().find(|(name, ..)| *name == package) else {
+        let Some((.., allowed)) = row(package) else {
             let what = format!(
                 "{package} is not in the table of arrows: add it to xtask/src/tidy/crates.rs"
             );
             findings.push(Finding::new(&manifest, 0, what));
             continue;
         };
-        let ours = ARROWS.iter().any(|(name, ..)| *name == dependency);
+        let ours = row(dependency).is_some();
         // A crate's own library is no arrow.
         if ours && dependency != package && !allowed.contains(&dependency) {
             let what = format!(
@@ -168,9 +177,14 @@ mod tests {
     #[test]
     fn wrong_arrows_are_caught() {
         let tree = "0fdr-cli v0.1.0 (cli)\n1clap v4.0.0\n1fdr v0.1.0 (runtime)\n1fdr-formats v0.1.0\n\n\
-                    0fdr-macros v0.1.0 (proc-macro)\n1syn v2.0.0 (*)\n\n0fdr-new v0.1.0\n";
+                    0fdr-macros v0.1.0 (proc-macro)\n1syn v2.0.0 (*)\n\n0fdr-new v0.1.0\n\n\
+                    0fdr-fuzz v0.1.0 (fuzz)\n1fdr v0.1.0 (runtime)\n";
         let found = whats(arrows(tree));
-        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(
+            found[2].starts_with("fuzz/Cargo.toml: fdr-fuzz must not depend on fdr:"),
+            "{found:?}"
+        );
         assert!(
             found[0].starts_with("cli/Cargo.toml: fdr-cli must not depend on fdr:"),
             "{found:?}"

@@ -18,11 +18,13 @@ const FORBID_UNSAFE: [&str; 5] = [
 /// The rooms of the recorder where unsafe code may live: `runtime/src/ROOM.rs` and `ROOM/`.
 const UNSAFE_ROOMS: [&str; 6] = ["sys", "clock", "recorder", "ring", "site", "private"];
 
-/// Other places: the bench's floor, loading a plug-in, and tests that trace unsafe functions.
-const UNSAFE_PLACES: [&str; 7] = [
+/// Other places: the bench's floor, loading a plug-in, tests that trace unsafe functions, and an allocator
+/// that counts, for tests and fuzzing.
+const UNSAFE_PLACES: [&str; 8] = [
     "bench/src/",
     "examples/plugin.rs",
     "examples/plugin_host.rs",
+    "fuzz/src/alloc.rs",
     "tests/programs/",
     "tests/src/bin/",
     "tests/tests/",

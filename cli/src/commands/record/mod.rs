@@ -17,15 +17,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, anyhow, bail};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use fdr_formats::registry;
+use fdr_formats::writer::{Kind, Target};
 
 use self::child::End;
 use self::told::Outcome;
 use self::written::Outputs;
 use super::Status;
+use crate::address::Address;
 use crate::ui;
 
-/// What a recorder takes where nothing says where traces go.
-const DEFAULT_OUTPUT: &str = "%e.%p.%n.fdr";
+/// What a recorder takes where nothing says where traces go; the format's own end follows.
+const DEFAULT_OUTPUT: &str = "%e.%p.%n.";
 
 const HELP: &str = "\
 Each option sets an environment variable of the recorder. Without the option, the variable stays as
@@ -43,7 +47,8 @@ Examples:
   fdr record -- ./my_app --fast
   fdr record --filter 'my_app::*,-my_app::hot::*' -o traces/ -- ./my_app
   fdr record --buffer 64M --mode full -- cargo run --release
-  fdr record --signal USR1 -- ./server &  kill -USR1 $!      a trace while it runs";
+  fdr record --signal USR1 -- ./server &  kill -USR1 $!      a trace while it runs
+  fdr record --mode stream -o tcp://127.0.0.1:7000 -- ./server      to fdr listen, as it comes";
 
 /// Run a command with the recorder on
 #[derive(clap::Args)]
@@ -54,11 +59,12 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "GLOBS", allow_hyphen_values = true)]
     filter: Option<OsString>,
     /// File or folder of the traces; %e program, %p process, %n number of the dump, %t time; a
-    /// folder that ends with / is made (FDR_OUT)
+    /// folder that ends with / is made. Or a stream: tcp://host:port, tcp-listen://host:port,
+    /// unix:/path, - (FDR_OUT)
     #[arg(short, long, value_name = "PATH")]
     output: Option<OsString>,
     /// Format of the traces (FDR_FORMAT)
-    #[arg(long, value_name = "FORMAT", value_parser = ["xray", "xray1"], ignore_case = true)]
+    #[arg(long, value_name = "FORMAT", value_parser = formats(), ignore_case = true)]
     format: Option<String>,
     /// Signal that writes a trace while the command runs: a name, a number or none (FDR_SIGNAL)
     #[arg(long, value_name = "SIGNAL")]
@@ -69,8 +75,9 @@ pub(crate) struct Options {
     /// Memory for all rings, such as 1G (FDR_MEMORY)
     #[arg(long, value_name = "SIZE")]
     memory: Option<OsString>,
-    /// What to keep when a ring is full: ring (the newest) or full (the oldest) (FDR_MODE)
-    #[arg(long, value_name = "MODE", value_parser = ["ring", "full"], ignore_case = true)]
+    /// What to keep when a ring is full: ring (the newest) or full (the oldest); or stream: hand
+    /// over all of it while the command runs (FDR_MODE)
+    #[arg(long, value_name = "MODE", value_parser = ["ring", "full", "stream"], ignore_case = true)]
     mode: Option<String>,
     /// The clock (FDR_CLOCK)
     #[arg(long, value_name = "CLOCK", value_parser = ["rdtscp", "rdtsc", "monotonic"], ignore_case = true)]
@@ -87,6 +94,14 @@ pub(crate) struct Options {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+/// Every format that a recorder writes.
+fn formats() -> PossibleValuesParser {
+    registry::targets()
+        .map(|target| PossibleValue::new(target.name).help(target.title))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 impl Options {
@@ -126,12 +141,41 @@ impl Options {
             values::check_signal(&signal).map_err(named("--signal"))?;
         }
         if let Some(output) = given(&self.output) {
-            values::check_pattern(&output).map_err(named("--output"))?;
+            match Address::parse(&output) {
+                Some(address) => address.and_then(|address| address.check_port(true)),
+                None => values::check_pattern(&output),
+            }
+            .map_err(named("--output"))?;
+        }
+        if let (true, Some(format)) = (self.is_stream(), self.format())
+            && format.kind != Kind::Stream
+        {
+            let title = format.title;
+            bail!("--output: {title} can't be sent as a stream; --format chooses another");
         }
         // A budget in the environment is the recorder's business, and so is a ring beside it.
         let memory = given(&self.memory).or_else(|| variable("FDR_MEMORY"));
         values::check_sizes(given(&self.buffer).as_deref(), memory.as_deref())
             .map_err(|what| anyhow!(what))
+    }
+
+    /// Where traces go; `None`: the recorder's default.
+    fn output(&self) -> Option<OsString> {
+        let output = self.output.clone().filter(|path| !path.is_empty());
+        output.or_else(|| variable("FDR_OUT"))
+    }
+
+    /// Whether they go to a stream.
+    fn is_stream(&self) -> bool {
+        self.output()
+            .is_some_and(|output| Address::parse(&output).is_some())
+    }
+
+    /// The format that is asked for.
+    fn format(&self) -> Option<&'static Target> {
+        let asked = self.format.clone().map(OsString::from);
+        let asked = asked.or_else(|| variable("FDR_FORMAT"))?;
+        registry::target(&asked.to_str()?.trim().to_lowercase())
     }
 
     /// What switches recording off, if anything does.
@@ -168,12 +212,23 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         .args(arguments)
         .envs(options.variables(std::env::var_os("FDR").as_deref()));
 
-    let pattern = options.output.clone().filter(|path| !path.is_empty());
-    make_folder(pattern.as_deref())?;
-    let pattern = pattern.or_else(|| variable("FDR_OUT"));
-    let pattern = pattern.unwrap_or_else(|| DEFAULT_OUTPUT.into());
+    let streamed = options.is_stream();
+    let default = || {
+        let end = options.format().map_or("fdr", |target| target.extension);
+        format!("{DEFAULT_OUTPUT}{end}").into()
+    };
+    let pattern = match streamed {
+        true => default(),
+        false => {
+            make_folder(options.output.as_deref())?;
+            options.output().unwrap_or_else(default)
+        }
+    };
     let dir = options.dir.clone().or_else(|| variable("FDR_DIR"));
-    let traces = Outputs::traces(&pattern);
+    let traces = match streamed {
+        true => Outputs::default(),
+        false => Outputs::traces(&pattern),
+    };
     let rings = Outputs::rings(&pattern, dir.as_deref().filter(|dir| !dir.is_empty()));
     let end = match child::run(command) {
         Ok(end) => end,
@@ -189,6 +244,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             rings: rings.left(),
             off: options.off(),
             by_signal: matches!(end, End::Signal(_)),
+            streamed,
         };
         told::lines(&outcome)
             .iter()

@@ -16,6 +16,8 @@ pub(super) struct Outcome {
     pub(super) off: Option<String>,
     /// A signal ended the command.
     pub(super) by_signal: bool,
+    /// Traces go to a stream, of which the recorder itself says what became.
+    pub(super) streamed: bool,
 }
 
 const ENDED: &str = "a command that is killed, or ended by a signal (Ctrl-C, TERM, abort), writes no \
@@ -50,6 +52,9 @@ fn nothing(outcome: &Outcome) -> Option<String> {
         return Some(format!(
             "no trace was written: {off} switches recording off"
         ));
+    }
+    if outcome.streamed {
+        return None;
     }
     if outcome.rings.iter().any(|(_, ring)| !ring.runs()) {
         return Some(format!("no trace was written: {ENDED}"));

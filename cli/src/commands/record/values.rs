@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use nix::libc;
 use nix::sys::signal::Signal;
 
+use crate::ui;
+
 /// Rings are whole chunks of so many bytes, two at least.
 const CHUNK: u64 = 64 << 10;
 /// All rings together, where nothing says how much.
@@ -52,6 +54,7 @@ pub(super) fn is_off(filter: &OsStr) -> Result<bool, String> {
 /// # Errors
 /// Which option is wrong, and how.
 pub(super) fn check_sizes(buffer: Option<&OsStr>, memory: Option<&OsStr>) -> Result<(), String> {
+    let size = |text: &OsStr| ui::size_of(text.to_str().unwrap_or("not UTF-8"));
     let ring = |name: &str, text: Option<&OsStr>| match text.map(size) {
         None => Ok(None),
         Some(Ok(bytes)) if bytes >= 2 * CHUNK => Ok(Some(bytes)),
@@ -62,32 +65,12 @@ pub(super) fn check_sizes(buffer: Option<&OsStr>, memory: Option<&OsStr>) -> Res
     let memory = ring("--memory", memory)?.unwrap_or(DEFAULT_MEMORY) / CHUNK * CHUNK;
     let whole = buffer.map(|bytes| bytes.next_multiple_of(CHUNK));
     if whole.is_some_and(|buffer| buffer > memory) {
-        let most = crate::ui::size(memory);
+        let most = ui::size(memory);
         return Err(format!(
             "--buffer: a ring exceeds the memory for all, {most} (--memory)"
         ));
     }
     Ok(())
-}
-
-/// A size in bytes: a number, and `K`, `M` or `G`.
-fn size(text: &OsStr) -> Result<u64, &'static str> {
-    const MALFORMED: &str = "not a size; accepted are bytes, or a number with K, M or G, as 4M";
-    let text = text.to_str().ok_or(MALFORMED)?.trim();
-    let (digits, shift) = match text.as_bytes() {
-        [digits @ .., b'k' | b'K'] => (digits, 10),
-        [digits @ .., b'm' | b'M'] => (digits, 20),
-        [digits @ .., b'g' | b'G'] => (digits, 30),
-        digits => (digits, 0),
-    };
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(MALFORMED);
-    }
-    let number: Option<u64> = text.get(..digits.len()).and_then(|text| text.parse().ok());
-    number
-        .and_then(|number| number.checked_mul(1 << shift))
-        .filter(|&bytes| i64::try_from(bytes).is_ok())
-        .ok_or("too large; it must be below 8 EiB")
 }
 
 /// Checks the name or number of a signal.

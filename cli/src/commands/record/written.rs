@@ -1,5 +1,5 @@
-//! Finds the traces that a command wrote: files where its traces go that are new or have changed;
-//! and the rings that it left.
+//! Finds the traces that a command wrote: files and folders where its traces go that are new or have
+//! changed; and the rings that it left.
 //!
 //! The command may have children that record too, and may dump many times, so a pattern such as
 //! `traces/%e.%p.%n.fdr` stands for any number of files. Nothing is taken for a trace by its name
@@ -15,21 +15,21 @@ use std::path::{Path, PathBuf};
 
 use fdr_formats::registry::{FORMATS, Opener};
 
-use crate::glob;
 use crate::ring::Ring;
+use crate::{glob, place};
 
 /// Files that are looked at; a folder may hold a great many others.
 const MOST: usize = 100_000;
 
-/// What tells a file from the one that was there before: device, inode, size, change time.
+/// What tells a file or folder from the one that was there before: device, inode, size, change time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity(u64, u64, u64, i64, i64);
 
 /// Where files are expected, and what was there before.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Outputs {
-    /// Parts of the path, with wildcards for what is not known.
-    parts: Vec<Vec<u8>>,
+    /// Ways to them, as parts of a path with wildcards for what is not known.
+    ways: Vec<Vec<Vec<u8>>>,
     absolute: bool,
     before: HashMap<PathBuf, Identity>,
 }
@@ -37,11 +37,18 @@ pub(super) struct Outputs {
 impl Outputs {
     /// Looks for traces, before the command runs.
     pub(super) fn traces(pattern: &OsStr) -> Outputs {
-        let mut parts = parts(pattern);
+        let itself = parts(pattern);
+        let mut ways = Vec::new();
         if names_a_folder(pattern) {
-            parts.push(b"*".to_vec());
+            let mut within = itself.clone();
+            within.push(b"*".to_vec());
+            ways.push(within);
         }
-        Outputs::before(parts, pattern)
+        // A folder that is there may be a trace itself, and be replaced.
+        if !pattern.as_bytes().ends_with(b"/") {
+            ways.push(itself);
+        }
+        Outputs::before(ways, pattern)
     }
 
     /// Looks for rings, before the command runs: in `dir`, else where the traces go.
@@ -54,12 +61,12 @@ impl Outputs {
             parts.pop();
         }
         parts.push(b"*.fdr-ring".to_vec());
-        Outputs::before(parts, folder)
+        Outputs::before(vec![parts], folder)
     }
 
-    fn before(parts: Vec<Vec<u8>>, path: &OsStr) -> Outputs {
+    fn before(ways: Vec<Vec<Vec<u8>>>, path: &OsStr) -> Outputs {
         let mut outputs = Outputs {
-            parts,
+            ways,
             absolute: path.as_bytes().starts_with(b"/"),
             before: HashMap::new(),
         };
@@ -87,18 +94,25 @@ impl Outputs {
             .collect()
     }
 
-    /// Regular files that match.
+    /// Regular files and folders that match.
     fn now(&self) -> Vec<(PathBuf, Identity)> {
-        let mut paths = vec![PathBuf::from(if self.absolute { "/" } else { "" })];
-        for part in &self.parts {
-            paths = paths
-                .iter()
-                .flat_map(|path| matching(path, part))
-                .take(MOST)
-                .collect();
+        let mut paths = Vec::new();
+        for parts in &self.ways {
+            let mut way = vec![PathBuf::from(if self.absolute { "/" } else { "" })];
+            for part in parts {
+                way = way
+                    .iter()
+                    .flat_map(|path| matching(path, part))
+                    .take(MOST)
+                    .collect();
+            }
+            paths.append(&mut way);
         }
         let identity = |path: PathBuf| {
-            let file = fs::metadata(&path).ok().filter(|file| file.is_file())?;
+            let file = fs::metadata(&path).ok()?;
+            if !file.is_file() && !file.is_dir() {
+                return None;
+            }
             let (seconds, nanos) = (file.mtime(), file.mtime_nsec());
             Some((
                 path,
@@ -162,6 +176,9 @@ fn matching(folder: &Path, part: &[u8]) -> Vec<PathBuf> {
 }
 
 fn is_trace(path: &Path) -> bool {
+    if path.is_dir() {
+        return place::is_trace(path);
+    }
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
     let known = |opener: &Opener| matches!(opener, Opener::File { probe, .. } if probe(&head));

@@ -53,6 +53,11 @@ pub(super) enum What {
         stated: u64,
         found: u64,
     },
+    Gaps {
+        lost: u64,
+        overwritten: u64,
+        dropped: u64,
+    },
 }
 
 impl What {
@@ -92,6 +97,14 @@ impl What {
             } => {
                 format!("the trace states {stated} {what}, and has {found}")
             }
+            What::Gaps {
+                lost,
+                overwritten,
+                dropped,
+            } => format!(
+                "{lost} records are missing in gaps, but only {overwritten} were overwritten and \
+                 {dropped} dropped"
+            ),
         }
     }
 }
@@ -121,6 +134,8 @@ pub(super) struct Verdict {
     pub(super) threads: u64,
     pub(super) records: u64,
     pub(super) synthetic: u64,
+    /// Records that are missing between others.
+    pub(super) lost: u64,
 }
 
 impl Verdict {
@@ -140,6 +155,11 @@ struct State {
     last: Ticks,
     synthetic_entries: u64,
     synthetic_exits: u64,
+    /// Records that are missing between others.
+    lost: u64,
+    /// Number of the last record before records were missing: what was entered up to there may have
+    /// been left where they are missing.
+    gap: Option<u64>,
 }
 
 /// Checks a worker's share of the trace.
@@ -207,7 +227,13 @@ impl Sink for Checker {
         }
     }
 
-    fn mark(&mut self, _mark: &Mark<'_>) {}
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if let Mark::Lost { records } = *mark {
+            let state = self.threads.entry(self.current).or_default();
+            state.lost = state.lost.saturating_add(records);
+            state.gap = Some(state.number);
+        }
+    }
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
         self.found.push(Finding::of(diagnostic));
@@ -255,8 +281,11 @@ impl State {
             .iter()
             .rposition(|(function, _)| *function == call.function);
         let Some(place) = place else {
-            // With nothing open, the call may have been entered before the trace began.
-            if !(allow_open && self.open.is_empty()) {
+            // With nothing open, the call may have been entered before the trace began; with nothing
+            // open that was entered after a gap, in the gap.
+            let inner = self.open.last().map(|(_, number)| *number);
+            let in_gap = self.gap.is_some_and(|gap| inner <= Some(gap));
+            if !in_gap && !(allow_open && self.open.is_empty()) {
                 found.add(
                     thread,
                     self.number,
@@ -267,7 +296,9 @@ impl State {
             }
             return;
         };
-        for (entry, number) in self.open.drain(near + place + 1..) {
+        let gap = self.gap;
+        let unexplained = |(_, number): &(FunctionId, u64)| Some(*number) > gap;
+        for (entry, number) in self.open.drain(near + place + 1..).filter(unexplained) {
             found.add(
                 thread,
                 number,
@@ -299,6 +330,18 @@ impl State {
                 What::Sum {
                     recorded,
                     readable,
+                    overwritten,
+                    dropped,
+                },
+            );
+        }
+        if self.lost > overwritten.saturating_add(dropped) {
+            let lost = self.lost;
+            found.add(
+                thread,
+                0,
+                What::Gaps {
+                    lost,
                     overwritten,
                     dropped,
                 },
@@ -338,6 +381,14 @@ impl State {
     fn measured(&self) -> u64 {
         self.number - self.synthetic()
     }
+
+    /// Adds another lane's part of the same thread.
+    fn add(&mut self, more: &State) {
+        self.number += more.number;
+        self.synthetic_entries += more.synthetic_entries;
+        self.synthetic_exits += more.synthetic_exits;
+        self.lost = self.lost.saturating_add(more.lost);
+    }
 }
 
 /// Ends the checkers: what is still open, the counts, and the sum of all.
@@ -351,11 +402,13 @@ pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize)
     let mut seen: BTreeMap<ThreadId, State> = BTreeMap::new();
     for mut checker in checkers {
         for (id, state) in &mut checker.threads {
-            for (entry, number) in state.open.drain(..).filter(|_| !checker.allow_open) {
+            let unexplained = |(_, number): &(FunctionId, u64)| Some(*number) > state.gap;
+            let open = state.open.drain(..).filter(unexplained);
+            for (entry, number) in open.filter(|_| !checker.allow_open) {
                 checker.found.add(*id, number, What::Open { entry });
             }
+            seen.entry(*id).or_default().add(state);
         }
-        seen.append(&mut checker.threads);
         verdict.count += checker.found.count;
         verdict.findings.append(&mut checker.found.findings);
         debug_assert_eq!(checker.limit, limit);
@@ -372,6 +425,9 @@ pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize)
     verdict.threads = seen.len() as u64;
     verdict.records = seen.values().map(State::measured).sum();
     verdict.synthetic = seen.values().map(State::synthetic).sum();
+    verdict.lost = seen
+        .values()
+        .fold(0, |sum: u64, state| sum.saturating_add(state.lost));
     verdict
 }
 

@@ -100,6 +100,101 @@ fn open_ends_can_be_allowed_and_nothing_else() {
     assert_eq!(check(&MemoryTrace::new(&[(7, &inner)]), true, 100).count, 1);
 }
 
+/// The findings of a thread with a gap between two runs of calls.
+fn with_gap(before: &[Call], lost: u64, after: &[Call]) -> Vec<What> {
+    let mut checker = Checker::new(false, 100);
+    checker.thread(&Thread {
+        id: ThreadId(7),
+        ..Thread::default()
+    });
+    checker.calls(before);
+    checker.mark(&Mark::Lost { records: lost });
+    checker.calls(after);
+    let verdict = conclude(vec![checker], &[], 100);
+    assert_eq!(verdict.lost, lost);
+    verdict
+        .findings
+        .into_iter()
+        .map(|finding| finding.what)
+        .collect()
+}
+
+#[test]
+fn a_gap_explains_what_is_open_there_and_nothing_else() {
+    let open = [entry(1, 1), entry(2, 2)];
+    // Left in the gap, entered in the gap, both.
+    assert_eq!(with_gap(&open, 2, &[]), []);
+    assert_eq!(with_gap(&open, 1, &[exit(9, 1)]), []);
+    assert_eq!(with_gap(&open, 1, &[exit(8, 3), exit(9, 1)]), []);
+    assert_eq!(with_gap(&[], 1, &[exit(9, 1), exit(10, 2)]), []);
+    assert_eq!(
+        with_gap(&open, 1, &[entry(3, 1), exit(4, 2), exit(5, 1)]),
+        [What::NoExit {
+            entry: F1,
+            left: F2
+        }],
+        "what was entered after it must be left"
+    );
+    assert_eq!(
+        with_gap(&[], 1, &[entry(3, 1), exit(4, 2), exit(5, 1)]),
+        [What::NoEntry { exit: F2 }]
+    );
+    assert_eq!(with_gap(&[], 1, &[entry(3, 1)]), [What::Open { entry: F1 }]);
+    assert_eq!(
+        with_gap(&[exit(1, 1)], 1, &[]),
+        [What::NoEntry { exit: F1 }]
+    );
+}
+
+#[test]
+fn a_thread_of_two_lanes_is_one_thread() {
+    let first = [entry(1, 1), exit(2, 1)];
+    let second = [entry(3, 1), exit(4, 1)];
+    let mut trace = MemoryTrace::new(&[(7, &first), (7, &second)]);
+    let counts = |readable| Counts {
+        recorded: readable,
+        readable,
+        ..Counts::default()
+    };
+    trace.info.threads[0].counts = Some(counts(4));
+    let verdict = check(&trace, false, 100);
+    assert_eq!((verdict.count, verdict.records), (0, 4));
+    trace.info.threads[0].counts = Some(counts(2));
+    assert_eq!(check(&trace, false, 100).count, 1);
+}
+
+#[test]
+fn gaps_are_part_of_the_accounting() {
+    let counts = Counts {
+        recorded: 8,
+        readable: 2,
+        overwritten: 5,
+        dropped: 1,
+        ..Counts::default()
+    };
+    let findings = |lost| {
+        let thread = Thread {
+            id: ThreadId(7),
+            counts: Some(counts),
+            ..Thread::default()
+        };
+        let mut checker = Checker::new(false, 100);
+        checker.thread(&thread);
+        checker.calls(&[entry(1, 1), exit(2, 1)]);
+        checker.mark(&Mark::Lost { records: lost });
+        conclude(vec![checker], &[thread], 100).findings
+    };
+    assert_eq!(findings(6), []);
+    assert_eq!(
+        findings(7).pop().map(|finding| finding.what),
+        Some(What::Gaps {
+            lost: 7,
+            overwritten: 5,
+            dropped: 1
+        })
+    );
+}
+
 #[test]
 fn counts_must_add_up_and_agree() {
     let calls = [synthetic(entry(1, 1)), exit(2, 1), entry(3, 1), exit(4, 1)];

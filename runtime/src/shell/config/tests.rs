@@ -36,7 +36,8 @@ fn nothing_set_is_the_documented_defaults_and_off() {
     let config = read(&[]).unwrap();
     assert!(config.filter.is_off());
     assert_eq!(path(&config), Path::new("/start/prog.7.1.fdr"));
-    assert_eq!(config.format, Format::Xray);
+    assert_eq!(config.format.0.name, "xray");
+    assert_eq!(config.address, None);
     assert_eq!(config.signal, Some(libc::SIGUSR2));
     assert_eq!(config.buffer_bytes, 4 << 20);
     assert_eq!(config.memory_bytes, 1 << 30);
@@ -75,7 +76,7 @@ fn every_variable_is_read() {
     assert_eq!(config.memory_bytes, 4 * CHUNK);
     assert_eq!(config.clock, Clock::Monotonic);
     assert_eq!(config.dir, Some(PathBuf::from("/start/rings")));
-    assert_eq!(config.format, Format::Xray1);
+    assert_eq!(config.format.0.name, "xray1");
     assert_eq!(config.log, Log::Info);
     assert_eq!(config.mode, Mode::Full);
     assert_eq!(path(&config), Path::new("/tmp/prog/prog.7.1.fdr"));
@@ -92,8 +93,9 @@ fn every_invalid_value_is_an_error_of_its_own_that_says_what_is_accepted() {
         ("FDR_FORMAT", "json", "xray, xray1"),
         ("FDR_LOG", "loud", "quiet, warn, info"),
         ("FDR_MEMORY", "lots", "K, M or G"),
-        ("FDR_MODE", "circle", "ring, full"),
+        ("FDR_MODE", "circle", "ring, full, stream"),
         ("FDR_OUT", "%q", "%e (program)"),
+        ("FDR_OUT", "udp://a:1", "tcp://host:port"),
         ("FDR_PANIC", "yes", "1, 0"),
         ("FDR_SIGNAL", "KILL", "USR2"),
     ] {
@@ -170,4 +172,40 @@ fn unknown_variables_are_named_with_the_nearest() {
 fn every_documented_variable_is_in_the_list_in_order() {
     assert!(VARIABLES.is_sorted());
     assert!(unknown_variables(VARIABLES.iter().map(OsString::from)).is_empty());
+}
+
+#[test]
+fn every_target_of_the_registry_is_a_format_with_its_own_extension() {
+    for target in registry::targets() {
+        let config = read(&[("FDR_FORMAT", &target.name.to_uppercase())]).unwrap();
+        assert_eq!(config.format, Format(target));
+        let name = format!("/start/prog.7.1.{}", target.extension);
+        assert_eq!(path(&config), Path::new(&name));
+    }
+}
+
+#[test]
+fn addresses_take_streams_only() {
+    for address in ["tcp://h:1", "tcp-listen://h:0", "unix:/s", "-"] {
+        let config = read(&[("FDR_OUT", address)]).unwrap();
+        assert_eq!(config.format.0.name, DEFAULT_STREAM);
+        // The ring's file is where it is without an address.
+        assert_eq!(config.output.folder("prog", 7), Path::new("/start"));
+        assert!(config.address.is_some());
+        for target in registry::targets() {
+            let set = [("FDR_OUT", address), ("FDR_FORMAT", target.name)];
+            match read(&set) {
+                Ok(config) => assert_eq!(config.format, Format(target)),
+                Err(errors) => {
+                    assert_ne!(target.kind, Kind::Stream);
+                    assert_eq!(errors.len(), 1, "{errors:?}");
+                    assert!(errors[0].contains(&format!("accepted are {DEFAULT_STREAM}"))
+                        || errors[0].contains(&format!(", {DEFAULT_STREAM}")), "{errors:?}");
+                }
+            }
+        }
+    }
+    // One mistake is one line.
+    let errors = read(&[("FDR_OUT", "tcp://h")]).unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
 }

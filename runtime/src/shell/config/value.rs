@@ -8,13 +8,23 @@ const LONGEST_SHOWN: usize = 80;
 
 /// One of `choices`, upper or lower case.
 pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
-    if let Some((_, value)) = choices
+    named(text, choices.iter(), |(word, _)| word).map(|(_, value)| *value)
+}
+
+/// The one of `choices` that has this name, upper or lower case.
+pub(super) fn named<'a, T>(
+    text: &str,
+    choices: impl Iterator<Item = &'a T>,
+    name: impl Fn(&'a T) -> &'a str,
+) -> Result<&'a T, String> {
+    let choices: Vec<&T> = choices.collect();
+    if let Some(found) = choices
         .iter()
-        .find(|(word, _)| word.eq_ignore_ascii_case(text))
+        .find(|choice| name(choice).eq_ignore_ascii_case(text))
     {
-        return Ok(*value);
+        return Ok(found);
     }
-    let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+    let words: Vec<&str> = choices.iter().map(|choice| name(choice)).collect();
     Err(format!("accepted are {}", words.join(", ")))
 }
 

@@ -1,0 +1,222 @@
+//! `fdr convert`: a trace of any format becomes one of any other.
+//!
+//! The source pushes its events into the writer, thread after thread; nothing is kept here. It must
+//! never leave half a trace, nor be silent about what the new format can't hold.
+
+mod target;
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Seek};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use fdr_formats::writer::{Kind, Output, Target};
+use fdr_formats::{Call, Diagnostic, Losses, Mark, Sink, Source, Thread, Writer, source};
+
+use super::Status;
+use crate::place::{self, Pending, Shape};
+use crate::tally::Tally;
+use crate::trace;
+use crate::ui::{self, Progress};
+
+/// Convert a trace into another format
+#[derive(clap::Args)]
+#[command(after_help = target::help())]
+pub(crate) struct Options {
+    /// The trace
+    #[arg(value_name = "IN")]
+    trace: PathBuf,
+    /// The format to write; see below
+    #[arg(long, value_name = "FORMAT", value_parser = target::parse)]
+    to: &'static Target,
+    /// The file or folder to write [default: the trace's name with the format's own end]; `-` is
+    /// standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Replace what is there under that name
+    #[arg(long)]
+    force: bool,
+    /// Say only what is wrong: neither what was written, nor what the format can't hold
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What was converted.
+struct Done {
+    tally: Tally,
+    losses: Losses,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let target = options.to;
+    let output = match &options.output {
+        Some(output) => output.clone(),
+        None => target::default_output(&options.trace, target)?,
+    };
+    let to_stdout = output.as_os_str() == "-";
+    if to_stdout {
+        check_stdout(target)?;
+    } else {
+        let both = (options.trace.canonicalize(), output.canonicalize());
+        if matches!(both, (Ok(left), Ok(right)) if left == right) {
+            let output = ui::path(&output);
+            bail!("{output}: is the trace itself; -o gives another name");
+        }
+        place::check(&output, shape(target), options.force)?;
+    }
+    let source = trace::open(&options.trace)?;
+    let (done, bytes) = match to_stdout {
+        true => (print(&*source, options)?, None),
+        false => {
+            let done = write(&*source, options, &output)?;
+            (done, Some(place::size(&output)))
+        }
+    };
+    let Tally {
+        diagnostics,
+        more_diagnostics,
+        ..
+    } = &done.tally;
+    trace::warn_of_damage(&options.trace, diagnostics, *more_diagnostics);
+    if !options.quiet {
+        let name = match to_stdout {
+            true => "standard output".to_owned(),
+            false => ui::path(&output),
+        };
+        tell(&name, target, &done, bytes);
+    }
+    Ok(Status::Done)
+}
+
+fn check_stdout(target: &Target) -> anyhow::Result<()> {
+    if target.kind == Kind::Folder {
+        bail!("-o -: {} is a folder; give it a name", target.title);
+    }
+    if io::stdout().is_terminal() {
+        bail!("-o -: a trace is not for a terminal; give a file, or send it to a pipe");
+    }
+    Ok(())
+}
+
+fn shape(target: &Target) -> Shape {
+    match target.kind {
+        Kind::File | Kind::Stream => Shape::File,
+        Kind::Folder => Shape::Folder,
+    }
+}
+
+/// Writes to a file or folder.
+fn write(source: &dyn Source, options: &Options, output: &Path) -> anyhow::Result<Done> {
+    let (pending, out) = match shape(options.to) {
+        Shape::File => {
+            let (pending, file) = Pending::file(output, options.force)?;
+            (pending, Output::File(file))
+        }
+        Shape::Folder => {
+            let pending = Pending::folder(output, options.force)?;
+            let folder = pending.temporary().to_owned();
+            (pending, Output::Folder(folder))
+        }
+    };
+    let watch = pending.watch().context("signals")?;
+    let done = convert(source, options, out).map_err(|failure| match failure {
+        Failure::Source(error) => trace::about(&options.trace, error),
+        Failure::Output(error) => trace::about(output, error),
+    })?;
+    pending.place()?;
+    drop(watch);
+    Ok(done)
+}
+
+/// Writes to standard output: at once where the format can be written to a pipe, through a file
+/// without a name where the writer must go back.
+fn print(source: &dyn Source, options: &Options) -> anyhow::Result<Done> {
+    let stdout = || io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    let (out, file) = match options.to.kind {
+        Kind::Stream => (Output::Stream(Box::new(stdout()?)), None),
+        Kind::File | Kind::Folder => {
+            let file = place::unnamed()?;
+            (Output::File(file.try_clone()?), Some(file))
+        }
+    };
+    let done = convert(source, options, out).map_err(|failure| match failure {
+        Failure::Source(error) => trace::about(&options.trace, error),
+        // The kind of an I/O error is looked at: a reader that went away is none.
+        Failure::Output(fdr_formats::Error::Io(error)) => {
+            anyhow::Error::new(error).context("standard output")
+        }
+        Failure::Output(error) => anyhow::Error::new(error).context("standard output"),
+    })?;
+    if let Some(mut file) = file {
+        let copied = file
+            .rewind()
+            .and_then(|()| io::copy(&mut file, &mut stdout()?));
+        copied.context("standard output")?;
+    }
+    Ok(done)
+}
+
+/// Whose fault it is.
+enum Failure {
+    Source(fdr_formats::Error),
+    Output(fdr_formats::Error),
+}
+
+fn convert(source: &dyn Source, options: &Options, output: Output) -> Result<Done, Failure> {
+    let mut writer = (options.to.create)(output, source.info()).map_err(Failure::Output)?;
+    let progress = match options.quiet {
+        true => Progress::hidden(),
+        false => Progress::new(source),
+    };
+    let mut tee = Tee {
+        writer: &mut *writer,
+        tally: Tally::default(),
+    };
+    let driven = source::drive(source, &mut tee, &|bytes| progress.add(bytes));
+    let mut tally = tee.tally;
+    driven.map_err(Failure::Source)?;
+    let losses = writer.finish().map_err(Failure::Output)?;
+    tally.opened(source);
+    Ok(Done { tally, losses })
+}
+
+/// Gives everything to the writer, and counts it.
+struct Tee<'a> {
+    writer: &'a mut dyn Writer,
+    tally: Tally,
+}
+
+impl Sink for Tee<'_> {
+    fn thread(&mut self, thread: &Thread) {
+        self.tally.thread(thread);
+        self.writer.thread(thread);
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        self.tally.calls(calls);
+        self.writer.calls(calls);
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        self.tally.mark(mark);
+        self.writer.mark(mark);
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.tally.diagnostic(diagnostic);
+    }
+}
+
+fn tell(name: &str, target: &Target, done: &Done, bytes: Option<u64>) {
+    let events = ui::things(done.tally.events(), "event");
+    let threads = ui::things(done.tally.threads().count() as u64, "thread");
+    let bytes = bytes.map_or(String::new(), |bytes| format!(", {}", ui::size(bytes)));
+    let title = target.title;
+    ui::complain(&format!("{name}: {title}: {events} of {threads}{bytes}"));
+    for (what, count) in done.losses.iter() {
+        let count = ui::count(count);
+        ui::complain(&format!("{name}: what {title} can't hold: {count} {what}"));
+    }
+}

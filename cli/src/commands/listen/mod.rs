@@ -1,0 +1,346 @@
+//! `fdr listen`: the other end of what a program streams (`FDR_OUT`).
+//!
+//! What comes is kept as it comes, whatever it is; it is looked into only when it is whole. Must never
+//! lose what came: how a stream ended is said, and decides the exit code.
+
+mod peers;
+mod receive;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use fdr_formats::Source;
+
+use self::peers::{Door, Peer};
+use self::receive::{End, Received};
+use super::Status;
+use crate::address::{Address, SHAPES};
+use crate::place::{self, Pending, Shape};
+use crate::signals::Stop;
+use crate::tally::Tally;
+use crate::trace;
+use crate::ui::{self, Progress};
+
+/// Where a program is connected to, it is given so long to come up.
+const WAIT: Duration = Duration::from_secs(60);
+/// Numbers of files that are tried.
+const MOST_FILES: u64 = 1_000_000;
+
+const HELP: &str = "\
+ADDR is the text that the program has in FDR_OUT:
+  tcp://host:port          the program connects: fdr listens. Port 0: any free one, which is said
+  tcp-listen://host:port   the program listens: fdr connects, and waits until it is there (--wait)
+  unix:/path               the program connects: fdr makes the socket, and removes it at its end
+  -                        the program's standard output: fdr reads its standard input
+
+It ends when the connection does. With --keep it goes on: it accepts several programs at once, or
+connects again; each connection has a file of its own: app.htdump, app.2.htdump, app.3.htdump and so
+on, in the order in which the first bytes came. INT, TERM and HUP end it, and keep what came; a second
+one ends it at once. Connections that send nothing are said, and not counted. A file is there under its name when its stream has ended; before, what has come is
+in a hidden file beside it.
+
+Exit codes: 0 what came is a whole trace, 1 it was kept, but is damaged, cut off or no trace that fdr
+knows, or nothing came, 2 nothing can be received or written.
+
+Examples:
+  fdr listen tcp://127.0.0.1:7000 -o app.htdump &  FDR=* FDR_OUT=tcp://127.0.0.1:7000 ./my_app
+  fdr listen unix:/tmp/app.socket --keep -o traces/app.htdump
+  FDR=* FDR_MODE=stream FDR_OUT=- ./my_app | fdr listen - -o app.htdump";
+
+/// Receive what a program streams
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// Where the program streams to: its FDR_OUT
+    #[arg(value_name = "ADDR", allow_hyphen_values = true, value_parser = OsStringValueParser::new().try_map(address))]
+    address: Address,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Go on after the first connection, with a file for each
+    #[arg(long)]
+    keep: bool,
+    /// Take at most so many bytes of each connection: 1G
+    #[arg(long, value_name = "SIZE", value_parser = limit)]
+    limit: Option<u64>,
+    /// Give up where no program is there for so long [default: 60 where fdr connects, else never]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    wait: Option<Duration>,
+    /// Replace a file that is there under that name
+    #[arg(long)]
+    force: bool,
+    /// Say only what is wrong
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+fn address(text: OsString) -> Result<Address, String> {
+    let none = || Err(format!("no address; an address is {SHAPES}"));
+    let address = Address::parse(&text).unwrap_or_else(none)?;
+    address.check_port(false)?;
+    Ok(address)
+}
+
+fn limit(text: &str) -> Result<u64, String> {
+    match ui::size_of(text)? {
+        0 => Err("it must be 1 byte or more; leave the option out for no limit".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().map(Duration::try_from_secs_f64);
+    match seconds {
+        Some(Ok(time)) if time < Duration::from_secs(1 << 32) => Ok(time),
+        _ => Err("not a number of seconds, as 10 or 0.5".to_owned()),
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    if options.output.as_os_str() == "-" {
+        bail!("-o -: what comes must go to a file, to be looked into");
+    }
+    // That nothing can be written shows before anything is sent.
+    drop(Pending::file(&options.output, options.force)?);
+    let stop = Stop::on_signals().context("signals")?;
+    let mut door = Door::open(&options.address)?;
+    if !options.quiet || options.address.is_any_port() {
+        ui::complain(&door.in_words(&options.address));
+    }
+    let session = Session {
+        options,
+        stop: &stop,
+        progress: match options.quiet {
+            true => Progress::hidden(),
+            false => Progress::endless(),
+        },
+        files: Mutex::new(1),
+        worst: Mutex::new(None),
+    };
+    session.run(&mut door)?;
+    drop(door);
+    let worst = session.worst.into_inner().unwrap_or_default();
+    Ok(worst.unwrap_or_else(|| {
+        ui::complain("no trace: nothing came");
+        Status::Violations
+    }))
+}
+
+/// What all connections share.
+struct Session<'a> {
+    options: &'a Options,
+    stop: &'a Stop,
+    progress: Progress,
+    /// Number of the next file.
+    files: Mutex<u64>,
+    /// How the connections so far ended.
+    worst: Mutex<Option<Status>>,
+}
+
+impl Session<'_> {
+    fn run(&self, door: &mut Door) -> anyhow::Result<()> {
+        let Options { keep, wait, .. } = self.options;
+        let wait = match door {
+            Door::Connects { .. } => Some(wait.unwrap_or(WAIT)),
+            _ => *wait,
+        };
+        std::thread::scope(|scope| {
+            loop {
+                let end = wait.and_then(|wait| Instant::now().checked_add(wait));
+                let named = || self.options.address.to_string();
+                let Some(peer) = door.next(self.stop, end).with_context(named)? else {
+                    return Ok(());
+                };
+                if *keep && door.is_shared() {
+                    scope.spawn(|| self.serve(peer));
+                    continue;
+                }
+                let came = self.serve(peer);
+                // Somebody who only looked whether the door is open is not who is waited for.
+                if !keep && (came || !door.is_shared()) {
+                    return Ok(());
+                }
+            }
+        })
+    }
+
+    /// One connection, from its beginning to what there is to say of it. Whether anything came.
+    fn serve(&self, mut peer: Peer) -> bool {
+        let limit = self.options.limit;
+        let mut path = PathBuf::new();
+        let make = || {
+            let (pending, file, name) = self.file()?;
+            path = name;
+            Ok((pending, file))
+        };
+        let received = receive::receive(&mut peer, make, limit, self.stop, &self.progress);
+        drop(peer.stream);
+        let told = received.and_then(|received| {
+            let tell = || self.tell(&peer.name, &path, received);
+            self.progress.aside(tell)
+        });
+        let status = told.unwrap_or_else(|error| {
+            let complain = || ui::complain(&format!("{error:#}"));
+            self.progress.aside(complain);
+            Some(Status::Code(2))
+        });
+        if let Ok(mut worst) = self.worst.lock() {
+            *worst = (*worst).max(status);
+        }
+        status.is_some()
+    }
+
+    /// A file for a connection: the first one that is free.
+    fn file(&self) -> anyhow::Result<(Pending, File, PathBuf)> {
+        let Options { output, force, .. } = self.options;
+        let mut next = self
+            .files
+            .lock()
+            .map_err(|_| anyhow::anyhow!("a thread failed"))?;
+        for number in *next..MOST_FILES {
+            let path = numbered(output, number);
+            if number > 1 && place::check(&path, Shape::File, *force).is_err() {
+                continue;
+            }
+            *next = number + 1;
+            let (pending, file) = Pending::file(&path, *force)?;
+            return Ok((pending, file, path));
+        }
+        bail!("{}: a million files; give another name", ui::path(output))
+    }
+
+    /// Puts a file into its place, and says what is in it. `None`: nothing came.
+    fn tell(&self, name: &str, path: &Path, received: Received) -> anyhow::Result<Option<Status>> {
+        let Received {
+            pending,
+            bytes,
+            time,
+            end,
+        } = received;
+        let from = match name {
+            "" => String::new(),
+            name => format!(" from {name}"),
+        };
+        let Some(pending) = pending else {
+            let end = end
+                .in_words()
+                .map_or(String::new(), |what| format!(": {what}"));
+            ui::complain(&format!("nothing came{from}{end}"));
+            return Ok(None);
+        };
+        pending.place()?;
+        let file = ui::path(path);
+        if !self.options.quiet {
+            let time = ui::duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+            ui::complain(&format!("{file}: {}{from} in {time}", ui::size(bytes)));
+        }
+        let mut status = Status::Done;
+        if let Some(what) = end.in_words() {
+            status = Status::Violations;
+            ui::complain(&format!("{file}: {what}; what came is kept"));
+        }
+        if let End::Full(_) = end {
+            status = Status::Code(2);
+        }
+        match trace::open(path) {
+            Ok(source) => status = status.max(self.look(path, &*source)?),
+            Err(error) => {
+                ui::complain(&format!("{error:#}"));
+                status = status.max(Status::Violations);
+            }
+        }
+        Ok(Some(status))
+    }
+
+    /// What is in a file that was received.
+    fn look(&self, path: &Path, source: &dyn Source) -> anyhow::Result<Status> {
+        let tally = Tally::of(source, &|_| {}).map_err(|error| trace::about(path, error))?;
+        if !self.options.quiet {
+            ui::complain(&format!("{}: {}", ui::path(path), contents(source, &tally)));
+        }
+        trace::warn_of_damage(path, &tally.diagnostics, tally.more_diagnostics);
+        if !self.options.quiet {
+            ui::complain(&format!("next: fdr report {}", ui::shell(path)));
+        }
+        Ok(match tally.diagnostics.is_empty() {
+            true => Status::Done,
+            false => Status::Violations,
+        })
+    }
+}
+
+/// Format, program, threads, records, lost ones.
+fn contents(source: &dyn Source, tally: &Tally) -> String {
+    let info = source.info();
+    let mut parts = vec![ui::clean(&info.format).into_owned()];
+    if !info.program.is_empty() {
+        let process = info.process.map(|process| format!(" (process {process})"));
+        let process = process.unwrap_or_default();
+        parts.push(format!("program {}{process}", ui::clean(&info.program)));
+    }
+    parts.push(ui::things(tally.threads().count() as u64, "thread"));
+    parts.push(ui::things(tally.records(), "record"));
+    let lost = match tally.counts() {
+        Some((counts, _)) => counts.overwritten.saturating_add(counts.dropped),
+        None => 0,
+    };
+    parts.push(format!("{} lost", ui::count(lost.max(tally.marks().lost))));
+    parts.join(", ")
+}
+
+impl End {
+    /// What is to be said of it; `None`: it is as it should be.
+    fn in_words(&self) -> Option<String> {
+        match self {
+            End::Closed => None,
+            End::Broken(error) => Some(format!("the connection broke: {error}")),
+            End::Limit => Some("the limit is reached (--limit)".to_owned()),
+            End::Stopped => Some("ended by a signal".to_owned()),
+            End::Full(error) => Some(format!("no more can be written: {error}")),
+        }
+    }
+}
+
+/// The name of the `number`th file: `app.htdump`, `app.2.htdump`.
+fn numbered(path: &Path, number: u64) -> PathBuf {
+    if number == 1 {
+        return path.to_owned();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    if let Some(end) = path.extension() {
+        name.push(OsStr::new("."));
+        name.push(end);
+    }
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_numbered_before_their_end() {
+        let name = |path: &str, number| numbered(Path::new(path), number);
+        assert_eq!(name("a/app.htdump", 1), Path::new("a/app.htdump"));
+        assert_eq!(name("a/app.htdump", 2), Path::new("a/app.2.htdump"));
+        assert_eq!(name("app", 10), Path::new("app.10"));
+    }
+
+    #[test]
+    fn limits_and_waits() {
+        assert_eq!(limit("2K"), Ok(2048));
+        assert!(limit("0").unwrap_err().contains("1 byte"));
+        assert!(limit("x").is_err());
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for bad in ["-1", "x", "inf", "1e30"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+}

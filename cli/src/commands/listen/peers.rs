@@ -1,0 +1,224 @@
+//! Where streams come from: a socket that programs connect to, one that a program listens at, or
+//! standard input. Must never wait for anything that [`Stop`] can't end, and never remove a file that
+//! is not the socket made here.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, IsTerminal};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use crate::address::Address;
+use crate::signals::Stop;
+use crate::ui;
+
+/// Between two tries to connect.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A host that does not answer at all.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// The other end of a stream.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// For people; empty where there is nothing to say.
+    pub(super) name: String,
+    /// What it sends can be read here.
+    pub(super) stream: File,
+}
+
+/// Gives one peer after the other.
+#[derive(Debug)]
+pub(super) enum Door {
+    /// Standard input, once.
+    Standard { taken: bool },
+    /// Programs connect.
+    Tcp(TcpListener),
+    /// Programs on this machine connect.
+    Unix {
+        listener: UnixListener,
+        /// Its name goes with it.
+        _socket: Socket,
+    },
+    /// A program listens.
+    Connects { address: String },
+}
+
+impl Door {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// Where the address is taken or no such host is known.
+    pub(super) fn open(address: &Address) -> anyhow::Result<Door> {
+        let named = || address.to_string();
+        match address {
+            Address::Standard if io::stdin().is_terminal() => {
+                bail!("-: a stream does not come from a terminal; pipe a program into fdr listen")
+            }
+            Address::Standard => Ok(Door::Standard { taken: false }),
+            Address::Tcp(end) => {
+                let listener = TcpListener::bind(end).with_context(named)?;
+                listener.set_nonblocking(true).with_context(named)?;
+                Ok(Door::Tcp(listener))
+            }
+            Address::Unix(path) => {
+                let (listener, socket) = bind(path).with_context(named)?;
+                Ok(Door::Unix {
+                    listener,
+                    _socket: socket,
+                })
+            }
+            Address::TcpListen(end) => {
+                end.to_socket_addrs().with_context(named)?;
+                Ok(Door::Connects {
+                    address: end.clone(),
+                })
+            }
+        }
+    }
+
+    /// What is being waited for, with the port that was really taken.
+    pub(super) fn in_words(&self, address: &Address) -> String {
+        match self {
+            Door::Standard { .. } => "reading standard input".to_owned(),
+            Door::Tcp(listener) => {
+                let port = listener.local_addr().map_or(0, |local| local.port());
+                let asked = address.to_string();
+                let (host, _) = asked.rsplit_once(':').unwrap_or((&asked, ""));
+                format!("listening at {host}:{port} (FDR_OUT={host}:{port})")
+            }
+            Door::Unix { .. } => format!("listening at {address} (FDR_OUT={address})"),
+            Door::Connects { .. } => format!("waiting for a program with FDR_OUT={address}"),
+        }
+    }
+
+    /// Whether several peers may send at the same time.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self, Door::Tcp(_) | Door::Unix { .. })
+    }
+
+    /// The next peer; `None` where there is none until `end`, or the end was asked for.
+    ///
+    /// # Errors
+    /// What the system says, where trying again is no use.
+    pub(super) fn next(&mut self, stop: &Stop, end: Option<Instant>) -> io::Result<Option<Peer>> {
+        match self {
+            Door::Standard { taken } => match std::mem::replace(taken, true) {
+                true => Ok(None),
+                false => peer("standard input", io::stdin().as_fd().try_clone_to_owned()?),
+            },
+            Door::Tcp(listener) => accept(&*listener, stop, end, |listener| {
+                let (stream, from) = listener.accept()?;
+                peer(&from.to_string(), stream.into())
+            }),
+            Door::Unix { listener, .. } => accept(&*listener, stop, end, |listener| {
+                peer("", listener.accept()?.0.into())
+            }),
+            Door::Connects { address } => connect(address, stop, end),
+        }
+    }
+}
+
+fn peer(name: &str, stream: OwnedFd) -> io::Result<Option<Peer>> {
+    Ok(Some(Peer {
+        name: name.to_owned(),
+        stream: stream.into(),
+    }))
+}
+
+fn accept<L: AsFd>(
+    listener: &L,
+    stop: &Stop,
+    end: Option<Instant>,
+    next: impl Fn(&L) -> io::Result<Option<Peer>>,
+) -> io::Result<Option<Peer>> {
+    loop {
+        if !stop.wait_for(Some(listener.as_fd()), end)? {
+            return Ok(None);
+        }
+        match next(listener) {
+            // It went away before it was taken.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+            taken => return taken,
+        }
+    }
+}
+
+fn connect(address: &str, stop: &Stop, end: Option<Instant>) -> io::Result<Option<Peer>> {
+    loop {
+        // Again each time: names may come to stand for other hosts.
+        for place in address.to_socket_addrs()? {
+            if let Ok(stream) = TcpStream::connect_timeout(&place, ANSWER) {
+                // A free port of this machine may be connected to itself.
+                if stream.local_addr()? != stream.peer_addr()? {
+                    return peer(&place.to_string(), stream.into());
+                }
+            }
+        }
+        let pause = Instant::now() + PAUSE;
+        if end.is_some_and(|end| end <= pause) {
+            return Ok(None);
+        }
+        stop.wait_for(None, Some(pause))?;
+        if stop.asked() {
+            return Ok(None);
+        }
+    }
+}
+
+/// The name of a socket in the file system, removed with this.
+#[derive(Debug)]
+pub(super) struct Socket {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Somebody may have put another in its place.
+        if self.identity.is_some() && self.identity == identity(&self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let there = fs::symlink_metadata(path).ok()?;
+    Some((there.dev(), there.ino()))
+}
+
+/// Makes the socket, for this user alone. One that a command left behind which is gone is replaced.
+fn bind(path: &Path) -> anyhow::Result<(UnixListener, Socket)> {
+    let listener = match UnixListener::bind(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            remove_abandoned(path)?;
+            UnixListener::bind(path)?
+        }
+        bound => bound?,
+    };
+    let socket = Socket {
+        path: path.to_owned(),
+        identity: identity(path),
+    };
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok((listener, socket))
+}
+
+fn remove_abandoned(path: &Path) -> anyhow::Result<()> {
+    if !fs::symlink_metadata(path)?.file_type().is_socket() {
+        bail!("exists and is no socket; give another name");
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            let text = ui::path(path);
+            fs::remove_file(path).with_context(|| format!("{text}, left by a command that ended"))
+        }
+        _ => bail!("another program listens there; give another name"),
+    }
+}

@@ -1,0 +1,258 @@
+//! Where a command's output goes: a file or folder that is made under a temporary name beside its
+//! own, and is there under its own only when it is whole.
+//!
+//! It must never replace what it was not told to replace, never remove a folder that is no trace,
+//! and never leave the temporary one behind.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, bail};
+use fdr_formats::registry::{FORMATS, Opener};
+use signal_hook::consts::SIGXFSZ;
+use signal_hook::flag;
+use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::emulate_default_handler;
+
+use crate::{signals, ui};
+
+/// What is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    File,
+    Folder,
+}
+
+/// An output that is not in its place yet. Dropped, it is gone.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    temporary: PathBuf,
+    path: PathBuf,
+    shape: Shape,
+    replace: bool,
+}
+
+/// Refuses a path that may not be written, before any work is done.
+///
+/// # Errors
+/// What is there, and what to do.
+pub(crate) fn check(path: &Path, shape: Shape, replace: bool) -> anyhow::Result<()> {
+    let text = ui::path(path);
+    if path.file_name().is_none() {
+        bail!("{text}: no name for an output");
+    }
+    // What a link points to is none of ours: the link itself is in the way.
+    let Ok(there) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    let kind = fs::metadata(path).map_or(there.file_type(), |there| there.file_type());
+    match (shape, replace) {
+        _ if !kind.is_file() && !kind.is_dir() && !kind.is_symlink() => {
+            bail!("{text}: is no regular file and is left as it is; `-o -` writes to a pipe")
+        }
+        (_, false) => bail!("{text}: exists; --force replaces it, -o gives another name"),
+        (Shape::File, true) if kind.is_dir() => bail!("{text}: is a folder; give another name"),
+        (Shape::Folder, true) if !kind.is_dir() => bail!("{text}: is no folder; give another name"),
+        (Shape::Folder, true) if !is_replaceable(path) => {
+            bail!("{text}: has more in it than a trace; remove it yourself, or give another name")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a folder is a trace and nothing else, or empty.
+fn is_replaceable(folder: &Path) -> bool {
+    let Ok(mut entries) = fs::read_dir(folder) else {
+        return false;
+    };
+    let is_file =
+        |entry: io::Result<fs::DirEntry>| entry.and_then(|entry| Ok(entry.file_type()?.is_file()));
+    let empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    empty || (is_trace(folder) && entries.all(|entry| is_file(entry).unwrap_or(false)))
+}
+
+/// Whether a folder is a trace of some format.
+pub(crate) fn is_trace(folder: &Path) -> bool {
+    let known = |opener: &Opener| matches!(opener, Opener::Folder { probe, .. } if probe(folder));
+    FORMATS.iter().any(|format| known(&format.opener))
+}
+
+impl Pending {
+    /// A new file; with a handle to write it by, and to read it back.
+    ///
+    /// # Errors
+    /// Where it can't be made, or its place is taken.
+    pub(crate) fn file(path: &Path, replace: bool) -> anyhow::Result<(Pending, File)> {
+        let pending = Pending::new(path, Shape::File, replace)?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create_new(true).mode(0o600);
+        let file = options.open(&pending.temporary);
+        let file = file.with_context(|| ui::path(&pending.path))?;
+        Ok((pending, file))
+    }
+
+    /// A new, empty folder.
+    ///
+    /// # Errors
+    /// Where it can't be made, or its place is taken.
+    pub(crate) fn folder(path: &Path, replace: bool) -> anyhow::Result<Pending> {
+        let pending = Pending::new(path, Shape::Folder, replace)?;
+        let made = DirBuilder::new().mode(0o700).create(&pending.temporary);
+        made.with_context(|| ui::path(&pending.path))?;
+        Ok(pending)
+    }
+
+    fn new(path: &Path, shape: Shape, replace: bool) -> anyhow::Result<Pending> {
+        check(path, shape, replace)?;
+        // Behind a link that may be replaced, its target is: the link stays one.
+        let path = match replace {
+            true => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+            false => path.to_owned(),
+        };
+        Ok(Pending {
+            temporary: beside(&path, "part"),
+            path,
+            shape,
+            replace,
+        })
+    }
+
+    /// Where it is made.
+    pub(crate) fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Puts it into its place.
+    ///
+    /// # Errors
+    /// Where that is taken, since [`check`] looked.
+    pub(crate) fn place(self) -> anyhow::Result<()> {
+        let (from, to) = (&self.temporary, &self.path);
+        let placed = match (self.shape, self.replace) {
+            (Shape::File, true) => fs::rename(from, to),
+            (Shape::File, false) => link(from, to),
+            (Shape::Folder, true) => swap(from, to),
+            // Only an empty folder can be in the way and be replaced.
+            (Shape::Folder, false) => fs::rename(from, to),
+        };
+        placed.with_context(|| ui::path(&self.path))
+    }
+
+    /// Removes it when INT, TERM or HUP ends the process, until the watch is dropped.
+    ///
+    /// # Errors
+    /// Where the system has no room.
+    pub(crate) fn watch(&self) -> io::Result<Watch> {
+        // With a handler, a limit on the size of files is an error of the write.
+        flag::register(SIGXFSZ, Arc::default())?;
+        let mut signals = Signals::new(signals::ending())?;
+        let handle = signals.handle();
+        let (temporary, shape) = (self.temporary.clone(), self.shape);
+        let thread = std::thread::spawn(move || {
+            for signal in &mut signals {
+                remove(&temporary, shape);
+                let _ = emulate_default_handler(signal);
+            }
+        });
+        Ok(Watch {
+            handle,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        // In its place, it is not here any more.
+        remove(&self.temporary, self.shape);
+    }
+}
+
+/// See [`Pending::watch`].
+#[derive(Debug)]
+pub(crate) struct Watch {
+    handle: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.handle.close();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn remove(path: &Path, shape: Shape) {
+    let _ = match shape {
+        Shape::File => fs::remove_file(path),
+        Shape::Folder => fs::remove_dir_all(path),
+    };
+}
+
+/// A name beside a path that no other command uses.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: only the number must be unique.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}.{number}.{end}", std::process::id()));
+    path.with_file_name(name)
+}
+
+/// Gives a file another name, which must be free.
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Ok(()) => fs::remove_file(from),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // Some file systems have no links.
+        Err(_) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
+        Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
+    }
+}
+
+/// Puts a folder in the place of another, which is removed; that one comes back if it can't be.
+fn swap(from: &Path, to: &Path) -> io::Result<()> {
+    let old = beside(to, "old");
+    match fs::rename(to, &old) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return fs::rename(from, to),
+        moved => moved?,
+    }
+    if let Err(error) = fs::rename(from, to) {
+        let _ = fs::rename(&old, to);
+        return Err(error);
+    }
+    fs::remove_dir_all(old)
+}
+
+/// A file for this process alone, which is gone when it is closed.
+///
+/// # Errors
+/// The folder for temporary files and what is wrong with it.
+pub(crate) fn unnamed() -> anyhow::Result<File> {
+    let path = beside(&std::env::temp_dir().join("fdr"), "part");
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create_new(true).mode(0o600);
+    let made = options.open(&path).and_then(|file| {
+        fs::remove_file(&path)?;
+        Ok(file)
+    });
+    let what = || format!("{} (TMPDIR chooses another folder)", ui::path(&path));
+    made.with_context(what)
+}
+
+/// The size of a file, or of all files in a folder.
+pub(crate) fn size(path: &Path) -> u64 {
+    let one = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+    if !path.is_dir() {
+        return one(path);
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| one(&entry.path())).sum()
+}

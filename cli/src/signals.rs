@@ -1,0 +1,119 @@
+//! Signals that end a command of this tool. Must never take a signal that whoever started the tool
+//! has switched off: a job in the background does not end with the terminal's ^C.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::{flag, low_level};
+
+/// What ends a command.
+pub(crate) fn ending() -> impl Iterator<Item = i32> {
+    let ignored = ignored();
+    [SIGINT, SIGTERM, SIGHUP]
+        .into_iter()
+        .filter(move |signal| ignored & 1 << (signal - 1) == 0)
+}
+
+/// The signals that are switched off in this process, bit 0 is signal 1.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or_default()
+}
+
+/// Becomes readable, and stays so, when a signal asks the command to end. A second signal ends it at
+/// once.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    asked: Arc<AtomicBool>,
+    readable: UnixStream,
+    /// What handlers write to. As long as it is open, the other one is not readable without them.
+    _written: UnixStream,
+}
+
+impl Stop {
+    /// Takes the signals, until the process ends.
+    ///
+    /// # Errors
+    /// Where the system has no room.
+    pub(crate) fn on_signals() -> io::Result<Stop> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let (readable, written) = UnixStream::pair()?;
+        // With a handler, a limit on the size of files is an error of the write.
+        flag::register(SIGXFSZ, Arc::default())?;
+        for signal in ending() {
+            // First, so that it acts on the second signal.
+            flag::register_conditional_default(signal, Arc::clone(&asked))?;
+            flag::register(signal, Arc::clone(&asked))?;
+            low_level::pipe::register(signal, written.try_clone()?)?;
+        }
+        Ok(Stop {
+            asked,
+            readable,
+            _written: written,
+        })
+    }
+
+    /// Waits until something can be read, or the end was asked for, which comes first, or time is up.
+    /// Whether something can be read.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn wait_for(
+        &self,
+        other: Option<BorrowedFd<'_>>,
+        end: Option<Instant>,
+    ) -> io::Result<bool> {
+        let mut places = vec![PollFd::new(self.readable.as_fd(), PollFlags::POLLIN)];
+        places.extend(other.map(|other| PollFd::new(other, PollFlags::POLLIN)));
+        loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            match poll(&mut places, timeout(left)) {
+                // So long that it is not worth its name.
+                Ok(0) if left.is_some_and(|left| left > LONGEST) => {}
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) => break,
+            }
+        }
+        let ready = |place: &PollFd<'_>| place.any().unwrap_or(true);
+        Ok(!places.first().is_some_and(ready) && places.get(1).is_some_and(ready))
+    }
+
+    /// Whether the end was asked for.
+    pub(crate) fn asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+}
+
+/// One wait, at most; the rest is waited for again.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// Rounded up: a wait that ends early would be a busy one.
+fn timeout(left: Option<Duration>) -> PollTimeout {
+    let Some(left) = left else {
+        return PollTimeout::NONE;
+    };
+    let left = left.min(LONGEST).saturating_add(Duration::from_millis(1));
+    PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_is_ended_by_signals() {
+        // Whoever runs the tests has not switched TERM off.
+        assert!(ending().any(|signal| signal == SIGTERM));
+    }
+}

@@ -1,0 +1,244 @@
+//! Counts what is in a trace: the sink of `fdr info`, beside the writer in `fdr convert`, and what
+//! `fdr listen` says of what came. It must never keep an event.
+
+use std::collections::BTreeMap;
+
+use fdr_formats::{
+    Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, model::Counts, source,
+};
+
+use crate::ui;
+
+/// Diagnostics that are kept; a damaged trace may have millions.
+const KEPT: usize = 10_000;
+
+/// What is in a trace, or in a worker's share of it.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    threads: Vec<Seen>,
+    by_id: BTreeMap<ThreadId, usize>,
+    current: usize,
+    /// In the order in which they were met, at most 10,000.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Those that were not kept.
+    pub(crate) more_diagnostics: u64,
+}
+
+/// What is in one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) thread: Thread,
+    /// Entries and exits, synthetic ones too.
+    pub(crate) records: u64,
+    pub(crate) synthetic: u64,
+    pub(crate) marks: Marks,
+    pub(crate) first: Option<Ticks>,
+    pub(crate) last: Ticks,
+}
+
+/// Everything that is no call, by its kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    pub(crate) cpus: u64,
+    pub(crate) walls: u64,
+    pub(crate) arguments: u64,
+    pub(crate) customs: u64,
+    pub(crate) typed: u64,
+    /// Places where records are missing.
+    pub(crate) gaps: u64,
+    /// Records that are missing there.
+    pub(crate) lost: u64,
+}
+
+impl Marks {
+    /// All of them.
+    pub(crate) fn count(&self) -> u64 {
+        self.cpus + self.walls + self.arguments + self.customs + self.typed + self.gaps
+    }
+
+    fn add(&mut self, more: &Marks) {
+        self.cpus += more.cpus;
+        self.walls += more.walls;
+        self.arguments += more.arguments;
+        self.customs += more.customs;
+        self.typed += more.typed;
+        self.gaps += more.gaps;
+        self.lost = self.lost.saturating_add(more.lost);
+    }
+}
+
+impl Tally {
+    /// Counts all of a trace, on all cores.
+    ///
+    /// # Errors
+    /// Where the file can't be read.
+    pub(crate) fn of(source: &dyn Source, progress: &(dyn Fn(u64) + Sync)) -> Result<Tally, Error> {
+        let parts = source::drive_parallel(source, ui::jobs(None), Tally::default, progress)?;
+        let mut sum = Tally::default();
+        for thread in &source.info().threads {
+            sum.thread(thread);
+        }
+        for part in parts {
+            sum.add(part);
+        }
+        sum.opened(source);
+        Ok(sum)
+    }
+
+    /// Adds what was found when the trace was opened, and puts all in the order of the file.
+    pub(crate) fn opened(&mut self, source: &dyn Source) {
+        self.diagnostics.extend_from_slice(source.diagnostics());
+        self.diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
+    }
+
+    fn add(&mut self, part: Tally) {
+        for seen in part.threads {
+            self.thread(&seen.thread);
+            let known = &mut self.threads[self.current];
+            known.records += seen.records;
+            known.synthetic += seen.synthetic;
+            known.marks.add(&seen.marks);
+            known.first = [known.first, seen.first].into_iter().flatten().min();
+            known.last = known.last.max(seen.last);
+        }
+        self.diagnostics.extend(part.diagnostics);
+        self.more_diagnostics += part.more_diagnostics;
+    }
+
+    /// The threads, in the order of their numbers.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = &Seen> {
+        let places = self.by_id.values();
+        places.filter_map(|&place| self.threads.get(place))
+    }
+
+    /// Calls and marks.
+    pub(crate) fn events(&self) -> u64 {
+        let of = |seen: &Seen| seen.records + seen.marks.count();
+        self.threads.iter().map(of).sum()
+    }
+
+    /// Entries and exits that were measured.
+    pub(crate) fn records(&self) -> u64 {
+        let of = |seen: &Seen| seen.records - seen.synthetic;
+        self.threads.iter().map(of).sum()
+    }
+
+    /// Entries and exits that were not.
+    pub(crate) fn synthetic(&self) -> u64 {
+        self.threads.iter().map(|seen| seen.synthetic).sum()
+    }
+
+    /// Everything that is no call.
+    pub(crate) fn marks(&self) -> Marks {
+        let mut sum = Marks::default();
+        self.threads.iter().for_each(|seen| sum.add(&seen.marks));
+        sum
+    }
+
+    /// What the recorder counted, and how many records there are of the threads that have counts.
+    pub(crate) fn counts(&self) -> Option<(Counts, u64)> {
+        let (mut sum, mut found, mut any) = (Counts::default(), 0, false);
+        for seen in &self.threads {
+            if let Some(counts) = seen.thread.counts {
+                any = true;
+                sum.recorded = sum.recorded.saturating_add(counts.recorded);
+                sum.readable = sum.readable.saturating_add(counts.readable);
+                sum.overwritten = sum.overwritten.saturating_add(counts.overwritten);
+                sum.dropped = sum.dropped.saturating_add(counts.dropped);
+                found += seen.records - seen.synthetic;
+            }
+        }
+        any.then_some((sum, found))
+    }
+
+    fn now(&mut self) -> &mut Seen {
+        if self.threads.is_empty() {
+            self.thread(&Thread::default());
+        }
+        &mut self.threads[self.current]
+    }
+}
+
+impl Sink for Tally {
+    fn thread(&mut self, thread: &Thread) {
+        let place = self.by_id.get(&thread.id).copied();
+        self.current = place.unwrap_or(self.threads.len());
+        match self.threads.get_mut(self.current) {
+            // Sources switch often: a name is not copied without need.
+            Some(seen) if seen.thread != *thread => seen.thread.clone_from(thread),
+            Some(_) => {}
+            None => {
+                self.by_id.insert(thread.id, self.current);
+                self.threads.push(Seen {
+                    thread: thread.clone(),
+                    ..Seen::default()
+                });
+            }
+        }
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        let seen = self.now();
+        for call in calls {
+            seen.synthetic += u64::from(call.synthetic);
+            seen.last = seen.last.max(call.time);
+        }
+        seen.records += calls.len() as u64;
+        seen.first = seen.first.or(calls.first().map(|call| call.time));
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        let marks = &mut self.now().marks;
+        match *mark {
+            Mark::Cpu { .. } => marks.cpus += 1,
+            Mark::Wall { .. } => marks.walls += 1,
+            Mark::Argument { .. } => marks.arguments += 1,
+            Mark::Custom { .. } => marks.customs += 1,
+            Mark::Typed { .. } => marks.typed += 1,
+            Mark::Lost { records } => {
+                marks.gaps += 1;
+                marks.lost = marks.lost.saturating_add(records);
+            }
+        }
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        if self.diagnostics.len() < KEPT {
+            self.diagnostics.push(diagnostic);
+        } else {
+            self.more_diagnostics += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MemoryTrace, entry, exit, synthetic};
+
+    #[test]
+    fn threads_are_told_apart_and_added_up() {
+        let one = [entry(5, 1), exit(9, 1)];
+        let two = [synthetic(entry(3, 2)), exit(4, 2)];
+        let trace = MemoryTrace::new(&[(8, &one), (7, &two), (8, &one)]);
+        let tally = Tally::of(&trace, &|_| {}).unwrap();
+        let threads: Vec<_> = tally
+            .threads()
+            .map(|seen| (seen.thread.id.0, seen.records, seen.synthetic))
+            .collect();
+        assert_eq!(threads, [(7, 2, 1), (8, 4, 0)]);
+        assert_eq!((tally.records(), tally.synthetic()), (5, 1));
+        assert_eq!(tally.counts(), None);
+    }
+
+    #[test]
+    fn marks_are_counted_by_kind() {
+        let mut tally = Tally::default();
+        tally.mark(&Mark::Lost { records: 7 });
+        tally.mark(&Mark::Lost { records: u64::MAX });
+        tally.mark(&Mark::Argument { value: 1 });
+        let marks = tally.marks();
+        assert_eq!((marks.gaps, marks.lost, marks.arguments), (2, u64::MAX, 1));
+        assert_eq!((marks.count(), tally.events()), (3, 3));
+    }
+}

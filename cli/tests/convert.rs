@@ -1,0 +1,453 @@
+//! `fdr convert`: what a report says of a trace, it says of the same trace in every other format, and
+//! what can't be written leaves nothing.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::process::Stdio;
+
+use common::{Folder, answer, command, contents, fdr, golden, goldens, json, rich, small, stderr};
+use fdr_formats::registry::targets;
+use fdr_formats::writer::{Kind, Target};
+use serde_json::{Value, json};
+
+/// What must be the same in every format: all but the names of the file, the format and the clock,
+/// and the numbers of functions.
+fn figures(trace: &str) -> Value {
+    let mut report = json(&["report", "--json", "--per-thread", "--sort", "name", trace]);
+    for field in ["file", "format", "clock"] {
+        report[field].take();
+    }
+    forget_ids(&mut report);
+    report
+}
+
+fn forget_ids(report: &mut Value) {
+    let forget = |functions: &mut Value| {
+        let functions = functions.as_array_mut().expect("functions");
+        functions
+            .iter_mut()
+            .for_each(|function| function["id"] = json!(0));
+    };
+    forget(&mut report["functions"]);
+    let threads = report["threads"].as_array_mut().expect("threads");
+    threads
+        .iter_mut()
+        .for_each(|thread| forget(&mut thread["functions"]));
+}
+
+/// Converts, and gives what was said.
+fn convert(from: &str, target: &Target, to: &str) -> String {
+    let output = fdr(&["convert", from, "--to", target.name, "-o", to]);
+    assert!(
+        output.status.success(),
+        "{from} to {}: {output:?}",
+        target.name
+    );
+    stderr(&output).to_owned()
+}
+
+#[test]
+fn a_report_is_the_same_in_every_format_and_back_from_it() {
+    let folder = Folder::new("pairs");
+    let trace = folder.file("a.fdr");
+    rich(&trace, 1_000_000_000);
+    let wanted = figures(&trace);
+    assert_eq!(wanted["threads"].as_array().map(Vec::len), Some(3));
+    assert_eq!(wanted["lost_records"], 120);
+    assert_eq!(wanted["balance"]["clipped_calls"], 9);
+    for first in targets() {
+        let there = folder.file(&format!("{}.first", first.name));
+        convert(&trace, first, &there);
+        assert_eq!(figures(&there), wanted, "{}", first.name);
+        for second in targets() {
+            let back = folder.file(&format!("{}-{}", first.name, second.name));
+            convert(&there, second, &back);
+            let pair = format!("{} to {}", first.name, second.name);
+            assert_eq!(figures(&back), wanted, "{pair}");
+        }
+    }
+}
+
+#[test]
+fn what_is_whole_before_is_whole_after() {
+    let folder = Folder::new("whole");
+    let trace = folder.file("a.fdr");
+    rich(&trace, 1_000_000_000);
+    let verdict = |trace: &str| answer(&["verify", trace]).replace(trace, "");
+    let wanted = verdict(&trace);
+    assert!(
+        wanted.contains("note: 120 records lost in the middle"),
+        "{wanted}"
+    );
+    for target in targets() {
+        let there = folder.file(target.name);
+        convert(&trace, target, &there);
+        assert_eq!(verdict(&there), wanted, "{}", target.name);
+    }
+}
+
+#[test]
+fn ticks_become_nanoseconds_within_one() {
+    let folder = Folder::new("ticks");
+    let trace = folder.file("a.fdr");
+    rich(&trace, 2_399_987_123);
+    let wanted = figures(&trace);
+    let times = ["total_ns", "self_ns", "min_ns", "max_ns", "p50_ns"];
+    for target in targets() {
+        let there = folder.file(target.name);
+        convert(&trace, target, &there);
+        let found = figures(&there);
+        let pairs = wanted["functions"].as_array().unwrap().iter();
+        for (wanted, found) in pairs.zip(found["functions"].as_array().unwrap()) {
+            assert_eq!(wanted["name"], found["name"], "{}", target.name);
+            assert_eq!(wanted["calls"], found["calls"], "{}", target.name);
+            for time in times {
+                // Every end of every call may be rounded.
+                let calls = wanted["calls"].as_u64().unwrap();
+                let slack = if time.ends_with("f_ns") || time.starts_with("tot") {
+                    4 * calls
+                } else {
+                    2
+                };
+                let (Some(left), Some(right)) = (wanted[time].as_u64(), found[time].as_u64())
+                else {
+                    assert_eq!(wanted[time], found[time], "{}", target.name);
+                    continue;
+                };
+                assert!(
+                    left.abs_diff(right) <= slack,
+                    "{}: {time}: {wanted} {found}",
+                    target.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn golden_files_are_the_same_in_every_format() {
+    let folder = Folder::new("goldens");
+    let names = |report: &Value| -> Vec<Value> {
+        let functions = report["functions"].as_array().expect("functions");
+        let mut keys: Vec<Value> = functions
+            .iter()
+            .map(|function| {
+                json!([
+                    function["name"],
+                    function["calls"],
+                    function["total_ns"],
+                    function["self_ns"]
+                ])
+            })
+            .collect();
+        keys.sort_by_key(Value::to_string);
+        keys
+    };
+    for (at, (format, golden)) in goldens().into_iter().enumerate() {
+        let report = figures(&golden);
+        // What does not nest has no one reading: a format of calls that nest gives it another one.
+        let nests = report["balance"]["exits_without_entry"] == 0
+            && report["balance"]["entries_without_exit"] == 0;
+        // Each into some: all pairs of formats are met.
+        for (nth, target) in targets().enumerate() {
+            if (at + nth) % 3 != 0 {
+                continue;
+            }
+            let there = folder.file(&format!("{at}.{}", target.name));
+            convert(&golden, target, &there);
+            let found = figures(&there);
+            let pair = format!("{format}: {golden} to {}", target.name);
+            assert_eq!(found["records"], report["records"], "{pair}");
+            if nests {
+                assert_eq!(names(&found), names(&report), "{pair}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_new_trace_is_beside_the_old_one_and_private() {
+    let folder = Folder::new("beside");
+    let trace = folder.file("app.7.1");
+    small(&trace, &["app::run", "app::step"]);
+    for target in targets() {
+        let output = fdr(&["convert", &trace, "--to", &target.name.to_uppercase()]);
+        let name = format!("app.7.1.{}", target.extension);
+        let path = folder.path().join(&name);
+        assert!(output.status.success(), "{output:?}");
+        let text = stderr(&output);
+        let line = format!("fdr: {}: {}: ", path.display(), target.title);
+        assert!(
+            text.starts_with(&line) && text.contains(" of 2 threads, "),
+            "{text}"
+        );
+        let metadata = fs::metadata(&path).unwrap();
+        assert_eq!(metadata.is_dir(), target.kind == Kind::Folder);
+        assert_eq!(metadata.permissions().mode() & 0o077, 0);
+        assert_eq!(contents(folder.path()), ["app.7.1", name.as_str()]);
+
+        // Once more: refused, then replaced.
+        let refused = fdr(&["convert", &trace, "--to", target.name]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(stderr(&refused).contains("exists; --force"), "{refused:?}");
+        let forced = fdr(&["convert", &trace, "--to", target.name, "--force", "--quiet"]);
+        assert_eq!((forced.status.code(), stderr(&forced)), (Some(0), ""));
+        assert_eq!(contents(folder.path()), ["app.7.1", name.as_str()]);
+        match target.kind {
+            Kind::Folder => fs::remove_dir_all(&path).unwrap(),
+            Kind::File | Kind::Stream => fs::remove_file(&path).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn standard_output_gets_what_a_file_gets() {
+    let folder = Folder::new("stdout");
+    let trace = folder.file("a.fdr");
+    rich(&trace, 1_000_000_000);
+    for target in targets() {
+        let printed = fdr(&["convert", &trace, "--to", target.name, "-o", "-"]);
+        if target.kind == Kind::Folder {
+            assert_eq!(printed.status.code(), Some(2));
+            assert!(stderr(&printed).contains("is a folder"), "{printed:?}");
+            continue;
+        }
+        assert!(printed.status.success(), "{printed:?}");
+        assert!(stderr(&printed).starts_with("fdr: standard output: "));
+        let file = folder.file(target.name);
+        convert(&trace, target, &file);
+        let copy = folder.file("copy");
+        fs::write(&copy, printed.stdout).unwrap();
+        assert_eq!(figures(&copy), figures(&file), "{}", target.name);
+    }
+}
+
+#[test]
+fn what_would_be_lost_is_refused() {
+    let folder = Folder::new("refused");
+    let trace = folder.file("a.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    let before = fs::read(&trace).unwrap();
+    let run = |arguments: &[&str], what: &str| {
+        let output = fdr(&[&["convert", &trace], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        assert!(stderr(&output).contains(what), "{what}: {output:?}");
+        assert_eq!(contents(folder.path()), ["a.fdr"]);
+        assert_eq!(fs::read(&trace).unwrap(), before);
+    };
+    run(&["--to", "xray"], "-o gives another");
+    run(&["--to", "xray1", "--force"], "-o gives another");
+    let same = format!("{}/./a.fdr", folder.path().display());
+    run(
+        &["--to", "xray", "-o", &same, "--force"],
+        "is the trace itself",
+    );
+    run(
+        &["--to", "xrai"],
+        "there is no such format; the nearest is xray\n",
+    );
+    for target in targets() {
+        run(&["--to", "none of these"], target.title);
+        run(
+            &["--to", target.name, "-o", "/no/such/folder/x"],
+            "/no/such/folder/x: No such file",
+        );
+        run(&["--to", target.name, "-o", "/proc/x"], "/proc/x: ");
+        run(
+            &["--to", target.name, "-o", "/dev/full", "--force"],
+            "no regular file",
+        );
+    }
+    assert!(
+        fs::metadata("/dev/full")
+            .unwrap()
+            .file_type()
+            .is_char_device()
+    );
+}
+
+#[test]
+fn only_traces_are_replaced_by_folders() {
+    let folder = Folder::new("folders");
+    let trace = folder.file("a.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    let other = folder.path().join("mine");
+    for target in targets().filter(|target| target.kind == Kind::Folder) {
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("notes"), "mine").unwrap();
+        let path = other.to_str().unwrap();
+        let force = [
+            "convert",
+            &trace,
+            "--to",
+            target.name,
+            "--force",
+            "-o",
+            path,
+        ];
+        let output = fdr(&force);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(
+            stderr(&output).contains("more in it than a trace"),
+            "{output:?}"
+        );
+        assert_eq!(contents(&other), ["notes"]);
+        // Empty, it may go; and so may a trace, unless somebody put a folder into it.
+        fs::remove_file(other.join("notes")).unwrap();
+        for _ in 0..2 {
+            answer(&force);
+            assert_eq!(figures(path), figures(&trace));
+            assert_eq!(contents(folder.path()), ["a.fdr", "mine"]);
+        }
+        fs::create_dir(other.join("notes")).unwrap();
+        assert_eq!(fdr(&force).status.code(), Some(2));
+        fs::remove_dir_all(&other).unwrap();
+    }
+    let file = targets()
+        .find(|target| target.kind != Kind::Folder)
+        .unwrap();
+    fs::create_dir(&other).unwrap();
+    let path = other.to_str().unwrap();
+    let output = fdr(&["convert", &trace, "--to", file.name, "--force", "-o", path]);
+    assert!(stderr(&output).contains("is a folder"), "{output:?}");
+}
+
+/// A trace of so many calls.
+fn long(path: &str, calls: u64) {
+    let edge = |at: u64| (at * 10, if at.is_multiple_of(2) { 1 } else { -1 });
+    let edges: Vec<(u64, i64)> = (0..2 * calls).map(edge).collect();
+    let thread = fdr_formats::Thread {
+        id: fdr_formats::ThreadId(7),
+        ..Default::default()
+    };
+    common::write(
+        path,
+        &Default::default(),
+        &[(thread, common::calls(&edges))],
+    );
+}
+
+#[test]
+fn a_failure_leaves_nothing() {
+    let folder = Folder::new("nothing");
+    let trace = folder.file("a.fdr");
+    long(&trace, 50_000);
+    for target in targets() {
+        // 8 blocks of 512 bytes or 1 KiB: less than any format needs.
+        let script = "ulimit -f 8; exec \"$0\" convert \"$1\" --to \"$2\" -o \"$3\"";
+        let output = std::process::Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_fdr"), &trace, target.name])
+            .arg(folder.file("out"))
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}: {output:?}", target.name);
+        let text = stderr(&output);
+        assert!(
+            text.contains("out: File too large"),
+            "{}: {text}",
+            target.name
+        );
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert_eq!(contents(folder.path()), ["a.fdr"], "{}", target.name);
+    }
+}
+
+#[test]
+fn a_full_disk_behind_a_pipe_is_an_error_and_a_reader_that_left_is_none() {
+    let folder = Folder::new("full");
+    let trace = folder.file("a.fdr");
+    long(&trace, 50_000);
+    for target in targets().filter(|target| target.kind != Kind::Folder) {
+        let run = |stdout: Stdio| {
+            command()
+                .args(["convert", &trace, "--to", target.name, "-o", "-"])
+                .stdout(stdout)
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        };
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let output = run(full.into()).wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", target.name);
+        assert!(
+            stderr(&output).starts_with("fdr: standard output: "),
+            "{output:?}"
+        );
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = run(writer.into()).wait_with_output().unwrap();
+        let said = (output.status.code(), stderr(&output));
+        assert_eq!(said, (Some(0), ""), "{}", target.name);
+    }
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_told_with_counts() {
+    let folder = Folder::new("losses");
+    let there = folder.file("x.fdr");
+    let convert = |arguments: &[&str]| {
+        let from = golden("v5-mt.fdr");
+        let output = fdr(&[
+            &["convert", &from, "--to", "xray1", "-o", &there],
+            arguments,
+        ]
+        .concat());
+        assert!(output.status.success(), "{output:?}");
+        stderr(&output).to_owned()
+    };
+    let size = |path: &str| fs::metadata(path).unwrap().len();
+    let text = convert(&[]);
+    let bytes = size(&there);
+    assert!(bytes < 10_000);
+    let title = "XRay FDR, version 1";
+    let expected = format!(
+        "fdr: {there}: {title}: 57 events of 3 threads, {:.1} KiB\n\
+         fdr: {there}: what {title} can't hold: 3 typed events: written as custom events, without \
+         type\n",
+        bytes as f64 / 1024.0
+    );
+    assert_eq!(text, expected);
+    assert_eq!(convert(&["--force", "--quiet"]), "");
+}
+
+#[test]
+fn damaged_files_of_every_format_are_read_as_far_as_they_go() {
+    let folder = Folder::new("damaged");
+    for (format, golden) in goldens() {
+        if !Path::new(&golden).is_file() {
+            continue;
+        }
+        let bytes = fs::read(&golden).unwrap();
+        let trace = folder.file("damaged");
+        let mut flipped = bytes.clone();
+        let middle = bytes.len() / 2;
+        flipped[middle..][..3.min(bytes.len() - middle)].fill(0xff);
+        for damaged in [&bytes[..bytes.len() * 2 / 3], &flipped] {
+            fs::write(&trace, damaged).unwrap();
+            for command in ["info", "report", "records", "verify", "map", "convert"] {
+                let out = folder.file("out");
+                let more: &[&str] = match command {
+                    "map" => &["-o", &out],
+                    "convert" => &["--force", "--to", "xray", "-o", &out],
+                    _ => &[],
+                };
+                let output = fdr(&[&[command, trace.as_str()], more].concat());
+                let code = output.status.code();
+                assert!(
+                    code.is_some_and(|code| code <= 2),
+                    "{format} {golden}: {output:?}"
+                );
+                assert!(
+                    !stderr(&output).contains("panicked"),
+                    "{golden}: {output:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The facts that a folder of ours tells of itself: trace, functions, threads. Takes them off the
+//! values of an event; must never trust that a field is there, for a metadata text may say anything.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+use super::layout::known;
+use super::schema::{Fact, Schema};
+use super::stream::{Event, Reader};
+use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+
+/// What was learned.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) functions: BTreeMap<FunctionId, Function>,
+    /// In the order of their first facts.
+    pub(super) threads: Vec<Thread>,
+    thread_of: HashMap<ThreadId, usize>,
+}
+
+impl Facts {
+    /// The place of a thread, which is made if nothing was told of it.
+    pub(super) fn thread(&mut self, id: ThreadId) -> usize {
+        *self.thread_of.entry(id).or_insert_with(|| {
+            self.threads.push(Thread {
+                id,
+                ..Thread::default()
+            });
+            self.threads.len() - 1
+        })
+    }
+
+    /// Learns from an event that was just read.
+    pub(super) fn learn(
+        &mut self,
+        fact: Fact,
+        schema: &Schema,
+        event: &Event,
+        reader: &mut Reader<'_>,
+        info: &mut TraceInfo,
+    ) -> io::Result<()> {
+        let mut fields = Fields {
+            schema,
+            event,
+            reader,
+        };
+        match fact {
+            Fact::Trace => trace(&mut fields, info)?,
+            Fact::Function => {
+                let id = FunctionId(fields.number("id") as u32);
+                let function = Function {
+                    id,
+                    name: fields.text("name")?,
+                    file: fields.text("file")?,
+                    line: fields.number("line") as u32,
+                };
+                self.functions.entry(id).or_insert(function);
+            }
+            Fact::Thread => {
+                let place = self.thread(ThreadId(fields.number("id")));
+                let bits = fields.number("known") as u8;
+                let counts = Counts {
+                    recorded: fields.number("recorded"),
+                    readable: fields.number("readable"),
+                    overwritten: fields.number("overwritten"),
+                    dropped: fields.number("dropped"),
+                    synthetic_entries: fields.number("synthetic_entries"),
+                    synthetic_exits: fields.number("synthetic_exits"),
+                };
+                let process = fields.number("process");
+                let name = fields.text("name")?;
+                let thread = &mut self.threads[place];
+                thread.name = name;
+                thread.process = (bits & known::PROCESS != 0).then_some(process);
+                thread.counts = (bits & known::COUNTS != 0).then_some(counts);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn trace(fields: &mut Fields<'_, '_>, info: &mut TraceInfo) -> io::Result<()> {
+    let bits = fields.number("known") as u8;
+    let has = |bit: u8| bits & bit != 0;
+    info.program = fields.text("program")?;
+    info.reason = fields.text("reason")?;
+    info.process = has(known::PROCESS).then(|| fields.number("process"));
+    info.dump = has(known::DUMP).then(|| fields.number("dump"));
+    info.missing.retired_threads = fields.number("retired_threads");
+    info.missing.retired_records = fields.number("retired_records");
+    info.missing.unplaced_records = fields.number("unplaced_records");
+    let clock = &mut info.clock;
+    clock.name = fields.text("clock_name")?;
+    clock.error_ppm = has(known::ERROR).then(|| fields.float("error_ppm"));
+    clock.constant = fields.number("constant") != 0;
+    clock.nonstop = fields.number("nonstop") != 0;
+    let anchor = (Ticks(fields.number("anchor_time")), fields.number("anchor_unix"));
+    clock.anchor = has(known::ANCHOR).then_some(anchor);
+    Ok(())
+}
+
+/// The fields of an event, by name.
+struct Fields<'r, 'a> {
+    schema: &'r Schema,
+    event: &'r Event,
+    reader: &'r mut Reader<'a>,
+}
+
+impl Fields<'_, '_> {
+    fn node(&self) -> Option<&super::node::Node> {
+        let stream = self.schema.streams.get(self.event.stream)?;
+        stream.events.get(self.event.class)?.fields.as_ref()
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        let slot = self.node().and_then(|node| node.number(name));
+        slot.map_or(0, |slot| self.reader.values.number(slot))
+    }
+
+    fn float(&self, name: &str) -> f64 {
+        let slot = self.node().and_then(|node| node.float(name));
+        f64::from_bits(slot.map_or(0, |slot| self.reader.values.number(slot)))
+    }
+
+    fn text(&mut self, name: &str) -> io::Result<String> {
+        let slot = self.node().and_then(|node| node.row(name, 8));
+        match slot {
+            Some(slot) => Ok(String::from_utf8_lossy(self.reader.row(slot)?).into_owned()),
+            None => Ok(String::new()),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The files of a trace's folder, written. At most one of them is open at a time, whatever the
+//! number of threads. Must never write outside of the folder that it was given.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A folder that is being filled.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// The file that was written last.
+    current: Option<(String, File)>,
+}
+
+impl Folder {
+    pub(super) fn new(path: PathBuf) -> Folder {
+        Folder {
+            path,
+            current: None,
+        }
+    }
+
+    /// Appends to a file, which is made if it is not there.
+    pub(super) fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let file = match &mut self.current {
+            Some((current, file)) if current == name => file,
+            current => {
+                let path = self.path.join(name);
+                let file = File::options().append(true).create(true).open(&path);
+                let file = file.map_err(|error| named(&path, &error))?;
+                &mut current.insert((name.to_owned(), file)).1
+            }
+        };
+        let written = file.write_all(bytes);
+        written.map_err(|error| named(&self.path.join(name), &error))
+    }
+
+    /// Writes a whole file, in a folder of its own if the name says so.
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.path.join(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
+        }
+        fs::write(&path, bytes).map_err(|error| named(&path, &error))
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,358 @@
+//! The index pass: metadata, which files there are, whose they are, and what a trace says of itself.
+//! Of our own folders it reads heads of packets and the facts; other programs' have neither names
+//! nor threads in one place, so all their events are looked at. Keeps files, threads and functions,
+//! never events.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::facts::Facts;
+use super::schema::{Kind, Schema, ThreadSlots};
+use super::stream::{Packet, Place, Reader, Step, WINDOW};
+use super::text::{self, Text};
+use crate::bytes::FileBytes;
+use crate::error::{Diagnostic, Error};
+use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+
+/// More diagnostics than this in one place help nobody.
+pub(super) const MAX_DIAGNOSTICS: usize = 100;
+
+/// A stream file.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) path: PathBuf,
+    pub(super) name: String,
+    pub(super) size: u64,
+    /// Place of the thread that its events belong to where they do not say so themselves.
+    pub(super) thread: Option<usize>,
+}
+
+/// A folder, indexed.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub(super) metadata: Text,
+    pub(super) schema: Schema,
+    pub(super) info: TraceInfo,
+    pub(super) files: Vec<Stream>,
+    /// Places of files that are decoded together, because they share threads. A thread without a
+    /// file has a lane of none.
+    pub(super) lanes: Vec<Lane>,
+    pub(super) thread_of: HashMap<u64, usize>,
+    /// The function of an address, in traces of other programs.
+    pub(super) functions: HashMap<u64, FunctionId>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// Files that are decoded together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lane {
+    pub(super) files: Vec<usize>,
+    /// Its first thread.
+    pub(super) thread: Option<usize>,
+}
+
+/// Opens a folder.
+pub(super) fn index(folder: &Path) -> Result<Index, Error> {
+    let metadata = text::read(&folder.join("metadata"))?;
+    let parsed = super::tsdl::parse(&metadata.text).map_err(|bad| {
+        let line = bad.line;
+        let what = format!("line {line} of the metadata: {}", bad.what);
+        Error::format(metadata.offset(bad.offset), what)
+    })?;
+    let schema = Schema::new(&parsed).map_err(|what| {
+        Error::format(0, format!("the metadata can't be used: {what}"))
+    })?;
+    let order = if schema.big { "big-endian" } else { "little-endian" };
+    let tracer = parsed.text("tracer_name").filter(|_| !schema.ours);
+    let tracer = tracer.map_or(String::new(), |name| format!(", by {name:.60}"));
+    let info = TraceInfo {
+        format: format!("CTF 1.8, {order}{tracer}"),
+        clock: schema.clock.clone(),
+        program: schema.program.clone(),
+        process: schema.process,
+        ..TraceInfo::default()
+    };
+    let mut indexer = Indexer {
+        facts: Facts::default(),
+        shared: Vec::new(),
+        start: None,
+        complaints: 0,
+        index: Index {
+            metadata,
+            schema,
+            info,
+            files: stream_files(folder)?,
+            lanes: Vec::new(),
+            thread_of: HashMap::new(),
+            functions: HashMap::new(),
+            diagnostics: Vec::new(),
+        },
+    };
+    for file in 0..indexer.index.files.len() {
+        indexer.file(file)?;
+    }
+    Ok(indexer.finish())
+}
+
+/// Every file that babeltrace2 takes for a stream, in the order of the names.
+fn stream_files(folder: &Path) -> Result<Vec<Stream>, Error> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let about = fs::metadata(entry.path());
+        if name == "metadata" || name.starts_with('.') || !about.as_ref().is_ok_and(|about| about.is_file())
+        {
+            continue;
+        }
+        files.push(Stream {
+            path: entry.path(),
+            name,
+            size: about?.len(),
+            thread: None,
+        });
+    }
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(files)
+}
+
+impl Stream {
+    pub(super) fn open(&self) -> Result<FileBytes, Error> {
+        Ok(FileBytes::new(File::open(&self.path)?)?)
+    }
+}
+
+struct Indexer {
+    index: Index,
+    facts: Facts,
+    /// Per file: places of its threads.
+    shared: Vec<Vec<usize>>,
+    start: Option<u64>,
+    /// Problems, told or not.
+    complaints: usize,
+}
+
+impl Indexer {
+    fn complain(&mut self, file: usize, offset: u64, what: &str) {
+        self.complaints += 1;
+        let told = &mut self.index.diagnostics;
+        if told.len() < MAX_DIAGNOSTICS {
+            let name = &self.index.files[file].name;
+            let what = format!("of {name}: {what}");
+            told.push(Diagnostic { offset, what });
+        }
+    }
+
+    fn file(&mut self, file: usize) -> Result<(), Error> {
+        let bytes = self.index.files[file].open()?;
+        // The schema is not changed, but `self` is: it is lent out meanwhile.
+        let schema = std::mem::take(&mut self.index.schema);
+        let mut reader = Reader::new(&schema, &bytes, WINDOW);
+        let result = self.read(file, &schema, &mut reader);
+        self.index.schema = schema;
+        result
+    }
+
+    fn read(&mut self, file: usize, schema: &Schema, reader: &mut Reader<'_>) -> Result<(), Error> {
+        let mut threads = Threads::default();
+        let mut sequence = None;
+        loop {
+            match reader.step()? {
+                Step::End => break,
+                Step::Padding { .. } => {}
+                Step::Damage { at, place, .. } => {
+                    // Damage among calls is told where they are decoded; facts are read here only.
+                    let facts = self.index.files[file].thread.is_none();
+                    if place == Place::Packets || schema.ours && facts {
+                        self.complain(file, at.offset, &at.what);
+                    }
+                }
+                Step::Packet(packet) => {
+                    self.sequence(file, sequence, &packet);
+                    sequence = packet.sequence.or(sequence);
+                    let facts = schema.streams.get(packet.stream).is_some_and(|stream| stream.facts);
+                    if schema.ours && !facts {
+                        self.own_packet(file, &packet, &mut threads);
+                        reader.skip_packet();
+                    }
+                }
+                Step::Event(event) => {
+                    let stream = schema.streams.get(event.stream);
+                    let Some(class) = stream.and_then(|stream| stream.events.get(event.class)) else {
+                        continue;
+                    };
+                    if schema.ours {
+                        if let Kind::Fact(fact) = class.kind {
+                            let info = &mut self.index.info;
+                            self.facts.learn(fact, schema, &event, reader, info)?;
+                        }
+                        continue;
+                    }
+                    self.start = Some(self.start.map_or(event.time, |start| start.min(event.time)));
+                    let context = stream.map(|stream| stream.context).unwrap_or_default();
+                    let place = self.thread(file, class.thread, context, reader)?;
+                    threads.add(place);
+                    if let Kind::Entry { function, .. } | Kind::Exit { function: Some(function), .. } =
+                        class.kind
+                    {
+                        self.function(reader.values.number(function));
+                    }
+                }
+            }
+        }
+        self.shared.push(threads.list);
+        Ok(())
+    }
+
+    /// Packets that are missing in the middle.
+    fn sequence(&mut self, file: usize, before: Option<u64>, packet: &Packet) {
+        if let (Some(before), Some(now)) = (before, packet.sequence)
+            && now != before.wrapping_add(1)
+        {
+            let what = format!("packet number {now} follows number {before}: packets are missing");
+            self.complain(file, packet.offset, &what);
+        }
+    }
+
+    fn own_packet(&mut self, file: usize, packet: &Packet, threads: &mut Threads) {
+        let id = ThreadId(packet.instance.unwrap_or(file as u64));
+        let place = *self.index.files[file].thread.get_or_insert_with(|| self.facts.thread(id));
+        threads.add(place);
+        if packet.content > packet.head || packet.cpu_seen == Some(true) {
+            self.start = self.start.into_iter().chain(packet.begin).min();
+        }
+    }
+
+    /// The thread of an event, by its contexts, or by its file.
+    fn thread(
+        &mut self,
+        file: usize,
+        own: ThreadSlots,
+        stream: ThreadSlots,
+        reader: &mut Reader<'_>,
+    ) -> Result<usize, Error> {
+        let Some(slot) = own.thread.or(stream.thread) else {
+            let stream = &mut self.index.files[file];
+            let name = &stream.name;
+            let threads = &mut self.index.info.threads;
+            let place = stream.thread.get_or_insert_with(|| {
+                threads.push(Thread {
+                    id: ThreadId(file as u64 + 1),
+                    name: name.clone(),
+                    ..Thread::default()
+                });
+                threads.len() - 1
+            });
+            return Ok(*place);
+        };
+        let id = reader.values.number(slot);
+        if let Some(place) = self.index.thread_of.get(&id) {
+            return Ok(*place);
+        }
+        let process = own.process.or(stream.process);
+        let process = process.map(|slot| reader.values.number(slot));
+        let name = match own.name.or(stream.name) {
+            Some(slot) => {
+                let bytes = reader.row(slot)?;
+                let end = bytes.iter().position(|byte| *byte == 0);
+                String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
+            }
+            None => String::new(),
+        };
+        let threads = &mut self.index.info.threads;
+        self.index.thread_of.insert(id, threads.len());
+        threads.push(Thread {
+            id: ThreadId(id),
+            process,
+            name,
+            counts: None,
+        });
+        Ok(threads.len() - 1)
+    }
+
+    fn function(&mut self, address: u64) {
+        let next = self.index.functions.len();
+        // More functions than ids: the last one stands for all others.
+        let id = FunctionId(u32::try_from(next + 1).unwrap_or(u32::MAX));
+        self.index.functions.entry(address).or_insert(id);
+    }
+
+    fn finish(mut self) -> Index {
+        let files = self.index.files.len();
+        if self.index.schema.ours {
+            self.index.info.functions = self.facts.functions.into_values().collect();
+            self.index.info.threads = self.facts.threads;
+        } else {
+            let named = |(address, id): (&u64, &FunctionId)| Function {
+                id: *id,
+                name: format!("0x{address:x}"),
+                ..Function::default()
+            };
+            let functions = &mut self.index.info.functions;
+            functions.extend(self.index.functions.iter().map(named));
+            functions.sort_by_key(|function| function.id);
+        }
+        self.index.info.start = self.start.map(Ticks);
+        self.index.lanes = lanes(&self.shared, self.index.info.threads.len());
+        debug_assert_eq!(self.shared.len(), files);
+        let told = &mut self.index.diagnostics;
+        if let (Some(more @ 1..), Some(last)) =
+            (self.complaints.checked_sub(told.len()), told.last())
+        {
+            let offset = last.offset;
+            let what = format!("{more} more problems of the packets are not listed");
+            told.push(Diagnostic { offset, what });
+        }
+        self.index
+    }
+}
+
+/// Threads of a file, each once.
+#[derive(Default)]
+struct Threads {
+    list: Vec<usize>,
+    seen: Vec<bool>,
+}
+
+impl Threads {
+    fn add(&mut self, place: usize) {
+        if self.seen.len() <= place {
+            self.seen.resize(place + 1, false);
+        }
+        if !std::mem::replace(&mut self.seen[place], true) {
+            self.list.push(place);
+        }
+    }
+}
+
+/// Files that share threads are one lane; lanes come in the order of their first threads.
+fn lanes(shared: &[Vec<usize>], threads: usize) -> Vec<Lane> {
+    // Which group a thread is in: each points to a lower one, or to itself.
+    let mut group: Vec<usize> = (0..threads).collect();
+    fn root(group: &mut [usize], mut at: usize) -> usize {
+        while group[at] != at {
+            group[at] = group[group[at]];
+            at = group[at];
+        }
+        at
+    }
+    for threads in shared {
+        for pair in threads.windows(2) {
+            let (one, other) = (root(&mut group, pair[0]), root(&mut group, pair[1]));
+            group[one.max(other)] = one.min(other);
+        }
+    }
+    let mut lanes: BTreeMap<usize, Lane> = BTreeMap::new();
+    for thread in 0..threads {
+        let lane = lanes.entry(root(&mut group, thread)).or_default();
+        lane.thread.get_or_insert(thread);
+    }
+    for (file, threads) in shared.iter().enumerate() {
+        if let Some(first) = threads.first() {
+            let lane = lanes.entry(root(&mut group, *first)).or_default();
+            lane.files.push(file);
+        }
+    }
+    lanes.into_values().collect()
+}

@@ -1,0 +1,154 @@
+//! The packets of one stream file, written: where one begins and ends, what its head says, and the
+//! bytes that the file has not got yet. Must never let a time go back within the file, nor a packet
+//! grow far beyond its bound: only an event that is longer itself makes it longer.
+
+use super::layout::{self, HEAD_SIZE, Head};
+
+/// A packet is closed when it is longer than this, in bytes.
+const PACKET: usize = 32 * 1024;
+/// Closed packets are handed over when they are longer than this, in bytes.
+const HOLD: usize = 64 * 1024;
+
+/// One stream file under way.
+#[derive(Debug, Default)]
+pub(super) struct Packets {
+    uuid: [u8; 16],
+    stream: u32,
+    instance: u64,
+    buffer: Vec<u8>,
+    /// The packet that is open: where it begins in `buffer`, and its head as far as it is known.
+    open: Option<(usize, Head)>,
+    sequence: u64,
+    last: Option<u64>,
+    /// What the last packet said of lost records.
+    told: u64,
+}
+
+impl Packets {
+    pub(super) fn new(uuid: [u8; 16], stream: u32, instance: u64) -> Packets {
+        Packets {
+            uuid,
+            stream,
+            instance,
+            ..Packets::default()
+        }
+    }
+
+    /// Time of the last event, or of the last change of CPU.
+    pub(super) fn last(&self) -> Option<u64> {
+        self.last
+    }
+
+    /// What the last packet said of lost records.
+    pub(super) fn told(&self) -> u64 {
+        self.told
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Whether an event can be added without a new packet before it.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        let room = |(start, _): &(usize, Head)| self.buffer.len() - start < PACKET;
+        self.open.as_ref().is_some_and(room)
+    }
+
+    /// Closes the packet that is open, if any, and begins another. `time` is not before `last`.
+    pub(super) fn begin(&mut self, time: u64, cpu: u32, cpu_seen: bool, discarded: u64) {
+        self.close();
+        debug_assert!(self.last.is_none_or(|last| last <= time));
+        let head = Head {
+            uuid: self.uuid,
+            stream: self.stream,
+            instance: self.instance,
+            begin: time,
+            sequence: self.sequence,
+            discarded,
+            cpu,
+            cpu_seen,
+            ..Head::default()
+        };
+        self.open = Some((self.buffer.len(), head));
+        self.buffer.extend([0; HEAD_SIZE]);
+        self.sequence += 1;
+        (self.last, self.told) = (Some(time), discarded);
+    }
+
+    /// Where to put an event of that time, which is not before `last`. A packet is open.
+    #[inline]
+    pub(super) fn event(&mut self, time: u64) -> &mut Vec<u8> {
+        debug_assert!(self.open.is_some() && self.last.is_none_or(|last| last <= time));
+        self.last = Some(time);
+        &mut self.buffer
+    }
+
+    /// Completes the packet that is open, if any.
+    pub(super) fn close(&mut self) {
+        let Some((start, mut head)) = self.open.take() else {
+            return;
+        };
+        head.end = self.last.unwrap_or(head.begin);
+        head.size = (self.buffer.len() - start) as u64;
+        self.buffer[start..start + HEAD_SIZE].copy_from_slice(&layout::head(&head));
+    }
+
+    /// Whether the packets that are there should be handed over.
+    pub(super) fn is_full(&self) -> bool {
+        self.buffer.len() >= HOLD
+    }
+
+    /// The packets that the file has not got; none is open.
+    pub(super) fn ready(&mut self) -> &[u8] {
+        self.close();
+        &self.buffer
+    }
+
+    /// They are in the file.
+    pub(super) fn clear(&mut self) {
+        self.buffer.clear();
+        self.buffer.shrink_to(2 * HOLD);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(bytes: &[u8], at: usize) -> u64 {
+        u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+    }
+
+    #[test]
+    fn packets_follow_one_another_and_say_their_sizes() {
+        let mut packets = Packets::new([7; 16], 0, 42);
+        packets.begin(10, 3, true, 0);
+        packets.event(11).extend([1; 20]);
+        packets.event(15).extend([2; 20]);
+        packets.begin(15, 4, true, 9);
+        let bytes = packets.ready().to_vec();
+        assert_eq!(bytes.len(), 2 * HEAD_SIZE + 40);
+        let second = &bytes[HEAD_SIZE + 40..];
+        let times = [word(&bytes, 32), word(&bytes, 40), word(second, 32), word(second, 40)];
+        assert_eq!(times, [10, 15, 15, 15]);
+        let bits = (HEAD_SIZE as u64 + 40) * 8;
+        assert_eq!([word(&bytes, 48), word(&bytes, 56)], [bits, bits]);
+        assert_eq!([word(second, 64), word(second, 72)], [1, 9]);
+        packets.clear();
+        packets.begin(20, 4, false, 9);
+        assert_eq!(word(packets.ready(), 64), 2, "numbers go on");
+    }
+
+    #[test]
+    fn a_packet_has_no_room_when_it_is_long() {
+        let mut packets = Packets::new([0; 16], 0, 1);
+        assert!(!packets.has_room());
+        packets.begin(0, 0, false, 0);
+        packets.event(0).extend([0; PACKET]);
+        assert!(!packets.has_room() && !packets.is_full());
+        packets.begin(0, 0, false, 0);
+        packets.event(0).extend([0; PACKET]);
+        assert!(packets.is_full());
+    }
+}

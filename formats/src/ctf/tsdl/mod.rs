@@ -1,0 +1,17 @@
+//! The language in which a CTF trace describes itself (TSDL, CTF 1.8.3, sections 7 and C). Its text
+//! is somebody else's: nesting is bounded, and an error names the line.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `lexer` | text to tokens |
+//! | `parser`, `scalars` | tokens to types |
+//! | `blocks` | the blocks around them |
+//! | [`types`] | what it all comes to |
+
+mod blocks;
+mod lexer;
+mod parser;
+mod scalars;
+pub(super) mod types;
+
+pub(super) use blocks::parse;

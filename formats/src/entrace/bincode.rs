@@ -1,0 +1,288 @@
+//! The part of bincode 2's standard configuration that ENTRACE needs, both ways. Pure: bytes in,
+//! values out. No method can panic, or allocate from a length that it read.
+//!
+//! | value | bytes |
+//! | --- | --- |
+//! | unsigned up to 250 | the value itself |
+//! | … up to 2^16 - 1 | 251, 2 bytes little-endian |
+//! | … up to 2^32 - 1 | 252, 4 bytes (not for a u16) |
+//! | … up to 2^64 - 1 | 253, 8 bytes (not for a u32) |
+//! | … up to 2^128 - 1 | 254, 16 bytes (u128 only); 255 means nothing |
+//! | signed | zigzag (0, -1, 1, -2, …), then as unsigned |
+//! | u8, bool, presence of an option | one byte |
+//! | f64 | 8 bytes, little-endian |
+//! | text, bytes, list | length as a u64, then the elements |
+//! | variant of an enum | number as a u32 |
+//!
+//! A number in more bytes than it needs (251 and a 5) is read, as bincode itself does; written is
+//! the shortest form only. What encodes to other bytes than it was read from is no damage.
+
+use std::fmt;
+
+/// Why bytes are no such value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bad {
+    /// They end too early.
+    Short,
+    /// This first byte of a number is too wide for it, or is none.
+    Width(u8),
+    /// A boolean that is neither 0 nor 1.
+    Bool(u8),
+    /// The presence of an option that is neither 0 nor 1.
+    Presence(u8),
+    /// Text that is no UTF-8.
+    Text,
+    /// No such variant of this enum.
+    Variant(&'static str, u32),
+    /// Lists that belong together have different lengths.
+    Lengths,
+    /// A list is longer than this library reads.
+    Many,
+}
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Bad::Short => f.write_str("the bytes end too early"),
+            Bad::Width(first) => write!(f, "no number of this kind begins with the byte {first}"),
+            Bad::Bool(byte) => write!(f, "a boolean is {byte}"),
+            Bad::Presence(byte) => write!(f, "the presence of an option is {byte}"),
+            Bad::Text => f.write_str("a text is no UTF-8"),
+            Bad::Variant(what, number) => write!(f, "there is no {what} {number}"),
+            Bad::Lengths => f.write_str("there are more names than values, or fewer"),
+            Bad::Many => f.write_str("a list is longer than fdr reads"),
+        }
+    }
+}
+
+/// Takes values off the front of some bytes.
+#[derive(Clone, Debug)]
+pub struct Input<'a> {
+    rest: &'a [u8],
+    size: usize,
+}
+
+impl<'a> Input<'a> {
+    /// Values of these bytes.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Input<'a> {
+        let (rest, size) = (bytes, bytes.len());
+        Input { rest, size }
+    }
+
+    /// Bytes taken so far.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.size - self.rest.len()
+    }
+
+    /// Bytes left.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    #[inline]
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Bad> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(Bad::Short)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Bad> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or(Bad::Short)?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    /// A number of at most `widest` bytes.
+    #[inline]
+    fn number(&mut self, widest: u8) -> Result<u128, Bad> {
+        let [first] = self.array()?;
+        if first <= 250 {
+            return Ok(first.into());
+        }
+        self.wide(first, widest)
+    }
+
+    fn wide(&mut self, first: u8, widest: u8) -> Result<u128, Bad> {
+        match first {
+            251 => Ok(u16::from_le_bytes(self.array()?).into()),
+            252 if widest >= 4 => Ok(u32::from_le_bytes(self.array()?).into()),
+            253 if widest >= 8 => Ok(u64::from_le_bytes(self.array()?).into()),
+            254 if widest >= 16 => Ok(u128::from_le_bytes(self.array()?)),
+            _ => Err(Bad::Width(first)),
+        }
+    }
+
+    /// A byte.
+    ///
+    /// # Errors
+    /// [`Bad::Short`].
+    #[inline]
+    pub fn byte(&mut self) -> Result<u8, Bad> {
+        self.array().map(|[byte]| byte)
+    }
+
+    /// An unsigned number of 32 bits.
+    ///
+    /// # Errors
+    /// [`Bad::Short`], [`Bad::Width`].
+    #[inline]
+    pub fn u32(&mut self) -> Result<u32, Bad> {
+        self.number(4).map(|number| number as u32)
+    }
+
+    /// An unsigned number of 64 bits.
+    ///
+    /// # Errors
+    /// [`Bad::Short`], [`Bad::Width`].
+    #[inline]
+    pub fn u64(&mut self) -> Result<u64, Bad> {
+        self.number(8).map(|number| number as u64)
+    }
+
+    /// An unsigned number of 128 bits.
+    ///
+    /// # Errors
+    /// [`Bad::Short`], [`Bad::Width`].
+    pub fn u128(&mut self) -> Result<u128, Bad> {
+        self.number(16)
+    }
+
+    /// A signed number of 64 bits.
+    ///
+    /// # Errors
+    /// [`Bad::Short`], [`Bad::Width`].
+    pub fn i64(&mut self) -> Result<i64, Bad> {
+        let zigzag = self.u64()?;
+        Ok((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64))
+    }
+
+    /// A signed number of 128 bits.
+    ///
+    /// # Errors
+    /// [`Bad::Short`], [`Bad::Width`].
+    pub fn i128(&mut self) -> Result<i128, Bad> {
+        let zigzag = self.u128()?;
+        Ok((zigzag >> 1) as i128 ^ -((zigzag & 1) as i128))
+    }
+
+    /// A floating-point number, to the bit.
+    ///
+    /// # Errors
+    /// [`Bad::Short`].
+    pub fn f64(&mut self) -> Result<f64, Bad> {
+        self.array().map(f64::from_le_bytes)
+    }
+
+    /// A boolean.
+    ///
+    /// # Errors
+    /// [`Bad::Short`], [`Bad::Bool`].
+    pub fn bool(&mut self) -> Result<bool, Bad> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            byte => Err(Bad::Bool(byte)),
+        }
+    }
+
+    /// Whether an option follows.
+    ///
+    /// # Errors
+    /// [`Bad::Short`], [`Bad::Presence`].
+    #[inline]
+    pub fn present(&mut self) -> Result<bool, Bad> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            byte => Err(Bad::Presence(byte)),
+        }
+    }
+
+    /// The length of a list. No element is shorter than a byte, so more elements than bytes are
+    /// [`Bad::Short`].
+    ///
+    /// # Errors
+    /// [`Bad::Short`], [`Bad::Width`].
+    #[inline]
+    pub fn length(&mut self) -> Result<usize, Bad> {
+        let length = usize::try_from(self.u64()?).map_err(|_| Bad::Short)?;
+        if length > self.rest.len() {
+            return Err(Bad::Short);
+        }
+        Ok(length)
+    }
+
+    /// Bytes with their length in front.
+    ///
+    /// # Errors
+    /// [`Bad::Short`], [`Bad::Width`].
+    #[inline]
+    pub fn bytes(&mut self) -> Result<&'a [u8], Bad> {
+        let length = self.length()?;
+        self.take(length)
+    }
+
+    /// Text with its length in front.
+    ///
+    /// # Errors
+    /// [`Bad::Short`], [`Bad::Width`], [`Bad::Text`].
+    #[inline]
+    pub fn text(&mut self) -> Result<&'a str, Bad> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Bad::Text)
+    }
+}
+
+/// Appends an unsigned number of up to 64 bits, in its shortest form.
+#[inline]
+pub fn put_u64(out: &mut Vec<u8>, value: u64) {
+    if value <= 250 {
+        out.push(value as u8);
+    } else if let Ok(value) = u16::try_from(value) {
+        let [a, b] = value.to_le_bytes();
+        out.extend_from_slice(&[251, a, b]);
+    } else if let Ok(value) = u32::try_from(value) {
+        let [a, b, c, d] = value.to_le_bytes();
+        out.extend_from_slice(&[252, a, b, c, d]);
+    } else {
+        let [a, b, c, d, e, f, g, h] = value.to_le_bytes();
+        out.extend_from_slice(&[253, a, b, c, d, e, f, g, h]);
+    }
+}
+
+/// Appends an unsigned number of 128 bits.
+pub fn put_u128(out: &mut Vec<u8>, value: u128) {
+    match u64::try_from(value) {
+        Ok(value) => put_u64(out, value),
+        Err(_) => {
+            out.push(254);
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+    }
+}
+
+/// A signed number of 64 bits as the unsigned one that stands for it.
+#[must_use]
+pub fn zigzag(value: i64) -> u64 {
+    (value << 1 ^ value >> 63) as u64
+}
+
+/// Appends a signed number of 128 bits.
+pub fn put_i128(out: &mut Vec<u8>, value: i128) {
+    put_u128(out, (value << 1 ^ value >> 127) as u128);
+}
+
+/// Appends bytes with their length in front.
+#[inline]
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_u64(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Appends text with its length in front.
+pub fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_bytes(out, text.as_bytes());
+}

@@ -1,0 +1,313 @@
+//! The first pass over a file: what it is, its threads, functions and clock, and what is wrong with
+//! it. Memory is these, never the entries.
+
+use std::collections::HashMap;
+use std::io;
+
+use super::container::{Container, HEAD_SIZE, Version, decode_head};
+use super::entry::{Decoded, Entry, Value};
+use super::facts;
+use super::frames::{self, FIRST, Flow, Frame, Layout};
+use super::names::Names;
+use super::tables::{self, Tables};
+use crate::bytes::ReadAt;
+use crate::error::{Diagnostic, Error};
+use crate::model::{Thread, ThreadId, Ticks, TraceInfo};
+
+/// Diagnostics of one pass; more are not told.
+pub(super) const MAX_DIAGNOSTICS: usize = 1000;
+/// Entries whose parents are kept where a wrong child is looked for.
+const MAX_PARENTS: usize = 1 << 22;
+
+/// What is known of a file after the first pass.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub(super) layout: Layout,
+    pub(super) info: TraceInfo,
+    pub(super) names: Names,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// Whether the entries say when they were. Where none does, their order must stand for it.
+    pub(super) timed: bool,
+    /// Damaged entries: others may name them as their parents.
+    pub(super) holes: u64,
+}
+
+/// Diagnostics, as many as are told.
+#[derive(Debug, Default)]
+pub(super) struct Told(pub(super) Vec<Diagnostic>);
+
+impl Told {
+    pub(super) fn tell(&mut self, offset: u64, what: impl Into<String>) {
+        let what = match self.0.len() {
+            0..MAX_DIAGNOSTICS => what.into(),
+            MAX_DIAGNOSTICS => "more is wrong from here on, and not told".to_owned(),
+            _ => return,
+        };
+        self.0.push(Diagnostic { offset, what });
+    }
+}
+
+/// Reads a file once.
+pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
+    let mut told = Told::default();
+    let layout = layout(bytes, &mut told)?;
+    let mut pass = Pass {
+        told,
+        layout,
+        info: TraceInfo {
+            format: layout.kind.to_string(),
+            ..TraceInfo::default()
+        },
+        names: Names::default(),
+        thread_of: HashMap::new(),
+        described: false,
+        timed: 0,
+        untimed: 0,
+        first_untimed: 0,
+        holes: 0,
+        sum: 0,
+        entries: 0,
+        start: None,
+    };
+    let missing = frames::each(bytes, &layout, &mut |frame| {
+        pass.frame(frame);
+        Flow::On
+    })?;
+    if let Some((offset, what)) = missing {
+        pass.told.tell(offset, what);
+    }
+    pass.pool(bytes)?;
+    Ok(pass.finish())
+}
+
+/// Head and tables.
+fn layout(bytes: &dyn ReadAt, told: &mut Told) -> Result<Layout, Error> {
+    let mut head = [0; HEAD_SIZE];
+    let count = bytes.read_at(0, &mut head)?;
+    let kind = decode_head(head.get(..count).unwrap_or(&[]));
+    let kind = kind.map_err(|bad| Error::format(0, bad.to_string()))?;
+    let mut layout = Layout {
+        kind,
+        first: FIRST,
+        tables: None,
+        size: bytes.size(),
+    };
+    if kind.container != Container::Et {
+        return Ok(layout);
+    }
+    match tables::survey(bytes, kind.version)? {
+        Ok(tables) => {
+            (layout.first, layout.tables) = (tables.entries, Some(tables));
+            if let Some((offset, what)) = tables.wrong {
+                told.tell(
+                    offset,
+                    format!("{what}: only the entries themselves were relied on"),
+                );
+            }
+        }
+        Err(walked) => {
+            let (offset, why) = match walked {
+                Ok(end) => (end, "they do not lead to the first entry".to_owned()),
+                Err((at, bad)) => (at, bad.to_string()),
+            };
+            let root = tables::find_root(bytes, kind.version, FIRST)?;
+            layout.first = root.unwrap_or(layout.size);
+            let done = match root {
+                Some(root) => format!("the entries were found by their root at byte {root}"),
+                None => "no entry was found".to_owned(),
+            };
+            let what = format!("the tables of offsets and children can't be read ({why}): {done}");
+            told.tell(offset, what);
+        }
+    }
+    Ok(layout)
+}
+
+struct Pass {
+    told: Told,
+    layout: Layout,
+    info: TraceInfo,
+    names: Names,
+    thread_of: HashMap<ThreadId, usize>,
+    /// There is an entry about the trace.
+    described: bool,
+    timed: u64,
+    untimed: u64,
+    first_untimed: u64,
+    holes: u64,
+    /// Of all (parent, entry), to be compared with the pool's.
+    sum: u64,
+    entries: u64,
+    start: Option<Ticks>,
+}
+
+impl Pass {
+    fn frame(&mut self, frame: &Frame<'_>) {
+        if let Some(problem) = &frame.problem {
+            self.told.tell(frame.offset, problem);
+        }
+        let Some(decoded) = &frame.entry else {
+            self.holes += 1;
+            return;
+        };
+        self.entries += 1;
+        let entry = &decoded.entry;
+        let parent = u64::from(entry.parent);
+        if frame.index == 0 {
+            if parent != 0 {
+                let what = format!("the root has the parent {parent}: ignored");
+                self.told.tell(frame.offset, what);
+            }
+            return;
+        }
+        tables::add(&mut self.sum, parent, frame.index);
+        if parent >= frame.index {
+            let what = format!(
+                "entry {} has the parent {parent}, which does not come before it: its place was \
+                 told from its time",
+                frame.index
+            );
+            self.told.tell(frame.offset, what);
+        }
+        if self.layout.kind.version == Version::V2 && !entry.is_sorted() {
+            let what = "the attributes are not sorted: ENTRACE's own tools may not find them";
+            self.told.tell(frame.offset, what);
+        }
+        if entry.metadata.target == facts::TARGET && self.own(entry) {
+            return;
+        }
+        self.call(frame, decoded);
+    }
+
+    /// An entry of this project's own; false if it is none.
+    fn own(&mut self, entry: &Entry<'_>) -> bool {
+        match entry.metadata.name {
+            facts::TRACE => {
+                facts::decode_trace(entry, &mut self.info);
+                self.described = true;
+            }
+            facts::FUNCTION => {
+                if let Some(function) = facts::decode_function(entry) {
+                    self.names.describe(function);
+                }
+            }
+            facts::THREAD => {
+                if let Some(thread) = facts::decode_thread(entry) {
+                    let place = self.thread(thread.id);
+                    self.info.threads[place] = thread;
+                }
+            }
+            facts::CUSTOM | facts::TYPED | facts::LOST | facts::WALL | facts::EXIT => {
+                if let Some(thread) = facts::unsigned(entry, "tid") {
+                    self.thread(ThreadId(thread));
+                }
+                self.reach(entry);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn call(&mut self, frame: &Frame<'_>, decoded: &Decoded<'_>) {
+        match when(&decoded.entry) {
+            Some((thread, _)) => {
+                self.timed += 1;
+                self.thread(thread);
+                self.reach(&decoded.entry);
+            }
+            None => {
+                if self.untimed == 0 {
+                    self.first_untimed = frame.offset;
+                }
+                self.untimed += 1;
+            }
+        }
+        self.names.call(decoded);
+    }
+
+    fn reach(&mut self, entry: &Entry<'_>) {
+        if let Some(start) = facts::unsigned(entry, "start_ns").map(Ticks) {
+            self.start = Some(self.start.map_or(start, |known| known.min(start)));
+        }
+    }
+
+    fn thread(&mut self, id: ThreadId) -> usize {
+        let threads = &mut self.info.threads;
+        *self.thread_of.entry(id).or_insert_with(|| {
+            threads.push(Thread {
+                id,
+                ..Thread::default()
+            });
+            threads.len() - 1
+        })
+    }
+
+    /// Compares an ET's pool with the entries, which are what counts.
+    fn pool(&mut self, bytes: &dyn ReadAt) -> io::Result<()> {
+        let complete = |tables: &Tables| tables.count == self.entries && tables.wrong.is_none();
+        let Some(tables) = self.layout.tables.filter(complete) else {
+            return Ok(());
+        };
+        if tables.sum == self.sum {
+            return Ok(());
+        }
+        let mut parents = Vec::new();
+        frames::each(bytes, &self.layout, &mut |frame| {
+            let entry = frame.entry.as_ref();
+            parents.push(entry.map_or(0, |decoded| decoded.entry.parent));
+            if parents.len() < MAX_PARENTS {
+                Flow::On
+            } else {
+                Flow::Enough
+            }
+        })?;
+        let place = tables::first_mistake(bytes, &parents)?;
+        let what = "the pool gives this entry to another parent than the entry names, or leaves \
+                    one out: the entries' own parents were taken";
+        self.told.tell(place.unwrap_or(tables.pool), what);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Index {
+        let timed = self.described || self.timed > 0;
+        if timed && self.untimed > 0 {
+            let what = format!(
+                "{} entries without `start_ns` and `tid` among others that have them: left out",
+                self.untimed
+            );
+            self.told.tell(self.first_untimed, what);
+        }
+        if timed {
+            let start = self.info.start.into_iter().chain(self.start).min();
+            self.info.start = start;
+        } else {
+            self.info.format.push_str(", without times");
+            self.info.start = Some(Ticks(0)).filter(|_| self.untimed > 0);
+            if self.untimed > 0 && self.info.threads.is_empty() {
+                self.thread(ThreadId(1));
+            }
+        }
+        self.info.functions = self.names.settle();
+        Index {
+            layout: self.layout,
+            info: self.info,
+            names: self.names,
+            diagnostics: self.told.0,
+            timed,
+            holes: self.holes,
+        }
+    }
+}
+
+/// Thread and time of an entry, where it says both.
+pub(super) fn when(entry: &Entry<'_>) -> Option<(ThreadId, Ticks)> {
+    let (mut thread, mut time) = (None, None);
+    for (name, value) in &entry.attributes {
+        match (*name, value) {
+            ("tid", Value::U64(value)) => thread = Some(ThreadId(*value)),
+            ("start_ns", Value::U64(value)) => time = Some(Ticks(*value)),
+            _ => {}
+        }
+    }
+    thread.zip(time)
+}

@@ -1,0 +1,328 @@
+//! What a thread's calls and marks become: items, and the ends of items. A state machine: it decides,
+//! and a [`Shelf`] keeps. A record is never invented: an exit without entry stays one, and an entry
+//! without exit has no duration.
+
+use std::collections::HashMap;
+
+use super::facts::flags;
+use super::item::{Item, Kind, has};
+use crate::model::{Call, Clock, CpuId, Edge, Mark, Thread, Ticks};
+use crate::sink::Losses;
+
+/// Where items are kept until they are written.
+pub(super) trait Shelf {
+    /// Keeps an item; returns its place. `payload` belongs to it.
+    fn put(&mut self, item: &Item, payload: &[u8]) -> u64;
+
+    /// The call at this place has ended: `item` is what it is now.
+    fn end(&mut self, place: u64, item: &Item);
+
+    /// The exit of the call at this place is missing: another call around it has ended.
+    fn lose(&mut self, place: u64);
+
+    /// One more argument of the call at this place, which was kept last; `item` is what it is now.
+    /// False: it can't be taken any more.
+    fn argument(&mut self, place: u64, item: &Item, value: u64) -> bool;
+}
+
+/// Ticks to ns since tick 0, rounded to the nearest, as [`Clock::nanos`] does, but faster.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    frequency: u64,
+}
+
+impl Scale {
+    pub(super) fn new(clock: &Clock) -> Scale {
+        let frequency = clock.frequency.max(1);
+        Scale { frequency }
+    }
+
+    #[inline]
+    pub(super) fn nanos(self, ticks: Ticks) -> u64 {
+        const SECOND: u64 = 1_000_000_000;
+        if self.frequency == SECOND {
+            return ticks.0;
+        }
+        let (seconds, rest) = (ticks.0 / self.frequency, ticks.0 % self.frequency);
+        let rest = u128::from(rest) * u128::from(SECOND) + u128::from(self.frequency / 2);
+        let rest = match u64::try_from(rest) {
+            Ok(rest) => rest / self.frequency,
+            Err(_) => (rest / u128::from(self.frequency)) as u64,
+        };
+        seconds.saturating_mul(SECOND).saturating_add(rest)
+    }
+}
+
+/// An open call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub(super) item: Item,
+    pub(super) place: u64,
+}
+
+/// A thread.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    pub(super) thread: Thread,
+    pub(super) open: Vec<Open>,
+    /// How many calls of each function are open; counted from the first exit on that does not match.
+    counts: Option<HashMap<u32, u32>>,
+    cpu: Option<CpuId>,
+    /// The CPU changed after the last edge.
+    moved: bool,
+    /// What comes next may be an argument of the innermost open call.
+    arguments: bool,
+    /// Time of the last event, in ns.
+    last: Option<u64>,
+}
+
+impl Lane {
+    pub(super) fn new(thread: &Thread) -> Lane {
+        Lane {
+            thread: thread.clone(),
+            ..Lane::default()
+        }
+    }
+
+    /// An edge of a call of the function at this place of the list.
+    #[inline]
+    pub(super) fn call(
+        &mut self,
+        call: &Call,
+        function: u32,
+        scale: Scale,
+        shelf: &mut impl Shelf,
+    ) {
+        let time = scale.nanos(call.time);
+        self.last = Some(time);
+        let moved = std::mem::take(&mut self.moved);
+        if call.edge == Edge::Entry {
+            self.enter(call, function, time, shelf);
+        } else {
+            self.exit(call, function, time, moved, shelf);
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, call: &Call, function: u32, time: u64, shelf: &mut impl Shelf) {
+        let mut item = self.item(Kind::Call, Some(time));
+        item.number = function;
+        self.on_cpu(&mut item, self.cpu);
+        if call.synthetic {
+            item.flags = flags::SYNTHETIC_ENTRY;
+        }
+        if call.has_arguments {
+            item.has |= has::ARGUMENTS;
+        }
+        self.arguments = true;
+        let place = shelf.put(&item, &[]);
+        self.open.push(Open { item, place });
+        if let Some(counts) = &mut self.counts {
+            *counts.entry(function).or_default() += 1;
+        }
+    }
+
+    #[inline]
+    fn exit(&mut self, call: &Call, function: u32, time: u64, moved: bool, shelf: &mut impl Shelf) {
+        self.arguments = false;
+        let mut said = 0;
+        if call.synthetic {
+            said |= flags::SYNTHETIC_EXIT;
+        }
+        if call.edge == Edge::TailExit {
+            said |= flags::TAIL_EXIT;
+        }
+        let matches = |open: &Open| open.item.number == function;
+        if !self.open.last().is_some_and(matches) && !self.unwind(function, shelf) {
+            let mut item = self.item(Kind::Call, Some(time));
+            item.number = function;
+            item.flags = said | flags::LONE_EXIT;
+            self.on_cpu(&mut item, self.cpu.filter(|_| moved));
+            shelf.put(&item, &[]);
+            return;
+        }
+        let Some(mut open) = self.pop() else { return };
+        open.item.end = time;
+        open.item.flags |= said;
+        open.item.has |= has::END;
+        if let Some(cpu) = self.cpu.filter(|_| moved) {
+            open.item.exit_cpu = cpu.0;
+            open.item.has |= has::EXIT_CPU;
+        }
+        shelf.end(open.place, &open.item);
+    }
+
+    /// Makes the innermost open call one of this function; false if none is open.
+    #[cold]
+    fn unwind(&mut self, function: u32, shelf: &mut impl Shelf) -> bool {
+        let open = &self.open;
+        let counts = self.counts.get_or_insert_with(|| {
+            let mut counts = HashMap::new();
+            for open in open {
+                *counts.entry(open.item.number).or_default() += 1;
+            }
+            counts
+        });
+        if !counts.contains_key(&function) {
+            return false;
+        }
+        while self
+            .open
+            .last()
+            .is_some_and(|open| open.item.number != function)
+        {
+            let lost = self.pop();
+            shelf.lose(lost.map_or(0, |open| open.place));
+        }
+        true
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Open> {
+        let open = self.open.pop();
+        if let (Some(counts), Some(open)) = (&mut self.counts, &open)
+            && let Some(count) = counts.get_mut(&open.item.number)
+        {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&open.item.number);
+            }
+        }
+        open
+    }
+
+    /// Anything that is no call. `most`: of arguments.
+    pub(super) fn mark(
+        &mut self,
+        mark: &Mark<'_>,
+        scale: Scale,
+        most: usize,
+        losses: &mut Losses,
+        shelf: &mut impl Shelf,
+    ) {
+        let after_call = std::mem::take(&mut self.arguments);
+        let (mut item, payload): (Item, &[u8]) = match *mark {
+            Mark::Cpu { cpu, .. } => return self.on(cpu, losses),
+            Mark::Argument { value } => {
+                self.arguments = after_call;
+                if !after_call || !self.argument(value, most, shelf) {
+                    let what = "arguments without a call that can still take them: left out";
+                    losses.add(what, 1);
+                }
+                return;
+            }
+            Mark::Wall { seconds, micros } => {
+                let mut item = self.item(Kind::Wall, self.last);
+                (item.end, item.number) = (seconds, micros);
+                (item, &[])
+            }
+            Mark::Lost { records } => {
+                let mut item = self.item(Kind::Lost, self.last);
+                item.end = records;
+                (item, &[])
+            }
+            Mark::Custom { time, cpu, data } => {
+                let mut item = self.item(Kind::Custom, Some(scale.nanos(time)));
+                self.on_cpu(&mut item, cpu);
+                (item, data)
+            }
+            Mark::Typed { time, kind, data } => {
+                let mut item = self.item(Kind::Typed, Some(scale.nanos(time)));
+                item.number = kind.into();
+                (item, data)
+            }
+        };
+        if payload.len() > super::shape::MAX_PAYLOAD {
+            losses.add(
+                "events with payloads of nearly 16 MiB and more: left out",
+                1,
+            );
+            return;
+        }
+        if item.has(has::TIME) {
+            self.last = Some(item.time);
+        }
+        item.extra = payload.len() as u32;
+        shelf.put(&item, payload);
+    }
+
+    fn on(&mut self, cpu: CpuId, losses: &mut Losses) {
+        losses.add(UNHEARD, self.moved.into());
+        self.moved = self.cpu != Some(cpu);
+        self.cpu = Some(cpu);
+    }
+
+    fn argument(&mut self, value: u64, most: usize, shelf: &mut impl Shelf) -> bool {
+        let Some(open) = self.open.last_mut() else {
+            return false;
+        };
+        let more = open.item.extra + 8;
+        if more as usize > most * 8 {
+            return false;
+        }
+        open.item.extra = more;
+        open.item.has |= has::ARGUMENTS;
+        shelf.argument(open.place, &open.item, value)
+    }
+
+    /// What the thread's end leaves untold.
+    pub(super) fn finish(&self, losses: &mut Losses) {
+        losses.add(UNHEARD, self.moved.into());
+    }
+
+    /// Whether arguments of the innermost open call may still come.
+    pub(super) fn awaits_arguments(&self) -> bool {
+        let innermost = self.open.last();
+        self.arguments && innermost.is_some_and(|open| open.item.has(has::ARGUMENTS))
+    }
+
+    #[inline]
+    fn item(&self, kind: Kind, time: Option<u64>) -> Item {
+        Item {
+            kind,
+            time: time.unwrap_or_default(),
+            depth: u32::try_from(self.open.len()).unwrap_or(u32::MAX),
+            has: if time.is_some() { has::TIME } else { 0 },
+            ..Item::default()
+        }
+    }
+
+    #[inline]
+    fn on_cpu(&self, item: &mut Item, cpu: Option<CpuId>) {
+        if let Some(cpu) = cpu {
+            item.cpu = cpu.0;
+            item.has |= has::CPU;
+        }
+    }
+}
+
+const UNHEARD: &str = "changes of CPU without a call before the next one: left out";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_become_the_same_ns_as_everywhere() {
+        let edges = [0, 1, 2, 2_999_999_999, u64::MAX / 3, u64::MAX - 1, u64::MAX];
+        let frequencies = [
+            1,
+            3,
+            32_768,
+            999_999_999,
+            1_000_000_000,
+            2_994_373_123,
+            u64::MAX,
+        ];
+        for frequency in frequencies {
+            let clock = Clock {
+                frequency,
+                ..Clock::default()
+            };
+            for ticks in edges.map(Ticks) {
+                let (found, wanted) = (Scale::new(&clock).nanos(ticks), clock.nanos(ticks).0);
+                assert_eq!(found, wanted, "{ticks} ticks at {frequency} Hz");
+            }
+        }
+    }
+}

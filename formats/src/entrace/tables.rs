@@ -1,0 +1,240 @@
+//! The tables in front of an ET's entries: where each entry is, and what the children of each are.
+//! They are walked number by number and never held; what they say is checked against the entries,
+//! which are what counts.
+//!
+//! Real readers check none of it. That the pool is right is told by a sum over all (parent, child),
+//! in whatever order: it takes no memory, and a wrong pool is then looked for with some.
+
+use std::io;
+
+use super::bincode::{Bad, Input};
+use super::container::{HEAD_SIZE, Version};
+use super::entry::{ROOT, decode_entry, encode_entry};
+use crate::bytes::{ReadAt, Window};
+
+const WINDOW: usize = 64 * 1024;
+
+/// What is met on the way through the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    /// How many offsets there are.
+    Offsets(u64),
+    /// Where an entry is, counted from the end of the pool.
+    Offset(u64),
+    /// How many lists of children there are.
+    Pool(u64),
+    /// How many children the next entry has.
+    Children(u64),
+    /// One of them.
+    Child(u32),
+}
+
+/// Where the tables are, and what they add up to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tables {
+    /// Place of the first offset.
+    pub(super) offsets: u64,
+    /// How many there are: one for each entry.
+    pub(super) count: u64,
+    /// Place of the pool.
+    pub(super) pool: u64,
+    /// Place of the first entry.
+    pub(super) entries: u64,
+    /// Sum over all of the pool's (parent, child).
+    pub(super) sum: u64,
+    /// Place of the first number that can't be right, and how.
+    pub(super) wrong: Option<(u64, &'static str)>,
+}
+
+/// Adds a child to a sum. The order does not matter.
+pub(super) fn add(sum: &mut u64, parent: u64, child: u64) {
+    let mut mixed = (parent << 32 | child).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    *sum = sum.wrapping_add(mixed ^ mixed >> 31);
+}
+
+/// Numbers, one after the other.
+pub(super) struct Numbers<'a> {
+    window: Window<'a>,
+    pub(super) at: u64,
+    end: u64,
+}
+
+impl<'a> Numbers<'a> {
+    /// From `at` on.
+    pub(super) fn new(bytes: &'a dyn ReadAt, at: u64) -> Numbers<'a> {
+        let end = bytes.size();
+        let window = Window::new(bytes, WINDOW);
+        Numbers { window, at, end }
+    }
+
+    fn take<T>(&mut self, read: impl Fn(&mut Input<'_>) -> Result<T, Bad>) -> Taken<T> {
+        let mut input = Input::new(self.window.at(self.at, 9, self.end)?);
+        let value = read(&mut input);
+        if value.is_ok() {
+            self.at += input.taken() as u64;
+        }
+        Ok(value)
+    }
+
+    /// The next one.
+    pub(super) fn u64(&mut self) -> Taken<u64> {
+        self.take(|input| input.u64())
+    }
+
+    fn u32(&mut self) -> Taken<u32> {
+        self.take(|input| input.u32())
+    }
+}
+
+/// A number, or why there is none; or the file can't be read.
+type Taken<T> = io::Result<Result<T, Bad>>;
+
+macro_rules! number {
+    ($numbers:ident, $method:ident) => {
+        match $numbers.$method()? {
+            Ok(value) => value,
+            Err(bad) => return Ok(Err(($numbers.at, bad))),
+        }
+    };
+}
+
+/// Where the tables end, or at which place they can't be read on.
+pub(super) type Walked = Result<u64, (u64, Bad)>;
+
+/// Goes through the tables. `visit` gets each number and its place.
+pub(super) fn walk(
+    bytes: &dyn ReadAt,
+    visit: &mut dyn FnMut(u64, Number) -> bool,
+) -> io::Result<Walked> {
+    let mut numbers = Numbers::new(bytes, HEAD_SIZE as u64);
+    let mut at = numbers.at;
+    let mut tell = |numbers: &Numbers<'_>, number| {
+        let flow = visit(std::mem::replace(&mut at, numbers.at), number);
+        // A visitor that has enough is at the end.
+        if flow { Ok(()) } else { Err(numbers.at) }
+    };
+    macro_rules! tell {
+        ($number:expr) => {
+            if let Err(end) = tell(&numbers, $number) {
+                return Ok(Ok(end));
+            }
+        };
+    }
+    let count = number!(numbers, u64);
+    tell!(Number::Offsets(count));
+    for _ in 0..count {
+        let offset = number!(numbers, u64);
+        tell!(Number::Offset(offset));
+    }
+    let lists = number!(numbers, u64);
+    tell!(Number::Pool(lists));
+    for _ in 0..lists {
+        let children = number!(numbers, u64);
+        tell!(Number::Children(children));
+        for _ in 0..children {
+            let child = number!(numbers, u32);
+            tell!(Number::Child(child));
+        }
+    }
+    Ok(Ok(numbers.at))
+}
+
+/// Reads the tables of an ET, which may be damaged. `Err`: where, and why they can't be used.
+pub(super) fn survey(bytes: &dyn ReadAt, version: Version) -> io::Result<Result<Tables, Walked>> {
+    let mut tables = Tables::default();
+    let (mut parent, mut last, mut offset) = (0u64, None, None);
+    let walked = walk(bytes, &mut |at, number| {
+        let mut wrong = None;
+        match number {
+            Number::Offsets(count) => tables.count = count,
+            Number::Offset(value) => {
+                if tables.offsets == 0 {
+                    tables.offsets = at;
+                }
+                if offset.replace(value).is_some_and(|before| before >= value) {
+                    wrong = Some("an offset is not greater than the one before");
+                }
+            }
+            Number::Pool(lists) => {
+                tables.pool = at;
+                if lists != tables.count {
+                    wrong = Some("there are more lists of children than offsets, or fewer");
+                }
+            }
+            Number::Children(_) => (parent, last) = (parent + 1, None),
+            Number::Child(child) => {
+                add(&mut tables.sum, parent - 1, child.into());
+                if last.replace(child).is_some_and(|before| before >= child) {
+                    wrong = Some("the children of an entry are not in ascending order");
+                }
+            }
+        }
+        if tables.wrong.is_none() {
+            tables.wrong = wrong.map(|what| (at, what));
+        }
+        true
+    })?;
+    let Ok(end) = walked else {
+        return Ok(Err(walked));
+    };
+    tables.entries = end;
+    // Numbers that were misread lead elsewhere than to the root.
+    let mut head = [0; 256];
+    let count = bytes.read_at(end, &mut head)?;
+    let root = decode_entry(head.get(..count).unwrap_or(&[]), version);
+    let is_root = root.is_ok_and(|root| root.entry.parent == 0);
+    // A file may also end here.
+    if is_root || (count == 0 && tables.count > 0) {
+        Ok(Ok(tables))
+    } else {
+        Ok(Err(walked))
+    }
+}
+
+/// The first place at or after `from` that looks like the root, as everybody writes it.
+pub(super) fn find_root(
+    bytes: &dyn ReadAt,
+    version: Version,
+    from: u64,
+) -> io::Result<Option<u64>> {
+    let mut root = Vec::new();
+    encode_entry(&ROOT, version, &mut root);
+    let mut window = Window::new(bytes, WINDOW);
+    let mut at = from;
+    loop {
+        let view = window.at(at, WINDOW, bytes.size())?;
+        if let Some(found) = view.windows(root.len()).position(|bytes| bytes == root) {
+            return Ok(Some(at + found as u64));
+        }
+        // The root may lie over the end of the view.
+        let step = view.len().saturating_sub(root.len() - 1);
+        if step == 0 {
+            return Ok(None);
+        }
+        at += step as u64;
+    }
+}
+
+/// Place of the first child in the pool whose parent is another than `parents` says, which has the
+/// parent of the entries from 0 on, as many as are known.
+pub(super) fn first_mistake(bytes: &dyn ReadAt, parents: &[u32]) -> io::Result<Option<u64>> {
+    let (mut parent, mut place) = (0u64, None);
+    let mut children = 0;
+    let _ = walk(bytes, &mut |at, number| {
+        match number {
+            Number::Children(_) => parent += 1,
+            Number::Child(child) => {
+                children += 1;
+                let right = parents.get(child as usize);
+                if child == 0 || right.is_some_and(|&right| u64::from(right) != parent - 1) {
+                    place = Some(at);
+                }
+            }
+            _ => {}
+        }
+        place.is_none()
+    })?;
+    Ok(place)
+}

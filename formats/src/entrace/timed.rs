@@ -1,0 +1,325 @@
+//! Entries that say when they were, made into the events of their threads. A thread's entries are in
+//! the order of its events, and each names the call that it happened in: what is open and not its
+//! parent has ended. Times are not needed to tell that, so calls that take no time keep their order.
+//!
+//! Memory is the open calls of all threads.
+
+use super::entry::{Decoded, Entry, Value};
+use super::facts::{self, flags};
+use super::frames::{self, Flow, Frame};
+use super::index::{Index, Told, when};
+use super::lanes::Lanes;
+use super::text;
+use crate::bytes::ReadAt;
+use crate::error::Error;
+use crate::model::{Call, CpuId, Edge, FunctionId, Mark, ThreadId, Ticks};
+use crate::sink::Sink;
+
+/// Bytes after which progress is told.
+const STEP: u64 = 1 << 20;
+
+/// Decodes the whole file.
+pub(super) fn decode(
+    bytes: &dyn ReadAt,
+    index: &Index,
+    sink: &mut dyn Sink,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<(), Error> {
+    let threads = &index.info.threads;
+    let mut decoder = Decoder {
+        index,
+        lanes: Lanes::new(threads, sink),
+        stacks: threads.iter().map(|_| Stack::default()).collect(),
+        arguments: Vec::new(),
+        told: Told::default(),
+    };
+    let mut done = 0;
+    frames::each(bytes, &index.layout, &mut |frame| {
+        decoder.frame(frame);
+        if frame.offset >= done + STEP {
+            progress(frame.offset - done);
+            done = frame.offset;
+        }
+        Flow::On
+    })?;
+    decoder.finish();
+    progress(index.layout.size - done);
+    Ok(())
+}
+
+/// A call that is open.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    /// Place of its entry.
+    index: u64,
+    function: FunctionId,
+    flags: u8,
+    /// `None`: not known, or told by an entry of its own.
+    end: Option<Ticks>,
+    exit_cpu: Option<CpuId>,
+}
+
+#[derive(Debug, Default)]
+struct Stack {
+    open: Vec<Open>,
+    cpu: Option<CpuId>,
+}
+
+struct Decoder<'a> {
+    index: &'a Index,
+    lanes: Lanes<'a>,
+    stacks: Vec<Stack>,
+    arguments: Vec<(u32, u64)>,
+    told: Told,
+}
+
+/// What an entry's attributes say, where it is a call.
+#[derive(Debug, Default)]
+struct Said {
+    cpu: Option<CpuId>,
+    exit_cpu: Option<CpuId>,
+    flags: u8,
+    end: Option<Ticks>,
+    foreign: bool,
+}
+
+impl Decoder<'_> {
+    fn frame(&mut self, frame: &Frame<'_>) {
+        let Some(decoded) = frame.entry.as_ref().filter(|_| frame.index > 0) else {
+            return;
+        };
+        let entry = &decoded.entry;
+        if entry.metadata.target == facts::TARGET {
+            match entry.metadata.name {
+                facts::TRACE | facts::FUNCTION | facts::THREAD => return,
+                facts::CUSTOM | facts::TYPED | facts::LOST | facts::WALL => {
+                    return self.mark(frame, entry);
+                }
+                facts::EXIT => return self.exit(frame, entry),
+                _ => {}
+            }
+        }
+        if let Some((thread, start)) = when(entry)
+            && let Some(place) = self.lanes.place(thread)
+        {
+            self.call(frame, decoded, place, start);
+        }
+    }
+
+    fn call(&mut self, frame: &Frame<'_>, decoded: &Decoded<'_>, place: usize, start: Ticks) {
+        self.leave(frame, place, decoded.entry.parent, start);
+        let said = self.said(&decoded.entry, start);
+        let function = self.index.names.function(decoded);
+        if said.flags & flags::LONE_EXIT != 0 {
+            self.edge_cpu(place, start, said.cpu);
+            self.lanes.call(place, exit(start, function, said.flags));
+        } else {
+            self.edge_cpu(place, start, said.cpu);
+            let call = Call {
+                time: start,
+                function,
+                edge: Edge::Entry,
+                synthetic: said.flags & flags::SYNTHETIC_ENTRY != 0,
+                has_arguments: !self.arguments.is_empty() || said.flags & flags::NO_ARGUMENTS != 0,
+            };
+            self.lanes.call(place, call);
+            self.stacks[place].open.push(Open {
+                index: frame.index,
+                function,
+                flags: said.flags,
+                end: said.end,
+                exit_cpu: said.exit_cpu,
+            });
+        }
+        for &(_, value) in &self.arguments {
+            self.lanes.mark(place, &Mark::Argument { value });
+        }
+        if said.foreign {
+            self.foreign(&decoded.entry, place, start);
+        }
+    }
+
+    /// Takes the attributes apart; arguments go to `self.arguments`, in order.
+    fn said(&mut self, entry: &Entry<'_>, start: Ticks) -> Said {
+        self.arguments.clear();
+        let mut said = Said {
+            foreign: entry.message.is_some(),
+            ..Said::default()
+        };
+        for &(name, value) in &entry.attributes {
+            match (name, value) {
+                ("tid" | "start_ns" | "function", Value::U64(_)) => {}
+                ("cpu", Value::U64(value)) => said.cpu = cpu(value),
+                ("exit_cpu", Value::U64(value)) => said.exit_cpu = cpu(value),
+                ("flags", Value::U64(value)) => said.flags = value as u8,
+                ("duration_ns", Value::U64(value)) => {
+                    said.end = start.0.checked_add(value).map(Ticks)
+                }
+                ("duration_ns", Value::I64(value)) => {
+                    said.end = start.0.checked_add_signed(value).map(Ticks);
+                }
+                (name, Value::U64(value)) => {
+                    let number = facts::argument(name).unwrap_or(u32::MAX);
+                    self.arguments.push((number, value));
+                }
+                _ => said.foreign = true,
+            }
+        }
+        // Sorted by bytes, `arg10` comes before `arg2`. The sort is stable.
+        self.arguments.sort_by_key(|&(number, _)| number);
+        said
+    }
+
+    /// Text and attributes that calls of this project's do not have.
+    fn foreign(&mut self, entry: &Entry<'_>, place: usize, time: Ticks) {
+        let text = text::describe(entry, |name| {
+            matches!(
+                name,
+                "tid" | "start_ns" | "function" | "cpu" | "exit_cpu" | "flags" | "duration_ns"
+            )
+        });
+        let (cpu, data) = (None, text.as_bytes());
+        if !data.is_empty() {
+            self.lanes.mark(place, &Mark::Custom { time, cpu, data });
+        }
+    }
+
+    /// Ends every open call of the thread that is not the one that an entry is in.
+    fn leave(&mut self, frame: &Frame<'_>, place: usize, parent: u32, time: Ticks) {
+        let parent = u64::from(parent);
+        if parent >= frame.index {
+            // It was told before; the times must do.
+            while let Some(open) = self.stacks[place].open.last()
+                && open.end.is_some_and(|end| end <= time)
+            {
+                self.close(place);
+            }
+            return;
+        }
+        while let Some(open) = self.stacks[place].open.last()
+            && open.index > parent
+        {
+            self.close(place);
+        }
+        let top = self.stacks[place].open.last().map_or(0, |open| open.index);
+        if top != parent && self.index.holes == 0 {
+            let what = format!(
+                "the parent of entry {}, {parent}, is no open call of the same thread: ignored",
+                frame.index
+            );
+            self.told.tell(frame.offset, what);
+        }
+    }
+
+    /// Ends the innermost open call.
+    #[inline]
+    fn close(&mut self, place: usize) {
+        let Some(open) = self.stacks[place].open.pop() else {
+            return;
+        };
+        if let Some(end) = open.end {
+            self.edge_cpu(place, end, open.exit_cpu);
+            self.lanes.call(place, exit(end, open.function, open.flags));
+        }
+    }
+
+    /// The CPU at an edge; told where it is another than before.
+    #[inline]
+    fn edge_cpu(&mut self, place: usize, time: Ticks, cpu: Option<CpuId>) {
+        let known = &mut self.stacks[place].cpu;
+        if let Some(cpu) = cpu.filter(|&cpu| *known != Some(cpu)) {
+            *known = Some(cpu);
+            self.lanes.mark(place, &Mark::Cpu { time, cpu });
+        }
+    }
+
+    /// The end of a call that was written before it ended.
+    fn exit(&mut self, frame: &Frame<'_>, entry: &Entry<'_>) {
+        let place = when(entry).and_then(|(thread, time)| Some((self.lanes.place(thread)?, time)));
+        let Some((place, time)) = place else {
+            let what = "the end of a call without `start_ns` or `tid`: left out";
+            self.told.tell(frame.offset, what);
+            return;
+        };
+        self.leave(frame, place, entry.parent, time);
+        let said = self.said(entry, time);
+        let stack = &mut self.stacks[place].open;
+        let parent = u64::from(entry.parent);
+        if let Some(open) = stack.last_mut().filter(|open| open.index == parent) {
+            open.end = Some(time);
+            open.exit_cpu = said.exit_cpu;
+            open.flags |= said.flags & (flags::SYNTHETIC_EXIT | flags::TAIL_EXIT);
+            self.close(place);
+        }
+    }
+
+    fn mark(&mut self, frame: &Frame<'_>, entry: &Entry<'_>) {
+        let Some(place) =
+            facts::unsigned(entry, "tid").and_then(|thread| self.lanes.place(ThreadId(thread)))
+        else {
+            let what = "an event without `tid`: left out";
+            self.told.tell(frame.offset, what);
+            return;
+        };
+        let number = |name| facts::unsigned(entry, name);
+        let time = Ticks(number("start_ns").unwrap_or_default());
+        self.leave(frame, place, entry.parent, time);
+        let data = match entry.attribute("data") {
+            Some(Value::Bytes(data)) => data,
+            _ => &[],
+        };
+        let mark = match entry.metadata.name {
+            facts::CUSTOM => Mark::Custom {
+                time,
+                cpu: number("cpu").and_then(cpu),
+                data,
+            },
+            facts::TYPED => Mark::Typed {
+                time,
+                kind: number("type")
+                    .and_then(|kind| u16::try_from(kind).ok())
+                    .unwrap_or_default(),
+                data,
+            },
+            facts::LOST => Mark::Lost {
+                records: number("records").unwrap_or_default(),
+            },
+            _ => Mark::Wall {
+                seconds: number("seconds").unwrap_or_default(),
+                micros: number("micros")
+                    .and_then(|micros| u32::try_from(micros).ok())
+                    .filter(|&micros| micros < 1_000_000)
+                    .unwrap_or_default(),
+            },
+        };
+        self.lanes.mark(place, &mark);
+    }
+
+    fn finish(&mut self) {
+        for place in 0..self.stacks.len() {
+            while !self.stacks[place].open.is_empty() {
+                self.close(place);
+            }
+        }
+        self.lanes.finish();
+        for diagnostic in std::mem::take(&mut self.told.0) {
+            self.lanes.sink().diagnostic(diagnostic);
+        }
+    }
+}
+
+#[inline]
+fn exit(time: Ticks, function: FunctionId, flags: u8) -> Call {
+    let tail = flags & flags::TAIL_EXIT != 0;
+    Call {
+        time,
+        function,
+        edge: if tail { Edge::TailExit } else { Edge::Exit },
+        synthetic: flags & flags::SYNTHETIC_EXIT != 0,
+        has_arguments: false,
+    }
+}
+
+fn cpu(value: u64) -> Option<CpuId> {
+    u32::try_from(value).ok().map(CpuId)
+}

@@ -1,0 +1,388 @@
+//! Writes events of any format into an ENTRACE file, entries of all threads in the order of their
+//! times. A duration is known only when its call has ended, and sources give thread after thread, so
+//! items are kept until the end: 64 MiB of them in memory, then in a temporary file. An ET takes 8
+//! bytes of memory for each entry beside, for its pool.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+
+use super::bincode::put_u64;
+use super::container::{Container, Kind, PREFIX_SIZE, encode_head};
+use super::entry::{Entry, ROOT, encode_entry};
+use super::facts;
+use super::item::{self, Item};
+use super::lane::{Lane, Scale, Shelf};
+use super::merge::{self, Strands};
+use super::shape::{self, Functions, MAX_ARGUMENTS};
+use super::store::Store;
+use crate::error::{Diagnostic, Error};
+use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo};
+use crate::sink::{Losses, Sink};
+use crate::writer::Writer;
+
+/// Bytes that are collected before they are written.
+const BUFFER: usize = 256 * 1024;
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+/// A sink that writes an ENTRACE file.
+pub struct EntraceWriter {
+    out: File,
+    kind: Kind,
+    info: TraceInfo,
+    scale: Scale,
+    functions: Functions,
+    store: Store,
+    lanes: Vec<(Lane, Strands)>,
+    lane_of: HashMap<ThreadId, usize>,
+    now: usize,
+    losses: Losses,
+    failed: Option<io::Error>,
+}
+
+/// A thread's part of the store.
+struct Shelves<'a> {
+    store: &'a mut Store,
+    strands: Strands,
+    failed: &'a mut Option<io::Error>,
+}
+
+impl Shelves<'_> {
+    /// Does something to the store, which is no longer whole after the first error.
+    #[inline]
+    fn with(&mut self, step: impl FnOnce(&mut Store, Strands) -> io::Result<()>) {
+        if self.failed.is_none()
+            && let Err(error) = step(self.store, self.strands)
+        {
+            *self.failed = Some(error);
+        }
+    }
+}
+
+impl Shelf for Shelves<'_> {
+    #[inline]
+    fn put(&mut self, item: &Item, payload: &[u8]) -> u64 {
+        let place = self.store.size(self.strands.items);
+        self.with(|store, strands| {
+            store.push(strands.items, &item.encode())?;
+            if payload.is_empty() {
+                return Ok(());
+            }
+            store.push(strands.extra, payload)
+        });
+        place
+    }
+
+    #[inline]
+    fn end(&mut self, place: u64, item: &Item) {
+        let at = place + item::END as u64;
+        self.with(|store, strands| store.patch(strands.items, at, &item.encode()[item::END..]));
+    }
+
+    fn lose(&mut self, _: u64) {}
+
+    fn argument(&mut self, place: u64, item: &Item, value: u64) -> bool {
+        let at = place + item::EXTRA as u64;
+        self.with(|store, strands| {
+            store.patch(strands.items, at, &item.encode()[item::EXTRA..])?;
+            store.push(strands.extra, &value.to_le_bytes())
+        });
+        true
+    }
+}
+
+impl EntraceWriter {
+    /// Begins a file, which is empty. `info` gives clock, functions and program.
+    #[must_use]
+    pub fn new(out: File, kind: Kind, info: &TraceInfo) -> EntraceWriter {
+        let mut writer = EntraceWriter {
+            out,
+            kind,
+            info: TraceInfo {
+                functions: Vec::new(),
+                threads: Vec::new(),
+                ..info.clone()
+            },
+            scale: Scale::new(&info.clock),
+            functions: Functions::default(),
+            store: Store::default(),
+            lanes: Vec::new(),
+            lane_of: HashMap::new(),
+            now: 0,
+            losses: Losses::default(),
+            failed: None,
+        };
+        writer.learn(&info.functions);
+        writer
+    }
+
+    fn learn(&mut self, more: &[Function]) {
+        for function in more {
+            let function = shape::fitting(function, &mut self.losses);
+            if self.functions.define(&function) {
+                self.info.functions.push(function);
+            }
+        }
+    }
+
+    /// Runs `step` on the thread that the events belong to; a sink that was told no thread has none.
+    #[inline]
+    fn on_lane(
+        &mut self,
+        step: impl FnOnce(&mut Lane, &mut Functions, &mut Shelves<'_>, &mut Losses),
+    ) {
+        let Some((lane, strands)) = self.lanes.get_mut(self.now) else {
+            return;
+        };
+        let mut shelves = Shelves {
+            store: &mut self.store,
+            strands: *strands,
+            failed: &mut self.failed,
+        };
+        step(lane, &mut self.functions, &mut shelves, &mut self.losses);
+    }
+
+    /// Writes the file; returns what it could not hold.
+    ///
+    /// # Errors
+    /// The first one that was met, now or before.
+    pub fn finish(mut self) -> Result<Losses, Error> {
+        if let Some(error) = self.failed.take() {
+            return Err(error.into());
+        }
+        for (lane, _) in &self.lanes {
+            lane.finish(&mut self.losses);
+        }
+        let mut out = Out::new(&mut self.out, self.kind);
+        out.bytes.extend_from_slice(&encode_head(self.kind));
+        let strands: Vec<Strands> = self.lanes.iter().map(|(_, strands)| *strands).collect();
+        let items = strands
+            .iter()
+            .map(|strands| self.store.size(strands.items) / item::SIZE as u64);
+        let facts = 2 + self.info.functions.len() as u64 + self.lanes.len() as u64;
+        let entries = facts.saturating_add(items.sum());
+        let Some(entries) = u32::try_from(entries)
+            .ok()
+            .filter(|&entries| entries != NONE)
+        else {
+            let what = format!("{entries} entries; ENTRACE files have less than 2^32");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what).into());
+        };
+        let source = Entries {
+            kind: self.kind,
+            info: &self.info,
+            scale: self.scale,
+            functions: &self.functions,
+            store: &self.store,
+            lanes: &self.lanes,
+            strands: &strands,
+        };
+        if self.kind.container == Container::Et {
+            let pool = tables(&source, entries, &mut out)?;
+            pool.write(&mut out)?;
+        }
+        source.each(|_, _, bytes| out.entry(bytes))?;
+        out.flush()?;
+        Ok(self.losses)
+    }
+}
+
+/// Everything that becomes entries, in order. It can be gone through more than once.
+struct Entries<'a> {
+    kind: Kind,
+    info: &'a TraceInfo,
+    scale: Scale,
+    functions: &'a Functions,
+    store: &'a Store,
+    lanes: &'a [(Lane, Strands)],
+    strands: &'a [Strands],
+}
+
+impl Entries<'_> {
+    /// Gives each entry to `take`: its place, its parent, its bytes.
+    fn each(&self, mut take: impl FnMut(u32, u32, &[u8]) -> io::Result<()>) -> io::Result<()> {
+        let version = self.kind.version;
+        let mut bytes = Vec::new();
+        let mut own = 0;
+        let mut fact = |entry: &Entry<'_>, bytes: &mut Vec<u8>| {
+            bytes.clear();
+            encode_entry(entry, version, bytes);
+            take(own, entry.parent, bytes)?;
+            own += 1;
+            io::Result::Ok(())
+        };
+        fact(&ROOT, &mut bytes)?;
+        fact(
+            &facts::encode_trace(self.info, |tick| self.scale.nanos(tick)),
+            &mut bytes,
+        )?;
+        for function in &self.info.functions {
+            fact(&facts::encode_function(function, 1), &mut bytes)?;
+        }
+        for (lane, _) in self.lanes {
+            fact(&facts::encode_thread(&lane.thread, 1), &mut bytes)?;
+        }
+        merge::merge(self.store, self.strands, own, |own, item, at, extra| {
+            bytes.clear();
+            shape::put(&mut bytes, version, self.functions, item, at, extra);
+            take(own, at.parent, &bytes)
+        })
+    }
+}
+
+/// The children of each entry: the first, and of each the next, turned round.
+struct Pool {
+    last: Vec<u32>,
+    before: Vec<u32>,
+}
+
+/// Writes the table of offsets, and learns the children on the way.
+fn tables(source: &Entries<'_>, entries: u32, out: &mut Out<'_>) -> io::Result<Pool> {
+    let mut pool = Pool {
+        last: vec![NONE; entries as usize],
+        before: vec![NONE; entries as usize],
+    };
+    put_u64(&mut out.bytes, entries.into());
+    let mut offset = 0u64;
+    source.each(|own, parent, bytes| {
+        put_u64(&mut out.bytes, offset);
+        offset += bytes.len() as u64;
+        if own > 0 {
+            let last = std::mem::replace(&mut pool.last[parent as usize], own);
+            pool.before[own as usize] = last;
+        }
+        out.room()
+    })?;
+    Ok(pool)
+}
+
+impl Pool {
+    fn write(mut self, out: &mut Out<'_>) -> io::Result<()> {
+        put_u64(&mut out.bytes, self.last.len() as u64);
+        for &last in &self.last {
+            let (mut at, mut first, mut count) = (last, NONE, 0);
+            while at != NONE {
+                let before = std::mem::replace(&mut self.before[at as usize], first);
+                (first, at) = (at, before);
+                count += 1;
+            }
+            put_u64(&mut out.bytes, count);
+            while first != NONE {
+                put_u64(&mut out.bytes, first.into());
+                first = self.before[first as usize];
+                out.room()?;
+            }
+            out.room()?;
+        }
+        Ok(())
+    }
+}
+
+/// The file, with what is not written yet.
+struct Out<'a> {
+    file: &'a mut File,
+    prefixed: bool,
+    bytes: Vec<u8>,
+}
+
+impl Out<'_> {
+    fn new(file: &mut File, kind: Kind) -> Out<'_> {
+        Out {
+            file,
+            prefixed: kind.container == Container::IetPrefix,
+            bytes: Vec::with_capacity(BUFFER + BUFFER / 4),
+        }
+    }
+
+    #[inline]
+    fn entry(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.prefixed {
+            let size: [u8; PREFIX_SIZE] = (bytes.len() as u64).to_le_bytes();
+            self.bytes.extend_from_slice(&size);
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.room()
+    }
+
+    #[inline]
+    fn room(&mut self) -> io::Result<()> {
+        if self.bytes.len() < BUFFER {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.bytes)?;
+        self.bytes.clear();
+        Ok(())
+    }
+}
+
+impl Sink for EntraceWriter {
+    fn thread(&mut self, thread: &Thread) {
+        if let Some(&place) = self.lane_of.get(&thread.id) {
+            self.now = place;
+            if thread.counts.is_some() {
+                self.lanes[place].0.thread = thread.clone();
+            }
+            return;
+        }
+        self.now = self.lanes.len();
+        self.lane_of.insert(thread.id, self.now);
+        let strands = Strands {
+            thread: thread.id.0,
+            items: self.store.strand(),
+            extra: self.store.strand(),
+        };
+        self.lanes.push((Lane::new(thread), strands));
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        if self.failed.is_some() {
+            return;
+        }
+        let scale = self.scale;
+        self.on_lane(|lane, functions, shelves, _| {
+            for call in calls {
+                let function = functions.place(call.function);
+                lane.call(call, function, scale, shelves);
+            }
+        });
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if self.failed.is_some() {
+            return;
+        }
+        let scale = self.scale;
+        self.on_lane(|lane, _, shelves, losses| {
+            lane.mark(mark, scale, MAX_ARGUMENTS, losses, shelves);
+        });
+    }
+
+    fn diagnostic(&mut self, _: Diagnostic) {}
+}
+
+impl Writer for EntraceWriter {
+    fn functions(&mut self, more: &[Function]) {
+        self.learn(more);
+    }
+
+    /// Nothing is written before the end: what comes first in the file is known last.
+    fn flush(&mut self) -> Result<(), Error> {
+        match self.failed.take() {
+            Some(error) => {
+                let again = io::Error::new(error.kind(), error.to_string());
+                self.failed = Some(error);
+                Err(again.into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Result<Losses, Error> {
+        EntraceWriter::finish(*self)
+    }
+}

@@ -1,0 +1,211 @@
+//! The second pass: calls and marks of all threads, in order of time per thread, into a sink. What a
+//! call has beside its two edges is read again at its place when its entry's turn has come.
+
+use std::fmt::Write as _;
+
+use super::facts::{self, Meaning, Own};
+use super::index::Index;
+use super::reading::{GAP, RECORDS_PER_EVENT, Reading};
+use super::record::{Attribute, Event, Value};
+use super::walk::{Packets, Walker};
+use crate::bytes::ReadAt;
+use crate::error::Error;
+use crate::model::{CpuId, Mark};
+use crate::nest::{Details, Item, Nester, What};
+use crate::sink::Sink;
+
+/// Progress is told in steps of so many bytes.
+const STEP: u64 = 256 * 1024;
+/// A payload that is longer is given only up to this many bytes.
+pub(super) const MAX_PAYLOAD: usize = 16 << 20;
+
+/// Pushes everything into the sink.
+pub(super) fn all(
+    bytes: &dyn ReadAt,
+    index: &Index,
+    sink: &mut dyn Sink,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<(), Error> {
+    let mut walker = Walker::new(bytes);
+    let mut reading = Reading::new(index.epochs);
+    let mut nester = Nester::new(&index.plan, &index.info.threads);
+    let mut known = 0;
+    let mut details = Attributes {
+        packets: Packets::new(bytes),
+        ours: index.ours,
+        text: String::new(),
+    };
+    let mut done = 0;
+    while let Some(found) = walker.next()? {
+        done += found.size;
+        let step = reading.unit(&found);
+        for (lane, item) in [step.gap, step.item].into_iter().flatten() {
+            known = known.max(lane + 1);
+            nester.add(lane, &item, sink, &mut details)?;
+        }
+        if done >= STEP {
+            progress(done);
+            done = 0;
+        }
+    }
+    nester.finish(sink, &mut details)?;
+    // The sink is to hear of threads without events too; the nester has told those between others.
+    let quiet = index.info.threads.get(known..).unwrap_or(&[]);
+    quiet.iter().for_each(|thread| sink.thread(thread));
+    progress(done);
+    Ok(())
+}
+
+/// Reads what an item has beside its edges.
+struct Attributes<'a> {
+    packets: Packets<'a>,
+    ours: Option<u64>,
+    text: String,
+}
+
+impl Details for Attributes<'_> {
+    fn push(&mut self, item: &Item, sink: &mut dyn Sink) -> Result<(), Error> {
+        if item.what == What::Mark && item.offset & GAP != 0 {
+            let records = (item.offset & !GAP) * RECORDS_PER_EVENT;
+            sink.mark(&Mark::Lost { records });
+            return Ok(());
+        }
+        let Some(event) = self.packets.event(item.offset)? else {
+            return Ok(());
+        };
+        if item.what == What::Mark {
+            mark(&event, item, sink);
+        } else {
+            let ours = self.ours.is_some_and(|first| item.offset >= first);
+            arguments(&event, item, ours, &mut self.text, sink);
+        }
+        Ok(())
+    }
+}
+
+fn mark(event: &Event<'_>, item: &Item, sink: &mut dyn Sink) {
+    let time = item.start;
+    let number = |name| facts::number(event, name);
+    match facts::own(event) {
+        Some(Own::Wall) => sink.mark(&Mark::Wall {
+            seconds: number("seconds"),
+            micros: u32::try_from(number("micros")).unwrap_or(0),
+        }),
+        Some(Own::Lost) => sink.mark(&Mark::Lost {
+            records: number("records"),
+        }),
+        Some(Own::Custom) => {
+            let cpu = facts::optional(event, "cpu").and_then(|cpu| u32::try_from(cpu).ok());
+            sink.mark(&Mark::Custom {
+                time,
+                cpu: cpu.map(CpuId),
+                data: &payload(event),
+            });
+        }
+        Some(Own::Typed) => sink.mark(&Mark::Typed {
+            time,
+            kind: u16::try_from(number("kind")).unwrap_or(0),
+            data: &payload(event),
+        }),
+        Some(Own::Trace | Own::Function | Own::Thread) | None => {}
+    }
+}
+
+fn payload(event: &Event<'_>) -> Vec<u8> {
+    let mut data = facts::payload(event);
+    data.truncate(MAX_PAYLOAD);
+    data
+}
+
+/// The arguments of a call. Attributes of other programs: integers are arguments too, in order; all
+/// of them become the text of a custom event, such as `id=7 name="relay"`.
+fn arguments(event: &Event<'_>, item: &Item, ours: bool, text: &mut String, sink: &mut dyn Sink) {
+    text.clear();
+    for attribute in facts::attributes(event) {
+        let meaning = if ours {
+            facts::meaning(&attribute)
+        } else {
+            Meaning::Foreign
+        };
+        match meaning {
+            Meaning::Arguments(values) => {
+                for value in values.iter() {
+                    sink.mark(&Mark::Argument { value });
+                }
+            }
+            Meaning::Foreign => {
+                match attribute.value {
+                    Value::Unsigned(value) => sink.mark(&Mark::Argument { value }),
+                    Value::Signed(value) => {
+                        let value = value.cast_unsigned();
+                        sink.mark(&Mark::Argument { value });
+                    }
+                    _ => {}
+                }
+                if text.len() < MAX_PAYLOAD {
+                    describe(text, &attribute, usize::MAX);
+                }
+            }
+            Meaning::Function(_) | Meaning::Cpu(_) | Meaning::ExitCpu(_) | Meaning::Flags(_) => {}
+        }
+    }
+    if !text.is_empty() {
+        sink.mark(&Mark::Custom {
+            time: item.start,
+            cpu: None,
+            data: text.as_bytes(),
+        });
+    }
+}
+
+/// Adds `name=value` to a line; at most `most` values of an array.
+pub(super) fn describe(line: &mut String, attribute: &Attribute<'_>, most: usize) {
+    if !line.is_empty() {
+        line.push(' ');
+    }
+    let Attribute { name, value } = attribute;
+    let name = String::from_utf8_lossy(name);
+    let plain = |letter: char| letter.is_alphanumeric() || "_-.:".contains(letter);
+    let _ = if !name.is_empty() && name.chars().all(plain) {
+        write!(line, "{name}=")
+    } else {
+        write!(line, "{name:?}=")
+    };
+    let _ = match *value {
+        Value::Unsigned(value) => write!(line, "{value}"),
+        Value::Signed(value) => write!(line, "{value}"),
+        Value::Float(value) => write!(line, "{value:?}"),
+        Value::Text(text) => write!(line, "{:?}", String::from_utf8_lossy(text)),
+        Value::Unsigneds(values) => list(line, values.iter().len(), values.iter(), most),
+        Value::Signeds(values) => {
+            let signed = values.iter().map(u64::cast_signed);
+            list(line, values.iter().len(), signed, most)
+        }
+        Value::Floats(values) => {
+            let floats = values.iter().map(f64::from_bits);
+            list(line, values.iter().len(), floats, most)
+        }
+        Value::Texts(texts) => {
+            let texts_shown = texts.iter().map(String::from_utf8_lossy);
+            list(line, texts.len(), texts_shown, most)
+        }
+    };
+}
+
+fn list<T: std::fmt::Debug>(
+    line: &mut String,
+    count: usize,
+    values: impl Iterator<Item = T>,
+    most: usize,
+) -> std::fmt::Result {
+    line.push('[');
+    for (at, value) in values.take(most).enumerate() {
+        let separator = if at == 0 { "" } else { ", " };
+        write!(line, "{separator}{value:?}")?;
+    }
+    if let Some(more @ 1..) = count.checked_sub(most) {
+        write!(line, ", … {more} more")?;
+    }
+    line.push(']');
+    Ok(())
+}

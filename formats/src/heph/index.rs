@@ -1,0 +1,88 @@
+//! The index pass: what a file says of itself, and the plan by which its calls are put in order. Must
+//! never hold the events, only names, threads, and the calls that `nest` notes.
+
+use std::io;
+
+use super::reading::{Epochs, Reading};
+use super::record;
+use super::walk::Walker;
+use crate::bytes::ReadAt;
+use crate::error::{Diagnostic, Error};
+use crate::model::{Clock, Ticks, TraceInfo};
+use crate::nest::{Plan, Planner};
+
+/// A file, indexed.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub(super) info: TraceInfo,
+    pub(super) plan: Plan,
+    /// What the second pass begins with.
+    pub(super) epochs: Epochs,
+    pub(super) ours: Option<u64>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads all of the file once; twice where its epoch goes back.
+pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
+    let mut head = [0; record::HEAD];
+    let count = bytes.read_at(0, &mut head)?;
+    if record::head(&head[..count]).is_none() {
+        let what = "no Heph trace begins here: neither a metadata nor an event packet";
+        return Err(Error::format(0, what));
+    }
+    let (mut reading, mut plan) = pass(bytes, Epochs::default())?;
+    let epochs = reading.epochs;
+    if epochs.first != epochs.base {
+        (reading, plan) = pass(bytes, epochs)?;
+    }
+    let diagnostics = reading.diagnostics();
+    let ours = reading.ours;
+    let info = info(reading);
+    Ok(Index {
+        info,
+        plan,
+        epochs,
+        ours,
+        diagnostics,
+    })
+}
+
+fn pass(bytes: &dyn ReadAt, epochs: Epochs) -> io::Result<(Reading, Plan)> {
+    let mut walker = Walker::new(bytes);
+    let mut reading = Reading::new(epochs);
+    let mut planner = Planner::default();
+    while let Some(found) = walker.next()? {
+        let step = reading.unit(&found);
+        for (lane, item) in [step.gap, step.item].into_iter().flatten() {
+            planner.add(lane, &item);
+        }
+    }
+    Ok((reading, planner.finish()))
+}
+
+fn info(reading: Reading) -> TraceInfo {
+    let epoch = reading.epochs.base.map(|epoch| (0, epoch));
+    let start = reading.earliest.map(Ticks);
+    let facts = reading.trace.unwrap_or_default();
+    let anchor = facts.anchor.or(epoch);
+    let clock = Clock {
+        name: facts.clock,
+        error_ppm: facts.error_ppm,
+        constant: facts.constant,
+        nonstop: facts.nonstop,
+        anchor: anchor.map(|(time, unix)| (Ticks(time), unix)),
+        ..Clock::default()
+    };
+    TraceInfo {
+        format: "Heph, version 0.1.0".into(),
+        clock,
+        functions: reading.names.finish(),
+        threads: reading.streams.threads,
+        program: facts.program,
+        process: facts.process,
+        reason: facts.reason,
+        dump: facts.dump,
+        missing: facts.missing,
+        start,
+    }
+}

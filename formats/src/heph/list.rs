@@ -1,0 +1,105 @@
+//! The listing: one line for every packet, and for all bytes between packets. For people, so it says
+//! everything that a packet has; it must never hide a byte.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+use super::decode::describe;
+use super::facts;
+use super::index::Index;
+use super::reading::Reading;
+use super::record::{Event, Metadata};
+use super::walk::{self, Unit, Walker};
+use crate::bytes::ReadAt;
+use crate::error::Error;
+use crate::model::Ticks;
+use crate::source::Record;
+
+/// Values of an array that are shown.
+const SHOWN: usize = 64;
+/// A line that is longer shows no further attributes.
+const MAX_LINE: usize = 64 * 1024;
+
+type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
+
+/// Visits every packet of the file.
+pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
+    let mut walker = Walker::new(bytes);
+    let mut reading = Reading::new(index.epochs);
+    let mut detail = String::new();
+    while let Some(found) = walker.next()? {
+        detail.clear();
+        let step = reading.unit(&found);
+        let (mut thread, mut time) = (None, None);
+        let kind = match &found.unit {
+            Unit::Event(event) => {
+                time = Some(Ticks(reading.ticks(event.start)));
+                let threads = &index.info.threads;
+                thread = step
+                    .item
+                    .and_then(|(lane, _)| threads.get(lane))
+                    .map(|thread| thread.id);
+                event_line(&mut detail, event, found.size);
+                "Event"
+            }
+            Unit::Metadata(metadata) => {
+                metadata_line(&mut detail, metadata);
+                "Metadata"
+            }
+            Unit::Damage(what) => {
+                detail.push_str(what);
+                "Skipped"
+            }
+        };
+        let record = Record {
+            offset: found.offset,
+            size: found.size,
+            thread,
+            time,
+            kind,
+            detail: &detail,
+        };
+        if visit(&record).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn metadata_line(detail: &mut String, metadata: &Metadata<'_>) {
+    let name = facts::lossy(metadata.name);
+    let _ = match metadata.epoch() {
+        Some(epoch) => write!(detail, "{name}={epoch} ns since 1970"),
+        None => {
+            let shown = metadata.value.get(..SHOWN).unwrap_or(metadata.value);
+            write!(detail, "{name:?} \"{}\"", shown.escape_ascii())
+        }
+    };
+}
+
+fn event_line(detail: &mut String, event: &Event<'_>, size: u64) {
+    let Event {
+        stream,
+        counter,
+        substream,
+        start,
+        end,
+        ..
+    } = event;
+    let _ = write!(
+        detail,
+        "stream={stream} counter={counter} substream={substream} start={start} ns end={end} ns {:?}",
+        facts::lossy(event.description)
+    );
+    for (at, attribute) in facts::attributes(event).enumerate() {
+        if detail.len() > MAX_LINE {
+            let more = facts::attributes(event).count() - at;
+            let _ = write!(detail, " … {more} more attributes");
+            break;
+        }
+        describe(detail, &attribute, SHOWN);
+    }
+    if let Some(what) = walk::trouble(event, size) {
+        let _ = write!(detail, " ({what})");
+    }
+}

@@ -1,0 +1,57 @@
+//! Traces of Heph, an actor framework for Rust: format version 0.1.0, read and written. A record is a
+//! whole call, written when it has ended.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `record`, `encode` | layout of packets and attributes, pure |
+//! | `facts` | the events and attributes that this project adds |
+//! | `walk` | packets of a file, and what is damage |
+//! | `reading`, `names`, `streams` | packets to calls of threads and functions |
+//! | `index`, `decode` | the two passes over a file |
+//! | `list` | packets to lines, for people |
+//! | `reader` | [`HephSource`] |
+//! | `tables`, `book` | functions, threads and counters, written |
+//! | `writer` | [`HephWriter`]: events of any format to a stream |
+
+use crate::registry::{Format, Opener};
+use crate::writer::{Kind, Target};
+
+mod book;
+mod decode;
+mod encode;
+mod facts;
+mod index;
+mod list;
+mod names;
+mod reader;
+mod reading;
+mod record;
+mod streams;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod walk;
+mod writer;
+
+pub use reader::HephSource;
+pub use writer::HephWriter;
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "heph",
+    title: "Heph",
+    opener: Opener::File {
+        probe: |head| record::head(head).is_some(),
+        open: |bytes| Ok(Box::new(HephSource::open(bytes)?)),
+    },
+    targets: &[Target {
+        name: "heph",
+        title: "Heph, version 0.1.0",
+        extension: "heph",
+        kind: Kind::Stream,
+        create: |output, info| {
+            let out = output.into_stream()?;
+            Ok(Box::new(HephWriter::new(out, info)))
+        },
+    }],
+};

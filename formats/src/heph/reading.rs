@@ -1,0 +1,271 @@
+//! From the packets of a file to items of threads: the state machine that both passes run, so that
+//! the second one sees every call as the first one planned it. Must never look at anything but the
+//! units it is given, in the order of the file.
+
+use super::facts::{self, FunctionFacts, Meaning, Own, ThreadFacts, TraceFacts};
+use super::names::Names;
+use super::record::{Event, Metadata};
+use super::streams::{Gap, Streams};
+use super::walk::{self, Found, Unit};
+use crate::error::Diagnostic;
+use crate::model::Ticks;
+use crate::nest::{Item, What};
+
+/// More diagnostics than this help nobody.
+const MAX_DIAGNOSTICS: usize = 100;
+/// In an item's offset: it is a gap in front of a packet, and the rest is how many events it is long.
+pub(super) const GAP: u64 = 1 << 63;
+/// An event is a call: its entry and its exit.
+pub(super) const RECORDS_PER_EVENT: u64 = 2;
+
+/// Where zero is. All times of the file become relative to `base`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Epochs {
+    /// The first epoch of the file. Events in front of it count from it too.
+    pub(super) first: Option<u64>,
+    /// The lowest.
+    pub(super) base: Option<u64>,
+}
+
+/// What a unit gives: an event may tell that others before it are missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Step {
+    pub(super) gap: Option<(usize, Item)>,
+    pub(super) item: Option<(usize, Item)>,
+}
+
+/// One pass under way.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) epochs: Epochs,
+    /// Added to the times of events.
+    shift: u64,
+    pub(super) names: Names,
+    pub(super) streams: Streams,
+    pub(super) trace: Option<TraceFacts>,
+    /// Where the first event of ours is: attributes have our meaning from there on.
+    pub(super) ours: Option<u64>,
+    pub(super) earliest: Option<u64>,
+    pub(super) told: Vec<Diagnostic>,
+    complaints: usize,
+    /// Where the last damaged bytes begin.
+    damage: Option<u64>,
+}
+
+impl Reading {
+    /// A pass from the file's start, with what is known of its epochs.
+    pub(super) fn new(epochs: Epochs) -> Reading {
+        let first = epochs.first.unwrap_or(0);
+        Reading {
+            epochs,
+            shift: first - epochs.base.unwrap_or(first).min(first),
+            names: Names::default(),
+            streams: Streams::default(),
+            trace: None,
+            ours: None,
+            earliest: None,
+            told: Vec::new(),
+            complaints: 0,
+            damage: None,
+        }
+    }
+
+    /// The next unit of the file.
+    pub(super) fn unit(&mut self, found: &Found<'_>) -> Step {
+        match &found.unit {
+            Unit::Event(event) => return self.event(event, found.offset, found.size),
+            Unit::Metadata(metadata) => self.metadata(metadata, found.offset),
+            Unit::Damage(what) => {
+                self.damage = Some(found.offset);
+                self.complain(found.offset, what.clone());
+            }
+        }
+        Step::default()
+    }
+
+    fn metadata(&mut self, metadata: &Metadata<'_>, offset: u64) {
+        let Some(epoch) = metadata.epoch() else {
+            let name = facts::lossy(metadata.name);
+            let bytes = metadata.value.len();
+            let what = format!("option {name:?} with {bytes} bytes is unknown; it is skipped");
+            return self.complain(offset, what);
+        };
+        let Epochs { first, base } = &mut self.epochs;
+        first.get_or_insert(epoch);
+        let base = base.get_or_insert(epoch);
+        self.shift = epoch.saturating_sub(*base);
+        *base = epoch.min(*base);
+    }
+
+    /// A time of the file in ticks.
+    pub(super) fn ticks(&self, time: u64) -> u64 {
+        time.saturating_add(self.shift)
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event<'_>, offset: u64, size: u64) -> Step {
+        if let Some(what) = walk::trouble(event, size) {
+            self.complain(offset, what);
+        }
+        let own = facts::own(event);
+        let (start, end) = (self.ticks(event.start), self.ticks(event.end));
+        if end < start {
+            let what = "an event that ends before it starts: taken for one without duration";
+            self.complain(offset, what.into());
+        }
+        if event.end.checked_add(self.shift).is_none() {
+            let what = "the time of an event does not fit 64 bits of ns since the first epoch";
+            self.complain(offset, what.into());
+        }
+        let gap = self.gap(event, own, offset, end);
+        let fact = matches!(own, Some(Own::Trace | Own::Function | Own::Thread));
+        if own.is_some() {
+            self.ours.get_or_insert(offset);
+        }
+        if fact {
+            self.fact(event, own, offset);
+            return Step::default();
+        }
+        let lane = self.streams.lane(event.stream, event.substream);
+        // The others have no time of their own.
+        if !matches!(own, Some(Own::Wall | Own::Lost)) {
+            self.earliest = Some(self.earliest.map_or(start, |earliest| earliest.min(start)));
+        }
+        let what = match own {
+            Some(_) => What::Mark,
+            None => self.call(event),
+        };
+        let end = if own.is_some() { start } else { end };
+        let item = Item {
+            start: Ticks(start),
+            end: Ticks(end),
+            what,
+            offset,
+        };
+        let gap = gap.map(|gap| (lane, gap));
+        let item = Some((lane, item));
+        Step { gap, item }
+    }
+
+    /// Says what is missing in front of an event.
+    fn gap(&mut self, event: &Event<'_>, own: Option<Own>, at: u64, end: u64) -> Option<Item> {
+        let skipped = match own {
+            Some(Own::Lost) => facts::number(event, "skipped"),
+            _ => 0,
+        };
+        let Event {
+            stream, counter, ..
+        } = *event;
+        // Above 32 bits it is damaged; then the counter tells.
+        let skipped = u32::try_from(skipped).unwrap_or(0);
+        match self.streams.count(stream, counter, skipped, (at, end)) {
+            Gap::None => None,
+            Gap::Missing {
+                events,
+                expected,
+                end,
+                offset,
+            } => {
+                // Damage since the stream's last event was told already.
+                if self.damage.is_none_or(|damage| damage < offset) {
+                    let what = format!(
+                        "{events} events of stream {stream} are missing in front of this one: its \
+                         number is {counter}, not {expected}"
+                    );
+                    self.complain(at, what);
+                }
+                let time = Ticks(end);
+                Some(Item {
+                    start: time,
+                    end: time,
+                    what: What::Mark,
+                    offset: GAP | u64::from(events),
+                })
+            }
+            Gap::Back(expected) => {
+                let what = format!(
+                    "stream {stream} goes back: the number of this event is {counter}, not \
+                     {expected}; events came out of order, or another trace begins"
+                );
+                self.complain(at, what);
+                None
+            }
+        }
+    }
+
+    /// A call: which function, and what its attributes say.
+    #[inline]
+    fn call(&mut self, event: &Event<'_>) -> What {
+        let ours = self.ours.is_some();
+        let (mut number, mut flags, mut arguments) = (None, 0, false);
+        let (mut cpu, mut exit_cpu) = (None, None);
+        for attribute in facts::attributes(event) {
+            if !ours {
+                arguments = true;
+                break;
+            }
+            match facts::meaning(&attribute) {
+                Meaning::Function(id) => number = Some(id),
+                Meaning::Cpu(id) => cpu = Some(id),
+                Meaning::ExitCpu(id) => exit_cpu = Some(id),
+                Meaning::Flags(bits) => flags = bits,
+                Meaning::Arguments(_) | Meaning::Foreign => arguments = true,
+            }
+        }
+        let name = String::from_utf8_lossy(event.description);
+        let function = self.names.call(&name, number, ours);
+        What::Span {
+            function,
+            flags,
+            cpu,
+            exit_cpu,
+            arguments,
+        }
+    }
+
+    fn fact(&mut self, event: &Event<'_>, own: Option<Own>, offset: u64) {
+        let told = match own {
+            Some(Own::Function) => self.names.declare(FunctionFacts::decode(event)),
+            Some(Own::Thread) => self.streams.describe(ThreadFacts::decode(event)),
+            _ => self.describe_trace(event),
+        };
+        if let Some(what) = told {
+            self.complain(offset, what);
+        }
+    }
+
+    fn describe_trace(&mut self, event: &Event<'_>) -> Option<String> {
+        let mut facts = TraceFacts::decode(event);
+        facts.anchor = facts.anchor.map(|(time, unix)| (self.ticks(time), unix));
+        let first = self.trace.get_or_insert_with(|| facts.clone());
+        (*first != facts).then(|| {
+            let TraceFacts {
+                program, process, ..
+            } = facts;
+            let process = process.map_or("unknown".into(), |process| process.to_string());
+            format!(
+                "another trace begins here (program {program:?}, process {process}); what it says \
+                 of itself is left out"
+            )
+        })
+    }
+
+    fn complain(&mut self, offset: u64, what: String) {
+        self.complaints += 1;
+        if self.told.len() < MAX_DIAGNOSTICS {
+            self.told.push(Diagnostic { offset, what });
+        }
+    }
+
+    /// All problems, and how many are not listed.
+    pub(super) fn diagnostics(&mut self) -> Vec<Diagnostic> {
+        let mut told = std::mem::take(&mut self.told);
+        let more = self.complaints - told.len();
+        if let Some(last) = told.last().filter(|_| more > 0) {
+            let offset = last.offset;
+            let what = format!("{more} more problems are not listed");
+            told.push(Diagnostic { offset, what });
+        }
+        told
+    }
+}

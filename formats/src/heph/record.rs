@@ -1,0 +1,292 @@
+//! Layout of Heph's packets, version 0.1.0, decoded and nothing else. All integers are big-endian.
+//! Source: the trace format document of the Heph project (`doc/Trace Format.md`). Must never look
+//! beyond the bytes that it is given, nor believe a length that leaves them.
+//!
+//! | metadata packet, offset | bytes | field |
+//! | --- | --- | --- |
+//! | 0 | 4 | magic, `75 D1 1D 4D` |
+//! | 4 | 4 | size of the packet in bytes, these 8 included |
+//! | 8 | 2 | bytes of the option's name, `n` |
+//! | 10 | n | the option's name, UTF-8 |
+//! | 10 + n | | its value; for `epoch`: u64, zero of all times, ns since 1970 |
+//!
+//! | event packet, offset | bytes | field |
+//! | --- | --- | --- |
+//! | 0 | 4 | magic, `C1 FC 1F B7` |
+//! | 4 | 4 | size of the packet in bytes, these 8 included |
+//! | 8 | 4 | stream: a thread |
+//! | 12 | 4 | counts the events of the stream, wraps |
+//! | 16 | 8 | substream: what runs on the thread in turns; 0 if nothing does |
+//! | 24 | 8 | start, ns since the epoch |
+//! | 32 | 8 | end, ns since the epoch |
+//! | 40 | 2 | bytes of the description, `n` |
+//! | 42 | n | the description, UTF-8 |
+//! | 42 + n | | attributes, up to the packet's end |
+//!
+//! | attribute, offset | bytes | field |
+//! | --- | --- | --- |
+//! | 0 | 2 | bytes of the name, `n` |
+//! | 2 | n | the name, UTF-8 |
+//! | 2 + n | 1 | type: 1 u64, 2 i64, 3 f64, 4 string; 128 + type: array of it |
+//! | 3 + n | | the value; for an array u16 count, then so many values |
+//!
+//! A number has 8 bytes; a string is u16 length, then so many bytes of UTF-8.
+
+use crate::bytes::{ByteOrder, Fields};
+
+/// First bytes of a metadata packet.
+pub(super) const METADATA: u32 = 0x75d1_1d4d;
+/// First bytes of an event packet.
+pub(super) const EVENT: u32 = 0xc1fc_1fb7;
+/// Bytes of a packet that tell its kind and size.
+pub(super) const HEAD: usize = 8;
+/// Bytes of an event packet without description and attributes.
+pub(super) const EVENT_SIZE: usize = 42;
+/// Bytes of a metadata packet without name and value.
+pub(super) const METADATA_SIZE: usize = 10;
+/// Type of a value, or of the values of an array.
+pub(super) const TYPE_U64: u8 = 1;
+pub(super) const TYPE_I64: u8 = 2;
+pub(super) const TYPE_F64: u8 = 3;
+pub(super) const TYPE_TEXT: u8 = 4;
+/// Added to the type: an array.
+pub(super) const ARRAY: u8 = 0x80;
+/// The option that the document knows.
+pub(super) const EPOCH: &[u8] = b"epoch";
+
+const NUMBER: usize = 8;
+
+/// The two kinds of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Metadata,
+    Event,
+}
+
+/// Kind and size of the packet that begins with these bytes; `None` where none does, or where its
+/// size can't be right.
+pub(super) fn head(bytes: &[u8]) -> Option<(Kind, u32)> {
+    let mut fields = Fields::new(bytes, ByteOrder::Big);
+    let (kind, least) = match fields.u32()? {
+        METADATA => (Kind::Metadata, METADATA_SIZE),
+        EVENT => (Kind::Event, EVENT_SIZE),
+        _ => return None,
+    };
+    let size = fields.u32()?;
+    (size as usize >= least).then_some((kind, size))
+}
+
+/// A metadata packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Metadata<'a> {
+    pub(super) name: &'a [u8],
+    pub(super) value: &'a [u8],
+}
+
+impl<'a> Metadata<'a> {
+    /// Decodes a whole packet.
+    pub(super) fn decode(packet: &'a [u8]) -> Option<Metadata<'a>> {
+        let mut fields = Fields::new(packet.get(HEAD..)?, ByteOrder::Big);
+        let name = text(&mut fields)?;
+        let value = packet.get(METADATA_SIZE + name.len()..)?;
+        Some(Metadata { name, value })
+    }
+
+    /// The epoch in ns since 1970, if it is one.
+    pub(super) fn epoch(&self) -> Option<u64> {
+        let value = self.value.try_into().ok()?;
+        (self.name == EPOCH).then(|| u64::from_be_bytes(value))
+    }
+}
+
+/// An event packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Event<'a> {
+    pub(super) stream: u32,
+    pub(super) counter: u32,
+    pub(super) substream: u64,
+    /// In ns since the epoch.
+    pub(super) start: u64,
+    /// In ns since the epoch.
+    pub(super) end: u64,
+    pub(super) description: &'a [u8],
+    attributes: &'a [u8],
+}
+
+impl<'a> Event<'a> {
+    /// Decodes a whole packet, but for its attributes.
+    #[inline]
+    pub(super) fn decode(packet: &'a [u8]) -> Option<Event<'a>> {
+        let (fixed, rest) = packet.split_at_checked(EVENT_SIZE)?;
+        let mut fields = Fields::new(fixed.get(HEAD..)?, ByteOrder::Big);
+        let (stream, counter, substream) = (fields.u32()?, fields.u32()?, fields.u64()?);
+        let (start, end) = (fields.u64()?, fields.u64()?);
+        let (description, attributes) = rest.split_at_checked(fields.u16()?.into())?;
+        Some(Event {
+            stream,
+            counter,
+            substream,
+            start,
+            end,
+            description,
+            attributes,
+        })
+    }
+
+    /// Its attributes, in order.
+    pub(super) fn attributes(&self) -> Attributes<'a> {
+        Attributes {
+            fields: Fields::new(self.attributes, ByteOrder::Big),
+            left: self.attributes.len(),
+            bytes: self.attributes.len(),
+        }
+    }
+}
+
+/// One attribute.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Attribute<'a> {
+    pub(super) name: &'a [u8],
+    pub(super) value: Value<'a>,
+}
+
+/// Its value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Value<'a> {
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    /// UTF-8, as the document wants it; not looked at here.
+    Text(&'a [u8]),
+    Unsigneds(Numbers<'a>),
+    Signeds(Numbers<'a>),
+    Floats(Numbers<'a>),
+    Texts(Texts<'a>),
+}
+
+/// An array of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbers<'a>(&'a [u8]);
+
+impl<'a> Numbers<'a> {
+    /// The numbers' bits.
+    pub(super) fn iter(self) -> impl ExactSizeIterator<Item = u64> + 'a {
+        let numbers = self.0.as_chunks::<NUMBER>().0;
+        numbers.iter().map(|bytes| u64::from_be_bytes(*bytes))
+    }
+}
+
+/// An array of strings, each of which is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Texts<'a> {
+    count: u16,
+    bytes: &'a [u8],
+}
+
+impl<'a> Texts<'a> {
+    pub(super) fn iter(self) -> impl Iterator<Item = &'a [u8]> {
+        let mut fields = Fields::new(self.bytes, ByteOrder::Big);
+        (0..self.count).map_while(move |_| text(&mut fields))
+    }
+
+    pub(super) fn len(self) -> usize {
+        self.count.into()
+    }
+}
+
+/// Why the attributes of an event can't be read to their end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bad {
+    /// Bytes of the attributes in front of the damaged one.
+    pub(super) at: usize,
+    /// The type, where it is none that the document knows.
+    pub(super) kind: Option<u8>,
+}
+
+/// Goes through the attributes of an event; ends behind the first damaged one.
+#[derive(Clone, Debug)]
+pub(super) struct Attributes<'a> {
+    fields: Fields<'a>,
+    /// Bytes that are not read yet.
+    left: usize,
+    bytes: usize,
+}
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = Result<Attribute<'a>, Bad>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        let at = self.bytes - self.left;
+        let decoded = attribute(&mut self.fields);
+        self.left = match decoded {
+            Ok((_, size)) => self.left.saturating_sub(size),
+            Err(_) => 0,
+        };
+        Some(match decoded {
+            Ok((attribute, _)) => Ok(attribute),
+            Err(kind) => Err(Bad { at, kind }),
+        })
+    }
+}
+
+/// An attribute and its bytes; or its type, if that is what is wrong.
+#[inline]
+fn attribute<'a>(fields: &mut Fields<'a>) -> Result<(Attribute<'a>, usize), Option<u8>> {
+    let name = text(fields).ok_or(None)?;
+    let kind = fields.u8().ok_or(None)?;
+    let (value, size) = value(fields, kind).ok_or((!is_type(kind)).then_some(kind))?;
+    Ok((Attribute { name, value }, 3 + name.len() + size))
+}
+
+fn is_type(kind: u8) -> bool {
+    (TYPE_U64..=TYPE_TEXT).contains(&(kind & !ARRAY))
+}
+
+#[inline]
+fn value<'a>(fields: &mut Fields<'a>, kind: u8) -> Option<(Value<'a>, usize)> {
+    Some(match kind {
+        TYPE_U64 => (Value::Unsigned(fields.u64()?), NUMBER),
+        TYPE_I64 => (Value::Signed(fields.u64()?.cast_signed()), NUMBER),
+        TYPE_F64 => (Value::Float(f64::from_bits(fields.u64()?)), NUMBER),
+        TYPE_TEXT => {
+            let text = text(fields)?;
+            (Value::Text(text), 2 + text.len())
+        }
+        _ => return array(fields, kind),
+    })
+}
+
+fn array<'a>(fields: &mut Fields<'a>, kind: u8) -> Option<(Value<'a>, usize)> {
+    let kind = kind.checked_sub(ARRAY).filter(|&kind| is_type(kind))?;
+    let count = fields.u16()?;
+    if kind == TYPE_TEXT {
+        let texts = texts(fields, count)?;
+        return Some((Value::Texts(texts), 2 + texts.bytes.len()));
+    }
+    let numbers = Numbers(fields.bytes(usize::from(count) * NUMBER)?);
+    let size = 2 + numbers.0.len();
+    Some(match kind {
+        TYPE_U64 => (Value::Unsigneds(numbers), size),
+        TYPE_I64 => (Value::Signeds(numbers), size),
+        _ => (Value::Floats(numbers), size),
+    })
+}
+
+fn texts<'a>(fields: &mut Fields<'a>, count: u16) -> Option<Texts<'a>> {
+    let (mut ahead, mut size) = (*fields, 0);
+    for _ in 0..count {
+        size += 2 + text(&mut ahead)?.len();
+    }
+    let bytes = fields.bytes(size)?;
+    Some(Texts { count, bytes })
+}
+
+#[inline]
+fn text<'a>(fields: &mut Fields<'a>) -> Option<&'a [u8]> {
+    let count = fields.u16()?;
+    fields.bytes(count.into())
+}

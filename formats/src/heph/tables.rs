@@ -1,0 +1,192 @@
+//! Functions and threads on the writing side: by which name, number, stream and substream they go in
+//! the file. Must never give two threads one place, nor two functions one name without a number.
+
+use std::collections::{HashMap, HashSet};
+
+use super::encode::cut;
+use super::facts::{FACTS, PREFIX};
+use super::names::label;
+use super::streams;
+use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks};
+use crate::sink::Losses;
+
+/// How a function's calls are written.
+#[derive(Debug)]
+pub(super) struct Label {
+    pub(super) description: Box<str>,
+    /// The description alone does not tell which function it is.
+    pub(super) numbered: bool,
+}
+
+/// All functions so far, in the order in which they were declared.
+#[derive(Debug, Default)]
+pub(super) struct Functions {
+    pub(super) declared: Vec<Function>,
+    known: HashSet<FunctionId>,
+    names: HashSet<Box<str>>,
+    labels: HashMap<FunctionId, Label>,
+}
+
+impl Functions {
+    /// Adds one that was not declared before; false: another one has its number.
+    pub(super) fn declare(&mut self, function: &Function, losses: &mut Losses) -> bool {
+        if !self.known.insert(function.id) {
+            return false;
+        }
+        let (name, long) = cut(&function.name);
+        let (file, long_file) = cut(&function.file);
+        losses.add(
+            "names over 65,535 bytes: cut",
+            u64::from(long) + u64::from(long_file),
+        );
+        let numbered =
+            name.is_empty() || name.starts_with(PREFIX) || !self.names.insert(name.into());
+        let description = if name.is_empty() {
+            label(function.id.0)
+        } else {
+            name.to_owned()
+        };
+        let description = description.into();
+        let label = Label {
+            description,
+            numbered,
+        };
+        self.labels.insert(function.id, label);
+        self.declared.push(Function {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            ..*function
+        });
+        true
+    }
+
+    /// How the calls of a function are written.
+    #[inline]
+    pub(super) fn label(&mut self, id: FunctionId) -> &Label {
+        self.labels.entry(id).or_insert_with(|| Label {
+            description: label(id.0).into(),
+            numbered: true,
+        })
+    }
+}
+
+/// A mark without a time of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Untimed {
+    Wall { seconds: u64, micros: u32 },
+    Lost { records: u64 },
+}
+
+/// A thread of the file.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) thread: Thread,
+    pub(super) stream: u32,
+    pub(super) substream: u64,
+    /// Its stream in [`Threads::counters`].
+    pub(super) counter: usize,
+    /// Time of its last event.
+    pub(super) last: Option<Ticks>,
+    /// Marks in front of its first event.
+    pub(super) waiting: Vec<Untimed>,
+}
+
+impl Lane {
+    /// Whether a reader would take another number for the thread's.
+    pub(super) fn renumbered(&self) -> bool {
+        streams::derived(self.stream, self.substream) != Some(self.thread.id.0)
+    }
+}
+
+/// All threads so far.
+#[derive(Debug)]
+pub(super) struct Threads {
+    pub(super) lanes: Vec<Lane>,
+    lane_of: HashMap<ThreadId, usize>,
+    places: HashSet<(u32, u64)>,
+    counter_of: HashMap<u32, usize>,
+    /// Events written per stream.
+    pub(super) counters: Vec<u32>,
+    /// Streams above this one are taken.
+    free: u32,
+}
+
+impl Default for Threads {
+    fn default() -> Threads {
+        Threads {
+            lanes: Vec::new(),
+            lane_of: HashMap::new(),
+            places: HashSet::new(),
+            counter_of: HashMap::new(),
+            counters: Vec::new(),
+            free: FACTS - 1,
+        }
+    }
+}
+
+impl Threads {
+    /// The lane of a thread, and whether there is something new to say of it.
+    pub(super) fn lane(&mut self, thread: &Thread, losses: &mut Losses) -> (usize, bool) {
+        let Some(&place) = self.lane_of.get(&thread.id) else {
+            return (self.begin(thread, losses), true);
+        };
+        let known = &mut self.lanes[place].thread;
+        let name = if thread.name.is_empty() {
+            known.name.clone()
+        } else {
+            thread.name.clone()
+        };
+        let merged = Thread {
+            id: thread.id,
+            process: thread.process.or(known.process),
+            name,
+            counts: thread.counts.or(known.counts),
+        };
+        let news = merged != *known;
+        *known = merged;
+        (place, news)
+    }
+
+    pub(super) fn of(&self, thread: ThreadId) -> Option<usize> {
+        self.lane_of.get(&thread).copied()
+    }
+
+    fn begin(&mut self, thread: &Thread, losses: &mut Losses) -> usize {
+        let own = u32::try_from(thread.id.0).ok().filter(|&id| id != FACTS);
+        let own = own.map(|stream| (stream, 0));
+        let wanted = streams::numbers(thread).or(own);
+        let wanted = wanted.filter(|&place| place.0 != FACTS && !self.places.contains(&place));
+        let (stream, substream) = wanted.unwrap_or_else(|| {
+            let what = "thread ids that no stream can have (over 32 bits, or taken): other readers \
+                        see another number";
+            losses.add(what, 1);
+            (self.unused(), 0)
+        });
+        self.places.insert((stream, substream));
+        let counter = *self.counter_of.entry(stream).or_insert_with(|| {
+            self.counters.push(0);
+            self.counters.len() - 1
+        });
+        let long = cut(&thread.name).1;
+        losses.add("names over 65,535 bytes: cut", long.into());
+        let place = self.lanes.len();
+        self.lane_of.insert(thread.id, place);
+        self.lanes.push(Lane {
+            thread: thread.clone(),
+            stream,
+            substream,
+            counter,
+            last: None,
+            waiting: Vec::new(),
+        });
+        place
+    }
+
+    /// A stream that nothing is on.
+    fn unused(&mut self) -> u32 {
+        while self.counter_of.contains_key(&self.free) {
+            self.free = self.free.wrapping_sub(1);
+        }
+        self.free
+    }
+}

@@ -1,0 +1,229 @@
+//! What a record says in the neutral vocabulary: a call or a mark with its thread and its time, and
+//! what it has beside those. Both passes over a file see the same items, because they are made here.
+
+use std::fmt::Write as _;
+
+use super::escape::{unescape, unescape_text};
+use super::klass::known;
+use super::schema::{Kind, Label, Meaning};
+use super::walk::{Event, Found, Tables, Walker};
+use crate::bytes::ReadAt;
+use crate::error::Error;
+use crate::model::{
+    Counts, CpuId, Function, FunctionId, Mark, Missing, Thread, ThreadId, Ticks, TraceInfo,
+};
+use crate::nest::{Details, Item, What};
+use crate::sink::Sink;
+
+/// How a call names its function.
+pub(super) enum Naming<'w> {
+    Identifier(u64),
+    Label(&'w [u8]),
+    /// By its klass.
+    Klass(&'w str),
+}
+
+/// The thread's number in the file, and the item that a record is; `None` where it is neither a call
+/// nor a mark. Records without a thread are of thread 0, which HawkTracer gives to none.
+pub(super) fn item<'w>(
+    event: &Event<'w>,
+    function: impl FnOnce(Naming<'w>) -> FunctionId,
+) -> Option<(u64, Item)> {
+    let start = Ticks(event.header.time);
+    let mut end = start;
+    let (thread, what) = match &event.layout.meaning {
+        Meaning::Call {
+            duration,
+            thread,
+            label,
+            flags,
+            arguments,
+        } => {
+            end.0 = end.0.saturating_add(event.number(*duration));
+            let naming = match *label {
+                Label::None => Naming::Klass(&event.layout.name),
+                Label::Identifier(at) => Naming::Identifier(event.number(at)),
+                Label::Text(at) => Naming::Label(event.bytes(at)),
+            };
+            let what = What::Span {
+                function: function(naming),
+                flags: flags.map_or(0, |at| event.number(at) as u8),
+                cpu: None,
+                exit_cpu: None,
+                arguments: !arguments.is_empty(),
+            };
+            (event.number(*thread), what)
+        }
+        Meaning::Cpu => {
+            let cpu = CpuId(event.named("cpu") as u32);
+            (event.named("thread_id"), What::Cpu(cpu))
+        }
+        Meaning::Wall | Meaning::Lost | Meaning::Custom | Meaning::Typed | Meaning::Other => {
+            (event.named("thread_id"), What::Mark)
+        }
+        _ => return None,
+    };
+    let offset = event.offset;
+    let item = Item {
+        start,
+        end,
+        what,
+        offset,
+    };
+    Some((thread, item))
+}
+
+/// Whether the record's time is the program's: marks without a time of their own have the thread's,
+/// or none.
+pub(super) fn is_timed(meaning: &Meaning) -> bool {
+    use Meaning as M;
+    matches!(meaning, M::Call { .. } | M::Cpu | M::Custom | M::Typed)
+}
+
+/// Gives the arguments of calls and the marks, which it reads where they are.
+pub(super) struct Lookup<'f> {
+    walker: Walker<'f>,
+    tables: &'f Tables,
+    text: String,
+}
+
+impl<'f> Lookup<'f> {
+    pub(super) fn new(file: &'f dyn ReadAt, tables: &'f Tables) -> Lookup<'f> {
+        // Items are in order of time, records in order of completion: near, but back and forth.
+        const WINDOW: usize = 32 * 1024;
+        Lookup {
+            walker: Walker::new(file, WINDOW),
+            tables,
+            text: String::new(),
+        }
+    }
+}
+
+impl Details for Lookup<'_> {
+    fn push(&mut self, item: &Item, sink: &mut dyn Sink) -> Result<(), Error> {
+        if let Found::Event(event) = self.walker.at(item.offset, self.tables)? {
+            match &event.layout.meaning {
+                Meaning::Call { arguments, .. } => {
+                    for &at in arguments {
+                        let value = event.number(at);
+                        sink.mark(&Mark::Argument { value });
+                    }
+                }
+                _ => mark(&event, &mut self.text, sink),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn mark(event: &Event<'_>, text: &mut String, sink: &mut dyn Sink) {
+    let time = Ticks(event.header.time);
+    match event.layout.meaning {
+        Meaning::Wall => sink.mark(&Mark::Wall {
+            seconds: event.named("seconds"),
+            micros: event.named("micros").min(999_999) as u32,
+        }),
+        Meaning::Lost => {
+            let records = event.named("records");
+            sink.mark(&Mark::Lost { records });
+        }
+        Meaning::Custom => {
+            let cpu = CpuId(event.named("cpu") as u32);
+            sink.mark(&Mark::Custom {
+                time,
+                cpu: (event.named("known") & known::CPU != 0).then_some(cpu),
+                data: &unescape(event.text("payload")),
+            });
+        }
+        Meaning::Typed => sink.mark(&Mark::Typed {
+            time,
+            kind: event.named("kind") as u16,
+            data: &unescape(event.text("payload")),
+        }),
+        _ => {
+            text.clear();
+            text.push_str(&event.layout.name);
+            describe(event, text);
+            sink.mark(&Mark::Custom {
+                time,
+                cpu: None,
+                data: text.as_bytes(),
+            });
+        }
+    }
+}
+
+/// Appends ` field=value` for each field of a record.
+pub(super) fn describe(event: &Event<'_>, text: &mut String) {
+    for (at, place) in event.layout.places.iter().enumerate() {
+        let bytes = event.bytes(at);
+        let number = event.number(at);
+        let _ = write!(text, " {}=", place.name);
+        let _ = match place.kind {
+            Kind::Unsigned => write!(text, "{number}"),
+            Kind::Signed => write!(text, "{}", number.cast_signed()),
+            Kind::Pointer => write!(text, "0x{number:x}"),
+            Kind::Float => write!(text, "{}", f32::from_bits(number as u32)),
+            Kind::Double => write!(text, "{}", f64::from_bits(number)),
+            Kind::Text => write!(text, "{:?}", String::from_utf8_lossy(bytes)),
+            Kind::Opaque => {
+                text.push_str("0x");
+                bytes.iter().try_for_each(|byte| write!(text, "{byte:02x}"))
+            }
+        };
+    }
+}
+
+/// What our klass says of the trace.
+pub(super) fn trace(event: &Event<'_>, info: &mut TraceInfo) {
+    let bits = event.named("known");
+    let given = |bit: u64, name| (bits & bit != 0).then(|| event.named(name));
+    info.program = unescape_text(event.text("program"));
+    info.reason = unescape_text(event.text("reason"));
+    info.process = given(known::PROCESS, "process");
+    info.dump = given(known::DUMP, "dump");
+    info.missing = Missing {
+        retired_threads: event.named("retired_threads"),
+        retired_records: event.named("retired_records"),
+        unplaced_records: event.named("unplaced_records"),
+    };
+    info.start = given(known::START, "start_time").map(Ticks);
+    let clock = &mut info.clock;
+    clock.name = unescape_text(event.text("clock"));
+    clock.error_ppm = given(known::CLOCK_ERROR, "clock_error_ppm").map(f64::from_bits);
+    clock.constant = bits & known::CONSTANT != 0;
+    clock.nonstop = bits & known::NONSTOP != 0;
+    let tick = given(known::ANCHOR, "anchor_time").map(Ticks);
+    clock.anchor = tick.map(|tick| (tick, event.named("anchor_unix")));
+}
+
+/// What our klass says of a thread: its number in the file, and the thread.
+pub(super) fn thread(event: &Event<'_>) -> (u64, Thread) {
+    let bits = event.named("known");
+    let counts = Counts {
+        recorded: event.named("recorded"),
+        readable: event.named("readable"),
+        overwritten: event.named("overwritten"),
+        dropped: event.named("dropped"),
+        synthetic_entries: event.named("synthetic_entries"),
+        synthetic_exits: event.named("synthetic_exits"),
+    };
+    let thread = Thread {
+        id: ThreadId(event.named("thread")),
+        process: (bits & known::PROCESS != 0).then(|| event.named("process")),
+        name: unescape_text(event.text("thread_name")),
+        counts: (bits & known::COUNTS != 0).then_some(counts),
+    };
+    (event.named("thread_id"), thread)
+}
+
+/// What our klass says of a function: its identifier in the file, and the function.
+pub(super) fn function(event: &Event<'_>) -> (u64, Function) {
+    let function = Function {
+        id: FunctionId(event.named("function") as u32),
+        name: unescape_text(event.text("function_name")),
+        file: unescape_text(event.text("file")),
+        line: event.named("line") as u32,
+    };
+    (event.named("identifier"), function)
+}

@@ -1,0 +1,316 @@
+//! The klasses that this project writes: HawkTracer's own, as its library describes them, and ours,
+//! for what HawkTracer has no klass for. Ours are announced in the stream like any other, so every
+//! parser can read past them; none of their fields is called `label` or `name`, which would make them
+//! calls in viewers. Only kinds and sizes that all real parsers know may stand in here.
+//!
+//! | klass | its records, beside the header (whose time is that of the mark where it is one) |
+//! | --- | --- |
+//! | 9 `FDR_TraceEvent` | `known` bits ([`known`]); the rest as in `TraceInfo`; the clock's error is the bits of an f64 |
+//! | 10 `FDR_ThreadEvent` | `thread_id` is the number in this file, `thread` the system's; counts |
+//! | 11 `FDR_FunctionEvent` | before the mapping of `identifier`; `function_name` where the label is not the name |
+//! | 12 `FDR_CpuEvent` | the thread is on this CPU from here on |
+//! | 13 `FDR_WallEvent` | Unix time at this place |
+//! | 14 `FDR_LostEvent` | so many function records are missing at this place |
+//! | 15 `FDR_CustomEvent` | payload, escaped |
+//! | 16 `FDR_TypedEvent` | payload, escaped, and its type |
+//! | 64 + n `FDR_CallEvent` | those of `HT_CallstackIntEvent`, flags (1 entry, 2 exit not measured; 4 tail exit), n arguments |
+//!
+//! Texts are escaped (`escape`). Fields that a reader does not find are 0 or empty.
+
+use super::record::{
+    self, Builder, CALL, CALL_BASE, EVENT, FIELD, Header, KLASS, MAPPING, POINTER, STRUCT, SYSTEM,
+    TEXT, UNSIGNED,
+};
+use crate::bytes::ByteOrder;
+
+/// A field of a klass, as it is announced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    pub(super) kind: u8,
+    pub(super) size: u64,
+    pub(super) type_name: &'static str,
+    pub(super) name: &'static str,
+}
+
+/// A klass, as it is announced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Klass {
+    pub(super) id: u32,
+    pub(super) name: &'static str,
+    pub(super) fields: &'static [Field],
+}
+
+const fn field(kind: u8, size: u64, type_name: &'static str, name: &'static str) -> Field {
+    Field {
+        kind,
+        size,
+        type_name,
+        name,
+    }
+}
+
+const fn u8(name: &'static str) -> Field {
+    field(UNSIGNED, 1, "uint8_t", name)
+}
+
+const fn u32(name: &'static str) -> Field {
+    field(UNSIGNED, 4, "uint32_t", name)
+}
+
+const fn u64(name: &'static str) -> Field {
+    field(UNSIGNED, 8, "uint64_t", name)
+}
+
+const fn text(name: &'static str) -> Field {
+    field(TEXT, 8, "const char*", name)
+}
+
+/// The klasses' sizes are those of C's structs.
+const BASE: Field = field(STRUCT, 24, "HT_Event", "base");
+const CALL_BASE_FIELD: Field = field(STRUCT, 40, "HT_CallstackBaseEvent", "base");
+const CALL_FIELD: Field = field(STRUCT, 48, "HT_CallstackIntEvent", "base");
+const KLASS_ID: Field = field(UNSIGNED, 4, "HT_EventKlassId", "info_klass_id");
+
+pub(super) const TRACE: u32 = 9;
+pub(super) const THREAD: u32 = 10;
+pub(super) const FUNCTION: u32 = 11;
+pub(super) const CPU: u32 = 12;
+pub(super) const WALL: u32 = 13;
+pub(super) const LOST: u32 = 14;
+pub(super) const CUSTOM: u32 = 15;
+pub(super) const TYPED: u32 = 16;
+/// Calls with flags and no argument; those with `n` arguments are `n` above.
+pub(super) const OWN_CALL: u32 = 64;
+/// A klass has 255 fields at most: base, flags, and these.
+pub(super) const MAX_ARGUMENTS: usize = 253;
+
+/// The bits of `known`: fields that say something. Those of different klasses share no record.
+pub(super) mod known {
+    pub(crate) const PROCESS: u64 = 1;
+    pub(crate) const DUMP: u64 = 2;
+    pub(crate) const CLOCK_ERROR: u64 = 4;
+    pub(crate) const ANCHOR: u64 = 8;
+    /// The clock is constant; it is nonstop.
+    pub(crate) const CONSTANT: u64 = 16;
+    pub(crate) const NONSTOP: u64 = 32;
+    pub(crate) const START: u64 = 64;
+    /// Of a thread: its counts.
+    pub(crate) const COUNTS: u64 = 2;
+    /// Of a function: it is in the trace's table; its name is not the label.
+    pub(crate) const LISTED: u64 = 1;
+    pub(crate) const NAMED: u64 = 2;
+    /// Of a custom event.
+    pub(crate) const CPU: u64 = 1;
+}
+
+/// HawkTracer's klasses, then ours, in the order of their numbers.
+pub(super) const KLASSES: &[Klass] = &[
+    Klass {
+        id: record::ENDIANNESS,
+        name: "HT_EndiannessInfoEvent",
+        fields: &[BASE, u8("endianness")],
+    },
+    Klass {
+        id: EVENT,
+        name: "HT_Event",
+        fields: &[
+            field(POINTER, 8, "HT_EventKlass*", "klass"),
+            field(UNSIGNED, 8, "HT_TimestampNs", "timestamp"),
+            field(UNSIGNED, 8, "HT_EventId", "id"),
+        ],
+    },
+    Klass {
+        id: KLASS,
+        name: "HT_EventKlassInfoEvent",
+        fields: &[BASE, KLASS_ID, text("event_klass_name"), u8("field_count")],
+    },
+    Klass {
+        id: FIELD,
+        name: "HT_EventKlassFieldInfoEvent",
+        fields: &[
+            BASE,
+            KLASS_ID,
+            text("field_type"),
+            text("field_name"),
+            u64("size"),
+            u8("data_type"),
+        ],
+    },
+    Klass {
+        id: CALL_BASE,
+        name: "HT_CallstackBaseEvent",
+        fields: &[
+            BASE,
+            field(UNSIGNED, 8, "HT_DurationNs", "duration"),
+            field(UNSIGNED, 4, "HT_ThreadId", "thread_id"),
+        ],
+    },
+    Klass {
+        id: CALL,
+        name: "HT_CallstackIntEvent",
+        fields: &[
+            CALL_BASE_FIELD,
+            field(UNSIGNED, 8, "HT_CallstackEventLabel", "label"),
+        ],
+    },
+    Klass {
+        id: record::CALL_TEXT,
+        name: "HT_CallstackStringEvent",
+        fields: &[CALL_BASE_FIELD, text("label")],
+    },
+    Klass {
+        id: MAPPING,
+        name: "HT_StringMappingEvent",
+        fields: &[BASE, u64("identifier"), text("label")],
+    },
+    Klass {
+        id: SYSTEM,
+        name: "HT_SystemInfoEvent",
+        fields: &[
+            BASE,
+            u8("version_major"),
+            u8("version_minor"),
+            u8("version_patch"),
+        ],
+    },
+    Klass {
+        id: TRACE,
+        name: "FDR_TraceEvent",
+        fields: &[
+            BASE,
+            u32("known"),
+            text("program"),
+            text("reason"),
+            u64("process"),
+            u64("dump"),
+            u64("retired_threads"),
+            u64("retired_records"),
+            u64("unplaced_records"),
+            text("clock"),
+            u64("clock_error_ppm"),
+            u64("anchor_time"),
+            u64("anchor_unix"),
+            u64("start_time"),
+        ],
+    },
+    Klass {
+        id: THREAD,
+        name: "FDR_ThreadEvent",
+        fields: &[
+            BASE,
+            u32("thread_id"),
+            u64("thread"),
+            u32("known"),
+            u64("process"),
+            text("thread_name"),
+            u64("recorded"),
+            u64("readable"),
+            u64("overwritten"),
+            u64("dropped"),
+            u64("synthetic_entries"),
+            u64("synthetic_exits"),
+        ],
+    },
+    Klass {
+        id: FUNCTION,
+        name: "FDR_FunctionEvent",
+        fields: &[
+            BASE,
+            u64("identifier"),
+            u32("function"),
+            u32("known"),
+            text("function_name"),
+            text("file"),
+            u32("line"),
+        ],
+    },
+    Klass {
+        id: CPU,
+        name: "FDR_CpuEvent",
+        fields: &[BASE, u32("thread_id"), u32("cpu")],
+    },
+    Klass {
+        id: WALL,
+        name: "FDR_WallEvent",
+        fields: &[BASE, u32("thread_id"), u64("seconds"), u32("micros")],
+    },
+    Klass {
+        id: LOST,
+        name: "FDR_LostEvent",
+        fields: &[BASE, u32("thread_id"), u64("records")],
+    },
+    Klass {
+        id: CUSTOM,
+        name: "FDR_CustomEvent",
+        fields: &[
+            BASE,
+            u32("thread_id"),
+            u32("known"),
+            u32("cpu"),
+            text("payload"),
+        ],
+    },
+    Klass {
+        id: TYPED,
+        name: "FDR_TypedEvent",
+        fields: &[BASE, u32("thread_id"), u32("kind"), text("payload")],
+    },
+];
+
+/// HawkTracer's klass of that number, as parsers have to know it or may expect it.
+pub(super) fn standard(id: u32) -> Option<&'static Klass> {
+    KLASSES.iter().find(|klass| klass.id == id && id <= SYSTEM)
+}
+
+/// What announces klasses.
+pub(super) struct Announcer<'a> {
+    pub(super) out: &'a mut Vec<u8>,
+    pub(super) order: ByteOrder,
+    /// Number of the record before.
+    pub(super) number: &'a mut u64,
+}
+
+impl Announcer<'_> {
+    fn begin(&mut self, klass: u32) -> Builder<'_> {
+        *self.number += 1;
+        let header = Header {
+            klass,
+            time: 0,
+            number: *self.number,
+        };
+        Builder::new(self.out, self.order, header)
+    }
+
+    fn klass(&mut self, id: u32, name: &str, fields: u8) {
+        let record = self.begin(KLASS);
+        let _ = record.u32(id).text(name).u8(fields);
+    }
+
+    fn field(&mut self, id: u32, field: &Field, name: &str) {
+        let record = self.begin(FIELD).u32(id).text(field.type_name).text(name);
+        let _ = record.u64(field.size).u8(field.kind);
+    }
+
+    /// Announces one of [`KLASSES`].
+    pub(super) fn announce(&mut self, klass: &Klass) {
+        self.klass(klass.id, klass.name, klass.fields.len() as u8);
+        for field in klass.fields {
+            self.field(klass.id, field, field.name);
+        }
+    }
+
+    /// Announces the klass of calls with flags and so many arguments, [`MAX_ARGUMENTS`] at most.
+    pub(super) fn announce_call(&mut self, arguments: usize) {
+        let id = OWN_CALL + arguments as u32;
+        let name = match arguments {
+            0 => "FDR_CallEvent".to_owned(),
+            count => format!("FDR_CallEvent{count}"),
+        };
+        self.klass(id, &name, 2 + arguments as u8);
+        self.field(id, &CALL_FIELD, CALL_FIELD.name);
+        self.field(id, &u32("flags"), "flags");
+        for argument in 1..=arguments {
+            self.field(id, &u64(""), &format!("argument{argument}"));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The listing: one line for every record, in the order of the file. For people, so it says what the
+//! fields are called and which function is meant; it must never hide a byte.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+use super::gather::Index;
+use super::index::WINDOW;
+use super::items::{self, Naming};
+use super::names::Replay;
+use super::schema::shown;
+use super::walk::{Course, Event, Step};
+use crate::bytes::ReadAt;
+use crate::error::Error;
+use crate::model::Ticks;
+use crate::source::Record;
+
+/// Bytes of a record's fields that are shown.
+const SHOWN: usize = 400;
+
+type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
+
+/// Visits every record of the file.
+pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
+    let mut course = Course::new(file, &index.tables, WINDOW);
+    let mut replay = Replay::new(&index.ties);
+    let mut threads = index.threads.again();
+    let mut detail = String::new();
+    while let Some(step) = course.next()? {
+        detail.clear();
+        let flow = match step {
+            Step::Gap(from, to) => {
+                let _ = write!(detail, "bytes={} that are no records", to - from);
+                visit(&Record {
+                    offset: from,
+                    size: to - from,
+                    thread: None,
+                    time: None,
+                    kind: "Skipped",
+                    detail: &detail,
+                })
+            }
+            Step::Event(event) => {
+                let number = fields(&event, index, &mut replay, &mut detail);
+                let place = number.and_then(|number| threads.find(number));
+                let thread = place.and_then(|at| index.info.threads.get(at));
+                visit(&Record {
+                    offset: event.offset,
+                    size: event.size(),
+                    thread: thread.map(|thread| thread.id),
+                    time: number.map(|_| Ticks(event.header.time)),
+                    kind: &shown(&event.layout.name),
+                    detail: &detail,
+                })
+            }
+        };
+        if flow.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Describes a record's fields. Returns the number of its thread, where it is of one.
+fn fields(
+    event: &Event<'_>,
+    index: &Index,
+    replay: &mut Replay<'_>,
+    detail: &mut String,
+) -> Option<u64> {
+    let _ = write!(detail, "id={}", event.header.number);
+    items::describe(event, detail);
+    if detail.len() > SHOWN {
+        detail.truncate(detail.floor_char_boundary(SHOWN));
+        detail.push('…');
+    }
+    let mut called = None;
+    let item = items::item(event, |naming| {
+        let function = match naming {
+            Naming::Identifier(identifier) => replay.identifier(event.offset, identifier),
+            Naming::Label(label) => replay.label(&String::from_utf8_lossy(label)),
+            Naming::Klass(klass) => replay.label(klass),
+        };
+        called = Some(function);
+        function
+    });
+    if let Some(id) = called {
+        let name = index.info.function(id).map_or("?", |found| &found.name);
+        let _ = write!(detail, " function={id} {}", shown(name));
+    }
+    item.map(|(number, _)| number)
+}

@@ -1,0 +1,70 @@
+//! HawkTracer's HTDUMP, read in any klass and byte order, and written in either byte order.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`record`] | layout of the header and of HawkTracer's klasses, pure |
+//! | `klass` | the klasses that are written: HawkTracer's and ours |
+//! | `escape` | texts that every reader takes |
+//! | `schema` | what a stream announces: klasses to layouts |
+//! | `walk` | records one by one |
+//! | `names` | identifiers and labels to functions |
+//! | `items` | what a record says |
+//! | `index`, `gather` | the first pass over a file |
+//! | `decode` | records to events |
+//! | `list` | records to lines, for people |
+//! | `reader` | [`HtdumpSource`] |
+//! | `tables`, `writer` | [`HtdumpWriter`] |
+
+mod decode;
+mod escape;
+mod gather;
+mod index;
+mod items;
+mod klass;
+mod list;
+mod names;
+mod reader;
+pub mod record;
+mod schema;
+mod tables;
+mod walk;
+mod writer;
+
+use crate::bytes::ByteOrder;
+use crate::model::TraceInfo;
+use crate::registry::{Format, Opener};
+use crate::writer::{Begun, Kind, Output, Target};
+
+pub use reader::HtdumpSource;
+pub use writer::HtdumpWriter;
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "htdump",
+    title: "HawkTracer HTDUMP",
+    opener: Opener::File {
+        probe: |head| record::order(head).is_some(),
+        open: |bytes| Ok(Box::new(HtdumpSource::open(bytes)?)),
+    },
+    targets: &[
+        Target {
+            name: "htdump",
+            title: "HawkTracer HTDUMP, little-endian",
+            extension: "htdump",
+            kind: Kind::Stream,
+            create: |output, info| create(output, ByteOrder::Little, info),
+        },
+        Target {
+            name: "htdump-be",
+            title: "HawkTracer HTDUMP, big-endian",
+            extension: "htdump",
+            kind: Kind::Stream,
+            create: |output, info| create(output, ByteOrder::Big, info),
+        },
+    ],
+};
+
+fn create(output: Output, order: ByteOrder, info: &TraceInfo) -> Begun {
+    let out = output.into_stream()?;
+    Ok(Box::new(HtdumpWriter::new(out, order, info)))
+}

@@ -1,0 +1,223 @@
+//! Functions of a stream. A call names its function by an identifier, which a mapping record ties to a
+//! label (before the first call of it or after), or by the label itself. [`Names`] numbers the
+//! functions while the stream is indexed; [`Replay`] finds the same numbers in a later pass. Must
+//! never lose a name that was given.
+
+use std::collections::{HashMap, HashSet};
+
+use super::escape::label;
+use crate::model::{Function, FunctionId};
+
+/// The label of a function.
+pub(super) fn label_of(function: &Function) -> String {
+    if function.name.is_empty() {
+        function.id.to_string()
+    } else {
+        label(&function.name).into_owned()
+    }
+}
+
+#[derive(Debug)]
+struct Known {
+    function: Function,
+    /// Of a function of our klass: whether it is in the trace's table.
+    listed: bool,
+    /// Its name or its lack of one is settled.
+    named: bool,
+    /// Our klass described it.
+    own: bool,
+}
+
+/// The functions, while a stream is indexed.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    functions: Vec<Known>,
+    of_identifier: HashMap<u64, usize>,
+    of_label: HashMap<String, usize>,
+    taken: HashSet<u32>,
+    /// The last number that was given.
+    last: u32,
+    ties: Ties,
+    /// Identifiers in the order of their first call, where no mapping came before.
+    unmapped: Vec<(u64, u64)>,
+}
+
+/// What identifiers stand for.
+#[derive(Debug, Default)]
+pub(super) struct Ties {
+    first: HashMap<u64, FunctionId>,
+    /// From this byte on: an identifier's other function.
+    changes: Vec<(u64, u64, FunctionId)>,
+    labels: HashMap<String, FunctionId>,
+}
+
+impl Names {
+    /// The function of a call at `offset`.
+    pub(super) fn identifier(&mut self, offset: u64, identifier: u64) -> FunctionId {
+        if let Some(known) = self.of_identifier.get(&identifier) {
+            return self.functions[*known].function.id;
+        }
+        self.unmapped.push((offset, identifier));
+        let function = Function::default();
+        let at = self.add(function, None, false);
+        self.tie(offset, identifier, at);
+        self.functions[at].function.id
+    }
+
+    /// The function that has this label.
+    pub(super) fn label(&mut self, label: &str) -> FunctionId {
+        let at = self.labelled(label);
+        self.functions[at].function.id
+    }
+
+    fn labelled(&mut self, label: &str) -> usize {
+        if let Some(&known) = self.of_label.get(label) {
+            return known;
+        }
+        let function = Function {
+            name: label.to_owned(),
+            ..Function::default()
+        };
+        let at = self.add(function, None, false);
+        self.functions[at].named = true;
+        self.of_label.insert(label.to_owned(), at);
+        at
+    }
+
+    /// A mapping record at `offset`.
+    pub(super) fn mapping(&mut self, offset: u64, identifier: u64, label: &str) {
+        let Some(&at) = self.of_identifier.get(&identifier) else {
+            let at = self.labelled(label);
+            return self.tie(offset, identifier, at);
+        };
+        let known = &mut self.functions[at];
+        if !known.named {
+            known.named = true;
+            label.clone_into(&mut known.function.name);
+            if !known.own {
+                self.of_label.entry(label.to_owned()).or_insert(at);
+            }
+        } else if label_of(&known.function) != label {
+            let at = self.labelled(label);
+            self.tie(offset, identifier, at);
+        }
+    }
+
+    /// A record of our own klass at `offset`. `named`: its name is settled, no mapping gives it.
+    pub(super) fn function(
+        &mut self,
+        offset: u64,
+        identifier: u64,
+        function: Function,
+        listed: bool,
+        named: bool,
+    ) {
+        let id = function.id;
+        let old = self.of_identifier.get(&identifier).copied();
+        let old = old.filter(|&at| {
+            let known = &self.functions[at];
+            known.own && known.function.id == id
+        });
+        let at = old.unwrap_or_else(|| self.add(Function::default(), Some(id.0), true));
+        let known = &mut self.functions[at];
+        (known.listed, known.named) = (listed, named || !listed);
+        // The number is another one where that was taken.
+        let id = known.function.id;
+        known.function = Function { id, ..function };
+        if old.is_none() {
+            self.tie(offset, identifier, at);
+        }
+    }
+
+    fn add(&mut self, function: Function, wanted: Option<u32>, own: bool) -> usize {
+        let wanted = wanted.filter(|&id| self.taken.insert(id));
+        let id = wanted.unwrap_or_else(|| {
+            loop {
+                self.last = self.last.wrapping_add(1);
+                if self.taken.insert(self.last) {
+                    break self.last;
+                }
+            }
+        });
+        let id = FunctionId(id);
+        self.functions.push(Known {
+            function: Function { id, ..function },
+            listed: true,
+            named: false,
+            own,
+        });
+        self.functions.len() - 1
+    }
+
+    fn tie(&mut self, offset: u64, identifier: u64, at: usize) {
+        let id = self.functions[at].function.id;
+        if self.of_identifier.insert(identifier, at).is_none() {
+            self.ties.first.insert(identifier, id);
+        } else {
+            self.ties.changes.push((offset, identifier, id));
+        }
+    }
+
+    /// The functions, sorted by number; how to find them again; and the calls, by offset and
+    /// identifier, whose label never came: those functions are named by their identifier.
+    pub(super) fn finish(mut self) -> (Vec<Function>, Ties, Vec<(u64, u64)>) {
+        let (functions, of_identifier) = (&mut self.functions, &self.ties.first);
+        let by_id: HashMap<FunctionId, usize> = functions
+            .iter()
+            .enumerate()
+            .map(|(at, known)| (known.function.id, at))
+            .collect();
+        self.unmapped.retain(|&(_, identifier)| {
+            let id = of_identifier.get(&identifier);
+            let known = id
+                .and_then(|id| by_id.get(id))
+                .map(|&at| &mut functions[at]);
+            let Some(known) = known.filter(|known| !known.named) else {
+                return false;
+            };
+            known.function.name = identifier.to_string();
+            true
+        });
+        let labels = self.of_label.into_iter();
+        self.ties.labels = labels
+            .map(|(label, at)| (label, self.functions[at].function.id))
+            .collect();
+        let listed = self.functions.into_iter().filter(|known| known.listed);
+        let mut functions: Vec<Function> = listed.map(|known| known.function).collect();
+        functions.sort_by_key(|function| function.id);
+        (functions, self.ties, self.unmapped)
+    }
+}
+
+/// Finds the functions of calls once more, in the order of the file.
+pub(super) struct Replay<'a> {
+    ties: &'a Ties,
+    now: HashMap<u64, FunctionId>,
+    changed: usize,
+}
+
+impl<'a> Replay<'a> {
+    pub(super) fn new(ties: &'a Ties) -> Replay<'a> {
+        Replay {
+            ties,
+            now: ties.first.clone(),
+            changed: 0,
+        }
+    }
+
+    /// The function of a call at `offset`.
+    pub(super) fn identifier(&mut self, offset: u64, identifier: u64) -> FunctionId {
+        while let Some(&(from, identifier, function)) = self.ties.changes.get(self.changed)
+            && from < offset
+        {
+            self.now.insert(identifier, function);
+            self.changed += 1;
+        }
+        self.now.get(&identifier).copied().unwrap_or_default()
+    }
+
+    /// The function that has this label.
+    pub(super) fn label(&self, label: &str) -> FunctionId {
+        self.ties.labels.get(label).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,429 @@
+//! What a stream has announced so far, and how the records of a klass lie in the file. A klass may be
+//! described before its base, and anew; a [`Layout`] is made when the first record of it comes. Must
+//! never follow a chain of klasses without counting.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::klass::{self, KLASSES};
+use super::record::{
+    CALL_BASE, DOUBLE, ENDIANNESS, EVENT, FIELD, FLOAT, HEADER_SIZE, KLASS, POINTER, SIGNED,
+    STRUCT, SYSTEM, TEXT, UNSIGNED,
+};
+
+/// Fields of a record, with those of its bases.
+const MAX_FIELDS: usize = 1024;
+/// Klasses within klasses.
+const MAX_DEPTH: usize = 32;
+/// Described fields of one klass: their number is a byte.
+const MAX_DESCRIBED: usize = 255;
+/// Bytes of one field that is no text.
+const MAX_FIELD_BYTES: u64 = 4096;
+/// Characters of a foreign name in a message.
+const SHOWN: usize = 60;
+
+/// How a field is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Unsigned,
+    Signed,
+    Float,
+    Double,
+    Pointer,
+    Text,
+    /// Bytes of a kind or size that nobody knows.
+    Opaque,
+}
+
+impl Kind {
+    /// Whether it is a number that says what it means.
+    pub(super) fn is_number(self) -> bool {
+        matches!(self, Kind::Unsigned | Kind::Signed | Kind::Pointer)
+    }
+}
+
+/// A field in a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) name: Arc<str>,
+    pub(super) kind: Kind,
+    /// Bytes; 0 for a text.
+    pub(super) size: u32,
+}
+
+/// Where the name of a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Label {
+    /// The klass is its name.
+    None,
+    /// This field is its identifier.
+    Identifier(usize),
+    /// This field is its label.
+    Text(usize),
+}
+
+/// What the records of a klass say. Numbers are those of fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    Endianness,
+    Klass,
+    Field,
+    Mapping {
+        identifier: usize,
+        label: usize,
+    },
+    /// Says nothing of the program.
+    System,
+    Call {
+        duration: usize,
+        thread: usize,
+        label: Label,
+        /// Only in our klass.
+        flags: Option<usize>,
+        arguments: Vec<usize>,
+    },
+    Trace,
+    Thread,
+    Function,
+    Cpu,
+    Wall,
+    Lost,
+    Custom,
+    Typed,
+    /// Of a klass that we do not know.
+    Other,
+}
+
+/// How the records of a klass lie in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) name: Arc<str>,
+    pub(super) places: Vec<Place>,
+    /// Bytes of a record, header included, where no field is a text.
+    pub(super) fixed: Option<usize>,
+    /// Where each field begins, in that case.
+    pub(super) starts: Vec<u32>,
+    pub(super) meaning: Meaning,
+    /// The stream did not announce it: it is as HawkTracer has it.
+    pub(super) assumed: bool,
+    /// So many more fields were announced than described.
+    pub(super) lacking: usize,
+}
+
+impl Layout {
+    /// The number of the field of that name.
+    pub(super) fn place(&self, name: &str) -> Option<usize> {
+        self.places.iter().position(|place| &*place.name == name)
+    }
+
+    /// The first field of that name and kind.
+    fn of_kind(&self, name: &str, fits: impl Fn(&Place) -> bool) -> Option<usize> {
+        self.place(name)
+            .filter(|&at| self.places.get(at).is_some_and(fits))
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Described {
+    type_name: Arc<str>,
+    name: Arc<str>,
+    size: u64,
+    kind: u8,
+}
+
+#[derive(Debug)]
+struct Announced {
+    name: Arc<str>,
+    count: usize,
+    fields: Vec<Described>,
+    assumed: bool,
+}
+
+/// The klasses of a stream.
+#[derive(Debug)]
+pub(super) struct Schema {
+    klasses: HashMap<u32, Announced>,
+    ids: HashMap<Arc<str>, u32>,
+    /// Grows with every change.
+    pub(super) generation: u64,
+}
+
+impl Schema {
+    /// Those that every parser knows, and those that HawkTracer always announces.
+    pub(super) fn new() -> Schema {
+        let mut schema = Schema {
+            klasses: HashMap::new(),
+            ids: HashMap::new(),
+            generation: 1,
+        };
+        for klass in KLASSES.iter().filter(|klass| klass.id <= SYSTEM) {
+            let field = |field: &klass::Field| Described {
+                type_name: field.type_name.into(),
+                name: field.name.into(),
+                size: field.size,
+                kind: field.kind,
+            };
+            let fields: Vec<Described> = klass.fields.iter().map(field).collect();
+            let name: Arc<str> = klass.name.into();
+            schema.ids.insert(Arc::clone(&name), klass.id);
+            let announced = Announced {
+                name,
+                count: fields.len(),
+                fields,
+                assumed: klass.id > FIELD,
+            };
+            schema.klasses.insert(klass.id, announced);
+        }
+        schema
+    }
+
+    /// A klass begins. Those that every parser knows stay as they are.
+    pub(super) fn announce(&mut self, id: u32, name: &str, count: u8) {
+        let count = usize::from(count);
+        let same =
+            |known: &Announced| &*known.name == name && known.count == count && !known.assumed;
+        if id <= FIELD || self.klasses.get(&id).is_some_and(same) {
+            return;
+        }
+        let name: Arc<str> = name.into();
+        self.ids.insert(Arc::clone(&name), id);
+        let announced = Announced {
+            name,
+            count,
+            fields: Vec::new(),
+            assumed: false,
+        };
+        self.klasses.insert(id, announced);
+        self.generation += 1;
+    }
+
+    /// A field of a klass; says what is wrong with it.
+    pub(super) fn describe(
+        &mut self,
+        id: u32,
+        type_name: &str,
+        name: &str,
+        size: u64,
+        kind: u8,
+    ) -> Result<(), String> {
+        if id <= FIELD {
+            return Ok(());
+        }
+        let shown = shown(name);
+        let Some(klass) = self.klasses.get_mut(&id).filter(|klass| !klass.assumed) else {
+            return Err(format!(
+                "field {shown} of klass {id}, which was not announced: ignored"
+            ));
+        };
+        let field = Described {
+            type_name: type_name.into(),
+            name: name.into(),
+            size,
+            kind,
+        };
+        let full = klass.fields.len() >= MAX_DESCRIBED;
+        match klass.fields.iter_mut().find(|known| *known.name == *name) {
+            Some(known) if *known == field => return Ok(()),
+            Some(known) => *known = field,
+            None if full => {
+                return Err(format!(
+                    "field {shown} of klass {id}, which has {MAX_DESCRIBED} already: ignored"
+                ));
+            }
+            None => klass.fields.push(field),
+        }
+        self.generation += 1;
+        Ok(())
+    }
+
+    fn named(&self, name: &str) -> Option<&Announced> {
+        let klass = self.klasses.get(self.ids.get(name)?)?;
+        (&*klass.name == name).then_some(klass)
+    }
+
+    /// How records of the klass lie; says why that is not known.
+    pub(super) fn layout(&self, id: u32) -> Result<Layout, String> {
+        let Some(top) = self.klasses.get(&id) else {
+            return Err(format!("klass {id} was not announced"));
+        };
+        let (mut places, mut lacking) = (Vec::new(), 0);
+        let call_base = standard_name(CALL_BASE);
+        let mut is_call = &*top.name == call_base;
+        // The klass, its next field, and whether it is one of the bases.
+        let mut stack = vec![(top, 0, true)];
+        let mut steps = 0;
+        loop {
+            let depth = stack.len();
+            let Some((klass, next, is_base)) = stack.last_mut() else {
+                return Ok(finish(id, top, places, is_call, lacking));
+            };
+            let Some(field) = klass.fields.get(*next) else {
+                lacking += klass.count.saturating_sub(klass.fields.len());
+                stack.pop();
+                continue;
+            };
+            *next += 1;
+            steps += 1;
+            if steps > MAX_FIELDS {
+                let name = shown(&top.name);
+                return Err(format!("klass {name} has more than {MAX_FIELDS} fields"));
+            }
+            let (in_front, is_event) = (
+                &*field.name == "base",
+                &*field.type_name == standard_name(EVENT),
+            );
+            match (field.kind, is_event) {
+                (STRUCT, true) if in_front => {}
+                (STRUCT, true) => header_places(&mut places),
+                (STRUCT, false) => {
+                    let inner = self.named(&field.type_name).ok_or_else(|| {
+                        let (name, of) = (shown(&top.name), shown(&field.type_name));
+                        format!("klass {name} contains {of}, which was not announced")
+                    })?;
+                    if depth >= MAX_DEPTH {
+                        let name = shown(&top.name);
+                        return Err(format!(
+                            "klass {name} contains itself, or {MAX_DEPTH} klasses in one another"
+                        ));
+                    }
+                    let base = *is_base && in_front;
+                    is_call |= base && &*inner.name == call_base;
+                    stack.push((inner, 0, base));
+                }
+                _ => places.push(place(field, &top.name)?),
+            }
+        }
+    }
+}
+
+fn standard_name(id: u32) -> &'static str {
+    klass::standard(id).map_or("", |klass| klass.name)
+}
+
+/// A header within a record.
+fn header_places(places: &mut Vec<Place>) {
+    for (name, size) in [("type", 4), ("timestamp", 8), ("id", 8)] {
+        places.push(Place {
+            name: name.into(),
+            kind: Kind::Unsigned,
+            size,
+        });
+    }
+}
+
+fn place(field: &Described, of: &str) -> Result<Place, String> {
+    let kind = match (field.kind, field.size) {
+        (TEXT, _) => Kind::Text,
+        (SIGNED, 1 | 2 | 4 | 8) => Kind::Signed,
+        (UNSIGNED, 1 | 2 | 4 | 8) => Kind::Unsigned,
+        (POINTER, 1 | 2 | 4 | 8) => Kind::Pointer,
+        (FLOAT, 4) => Kind::Float,
+        (DOUBLE, 8) => Kind::Double,
+        (_, 0..=MAX_FIELD_BYTES) => Kind::Opaque,
+        (kind, size) => {
+            let (name, of) = (shown(&field.name), shown(of));
+            return Err(format!(
+                "field {name} of klass {of} has {size} bytes of kind {kind}"
+            ));
+        }
+    };
+    let size = if kind == Kind::Text { 0 } else { field.size };
+    Ok(Place {
+        name: Arc::clone(&field.name),
+        kind,
+        size: size as u32,
+    })
+}
+
+fn finish(id: u32, top: &Announced, places: Vec<Place>, is_call: bool, lacking: usize) -> Layout {
+    let mut starts = Vec::new();
+    let mut end = HEADER_SIZE;
+    let texts = places.iter().any(|place| place.kind == Kind::Text);
+    if !texts {
+        for place in &places {
+            starts.push(end as u32);
+            end += place.size as usize;
+        }
+    }
+    let mut layout = Layout {
+        name: Arc::clone(&top.name),
+        places,
+        fixed: (!texts).then_some(end),
+        starts,
+        meaning: Meaning::Other,
+        assumed: top.assumed,
+        lacking,
+    };
+    layout.meaning = meaning(id, &layout, is_call);
+    layout
+}
+
+fn meaning(id: u32, layout: &Layout, is_call: bool) -> Meaning {
+    match id {
+        ENDIANNESS => return Meaning::Endianness,
+        KLASS => return Meaning::Klass,
+        FIELD => return Meaning::Field,
+        _ => {}
+    }
+    let number = |name| layout.of_kind(name, |place| place.kind == Kind::Unsigned);
+    let text = |name| layout.of_kind(name, |place| place.kind == Kind::Text);
+    if is_call && let (Some(duration), Some(thread)) = (number("duration"), number("thread_id")) {
+        return call(layout, duration, thread);
+    }
+    match &*layout.name {
+        "HT_StringMappingEvent" => match (number("identifier"), text("label")) {
+            (Some(identifier), Some(label)) => Meaning::Mapping { identifier, label },
+            _ => Meaning::Other,
+        },
+        "HT_SystemInfoEvent" => Meaning::System,
+        "FDR_TraceEvent" => Meaning::Trace,
+        "FDR_ThreadEvent" => Meaning::Thread,
+        "FDR_FunctionEvent" => Meaning::Function,
+        "FDR_CpuEvent" => Meaning::Cpu,
+        "FDR_WallEvent" => Meaning::Wall,
+        "FDR_LostEvent" => Meaning::Lost,
+        "FDR_CustomEvent" => Meaning::Custom,
+        "FDR_TypedEvent" => Meaning::Typed,
+        _ => Meaning::Other,
+    }
+}
+
+fn call(layout: &Layout, duration: usize, thread: usize) -> Meaning {
+    let label = match layout.place("label").map(|at| (at, &layout.places[at])) {
+        Some((at, place)) if place.kind == Kind::Text => Label::Text(at),
+        Some((at, place)) if place.kind == Kind::Unsigned => Label::Identifier(at),
+        _ => Label::None,
+    };
+    let flags = layout
+        .place("flags")
+        .filter(|_| layout.name.starts_with("FDR_CallEvent"));
+    let taken = |at: usize| {
+        let is_label =
+            matches!(label, Label::Text(label) | Label::Identifier(label) if label == at);
+        at == duration || at == thread || flags == Some(at) || is_label
+    };
+    let numbers = layout.places.iter().enumerate();
+    let arguments = numbers
+        .filter(|&(at, place)| place.kind.is_number() && !taken(at))
+        .map(|(at, _)| at);
+    Meaning::Call {
+        duration,
+        thread,
+        label,
+        flags,
+        arguments: arguments.collect(),
+    }
+}
+
+/// A foreign name in a message: bounded, and without what a terminal would act on.
+pub(super) fn shown(name: &str) -> String {
+    let mut text: String = name
+        .chars()
+        .take(SHOWN)
+        .flat_map(char::escape_debug)
+        .collect();
+    if name.chars().nth(SHOWN).is_some() {
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,250 @@
+//! The state of a program from the changes of its threads: which attributes there are, what each
+//! change sets, and the strings. Makes the bytes of the intervals; must never write a file.
+//!
+//! `Threads/<tid>/CallStack` is the depth (null where nothing is open), `Threads/<tid>/CallStack/<n>`
+//! the function that is open there, `CPUs/<n>/Current_thread` the thread that was last seen on it.
+
+use std::collections::HashMap;
+
+use super::engine::{Change, Engine, Name};
+use super::lane::Op;
+use super::layout::{Interval, Kind, Value, push_interval};
+use crate::model::{FunctionId, ThreadId, TraceInfo};
+
+/// Function ids below this find their string by their place in a list.
+const LISTED: u32 = 1 << 20;
+
+/// The names of functions, each once, numbered in the order of their use.
+#[derive(Debug, Default)]
+pub(super) struct Strings {
+    /// The names, with the first function that had it.
+    pub(super) names: Vec<(String, FunctionId)>,
+    number_of: HashMap<String, u32>,
+    listed: Vec<Option<u32>>,
+    others: HashMap<u32, u32>,
+    /// Calls of functions whose name another function had before.
+    pub(super) shared: u64,
+}
+
+impl Strings {
+    #[inline]
+    fn of(&mut self, id: FunctionId, info: &TraceInfo) -> u32 {
+        let known = match self.listed.get(id.0 as usize) {
+            Some(&known) => known,
+            None => self.others.get(&id.0).copied(),
+        };
+        let number = known.unwrap_or_else(|| self.learn(id, info));
+        self.shared += u64::from(self.names[number as usize].1 != id);
+        number
+    }
+
+    #[cold]
+    fn learn(&mut self, id: FunctionId, info: &TraceInfo) -> u32 {
+        let name = info.function(id).map_or("", |function| &function.name);
+        let name = if name.is_empty() {
+            id.to_string()
+        } else {
+            name.to_owned()
+        };
+        let next = self.names.len() as u32;
+        let number = *self.number_of.entry(name.clone()).or_insert(next);
+        if number == next {
+            self.names.push((name, id));
+        }
+        if id.0 < LISTED {
+            let least = (id.0 as usize + 1).max(self.listed.len());
+            self.listed.resize(least, None);
+            self.listed[id.0 as usize] = Some(number);
+        } else {
+            self.others.insert(id.0, number);
+        }
+        number
+    }
+}
+
+/// A thread that has attributes.
+#[derive(Debug, Default)]
+struct Thread {
+    id: ThreadId,
+    /// Keys of `CallStack` (0: not there yet) and of its levels, from 1.
+    stack: u32,
+    levels: Vec<u32>,
+    depth: usize,
+    /// Its CPU, by place in the list of those.
+    cpu: Option<usize>,
+    /// It came there with this change; when it came to another CPU before.
+    moved: bool,
+    moved_at: Option<i64>,
+}
+
+/// A CPU that has attributes.
+#[derive(Debug)]
+struct Cpu {
+    /// Key of `Current_thread`.
+    current: u32,
+    /// The value tells that a thread came to this CPU.
+    arrival: bool,
+}
+
+/// The state system of a program.
+#[derive(Debug)]
+pub(super) struct Builder {
+    engine: Engine,
+    threads: Vec<Thread>,
+    threads_key: u32,
+    cpus: Vec<Cpu>,
+    cpu_of: HashMap<u32, usize>,
+    cpus_key: u32,
+    pub(super) strings: Strings,
+    /// Changes of CPU that the state does not tell, or not in time.
+    pub(super) untold_cpus: u64,
+    /// Intervals, encoded; the caller takes them.
+    pub(super) bytes: Vec<u8>,
+    /// How many there have been.
+    pub(super) intervals: u64,
+}
+
+impl Builder {
+    /// A state whose history begins at `start`, of these threads.
+    pub(super) fn new(start: i64, threads: impl Iterator<Item = ThreadId>) -> Builder {
+        let thread = |id| Thread {
+            id,
+            ..Thread::default()
+        };
+        Builder {
+            engine: Engine::new(start),
+            threads: threads.map(thread).collect(),
+            threads_key: 0,
+            cpus: Vec::new(),
+            cpu_of: HashMap::new(),
+            cpus_key: 0,
+            strings: Strings::default(),
+            untold_cpus: 0,
+            bytes: Vec::new(),
+            intervals: 0,
+        }
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What a thread did, not before what was told.
+    #[inline]
+    pub(super) fn change(&mut self, thread: usize, time: i64, op: Op, info: &TraceInfo) {
+        let Builder {
+            engine,
+            bytes,
+            intervals,
+            ..
+        } = self;
+        engine.advance(time, &mut |interval| write(bytes, intervals, interval));
+        match op {
+            Op::Cpu(cpu) => {
+                let cpu = self.cpu(cpu);
+                let thread = &mut self.threads[thread];
+                (thread.cpu, thread.moved) = (Some(cpu), true);
+                return;
+            }
+            Op::Push(function) => {
+                let string = self.strings.of(function, info);
+                let thread = &mut self.threads[thread];
+                thread.depth += 1;
+                if thread.levels.len() < thread.depth {
+                    grow(thread, engine, &mut self.threads_key);
+                }
+                engine.set(thread.stack, Value::Int(thread.depth as i64));
+                engine.set(thread.levels[thread.depth - 1], Value::Text(string));
+            }
+            Op::Pop => {
+                let thread = &mut self.threads[thread];
+                let Some(&level) = thread.levels.get(thread.depth.wrapping_sub(1)) else {
+                    return;
+                };
+                thread.depth -= 1;
+                let depth = match thread.depth {
+                    0 => Value::Null,
+                    depth => Value::Int(depth as i64),
+                };
+                engine.set(level, Value::Null);
+                engine.set(thread.stack, depth);
+            }
+        }
+        self.seen(thread, time);
+    }
+
+    /// A CPU's place in the list.
+    fn cpu(&mut self, number: u32) -> usize {
+        let Builder {
+            engine,
+            cpus,
+            cpus_key,
+            ..
+        } = self;
+        *self.cpu_of.entry(number).or_insert_with(|| {
+            if *cpus_key == 0 {
+                *cpus_key = engine.create(0, Name::Word("CPUs"), Kind::None);
+            }
+            let cpu = engine.create(*cpus_key, Name::Number(number.into()), Kind::None);
+            cpus.push(Cpu {
+                current: engine.create(cpu, Name::Word("Current_thread"), Kind::Int),
+                arrival: false,
+            });
+            cpus.len() - 1
+        })
+    }
+
+    /// The thread runs on its CPU now.
+    #[inline]
+    fn seen(&mut self, thread: usize, time: i64) {
+        let thread = &mut self.threads[thread];
+        let Some(cpu) = thread.cpu.and_then(|cpu| self.cpus.get_mut(cpu)) else {
+            return;
+        };
+        // A number over 2^63 becomes a negative one, and comes back as it was.
+        let change = self.engine.set(cpu.current, Value::Int(thread.id.0 as i64));
+        if change == Change::Replaced && cpu.arrival {
+            // Somebody else's arrival in the same ns is lost.
+            self.untold_cpus += 1;
+        }
+        if change != Change::Same {
+            cpu.arrival = thread.moved;
+        }
+        if std::mem::take(&mut thread.moved) {
+            let twice = thread.moved_at.replace(time) == Some(time);
+            self.untold_cpus += u64::from(change == Change::Same || twice);
+        }
+    }
+
+    /// Ends the history.
+    pub(super) fn finish(&mut self, end: i64) {
+        let Builder {
+            engine,
+            bytes,
+            intervals,
+            ..
+        } = self;
+        engine.finish(end, &mut |interval| write(bytes, intervals, interval));
+    }
+}
+
+fn write(bytes: &mut Vec<u8>, count: &mut u64, interval: &Interval) {
+    push_interval(bytes, interval, false);
+    *count += 1;
+}
+
+/// One more level of a thread's call stack.
+#[cold]
+fn grow(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
+    if thread.stack == 0 {
+        if *threads == 0 {
+            *threads = engine.create(0, Name::Word("Threads"), Kind::None);
+        }
+        let own = engine.create(*threads, Name::Number(thread.id.0), Kind::None);
+        thread.stack = engine.create(own, Name::Word("CallStack"), Kind::Int);
+    }
+    let name = Name::Number(thread.levels.len() as u64 + 1);
+    thread
+        .levels
+        .push(engine.create(thread.stack, name, Kind::Text));
+}

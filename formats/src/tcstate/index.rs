@@ -1,0 +1,380 @@
+//! The first pass over a folder: its tables, and every interval once. Finds out the threads, the
+//! functions, what is wrong, and how the intervals are to be put in order of time. Memory is the keys,
+//! the functions and the plan; must never hold the intervals.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+
+use super::layout::{HEADER_SIZE, Header, Interval, LEAST_SIZE, SORTED, Value};
+use super::meta::{Meta, ThreadMeta};
+use super::order::{Item, Plan, Planner, What};
+use super::scan::{Bounds, Scanner};
+use super::strings::{self, Names};
+use super::tree::{self, Role, Told, Tree};
+use super::{FILES, META};
+use crate::bytes::{FileBytes, ReadAt};
+use crate::error::{Diagnostic, Error};
+use crate::json;
+use crate::model::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+
+/// Bytes of a table that are read; what is longer is no table of ours.
+const LARGEST_TABLE: u64 = 256 << 20;
+const HISTORY: &str = "history.bin";
+const STATE: &str = "state.json";
+
+/// A folder, indexed.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub(super) info: TraceInfo,
+    /// Of each thread of `info`: what meta.json has of it.
+    pub(super) threads: Vec<ThreadMeta>,
+    pub(super) tree: Tree,
+    /// The thread of each of the tree's, by its place in `info`.
+    thread_of_tree: Vec<u32>,
+    thread_of_id: HashMap<u64, u32>,
+    pub(super) bounds: Bounds,
+    pub(super) plan: Plan,
+    /// The function of each string; `None` where no call stack has it.
+    pub(super) function_of: Vec<Option<FunctionId>>,
+    pub(super) strings: strings::Place,
+    /// An earlier end of the history that the folder states, too.
+    other_end: Option<i64>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// history.bin and its header.
+pub(super) fn open_history(folder: &Path) -> Result<(FileBytes, Header), Error> {
+    let name = |error: std::io::Error| {
+        let path = folder.join(HISTORY);
+        std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    };
+    let bytes = File::open(folder.join(HISTORY))
+        .and_then(FileBytes::new)
+        .map_err(name)?;
+    let mut head = [0; HEADER_SIZE];
+    let count = bytes.read_at(0, &mut head).map_err(name)?;
+    let header = Header::decode(&head[..count]).ok_or_else(|| {
+        let what = format!("{HISTORY}: the header is cut off or none of a history");
+        Error::format(0, what)
+    })?;
+    if header.major != 1 {
+        let what = format!(
+            "{HISTORY}: version {} is not known; fdr reads 1",
+            header.major
+        );
+        return Err(Error::format(8, what));
+    }
+    Ok((bytes, header))
+}
+
+/// Reads a folder once.
+pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Result<Index, Error> {
+    let mut told = Told::default();
+    let mut table = |name: &str| load(folder, name, &mut told);
+    let [types, tree, state] = [FILES[0].1, FILES[1].1, FILES[2].1].map(&mut table);
+    let meta = if folder.join(META).exists() {
+        table(META)
+    } else {
+        Vec::new()
+    };
+    let meta = match meta.is_empty() {
+        true => Meta::default(),
+        false => {
+            let (meta, damage) = Meta::read(&meta);
+            if let Some(bad) = damage {
+                told.add(
+                    META,
+                    bad.offset,
+                    &format!("{}; the rest is not read", bad.what),
+                );
+            }
+            meta
+        }
+    };
+    // Every key has an interval.
+    let most = bytes.size() / LEAST_SIZE as u64;
+    let most = u32::try_from(most).unwrap_or(u32::MAX).min(1 << 31);
+    let tree = Tree::read(&types, &tree, most, &mut told);
+    if tree.keys() != header.keys {
+        let what = format!("{} keys, but the tables have {}", header.keys, tree.keys());
+        told.add(HISTORY, 40, &what);
+    }
+    if header.flags & SORTED == 0 {
+        let what = "it says that it is not sorted; what is not in order is left out";
+        told.add(HISTORY, 44, what);
+    }
+    let mut index = Index {
+        info: TraceInfo::default(),
+        threads: Vec::new(),
+        tree,
+        thread_of_tree: Vec::new(),
+        thread_of_id: HashMap::new(),
+        bounds: Bounds::default(),
+        plan: Plan::default(),
+        function_of: Vec::new(),
+        strings: strings::Place::default(),
+        other_end: None,
+        diagnostics: Vec::new(),
+    };
+    index.threads(&meta);
+    index.bounds(bytes, header, &meta, &mut told)?;
+    let state = tree::read_state(&state, index.tree.keys(), &mut told);
+    let texts = index.intervals(bytes, header, (&state, meta.timestamp), &mut told)?;
+    index.functions(bytes, &meta, (&state, &texts), &mut told)?;
+    index.settle(meta);
+    index.diagnostics = told.finish();
+    Ok(index)
+}
+
+fn load(folder: &Path, name: &str, told: &mut Told) -> Vec<u8> {
+    let path = folder.join(name);
+    let size = std::fs::metadata(&path).map_or(0, |file| file.len());
+    if size > LARGEST_TABLE {
+        told.add(
+            name,
+            LARGEST_TABLE,
+            "it is larger than 256 MiB and not read",
+        );
+        return Vec::new();
+    }
+    std::fs::read(&path).unwrap_or_else(|error| {
+        told.add(name, 0, &format!("{error}; read without it"));
+        Vec::new()
+    })
+}
+
+/// Whether state.json has another value than the history. Strings are compared elsewhere.
+fn differs(stated: &json::Value, value: Value) -> bool {
+    match value {
+        Value::Null => *stated != json::Value::Null,
+        Value::Int(value) => stated.int() != Some(value),
+        Value::Bool(value) => *stated != json::Value::Bool(value),
+        // What is not finite has no word in JSON.
+        Value::Double(value) => value.is_finite() && stated.float() != Some(value),
+        Value::Text(_) => true,
+    }
+}
+
+fn of_another_state(key: u32) -> String {
+    format!("the value of key {key} is not that of the history")
+}
+
+impl Index {
+    /// Threads of meta.json first, in its order, then those that only the tree has.
+    fn threads(&mut self, meta: &Meta) {
+        for known in &meta.threads {
+            let next = self.threads.len() as u32;
+            if *self.thread_of_id.entry(known.thread.id.0).or_insert(next) == next {
+                self.threads.push(known.clone());
+            }
+        }
+        for &id in &self.tree.threads {
+            let next = self.threads.len() as u32;
+            let place = *self.thread_of_id.entry(id).or_insert(next);
+            if place == next {
+                self.threads.push(ThreadMeta {
+                    thread: Thread {
+                        id: ThreadId(id),
+                        ..Thread::default()
+                    },
+                    ..ThreadMeta::default()
+                });
+            }
+            self.thread_of_tree.push(place);
+        }
+    }
+
+    /// Where the intervals are and what times they may have. The header and meta.json say it both,
+    /// and the first interval begins with the history.
+    fn bounds(
+        &mut self,
+        bytes: &dyn ReadAt,
+        header: &Header,
+        meta: &Meta,
+        told: &mut Told,
+    ) -> Result<(), Error> {
+        let size = bytes.size();
+        let mut from = u64::from(header.size);
+        if from < HEADER_SIZE as u64 || from > size {
+            let what = format!("the header has {from} bytes, it says; {HEADER_SIZE} are taken");
+            told.add(HISTORY, 12, &what);
+            from = HEADER_SIZE as u64;
+        }
+        let mut first = [0; 8];
+        let first = (bytes.read_at(from, &mut first)? == 8).then(|| i64::from_le_bytes(first));
+        let (mut start, mut end) = (header.start, header.end);
+        if let Some(other) = meta.start.filter(|&other| other != start) {
+            let what = format!("the history starts at {start} ns, it says; {META} says {other} ns");
+            told.add(HISTORY, 16, &what);
+            if first == Some(other) {
+                start = other;
+            }
+        }
+        if let Some(other) = meta.end.filter(|&other| other != end) {
+            let what = format!("the history ends at {end} ns, it says; {META} says {other} ns");
+            told.add(HISTORY, 24, &what);
+            self.other_end = Some(end.min(other));
+            end = end.max(other);
+        }
+        if start < 0 && self.threads.iter().all(|thread| thread.before == 0) {
+            told.add(HISTORY, 16, "times before 0 are given as 0");
+        }
+        let (place, whole) = strings::find(bytes, header, &self.tree.kinds, from, told)?;
+        self.strings = place;
+        self.bounds = Bounds {
+            from,
+            to: place.from,
+            most: if whole { u64::MAX } else { header.intervals },
+            start,
+            end,
+            strings: place.count,
+        };
+        Ok(())
+    }
+
+    /// What an interval tells of a thread.
+    #[inline]
+    pub(super) fn item(&self, interval: &Interval) -> Option<Item> {
+        let role = self.tree.roles.get(interval.key as usize)?;
+        let (thread, what) = match (*role, interval.value) {
+            (Role::Level(thread, level), Value::Text(string)) => {
+                let thread = *self.thread_of_tree.get(thread as usize)?;
+                (thread, What::Frame { level, string })
+            }
+            (Role::Cpu(cpu), Value::Int(id)) => {
+                (*self.thread_of_id.get(&(id as u64))?, What::Cpu(cpu))
+            }
+            _ => return None,
+        };
+        Some(Item {
+            start: interval.start,
+            end: interval.end,
+            thread,
+            what,
+        })
+    }
+
+    /// The first pass over the intervals. Returns the strings that state.json should have, by key.
+    fn intervals(
+        &mut self,
+        bytes: &dyn ReadAt,
+        header: &Header,
+        (state, timestamp): (&[Option<json::Value>], Option<i64>),
+        told: &mut Told,
+    ) -> Result<Vec<(u32, u32)>, Error> {
+        let mut planner = Planner::new(self.tree.keys());
+        let timestamp = timestamp.unwrap_or(self.bounds.end);
+        let (mut used, mut texts) = (Vec::new(), Vec::new());
+        let (mut count, mut latest) = (0u64, i64::MIN);
+        let mut scanner = Scanner::new(bytes, &self.tree.kinds, self.bounds);
+        while let Some(piece) = scanner.next()? {
+            if let Some(what) = piece.told {
+                told.add(HISTORY, piece.offset, &what);
+            }
+            let Some(interval) = piece.interval else {
+                continue;
+            };
+            (count, latest) = (count + 1, interval.end);
+            if interval.start <= timestamp && timestamp <= interval.end {
+                let stated = state.get(interval.key as usize).and_then(Option::as_ref);
+                match (stated, interval.value) {
+                    (Some(json::Value::Text(_)), Value::Text(string)) => {
+                        texts.push((string, interval.key));
+                    }
+                    (Some(stated), value) if differs(stated, value) => {
+                        told.add(STATE, 0, &of_another_state(interval.key));
+                    }
+                    _ => {}
+                }
+            }
+            let Some(item) = self.item(&interval) else {
+                continue;
+            };
+            planner.add(&item);
+            if let What::Frame { string, .. } = item.what {
+                let string = string as usize;
+                if string >= used.len() {
+                    used.resize(string + 1, None);
+                }
+                used[string] = Some(FunctionId(0));
+            }
+        }
+        let (unfinished, first) = scanner.unfinished();
+        let whole = !scanner.damaged() && scanner.offset() == self.bounds.to;
+        self.bounds.to = scanner.offset();
+        if self.other_end == Some(latest) {
+            self.bounds.end = latest;
+        } else if unfinished > 0 {
+            let what = format!(
+                "the timelines of {unfinished} keys end before the history does, the first is {first}"
+            );
+            told.add(HISTORY, self.bounds.to, &what);
+        } else if count != header.intervals && whole {
+            let what = format!("{} intervals, it says; there are {count}", header.intervals);
+            told.add(HISTORY, 32, &what);
+        }
+        self.plan = planner.finish();
+        self.function_of = used;
+        texts.sort_unstable();
+        Ok(texts)
+    }
+
+    /// Finds a function for each string that stands on a call stack, and checks the strings of
+    /// state.json.
+    fn functions(
+        &mut self,
+        bytes: &dyn ReadAt,
+        meta: &Meta,
+        (state, texts): (&[Option<json::Value>], &[(u32, u32)]),
+        told: &mut Told,
+    ) -> Result<(), Error> {
+        let mut names = Names::new(meta);
+        let mut texts = texts.iter().peekable();
+        strings::each(bytes, self.strings, &mut |found| {
+            if let Some(what) = found.told {
+                told.add(HISTORY, found.offset, what);
+            }
+            while let Some((_, key)) = texts.next_if(|(string, _)| *string == found.number) {
+                let stated = state.get(*key as usize).and_then(Option::as_ref);
+                if stated.and_then(json::Value::text) != Some(found.text) {
+                    told.add(STATE, 0, &of_another_state(*key));
+                }
+            }
+            if let Some(Some(function)) = self.function_of.get_mut(found.number as usize) {
+                let (id, agrees) = names.of(found.number, found.text);
+                *function = id;
+                if !agrees {
+                    let number = found.number;
+                    let what = format!("string {number} is not what {META} has for its function");
+                    told.add(HISTORY, found.offset, &what);
+                }
+            }
+            true
+        })?;
+        let known = usize::try_from(self.strings.known).unwrap_or(usize::MAX);
+        for (number, function) in self.function_of.iter_mut().enumerate().skip(known) {
+            if let Some(function) = function {
+                *function = names.without_text(number as u32);
+            }
+        }
+        self.info.functions = names.finish();
+        Ok(())
+    }
+
+    fn settle(&mut self, meta: Meta) {
+        let functions = std::mem::take(&mut self.info.functions);
+        self.info = meta.info;
+        self.info.functions = functions;
+        self.info.format = "Trace Compass state history, version 1".into();
+        self.info.threads = self
+            .threads
+            .iter()
+            .map(|known| known.thread.clone())
+            .collect();
+        let spans = self.threads.iter().filter_map(|known| known.span);
+        let first = spans.map(|(first, _)| first).min();
+        let start = first.unwrap_or(self.bounds.start).max(0) as u64;
+        self.info.start.get_or_insert(Ticks(start));
+    }
+}

@@ -1,0 +1,398 @@
+//! The calls of one thread as a state system takes them: pushes and pops of a call stack that always
+//! match, at times in ns that never go back. Decides and counts what a state can't tell; must never
+//! write.
+//!
+//! - Frames that were open before the thread's first record (synthetic entries at its beginning) are
+//!   pushed 1 ns before that record, so that they are there even if that record is their exit.
+//! - Frames that are open at the end stay open, whether the source closes them with synthetic exits
+//!   or not: the state at the end is what people want to see.
+//! - An exit of a frame further out ends those inside, at its own time. An exit of a frame that is not
+//!   open is left out, as in Trace Compass.
+
+use crate::model::{Call, Clock, CpuId, Edge, FunctionId, Ticks};
+use crate::sink::Losses;
+
+/// How far down an exit's entry is looked for; what is deeper counts as not open.
+const SEARCH_DEPTH: usize = 4096;
+/// Times of the state system end here, in ns.
+const LATEST: u64 = i64::MAX as u64;
+
+/// A change of a thread's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    Push(FunctionId),
+    Pop,
+    /// It runs on this CPU, from the next push or pop on.
+    Cpu(u32),
+}
+
+/// What a state can't tell, counted over all threads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Untold {
+    pub(super) tail_exits: u64,
+    pub(super) synthetic: u64,
+    pub(super) short: u64,
+    pub(super) unmatched: u64,
+    pub(super) unended: u64,
+    pub(super) backwards: u64,
+    pub(super) late: u64,
+    pub(super) cpus: u64,
+}
+
+impl Untold {
+    pub(super) fn losses(&self, losses: &mut Losses) {
+        losses.add("tail exits: written as exits", self.tail_exits);
+        losses.add(
+            "synthetic entries and exits in the middle of a thread: written as measured ones",
+            self.synthetic,
+        );
+        losses.add("calls shorter than 1 ns: left out", self.short);
+        losses.add("exits without an entry: left out", self.unmatched);
+        losses.add(
+            "calls without an exit: they end with the call around them",
+            self.unended,
+        );
+        losses.add(
+            "entries and exits whose clock went back: written at the time of the one before",
+            self.backwards,
+        );
+        losses.add(
+            "entries and exits after 2^63 ns: written at that time",
+            self.late,
+        );
+        losses.add(
+            "changes of CPU without an entry or exit before the next one: left out",
+            self.cpus,
+        );
+    }
+}
+
+/// Ticks to ns, exactly as [`Clock::nanos`], without its 128-bit division.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    frequency: u64,
+}
+
+impl Scale {
+    pub(super) fn new(clock: &Clock) -> Scale {
+        let frequency = clock.frequency.max(1);
+        Scale { frequency }
+    }
+
+    /// More than [`LATEST`] where it is out of range.
+    #[inline]
+    pub(super) fn nanos(self, ticks: Ticks) -> u64 {
+        const SECOND: u64 = 1_000_000_000;
+        if self.frequency == SECOND {
+            return ticks.0;
+        }
+        let seconds = ticks.0 / self.frequency;
+        let rest = u128::from(ticks.0 % self.frequency) * u128::from(SECOND);
+        let rest = rest + u128::from(self.frequency / 2);
+        let nanos = match u64::try_from(rest) {
+            Ok(rest) => rest / self.frequency,
+            Err(_) => (rest / u128::from(self.frequency)) as u64,
+        };
+        seconds.saturating_mul(SECOND).saturating_add(nanos)
+    }
+}
+
+/// A frame that is open.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    function: FunctionId,
+    entered: i64,
+}
+
+/// One thread.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    open: Vec<Frame>,
+    /// Time of its first entry or exit.
+    pub(super) first: Option<i64>,
+    /// Time of its last entry or exit.
+    pub(super) last: i64,
+    /// Frames that were open before the first record.
+    pub(super) before: u32,
+    /// A measured entry or exit came.
+    begun: bool,
+    /// Innermost frames with synthetic exits that are the last so far, all at `last`.
+    pub(super) after: u32,
+    cpu: Option<u32>,
+    /// The CPU changed after the last entry or exit.
+    moved: bool,
+}
+
+impl Lane {
+    /// The thread runs on this CPU from here on.
+    pub(super) fn cpu(&mut self, CpuId(cpu): CpuId, untold: &mut Untold) {
+        if self.cpu != Some(cpu) {
+            untold.cpus += u64::from(self.moved);
+            (self.cpu, self.moved) = (Some(cpu), true);
+        }
+    }
+
+    /// The thread is over.
+    pub(super) fn finish(&mut self, untold: &mut Untold) {
+        untold.cpus += u64::from(std::mem::take(&mut self.moved));
+    }
+
+    /// An entry or an exit. `out` gets what it does to the stack, with the time in ns.
+    #[inline]
+    pub(super) fn call(
+        &mut self,
+        call: &Call,
+        scale: Scale,
+        untold: &mut Untold,
+        out: &mut impl FnMut(i64, Op),
+    ) {
+        let nanos = scale.nanos(call.time);
+        let mut time = nanos.min(LATEST) as i64;
+        untold.late += u64::from(nanos > LATEST);
+        self.first.get_or_insert(time);
+        if time < self.last {
+            untold.backwards += 1;
+            time = self.last;
+        }
+        if call.synthetic {
+            return self.synthetic(call, time, untold, out);
+        }
+        if self.after > 0 {
+            self.close(untold, out);
+        }
+        self.begun = true;
+        self.at(call, time, untold, out);
+    }
+
+    #[inline]
+    fn at(&mut self, call: &Call, time: i64, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
+        self.last = time;
+        if self.moved {
+            self.moved = false;
+            out(time, Op::Cpu(self.cpu.unwrap_or_default()));
+        }
+        let function = call.function;
+        match call.edge {
+            Edge::Entry => {
+                let entered = time;
+                self.open.push(Frame { function, entered });
+                return out(time, Op::Push(function));
+            }
+            Edge::TailExit => untold.tail_exits += 1,
+            Edge::Exit => {}
+        }
+        match self.open.last() {
+            Some(frame) if frame.function == function => {}
+            _ => {
+                let near = self.open.iter().rev().take(SEARCH_DEPTH);
+                let inner = near
+                    .into_iter()
+                    .position(|frame| frame.function == function);
+                let Some(inner) = inner else {
+                    untold.unmatched += 1;
+                    return;
+                };
+                for _ in 0..inner {
+                    untold.unended += 1;
+                    self.pop(time, untold, out);
+                }
+            }
+        }
+        self.pop(time, untold, out);
+    }
+
+    #[inline]
+    fn pop(&mut self, time: i64, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
+        if let Some(frame) = self.open.pop() {
+            untold.short += u64::from(frame.entered == time);
+            out(time, Op::Pop);
+        }
+    }
+
+    /// An entry or exit that was not measured.
+    #[cold]
+    fn synthetic(
+        &mut self,
+        call: &Call,
+        time: i64,
+        untold: &mut Untold,
+        out: &mut impl FnMut(i64, Op),
+    ) {
+        let function = call.function;
+        if call.edge == Edge::Entry && !self.begun && Some(time) == self.first {
+            self.before += 1;
+            self.last = time;
+            let entered = time - 1;
+            self.open.push(Frame { function, entered });
+            return out(entered, Op::Push(function));
+        }
+        let inner = self.open.iter().rev().nth(self.after as usize);
+        let fits = inner.is_some_and(|frame| frame.function == function);
+        if call.edge == Edge::Exit && fits && (self.after == 0 || time == self.last) {
+            self.after += 1;
+            self.last = time;
+            self.begun = true;
+            return;
+        }
+        self.close(untold, out);
+        untold.synthetic += 1;
+        self.begun = true;
+        self.at(call, time, untold, out);
+    }
+
+    /// The synthetic exits so far were not the last: the frames are over.
+    #[cold]
+    fn close(&mut self, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
+        let count = std::mem::take(&mut self.after);
+        for _ in 0..count {
+            untold.synthetic += 1;
+            self.pop(self.last, untold, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(time: u64, function: u32, edge: Edge) -> Call {
+        Call {
+            time: Ticks(time),
+            function: FunctionId(function),
+            edge,
+            synthetic: false,
+            has_arguments: false,
+        }
+    }
+
+    fn enter(time: u64, function: u32) -> Call {
+        edge(time, function, Edge::Entry)
+    }
+
+    fn exit(time: u64, function: u32) -> Call {
+        edge(time, function, Edge::Exit)
+    }
+
+    fn synthetic(call: Call) -> Call {
+        Call {
+            synthetic: true,
+            ..call
+        }
+    }
+
+    fn push(time: i64, function: u32) -> (i64, Op) {
+        (time, Op::Push(FunctionId(function)))
+    }
+
+    fn pop(time: i64) -> (i64, Op) {
+        (time, Op::Pop)
+    }
+
+    fn run(calls: &[Call]) -> (Vec<(i64, Op)>, Lane, Vec<(&'static str, u64)>) {
+        let (mut lane, mut untold, mut ops) = (Lane::default(), Untold::default(), Vec::new());
+        let scale = Scale::new(&Clock::default());
+        for call in calls {
+            lane.call(call, scale, &mut untold, &mut |time, op| {
+                ops.push((time, op))
+            });
+        }
+        lane.finish(&mut untold);
+        let mut losses = Losses::default();
+        untold.losses(&mut losses);
+        (ops, lane, losses.iter().collect())
+    }
+
+    #[test]
+    fn frames_from_before_and_after_the_records() {
+        let calls = [
+            synthetic(enter(10, 1)),
+            synthetic(enter(10, 2)),
+            exit(10, 2),
+            enter(15, 3),
+            synthetic(exit(15, 3)),
+            synthetic(exit(15, 1)),
+        ];
+        let (ops, lane, losses) = run(&calls);
+        assert_eq!(ops, [push(9, 1), push(9, 2), pop(10), push(15, 3)]);
+        assert_eq!((lane.first, lane.last), (Some(10), 15));
+        assert_eq!((lane.before, lane.after, losses), (2, 2, vec![]));
+    }
+
+    #[test]
+    fn synthetic_ones_in_the_middle_are_told() {
+        let calls = [enter(1, 1), enter(2, 2), synthetic(exit(3, 2)), exit(9, 1)];
+        let (ops, lane, losses) = run(&calls);
+        assert_eq!(ops, [push(1, 1), push(2, 2), pop(3), pop(9)]);
+        assert_eq!((lane.before, lane.after), (0, 0));
+        assert_eq!(losses.iter().map(|loss| loss.1).collect::<Vec<_>>(), [1]);
+        let (ops, _, losses) = run(&[enter(1, 1), synthetic(enter(3, 2)), exit(4, 2)]);
+        assert_eq!(ops, [push(1, 1), push(3, 2), pop(4)]);
+        assert!(losses[0].0.starts_with("synthetic") && losses[0].1 == 1);
+    }
+
+    #[test]
+    fn what_does_not_nest() {
+        let calls = [
+            exit(1, 9),
+            enter(2, 1),
+            enter(3, 2),
+            enter(4, 3),
+            exit(5, 9),
+            exit(6, 1),
+        ];
+        let (ops, _, losses) = run(&calls);
+        assert_eq!(
+            ops,
+            [push(2, 1), push(3, 2), push(4, 3), pop(6), pop(6), pop(6)]
+        );
+        let wanted = [
+            ("exits without an entry: left out", 2),
+            (
+                "calls without an exit: they end with the call around them",
+                2,
+            ),
+        ];
+        assert_eq!(losses, wanted);
+    }
+
+    #[test]
+    fn clocks_that_went_back_and_times_out_of_range() {
+        let calls = [enter(5, 1), enter(9, 2), exit(3, 2), exit(u64::MAX, 1)];
+        let (ops, _, losses) = run(&calls);
+        assert_eq!(ops, [push(5, 1), push(9, 2), pop(9), pop(i64::MAX)]);
+        let what: Vec<_> = losses
+            .iter()
+            .map(|(what, count)| (&what[..7], *count))
+            .collect();
+        assert_eq!(what, [("calls s", 1), ("entries", 1), ("entries", 1)]);
+        let calls = [enter(5, 1), exit(3, 1)];
+        assert_eq!(run(&calls).0, [push(5, 1), pop(5)]);
+    }
+
+    #[test]
+    fn ticks_are_converted_as_the_clock_does() {
+        let ticks = [0, 1, 2, 999, 3_000_000_001, u64::MAX / 7, u64::MAX];
+        for frequency in [
+            1,
+            3,
+            1_000_000,
+            999_999_937,
+            1_000_000_000,
+            2_893_437_000,
+            u64::MAX,
+        ] {
+            let clock = Clock {
+                frequency,
+                ..Clock::default()
+            };
+            for ticks in ticks.map(Ticks) {
+                let wanted = clock.nanos(ticks).0;
+                assert_eq!(
+                    Scale::new(&clock).nanos(ticks),
+                    wanted,
+                    "{ticks} at {frequency} Hz"
+                );
+            }
+        }
+    }
+}

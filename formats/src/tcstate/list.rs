@@ -1,0 +1,204 @@
+//! The listing: one line for each table, and for each unit of history.bin, in the order of the file.
+//! For people, so it names attributes; must never hide a byte: what is no interval is listed too.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::index::Index;
+use super::layout::{Header, Interval, Value};
+use super::scan::Scanner;
+use super::tree::Role;
+use super::{FILES, META, strings};
+use crate::bytes::ReadAt;
+use crate::error::Error;
+use crate::model::{ThreadId, Ticks};
+use crate::source::Record;
+
+/// Characters of a string that are shown.
+const SHOWN: usize = 64;
+
+type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
+
+/// Visits the tables, then history.bin. Offsets are those in each file.
+pub(super) fn records(
+    folder: &Path,
+    bytes: &dyn ReadAt,
+    header: &Header,
+    index: &Index,
+    visit: Visit<'_>,
+) -> Result<(), Error> {
+    let mut lister = Lister {
+        index,
+        visit,
+        detail: String::new(),
+    };
+    match lister.all(folder, bytes, header) {
+        Ok(()) | Err(Stop::Enough) => Ok(()),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+/// Why a listing stops before the end.
+enum Stop {
+    Enough,
+    Failed(Error),
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Stop {
+        Stop::Failed(error.into())
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+struct Lister<'a> {
+    index: &'a Index,
+    visit: Visit<'a>,
+    detail: String,
+}
+
+impl Lister<'_> {
+    fn all(&mut self, folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Result<(), Stop> {
+        let tables = FILES[..3].iter().map(|(_, name)| *name);
+        for name in tables.chain([META]) {
+            if let Ok(file) = std::fs::metadata(folder.join(name)) {
+                self.detail.push_str(name);
+                self.emit(0, file.len(), "Table", None)?;
+            }
+        }
+        self.header(header)?;
+        let bounds = self.index.bounds;
+        let mut scanner = Scanner::new(bytes, &self.index.tree.kinds, bounds);
+        while let Some(piece) = scanner.next()? {
+            match piece.interval {
+                Some(interval) => self.interval(piece.offset, piece.size, &interval)?,
+                None => {
+                    self.detail
+                        .push_str(piece.told.as_deref().unwrap_or_default());
+                    self.emit(piece.offset, piece.size, "Skipped", None)?;
+                }
+            }
+        }
+        let place = self.index.strings;
+        self.gap(scanner.offset(), place.from)?;
+        let mut stop = Ok(());
+        strings::each(bytes, place, &mut |found| {
+            let _ = write!(self.detail, "{} ", found.number);
+            let shown = found
+                .text
+                .char_indices()
+                .nth(SHOWN)
+                .map_or(found.text, |(at, _)| &found.text[..at]);
+            let more = if shown.len() < found.text.len() {
+                "…"
+            } else {
+                ""
+            };
+            let _ = write!(self.detail, "{shown:?}{more}");
+            stop = self.emit(found.offset, found.size, "String", None);
+            stop.is_ok()
+        })?;
+        stop?;
+        self.gap(place.to, bytes.size())
+    }
+
+    fn header(&mut self, header: &Header) -> Result<(), Stop> {
+        let from = self.index.bounds.from;
+        let Header {
+            start,
+            end,
+            intervals,
+            keys,
+            strings,
+            ..
+        } = header;
+        let _ = write!(
+            self.detail,
+            "version {}.{}, {start} to {end} ns, {intervals} intervals, {keys} keys, {strings} strings",
+            header.major, header.minor
+        );
+        self.emit(0, from, "Header", None)
+    }
+
+    /// Bytes that belong to nothing.
+    fn gap(&mut self, from: u64, to: u64) -> Result<(), Stop> {
+        if from >= to {
+            return Ok(());
+        }
+        let _ = write!(
+            self.detail,
+            "{} bytes that are no interval and no string",
+            to - from
+        );
+        self.emit(from, to - from, "Skipped", None)
+    }
+
+    fn interval(&mut self, offset: u64, size: u64, interval: &Interval) -> Result<(), Stop> {
+        let Interval {
+            start,
+            end,
+            key,
+            value,
+        } = *interval;
+        let path = self.index.tree.path(key).join("/");
+        let _ = write!(self.detail, "key={key} {path} to {end} ns: ");
+        let _ = match value {
+            Value::Null => write!(self.detail, "null"),
+            Value::Int(value) => write!(self.detail, "{value}"),
+            Value::Bool(value) => write!(self.detail, "{value}"),
+            Value::Double(value) => write!(self.detail, "{value:?}"),
+            Value::Text(number) => {
+                let function = self
+                    .index
+                    .function_of
+                    .get(number as usize)
+                    .copied()
+                    .flatten();
+                let function = function.and_then(|id| self.index.info.function(id));
+                let name = function.map_or("", |function| &function.name);
+                write!(self.detail, "string {number} {name}")
+            }
+        };
+        let time = u64::try_from(start).ok().map(Ticks);
+        self.emit(offset, size, "Interval", time.zip(Some(key)))
+    }
+
+    fn emit(
+        &mut self,
+        offset: u64,
+        size: u64,
+        kind: &str,
+        place: Option<(Ticks, u32)>,
+    ) -> Result<(), Stop> {
+        let role = place.and_then(|(_, key)| self.index.tree.roles.get(key as usize));
+        let thread = match role {
+            Some(Role::Depth(thread) | Role::Level(thread, _)) => self
+                .index
+                .tree
+                .threads
+                .get(*thread as usize)
+                .map(|&id| ThreadId(id)),
+            _ => None,
+        };
+        let record = Record {
+            offset,
+            size,
+            thread,
+            time: place.map(|(time, _)| time),
+            kind,
+            detail: &self.detail,
+        };
+        let flow = (self.visit)(&record);
+        self.detail.clear();
+        match flow {
+            ControlFlow::Break(()) => Err(Stop::Enough),
+            ControlFlow::Continue(()) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Changes of many threads brought into one order of time. A source gives thread after thread, a state
+//! system wants all of them together: each thread's changes are spooled (64 MiB in memory, then a
+//! temporary file), and merged at the end. Must never hold more of a thread than one buffer.
+//!
+//! A spooled change is two numbers of 1 to 10 bytes, 7 bits in each byte, the lowest first, the top bit
+//! set in all but the last: what it is (bits 0 and 1: 0 push, 1 pop, 2 CPU; above: function or CPU),
+//! and ns since the thread's change before (of the first: since -1, the earliest time there is).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+
+use super::lane::Op;
+use crate::model::FunctionId;
+use crate::spool::{Cursor, Spool};
+
+/// Bytes of a thread that are held while merging.
+const BUFFER: usize = 16 * 1024;
+/// Bytes of the largest change.
+const LARGEST: usize = 2 * 10;
+
+/// The spooled changes of all threads.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    spool: Spool,
+    /// Each thread's latest time.
+    last: Vec<i64>,
+}
+
+impl Changes {
+    /// A new thread. They are numbered from 0.
+    pub(super) fn thread(&mut self) {
+        self.spool.strand();
+        self.last.push(-1);
+    }
+
+    /// A change of a thread, not before its last one.
+    #[inline]
+    pub(super) fn push(&mut self, thread: usize, time: i64, op: Op) -> io::Result<()> {
+        let what = match op {
+            Op::Push(FunctionId(function)) => u64::from(function) << 2,
+            Op::Pop => 1,
+            Op::Cpu(cpu) => u64::from(cpu) << 2 | 2,
+        };
+        let last = std::mem::replace(&mut self.last[thread], time);
+        let mut bytes = [0; LARGEST];
+        let mut size = 0;
+        for mut number in [what, (time - last) as u64] {
+            while number >= 0x80 {
+                bytes[size] = number as u8 | 0x80;
+                number >>= 7;
+                size += 1;
+            }
+            bytes[size] = number as u8;
+            size += 1;
+        }
+        self.spool.push(thread, &bytes[..size])
+    }
+
+    /// Hands all changes over in order of time; of changes at the same time those of the thread
+    /// with the lower number come first.
+    pub(super) fn merge(
+        self,
+        mut take: impl FnMut(usize, i64, Op) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut strands = Vec::with_capacity(self.last.len());
+        let mut next = BinaryHeap::new();
+        for thread in 0..self.last.len() {
+            let mut strand = Strand::new(thread);
+            if strand.read(&self.spool)? {
+                next.push(Reverse((strand.time, thread)));
+            }
+            strands.push(strand);
+        }
+        while let Some(Reverse((_, thread))) = next.pop() {
+            let strand = &mut strands[thread];
+            loop {
+                take(thread, strand.time, strand.op)?;
+                if !strand.read(&self.spool)? {
+                    break;
+                }
+                let mine = Reverse((strand.time, thread));
+                if next.peek().is_some_and(|other| *other > mine) {
+                    next.push(mine);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One thread's changes, read.
+#[derive(Debug)]
+struct Strand {
+    thread: usize,
+    cursor: Cursor,
+    buffer: Vec<u8>,
+    at: usize,
+    time: i64,
+    op: Op,
+}
+
+impl Strand {
+    fn new(thread: usize) -> Strand {
+        Strand {
+            thread,
+            cursor: Cursor::default(),
+            buffer: Vec::new(),
+            at: 0,
+            time: -1,
+            op: Op::Pop,
+        }
+    }
+
+    /// Takes the next change; false at the end.
+    #[inline]
+    fn read(&mut self, spool: &Spool) -> io::Result<bool> {
+        if self.buffer.len() - self.at < LARGEST {
+            self.fill(spool)?;
+        }
+        if self.at == self.buffer.len() {
+            return Ok(false);
+        }
+        let what = self.number();
+        let payload = (what >> 2) as u32;
+        self.op = match what & 3 {
+            0 => Op::Push(FunctionId(payload)),
+            1 => Op::Pop,
+            _ => Op::Cpu(payload),
+        };
+        self.time += self.number() as i64;
+        Ok(true)
+    }
+
+    #[inline]
+    fn number(&mut self) -> u64 {
+        let (mut number, mut shift) = (0, 0);
+        while let Some(&byte) = self.buffer.get(self.at) {
+            self.at += 1;
+            number |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 || shift > 63 {
+                break;
+            }
+        }
+        number
+    }
+
+    #[cold]
+    fn fill(&mut self, spool: &Spool) -> io::Result<()> {
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        let mut held = self.buffer.len();
+        self.buffer.resize(BUFFER, 0);
+        while held < BUFFER {
+            let count = spool.read(self.thread, &mut self.cursor, &mut self.buffer[held..])?;
+            if count == 0 {
+                break;
+            }
+            held += count;
+        }
+        self.buffer.truncate(held);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_come_in_order_of_time() {
+        let mut changes = Changes::default();
+        let mut wanted = Vec::new();
+        for thread in 0..3 {
+            changes.thread();
+            for nth in 0..50_000i64 {
+                // Some at the same time, some far apart, one far beyond 32 bits.
+                let far = if nth == 49_999 { i64::MAX / 2 } else { 0 };
+                let time = -1 + nth / 2 * (3 - thread as i64) * 1000 + far;
+                let op = match nth % 3 {
+                    0 => Op::Push(FunctionId(u32::MAX - nth as u32)),
+                    1 => Op::Pop,
+                    _ => Op::Cpu(nth as u32),
+                };
+                changes
+                    .push(thread, time, op)
+                    .expect("a folder for temporary files");
+                wanted.push((time, thread, op));
+            }
+        }
+        wanted.sort_by_key(|&(time, thread, _)| (time, thread));
+        let mut found = Vec::new();
+        changes
+            .merge(|thread, time, op| {
+                found.push((time, thread, op));
+                Ok(())
+            })
+            .expect("a readable file");
+        assert_eq!(found.len(), wanted.len());
+        assert!(found == wanted, "the order differs");
+    }
+}

@@ -1,0 +1,356 @@
+//! meta.json: what the history is of, and what of the trace has no place in it. This project's own
+//! addition to the proposal's files. Must never be needed: a folder without it is read as well.
+//!
+//! ```text
+//! format, version {major, minor}   "tcstate", 1.0
+//! start, end, unit, timestamp      of the history, of state.json; unit "ns"
+//! files {types, tree, state, history}
+//! program, process, reason, dump, begin, missing {…}, clock {name, error_ppm, constant, nonstop,
+//!                                  anchor {time, unix}}
+//! threads [{id, process, name, counts {…}, wall [seconds, micros],
+//!           first, last            times of its entries and exits; left out without any
+//!           before                 frames that were open before `first`, entered 1 ns earlier
+//!           after }]               frames that a writer closed at `last`; still open in the history
+//! functions [{id, name, file, line, string}]   string: number of the string that stands for it
+//! ```
+//! Members that say nothing are left out. All times are in ns of the trace's clock, but for `unix`.
+
+use std::io::{self, Write};
+
+use crate::json::{Bad, Reader, Token, Value, push_text};
+use crate::model::{
+    Clock, Counts, Function, FunctionId, Missing, Thread, ThreadId, Ticks, TraceInfo,
+};
+
+/// What the history has of a thread beside its calls.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ThreadMeta {
+    pub(super) thread: Thread,
+    pub(super) wall: Option<(u64, u32)>,
+    pub(super) span: Option<(i64, i64)>,
+    pub(super) before: u32,
+    pub(super) after: u32,
+}
+
+/// meta.json.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Meta {
+    pub(super) start: Option<i64>,
+    pub(super) end: Option<i64>,
+    pub(super) timestamp: Option<i64>,
+    /// Clock, program and so on; no threads.
+    pub(super) info: TraceInfo,
+    pub(super) threads: Vec<ThreadMeta>,
+    /// The string of each function of `info`, in its order.
+    pub(super) strings: Vec<Option<u32>>,
+}
+
+/// An object that is being written.
+struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    first: bool,
+}
+
+impl Object<'_> {
+    fn begin(out: &mut Vec<u8>) -> Object<'_> {
+        out.push(b'{');
+        Object { out, first: true }
+    }
+
+    fn name(&mut self, name: &str) -> &mut Vec<u8> {
+        if !std::mem::take(&mut self.first) {
+            self.out.push(b',');
+        }
+        push_text(self.out, name);
+        self.out.push(b':');
+        self.out
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        if !text.is_empty() {
+            push_text(self.name(name), text);
+        }
+    }
+
+    fn number(&mut self, name: &str, number: impl Into<i128>) {
+        let number: i128 = number.into();
+        self.name(name).extend(number.to_string().bytes());
+    }
+
+    /// Left out where it is 0.
+    fn count(&mut self, name: &str, number: impl Into<i128>) {
+        let number: i128 = number.into();
+        if number != 0 {
+            self.number(name, number);
+        }
+    }
+
+    fn flag(&mut self, name: &str, flag: bool) {
+        if flag {
+            self.name(name).extend_from_slice(b"true");
+        }
+    }
+
+    fn object(&mut self, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
+        let mut object = Object::begin(self.name(name));
+        fill(&mut object);
+        object.end();
+    }
+
+    fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+impl Meta {
+    /// Writes the file.
+    pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut text = Vec::new();
+        self.head(&mut text);
+        text.pop();
+        text.extend_from_slice(b",\n\"threads\":[");
+        for (nth, thread) in self.threads.iter().enumerate() {
+            text.extend_from_slice(if nth == 0 { b"\n" } else { b",\n" });
+            thread.write(&mut text);
+            out.write_all(&text)?;
+            text.clear();
+        }
+        text.extend_from_slice(b"],\n\"functions\":[");
+        for (nth, function) in self.info.functions.iter().enumerate() {
+            text.extend_from_slice(if nth == 0 { b"\n" } else { b",\n" });
+            let mut object = Object::begin(&mut text);
+            object.number("id", function.id.0);
+            object.text("name", &function.name);
+            object.text("file", &function.file);
+            object.count("line", function.line);
+            if let Some(string) = self.strings.get(nth).copied().flatten() {
+                object.number("string", string);
+            }
+            object.end();
+            out.write_all(&text)?;
+            text.clear();
+        }
+        text.extend_from_slice(b"]}\n");
+        out.write_all(&text)
+    }
+
+    fn head(&self, text: &mut Vec<u8>) {
+        let mut object = Object::begin(text);
+        object.text("format", "tcstate");
+        object.object("version", |version| {
+            version.number("major", 1);
+            version.number("minor", 0);
+        });
+        let times = [
+            ("start", self.start),
+            ("end", self.end),
+            ("timestamp", self.timestamp),
+        ];
+        for (name, time) in times {
+            if let Some(time) = time {
+                object.number(name, time);
+            }
+        }
+        object.text("unit", "ns");
+        object.object("files", |files| {
+            for (role, name) in super::FILES {
+                files.text(role, name);
+            }
+        });
+        let info = &self.info;
+        object.text("program", &info.program);
+        object.text("reason", &info.reason);
+        let numbers = [
+            ("process", info.process),
+            ("dump", info.dump),
+            ("begin", info.start.map(|Ticks(start)| start)),
+        ];
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                object.number(name, number);
+            }
+        }
+        object.object("missing", |missing| {
+            missing.count("retired_threads", info.missing.retired_threads);
+            missing.count("retired_records", info.missing.retired_records);
+            missing.count("unplaced_records", info.missing.unplaced_records);
+        });
+        object.object("clock", |clock| {
+            clock.text("name", &info.clock.name);
+            if let Some(error) = info.clock.error_ppm.filter(|error| error.is_finite()) {
+                clock.name("error_ppm").extend(format!("{error:?}").bytes());
+            }
+            clock.flag("constant", info.clock.constant);
+            clock.flag("nonstop", info.clock.nonstop);
+            if let Some((time, unix)) = info.clock.anchor {
+                clock.object("anchor", |anchor| {
+                    anchor.number("time", time.0);
+                    anchor.number("unix", unix);
+                });
+            }
+        });
+        object.end();
+    }
+
+    /// Takes what the bytes have; where they are damaged, what comes before, and what is wrong.
+    pub(super) fn read(bytes: &[u8]) -> (Meta, Option<Bad>) {
+        let mut meta = Meta::default();
+        let damage = meta.fill(&mut Reader::new(bytes)).err();
+        let mut order: Vec<(Function, Option<u32>)> = std::mem::take(&mut meta.info.functions)
+            .into_iter()
+            .zip(std::mem::take(&mut meta.strings))
+            .collect();
+        order.sort_by_key(|(function, _)| function.id);
+        order.dedup_by_key(|(function, _)| function.id);
+        (meta.info.functions, meta.strings) = order.into_iter().unzip();
+        (meta, damage)
+    }
+
+    fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Bad> {
+        if reader.next()? != Token::Object {
+            let what = "it is no object";
+            return Err(Bad { offset: 0, what });
+        }
+        loop {
+            let name = match reader.next()? {
+                Token::Key(name) => name,
+                Token::Close => return reader.next().map(|_| ()),
+                _ => continue,
+            };
+            if !matches!(&*name, "threads" | "functions") {
+                if let Some(value) = reader.value()? {
+                    self.member(&name, &value);
+                }
+                continue;
+            }
+            if reader.next()? != Token::List {
+                let (offset, what) = (reader.offset(), "threads and functions are lists");
+                return Err(Bad { offset, what });
+            }
+            while let Some(value) = reader.value()? {
+                if &*name == "threads" {
+                    self.threads.extend(ThreadMeta::read(&value));
+                } else if let Some(function) = function(&value) {
+                    self.info.functions.push(function);
+                    self.strings.push(member(&value, "string"));
+                }
+            }
+        }
+    }
+
+    fn member(&mut self, name: &str, value: &Value) {
+        let text = || value.text().unwrap_or_default().to_owned();
+        match name {
+            "start" => self.start = value.int(),
+            "end" => self.end = value.int(),
+            "timestamp" => self.timestamp = value.int(),
+            "program" => self.info.program = text(),
+            "reason" => self.info.reason = text(),
+            "process" => self.info.process = value.int(),
+            "dump" => self.info.dump = value.int(),
+            "begin" => self.info.start = value.int().map(Ticks),
+            "missing" => {
+                self.info.missing = Missing {
+                    retired_threads: count(value, "retired_threads"),
+                    retired_records: count(value, "retired_records"),
+                    unplaced_records: count(value, "unplaced_records"),
+                }
+            }
+            "clock" => {
+                let anchor = value.get("anchor");
+                let anchor =
+                    anchor.and_then(|pair| Some((member(pair, "time")?, member(pair, "unix")?)));
+                self.info.clock = Clock {
+                    name: text_of(value, "name"),
+                    error_ppm: value.get("error_ppm").and_then(Value::float),
+                    constant: value.get("constant") == Some(&Value::Bool(true)),
+                    nonstop: value.get("nonstop") == Some(&Value::Bool(true)),
+                    anchor: anchor.map(|(time, unix)| (Ticks(time), unix)),
+                    ..Clock::default()
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl ThreadMeta {
+    fn write(&self, text: &mut Vec<u8>) {
+        let mut object = Object::begin(text);
+        object.number("id", self.thread.id.0);
+        object.text("name", &self.thread.name);
+        if let Some(process) = self.thread.process {
+            object.number("process", process);
+        }
+        if let Some(counts) = &self.thread.counts {
+            object.object("counts", |object| {
+                object.number("recorded", counts.recorded);
+                object.number("readable", counts.readable);
+                object.count("overwritten", counts.overwritten);
+                object.count("dropped", counts.dropped);
+                object.count("synthetic_entries", counts.synthetic_entries);
+                object.count("synthetic_exits", counts.synthetic_exits);
+            });
+        }
+        if let Some((seconds, micros)) = self.wall {
+            object
+                .name("wall")
+                .extend(format!("[{seconds},{micros}]").bytes());
+        }
+        if let Some((first, last)) = self.span {
+            object.number("first", first);
+            object.number("last", last);
+        }
+        object.count("before", self.before);
+        object.count("after", self.after);
+        object.end();
+    }
+
+    /// `None`: it has no number.
+    fn read(value: &Value) -> Option<ThreadMeta> {
+        let counts = value.get("counts").map(|counts| Counts {
+            recorded: count(counts, "recorded"),
+            readable: count(counts, "readable"),
+            overwritten: count(counts, "overwritten"),
+            dropped: count(counts, "dropped"),
+            synthetic_entries: count(counts, "synthetic_entries"),
+            synthetic_exits: count(counts, "synthetic_exits"),
+        });
+        let wall = value.get("wall").map(Value::list);
+        let wall = wall.and_then(|wall| Some((wall.first()?.int()?, wall.get(1)?.int()?)));
+        Some(ThreadMeta {
+            thread: Thread {
+                id: ThreadId(member(value, "id")?),
+                process: member(value, "process"),
+                name: text_of(value, "name"),
+                counts,
+            },
+            wall,
+            span: member(value, "first").zip(member(value, "last")),
+            before: member(value, "before").unwrap_or(0),
+            after: member(value, "after").unwrap_or(0),
+        })
+    }
+}
+
+fn function(value: &Value) -> Option<Function> {
+    Some(Function {
+        id: FunctionId(member(value, "id")?),
+        name: text_of(value, "name"),
+        file: text_of(value, "file"),
+        line: member(value, "line").unwrap_or(0),
+    })
+}
+
+fn member<T: TryFrom<i128>>(value: &Value, name: &str) -> Option<T> {
+    value.get(name).and_then(Value::int)
+}
+
+fn count(value: &Value, name: &str) -> u64 {
+    member(value, name).unwrap_or(0)
+}
+
+fn text_of(value: &Value, name: &str) -> String {
+    let text = value.get(name).and_then(Value::text);
+    text.unwrap_or_default().to_owned()
+}

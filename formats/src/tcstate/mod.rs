@@ -1,0 +1,86 @@
+//! Trace Compass state snapshot exchange: the state of a program over time, as a tree of attributes
+//! with a timeline each, in a folder of five files; written from any trace, and read back.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `layout` | history.bin byte for byte, pure |
+//! | `tables` | types.json, tree.json, state.json, written |
+//! | `meta` | meta.json, written and read |
+//! | `lane` | a thread's calls as pushes and pops of a call stack |
+//! | `merge` | the threads in one order of time |
+//! | `engine` | the state system: changes in, intervals out |
+//! | `build` | the attributes and strings of a program |
+//! | `writer` | events of any format to a folder |
+//! | `tree`, `strings` | types.json, tree.json, state.json and the strings, read |
+//! | `scan` | the intervals, checked one after the other |
+//! | `order` | intervals in the order of their ends to entries and exits in order of time |
+//! | `index` | the first pass over a folder |
+//! | `reader` | [`TcstateSource`] |
+//! | `list` | intervals to lines, for people |
+//!
+//! Source: a proposal on the tracecompass-dev list; what it leaves open is defined in `layout`,
+//! `tables`, `meta` and `build`, so that the intervals are those of Trace Compass's own state system.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::registry::{Format, Opener};
+use crate::writer::{Kind, Target};
+
+mod build;
+mod engine;
+mod index;
+mod lane;
+mod layout;
+mod list;
+mod merge;
+mod meta;
+mod order;
+mod reader;
+mod scan;
+mod strings;
+mod tables;
+mod tree;
+mod writer;
+
+pub use reader::TcstateSource;
+
+/// The files of a folder, beside meta.json: role and name.
+const FILES: [(&str, &str); 4] = [
+    ("types", "types.json"),
+    ("tree", "tree.json"),
+    ("state", "state.json"),
+    ("history", "history.bin"),
+];
+const META: &str = "meta.json";
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "tcstate",
+    title: "Trace Compass state history",
+    opener: Opener::Folder {
+        probe: is_history,
+        open: |folder| Ok(Box::new(TcstateSource::open(folder)?)),
+    },
+    targets: &[Target {
+        name: "tcstate",
+        title: "Trace Compass state history",
+        extension: "tcstate",
+        kind: Kind::Folder,
+        create: |output, info| {
+            let folder = output.into_folder()?;
+            Ok(Box::new(writer::TcstateWriter::new(folder, info)))
+        },
+    }],
+};
+
+/// Whether a folder has a history.
+#[must_use]
+pub fn is_history(folder: &Path) -> bool {
+    let mut magic = [0; layout::MAGIC.len()];
+    let file = File::open(folder.join(FILES[3].1));
+    file.and_then(|mut file| file.read_exact(&mut magic))
+        .is_ok()
+        && magic == *layout::MAGIC
+}

@@ -1,0 +1,278 @@
+//! Intervals, which come in the order of their ends, made into entries and exits in order of time.
+//!
+//! A first pass ([`Planner`]) cuts the intervals into runs, and notes each that begins before the run in
+//! which it stands: what was open between two runs. A second pass ([`Orderer`]) sorts one run at a
+//! time, those intervals among it. Memory is one run and the notes: for each run at most one of every
+//! key, and a run is many times as long as there are keys. Must never hold all of the events.
+//!
+//! At one time, a thread first comes to a CPU, then leaves frames from the innermost, then enters
+//! frames from the outermost.
+
+use std::cmp::Reverse;
+
+/// Intervals in a run, at least.
+const LEAST_RUN: u64 = if cfg!(test) { 4 } else { 1 << 16 };
+/// And so many for each key.
+const RUN_PER_KEY: u64 = if cfg!(test) { 0 } else { 16 };
+
+/// What an interval tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// A string stood at this level of the call stack, counted from 1.
+    Frame { level: u32, string: u32 },
+    /// The thread ran on this CPU.
+    Cpu(u32),
+}
+
+/// An interval that tells something of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) thread: u32,
+    pub(super) what: What,
+}
+
+/// How the intervals are cut into runs.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// The end of the last interval of each run but the last.
+    ends: Vec<i64>,
+    /// Items that begin in an earlier run than they stand in, with that run; sorted by it.
+    early: Vec<(u32, Item)>,
+}
+
+impl Plan {
+    /// The run in which an item of the run `current` begins, if that is an earlier one.
+    fn early(&self, start: i64, current: usize) -> Option<usize> {
+        let before = self.ends.get(..current).unwrap_or(&self.ends);
+        if before.last().is_none_or(|&end| end < start) {
+            return None;
+        }
+        Some(before.partition_point(|&end| end < start))
+    }
+}
+
+/// The first pass.
+#[derive(Debug)]
+pub(super) struct Planner {
+    plan: Plan,
+    run: u64,
+    count: u64,
+    last: i64,
+}
+
+impl Planner {
+    /// For a history of so many keys.
+    pub(super) fn new(keys: u32) -> Planner {
+        Planner {
+            plan: Plan::default(),
+            run: LEAST_RUN.max(RUN_PER_KEY * u64::from(keys)),
+            count: 0,
+            last: i64::MIN,
+        }
+    }
+
+    /// The next item, which does not end before the one before it.
+    pub(super) fn add(&mut self, item: &Item) {
+        // Intervals with one end stay together.
+        if self.count >= self.run && item.end > self.last {
+            self.plan.ends.push(self.last);
+            self.count = 0;
+        }
+        (self.last, self.count) = (item.end, self.count + 1);
+        if let Some(run) = self.plan.early(item.start, self.plan.ends.len()) {
+            self.plan.early.push((run as u32, *item));
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Plan {
+        self.plan.early.sort_by_key(|&(run, _)| run);
+        self.plan
+    }
+}
+
+/// A change of a thread's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Cpu(u32),
+    /// This level and all inside of it are left.
+    Leave(u32),
+    Enter {
+        level: u32,
+        string: u32,
+    },
+}
+
+/// A change with its time and thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edge {
+    pub(super) thread: u32,
+    pub(super) time: i64,
+    pub(super) change: Change,
+}
+
+impl Edge {
+    fn key(&self) -> (u32, i64, u8, Reverse<u32>, u32) {
+        let (class, leave, other) = match self.change {
+            Change::Cpu(cpu) => (0, 0, cpu),
+            Change::Leave(level) => (1, level, 0),
+            Change::Enter { level, .. } => (2, 0, level),
+        };
+        (self.thread, self.time, class, Reverse(leave), other)
+    }
+}
+
+/// The second pass.
+pub(super) struct Orderer<'a> {
+    plan: &'a Plan,
+    run: usize,
+    taken: usize,
+    /// The end of the history: what ends there is not left.
+    end: i64,
+    edges: Vec<Edge>,
+    /// Changes right after the run's end: they belong to the next one.
+    later: Vec<Edge>,
+}
+
+impl<'a> Orderer<'a> {
+    pub(super) fn new(plan: &'a Plan, end: i64) -> Orderer<'a> {
+        Orderer {
+            plan,
+            run: 0,
+            taken: 0,
+            end,
+            edges: Vec::new(),
+            later: Vec::new(),
+        }
+    }
+
+    /// The next item, as it was in the first pass. `out` gets a whole run's changes, thread after
+    /// thread, each thread's in order of time.
+    pub(super) fn add(&mut self, item: &Item, out: &mut impl FnMut(&[Edge])) {
+        if self
+            .plan
+            .ends
+            .get(self.run)
+            .is_some_and(|&end| item.end > end)
+        {
+            self.hand_over(out);
+        }
+        if self.plan.early(item.start, self.run).is_none() {
+            self.edges.push(begin(item));
+        }
+        let What::Frame { level, .. } = item.what else {
+            return;
+        };
+        if item.end < self.end {
+            let (thread, time) = (item.thread, item.end + 1);
+            let change = Change::Leave(level);
+            let edge = Edge {
+                thread,
+                time,
+                change,
+            };
+            let late = self.plan.ends.get(self.run).is_some_and(|&end| time > end);
+            if late {
+                &mut self.later
+            } else {
+                &mut self.edges
+            }
+            .push(edge);
+        }
+    }
+
+    fn hand_over(&mut self, out: &mut impl FnMut(&[Edge])) {
+        let early = self.plan.early.get(self.taken..).unwrap_or(&[]);
+        let count = early.partition_point(|&(run, _)| run as usize <= self.run);
+        self.taken += count;
+        self.edges
+            .extend(early[..count].iter().map(|(_, item)| begin(item)));
+        self.edges.sort_unstable_by_key(Edge::key);
+        out(&self.edges);
+        self.edges.clear();
+        std::mem::swap(&mut self.edges, &mut self.later);
+        self.run += 1;
+    }
+
+    /// There are no more items.
+    pub(super) fn finish(&mut self, out: &mut impl FnMut(&[Edge])) {
+        self.hand_over(out);
+    }
+}
+
+fn begin(item: &Item) -> Edge {
+    let change = match item.what {
+        What::Frame { level, string } => Change::Enter { level, string },
+        What::Cpu(cpu) => Change::Cpu(cpu),
+    };
+    Edge {
+        thread: item.thread,
+        time: item.start,
+        change,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_give_what_one_sort_gives() {
+        // Frames of two threads: outer ones that last long, inner ones that follow each other.
+        let mut items = Vec::new();
+        for thread in 0..2 {
+            for nth in 0..100i64 {
+                let (start, string) = (nth * 10 + i64::from(thread), nth as u32);
+                let frame = |level, end| Item {
+                    start,
+                    end,
+                    thread,
+                    what: What::Frame { level, string },
+                };
+                items.push(frame(3, start + 9));
+                if nth % 10 == 0 {
+                    items.push(frame(2, start + 99));
+                }
+                if nth % 50 == 0 {
+                    items.push(frame(1, start + 499));
+                    let what = What::Cpu(nth as u32);
+                    items.push(Item {
+                        what,
+                        ..frame(0, start + 700)
+                    });
+                }
+            }
+        }
+        let end = items.iter().map(|item| item.end).max().expect("items");
+        items.sort_by_key(|item| (item.end, item.start));
+        let mut wanted: Vec<Edge> = items.iter().map(begin).collect();
+        for item in items.iter().filter(|item| item.end < end) {
+            if let What::Frame { level, .. } = item.what {
+                let change = Change::Leave(level);
+                wanted.push(Edge {
+                    thread: item.thread,
+                    time: item.end + 1,
+                    change,
+                });
+            }
+        }
+        wanted.sort_by_key(Edge::key);
+        let mut planner = Planner::new(9);
+        items.iter().for_each(|item| planner.add(item));
+        let plan = planner.finish();
+        assert!(plan.ends.len() > 20 && !plan.early.is_empty());
+        let (mut found, mut runs) = (Vec::new(), 0);
+        let mut out = |edges: &[Edge]| {
+            found.extend_from_slice(edges);
+            runs += 1;
+        };
+        let mut orderer = Orderer::new(&plan, end);
+        items.iter().for_each(|item| orderer.add(item, &mut out));
+        orderer.finish(&mut out);
+        assert_eq!(runs, plan.ends.len() + 1);
+        // Thread after thread within a run: each thread's own order is what counts.
+        found.sort_by_key(|edge| edge.thread);
+        assert_eq!(found, wanted);
+    }
+}

@@ -1,0 +1,227 @@
+//! The `Source` of state histories: the second pass over the intervals, and the listing. The whole
+//! folder is one lane, since its threads are mixed. Holds the index only, never a file.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use super::index::{self, Index};
+use super::layout::Header;
+use super::list;
+use super::order::{self, Change, Orderer};
+use super::scan::Scanner;
+use crate::bytes::FileBytes;
+use crate::error::{Diagnostic, Error};
+use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks, TraceInfo};
+use crate::sink::Sink;
+use crate::source::{Record, Source};
+
+/// A state history, opened and indexed.
+pub struct TcstateSource {
+    folder: PathBuf,
+    bytes: FileBytes,
+    header: Header,
+    index: Index,
+}
+
+impl TcstateSource {
+    /// Reads all of it once: it is checked, and put in order.
+    ///
+    /// # Errors
+    /// Where history.bin can't be read, or its header is none of a history.
+    pub fn open(folder: &Path) -> Result<TcstateSource, Error> {
+        let (bytes, header) = index::open_history(folder)?;
+        let index = index::index(folder, &bytes, &header)?;
+        Ok(TcstateSource {
+            folder: folder.to_owned(),
+            bytes,
+            header,
+            index,
+        })
+    }
+}
+
+impl Source for TcstateSource {
+    fn info(&self) -> &TraceInfo {
+        &self.index.info
+    }
+
+    fn diagnostics(&self) -> &[Diagnostic] {
+        &self.index.diagnostics
+    }
+
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    fn lane_bytes(&self, _lane: usize) -> u64 {
+        self.index.bounds.to - self.index.bounds.from
+    }
+
+    fn decode(
+        &self,
+        lane: usize,
+        sink: &mut dyn Sink,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), Error> {
+        if lane > 0 {
+            return Ok(());
+        }
+        let index = &self.index;
+        let mut decoder = Decoder {
+            index,
+            sink,
+            stacks: index.threads.iter().map(|_| Stack::default()).collect(),
+            calls: Vec::new(),
+        };
+        let mut orderer = Orderer::new(&index.plan, index.bounds.end);
+        let mut scanner = Scanner::new(&self.bytes, &index.tree.kinds, index.bounds);
+        let mut told = scanner.offset();
+        while let Some(piece) = scanner.next()? {
+            let Some(item) = piece.interval.and_then(|interval| index.item(&interval)) else {
+                continue;
+            };
+            orderer.add(&item, &mut |edges| {
+                decoder.edges(edges);
+                progress(piece.offset - told);
+                told = piece.offset;
+            });
+        }
+        orderer.finish(&mut |edges| decoder.edges(edges));
+        decoder.finish();
+        progress(scanner.offset() - told);
+        Ok(())
+    }
+
+    fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
+        list::records(&self.folder, &self.bytes, &self.header, &self.index, visit)
+    }
+}
+
+/// One thread, while it is decoded.
+#[derive(Debug, Default)]
+struct Stack {
+    /// Level and function of each open frame.
+    open: Vec<(u32, FunctionId)>,
+    cpu: Option<u32>,
+    begun: bool,
+    /// Frames from before the first record that have been given.
+    before: u32,
+}
+
+struct Decoder<'a> {
+    index: &'a Index,
+    sink: &'a mut dyn Sink,
+    stacks: Vec<Stack>,
+    calls: Vec<Call>,
+}
+
+impl Decoder<'_> {
+    /// A run's changes, thread after thread.
+    fn edges(&mut self, edges: &[order::Edge]) {
+        for of_thread in edges.chunk_by(|one, other| one.thread == other.thread) {
+            let Some(first) = of_thread.first() else {
+                continue;
+            };
+            self.thread(first.thread as usize);
+            for edge in of_thread {
+                self.edge(edge);
+            }
+            self.hand_over();
+        }
+    }
+
+    fn thread(&mut self, thread: usize) {
+        let Some(known) = self.index.threads.get(thread) else {
+            return;
+        };
+        self.sink.thread(&known.thread);
+        if !std::mem::replace(&mut self.stacks[thread].begun, true)
+            && let Some((seconds, micros)) = known.wall
+        {
+            self.sink.mark(&Mark::Wall { seconds, micros });
+        }
+    }
+
+    #[inline]
+    fn edge(&mut self, edge: &order::Edge) {
+        let thread = edge.thread as usize;
+        let Some(known) = self.index.threads.get(thread) else {
+            return;
+        };
+        let stack = &mut self.stacks[thread];
+        let mut time = edge.time;
+        match edge.change {
+            Change::Cpu(cpu) => {
+                if stack.cpu.replace(cpu) != Some(cpu) {
+                    self.hand_over();
+                    let (time, cpu) = (ticks(time), CpuId(cpu));
+                    self.sink.mark(&Mark::Cpu { time, cpu });
+                }
+            }
+            Change::Leave(level) => leave(stack, level, time, &mut self.calls),
+            Change::Enter { level, string } => {
+                leave(stack, level, time, &mut self.calls);
+                let before = stack.before < known.before
+                    && known.span.is_some_and(|(first, _)| time == first - 1);
+                if before {
+                    stack.before += 1;
+                    time += 1;
+                }
+                let function = self
+                    .index
+                    .function_of
+                    .get(string as usize)
+                    .copied()
+                    .flatten();
+                let function = function.unwrap_or_default();
+                stack.open.push((level, function));
+                self.calls.push(call(time, function, Edge::Entry, before));
+            }
+        }
+    }
+
+    fn hand_over(&mut self) {
+        if !self.calls.is_empty() {
+            self.sink.calls(&self.calls);
+            self.calls.clear();
+        }
+    }
+
+    /// The frames that a writer closed at the end; the others stay open. Threads without events.
+    fn finish(&mut self) {
+        for (thread, known) in self.index.threads.iter().enumerate() {
+            let stack = &mut self.stacks[thread];
+            let last = known.span.map_or(0, |(_, last)| last);
+            let count = (known.after as usize).min(stack.open.len());
+            let closed = stack.open.drain(stack.open.len() - count..).rev();
+            self.calls
+                .extend(closed.map(|(_, function)| call(last, function, Edge::Exit, true)));
+            if !self.calls.is_empty() || !self.stacks[thread].begun {
+                self.thread(thread);
+                self.hand_over();
+            }
+        }
+    }
+}
+
+/// Leaves this level and all inside of it.
+#[inline]
+fn leave(stack: &mut Stack, level: u32, time: i64, calls: &mut Vec<Call>) {
+    while let Some((_, function)) = stack.open.pop_if(|(open, _)| *open >= level) {
+        calls.push(call(time, function, Edge::Exit, false));
+    }
+}
+
+fn call(time: i64, function: FunctionId, edge: Edge, synthetic: bool) -> Call {
+    Call {
+        time: ticks(time),
+        function,
+        edge,
+        synthetic,
+        has_arguments: false,
+    }
+}
+
+fn ticks(time: i64) -> Ticks {
+    Ticks(u64::try_from(time).unwrap_or(0))
+}

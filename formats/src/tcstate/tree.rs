@@ -1,0 +1,389 @@
+//! types.json, tree.json and state.json, read: what the keys of a history are. Must never believe a
+//! key: those that the history has no room for are left out, and said.
+
+use std::collections::HashMap;
+
+use super::layout::Kind;
+use crate::error::Diagnostic;
+use crate::json::{Bad, Reader, Token, Value};
+
+/// Problems of one folder that are told; more are counted.
+const MOST_TOLD: usize = 1000;
+
+/// What is wrong with a folder.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    list: Vec<Diagnostic>,
+    more: u64,
+}
+
+impl Told {
+    /// `file` is the name, `offset` the byte in it.
+    pub(super) fn add(&mut self, file: &str, offset: u64, what: &str) {
+        if self.list.len() < MOST_TOLD {
+            let what = format!("{file}: {what}");
+            self.list.push(Diagnostic { offset, what });
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
+        if let Some(last) = self.list.last().filter(|_| self.more > 0) {
+            let what = format!("{} more problems are not listed", self.more);
+            let offset = last.offset;
+            self.list.push(Diagnostic { offset, what });
+        }
+        self.list
+    }
+}
+
+/// What a timeline tells of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Nothing that a trace has a word for.
+    #[default]
+    Other,
+    /// Depth of the call stack of a thread, by its place in [`Tree::threads`].
+    Depth(u32),
+    /// A level of it, from 1.
+    Level(u32, u32),
+    /// The thread that runs on a CPU.
+    Cpu(u32),
+}
+
+impl Role {
+    /// The type that its values must have.
+    fn kind(self) -> Option<Kind> {
+        match self {
+            Role::Other => None,
+            Role::Depth(_) | Role::Cpu(_) => Some(Kind::Int),
+            Role::Level(..) => Some(Kind::Text),
+        }
+    }
+}
+
+/// A node of the tree, in the order of the file: a parent comes before its children.
+#[derive(Debug, Default)]
+struct Node {
+    parent: usize,
+    name: String,
+    key: Option<u32>,
+    offset: u64,
+}
+
+/// What the keys of a history are.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+    /// Place of each key in `nodes`.
+    node_of: Vec<Option<u32>>,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) roles: Vec<Role>,
+    /// Numbers of the threads that have a call stack.
+    pub(super) threads: Vec<u64>,
+}
+
+impl Tree {
+    /// Reads both files; there can't be `most` keys or more.
+    pub(super) fn read(types: &[u8], tree: &[u8], most: u32, told: &mut Told) -> Tree {
+        let mut out = Tree::default();
+        let mut kinds = Vec::new();
+        if let Err(bad) = read_types(&mut Reader::new(types), &mut kinds, most, told) {
+            let what = format!("{}; the types after it are guessed from the tree", bad.what);
+            told.add("types.json", bad.offset, &what);
+        }
+        if let Err(bad) = out.read_nodes(&mut Reader::new(tree), told) {
+            let what = format!("{}; the attributes after it have no names", bad.what);
+            told.add("tree.json", bad.offset, &what);
+        }
+        out.settle(kinds, most, told);
+        out
+    }
+
+    /// How many keys there are.
+    pub(super) fn keys(&self) -> u32 {
+        self.kinds.len() as u32
+    }
+
+    /// The names from the root to a key; without a tree, its number.
+    pub(super) fn path(&self, key: u32) -> Vec<String> {
+        let Some(mut at) = self.node_of.get(key as usize).copied().flatten() else {
+            return vec![format!("key {key}")];
+        };
+        let mut names = Vec::new();
+        while let Some(node) = self.nodes.get(at as usize).filter(|_| at > 0) {
+            names.push(node.name.clone());
+            at = node.parent as u32;
+        }
+        names.reverse();
+        names
+    }
+
+    fn read_nodes(&mut self, reader: &mut Reader<'_>, told: &mut Told) -> Result<(), Bad> {
+        let object = |reader: &mut Reader<'_>| {
+            let offset = reader.offset();
+            let what = "an object is missing";
+            if reader.next()? == Token::Object {
+                Ok(())
+            } else {
+                Err(Bad { offset, what })
+            }
+        };
+        object(reader)?;
+        // The nodes that are open, each with whether its list of children is.
+        let mut open: Vec<(usize, bool)> = Vec::new();
+        loop {
+            let offset = reader.offset();
+            let name = match reader.next()? {
+                Token::Key(name) => name,
+                Token::Close => {
+                    match open.last_mut() {
+                        Some((_, children @ true)) => *children = false,
+                        Some(_) => drop(open.pop()),
+                        None => return reader.next().map(|_| ()),
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            let node = open.last().copied();
+            match (node, &*name) {
+                (None, "root") if self.nodes.is_empty() => {
+                    object(reader)?;
+                    open.push((self.node(0, String::new(), offset), false));
+                }
+                (Some((parent, true)), _) => {
+                    object(reader)?;
+                    open.push((self.node(parent, name.into_owned(), offset), false));
+                }
+                (Some((_, false)), "children") => {
+                    object(reader)?;
+                    if let Some((_, children)) = open.last_mut() {
+                        *children = true;
+                    }
+                }
+                (Some((at, false)), "key") => {
+                    self.nodes[at].key = reader.value()?.and_then(|value| value.int());
+                }
+                (None, "version") => {
+                    let version = reader.value()?;
+                    let major = version
+                        .as_ref()
+                        .and_then(|version| version.get("major")?.int());
+                    if major != Some(1i64) {
+                        told.add(
+                            "tree.json",
+                            offset,
+                            "the version is not 1; it is read as if",
+                        );
+                    }
+                }
+                _ => drop(reader.value()?),
+            }
+        }
+    }
+
+    fn node(&mut self, parent: usize, name: String, offset: u64) -> usize {
+        self.nodes.push(Node {
+            parent,
+            name,
+            key: None,
+            offset,
+        });
+        self.nodes.len() - 1
+    }
+
+    /// Brings keys, types and names together.
+    fn settle(&mut self, mut kinds: Vec<Option<Kind>>, most: u32, told: &mut Told) {
+        let mut roles = vec![Role::Other; kinds.len()];
+        let mut node_of = vec![None; kinds.len()];
+        let mut places: Vec<Place> = Vec::with_capacity(self.nodes.len());
+        let mut thread_of = HashMap::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let parent = if at == 0 {
+                None
+            } else {
+                places.get(node.parent)
+            };
+            let place = Place::of(
+                parent.copied(),
+                &node.name,
+                &mut self.threads,
+                &mut thread_of,
+            );
+            places.push(place);
+            let Some(key) = node.key.filter(|&key| key < most) else {
+                let what = "an attribute without a key that the history has; it is left out";
+                told.add("tree.json", node.offset, what);
+                continue;
+            };
+            let least = roles.len().max(key as usize + 1);
+            kinds.resize(least, None);
+            roles.resize(least, Role::Other);
+            node_of.resize(least, None);
+            if node_of[key as usize].replace(at as u32).is_some() {
+                let what = format!("the key {key} has another attribute, too; this one counts");
+                told.add("tree.json", node.offset, &what);
+            }
+            roles[key as usize] = place.role();
+        }
+        let named = |key: usize| node_of.get(key).is_some_and(Option::is_some);
+        let mut guessed = 0;
+        for (key, (kind, role)) in kinds.iter_mut().zip(&mut roles).enumerate() {
+            let wanted = role.kind();
+            match *kind {
+                None => guessed += u64::from(named(key)),
+                Some(kind) if wanted.is_none_or(|wanted| wanted == kind || kind == Kind::Any) => {}
+                // All of its values may be null.
+                Some(Kind::None) => {}
+                Some(_) => {
+                    let what = format!("the values of key {key} have a type that fdr can't use");
+                    told.add("types.json", 0, &what);
+                    *role = Role::Other;
+                }
+            }
+            *kind = kind.or(wanted);
+        }
+        if guessed > 0 {
+            let what = format!("{guessed} keys of the tree have no type; guessed from the tree");
+            told.add("types.json", 0, &what);
+        }
+        self.kinds = kinds.into_iter().map(Option::unwrap_or_default).collect();
+        (self.roles, self.node_of) = (roles, node_of);
+    }
+}
+
+/// Where in the tree a node is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Root,
+    Threads,
+    Thread(u32),
+    Stack(u32),
+    Level(u32, u32),
+    Cpus,
+    Cpu(u32),
+    Current(u32),
+    Other,
+}
+
+impl Place {
+    fn of(
+        parent: Option<Place>,
+        name: &str,
+        threads: &mut Vec<u64>,
+        thread_of: &mut HashMap<u64, u32>,
+    ) -> Place {
+        match (parent, name) {
+            (None, _) => Place::Root,
+            (Some(Place::Root), "Threads") => Place::Threads,
+            (Some(Place::Root), "CPUs") => Place::Cpus,
+            (Some(Place::Threads), id) => match id.parse() {
+                Ok(id) => Place::Thread(*thread_of.entry(id).or_insert_with(|| {
+                    threads.push(id);
+                    threads.len() as u32 - 1
+                })),
+                Err(_) => Place::Other,
+            },
+            (Some(Place::Thread(thread)), "CallStack") => Place::Stack(thread),
+            (Some(Place::Stack(thread)), level) => match level.parse() {
+                Ok(level) if level > 0 => Place::Level(thread, level),
+                _ => Place::Other,
+            },
+            (Some(Place::Cpus), cpu) => cpu.parse().map_or(Place::Other, Place::Cpu),
+            (Some(Place::Cpu(cpu)), "Current_thread") => Place::Current(cpu),
+            (Some(_), _) => Place::Other,
+        }
+    }
+
+    fn role(self) -> Role {
+        match self {
+            Place::Stack(thread) => Role::Depth(thread),
+            Place::Level(thread, level) => Role::Level(thread, level),
+            Place::Current(cpu) => Role::Cpu(cpu),
+            _ => Role::Other,
+        }
+    }
+}
+
+/// Visits the elements of a list of objects that have a key below `most`.
+fn each_key(
+    file: &str,
+    reader: &mut Reader<'_>,
+    most: u32,
+    told: &mut Told,
+    mut visit: impl FnMut(u32, &Value) -> Result<(), String>,
+) -> Result<(), Bad> {
+    let (offset, what) = (0, "it is no list");
+    if reader.next()? != Token::List {
+        return Err(Bad { offset, what });
+    }
+    loop {
+        let offset = reader.offset();
+        let Some(element) = reader.value()? else {
+            return reader.next().map(|_| ());
+        };
+        let done = match element.get("key").and_then(Value::int) {
+            Some(key) if key < most => visit(key, &element),
+            _ => Err("no key that the history has; left out".into()),
+        };
+        if let Err(what) = done {
+            told.add(file, offset, &what);
+        }
+    }
+}
+
+fn read_types(
+    reader: &mut Reader<'_>,
+    kinds: &mut Vec<Option<Kind>>,
+    most: u32,
+    told: &mut Told,
+) -> Result<(), Bad> {
+    each_key("types.json", reader, most, told, |key, element| {
+        let name = element
+            .get("type")
+            .and_then(Value::text)
+            .unwrap_or_default();
+        let kind =
+            Kind::of_name(name).ok_or_else(|| format!("key {key} has no type that fdr knows"))?;
+        let least = kinds.len().max(key as usize + 1);
+        kinds.resize(least, None);
+        match kinds[key as usize].replace(kind) {
+            Some(_) => Err(format!("key {key} has another type, too; this one counts")),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Reads state.json: the value of each of the first `keys` keys.
+pub(super) fn read_state(bytes: &[u8], keys: u32, told: &mut Told) -> Vec<Option<Value>> {
+    let mut values = vec![None; keys as usize];
+    let read = each_key(
+        "state.json",
+        &mut Reader::new(bytes),
+        keys,
+        told,
+        |key, element| {
+            let value = element.get("value").cloned().unwrap_or(Value::Null);
+            match values[key as usize].replace(value) {
+                Some(_) => Err(format!("key {key} has another value, too; this one counts")),
+                None => Ok(()),
+            }
+        },
+    );
+    if let Err(bad) = read {
+        told.add(
+            "state.json",
+            bad.offset,
+            &format!("{}; the rest is not read", bad.what),
+        );
+    } else if let Some(key) = values.iter().position(Option::is_none) {
+        told.add(
+            "state.json",
+            0,
+            &format!("the value of key {key} is missing"),
+        );
+    }
+    values
+}

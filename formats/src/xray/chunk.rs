@@ -1,0 +1,133 @@
+//! Ring chunks, or parts of them, to events: how a recorder's own rings are read while they are
+//! written. A chunk is a little-endian block without what files add: `NewBuffer`, `WallTime`,
+//! `NewCPUId`, then function records, `NewCPUId`, `TSCWrap`, `CallArgument`. Keeps the running time
+//! and the CPU between two parts; must never guess a time, or stop at a record that it does not know.
+
+use super::record::{self, Action, Bad, FUNCTION_SIZE, Layout, METADATA_SIZE, Record};
+use crate::bytes::ByteOrder;
+use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
+use crate::sink::Sink;
+
+const RING: Layout = Layout {
+    order: ByteOrder::Little,
+    version: 3,
+};
+/// Calls handed over at once.
+const BATCH: usize = 512;
+/// Edge by action.
+const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
+
+/// Decodes one thread's chunks, in order, in parts of whole records.
+#[derive(Clone, Debug, Default)]
+pub struct ChunkDecoder {
+    base: u64,
+    cpu: Option<CpuId>,
+    batch: Vec<Call>,
+    unknown: u64,
+}
+
+impl ChunkDecoder {
+    /// For a thread of which nothing was read yet.
+    #[must_use]
+    pub fn new() -> ChunkDecoder {
+        ChunkDecoder::default()
+    }
+
+    /// The time of the last record, in ticks, and the CPU of it, once a record said it.
+    #[must_use]
+    pub fn place(&self) -> (Ticks, Option<CpuId>) {
+        (Ticks(self.base), self.cpu)
+    }
+
+    /// Bytes that were no records of a ring chunk, so far.
+    #[must_use]
+    pub fn unknown_bytes(&self) -> u64 {
+        self.unknown
+    }
+
+    /// Pushes the events of `bytes` into the sink; returns how many function records they held.
+    /// A change of CPU is told only where it is one. The sink knows already which thread it is.
+    pub fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> u64 {
+        let (mut at, mut records) = (0, 0);
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let used = self.functions(rest, sink);
+            records += (used / FUNCTION_SIZE) as u64;
+            at += used;
+            if used == 0 {
+                at += self.other(rest, sink);
+            }
+        }
+        self.settle(sink);
+        records
+    }
+
+    /// The inner loop: function records until anything else.
+    fn functions(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> usize {
+        let (mut used, mut time) = (0, self.base);
+        for bytes in bytes.as_chunks::<FUNCTION_SIZE>().0 {
+            let word = record::function_word::<false>(*bytes);
+            // Bit 0 tells a metadata record, bit 3 an action that is none.
+            if word & 0b1001 != 0 {
+                break;
+            }
+            time = time.wrapping_add(word >> 32);
+            let action = (word >> 1) as usize & 3;
+            if self.batch.len() == BATCH {
+                self.settle(sink);
+            }
+            self.batch.push(Call {
+                time: Ticks(time),
+                function: FunctionId(word as u32 >> 4),
+                edge: EDGES[action],
+                synthetic: false,
+                has_arguments: action == Action::EntryArgs as usize,
+            });
+            used += FUNCTION_SIZE;
+        }
+        self.base = time;
+        used
+    }
+
+    /// Any other record; returns its size.
+    fn other(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> usize {
+        match record::decode(bytes, RING) {
+            Ok(Record::NewCpu { cpu, tsc }) => {
+                self.base = tsc;
+                let cpu = Some(CpuId(cpu.into()));
+                if let Some(now) = cpu.filter(|_| cpu != self.cpu) {
+                    self.settle(sink);
+                    let time = Ticks(tsc);
+                    sink.mark(&Mark::Cpu { time, cpu: now });
+                }
+                self.cpu = cpu;
+                METADATA_SIZE
+            }
+            Ok(Record::TscWrap { tsc }) => {
+                self.base = tsc;
+                METADATA_SIZE
+            }
+            Ok(Record::CallArgument { value }) => {
+                self.settle(sink);
+                sink.mark(&Mark::Argument { value });
+                METADATA_SIZE
+            }
+            // Of whom and when the chunk is, who reads rings knows better.
+            Ok(Record::NewBuffer { .. } | Record::WallTime { .. }) => METADATA_SIZE,
+            Ok(_) | Err(Bad::Kind(_)) => self.skip(METADATA_SIZE),
+            Err(Bad::Action(_)) => self.skip(FUNCTION_SIZE),
+            Err(Bad::Short) => self.skip(bytes.len()),
+        }
+    }
+
+    fn skip(&mut self, bytes: usize) -> usize {
+        self.unknown += bytes as u64;
+        bytes
+    }
+
+    fn settle(&mut self, sink: &mut dyn Sink) {
+        if !self.batch.is_empty() {
+            sink.calls(&self.batch);
+            self.batch.clear();
+        }
+    }
+}

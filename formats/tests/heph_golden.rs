@@ -1,0 +1,242 @@
+//! Heph files of another program, and files made by hand to the byte, read completely. What they hold
+//! was told by their makers and by Heph's own converter.
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{Event, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read};
+use fdr_formats::{Call, Edge, ThreadId, Ticks};
+
+const EPOCH: u64 = 1_610_113_734_118_010_000;
+const NAMES: [&str; 8] = [
+    "good",
+    "heph_example",
+    "no_metadata",
+    "seed_event_array",
+    "seed_metadata_only",
+    "truncated",
+    "two_epochs",
+    "unknown_option",
+];
+
+fn golden(name: &str) -> Vec<u8> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/heph");
+    let path = PathBuf::from(folder).join(name).with_extension("heph");
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn read_golden(name: &str) -> Read {
+    read(&golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn names(read: &Read) -> Vec<(u32, &str)> {
+    let functions = read.info.functions.iter();
+    functions
+        .map(|function| (function.id.0, &*function.name))
+        .collect()
+}
+
+fn told(read: &Read) -> Vec<u64> {
+    read.diagnostics.iter().map(|told| told.offset).collect()
+}
+
+/// An entry that attributes follow.
+fn with(call: Call) -> Event {
+    Event::Call(Call {
+        has_arguments: true,
+        ..call
+    })
+}
+
+#[test]
+fn all_that_a_good_file_has() {
+    let read = read_golden("good");
+    assert_eq!(read.diagnostics, []);
+    assert_eq!(read.info.format, "Heph, version 0.1.0");
+    assert_eq!(read.info.clock.frequency, 1_000_000_000);
+    assert_eq!(read.info.clock.anchor, Some((Ticks(0), EPOCH)));
+    assert_eq!(read.info.start, Some(Ticks(1000)));
+    assert_eq!(names(&read), [(1, "main"), (2, "fib"), (3, "worker")]);
+    let worker = 1 << 63 | 7 << 32 | 2;
+    let threads: Vec<_> = read
+        .info
+        .threads
+        .iter()
+        .map(|one| (one.id, &*one.name))
+        .collect();
+    let wanted = [
+        (ThreadId(1), ""),
+        (ThreadId(worker), "stream 2, substream 7"),
+    ];
+    assert_eq!(threads, wanted);
+    let wanted = [
+        Event::Call(enter(1000, 1)),
+        with(enter(2000, 2)),
+        Event::Argument(10),
+        Event::Argument(3u64.wrapping_neg()),
+        Event::Custom(2000, None, b"n=10 neg=-3 f=2.5 s=\"txt\"".to_vec()),
+        Event::Call(exit(50_000, 2)),
+        Event::Call(exit(90_000, 1)),
+    ];
+    assert_eq!(read.kept.events(1), wanted);
+    assert_eq!(read.kept.calls(worker), [enter(5000, 3), exit(80_000, 3)]);
+}
+
+#[test]
+fn a_file_without_an_epoch_has_no_date() {
+    let read = read_golden("no_metadata");
+    assert_eq!(read.diagnostics, []);
+    assert_eq!(read.info.clock.anchor, None);
+    let wanted = [
+        enter(1000, 1),
+        enter(2000, 2),
+        exit(50_000, 2),
+        exit(90_000, 1),
+    ];
+    assert_eq!(read.kept.calls(1), wanted);
+}
+
+#[test]
+fn an_epoch_is_for_the_events_after_it() {
+    let read = read_golden("two_epochs");
+    assert_eq!(read.diagnostics, []);
+    assert_eq!(read.info.clock.anchor, Some((Ticks(0), EPOCH)));
+    let later = 1_000_000_000;
+    let wanted = [
+        enter(1000, 1),
+        exit(90_000, 1),
+        enter(later + 1000, 2),
+        exit(later + 90_000, 2),
+    ];
+    assert_eq!(read.kept.calls(1), wanted);
+}
+
+#[test]
+fn an_unknown_option_is_skipped_and_told() {
+    let read = read_golden("unknown_option");
+    assert_eq!(read.kept.calls(1), [enter(1000, 1), exit(90_000, 1)]);
+    assert_eq!(told(&read), [23]);
+    let what = &read.diagnostics[0].what;
+    assert!(what.contains("\"thread_name\""), "{what}");
+}
+
+#[test]
+fn the_examples_of_the_document() {
+    let read = read_golden("seed_metadata_only");
+    assert_eq!(read.info.clock.anchor, Some((Ticks(0), EPOCH)));
+    assert_eq!((read.kept.count(), read.diagnostics.len()), (0, 0));
+    let read = read_golden("seed_event_array");
+    assert_eq!(read.diagnostics, []);
+    let text = b"Test=123 Test2=[123.456, 789.0]".to_vec();
+    let wanted = [
+        with(enter(100, 1)),
+        Event::Argument(123),
+        Event::Custom(100, None, text),
+        Event::Call(exit(200, 1)),
+    ];
+    assert_eq!(read.kept.events(1 << 63 | 1 << 32), wanted);
+    assert_eq!(names(&read), [(1, "My event")]);
+}
+
+#[test]
+fn a_cut_file_gives_what_is_whole() {
+    let read = read_golden("truncated");
+    assert_eq!(read.info.threads.len(), 1);
+    assert_eq!(read.kept.calls(1).len(), 4);
+    assert_eq!(told(&read), [161]);
+    let wanted = "at byte 161: the packet should have 48 bytes, but the file ends 5 bytes before \
+                  that; 43 bytes are skipped";
+    assert_eq!(read.diagnostics[0].to_string(), wanted);
+}
+
+#[test]
+fn a_file_of_hephs_own() {
+    let read = read_golden("heph_example");
+    let counts = |wanted: Edge| {
+        [0, 1, 2].map(|thread| {
+            let calls = read.kept.calls(thread);
+            calls.iter().filter(|call| call.edge == wanted).count()
+        })
+    };
+    assert_eq!(counts(Edge::Entry), [12, 72, 6]);
+    assert_eq!(counts(Edge::Exit), [12, 72, 6]);
+    for thread in [0, 1, 2] {
+        let calls = read.kept.calls(thread);
+        assert!(calls.is_sorted_by_key(|call| call.time), "thread {thread}");
+    }
+    assert_eq!(
+        read.info.clock.anchor,
+        Some((Ticks(0), 1_795_163_220_869_557_618))
+    );
+    // What runs there is asynchronous: its calls are not inside each other, which is told once a
+    // thread, and nothing else.
+    let overlaps = read.diagnostics.iter();
+    let overlaps = overlaps.filter(|told| told.what.contains("outlast the call around them"));
+    assert_eq!(overlaps.count(), read.diagnostics.len());
+    assert!((1..=3).contains(&read.diagnostics.len()));
+    let printing = read
+        .info
+        .functions
+        .iter()
+        .find(|one| one.name == "printing message");
+    let printing = printing.expect("a function of the example").id.0;
+    let place = |event: &Event| *event == with(call(83_724_942, printing, Edge::Entry));
+    let at = read
+        .kept
+        .events(2)
+        .iter()
+        .position(place)
+        .expect("its entry");
+    let text = b"message=\"First message: Hello World!\"".to_vec();
+    assert_eq!(
+        read.kept.events(2)[at + 1],
+        Event::Custom(83_724_942, None, text)
+    );
+}
+
+#[test]
+fn the_listing_covers_every_byte_once() {
+    for name in NAMES {
+        let bytes = golden(name);
+        let mut at = 0;
+        for (offset, size, kind, detail) in list(&bytes) {
+            assert_eq!(offset, at, "{name}: {kind} {detail}");
+            at += size;
+        }
+        assert_eq!(at, bytes.len() as u64, "{name}");
+    }
+    let lines = list(&golden("good"));
+    let lines: Vec<(u64, &str, &str)> = lines
+        .iter()
+        .map(|(offset, _, kind, detail)| (*offset, &**kind, &**detail))
+        .collect();
+    let fib = "stream=1 counter=1 substream=0 start=2000 ns end=50000 ns \"fib\" n=10 neg=-3 f=2.5 \
+               s=\"txt\"";
+    assert_eq!(
+        lines[0],
+        (0, "Metadata", "epoch=1610113734118010000 ns since 1970")
+    );
+    assert_eq!(lines[2], (69, "Event", fib));
+    let lines = list(&golden("truncated"));
+    assert_eq!((lines[3].0, &*lines[3].2), (161, "Skipped"));
+    let lines = list(&golden("heph_example"));
+    assert_eq!(lines.len(), 91);
+    assert!(
+        lines[25]
+            .3
+            .contains("\"local amount\"=1 \"shared amount\"=0"),
+        "{:?}",
+        lines[25]
+    );
+}
+
+#[test]
+fn cut_at_every_byte_and_every_byte_flipped() {
+    for name in NAMES {
+        let bytes = golden(name);
+        // A cut head is no trace: magic and size.
+        cut_everywhere(&bytes[..bytes.len().min(2000)], 8);
+        flip_everywhere(&bytes[..bytes.len().min(700)]);
+    }
+}

@@ -1,0 +1,321 @@
+//! Heph, written: the bytes against packets put together by hand, and what a trace says of itself, its
+//! clock and its functions through the writer and back.
+mod common;
+#[path = "common/heph.rs"]
+mod heph;
+
+use common::{Event, call, enter, exit, list};
+use fdr_formats::model::Counts;
+use fdr_formats::{Call, Clock, Edge, Function, Thread, Ticks, TraceInfo};
+use heph::{
+    as_calls, event, events, function, intact, named, number, text, through, told_info, write,
+    write_threads,
+};
+
+#[test]
+fn every_packet_as_typed_by_hand() {
+    let info = TraceInfo {
+        clock: Clock {
+            anchor: Some((Ticks(500), 1_610_113_734_118_010_500)),
+            ..Clock::default()
+        },
+        functions: vec![function(3, "alpha", "a.rs", 7)],
+        program: "demo".into(),
+        process: Some(42),
+        start: Some(Ticks(1000)),
+        ..TraceInfo::default()
+    };
+    let with = Call {
+        has_arguments: true,
+        ..enter(2000, 3)
+    };
+    let inner = Call {
+        synthetic: true,
+        ..call(2500, 5, Edge::TailExit)
+    };
+    let told = [
+        Event::Wall(7, 8),
+        Event::Cpu(1500, 1),
+        Event::Call(with),
+        Event::Argument(77),
+        Event::Call(enter(2100, 5)),
+        Event::Cpu(2200, 2),
+        Event::Call(inner),
+        Event::Lost(5),
+        Event::Custom(2600, Some(4), b"hi".to_vec()),
+        Event::Typed(2700, 6, vec![0xff, 1, 2, 3, 4, 5, 6, 7, 8]),
+        Event::Call(exit(3000, 3)),
+    ];
+    let (bytes, losses) = write_threads(&info, &[(named(1, "main"), told.to_vec())]);
+    assert!(losses.is_empty(), "{losses}");
+    let facts = |counter, name: &str, attributes: &[Vec<u8>]| {
+        let place = (u32::MAX, counter, 0);
+        event(place, (1000, 1000), name.as_bytes(), &attributes.concat())
+    };
+    let own = |counter, times, name: &str, attributes: &[Vec<u8>]| {
+        event(
+            (1, counter, 0),
+            times,
+            name.as_bytes(),
+            &attributes.concat(),
+        )
+    };
+    let array = |name, values: &[u64]| {
+        let mut value = (values.len() as u16).to_be_bytes().to_vec();
+        value.extend(values.iter().flat_map(|value| value.to_be_bytes()));
+        heph::attribute(name, 0x81, &value)
+    };
+    let words = [0xff01_0203_0405_0607, 0x0800_0000_0000_0000];
+    let wanted = [
+        heph::epoch(1_610_113_734_118_010_000),
+        facts(
+            0,
+            "fdr:trace",
+            &[
+                number("version", 1),
+                text("program", "demo"),
+                number("process", 42),
+                array("anchor", &[500, 1_610_113_734_118_010_500]),
+            ],
+        ),
+        facts(
+            1,
+            "fdr:function",
+            &[
+                number("id", 3),
+                text("name", "alpha"),
+                text("file", "a.rs"),
+                number("line", 7),
+            ],
+        ),
+        facts(
+            2,
+            "fdr:thread",
+            &[number("stream", 1), text("name", "main")],
+        ),
+        own(
+            0,
+            (1999, 1999),
+            "fdr:wall",
+            &[number("seconds", 7), number("micros", 8)],
+        ),
+        own(
+            1,
+            (2100, 2500),
+            "#5",
+            &[
+                number("function_id", 5),
+                number("cpu", 1),
+                number("exit_cpu", 2),
+                number("flags", 6),
+            ],
+        ),
+        // Two events are left out for five records: numbers 2 and 3.
+        own(
+            4,
+            (2500, 2500),
+            "fdr:lost",
+            &[number("records", 5), number("skipped", 2)],
+        ),
+        own(
+            5,
+            (2600, 2600),
+            "fdr:custom",
+            &[number("cpu", 4), text("text", "hi")],
+        ),
+        own(
+            6,
+            (2700, 2700),
+            "fdr:typed",
+            &[number("kind", 6), number("bytes", 9), array("data", &words)],
+        ),
+        own(
+            7,
+            (2000, 3000),
+            "alpha",
+            &[number("cpu", 1), array("arguments", &[77])],
+        ),
+    ];
+    let packets: Vec<_> = list(&bytes);
+    assert_eq!(packets.len(), wanted.len());
+    for ((offset, size, _, detail), wanted) in packets.iter().zip(&wanted) {
+        let found = &bytes[*offset as usize..(*offset + *size) as usize];
+        assert_eq!(found, wanted, "{detail}");
+    }
+    let read = intact(&bytes);
+    assert_eq!(read.kept.events(1), as_calls(&told));
+}
+
+#[test]
+fn what_a_trace_says_of_itself_comes_back() {
+    let info = told_info();
+    let counts = Counts {
+        recorded: 10,
+        readable: 4,
+        overwritten: 5,
+        dropped: 1,
+        synthetic_entries: 2,
+        synthetic_exits: 3,
+    };
+    let main = Thread {
+        process: Some(4243),
+        counts: Some(counts),
+        ..named(7, "main")
+    };
+    let calls = events(&[enter(1000, 3), exit(1005, 3)]);
+    let read = through(&info, &[(main.clone(), calls), (named(8, ""), vec![])]);
+    assert_eq!(read.info.threads, [main, named(8, "")]);
+    assert_eq!(read.kept.events(8), [], "a thread without events is told");
+    let TraceInfo {
+        format,
+        clock,
+        functions,
+        program,
+        process,
+        reason,
+        dump,
+        missing,
+        start,
+        threads: _,
+    } = read.info;
+    assert_eq!(format, "Heph, version 0.1.0");
+    assert_eq!((clock, functions), (info.clock, info.functions));
+    assert_eq!((program, process), (info.program, info.process));
+    assert_eq!((reason, dump), (info.reason, info.dump));
+    assert_eq!((missing, start), (info.missing, info.start));
+}
+
+#[test]
+fn an_empty_trace_is_one() {
+    let read = through(&TraceInfo::default(), &[]);
+    assert_eq!((read.info.threads.len(), read.kept.count()), (0, 0));
+    assert_eq!(read.info.clock, Clock::default());
+    assert_eq!(read.info.start, None);
+}
+
+#[test]
+fn times_are_converted_by_the_clock() {
+    let second = 2_500_000_000;
+    let mut info = told_info();
+    info.clock.frequency = second;
+    // At 1 s since tick 0 it was that time.
+    info.clock.anchor = Some((Ticks(second), 1_700_000_001_000_000_000));
+    info.start = Some(Ticks(0));
+    let far = second * 3600 * 24 * 365;
+    let calls = [
+        enter(5, 3),
+        enter(second + 6, 9),
+        exit(second + 7, 9),
+        exit(far, 3),
+    ];
+    let read = through(&info, &[(named(1, ""), events(&calls))]);
+    assert_eq!(read.info.clock.frequency, 1_000_000_000);
+    let anchor = Some((Ticks(1_000_000_000), 1_700_000_001_000_000_000));
+    assert_eq!(read.info.clock.anchor, anchor);
+    let year = 3600 * 24 * 365 * 1_000_000_000;
+    // 2.4 and 2.8 ns are rounded.
+    let wanted = [
+        enter(2, 3),
+        enter(1_000_000_002, 9),
+        exit(1_000_000_003, 9),
+        exit(year, 3),
+    ];
+    assert_eq!(read.kept.calls(1), wanted);
+    // A kilohertz, up to where nanoseconds leave 64 bits.
+    info.clock.frequency = 1000;
+    info.clock.anchor = None;
+    let last = u64::MAX / 1_000_000;
+    let calls = events(&[
+        enter(1, 3),
+        enter(last, 9),
+        exit(last + 1, 9),
+        exit(u64::MAX, 3),
+    ]);
+    let (bytes, losses) = write_threads(&info, &[(named(1, ""), calls)]);
+    assert_eq!(losses.to_string(), "2 times over 2^64 ns: cut");
+    let ends = [(1_000_000, u64::MAX), (last * 1_000_000, u64::MAX)];
+    let found = intact(&bytes).kept.calls(1);
+    assert_eq!(found[0].time.0, ends[0].0);
+    assert_eq!(found[1].time.0, ends[1].0);
+    assert_eq!((found[2].time.0, found[3].time.0), (u64::MAX, u64::MAX));
+}
+
+#[test]
+fn an_epoch_before_1970_is_left_out_for_others_only() {
+    let mut info = told_info();
+    info.clock.anchor = Some((Ticks(2000), 1500));
+    let (bytes, losses) = write_threads(&info, &[]);
+    let wanted = "1 epochs before 1970: left out, other readers see no wall-clock time";
+    assert_eq!(losses.to_string(), wanted);
+    assert_eq!(list(&bytes)[0].2, "Event");
+    assert_eq!(intact(&bytes).info.clock, info.clock);
+}
+
+#[test]
+fn functions_by_number_where_the_name_does_not_tell() {
+    let mut info = told_info();
+    info.functions = vec![
+        function(1, "same", "a.rs", 1),
+        function(2, "same", "b.rs", 2),
+        function(3, "", "c.rs", 3),
+        function(4, "fdr:trace", "", 0),
+        function(5, "#77", "", 0),
+        function(0, "zero", "", 0),
+        function(u32::MAX, "last", "", u32::MAX),
+    ];
+    // 77 has no name; 8 and 9 come later.
+    let order = [1, 2, 3, 4, 5, 77, 0, u32::MAX, 8, 9];
+    let calls: Vec<Call> = (0..)
+        .zip(order)
+        .flat_map(|(at, id)| [enter(10 + 2 * at, id), exit(11 + 2 * at, id)])
+        .collect();
+    let later = [
+        function(8, "late", "d.rs", 4),
+        function(9, "same", "e.rs", 5),
+    ];
+    let (bytes, losses) = write(&info, |writer| {
+        writer.thread(&named(1, ""));
+        writer.calls(&calls[..16]);
+        writer.functions(&later);
+        writer.calls(&calls[16..]);
+    });
+    assert!(losses.is_empty(), "{losses}");
+    let read = intact(&bytes);
+    assert_eq!(read.kept.calls(1), calls);
+    let mut wanted = [info.functions, later.to_vec()].concat();
+    wanted.sort_by_key(|function| function.id);
+    assert_eq!(read.info.functions, wanted);
+    let described = |name: &str| {
+        list(&bytes)
+            .iter()
+            .filter(|line| line.3.contains(name))
+            .count()
+    };
+    assert_eq!(
+        described("function_id="),
+        5,
+        "2, 3, 4, 77 and 9 need their number, not 1"
+    );
+}
+
+#[test]
+fn a_function_that_is_described_twice_keeps_its_first_name() {
+    let (bytes, losses) = write(&told_info(), |writer| {
+        writer.functions(&[function(3, "other", "", 0)]);
+    });
+    assert_eq!(losses.iter().map(|(_, count)| count).sum::<u64>(), 1);
+    assert_eq!(intact(&bytes).info.functions[0].name, "alpha");
+}
+
+#[test]
+fn functions_are_kept_by_the_trace_not_by_the_writer() {
+    let functions: Vec<Function> = (1..2000)
+        .map(|id| function(id, &format!("f{id}"), "", id))
+        .collect();
+    let info = TraceInfo {
+        functions: functions.clone(),
+        ..TraceInfo::default()
+    };
+    let read = through(&info, &[(named(5, ""), vec![])]);
+    assert_eq!(read.info.functions, functions);
+}

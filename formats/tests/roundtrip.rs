@@ -1,0 +1,150 @@
+//! Round trips: for any events that two targets can both hold, writing them as the one, converting that
+//! into the other, and converting back gives the same, over all pairs of targets of the registry. What
+//! a target holds is a table; a target that is not in it fails the test.
+mod common;
+#[path = "roundtrip/holds.rs"]
+mod holds;
+#[path = "../../fuzz/src/pack.rs"]
+mod pack;
+#[path = "../../fuzz/src/place.rs"]
+mod place;
+#[path = "roundtrip/plain.rs"]
+mod plain;
+#[path = "roundtrip/programs.rs"]
+mod programs;
+
+use fdr_formats::registry::{self, targets};
+use fdr_formats::source::drive;
+use fdr_formats::writer::Target;
+use fdr_formats::{Sink, Source, TraceInfo};
+
+use holds::{Holds, TABLE};
+use place::Place;
+use plain::{Plain, Told};
+use programs::Program;
+
+/// Programs per pair.
+const SEEDS: u64 = 40;
+
+/// What is written as that target, opened. Nothing may be lost.
+fn write(target: &Target, info: &TraceInfo, tell: impl Fn(&mut dyn Sink)) -> Written {
+    let place = Place::new(target.kind).expect("a place");
+    let output = place.output().expect("a place");
+    let mut writer = (target.create)(output, info).expect("a writer");
+    tell(&mut *writer);
+    let losses = writer.finish().expect("a trace");
+    assert_eq!(losses.to_string(), "", "losses of {}", target.name);
+    let source = place.open().expect("a trace of our own");
+    Written {
+        source,
+        _place: place,
+    }
+}
+
+/// A trace that was written, with the place where it is.
+struct Written {
+    source: Box<dyn Source>,
+    _place: Place,
+}
+
+fn convert(from: &Written, target: &Target) -> Written {
+    let source = &*from.source;
+    write(target, source.info(), |sink| {
+        drive(source, sink, &|_| {}).expect("a readable trace");
+    })
+}
+
+/// Every pair of targets, with what both hold.
+fn pairs() -> impl Iterator<Item = (&'static Target, &'static Target, Holds)> {
+    targets().flat_map(|one| {
+        targets().map(move |other| {
+            let holds = Holds::of(one.name).and(Holds::of(other.name));
+            (one, other, holds)
+        })
+    })
+}
+
+#[test]
+fn the_table_is_that_of_the_registry() {
+    for target in targets() {
+        assert_eq!(Holds::of(target.name).target, target.name);
+    }
+    for holds in TABLE {
+        let known = registry::target(holds.target).is_some();
+        assert!(known, "{} is no target (any more)", holds.target);
+    }
+}
+
+#[test]
+fn whole_programs() {
+    for (one, other, holds) in pairs() {
+        for seed in 0..SEEDS {
+            let place = format!("{} and {}, program {seed}", one.name, other.name);
+            let program = Program::whole(seed, holds);
+            let mut told = Told::default();
+            program.tell(&mut told, usize::MAX >> 1);
+            let wanted = Plain::new(&program.info, &told, holds);
+
+            let first = write(one, &program.info, |sink| program.tell(sink, 50));
+            same(&wanted, &Plain::read(&*first.source, holds), &place);
+            let there = convert(&first, other);
+            same(&wanted, &Plain::read(&*there.source, holds), &place);
+            let back = convert(&there, one);
+            same(&wanted, &Plain::read(&*back.source, holds), &place);
+        }
+    }
+}
+
+#[test]
+fn snapshots() {
+    for (one, other, holds) in pairs() {
+        for seed in 0..SEEDS {
+            let place = format!("{} and {}, snapshot {seed}", one.name, other.name);
+            let program = Program::snapshot(seed, holds);
+            let holds = program.holds;
+            // The first writer balances the calls; from then on nothing changes.
+            let first = write(one, &program.info, |sink| program.tell(sink, 50));
+            let wanted = Plain::read(&*first.source, holds);
+            let there = convert(&first, other);
+            same(&wanted, &Plain::read(&*there.source, holds), &place);
+            let back = convert(&there, one);
+            same(&wanted, &Plain::read(&*back.source, holds), &place);
+        }
+    }
+}
+
+/// Compares piece by piece: a difference is told without all that is equal.
+fn same(wanted: &Plain, found: &Plain, place: &str) {
+    assert_eq!(wanted.program, found.program, "{place}");
+    assert_eq!(wanted.process, found.process, "{place}");
+    assert_eq!(wanted.dump, found.dump, "{place}");
+    assert_eq!(wanted.clock, found.clock, "{place}");
+    assert_eq!(wanted.unix, found.unix, "{place}");
+    assert_eq!(wanted.lines, found.lines, "{place}");
+    let threads: Vec<_> = wanted.threads.keys().collect();
+    assert_eq!(threads, found.threads.keys().collect::<Vec<_>>(), "{place}");
+    for (id, wanted) in &wanted.threads {
+        let found = &found.threads[id];
+        let what =
+            |thread: &plain::PlainThread| (thread.name.clone(), thread.process, thread.counts);
+        assert_eq!(what(wanted), what(found), "{place}, thread {id}");
+        let (ours, theirs) = (&wanted.events, &found.events);
+        let differ = ours
+            .iter()
+            .zip(theirs)
+            .position(|(one, other)| one != other);
+        let at = differ.unwrap_or(ours.len().min(theirs.len()));
+        let near = |events: &[plain::PlainEvent]| {
+            let from = at.saturating_sub(3).min(events.len());
+            format!("{:#?}", &events[from..events.len().min(at + 3)])
+        };
+        assert!(
+            ours == theirs,
+            "{place}, thread {id}: event {at} of {} and {}; wanted {}, found {}",
+            ours.len(),
+            theirs.len(),
+            near(ours),
+            near(theirs)
+        );
+    }
+}

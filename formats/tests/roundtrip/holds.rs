@@ -1,0 +1,167 @@
+//! What each target holds of a trace, one line each: the programs of a pair are cut to what both hold.
+//! A target that is missing here fails the test, and so does one that loses what its line says it holds.
+
+/// Where a change of CPU may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cpus {
+    /// Nowhere.
+    None,
+    /// At an entry or exit.
+    AtCalls,
+    /// Anywhere.
+    Anywhere,
+}
+
+/// What a target holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holds {
+    /// The target's name.
+    pub(crate) target: &'static str,
+    /// Changes of the CPU.
+    pub(crate) cpus: Cpus,
+    /// That the CPU at a thread's first event is not known.
+    pub(crate) unknown_cpu: bool,
+    /// A thread's first wall-clock time.
+    pub(crate) wall: bool,
+    /// Arguments of calls.
+    pub(crate) arguments: bool,
+    /// Events with a payload.
+    pub(crate) custom: bool,
+    /// The CPU of such an event.
+    pub(crate) custom_cpu: bool,
+    /// Events with a payload and a type.
+    pub(crate) typed: bool,
+    /// Places where records are missing.
+    pub(crate) lost: bool,
+    /// That a call was left by a tail call.
+    pub(crate) tail_exits: bool,
+    /// The order of events of the same time.
+    pub(crate) ties: bool,
+    /// Source files and lines of functions.
+    pub(crate) lines: bool,
+    /// Functions by number: also those without a name, and several of one name.
+    pub(crate) ids: bool,
+    /// Name, rate and error of the clock, and that it is constant.
+    pub(crate) clock: bool,
+    /// Reason and number of the dump, and what is missing.
+    pub(crate) dump: bool,
+    /// Counts of the threads.
+    pub(crate) counts: bool,
+    /// The process of each thread.
+    pub(crate) processes: bool,
+}
+
+const ALL: Holds = Holds {
+    target: "",
+    cpus: Cpus::Anywhere,
+    unknown_cpu: true,
+    wall: true,
+    arguments: true,
+    custom: true,
+    custom_cpu: true,
+    typed: true,
+    lost: true,
+    tail_exits: true,
+    ties: true,
+    lines: true,
+    ids: true,
+    clock: true,
+    dump: true,
+    counts: true,
+    processes: true,
+};
+
+const XRAY: Holds = Holds {
+    unknown_cpu: false,
+    custom_cpu: false,
+    typed: false,
+    ..ALL
+};
+
+/// Formats whose record is a whole call.
+const SPANS: Holds = Holds {
+    cpus: Cpus::AtCalls,
+    ties: false,
+    ..ALL
+};
+
+/// A line for every target.
+pub(crate) const TABLE: &[Holds] = &[
+    Holds {
+        target: "xray",
+        ..XRAY
+    },
+    Holds {
+        target: "xray1",
+        // The version has no record for it.
+        processes: false,
+        ..XRAY
+    },
+    Holds {
+        target: "heph",
+        ..SPANS
+    },
+    Holds {
+        target: "htdump",
+        ..SPANS
+    },
+    Holds {
+        target: "htdump-be",
+        ..SPANS
+    },
+    Holds {
+        target: "et",
+        ..SPANS
+    },
+    Holds {
+        target: "iet",
+        ..SPANS
+    },
+    Holds {
+        target: "iet-prefix",
+        ..SPANS
+    },
+    Holds {
+        target: "et2",
+        ..SPANS
+    },
+    Holds {
+        target: "iet2",
+        ..SPANS
+    },
+    Holds {
+        target: "iet-prefix2",
+        ..SPANS
+    },
+];
+
+impl Holds {
+    /// The line of a target.
+    pub(crate) fn of(target: &str) -> Holds {
+        let found = TABLE.iter().find(|holds| holds.target == target);
+        *found.unwrap_or_else(|| panic!("{target} is not in the table of roundtrip/holds.rs"))
+    }
+
+    /// What both hold.
+    pub(crate) fn and(self, other: Holds) -> Holds {
+        Holds {
+            target: "",
+            cpus: self.cpus.min(other.cpus),
+            unknown_cpu: self.unknown_cpu && other.unknown_cpu,
+            wall: self.wall && other.wall,
+            arguments: self.arguments && other.arguments,
+            custom: self.custom && other.custom,
+            custom_cpu: self.custom_cpu && other.custom_cpu,
+            typed: self.typed && other.typed,
+            lost: self.lost && other.lost,
+            tail_exits: self.tail_exits && other.tail_exits,
+            ties: self.ties && other.ties,
+            lines: self.lines && other.lines,
+            ids: self.ids && other.ids,
+            clock: self.clock && other.clock,
+            dump: self.dump && other.dump,
+            counts: self.counts && other.counts,
+            processes: self.processes && other.processes,
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A trace in the form in which two are compared: by the names of functions, times from its first event
+//! on, threads by their numbers. What a format can't hold by nature (see `holds`) is left out.
+
+use std::collections::BTreeMap;
+
+use fdr_formats::model::{Clock, Counts, Missing, TraceInfo};
+use fdr_formats::source::drive;
+use fdr_formats::{Edge, FunctionId, Sink, Source, Thread};
+
+use crate::common::{Event, Kept};
+use crate::holds::{Cpus, Holds};
+
+/// One event, with ticks from the trace's first one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum PlainEvent {
+    Call {
+        at: u64,
+        function: String,
+        edge: Edge,
+        synthetic: bool,
+        arguments: Vec<u64>,
+    },
+    Cpu(u64, u32),
+    Wall(u64, u32),
+    Lost(u64),
+    Custom(u64, Option<u32>, Vec<u8>),
+    Typed(u64, u16, Vec<u8>),
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct PlainThread {
+    pub(crate) name: String,
+    pub(crate) process: Option<u64>,
+    pub(crate) counts: Option<Counts>,
+    pub(crate) events: Vec<PlainEvent>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plain {
+    pub(crate) program: String,
+    pub(crate) process: Option<u64>,
+    pub(crate) dump: Option<(String, Option<u64>, Missing)>,
+    pub(crate) clock: Option<Clock>,
+    /// Unix time of the first event, in ns.
+    pub(crate) unix: Option<u64>,
+    /// File and line of the functions that are called.
+    pub(crate) lines: BTreeMap<String, (String, u32)>,
+    pub(crate) threads: BTreeMap<u64, PlainThread>,
+}
+
+/// Events and threads as they come to a sink. A thread may come in turns.
+#[derive(Default)]
+pub(crate) struct Told {
+    kept: Kept,
+    threads: Vec<Thread>,
+}
+
+impl Sink for Told {
+    fn thread(&mut self, thread: &Thread) {
+        self.threads.push(thread.clone());
+        self.kept.thread(thread);
+    }
+
+    fn calls(&mut self, calls: &[fdr_formats::Call]) {
+        Sink::calls(&mut self.kept, calls);
+    }
+
+    fn mark(&mut self, mark: &fdr_formats::Mark<'_>) {
+        self.kept.mark(mark);
+    }
+
+    fn diagnostic(&mut self, diagnostic: fdr_formats::Diagnostic) {
+        self.kept.diagnostic(diagnostic);
+    }
+}
+
+impl Plain {
+    /// Of a source, which must have nothing to complain about.
+    pub(crate) fn read(source: &dyn Source, holds: Holds) -> Plain {
+        let mut told = Told::default();
+        drive(source, &mut told, &|_| {}).expect("a readable source");
+        assert_eq!(source.diagnostics(), []);
+        assert_eq!(told.kept.diagnostics, []);
+        Plain::new(source.info(), &told, holds)
+    }
+
+    /// Of events that were told.
+    pub(crate) fn new(info: &TraceInfo, told: &Told, holds: Holds) -> Plain {
+        let events = || told.kept.threads.iter().flat_map(|(_, events)| events);
+        let first = events().filter_map(time).min().unwrap_or(0);
+        let mut threads: BTreeMap<u64, PlainThread> = BTreeMap::new();
+        for (thread, (id, events)) in told.threads.iter().zip(&told.kept.threads) {
+            assert_eq!(thread.id, *id);
+            let plain = threads.entry(id.0).or_default();
+            plain.name.clone_from(&thread.name);
+            plain.process = thread.process.filter(|_| holds.processes);
+            // The synthetic ones are those among the events; not every writer counts them.
+            let counts = thread.counts.filter(|_| holds.counts);
+            plain.counts = counts.map(|counts| Counts {
+                synthetic_entries: 0,
+                synthetic_exits: 0,
+                ..counts
+            });
+            let mut cpu = None;
+            let held = events.iter().filter(|event| match event {
+                Event::Cpu(..) => holds.cpus != Cpus::None,
+                Event::Wall(..) => holds.wall,
+                _ => true,
+            });
+            for event in held {
+                add(&mut plain.events, &mut cpu, event, info, first);
+            }
+        }
+        for thread in &info.threads {
+            assert!(threads.contains_key(&thread.id.0), "a thread without lane");
+        }
+        let anchor = info.clock.anchor.is_some();
+        Plain {
+            program: info.program.clone(),
+            process: info.process,
+            dump: holds
+                .dump
+                .then(|| (info.reason.clone(), info.dump, info.missing)),
+            clock: holds.clock.then(|| Clock {
+                anchor: None,
+                ..info.clock.clone()
+            }),
+            unix: anchor
+                .then(|| info.clock.unix_nanos(fdr_formats::Ticks(first)))
+                .flatten(),
+            lines: if holds.lines {
+                lines(info, events())
+            } else {
+                BTreeMap::new()
+            },
+            threads,
+        }
+    }
+}
+
+fn lines<'a>(
+    info: &TraceInfo,
+    events: impl Iterator<Item = &'a Event>,
+) -> BTreeMap<String, (String, u32)> {
+    let called = events.filter_map(|event| match event {
+        Event::Call(call) => info.function(call.function),
+        _ => None,
+    });
+    let line = |function: &fdr_formats::Function| {
+        let place = (function.file.clone(), function.line);
+        (function.name.clone(), place)
+    };
+    called.map(line).collect()
+}
+
+fn time(event: &Event) -> Option<u64> {
+    match event {
+        Event::Call(call) => Some(call.time.0),
+        Event::Cpu(time, _) | Event::Custom(time, ..) | Event::Typed(time, ..) => Some(*time),
+        Event::Wall(..) | Event::Argument(_) | Event::Lost(_) => None,
+    }
+}
+
+/// Adds an event; a change to the CPU where the thread is already is none.
+fn add(
+    events: &mut Vec<PlainEvent>,
+    cpu: &mut Option<u32>,
+    event: &Event,
+    info: &TraceInfo,
+    first: u64,
+) {
+    events.push(match event {
+        Event::Call(call) => PlainEvent::Call {
+            at: call.time.0 - first,
+            function: label(info, call.function),
+            edge: call.edge,
+            synthetic: call.synthetic,
+            arguments: Vec::new(),
+        },
+        Event::Argument(value) => {
+            let Some(PlainEvent::Call { arguments, .. }) = events.last_mut() else {
+                panic!("an argument without its call");
+            };
+            return arguments.push(*value);
+        }
+        Event::Cpu(_, number) if *cpu == Some(*number) => return,
+        Event::Cpu(time, number) => {
+            *cpu = Some(*number);
+            PlainEvent::Cpu(time - first, *number)
+        }
+        Event::Wall(seconds, micros) => PlainEvent::Wall(*seconds, *micros),
+        Event::Lost(records) => PlainEvent::Lost(*records),
+        Event::Custom(time, cpu, data) => PlainEvent::Custom(time - first, *cpu, data.clone()),
+        Event::Typed(time, kind, data) => PlainEvent::Typed(time - first, *kind, data.clone()),
+    });
+}
+
+/// The function's name, or its number for people.
+fn label(info: &TraceInfo, id: FunctionId) -> String {
+    match info.function(id) {
+        Some(function) if !function.name.is_empty() => function.name.clone(),
+        _ => id.to_string(),
+    }
+}

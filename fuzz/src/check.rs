@@ -1,0 +1,102 @@
+//! What must hold for any input of a format, however broken: it is opened, decoded and listed without a
+//! panic; each target writes what was read; the library reads what it wrote, without complaint, and
+//! where the target says that nothing was lost, finds as many calls in it. Knows no format's layout.
+
+use std::ops::ControlFlow;
+
+use fdr_formats::registry::{Format, Opened, Opener};
+use fdr_formats::source::drive;
+use fdr_formats::writer::Target;
+use fdr_formats::{Call, Diagnostic, Mark, Sink, Source, Thread};
+
+use crate::pack::{Folder, unpack};
+use crate::place::Place;
+
+/// Lines of a listing that are looked at.
+const LINES: u64 = 1 << 20;
+
+/// Counts what comes.
+#[derive(Default)]
+struct Tally {
+    /// Calls that were measured.
+    calls: u64,
+    /// What was wrong, the first time.
+    complaint: Option<Diagnostic>,
+}
+
+impl Sink for Tally {
+    fn thread(&mut self, _: &Thread) {}
+
+    fn calls(&mut self, calls: &[Call]) {
+        self.calls += calls.iter().filter(|call| !call.synthetic).count() as u64;
+    }
+
+    fn mark(&mut self, _: &Mark<'_>) {}
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.complaint.get_or_insert(diagnostic);
+    }
+}
+
+/// Everything that is to hold for an input of that format and for those targets.
+///
+/// # Panics
+/// If something does not hold.
+pub(crate) fn check<'a>(format: &Format, input: &[u8], targets: impl Iterator<Item = &'a Target>) {
+    let folder = Folder::new().expect("a folder for temporary files");
+    let Ok(source) = open(format, input, &folder) else {
+        return;
+    };
+    let mut tally = Tally::default();
+    // A folder's file can be missing; that it is missed late is no finding.
+    if drive(&*source, &mut tally, &|_| {}).is_err() {
+        return;
+    }
+    let mut lines = 0;
+    let _ = source.records(&mut |record| {
+        std::hint::black_box(record.detail);
+        lines += 1;
+        if lines < LINES {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    });
+    for target in targets {
+        written(&*source, tally.calls, target);
+    }
+}
+
+fn open(format: &Format, input: &[u8], folder: &Folder) -> Opened {
+    match format.opener {
+        Opener::File { open, .. } => open(Box::new(input.to_vec())),
+        Opener::Folder { open, .. } => {
+            unpack(input, folder.path())?;
+            open(folder.path())
+        }
+    }
+}
+
+/// Writes what the source has, and reads it back.
+fn written(source: &dyn Source, calls: u64, target: &Target) {
+    let name = target.name;
+    let place = Place::new(target.kind).expect("a place to write to");
+    let output = place.output().expect("a place to write to");
+    let mut writer = (target.create)(output, source.info())
+        .unwrap_or_else(|error| panic!("{name} can't be begun: {error}"));
+    drive(source, &mut *writer, &|_| {}).expect("what was read once can be read again");
+    let losses = writer
+        .finish()
+        .unwrap_or_else(|error| panic!("{name} can't be written: {error}"));
+    let back = place
+        .open()
+        .unwrap_or_else(|error| panic!("own {name} can't be opened: {error}"));
+    let mut tally = Tally::default();
+    drive(&*back, &mut tally, &|_| {})
+        .unwrap_or_else(|error| panic!("own {name} can't be read: {error}"));
+    let complaint = back.diagnostics().first().or(tally.complaint.as_ref());
+    assert_eq!(complaint, None, "a complaint about own {name}");
+    if losses.is_empty() {
+        assert_eq!(tally.calls, calls, "calls of {name}, which lost nothing");
+    }
+}

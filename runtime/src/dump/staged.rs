@@ -1,0 +1,189 @@
+//! A trace in the making: a file or folder under a hidden temporary name beside its final one, moved
+//! there when it is whole. Must never show half a trace under the final name, and never delete what
+//! is not ours: an earlier trace is replaced, anything else is left as it is.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use fdr_formats::registry::{FORMATS, Opener};
+use fdr_formats::writer::{Kind, Output, Target};
+
+/// What the folders that this process wrote hold: those may be replaced.
+static WRITTEN: Mutex<Vec<(PathBuf, BTreeSet<OsString>)>> = Mutex::new(Vec::new());
+
+/// A trace under its temporary name. Removed on drop, unless it was put in its place.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    temporary: PathBuf,
+    path: PathBuf,
+    target: &'static Target,
+    placed: bool,
+}
+
+impl Staged {
+    /// Makes the temporary file or folder; `nonce` is not to be guessed.
+    ///
+    /// # Errors
+    /// Where something else has the final name, or there is no room.
+    pub(crate) fn begin(
+        path: &Path,
+        target: &'static Target,
+        nonce: u64,
+    ) -> io::Result<(Staged, Output)> {
+        if let Some(folder) = path.parent() {
+            // What is wrong with it shows when the file is made.
+            let _ = fs::create_dir_all(folder);
+        }
+        let staged = Staged {
+            temporary: path.with_file_name(format!(".fdr-{nonce:016x}.tmp")),
+            path: path.to_owned(),
+            target,
+            placed: false,
+        };
+        staged.check()?;
+        let output = if target.kind == Kind::Folder {
+            DirBuilder::new().mode(0o700).create(&staged.temporary)?;
+            Output::Folder(staged.temporary.clone())
+        } else {
+            Output::File(create(&staged.temporary)?)
+        };
+        Ok((staged, output))
+    }
+
+    /// A rename would replace a device or a pipe (`FDR_OUT=/dev/stdout`) by a plain file.
+    fn check(&self) -> io::Result<()> {
+        let Ok(known) = fs::metadata(&self.path) else {
+            return Ok(());
+        };
+        if self.target.kind != Kind::Folder {
+            return if known.is_file() {
+                Ok(())
+            } else {
+                Err(io::Error::other("not a file; it is left as it is"))
+            };
+        }
+        if !known.is_dir() {
+            return Err(io::Error::other("not a folder; it is left as it is"));
+        }
+        let empty = names(&self.path)?.is_empty();
+        if empty || is_trace(&self.path, self.target) {
+            Ok(())
+        } else {
+            Err(io::Error::other(
+                "a folder that is no such trace; it is left as it is",
+            ))
+        }
+    }
+
+    /// Gives it its final name.
+    ///
+    /// # Errors
+    /// Where that can't be; then it is gone, and what had the name is as it was.
+    pub(crate) fn place(mut self) -> io::Result<()> {
+        if self.target.kind == Kind::Folder {
+            self.place_folder()?;
+        } else {
+            fs::rename(&self.temporary, &self.path)?;
+        }
+        self.placed = true;
+        Ok(())
+    }
+
+    fn place_folder(&self) -> io::Result<()> {
+        let new = names(&self.temporary)?;
+        let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = written.iter_mut().find(|(path, _)| *path == self.path);
+        if let Ok(old) = names(&self.path) {
+            let ours = |name: &OsString| {
+                let before = known.as_ref().map(|(_, before)| before);
+                new.contains(name) || before.is_some_and(|before| before.contains(name))
+            };
+            if !old.iter().all(ours) {
+                return Err(io::Error::other(
+                    "the folder holds more than a trace; it is left as it is (%n in FDR_OUT \
+                     gives each trace a name of its own)",
+                ));
+            }
+            // Between these two there is neither; a folder can't be replaced in one step otherwise
+            // than while it is empty.
+            let aside = self.temporary.with_extension("old");
+            fs::rename(&self.path, &aside)?;
+            if let Err(error) = fs::rename(&self.temporary, &self.path) {
+                let _ = fs::rename(&aside, &self.path);
+                return Err(error);
+            }
+            remove(&aside, &old);
+        } else {
+            fs::rename(&self.temporary, &self.path)?;
+        }
+        match known {
+            Some((_, before)) => *before = new,
+            None => written.push((self.path.clone(), new)),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if self.placed {
+        } else if self.target.kind == Kind::Folder {
+            let all = names(&self.temporary).unwrap_or_default();
+            remove(&self.temporary, &all);
+        } else {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// A new file for its owner alone.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    options.custom_flags(libc::O_NOFOLLOW).open(path)
+}
+
+/// A file without a name, in `folder`, for this process alone.
+///
+/// # Errors
+/// Where it can't be made there.
+pub(crate) fn unnamed(folder: &Path, nonce: u64) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    if let Ok(file) = options.custom_flags(libc::O_TMPFILE).open(folder) {
+        return Ok(file);
+    }
+    // Not every file system can.
+    let path = folder.join(format!(".fdr-{nonce:016x}.dump"));
+    let file = create(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// The names of what is in a folder.
+fn names(folder: &Path) -> io::Result<BTreeSet<OsString>> {
+    fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.file_name()))
+        .collect()
+}
+
+/// Removes files, and then the folder if that was all.
+fn remove(folder: &Path, files: &BTreeSet<OsString>) {
+    for name in files {
+        let _ = fs::remove_file(folder.join(name));
+    }
+    let _ = fs::remove_dir(folder);
+}
+
+/// Whether a folder looks like a trace that `target` writes.
+fn is_trace(folder: &Path, target: &Target) -> bool {
+    FORMATS.iter().any(|format| {
+        let writes = format.targets.iter().any(|own| own.name == target.name);
+        writes && matches!(format.opener, Opener::Folder { probe, .. } if probe(folder))
+    })
+}

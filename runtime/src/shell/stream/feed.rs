@@ -1,0 +1,344 @@
+//! One receiver: a writer, where its bytes go, and what it has had of each thread. A receiver gets
+//! whole batches: the next one when it has taken the last. Must never wait for a peer.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use fdr_formats::model::{Counts, Thread};
+use fdr_formats::writer::{Kind, Output, Target};
+use fdr_formats::xray::ChunkDecoder;
+use fdr_formats::{Call, Diagnostic, Function, Losses, Mark, Sink, TraceInfo, Writer};
+
+use crate::dump::file::as_io;
+use crate::dump::snapshot;
+use crate::sys::socket::Socket;
+
+/// Records that were read from the rings and are handed over together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) records: u64,
+    /// Of each thread in it: whether any record of it was ever taken.
+    pub(super) threads: Vec<Rc<Cell<bool>>>,
+    /// Some receiver has taken all of it.
+    pub(super) taken: Cell<bool>,
+}
+
+/// What a receiver has of one thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Given {
+    /// Records of the thread up to where the receiver is: given to it, or told to be lost.
+    position: u64,
+    /// Those that were given to it.
+    records: u64,
+    /// It knows the thread's counts at its end.
+    ended: bool,
+}
+
+/// The bytes that a writer made, until they are sent.
+#[derive(Clone, Debug, Default)]
+struct Bytes(Arc<Mutex<Vec<u8>>>);
+
+impl Bytes {
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A writer that has lost its peer, for the next one.
+pub(super) struct Parked {
+    writer: Box<dyn Writer>,
+    bytes: Bytes,
+    functions: usize,
+}
+
+/// Where a writer's bytes go.
+enum Way {
+    /// To a peer, through us.
+    Peer {
+        socket: Socket,
+        bytes: Bytes,
+        /// What the peer has not taken yet, and how much of it it has.
+        pending: Vec<u8>,
+        sent: usize,
+    },
+    /// The writer writes itself; whether others may read meanwhile.
+    Itself { readable: bool },
+}
+
+/// One receiver.
+pub(super) struct Feed {
+    /// `None` once it was completed.
+    writer: Option<Box<dyn Writer>>,
+    way: Way,
+    /// Functions that the writer knows: the first so many of the table.
+    functions: usize,
+    threads: HashMap<usize, Given>,
+    batch: Option<Rc<Batch>>,
+    /// When the peer took something last.
+    pub(super) progress: Instant,
+    /// It was waited for in vain, and has not caught up since.
+    pub(super) late: bool,
+}
+
+/// How sending goes.
+pub(super) enum Sent {
+    /// All was taken.
+    All,
+    /// Something was taken now.
+    Some,
+    /// Nothing was.
+    Nothing,
+    /// The peer is gone.
+    Gone(io::Error),
+}
+
+impl Feed {
+    /// A receiver at the other end of `socket`. It may take a writer over that has lost its peer.
+    pub(super) fn peer(
+        socket: Socket,
+        target: &Target,
+        info: &TraceInfo,
+        parked: Option<Parked>,
+    ) -> io::Result<Feed> {
+        let again = parked.and_then(|mut parked| {
+            // What it still holds was for the former peer.
+            let _ = parked.writer.flush();
+            parked.bytes.take();
+            let start = parked.writer.restart()?;
+            Some((parked, start))
+        });
+        let (parked, pending) = match again {
+            Some((parked, start)) => (parked, start),
+            None => {
+                let bytes = Bytes::default();
+                let output = Output::Stream(Box::new(bytes.clone()));
+                let mut writer = (target.create)(output, info).map_err(as_io)?;
+                writer.flush().map_err(as_io)?;
+                let start = bytes.take();
+                let functions = info.functions.len();
+                (Parked { writer, bytes, functions }, start)
+            }
+        };
+        let way = Way::Peer {
+            socket,
+            bytes: parked.bytes,
+            pending,
+            sent: 0,
+        };
+        Ok(Feed::new(parked.writer, way, parked.functions))
+    }
+
+    /// A file or folder.
+    pub(super) fn path(output: Output, target: &Target, info: &TraceInfo) -> io::Result<Feed> {
+        let writer = (target.create)(output, info).map_err(as_io)?;
+        let readable = target.kind == Kind::Stream;
+        Ok(Feed::new(writer, Way::Itself { readable }, info.functions.len()))
+    }
+
+    fn new(writer: Box<dyn Writer>, way: Way, functions: usize) -> Feed {
+        Feed {
+            writer: Some(writer),
+            way,
+            functions,
+            threads: HashMap::new(),
+            batch: None,
+            progress: Instant::now(),
+            late: false,
+        }
+    }
+
+    /// Whether it can be given something: it has taken all that it had.
+    pub(super) fn is_ready(&self) -> bool {
+        match &self.way {
+            Way::Peer { pending, .. } => pending.is_empty(),
+            Way::Itself { .. } => true,
+        }
+    }
+
+    /// The peer, where one is.
+    pub(super) fn socket(&self) -> Option<&Socket> {
+        match &self.way {
+            Way::Peer { socket, .. } => Some(socket),
+            Way::Itself { .. } => None,
+        }
+    }
+
+    /// How many functions the writer knows.
+    pub(super) fn functions(&self) -> usize {
+        self.functions
+    }
+
+    /// Tells the writer functions that it does not know.
+    pub(super) fn learn(&mut self, more: &[Function]) {
+        self.functions += more.len();
+        if let Some(writer) = &mut self.writer {
+            writer.functions(more);
+        }
+    }
+
+    /// Calls of this thread follow, of which `first` come before them.
+    pub(super) fn begin(&mut self, key: usize, thread: &Thread, first: u64, at: &ChunkDecoder) {
+        let Some(writer) = &mut self.writer else { return };
+        writer.thread(thread);
+        let known = self.threads.contains_key(&key);
+        let given = self.threads.entry(key).or_default();
+        if first > given.position {
+            let records = first - given.position;
+            writer.mark(&Mark::Lost { records });
+        }
+        if let (time, Some(cpu)) = at.place()
+            && !known
+        {
+            writer.mark(&Mark::Cpu { time, cpu });
+        }
+        given.position = first;
+    }
+
+    /// So many records of the thread were given to it.
+    pub(super) fn gave(&mut self, key: usize, records: u64) {
+        let given = self.threads.entry(key).or_default();
+        given.position += records;
+        given.records += records;
+    }
+
+    /// Tells it a thread's counts, as they are now; not twice after the thread's end.
+    pub(super) fn count(&mut self, key: usize, thread: &Thread, counts: snapshot::Counts, ended: bool) {
+        let given = self.threads.entry(key).or_default();
+        let Some(writer) = self.writer.as_mut().filter(|_| !given.ended) else {
+            return;
+        };
+        given.ended = ended;
+        let missing = counts.recorded.saturating_sub(counts.dropped + given.records);
+        writer.thread(&Thread {
+            counts: Some(Counts {
+                recorded: counts.recorded,
+                readable: given.records,
+                overwritten: missing,
+                dropped: counts.dropped,
+                ..Counts::default()
+            }),
+            ..thread.clone()
+        });
+    }
+
+    /// The slot has another owner.
+    pub(super) fn forget(&mut self, key: usize) {
+        self.threads.remove(&key);
+    }
+
+    /// Makes what the writer has ready to be sent, as `batch`.
+    pub(super) fn seal(&mut self, batch: Rc<Batch>) -> io::Result<()> {
+        self.batch = Some(batch);
+        match (&mut self.way, &mut self.writer) {
+            (Way::Itself { readable: false }, _) | (_, None) => Ok(()),
+            (Way::Itself { readable: true }, Some(writer)) => writer.flush().map_err(as_io),
+            (Way::Peer { bytes, pending, sent, .. }, Some(writer)) => {
+                writer.flush().map_err(as_io)?;
+                (*pending, *sent) = (bytes.take(), 0);
+                self.progress = Instant::now();
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends what can be sent now.
+    pub(super) fn push(&mut self) -> Sent {
+        let mut some = false;
+        if let Way::Peer { socket, pending, sent, .. } = &mut self.way {
+            while let Some(rest) = pending.get(*sent..).filter(|rest| !rest.is_empty()) {
+                match socket.send(rest) {
+                    Ok(0) if some => return Sent::Some,
+                    Ok(0) => return Sent::Nothing,
+                    Ok(count) => *sent += count,
+                    Err(errno) => return Sent::Gone(io::Error::from_raw_os_error(errno)),
+                }
+                (some, self.progress) = (true, Instant::now());
+            }
+            pending.clear();
+            *sent = 0;
+        }
+        self.late = false;
+        Sent::All
+    }
+
+    /// The batch that it has taken, once.
+    pub(super) fn taken(&mut self) -> Option<Rc<Batch>> {
+        self.batch.take()
+    }
+
+    /// Completes its trace; what is left of it may still have to be sent.
+    pub(super) fn finish(&mut self) -> io::Result<Losses> {
+        let Some(writer) = self.writer.take() else {
+            return Ok(Losses::default());
+        };
+        let losses = writer.finish().map_err(as_io)?;
+        if let Way::Peer { bytes, pending, .. } = &mut self.way {
+            pending.extend(bytes.take());
+            self.progress = Instant::now();
+        }
+        Ok(losses)
+    }
+
+    /// Its peer is gone: the writer, for the next one.
+    pub(super) fn park(self) -> Option<Parked> {
+        match (self.way, self.writer) {
+            (Way::Peer { bytes, .. }, Some(writer)) => Some(Parked {
+                writer,
+                bytes,
+                functions: self.functions,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Ends the connection behind what was sent.
+    pub(super) fn end(self) {
+        if let Way::Peer { socket, .. } = self.way {
+            socket.end();
+        }
+    }
+}
+
+/// Gives the same calls to several receivers.
+pub(super) struct Everyone<'a>(pub(super) &'a mut [Feed]);
+
+impl Everyone<'_> {
+    fn each(&mut self, mut tell: impl FnMut(&mut dyn Writer)) {
+        let ready = self.0.iter_mut().filter(|feed| feed.is_ready());
+        for writer in ready.filter_map(|feed| feed.writer.as_mut()) {
+            tell(&mut **writer);
+        }
+    }
+}
+
+impl Sink for Everyone<'_> {
+    fn thread(&mut self, thread: &Thread) {
+        self.each(|writer| writer.thread(thread));
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        self.each(|writer| writer.calls(calls));
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        self.each(|writer| writer.mark(mark));
+    }
+
+    fn diagnostic(&mut self, _: Diagnostic) {}
+}

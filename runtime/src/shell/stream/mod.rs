@@ -1,0 +1,139 @@
+//! `FDR_MODE=stream`: a thread of ours hands records over while they are made. What the program's
+//! threads may ask of it, and what is said at its end. Must never make a thread of the program's wait
+//! for a peer, but at the end of the process and in `fdr::dump`, and there not for long.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `control` | what the thread and the others say to each other |
+//! | `pump` | the thread at work: rings, batches, counts |
+//! | `feed` | one receiver and its writer |
+//! | `door` | how receivers come and go |
+
+mod control;
+mod door;
+mod feed;
+mod pump;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use control::{CONTROL, Life, Totals};
+use pump::Pump;
+
+use super::install::state;
+use super::{dumping, say};
+use crate::api::{Dump, Error};
+use crate::recorder::ring;
+use crate::ring::Ring;
+use crate::{dump::snapshot, sys};
+
+/// The file or folder that the trace becomes, or its address.
+static PLACE: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Starts the thread. All signals are blocked in it: the program's handlers never run there, and a
+/// reader that goes away is an error, not the program's end.
+pub(crate) fn start() {
+    let Some(state) = state().filter(|_| CONTROL.begin()) else {
+        return;
+    };
+    let place = match &state.config.address {
+        Some(address) => address.to_string().into(),
+        None => dumping::next_path(state),
+    };
+    *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
+    let builder = thread::Builder::new()
+        .name("fdr-stream".into())
+        .stack_size(1024 * 1024);
+    let spawned = sys::signal::with_all_blocked(|| builder.spawn(|| run(place)));
+    if let Err(error) = spawned {
+        CONTROL.forget();
+        say::warn(format_args!(
+            "no thread for the stream ({error}): the trace is written at the end"
+        ));
+    }
+}
+
+/// Whether there is a stream.
+pub(crate) fn is_begun() -> bool {
+    CONTROL.is_begun()
+}
+
+/// In the child of a fork the thread is gone. Async-signal-safe.
+pub(crate) fn forget() {
+    CONTROL.forget();
+}
+
+fn run(place: PathBuf) {
+    let _life = Life;
+    CONTROL.is_me();
+    let (Some(ring), Some(state)) = (ring(), state()) else {
+        return;
+    };
+    let mut pump = Pump::new(ring, state, place.clone());
+    pump.run();
+    dumping::say_losses(state.config.format.0, &pump.losses);
+    if let Some(error) = &pump.failed {
+        CONTROL.fail();
+        say::warn(format_args!("no trace was written: {}: {error}", place.display()));
+    } else if dumping::asked_for(ring) > 0 {
+        say_totals(&format!("to {}", place.display()));
+    }
+}
+
+/// Hands over what was recorded so far; the counts are of the stream from its beginning.
+pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
+    let in_time = CONTROL.flush();
+    let path = PLACE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let path = path.unwrap_or_default();
+    if !in_time {
+        let why = format!("{}: the stream does not go on", path.display());
+        return Err(Error::Failed(why));
+    }
+    let Totals { streamed, lost, threads } = CONTROL.totals();
+    if streamed + lost == 0 && dumping::asked_for(ring) == 0 {
+        return Err(Error::NothingRecorded(dumping::why_nothing()));
+    }
+    say_totals(&format!("to {} so far", path.display()));
+    let of_slot = |slot| snapshot::count(slot).map_or(0, |(_, counts)| counts.dropped);
+    let dropped = ring.owned_slots().map(of_slot).sum::<u64>();
+    Ok(Dump {
+        path,
+        threads,
+        records: streamed,
+        overwritten: lost,
+        dropped: dropped + ring.missing().unplaced_records,
+    })
+}
+
+/// Completes the trace, at the end of the process, and says what became of it.
+pub(crate) fn finish() -> Result<(), Error> {
+    let Some(ring) = ring() else {
+        return Ok(());
+    };
+    let in_time = CONTROL.finish();
+    if dumping::asked_for(ring) == 0 {
+        let why = dumping::why_nothing();
+        say::warn(format_args!("nothing was recorded: {why}"));
+        return Err(Error::NothingRecorded(why));
+    }
+    if !in_time {
+        say_totals("before the stream stood still");
+    }
+    if CONTROL.has_failed() {
+        return Err(Error::Failed("no trace was written".into()));
+    }
+    Ok(())
+}
+
+fn say_totals(where_to: &str) {
+    let Totals {
+        streamed,
+        lost,
+        threads,
+    } = CONTROL.totals();
+    let plural = if threads == 1 { "" } else { "s" };
+    say::warn(format_args!(
+        "streamed {streamed} records of {threads} thread{plural} {where_to}, {lost} lost"
+    ));
+}

@@ -1,0 +1,423 @@
+//! The stream's thread at work: from the rings through the writers to the receivers. One chunk of each
+//! ring at a time, so that no thread's ring goes round while another's is emptied. Where nobody can
+//! take anything, nothing is read: the rings hold what they can, and what they can't is counted. Must
+//! never make a thread of the program's wait.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use core::sync::atomic::Ordering;
+
+use fdr_formats::model::Thread;
+use fdr_formats::xray::ChunkDecoder;
+use fdr_formats::{Losses, ThreadId};
+
+use super::control::{CONTROL, Totals};
+use super::door::Door;
+use super::feed::{Batch, Everyone, Feed, Sent};
+use crate::dump::snapshot;
+use crate::dump::tail::{Next, Tail};
+use crate::ring::Ring;
+use crate::ring::layout::{CHUNK, Slot, state};
+use crate::shell::dumping;
+use crate::shell::install::State;
+use crate::shell::sites::table;
+use crate::sys;
+
+/// A batch is handed over when it has so many function records, or when a round is done.
+const BATCH: u64 = 32 * 1024;
+
+/// Chunks that are not filled are read this often.
+const PARTIAL: Duration = Duration::from_millis(100);
+
+/// Receivers that are behind the others are waited for so long, once.
+const LAG: Duration = Duration::from_millis(20);
+
+/// At the end, a peer that takes nothing for so long is given up, and each after the longer time.
+const GRACE: Duration = Duration::from_secs(2);
+const LONGEST_END: Duration = Duration::from_secs(30);
+
+/// A thread of the program's that is followed.
+struct Followed {
+    tail: Tail,
+    decoder: ChunkDecoder,
+    thread: Thread,
+    /// Whether any record of it was ever taken.
+    taken: Rc<Cell<bool>>,
+}
+
+/// Everything that the thread has.
+pub(super) struct Pump {
+    ring: &'static Ring,
+    state: &'static State,
+    door: Door,
+    feeds: Vec<Feed>,
+    slots: HashMap<usize, Followed>,
+    buffer: Box<[u8; CHUNK]>,
+    batch: Batch,
+    /// Batches that somebody has not taken yet.
+    flying: Vec<Rc<Batch>>,
+    totals: Totals,
+    /// Why there is no trace.
+    pub(super) failed: Option<io::Error>,
+    pub(super) losses: Losses,
+}
+
+impl Pump {
+    /// `place` is the trace's path, where it is none of an address.
+    pub(super) fn new(ring: &'static Ring, state: &'static State, place: PathBuf) -> Pump {
+        let target = state.config.format.0;
+        let door = match state.config.address.clone() {
+            Some(address) => Door::to_address(target, address),
+            None => Door::to_path(target, place),
+        };
+        let buffer = vec![0; CHUNK].into_boxed_slice();
+        Pump {
+            ring,
+            state,
+            door,
+            feeds: Vec::new(),
+            slots: HashMap::new(),
+            buffer: buffer.try_into().unwrap_or_else(|_| Box::new([0; CHUNK])),
+            batch: Batch::default(),
+            flying: Vec::new(),
+            totals: Totals::default(),
+            failed: None,
+            losses: Losses::default(),
+        }
+    }
+
+    /// Streams until the process ends.
+    pub(super) fn run(&mut self) {
+        let nap = nap(self.ring.region_size());
+        let chunks = self.ring.region_size() / CHUNK;
+        let mut last_partial = Instant::now();
+        // Rounds since a flush, or the end, was asked for: what was there then is read after so many.
+        let mut rounds = 0;
+        let mut end = None;
+        loop {
+            let bell = CONTROL.bell();
+            let (stops, wanted) = (CONTROL.stops(), CONTROL.wanted());
+            self.let_in();
+            self.push();
+            let partial = stops || wanted.is_some() || last_partial.elapsed() >= PARTIAL;
+            if partial {
+                last_partial = Instant::now();
+            }
+            let more = self.round(partial);
+            CONTROL.publish(self.totals);
+            let idle = self.feeds.iter().all(Feed::is_ready);
+            rounds = if stops || wanted.is_some() {
+                rounds + usize::from(idle)
+            } else {
+                0
+            };
+            let done = self.feeds.is_empty() || idle && (!more || rounds > chunks + 1);
+            if let Some(ticket) = wanted.filter(|_| done) {
+                CONTROL.answer(ticket);
+                rounds = 0;
+            }
+            if stops {
+                let end = *end.get_or_insert_with(Instant::now);
+                self.give_up(end);
+                if done {
+                    return self.end(end);
+                }
+            }
+            if !(more && idle) {
+                self.rest(bell, nap);
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do, as far as one can know that.
+    fn rest(&self, bell: u32, nap: Duration) {
+        let behind = self.feeds.iter().find(|feed| !feed.is_ready());
+        match behind.and_then(Feed::socket) {
+            // Whoever asks for something meanwhile waits no longer than he would anyway.
+            Some(socket) if self.feeds.iter().all(|feed| !feed.is_ready()) => {
+                socket.wait(nap);
+            }
+            _ => CONTROL.rest(bell, nap),
+        }
+    }
+
+    fn let_in(&mut self) {
+        if self.failed.is_some() {
+            return;
+        }
+        let (ring, state) = (self.ring, self.state);
+        let info = || dumping::trace_info(ring, state, "stream");
+        if let Err(error) = self.door.let_in(&mut self.feeds, info) {
+            self.failed = Some(error);
+        }
+    }
+
+    /// One chunk of each ring; whether there may be more.
+    fn round(&mut self, partial: bool) -> bool {
+        let mut more = false;
+        for slot in self.ring.slots() {
+            if !self.feeds.iter().any(Feed::is_ready) {
+                more = true;
+                break;
+            }
+            more |= self.slot(slot, partial);
+            if self.batch.records >= BATCH {
+                self.hand_over();
+            }
+        }
+        self.hand_over();
+        more
+    }
+
+    /// One chunk of one ring; whether there may be more.
+    fn slot(&mut self, slot: &Slot, partial: bool) -> bool {
+        let key = core::ptr::from_ref(slot).addr();
+        if !self.slots.get(&key).is_some_and(|known| known.tail.is_of(slot)) {
+            self.slots.remove(&key);
+            self.feeds.iter_mut().for_each(|feed| feed.forget(key));
+            let Some(followed) = follow(slot) else {
+                return false;
+            };
+            self.slots.insert(key, followed);
+        }
+        let Some(followed) = self.slots.get_mut(&key) else {
+            return false;
+        };
+        match followed.tail.next(slot, partial, &mut self.buffer) {
+            Next::Part { bytes, first, lost, filled } => {
+                self.totals.lost += lost;
+                self.part(key, bytes, first);
+                filled
+            }
+            Next::Nothing => {
+                if partial && slot.state.load(Ordering::Acquire) == state::ENDED {
+                    self.count(slot, key, false);
+                }
+                false
+            }
+            Next::Other => false,
+        }
+    }
+
+    /// Gives the buffer's first bytes to whoever is ready.
+    fn part(&mut self, key: usize, bytes: usize, first: u64) {
+        // After the copy and before the calls: what is in the copy is in the table by now.
+        self.learn();
+        let Some(followed) = self.slots.get_mut(&key) else {
+            return;
+        };
+        let ready = |feeds: &mut Vec<Feed>, tell: &mut dyn FnMut(&mut Feed)| {
+            feeds.iter_mut().filter(|feed| feed.is_ready()).for_each(tell);
+        };
+        let Followed { tail, decoder, thread, taken } = followed;
+        ready(&mut self.feeds, &mut |feed| feed.begin(key, thread, first, decoder));
+        let bytes = self.buffer.get(..bytes).unwrap_or(&[]);
+        let records = decoder.decode(bytes, &mut Everyone(&mut self.feeds));
+        ready(&mut self.feeds, &mut |feed| feed.gave(key, records));
+        tail.took(first, records);
+        if records > 0 {
+            self.batch.records += records;
+            self.batch.threads.push(Rc::clone(taken));
+        }
+    }
+
+    /// Tells writers functions that came since.
+    fn learn(&mut self) {
+        let known = self.feeds.iter().map(Feed::functions).min().unwrap_or(0);
+        let more = {
+            let table = table();
+            if table.len() <= known {
+                return;
+            }
+            table.for_trace_from(known)
+        };
+        for feed in &mut self.feeds {
+            feed.learn(more.get(feed.functions() - known..).unwrap_or(&[]));
+        }
+    }
+
+    /// Tells receivers the counts of a thread, as they are now.
+    fn count(&mut self, slot: &Slot, key: usize, last: bool) {
+        let Some(followed) = self.slots.get(&key) else {
+            return;
+        };
+        let Some((owner, counts)) = snapshot::count(slot) else {
+            return;
+        };
+        if followed.tail.is_of(slot) && counts.recorded > 0 {
+            for feed in self.feeds.iter_mut().filter(|feed| feed.is_ready()) {
+                feed.count(key, &followed.thread, counts, owner.ended || last);
+            }
+        }
+    }
+
+    /// Hands the batch over to everybody who was given it.
+    fn hand_over(&mut self) {
+        if self.batch.records == 0 {
+            return;
+        }
+        let batch = Rc::new(std::mem::take(&mut self.batch));
+        self.flying.push(Rc::clone(&batch));
+        let mut sealed = Vec::new();
+        for mut feed in std::mem::take(&mut self.feeds) {
+            match feed.is_ready().then(|| feed.seal(Rc::clone(&batch))) {
+                None | Some(Ok(())) => sealed.push(feed),
+                Some(Err(error)) => self.door.gone(feed, &error),
+            }
+        }
+        self.feeds = sealed;
+        drop(batch);
+        self.push();
+        self.wait_for_late();
+        self.settle();
+    }
+
+    /// Sends what waits, as far as it is taken now.
+    fn push(&mut self) {
+        let mut kept = Vec::new();
+        for mut feed in std::mem::take(&mut self.feeds) {
+            match feed.push() {
+                Sent::All => {
+                    if let Some(batch) = feed.taken() {
+                        CONTROL.beat();
+                        self.took(&batch);
+                    }
+                }
+                Sent::Some => CONTROL.beat(),
+                Sent::Nothing => {}
+                Sent::Gone(error) => {
+                    self.door.gone(feed, &error);
+                    continue;
+                }
+            }
+            kept.push(feed);
+        }
+        self.feeds = kept;
+    }
+
+    /// Somebody has taken a batch: its records are streamed, once.
+    fn took(&mut self, batch: &Batch) {
+        if batch.taken.replace(true) {
+            return;
+        }
+        self.totals.streamed += batch.records;
+        for thread in &batch.threads {
+            self.totals.threads += u64::from(!thread.replace(true));
+        }
+    }
+
+    /// Some have taken the batch and some have not: the latter shall not miss the next one for a
+    /// moment's delay.
+    fn wait_for_late(&mut self) {
+        let since = Instant::now();
+        while self.feeds.iter().any(Feed::is_ready) && since.elapsed() < LAG {
+            let behind = self.feeds.iter().find(|feed| !feed.is_ready() && !feed.late);
+            let Some(socket) = behind.and_then(Feed::socket) else {
+                return;
+            };
+            socket.wait(LAG.saturating_sub(since.elapsed()));
+            self.push();
+        }
+        for feed in self.feeds.iter_mut().filter(|feed| !feed.is_ready()) {
+            feed.late = true;
+        }
+    }
+
+    /// Counts batches as lost that nobody has taken and nobody will.
+    fn settle(&mut self) {
+        let totals = &mut self.totals;
+        self.flying.retain(|batch| {
+            let over = Rc::strong_count(batch) == 1;
+            if over && !batch.taken.get() {
+                totals.lost += batch.records;
+            }
+            !over
+        });
+    }
+}
+
+/// The end.
+impl Pump {
+    /// Gives peers up that keep the process from ending.
+    fn give_up(&mut self, end: Instant) {
+        let over = end.elapsed() > LONGEST_END;
+        let stuck = |feed: &mut Feed| {
+            let still = feed.progress.elapsed() > GRACE;
+            !feed.is_ready() && (over || still)
+        };
+        for feed in self.feeds.extract_if(.., stuck) {
+            let error = io::Error::new(io::ErrorKind::TimedOut, "the peer does not take the rest");
+            self.door.gone(feed, &error);
+        }
+        self.settle();
+    }
+
+    /// Completes every receiver's trace, and has the last of it taken.
+    fn end(&mut self, since: Instant) {
+        for slot in self.ring.slots() {
+            self.count(slot, core::ptr::from_ref(slot).addr(), true);
+        }
+        if self.door.is_path() {
+            CONTROL.writes();
+        }
+        for mut feed in std::mem::take(&mut self.feeds) {
+            match feed.finish() {
+                Ok(losses) => {
+                    self.losses = losses;
+                    self.feeds.push(feed);
+                }
+                Err(error) => self.failed = Some(error),
+            }
+        }
+        if self.failed.is_none() {
+            self.failed = self.door.close().err();
+        }
+        loop {
+            self.push();
+            self.give_up(since);
+            let Some(socket) = self.feeds.iter().find(|feed| !feed.is_ready()) else {
+                break;
+            };
+            if let Some(socket) = socket.socket() {
+                socket.wait(Duration::from_millis(10));
+            }
+        }
+        self.feeds.drain(..).for_each(Feed::end);
+        self.settle();
+        if self.failed.is_some() && self.door.is_path() {
+            self.totals.streamed = 0;
+        }
+        let all = dumping::asked_for(self.ring);
+        self.totals.lost = all.saturating_sub(self.totals.streamed);
+        CONTROL.publish(self.totals);
+    }
+}
+
+/// Follows a slot's owner; `None` where nobody owns it.
+fn follow(slot: &Slot) -> Option<Followed> {
+    let tail = Tail::new(slot)?;
+    let tid = slot.tid.load(Ordering::Relaxed);
+    Some(Followed {
+        thread: Thread {
+            id: ThreadId(u64::from(tid)),
+            process: Some(u64::from(sys::process::pid())),
+            name: snapshot::name_of(slot),
+            counts: None,
+        },
+        tail,
+        decoder: ChunkDecoder::new(),
+        taken: Rc::new(Cell::new(false)),
+    })
+}
+
+/// How long to sleep where there is nothing to do: half the time in which the fastest of threads fills
+/// a ring of so many bytes (800 MB a second).
+fn nap(ring: usize) -> Duration {
+    let micros = ring as u64 / 2 / 800;
+    Duration::from_micros(micros).clamp(Duration::from_micros(500), Duration::from_millis(20))
+}

@@ -1,0 +1,294 @@
+//! Records handed over while they are made: every way to a receiver, complete and exact while the
+//! receiver keeps up (here the rings hold everything, so that no machine is too slow for it). Troubles
+//! have a file of their own.
+
+use std::fs;
+use std::path::Path;
+
+use fdr_formats::registry;
+use fdr_formats::writer::Kind;
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, Running};
+use fdr_tests::support::receiver::{Connection, Listener};
+use fdr_tests::support::tally::Tally;
+use fdr_tests::support::wait::until;
+use fdr_tests::plugin;
+
+const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
+
+/// Rings that hold all that a thread of these tests records.
+const LARGE: &str = "FDR=1 FDR_MODE=stream FDR_BUFFER=16M FDR_MEMORY=256M";
+
+/// The names of all targets that can be streamed.
+fn streams() -> impl Iterator<Item = &'static str> {
+    let targets = registry::targets().filter(|target| target.kind == Kind::Stream);
+    targets.map(|target| target.name)
+}
+
+fn streamer(folder: &Folder, out: &str, arguments: &str) -> Program {
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    Program::new(STREAMER, folder)
+        .set(LARGE)
+        .env("FDR_OUT", out)
+        .args(&["counts"])
+        .args(&arguments)
+}
+
+/// What the program says it called, after its last wave.
+fn counted(folder: &Folder) -> u64 {
+    let text = fs::read_to_string(folder.join("counts")).expect("its counts");
+    let last = facts::all(&text, "wave").pop().expect("a wave");
+    facts::number(&last[1])
+}
+
+/// Waits for the end of that wave.
+fn wave(folder: &Folder, running: &mut Running, word: &str, number: usize) {
+    running.tell(word);
+    until("the wave's end", || {
+        let text = fs::read_to_string(folder.join("counts")).unwrap_or_default();
+        (facts::all(&text, "wave").len() >= number).then_some(())
+    });
+}
+
+/// A trace with all calls of the streamer, and nothing said to be lost.
+fn complete(path: &Path, calls: u64) -> Tally {
+    let tally = Tally::read(path);
+    let name = path.display();
+    let half = calls / 2;
+    let wanted = [("streamer::inner".to_owned(), half), ("streamer::outer".to_owned(), half)];
+    assert_eq!(tally.calls().into_iter().collect::<Vec<_>>(), wanted, "{name}");
+    assert_eq!((tally.records(), tally.lost()), (2 * calls, 0), "{name}");
+    assert_eq!(tally.info.program, "streamer", "{name}");
+    for thread in tally.threads.values() {
+        let counts = thread.counts.unwrap_or_else(|| panic!("{name}: {thread:?}"));
+        let records: u64 = thread.measured.iter().sum();
+        assert_eq!((counts.recorded, counts.readable), (records, records), "{name}");
+        assert_eq!((counts.overwritten, counts.dropped), (0, 0), "{name}");
+        assert_eq!(thread.synthetic, [0, 0], "{name}");
+        assert!(thread.name.starts_with("wave-"), "{name}: {thread:?}");
+    }
+    tally
+}
+
+/// The only line: how much was streamed to where.
+fn only_said(outcome: &Outcome, records: u64, threads: u64, place: &str) {
+    let wanted = format!("streamed {records} records of {threads} threads to {place}, 0 lost");
+    assert_eq!(outcome.said(), [wanted]);
+}
+
+#[test]
+fn a_million_calls_of_four_threads_over_tcp() {
+    let folder = Folder::new("stream-tcp");
+    let listener = Listener::tcp();
+    let running = streamer(&folder, &listener.address(), "4 250000 waves 1").start();
+    let reading = listener.accept().read_to(folder.join("trace"));
+    let outcome = running.end().ok();
+    assert_eq!(counted(&folder), 1_000_000);
+    let tally = complete(&reading.end(), 1_000_000);
+    assert_eq!(tally.threads.len(), 4);
+    only_said(&outcome, 2_000_000, 4, &listener.address());
+    assert_eq!(folder.names(), ["counts", "trace"], "no ring is left");
+}
+
+#[test]
+fn every_stream_over_tcp_and_over_a_socket() {
+    for name in streams() {
+        let folder = Folder::new("stream-each");
+        for listener in [Listener::tcp(), Listener::unix(&folder.join("socket"))] {
+            let _ = fs::remove_file(folder.join("counts"));
+            let program = streamer(&folder, &listener.address(), "3 2000 waves 4");
+            let running = program.env("FDR_FORMAT", name).start();
+            let reading = listener.accept().read_to(folder.join("trace"));
+            let outcome = running.end().ok();
+            let tally = complete(&reading.end(), 24_000);
+            assert_eq!(tally.threads.len(), 12, "{name}");
+            only_said(&outcome, 48_000, 12, &listener.address());
+        }
+    }
+}
+
+#[test]
+fn every_target_into_a_file_or_folder() {
+    for target in registry::targets() {
+        let folder = Folder::new("stream-path");
+        let program = streamer(&folder, "trace.%n", "4 20000 waves 1");
+        let outcome = program.env("FDR_FORMAT", target.name).run().ok();
+        let path = folder.join("trace.1");
+        complete(&path, 80_000);
+        only_said(&outcome, 160_000, 4, &path.display().to_string());
+        assert_eq!(folder.names(), ["counts", "trace.1"], "{}", target.name);
+    }
+}
+
+#[test]
+fn streams_in_a_file_are_readable_as_they_come() {
+    for name in streams() {
+        let folder = Folder::new("stream-grows");
+        let program = streamer(&folder, "trace", "2 1000").env("FDR_FORMAT", name);
+        let mut running = program.start();
+        wave(&folder, &mut running, "go", 1);
+        until("the wave in the file", || {
+            let path = folder.join("trace");
+            // It is there at once, but not its first byte.
+            let begun = fs::metadata(&path).is_ok_and(|known| known.len() > 64);
+            (begun && Tally::read_cut(&path).records() == 8000).then_some(())
+        });
+        let _ = running.end().ok();
+        complete(&folder.join("trace"), 4000);
+    }
+}
+
+#[test]
+fn standard_output_as_file_and_as_pipe() {
+    for name in streams() {
+        for script in ["exec \"$0\" \"$@\" > trace", "\"$0\" \"$@\" | cat > trace"] {
+            let folder = Folder::new("stream-stdout");
+            let program = Program::in_shell(script, STREAMER, &folder)
+                .args(&["counts", "4", "5000", "waves", "1"])
+                .set(LARGE)
+                .env("FDR_OUT", "-")
+                .env("FDR_FORMAT", name);
+            let outcome = program.run().ok();
+            complete(&folder.join("trace"), 20_000);
+            only_said(&outcome, 40_000, 4, "the standard output");
+        }
+    }
+}
+
+/// The port that the program says it listens on.
+fn port(running: &mut Running) -> String {
+    let said = running.said("listening on tcp-listen://");
+    said.rsplit("//").next().expect("a port").to_owned()
+}
+
+#[test]
+fn clients_come_when_they_like() {
+    for name in streams() {
+        let folder = Folder::new("stream-listen");
+        let program = streamer(&folder, "tcp-listen://127.0.0.1:0", "2 1000");
+        let mut running = program.env("FDR_FORMAT", name).start();
+        let port = port(&mut running);
+        // The first client comes after the first wave, and has it all the same: the rings held it.
+        wave(&folder, &mut running, "go", 1);
+        let first = Connection::to(&port).read_to(folder.join("first"));
+        until("the wave at the first client", || {
+            let length = fs::metadata(folder.join("first")).map_or(0, |known| known.len());
+            (length > 64 && Tally::read_cut(&folder.join("first")).records() == 8000).then_some(())
+        });
+        let second = Connection::to(&port).read_to(folder.join("second"));
+        wave(&folder, &mut running, "go", 2);
+        let outcome = running.end().ok();
+        complete(&first.end(), 8000);
+        let late = Tally::read(&second.end());
+        assert_eq!(late.records() % 8000, 0, "{name}");
+        assert!((8000..=16_000).contains(&late.records()), "{name}: {}", late.records());
+        assert_eq!(late.calls().len(), 2, "{name}");
+        let said = outcome.said();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[1].starts_with("streamed 16000 records of 4 threads to tcp-listen://"));
+        assert!(said[1].ends_with(", 0 lost"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_call_of_dump_and_the_signal_flush() {
+    let folder = Folder::new("stream-flush");
+    let mut running = streamer(&folder, "trace.%n", "1 500").start();
+    wave(&folder, &mut running, "dump", 1);
+    let words = until("the dump's words", || {
+        let text = fs::read_to_string(folder.join("counts")).ok()?;
+        facts::all(&text, "dump").pop()
+    });
+    assert_eq!(words, ["1000", &*folder.join("trace.1").display().to_string()]);
+    running.signal("USR2");
+    let told = running.said("streamed 1000 records of 1 thread to ");
+    assert!(told.contains("so far, 0 lost"), "{told}");
+    let outcome = running.end().ok();
+    assert_eq!(outcome.said().len(), 3, "{outcome:?}");
+    assert_eq!(folder.names(), ["counts", "trace.1"]);
+    complete(&folder.join("trace.1"), 500);
+}
+
+#[test]
+fn functions_of_a_library_that_is_loaded_later_have_names() {
+    for target in registry::targets() {
+        let folder = Folder::new("stream-plugin");
+        let open = format!("open:{}", plugin().display());
+        let outcome = Program::new(env!("CARGO_BIN_EXE_traced_host"), &folder)
+            .set(LARGE)
+            .set("FDR_OUT=trace")
+            .env("FDR_FORMAT", target.name)
+            .args(&["own", &open, "work", "threads", "own"])
+            .run()
+            .ok();
+        assert!(outcome.stdout.contains("done"), "{outcome:?}");
+        let calls = Tally::read(&folder.join("trace")).calls();
+        assert_eq!(calls["traced_host::own"], 2, "{}", target.name);
+        assert!(calls["recorded_plugin::plugin_work"] >= 5, "{calls:?}");
+    }
+}
+
+/// Many short threads in few rings: what was taken and what was lost is all that was recorded.
+#[test]
+fn rings_that_go_from_thread_to_thread() {
+    let folder = Folder::new("stream-reuse");
+    let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+        .set("FDR=1 FDR_MODE=stream FDR_BUFFER=128K FDR_MEMORY=1M FDR_OUT=trace FDR_FORMAT=heph")
+        .args(&["short", "2000", "4"])
+        .start();
+    while running.line() != "waiting" {}
+    let outcome = running.end().ok();
+    let calls: u64 = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
+    let statistics = facts::statistics(&outcome.stdout);
+    assert_eq!(facts::total(&statistics), 2 * calls);
+    let tally = Tally::read(&folder.join("trace"));
+    let [streamed, lost] = facts::streamed(outcome.said()[0]);
+    assert_eq!(streamed + lost, 2 * calls);
+    assert_eq!(tally.records(), streamed);
+}
+
+#[test]
+fn a_panic_flushes_and_the_end_is_whole() {
+    let folder = Folder::new("stream-panic");
+    let outcome = Program::new(env!("CARGO_BIN_EXE_endings"), &folder)
+        .set(LARGE)
+        .set("FDR_PANIC=1 FDR_OUT=trace.%n")
+        .args(&["caught"])
+        .run()
+        .ok();
+    let said = outcome.said();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].contains(" so far, 0 lost") && said[1].ends_with("trace.1, 0 lost"));
+    assert_eq!(Tally::read(&folder.join("trace.1")).calls()["endings::work"], 23);
+}
+
+#[test]
+fn the_end_in_a_signal_handler() {
+    let folder = Folder::new("stream-handler");
+    let running = streamer(&folder, "trace", "1 1000 handler").start();
+    until("the wave's end", || folder.join("counts").exists().then_some(()));
+    running.signal("USR1");
+    let outcome = running.end();
+    assert_eq!(outcome.status.code(), Some(7));
+    let tally = Tally::read(&folder.join("trace"));
+    assert!(tally.records() >= 2000);
+    let [streamed, lost] = facts::streamed(outcome.said()[0]);
+    assert_eq!((streamed, lost), (tally.records(), lost));
+}
+
+#[test]
+fn a_child_of_fork_has_no_part_in_it() {
+    let folder = Folder::new("stream-fork");
+    let listener = Listener::tcp();
+    let running = Program::new(env!("CARGO_BIN_EXE_forks"), &folder)
+        .set(LARGE)
+        .env("FDR_OUT", listener.address())
+        .args(&["calls"])
+        .start();
+    let reading = listener.accept().read_to(folder.join("trace"));
+    let outcome = running.end().ok();
+    let tally = Tally::read(&reading.end());
+    assert_eq!(tally.records(), 40);
+    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+}

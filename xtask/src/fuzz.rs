@@ -1,0 +1,276 @@
+//! `cargo xtask fuzz`: libFuzzer on every reader of the registry, one after the other, with the coverage
+//! of the whole library, and a limit of memory. What is found is told with the way to see it again; it
+//! never decides alone what is a finding: that is `fuzz/src/check.rs`. Works with a stable compiler.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Result;
+use crate::process::{cannot_run, cargo, command, output, root, run as run_command, work_folder};
+
+/// What libFuzzer needs to see where an input leads. These are options of LLVM's, not of a nightly
+/// compiler.
+const COVERAGE: [&str; 6] = [
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Ccodegen-units=1",
+];
+
+/// Limits of one input: MiB of memory, seconds, bytes. The program's own allocator is as strict.
+const LIMITS: [&str; 3] = ["-rss_limit_mb=512", "-timeout=10", "-max_len=16384"];
+
+struct Options {
+    /// None: all of them.
+    formats: Vec<String>,
+    minutes: f64,
+    /// One input, to be seen again.
+    input: Option<PathBuf>,
+    /// Only write the seeds.
+    seeds: bool,
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Options> {
+        let mut options = Options {
+            formats: Vec::new(),
+            minutes: 10.0,
+            input: None,
+            seeds: false,
+        };
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+            match word {
+                "--minutes" => {
+                    let minutes = value()?.parse().ok().filter(|&minutes| minutes > 0.0);
+                    options.minutes = minutes.ok_or("--minutes needs a number")?;
+                }
+                "--input" => options.input = Some(PathBuf::from(value()?)),
+                "--seeds" => options.seeds = true,
+                _ if word.starts_with('-') => {
+                    return Err(format!("unknown option {word}; see cargo xtask help"));
+                }
+                format => options.formats.push(format.to_owned()),
+            }
+        }
+        if options.input.is_some() && options.formats.len() != 1 {
+            return Err("--input needs one format: cargo xtask fuzz FORMAT --input FILE".into());
+        }
+        Ok(options)
+    }
+}
+
+/// Fuzzes, and says what was found.
+///
+/// # Errors
+///
+/// If the program cannot be built (it needs a C++ compiler), a format is unknown, or something was
+/// found.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let options = Options::parse(words)?;
+    let program = build()?;
+    if options.seeds {
+        return run_command(command(&program).env("FUZZ_SEEDS", root().join("fuzz/corpus")));
+    }
+    let known = output(&mut command(&program))?.0;
+    let known: Vec<&str> = known.lines().collect();
+    let asked: Vec<&str> = options.formats.iter().map(String::as_str).collect();
+    if let Some(other) = asked.iter().find(|name| !known.contains(name)) {
+        let known = known.join(", ");
+        return Err(format!("{other} is no format (formats: {known})"));
+    }
+    if let (Some(input), [format]) = (&options.input, asked.as_slice()) {
+        let mut again = command(&program);
+        again
+            .env("FUZZ_FORMAT", format)
+            .env("FUZZ_ALL_TARGETS", "1");
+        let input = fs::canonicalize(input)
+            .map_err(|error| format!("cannot read {}: {error}", input.display()))?;
+        return run_command(again.args(LIMITS).arg(input));
+    }
+    let formats = if asked.is_empty() { known } else { asked };
+    let mut failed = 0;
+    for format in formats {
+        match fuzz(&program, format, options.minutes) {
+            Ok(told) => println!("{format}: {told}"),
+            Err(found) => {
+                println!("{format}: FOUND {found}");
+                failed += 1;
+            }
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        count => Err(format!("{count} formats with findings")),
+    }
+}
+
+/// Builds the fuzzing program, and returns it.
+fn build() -> Result<PathBuf> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let (version, _) = output(command(rustc).arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.ok_or("rustc does not say what it builds for")?;
+    let folder = work_folder("fuzz")?;
+    let mut build = cargo("build --release --locked --manifest-path fuzz/Cargo.toml");
+    // With a target of its own, the flags are not for build scripts.
+    build.args(["--target", host]).env("RUSTC_BOOTSTRAP", "1");
+    build.env("RUSTFLAGS", COVERAGE.join(" "));
+    run_command(build.env("CARGO_TARGET_DIR", &folder))?;
+    Ok(folder.join(host).join("release/fdr-fuzz"))
+}
+
+/// Fuzzes one format; says what was done, or as an error what was found.
+fn fuzz(program: &Path, format: &str, minutes: f64) -> Result<String> {
+    let work = |name: &str| work_folder(&format!("fuzz/{name}/{format}"));
+    let (corpus, found, log) = (work("corpus")?, work("found")?, work("log")?.join("log"));
+    let mut fuzzer = command(program);
+    fuzzer.env("FUZZ_FORMAT", format).args(LIMITS).args([
+        format!("-max_total_time={:.0}", (minutes * 60.0).ceil()),
+        format!("-artifact_prefix={}/", found.display()),
+        "-print_final_stats=1".to_owned(),
+    ]);
+    // The first folder is written to, the others are read only.
+    fuzzer.arg(&corpus).args(seeds(format));
+    eprintln!(
+        "fuzzing {format} for {minutes} minutes (log: {})",
+        log.display()
+    );
+    let status = logged(&mut fuzzer, &log)?;
+    let text = fs::read(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    let text = String::from_utf8_lossy(&text);
+    if status {
+        return Ok(summary(&text, minutes));
+    }
+    let input = artifact(&text).ok_or_else(|| format!("nothing to keep; see {}", log.display()))?;
+    let reason = reason(&text);
+    Err(format!(
+        "{reason}\n  again: cargo xtask fuzz {format} --input {input}\n  \
+         when mended: keep the input in fuzz/regressions/{format}/, where a test reads it"
+    ))
+}
+
+/// Folders of inputs to begin with.
+fn seeds(format: &str) -> Vec<PathBuf> {
+    let folders = ["fuzz/corpus", "fuzz/regressions", "tests/golden"];
+    let folders = folders.map(|folder| root().join(folder).join(format));
+    folders.into_iter().filter(|path| path.is_dir()).collect()
+}
+
+/// Runs it with all output into the log; whether it succeeded.
+fn logged(command: &mut Command, log: &Path) -> Result<bool> {
+    let bad = |error| format!("cannot write {}: {error}", log.display());
+    let out = File::create(log).map_err(bad)?;
+    let err = out.try_clone().map_err(bad)?;
+    let status = command.stdin(Stdio::null()).stdout(out).stderr(err);
+    let status = status.status();
+    Ok(status
+        .map_err(|error| cannot_run(command, &error))?
+        .success())
+}
+
+/// `stat::NAME: 123` of libFuzzer's.
+fn stat(log: &str, name: &str) -> Option<u64> {
+    let line = log
+        .lines()
+        .find_map(|line| line.strip_prefix("stat::")?.strip_prefix(name));
+    let digits = line?.trim_start_matches(':').trim_start();
+    let end = digits.find(|letter: char| !letter.is_ascii_digit());
+    digits[..end.unwrap_or(digits.len())].parse().ok()
+}
+
+fn summary(log: &str, minutes: f64) -> String {
+    let stat = |name| stat(log, name).map_or_else(|| "?".to_owned(), |value| value.to_string());
+    format!(
+        "{} inputs in {minutes} minutes ({} a second), {} of them led to new places, {} MiB at most: \
+         nothing found",
+        stat("number_of_executed_units"),
+        stat("average_exec_per_sec"),
+        stat("new_units_added"),
+        stat("peak_rss_mb"),
+    )
+}
+
+/// The file that libFuzzer kept.
+fn artifact(log: &str) -> Option<&str> {
+    log.lines()
+        .find_map(|line| line.split_once("Test unit written to "))
+        .map(|(_, path)| path.trim())
+}
+
+/// What was wrong: the panic with its message, or libFuzzer's word for it.
+fn reason(log: &str) -> String {
+    let mut lines = log.lines();
+    if let Some(at) = lines.find(|line| line.contains("panicked at ")) {
+        let message: Vec<&str> = lines.take(3).take_while(|line| !is_note(line)).collect();
+        return format!("{at} {}", message.join(" "));
+    }
+    let error = log
+        .lines()
+        .find_map(|line| line.split_once("ERROR: libFuzzer: "));
+    let what = error.map_or("an end without a word", |(_, what)| what.trim());
+    match what {
+        "deadly signal" => "more than 512 MiB held at a time, or a crash".to_owned(),
+        _ => what.to_owned(),
+    }
+}
+
+fn is_note(line: &str) -> bool {
+    line.starts_with("note: ") || line.starts_with("==")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options() {
+        let options = Options::parse(&["xray", "heph", "--minutes", "0.5"]).expect("options");
+        assert_eq!(
+            (options.formats.len(), options.minutes, options.seeds),
+            (2, 0.5, false)
+        );
+        for bad in [
+            &["--minutes"][..],
+            &["--minutes", "0"],
+            &["--input", "x"],
+            &["--hours", "1"],
+        ] {
+            assert!(Options::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_quiet_log_is_summed_up() {
+        let log = "Done 125776 runs in 31 second(s)\nstat::number_of_executed_units: 125776\n\
+                   stat::average_exec_per_sec:     4057\nstat::new_units_added:          2031\n\
+                   stat::peak_rss_mb:              35WARNING: and so on\n";
+        let told = summary(log, 0.5);
+        assert!(
+            told.starts_with("125776 inputs in 0.5 minutes (4057 a second), 2031 of them"),
+            "{told}"
+        );
+        assert!(told.contains("35 MiB at most"), "{told}");
+        assert!(summary("", 1.0).starts_with("? inputs"));
+    }
+
+    #[test]
+    fn a_finding_is_told() {
+        let log = "INFO: Seed: 1\nthread 'main' (7) panicked at formats/src/bytes.rs:12:5:\n\
+                   index out of bounds\nnote: run with RUST_BACKTRACE=1\n==7== ERROR: libFuzzer: deadly signal\n\
+                   artifact_prefix='x/'; Test unit written to x/crash-ab\nBase64: AA==\n";
+        assert_eq!(artifact(log), Some("x/crash-ab"));
+        let told = reason(log);
+        assert!(
+            told.ends_with("formats/src/bytes.rs:12:5: index out of bounds"),
+            "{told}"
+        );
+        let slow = "==7== ERROR: libFuzzer: timeout after 11 seconds\n";
+        assert_eq!(reason(slow), "timeout after 11 seconds");
+        assert!(reason("==7== ERROR: libFuzzer: deadly signal\n").contains("512 MiB"));
+    }
+}
