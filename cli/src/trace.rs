@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use fdr_formats::model::{Counts, Missing};
-use fdr_formats::{Diagnostic, Error, Source, registry};
+use fdr_formats::{Diagnostic, Error, Source, TraceInfo, registry};
 
 use crate::report::engine::KEPT_DIAGNOSTICS;
 use crate::ring::Ring;
@@ -36,6 +36,12 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
 /// An error that names the file it is about.
 pub(crate) fn about(file: &Path, error: Error) -> anyhow::Error {
     anyhow::Error::new(error).context(ui::path(file))
+}
+
+/// Whether the trace has the order of its calls alone: each step counts as 1 ns, which is no time.
+/// Readers say so at the end of the format's name.
+pub(crate) fn is_timeless(info: &TraceInfo) -> bool {
+    info.format.ends_with(", without times")
 }
 
 /// What the trace says of records that are not in it at all; `None` where there are none.

@@ -5,48 +5,25 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::Path;
 use std::process::Stdio;
 
-use common::{Folder, answer, command, contents, fdr, golden, goldens, json, rich, small, stderr};
+use common::{
+    Folder, answer, command, contents, convert, fdr, figures, golden, rich, small, stderr,
+};
 use fdr_formats::registry::targets;
-use fdr_formats::writer::{Kind, Target};
+use fdr_formats::writer::Kind;
 use serde_json::{Value, json};
 
-/// What must be the same in every format: all but the names of the file, the format and the clock,
-/// and the numbers of functions.
-fn figures(trace: &str) -> Value {
-    let mut report = json(&["report", "--json", "--per-thread", "--sort", "name", trace]);
-    for field in ["file", "format", "clock"] {
-        report[field].take();
-    }
-    forget_ids(&mut report);
-    report
-}
-
-fn forget_ids(report: &mut Value) {
-    let forget = |functions: &mut Value| {
-        let functions = functions.as_array_mut().expect("functions");
-        functions
+/// Figures less what a format could not hold, as far as that was said: gaps.
+fn less(mut figures: Value, said: &str) -> Value {
+    if said.contains(": 120 missing records") {
+        figures["lost_records"] = json!(0);
+        let threads = figures["threads"].as_array_mut().expect("threads");
+        threads
             .iter_mut()
-            .for_each(|function| function["id"] = json!(0));
-    };
-    forget(&mut report["functions"]);
-    let threads = report["threads"].as_array_mut().expect("threads");
-    threads
-        .iter_mut()
-        .for_each(|thread| forget(&mut thread["functions"]));
-}
-
-/// Converts, and gives what was said.
-fn convert(from: &str, target: &Target, to: &str) -> String {
-    let output = fdr(&["convert", from, "--to", target.name, "-o", to]);
-    assert!(
-        output.status.success(),
-        "{from} to {}: {output:?}",
-        target.name
-    );
-    stderr(&output).to_owned()
+            .for_each(|thread| thread["lost_records"] = json!(0));
+    }
+    figures
 }
 
 #[test]
@@ -60,13 +37,14 @@ fn a_report_is_the_same_in_every_format_and_back_from_it() {
     assert_eq!(wanted["balance"]["clipped_calls"], 9);
     for first in targets() {
         let there = folder.file(&format!("{}.first", first.name));
-        convert(&trace, first, &there);
+        let said = convert(&trace, first, &there);
+        let wanted = less(wanted.clone(), &said);
         assert_eq!(figures(&there), wanted, "{}", first.name);
         for second in targets() {
             let back = folder.file(&format!("{}-{}", first.name, second.name));
-            convert(&there, second, &back);
+            let said = convert(&there, second, &back);
             let pair = format!("{} to {}", first.name, second.name);
-            assert_eq!(figures(&back), wanted, "{pair}");
+            assert_eq!(figures(&back), less(wanted.clone(), &said), "{pair}");
         }
     }
 }
@@ -84,7 +62,12 @@ fn what_is_whole_before_is_whole_after() {
     );
     for target in targets() {
         let there = folder.file(target.name);
-        convert(&trace, target, &there);
+        let said = convert(&trace, target, &there);
+        let gaps = ": note: 120 records lost in the middle\n";
+        let wanted = match said.contains(": 120 missing records") {
+            true => wanted.replace(gaps, ""),
+            false => wanted.clone(),
+        };
         assert_eq!(verdict(&there), wanted, "{}", target.name);
     }
 }
@@ -122,47 +105,6 @@ fn ticks_become_nanoseconds_within_one() {
                     "{}: {time}: {wanted} {found}",
                     target.name
                 );
-            }
-        }
-    }
-}
-
-#[test]
-fn golden_files_are_the_same_in_every_format() {
-    let folder = Folder::new("goldens");
-    let names = |report: &Value| -> Vec<Value> {
-        let functions = report["functions"].as_array().expect("functions");
-        let mut keys: Vec<Value> = functions
-            .iter()
-            .map(|function| {
-                json!([
-                    function["name"],
-                    function["calls"],
-                    function["total_ns"],
-                    function["self_ns"]
-                ])
-            })
-            .collect();
-        keys.sort_by_key(Value::to_string);
-        keys
-    };
-    for (at, (format, golden)) in goldens().into_iter().enumerate() {
-        let report = figures(&golden);
-        // What does not nest has no one reading: a format of calls that nest gives it another one.
-        let nests = report["balance"]["exits_without_entry"] == 0
-            && report["balance"]["entries_without_exit"] == 0;
-        // Each into some: all pairs of formats are met.
-        for (nth, target) in targets().enumerate() {
-            if (at + nth) % 3 != 0 {
-                continue;
-            }
-            let there = folder.file(&format!("{at}.{}", target.name));
-            convert(&golden, target, &there);
-            let found = figures(&there);
-            let pair = format!("{format}: {golden} to {}", target.name);
-            assert_eq!(found["records"], report["records"], "{pair}");
-            if nests {
-                assert_eq!(names(&found), names(&report), "{pair}");
             }
         }
     }
@@ -345,11 +287,9 @@ fn a_failure_leaves_nothing() {
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{}: {output:?}", target.name);
         let text = stderr(&output);
-        assert!(
-            text.contains("out: File too large"),
-            "{}: {text}",
-            target.name
-        );
+        let named = text.starts_with("fdr: ") && text.contains("/out: ");
+        let told = named && text.contains("File too large");
+        assert!(told, "{}: {text}", target.name);
         assert_eq!(text.lines().count(), 1, "{text}");
         assert_eq!(contents(folder.path()), ["a.fdr"], "{}", target.name);
     }
@@ -414,40 +354,4 @@ fn what_a_format_cannot_hold_is_told_with_counts() {
     );
     assert_eq!(text, expected);
     assert_eq!(convert(&["--force", "--quiet"]), "");
-}
-
-#[test]
-fn damaged_files_of_every_format_are_read_as_far_as_they_go() {
-    let folder = Folder::new("damaged");
-    for (format, golden) in goldens() {
-        if !Path::new(&golden).is_file() {
-            continue;
-        }
-        let bytes = fs::read(&golden).unwrap();
-        let trace = folder.file("damaged");
-        let mut flipped = bytes.clone();
-        let middle = bytes.len() / 2;
-        flipped[middle..][..3.min(bytes.len() - middle)].fill(0xff);
-        for damaged in [&bytes[..bytes.len() * 2 / 3], &flipped] {
-            fs::write(&trace, damaged).unwrap();
-            for command in ["info", "report", "records", "verify", "map", "convert"] {
-                let out = folder.file("out");
-                let more: &[&str] = match command {
-                    "map" => &["-o", &out],
-                    "convert" => &["--force", "--to", "xray", "-o", &out],
-                    _ => &[],
-                };
-                let output = fdr(&[&[command, trace.as_str()], more].concat());
-                let code = output.status.code();
-                assert!(
-                    code.is_some_and(|code| code <= 2),
-                    "{format} {golden}: {output:?}"
-                );
-                assert!(
-                    !stderr(&output).contains("panicked"),
-                    "{golden}: {output:?}"
-                );
-            }
-        }
-    }
 }

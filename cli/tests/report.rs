@@ -202,6 +202,29 @@ fn gaps_are_shown() {
 }
 
 #[test]
+fn a_trace_without_times_has_none_in_its_report() {
+    let timeless =
+        |trace: &(&str, String)| json(&["report", "--json", &trace.1])["has_times"] == json!(false);
+    let traces: Vec<_> = common::goldens().into_iter().filter(timeless).collect();
+    assert!(!traces.is_empty(), "an ENTRACE file of another program");
+    for (_, trace) in traces {
+        let table = answer(&["report", "--per-thread", &trace]);
+        let told = "the trace has the order of its calls, and no times\n";
+        assert!(table.ends_with(told), "{table}");
+        for unit in [" ns ", " µs ", " ms ", " % "] {
+            // The head names the share's unit.
+            let lines = table.lines().filter(|line| !line.contains("self %"));
+            assert!(lines.clone().all(|line| !line.contains(unit)), "{table}");
+        }
+        assert!(answer(&["info", &trace]).contains("duration   unknown: "));
+        let folder = Folder::new("timeless");
+        let there = folder.file("x");
+        let output = fdr(&["convert", &trace, "--to", "xray", "-o", &there]);
+        assert!(stderr(&output).contains("1 ns for each step"), "{output:?}");
+    }
+}
+
+#[test]
 fn records_are_one_line_each() {
     let trace = golden("v3-std.fdr");
     let all = answer(&["records", &trace]);
@@ -301,8 +324,10 @@ fn every_command_has_help_with_examples() {
     for subcommand in commands {
         assert!(help.contains(&format!("\n  {subcommand} ")), "{subcommand}");
     }
-    // Formats that it speaks of are there.
-    for rest in help.split("--to ").skip(1) {
+    // Formats that help speaks of are there.
+    let both = [help, answer(&["convert", "--help"])];
+    let examples = both.map(|help| help.split_once("Examples:").unwrap().1.to_owned());
+    for rest in examples.concat().split("--to ").skip(1) {
         let name = rest.split_whitespace().next().unwrap();
         assert!(fdr_formats::registry::target(name).is_some(), "{name}");
     }

@@ -42,6 +42,8 @@ pub(crate) enum What {
     },
     /// A mark, which [`Details`] gives; its time is `start`.
     Mark,
+    /// As [`What::Mark`], but before an entry of the same time.
+    MarkBefore,
     /// The thread runs on this CPU from `start` on: before an entry of the same time.
     Cpu(CpuId),
 }
@@ -49,7 +51,7 @@ pub(crate) enum What {
 impl What {
     /// Of items that begin together, those of a lower rank come first.
     fn rank(self) -> u8 {
-        u8::from(!matches!(self, What::Cpu(_)))
+        u8::from(!matches!(self, What::Cpu(_) | What::MarkBefore))
     }
 }
 
@@ -319,7 +321,7 @@ impl<'a> Nester<'a> {
                 open.end < item.start || open.number < number || item.end > open.end
             });
             match item.what {
-                What::Mark => {
+                What::Mark | What::MarkBefore => {
                     edges.hand_over();
                     details.push(&item, edges.sink)?;
                 }

@@ -4,11 +4,13 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::bytes::{FileBytes, ReadAt};
+use crate::ctf;
 use crate::entrace;
 use crate::error::Error;
 use crate::heph;
 use crate::htdump;
 use crate::source::Source;
+use crate::tcstate;
 use crate::writer::Target;
 use crate::xray;
 
@@ -48,7 +50,14 @@ pub enum Opener {
 }
 
 /// Every format, in the order of probing.
-pub const FORMATS: &[Format] = &[xray::FORMAT, heph::FORMAT, htdump::FORMAT, entrace::FORMAT];
+pub const FORMATS: &[Format] = &[
+    xray::FORMAT,
+    heph::FORMAT,
+    htdump::FORMAT,
+    entrace::FORMAT,
+    tcstate::FORMAT,
+    ctf::FORMAT,
+];
 
 /// Every way to write a trace.
 pub fn targets() -> impl Iterator<Item = &'static Target> {

@@ -59,6 +59,9 @@ struct Stack {
     first: Option<Ticks>,
     last: Ticks,
     cpu: Option<CpuId>,
+    /// The CPUs at the first and the last edge.
+    first_cpu: Option<CpuId>,
+    last_cpu: Option<CpuId>,
     /// The CPU changed after the last edge.
     moved: bool,
     /// Arguments belong to the innermost open call.
@@ -94,13 +97,15 @@ impl Spans {
         let Some(stack) = self.stacks.get_mut(self.now) else {
             return;
         };
-        stack.first.get_or_insert(call.time);
+        if stack.first.is_none() {
+            (stack.first, stack.first_cpu) = (Some(call.time), stack.cpu);
+        }
         if call.edge == Edge::Entry {
             stack.enter(call);
         } else {
             self.backwards += stack.exit(call, out);
         }
-        stack.last = call.time;
+        (stack.last, stack.last_cpu) = (call.time, stack.cpu);
         stack.moved = false;
     }
 
@@ -118,9 +123,10 @@ impl Spans {
 
     /// The thread runs on this CPU from here on.
     pub(crate) fn cpu(&mut self, cpu: CpuId) {
-        if let Some(stack) = self.stacks.get_mut(self.now) {
+        let stack = self.stacks.get_mut(self.now);
+        if let Some(stack) = stack.filter(|stack| stack.cpu != Some(cpu)) {
             self.unheard_cpus += u64::from(stack.moved);
-            stack.moved = stack.cpu != Some(cpu);
+            stack.moved = true;
             stack.cpu = Some(cpu);
         }
     }
@@ -211,7 +217,11 @@ impl Stack {
         let Some(inner) = depth else {
             let before = self.first.unwrap_or(call.time).min(call.time);
             let lone = self.last.min(call.time);
-            let start = if self.open.is_empty() { before } else { lone };
+            let (start, cpu) = if self.open.is_empty() {
+                (before, self.first_cpu)
+            } else {
+                (lone, self.last_cpu)
+            };
             self.enter(&Call {
                 time: start,
                 edge: Edge::Entry,
@@ -219,6 +229,10 @@ impl Stack {
                 ..*call
             });
             self.arguments = false;
+            // Where the thread was then, not where the exit is.
+            if let Some(open) = self.open.last_mut() {
+                open.span.cpu = cpu;
+            }
             return 0;
         };
         let mut backwards = 0;

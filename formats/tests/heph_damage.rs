@@ -375,7 +375,8 @@ fn hostile_files_are_read_a_few_times_at_most() {
         let count = Arc::new(AtomicU64::new(0));
         let counted = Counted(bytes, Arc::clone(&count));
         let source = registry::open(Box::new(counted)).expect("a trace");
-        assert_eq!(source.info().threads.len(), 0, "{size}");
+        // Where such a size leads from one claim to another, it is a packet.
+        assert!(source.info().threads.len() <= 1, "{size}");
         let read = count.load(Ordering::Relaxed);
         assert!(
             read <= 4 * total,

@@ -5,7 +5,7 @@ mod common;
 #[path = "common/htdump.rs"]
 mod htdump;
 
-use common::{Event, Read, call, enter, exit, list, read};
+use common::{Event, Read, enter, exit, list, read};
 use fdr_formats::{Call, Edge, ThreadId};
 use htdump::{Stream, name_of};
 
@@ -212,13 +212,12 @@ fn calls_of_derived_klasses() {
             ..enter(400, 1)
         }
     );
-    let told = told(&read);
-    assert!(
-        told[0].contains("klass Mixed has 1 more fields than it announced")
-            || told[0].contains("klass Mixed have fields that are no numbers: d;"),
-        "{told:?}"
-    );
-    assert_eq!(told.len(), 1);
+    let what = "calls of klass Mixed have fields that are no numbers: d; left out";
+    let offset = list(&stream.bytes)
+        .into_iter()
+        .find(|line| line.2 == "Mixed");
+    let offset = offset.expect("it is listed").0;
+    assert_eq!(told(&read), [format!("at byte {offset}: {what}")]);
 }
 
 #[test]
@@ -358,14 +357,13 @@ fn a_stream_without_its_byte_order_at_the_front() {
     for big in [false, true] {
         let mut stream = Stream::new(big);
         stream.hawktracer().mapping(1, "f").call(10, 5, 1, 1);
-        let mut read = read(&stream.bytes[21..]).expect("recognised by HawkTracer's klasses");
+        let read = read(&stream.bytes[21..]).expect("recognised by HawkTracer's klasses");
         assert_eq!(names(&read, 1), [at(10, "f")]);
         let word = if big { "big" } else { "little" };
         let what = format!(
             "at byte 0: the stream does not begin with its byte order: taken for {word}-endian"
         );
         assert_eq!(told(&read), [what]);
-        read.info.functions.clear();
     }
 }
 
@@ -403,5 +401,4 @@ fn long_texts() {
     let mut found: Vec<usize> = names(&read, 1).iter().map(|(_, name)| name.len()).collect();
     found.retain(|&length| length != "between".len());
     assert_eq!(found, lengths);
-    assert_eq!(read.kept.calls(1)[1], call(10, 1, Edge::Exit));
 }

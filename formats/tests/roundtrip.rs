@@ -24,7 +24,7 @@ use plain::{Plain, Told};
 use programs::Program;
 
 /// Programs per pair.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 12;
 
 /// What is written as that target, opened. Nothing may be lost.
 fn write(target: &Target, info: &TraceInfo, tell: impl Fn(&mut dyn Sink)) -> Written {

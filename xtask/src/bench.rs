@@ -5,6 +5,8 @@
 
 mod code;
 mod figures;
+pub(crate) mod formats;
+mod formats_table;
 pub(crate) mod read;
 mod report;
 

@@ -34,6 +34,8 @@ cargo xtask COMMAND
   fuzz --seeds          writes the seeds in fuzz/corpus anew
   bench read [--records MILLIONS] [--json FILE]
                         how fast a large trace is read, and in how much memory
+  bench formats [--calls MILLIONS] [--rounds N] [--json FILE]
+                        how fast each format is written, read, and converted into; beside other tools
 ";
 
 /// What a command hands back: an error message for people, without the program's name.
@@ -52,6 +54,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(),
         ["demo"] => demo::run(),
         ["bench", "read", options @ ..] => bench::read::run(options),
+        ["bench", "formats", options @ ..] => bench::formats::run(options),
         ["bench", options @ ..] => bench::run(options),
         ["--help" | "-h" | "help"] => {
             print!("{USAGE}");

@@ -90,11 +90,11 @@ fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow
         writeln!(out, "begin      {}", ui::utc(begin))?;
     }
     if let (Some(first), Some(last)) = (first, last) {
-        writeln!(
-            out,
-            "duration   {}",
-            ui::duration(info.clock.nanos(last.since(first)).0)
-        )?;
+        let duration = match trace::is_timeless(info) {
+            true => "unknown: the trace has the order of its calls, and no times".to_owned(),
+            false => ui::duration(info.clock.nanos(last.since(first)).0),
+        };
+        writeln!(out, "duration   {duration}")?;
     }
     let marks = tally.marks();
     writeln!(

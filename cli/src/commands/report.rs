@@ -124,7 +124,7 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
         out.write_all(heading.as_bytes())?;
         write(out, options, trace, info, &report)
     })?;
-    if options.csv && !report.is_complete() {
+    if options.csv && (report.timeless || !report.is_complete()) {
         table::notes(&report)
             .iter()
             .for_each(|note| ui::complain(note));
@@ -154,6 +154,7 @@ fn write(
         places: options.files,
         colour: ui::colour(),
         columns: ui::columns(),
+        timeless: report.timeless,
     };
     table::write(out, info, report, look)
 }

@@ -21,4 +21,6 @@ mod stats;
 pub(crate) mod table;
 
 #[cfg(test)]
+mod gap_tests;
+#[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use super::engine::{Figures, ThreadPart};
 use super::stack::Flaws;
 use super::stats::{OTHERS, Stats};
 use crate::glob::Filter;
+use crate::trace::is_timeless;
 
 /// What rows are sorted by: numbers from the largest, names from A to Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -87,6 +88,8 @@ pub(crate) struct Report {
     pub(crate) self_ns: u64,
     pub(crate) threads: Vec<ThreadRow>,
     pub(crate) duration_ns: u64,
+    /// The trace has no times: what is given as nanoseconds is steps.
+    pub(crate) timeless: bool,
     pub(crate) flaws: Flaws,
     pub(crate) clipped: u64,
     /// Records of threads that are not in the trace.
@@ -115,6 +118,7 @@ impl Report {
             hidden,
             self_ns: nanos(clock, own),
             duration_ns: span(clock, first, last.unwrap_or_default()),
+            timeless: is_timeless(info),
             clipped: figures.functions.values().map(|stats| stats.clipped).sum(),
             threads: figures
                 .threads
@@ -223,8 +227,14 @@ fn rows(
         .filter(|(_, name, _)| wanted(name))
         .map(|(id, name, stats)| row(info, id, name, stats))
         .collect();
+    let sort = match selection.sort {
+        Key::Name => Key::Name,
+        // Steps are nothing to sort by.
+        _ if is_timeless(info) => Key::Calls,
+        key => key,
+    };
     rows.sort_by(|a, b| {
-        let order = match selection.sort {
+        let order = match sort {
             Key::Name => std::cmp::Ordering::Equal,
             key => sort_value(key, b).cmp(&sort_value(key, a)),
         };

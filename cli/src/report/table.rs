@@ -27,6 +27,8 @@ pub(crate) struct Look {
     pub(crate) colour: bool,
     /// The width that there is; `None`: any.
     pub(crate) columns: Option<usize>,
+    /// Without figures of time.
+    pub(crate) timeless: bool,
 }
 
 /// Writes all of a report.
@@ -41,7 +43,7 @@ pub(crate) fn write(
     let mut left_out = Vec::new();
     if report.threads.iter().any(|thread| thread.rows.is_some()) {
         for thread in &report.threads {
-            writeln!(out, "{}", thread_line(thread))?;
+            writeln!(out, "{}", thread_line(thread, look))?;
             let rows = thread.rows.as_deref().unwrap_or(&[]);
             let own = rows
                 .iter()
@@ -77,24 +79,26 @@ fn headline(info: &TraceInfo, report: &Report) -> String {
         parts.push(format!("{}{process}", ui::clean(&info.program)));
     }
     parts.push(ui::clean(&info.format).into_owned());
-    parts.push(ui::duration(report.duration_ns));
+    if !report.timeless {
+        parts.push(ui::duration(report.duration_ns));
+    }
     parts.push(ui::things(report.threads.len() as u64, "thread"));
     parts.push(ui::things(report.records(), "record"));
     parts.join(" · ")
 }
 
-fn thread_line(thread: &ThreadRow) -> String {
+fn thread_line(thread: &ThreadRow, look: Look) -> String {
     let name = if thread.name.is_empty() {
         "(no name)".into()
     } else {
         ui::clean(&thread.name)
     };
-    format!(
-        "thread {} {name} · {} · {}",
-        thread.id,
-        ui::duration(thread.duration_ns),
-        ui::things(thread.records, "record"),
-    )
+    let mut parts = vec![format!("thread {} {name}", thread.id)];
+    if !look.timeless {
+        parts.push(ui::duration(thread.duration_ns));
+    }
+    parts.push(ui::things(thread.records, "record"));
+    parts.join(" · ")
 }
 
 /// Writes a table; returns the columns for which there is no room.
@@ -136,14 +140,21 @@ impl Line {
             0 => 0.0,
             own => row.self_ns as f64 * 100.0 / own as f64,
         };
-        let time = |time: Option<u64>| time.map_or("-".into(), ui::duration);
+        let time = |time: Option<u64>| match time.filter(|_| !look.timeless) {
+            Some(time) => ui::duration(time),
+            None => "-".to_owned(),
+        };
+        let share = match look.timeless {
+            true => "-".to_owned(),
+            false => format!("{share:.1} %"),
+        };
         let place = format!("{}:{}", ui::clean(&row.file), row.line);
         Line {
             numbers: [
                 ui::count(row.calls),
-                ui::duration(row.total_ns),
-                ui::duration(row.self_ns),
-                format!("{share:.1} %"),
+                time(Some(row.total_ns)),
+                time(Some(row.self_ns)),
+                share,
                 time(row.min_ns),
                 time(row.mean_ns),
                 time(row.p50_ns),
@@ -210,6 +221,10 @@ impl Fit {
 /// What a reader of the figures must know.
 pub(crate) fn notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
+    if report.timeless {
+        let what = "the trace has the order of its calls, and no times";
+        notes.push(what.to_owned());
+    }
     if report.hidden > 0 {
         notes.push(format!(
             "{} not shown (--limit)",
@@ -299,6 +314,7 @@ mod tests {
             places,
             colour: false,
             columns,
+            timeless: false,
         };
         let mut out = Vec::new();
         let left_out = write_rows(&mut out, &rows, 2_469_134, look).unwrap();

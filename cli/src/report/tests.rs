@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive_parallel;
-use fdr_formats::{Call, Clock, Function, FunctionId, Mark, Sink, Thread, ThreadId, TraceInfo};
+use fdr_formats::{Call, Clock, Function, FunctionId, Thread, ThreadId, TraceInfo};
 
 use super::engine::{Engine, Figures, gather};
 use super::rows::{Key, Report, Row, Selection};
@@ -233,67 +233,6 @@ fn a_stray_exit_inside_of_a_call_changes_nothing() {
             ..NO_FLAWS
         }
     );
-}
-
-/// A thread with a gap between two runs of calls.
-fn with_gap(before: &[Call], after: &[Call]) -> Report {
-    let mut engine = Engine::new(&MemoryTrace::default(), false);
-    engine.calls(before);
-    engine.mark(&Mark::Lost { records: 5 });
-    engine.calls(after);
-    Report::new(&TraceInfo::default(), gather(vec![engine], false), &ALL)
-}
-
-#[test]
-fn a_call_that_is_open_at_a_gap_is_clipped() {
-    // f2 may have ended in the gap, and another one begun there.
-    let before = [entry(0, 1), entry(10, 2)];
-    let after = [exit(1000, 2), entry(1010, 2), exit(1020, 2), exit(1100, 1)];
-    let report = with_gap(&before, &after);
-    let row = |id| report.rows.iter().find(|row| row.id == id).unwrap();
-    assert_eq!((row(1).calls, row(1).clipped, row(1).max_ns), (1, 1, None));
-    assert_eq!(
-        (row(2).calls, row(2).clipped, row(2).max_ns),
-        (2, 1, Some(10))
-    );
-    assert_eq!((report.lost(), report.is_complete()), (5, false));
-    assert_eq!(report.flaws, NO_FLAWS);
-}
-
-#[test]
-fn an_exit_after_a_gap_belongs_to_a_call_since_then() {
-    let report = with_gap(
-        &[entry(0, 2), exit(100, 2)],
-        &[entry(120, 3), exit(130, 3), exit(150, 1)],
-    );
-    let f1 = report.rows.iter().find(|row| row.id == 1).unwrap();
-    assert_eq!(
-        (f1.calls, f1.clipped, f1.total_ns, f1.self_ns),
-        (1, 1, 50, 40)
-    );
-    // A gap before anything else says nothing of when it was.
-    let report = with_gap(&[], &[exit(5000, 1)]);
-    assert_eq!((report.rows[0].total_ns, report.rows[0].clipped), (0, 1));
-}
-
-#[test]
-fn gaps_are_found_at_every_depth_and_in_linear_time() {
-    let mut engine = Engine::new(&MemoryTrace::default(), false);
-    let deep = 200_000;
-    engine.calls(&(0..deep).map(|time| entry(time, 1)).collect::<Vec<_>>());
-    for time in 0..deep {
-        engine.mark(&Mark::Lost { records: 1 });
-        engine.calls(&[entry(deep + time, 2), exit(deep + time, 2)]);
-    }
-    engine.calls(
-        &(0..deep)
-            .map(|time| exit(2 * deep + time, 1))
-            .collect::<Vec<_>>(),
-    );
-    let report = Report::new(&TraceInfo::default(), gather(vec![engine], false), &ALL);
-    let row = |id| report.rows.iter().find(|row| row.id == id).unwrap();
-    assert_eq!((row(1).calls, row(1).clipped), (deep, deep));
-    assert_eq!((row(2).calls, row(2).clipped), (deep, 0));
 }
 
 #[test]

@@ -7,10 +7,12 @@ use std::process::{Command, Output};
 
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::registry::{self, Format};
+use fdr_formats::writer::Target;
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{
     Call, CpuId, Edge, Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
 };
+use serde_json::{Value, json};
 
 /// The tool, without the recorder's variables of whoever runs the tests.
 pub(crate) fn command() -> Command {
@@ -44,8 +46,44 @@ pub(crate) fn answer(arguments: &[&str]) -> String {
 }
 
 /// Runs the tool and reads its output as JSON.
-pub(crate) fn json(arguments: &[&str]) -> serde_json::Value {
+pub(crate) fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&answer(arguments)).expect("JSON")
+}
+
+/// What must be the same in every format: all but the names of the file, the format and the clock,
+/// and the numbers of functions.
+pub(crate) fn figures(trace: &str) -> Value {
+    let mut report = self::json(&["report", "--json", "--per-thread", "--sort", "name", trace]);
+    for field in ["file", "format", "clock"] {
+        report[field].take();
+    }
+    forget_ids(&mut report);
+    report
+}
+
+fn forget_ids(report: &mut Value) {
+    let forget = |functions: &mut Value| {
+        let functions = functions.as_array_mut().expect("functions");
+        functions
+            .iter_mut()
+            .for_each(|function| function["id"] = json!(0));
+    };
+    forget(&mut report["functions"]);
+    let threads = report["threads"].as_array_mut().expect("threads");
+    threads
+        .iter_mut()
+        .for_each(|thread| forget(&mut thread["functions"]));
+}
+
+/// Converts, and gives what was said.
+pub(crate) fn convert(from: &str, target: &Target, to: &str) -> String {
+    let output = fdr(&["convert", from, "--to", target.name, "-o", to]);
+    assert!(
+        output.status.success(),
+        "{from} to {}: {output:?}",
+        target.name
+    );
+    stderr(&output).to_owned()
 }
 
 /// A trace that another program made, or a person to the byte.

@@ -37,8 +37,12 @@ impl Times {
             limit: i64::MAX as u64,
             late: 0,
         };
-        times.anchor = clock.anchor.map(|(Ticks(tick), unix)| (times.wide(tick), unix));
-        let offset = times.anchor.map_or(0, |(here, unix)| i128::from(unix) - i128::from(here));
+        times.anchor = clock
+            .anchor
+            .map(|(Ticks(tick), unix)| (times.wide(tick), unix));
+        let offset = times
+            .anchor
+            .map_or(0, |(here, unix)| i128::from(unix) - i128::from(here));
         times.offset = i64::try_from(offset).unwrap_or(0);
         times.limit -= times.offset.max(0) as u64;
         times
@@ -89,7 +93,10 @@ mod tests {
     #[test]
     fn near_and_far_times_are_exact() {
         for frequency in [1, 3, 999_999_937, NANOS, 2_794_748_000, 1 << 40, u64::MAX] {
-            let clock = Clock { frequency, ..Clock::default() };
+            let clock = Clock {
+                frequency,
+                ..Clock::default()
+            };
             let mut times = Times::new(&clock);
             let mut tick = 1;
             for step in 0..2000u64 {
@@ -98,7 +105,9 @@ mod tests {
                 assert_eq!(times.nanos(Ticks(tick)), wanted, "{tick} at {frequency} Hz");
                 // Small steps, a jump forward of any size now and then, and a few back.
                 tick = match step % 100 {
-                    97 => tick.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step),
+                    97 => tick
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(step),
                     98 => tick / 3,
                     _ => tick.saturating_add(step * step * 12_345),
                 };
@@ -109,13 +118,20 @@ mod tests {
     #[test]
     fn an_anchor_gives_offset_and_limit() {
         let anchor = Some((Ticks(3_000_000_000), 1_700_000_000_000_000_001));
-        let clock = Clock { frequency: 3_000_000_000, anchor, ..Clock::default() };
+        let clock = Clock {
+            frequency: 3_000_000_000,
+            anchor,
+            ..Clock::default()
+        };
         let mut times = Times::new(&clock);
         assert_eq!(times.offset, 1_699_999_999_000_000_001);
         let most = i64::MAX as u64 - 1_699_999_999_000_000_001;
         assert_eq!(times.nanos(Ticks(u64::MAX)), 6_148_914_691_236_517_205);
         assert_eq!((times.limit, times.late), (most, 0));
-        let late = Clock { frequency: 1_000_000_000, ..clock };
+        let late = Clock {
+            frequency: 1_000_000_000,
+            ..clock
+        };
         let mut times = Times::new(&late);
         assert_eq!(times.nanos(Ticks(u64::MAX)), times.limit);
         assert_eq!(times.late, 1);

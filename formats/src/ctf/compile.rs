@@ -134,7 +134,9 @@ impl<'a> Compiler<'a> {
     fn node(&mut self, name: &str, kind: &Type) -> Result<(Node, Target), String> {
         self.nodes += 1;
         if self.nodes > NODES_MOST {
-            return Err(format!("more than {NODES_MOST} fields in all classes of events"));
+            return Err(format!(
+                "more than {NODES_MOST} fields in all classes of events"
+            ));
         }
         Ok(match kind {
             Type::Integer(integer) => {
@@ -270,7 +272,9 @@ impl<'a> Compiler<'a> {
         match found {
             Some(Target::Number(integer, labels)) => Ok((*integer, labels.clone())),
             Some(_) => Err(format!("`{path:.60}` is no number")),
-            None => Err(format!("no field `{path:.60}` comes before the one that names it")),
+            None => Err(format!(
+                "no field `{path:.60}` comes before the one that names it"
+            )),
         }
     }
 }

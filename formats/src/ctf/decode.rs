@@ -39,7 +39,10 @@ pub(super) fn lane(
         thread: None,
         states: HashMap::new(),
         complaints: 0,
-        last: Diagnostic { offset: 0, what: String::new() },
+        last: Diagnostic {
+            offset: 0,
+            what: String::new(),
+        },
     };
     decoder.switch(lane.thread);
     let window = (WINDOWS / files.len().max(1)).min(WINDOW);
@@ -68,8 +71,13 @@ pub(super) fn lane(
 }
 
 fn open(index: &Index, lane: &Lane) -> Result<Vec<(usize, FileBytes)>, Error> {
-    let files = lane.files.iter().filter_map(|&file| Some((file, index.files.get(file)?)));
-    files.map(|(file, stream)| Ok((file, stream.open()?))).collect()
+    let files = lane
+        .files
+        .iter()
+        .filter_map(|&file| Some((file, index.files.get(file)?)));
+    files
+        .map(|(file, stream)| Ok((file, stream.open()?)))
+        .collect()
 }
 
 /// A file of a lane.
@@ -147,7 +155,11 @@ impl Decoder<'_> {
                 Step::Event(event) => return Ok(Some(event)),
                 Step::End => return Ok(None),
                 Step::Packet(packet) => self.packet(part, &packet),
-                Step::Damage { at, place: Place::Events, .. } => self.complain(part.file, at),
+                Step::Damage {
+                    at,
+                    place: Place::Events,
+                    ..
+                } => self.complain(part.file, at),
                 // The index pass told it.
                 Step::Damage { .. } | Step::Padding { .. } => {}
             }
@@ -193,11 +205,17 @@ impl Decoder<'_> {
                 let function = self.function(&index.schema, part.reader.values.number(function));
                 self.call(part, event.time, function, Edge::Entry, flags);
             }
-            Kind::Exit { function: Some(function), flags } => {
+            Kind::Exit {
+                function: Some(function),
+                flags,
+            } => {
                 let function = self.function(&index.schema, part.reader.values.number(function));
                 self.call(part, event.time, function, Edge::Exit, flags);
             }
-            Kind::Exit { function: None, flags } => {
+            Kind::Exit {
+                function: None,
+                flags,
+            } => {
                 let open = self.thread.and_then(|thread| self.states.get_mut(&thread));
                 match open.and_then(|state| state.open.pop()) {
                     Some(function) => self.call(part, event.time, function, Edge::Exit, flags),
@@ -270,7 +288,11 @@ impl Decoder<'_> {
         if schema.ours {
             return FunctionId(number as u32);
         }
-        self.index.functions.get(&number).copied().unwrap_or_default()
+        self.index
+            .functions
+            .get(&number)
+            .copied()
+            .unwrap_or_default()
     }
 
     fn call(
@@ -316,7 +338,10 @@ impl Decoder<'_> {
             self.mark(&Mark::Lost { records: lost });
         }
         let Some(cpu) = part.cpu else { return };
-        let state = self.states.entry(self.thread.unwrap_or_default()).or_default();
+        let state = self
+            .states
+            .entry(self.thread.unwrap_or_default())
+            .or_default();
         if state.cpu.replace(cpu) != Some(cpu) {
             let (time, cpu) = (Ticks(time), CpuId(cpu));
             self.mark(&Mark::Cpu { time, cpu });

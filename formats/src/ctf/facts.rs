@@ -94,7 +94,10 @@ fn trace(fields: &mut Fields<'_, '_>, info: &mut TraceInfo) -> io::Result<()> {
     clock.error_ppm = has(known::ERROR).then(|| fields.float("error_ppm"));
     clock.constant = fields.number("constant") != 0;
     clock.nonstop = fields.number("nonstop") != 0;
-    let anchor = (Ticks(fields.number("anchor_time")), fields.number("anchor_unix"));
+    let anchor = (
+        Ticks(fields.number("anchor_time")),
+        fields.number("anchor_unix"),
+    );
     clock.anchor = has(known::ANCHOR).then_some(anchor);
     Ok(())
 }

@@ -60,10 +60,13 @@ pub(super) fn index(folder: &Path) -> Result<Index, Error> {
         let what = format!("line {line} of the metadata: {}", bad.what);
         Error::format(metadata.offset(bad.offset), what)
     })?;
-    let schema = Schema::new(&parsed).map_err(|what| {
-        Error::format(0, format!("the metadata can't be used: {what}"))
-    })?;
-    let order = if schema.big { "big-endian" } else { "little-endian" };
+    let schema = Schema::new(&parsed)
+        .map_err(|what| Error::format(0, format!("the metadata can't be used: {what}")))?;
+    let order = if schema.big {
+        "big-endian"
+    } else {
+        "little-endian"
+    };
     let tracer = parsed.text("tracer_name").filter(|_| !schema.ours);
     let tracer = tracer.map_or(String::new(), |name| format!(", by {name:.60}"));
     let info = TraceInfo {
@@ -102,7 +105,9 @@ fn stream_files(folder: &Path) -> Result<Vec<Stream>, Error> {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let about = fs::metadata(entry.path());
-        if name == "metadata" || name.starts_with('.') || !about.as_ref().is_ok_and(|about| about.is_file())
+        if name == "metadata"
+            || name.starts_with('.')
+            || !about.as_ref().is_ok_and(|about| about.is_file())
         {
             continue;
         }
@@ -171,7 +176,10 @@ impl Indexer {
                 Step::Packet(packet) => {
                     self.sequence(file, sequence, &packet);
                     sequence = packet.sequence.or(sequence);
-                    let facts = schema.streams.get(packet.stream).is_some_and(|stream| stream.facts);
+                    let facts = schema
+                        .streams
+                        .get(packet.stream)
+                        .is_some_and(|stream| stream.facts);
                     if schema.ours && !facts {
                         self.own_packet(file, &packet, &mut threads);
                         reader.skip_packet();
@@ -179,7 +187,8 @@ impl Indexer {
                 }
                 Step::Event(event) => {
                     let stream = schema.streams.get(event.stream);
-                    let Some(class) = stream.and_then(|stream| stream.events.get(event.class)) else {
+                    let Some(class) = stream.and_then(|stream| stream.events.get(event.class))
+                    else {
                         continue;
                     };
                     if schema.ours {
@@ -193,8 +202,11 @@ impl Indexer {
                     let context = stream.map(|stream| stream.context).unwrap_or_default();
                     let place = self.thread(file, class.thread, context, reader)?;
                     threads.add(place);
-                    if let Kind::Entry { function, .. } | Kind::Exit { function: Some(function), .. } =
-                        class.kind
+                    if let Kind::Entry { function, .. }
+                    | Kind::Exit {
+                        function: Some(function),
+                        ..
+                    } = class.kind
                     {
                         self.function(reader.values.number(function));
                     }
@@ -217,7 +229,9 @@ impl Indexer {
 
     fn own_packet(&mut self, file: usize, packet: &Packet, threads: &mut Threads) {
         let id = ThreadId(packet.instance.unwrap_or(file as u64));
-        let place = *self.index.files[file].thread.get_or_insert_with(|| self.facts.thread(id));
+        let place = *self.index.files[file]
+            .thread
+            .get_or_insert_with(|| self.facts.thread(id));
         threads.add(place);
         if packet.content > packet.head || packet.cpu_seen == Some(true) {
             self.start = self.start.into_iter().chain(packet.begin).min();

@@ -99,7 +99,9 @@ impl Lane {
     pub(super) fn know(&mut self, thread: Thread) {
         self.untold |= self.thread != thread;
         let counts = thread.counts.unwrap_or_default();
-        self.missing = self.missing.max(counts.overwritten.saturating_add(counts.dropped));
+        self.missing = self
+            .missing
+            .max(counts.overwritten.saturating_add(counts.dropped));
         self.thread = thread;
     }
 
@@ -138,7 +140,8 @@ impl Lane {
     #[inline]
     fn room(&mut self, time: u64) -> (&Template, &mut Vec<u8>) {
         if !self.packets.has_room() {
-            self.packets.begin(time, self.cpu, false, self.lost.max(self.missing));
+            self.packets
+                .begin(time, self.cpu, false, self.lost.max(self.missing));
         }
         (&self.template, self.packets.event(time))
     }

@@ -115,7 +115,14 @@ pub(super) fn head(head: &Head) -> [u8; HEAD_SIZE] {
     put(&mut bytes, 4, head.uuid);
     put(&mut bytes, 20, head.stream.to_le_bytes());
     put(&mut bytes, 24, head.instance.to_le_bytes());
-    let numbers = [head.begin, head.end, bits, bits, head.sequence, head.discarded];
+    let numbers = [
+        head.begin,
+        head.end,
+        bits,
+        bits,
+        head.sequence,
+        head.discarded,
+    ];
     for (at, number) in (32..).step_by(8).zip(numbers) {
         put(&mut bytes, at, number.to_le_bytes());
     }
@@ -151,7 +158,15 @@ impl Template {
 
     /// An edge of a call.
     #[inline]
-    pub(super) fn call(&self, time: u64, edge: Edge, function: u32, caller: u32, flags: u8, out: &mut Vec<u8>) {
+    pub(super) fn call(
+        &self,
+        time: u64,
+        edge: Edge,
+        function: u32,
+        caller: u32,
+        flags: u8,
+        out: &mut Vec<u8>,
+    ) {
         let mut bytes = self.bytes;
         bytes[0] = if edge == Edge::Entry { ENTRY } else { EXIT };
         put(&mut bytes, 1, time.to_le_bytes());

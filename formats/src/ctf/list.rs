@@ -71,8 +71,15 @@ fn stream(index: &Index, file: &Stream, visit: Visit<'_>) -> Result<ControlFlow<
             Step::End => return Ok(ControlFlow::Continue(())),
             Step::Packet(packet) => {
                 let detail = format!("file={} {}", file.name, reader.text);
-                let size = packet.head.div_ceil(8);
-                line(packet.offset, size, packet.begin.map(Ticks), thread, "Packet", &detail)
+                let size = packet.head / 8;
+                line(
+                    packet.offset,
+                    size,
+                    packet.begin.map(Ticks),
+                    thread,
+                    "Packet",
+                    &detail,
+                )
             }
             Step::Event(event) => {
                 let stream = schema.streams.get(event.stream);
@@ -83,11 +90,16 @@ fn stream(index: &Index, file: &Stream, visit: Visit<'_>) -> Result<ControlFlow<
                 let id = slot.map(|slot| ThreadId(reader.values.number(slot)));
                 let name = class.map_or("?", |class| &class.name);
                 let time = Some(Ticks(event.time));
-                line(event.offset, event.size, time, id.or(thread), name, &reader.text)
+                line(
+                    event.offset,
+                    event.size,
+                    time,
+                    id.or(thread),
+                    name,
+                    &reader.text,
+                )
             }
-            Step::Padding { offset, size } => {
-                line(*offset, *size, None, thread, "Padding", "")
-            }
+            Step::Padding { offset, size } => line(*offset, *size, None, thread, "Padding", ""),
             // Where bytes are missing there is none to list.
             Step::Damage { size: 0, .. } => ControlFlow::Continue(()),
             Step::Damage { at, size, .. } => {

@@ -65,9 +65,24 @@ stream {
 const EVENTS: &[(&str, u32, u8, &[&str])] = &[
     ("lttng_ust_cyg_profile:func_entry", 0, 0, CALL),
     ("lttng_ust_cyg_profile:func_exit", 0, 1, CALL),
-    ("fdr:arguments", 0, 2, &["uint32_t count", "value_t values[ count ]"]),
-    ("fdr:custom", 0, 3, &["int64_t cpu", "uint32_t size", "byte_t data[ size ]"]),
-    ("fdr:typed", 0, 4, &["uint16_t type", "uint32_t size", "byte_t data[ size ]"]),
+    (
+        "fdr:arguments",
+        0,
+        2,
+        &["uint32_t count", "value_t values[ count ]"],
+    ),
+    (
+        "fdr:custom",
+        0,
+        3,
+        &["int64_t cpu", "uint32_t size", "byte_t data[ size ]"],
+    ),
+    (
+        "fdr:typed",
+        0,
+        4,
+        &["uint16_t type", "uint32_t size", "byte_t data[ size ]"],
+    ),
     ("fdr:lost", 0, 5, &["uint64_t records"]),
     ("fdr:wall", 0, 6, &["uint64_t seconds", "uint32_t micros"]),
     (
@@ -92,7 +107,12 @@ const EVENTS: &[(&str, u32, u8, &[&str])] = &[
             "uint64_t anchor_unix",
         ],
     ),
-    ("fdr:function", 1, 1, &["uint32_t id", "uint32_t line", "?name", "?file"]),
+    (
+        "fdr:function",
+        1,
+        1,
+        &["uint32_t id", "uint32_t line", "?name", "?file"],
+    ),
     (
         "fdr:thread",
         1,
@@ -118,7 +138,10 @@ const CALL: &[&str] = &["address_t addr", "address_t call_site", "uint8_t flags"
 pub(super) fn text(info: &TraceInfo, uuid: [u8; 16], offset: i64) -> String {
     let mut text = format!("/* CTF 1.8 */\n\n{TYPES}\n");
     let uuid = hyphenated(uuid);
-    let (seconds, nanos) = (offset.div_euclid(1_000_000_000), offset.rem_euclid(1_000_000_000));
+    let (seconds, nanos) = (
+        offset.div_euclid(1_000_000_000),
+        offset.rem_euclid(1_000_000_000),
+    );
     let _ = write!(
         text,
         "trace {{\n\tmajor = 1;\n\tminor = 8;\n\tuuid = \"{uuid}\";\n\tbyte_order = le;\n\
@@ -193,7 +216,9 @@ pub(super) fn uuid(info: &TraceInfo) -> [u8; 16] {
     let mix = |hash: u128, byte: u8| {
         (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
     };
-    let hash = facts.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, mix);
+    let hash = facts
+        .bytes()
+        .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, mix);
     let mut uuid = hash.to_be_bytes();
     uuid[6] = uuid[6] & 0x0f | 0x80;
     uuid[8] = uuid[8] & 0x3f | 0x80;

@@ -130,7 +130,12 @@ mod tests {
         let bytes = packets.ready().to_vec();
         assert_eq!(bytes.len(), 2 * HEAD_SIZE + 40);
         let second = &bytes[HEAD_SIZE + 40..];
-        let times = [word(&bytes, 32), word(&bytes, 40), word(second, 32), word(second, 40)];
+        let times = [
+            word(&bytes, 32),
+            word(&bytes, 40),
+            word(second, 32),
+            word(second, 40),
+        ];
         assert_eq!(times, [10, 15, 15, 15]);
         let bits = (HEAD_SIZE as u64 + 40) * 8;
         assert_eq!([word(&bytes, 48), word(&bytes, 56)], [bits, bits]);

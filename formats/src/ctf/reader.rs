@@ -55,7 +55,11 @@ impl Source for CtfSource {
     }
 
     fn lane_bytes(&self, lane: usize) -> u64 {
-        let files = self.index.lanes.get(lane).map_or(&[][..], |lane| &lane.files);
+        let files = self
+            .index
+            .lanes
+            .get(lane)
+            .map_or(&[][..], |lane| &lane.files);
         let files = files.iter().filter_map(|&file| self.index.files.get(file));
         files.map(|file| file.size).sum()
     }

@@ -96,13 +96,33 @@ pub(super) struct Event {
 /// What an event is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Entry { function: Slot, flags: Option<Slot> },
-    Exit { function: Option<Slot>, flags: Option<Slot> },
-    Arguments { values: Slot, big: bool },
-    Custom { cpu: Slot, data: Slot },
-    Typed { kind: Slot, data: Slot },
-    Lost { records: Slot },
-    Wall { seconds: Slot, micros: Slot },
+    Entry {
+        function: Slot,
+        flags: Option<Slot>,
+    },
+    Exit {
+        function: Option<Slot>,
+        flags: Option<Slot>,
+    },
+    Arguments {
+        values: Slot,
+        big: bool,
+    },
+    Custom {
+        cpu: Slot,
+        data: Slot,
+    },
+    Typed {
+        kind: Slot,
+        data: Slot,
+    },
+    Lost {
+        records: Slot,
+    },
+    Wall {
+        seconds: Slot,
+        micros: Slot,
+    },
     Fact(Fact),
     /// Of a meaning that we do not know.
     Other,
@@ -130,15 +150,23 @@ impl Schema {
             big: metadata.order == ByteOrder::Big,
             uuid: metadata.uuid,
             clock: clock(metadata),
-            head: packet_header.as_ref().map_or_else(HeaderSlots::default, head),
+            head: packet_header
+                .as_ref()
+                .map_or_else(HeaderSlots::default, head),
             packet_header,
             streams: Vec::new(),
             stream_of: HashMap::new(),
             slots: 0,
             ours,
             bare_exits: false,
-            program: metadata.text("program").or(metadata.text("procname")).unwrap_or("").into(),
-            process: metadata.number("vpid").and_then(|process| u64::try_from(process).ok()),
+            program: metadata
+                .text("program")
+                .or(metadata.text("procname"))
+                .unwrap_or("")
+                .into(),
+            process: metadata
+                .number("vpid")
+                .and_then(|process| u64::try_from(process).ok()),
         };
         let mut events: HashMap<u64, Vec<&types::Event>> = HashMap::new();
         for event in &metadata.events {
@@ -174,7 +202,9 @@ impl Schema {
             .part(Root::StreamContext, stream.event_context.as_ref())
             .map_err(|what| fail("the events' context", what))?;
         let mut made = Stream {
-            packet: packet_context.as_ref().map_or_else(ContextSlots::default, context),
+            packet: packet_context
+                .as_ref()
+                .map_or_else(ContextSlots::default, context),
             packet_context,
             event_header,
             context: threads(event_context.as_ref()),
@@ -203,7 +233,9 @@ impl Schema {
                 kind,
             });
         }
-        made.near = (0..NEAR).map(|id| made.event_of.get(&id).copied()).collect();
+        made.near = (0..NEAR)
+            .map(|id| made.event_of.get(&id).copied())
+            .collect();
         self.stream_of.entry(id).or_insert(self.streams.len());
         self.streams.push(made);
         Ok(())
@@ -222,7 +254,8 @@ impl Stream {
     /// The place of a class of events.
     pub(super) fn event_of(&self, id: u64) -> Option<usize> {
         let near = usize::try_from(id).ok().and_then(|id| self.near.get(id));
-        near.copied().unwrap_or_else(|| self.event_of.get(&id).copied())
+        near.copied()
+            .unwrap_or_else(|| self.event_of.get(&id).copied())
     }
 }
 
@@ -243,7 +276,8 @@ fn clock(metadata: &Metadata) -> Clock {
     let frequency = declared.frequency.unwrap_or(1_000_000_000);
     let second = i128::from(frequency.max(1));
     let ticks = i128::from(declared.offset);
-    let offset = i128::from(declared.offset_seconds) * 1_000_000_000 + ticks * 1_000_000_000 / second;
+    let offset =
+        i128::from(declared.offset_seconds) * 1_000_000_000 + ticks * 1_000_000_000 / second;
     // Where the clock's zero is before 1970, the first tick after that is taken.
     let tick = if offset < 0 {
         (-offset * second).div_euclid(1_000_000_000) + 1

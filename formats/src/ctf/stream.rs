@@ -60,9 +60,16 @@ pub(super) enum Step {
     Packet(Packet),
     Event(Event),
     /// Bytes that are skipped or missing, and why. `size` of them are skipped.
-    Damage { at: Diagnostic, size: u64, place: Place },
+    Damage {
+        at: Diagnostic,
+        size: u64,
+        place: Place,
+    },
     /// The rest of a packet, of so many bytes from this offset on, is no event.
-    Padding { offset: u64, size: u64 },
+    Padding {
+        offset: u64,
+        size: u64,
+    },
     End,
 }
 
@@ -118,7 +125,8 @@ impl<'a> Reader<'a> {
 
     /// Bytes that are behind.
     pub(super) fn position(&self) -> u64 {
-        self.packet.map_or(self.at, |packet| packet.offset + self.bit / 8)
+        self.packet
+            .map_or(self.at, |packet| packet.offset + self.bit / 8)
     }
 
     /// Leaves the events of the packet alone.
@@ -140,7 +148,8 @@ impl<'a> Reader<'a> {
         if self.bit < packet.content {
             return self.event(&packet);
         }
-        let offset = packet.offset + self.bit.div_ceil(8);
+        // A byte that events share is the later one's.
+        let offset = packet.offset + self.bit / 8;
         self.skip_packet();
         let size = self.at.saturating_sub(offset);
         if size > 0 {
@@ -291,7 +300,7 @@ impl<'a> Reader<'a> {
                     self.bit = after;
                     return Ok(Step::Event(Event {
                         offset,
-                        size: after.div_ceil(8) - first,
+                        size: after / 8 - first,
                         stream: packet.stream,
                         class,
                         time: self.values.clock,
@@ -348,7 +357,10 @@ fn read_event(stream: &Stream, walk: &mut Walk<'_>) -> Result<usize, Unread> {
     walk.values.event = 0;
     // Of header and stream context people see enough in the other columns.
     let text = walk.text.take();
-    for part in [&stream.event_header, &stream.event_context].into_iter().flatten() {
+    for part in [&stream.event_header, &stream.event_context]
+        .into_iter()
+        .flatten()
+    {
         walk.node(part)?;
     }
     let class = stream.event_of(walk.values.event).ok_or(Unread::Class)?;
@@ -405,7 +417,11 @@ fn packet(
     head: u64,
     left: u64,
 ) -> Result<Packet, String> {
-    let slots = schema.streams.get(stream).map(|stream| stream.packet).unwrap_or_default();
+    let slots = schema
+        .streams
+        .get(stream)
+        .map(|stream| stream.packet)
+        .unwrap_or_default();
     let number = |slot: Option<usize>| slot.map(|slot| values.number(slot));
     let (content, size) = match (number(slots.content), number(slots.size)) {
         (Some(content), Some(size)) => (content, size),
@@ -414,10 +430,14 @@ fn packet(
         (None, None) => (left.saturating_mul(8), left.saturating_mul(8)),
     };
     if content > size {
-        return Err(format!("its content of {content} bits is longer than its {size} bits"));
+        return Err(format!(
+            "its content of {content} bits is longer than its {size} bits"
+        ));
     }
     if content < head {
-        return Err(format!("its content of {content} bits is shorter than its head"));
+        return Err(format!(
+            "its content of {content} bits is shorter than its head"
+        ));
     }
     if !size.is_multiple_of(8) {
         return Err(format!("its {size} bits are no whole bytes"));

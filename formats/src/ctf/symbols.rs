@@ -71,7 +71,9 @@ pub(super) fn state(threads: &[Inside], start: i64) -> io::Result<Vec<u8>> {
         version: STATE_VERSION,
         time: start,
     };
-    let attributes = list.into_iter().map(|(path, value)| Attribute { path, start, value });
+    let attributes = list
+        .into_iter()
+        .map(|(path, value)| Attribute { path, start, value });
     let mut bytes = Vec::new();
     snapshot_json::write(&mut bytes, &head, attributes)?;
     Ok(bytes)

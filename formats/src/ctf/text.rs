@@ -54,13 +54,15 @@ pub(super) fn probe(head: &[u8]) -> bool {
 
 fn order(head: &[u8]) -> Option<ByteOrder> {
     let magic = head.first_chunk::<4>()?;
-    [ByteOrder::Little, ByteOrder::Big].into_iter().find(|order| {
-        let number = match order {
-            ByteOrder::Little => u32::from_le_bytes(*magic),
-            ByteOrder::Big => u32::from_be_bytes(*magic),
-        };
-        number == MAGIC
-    })
+    [ByteOrder::Little, ByteOrder::Big]
+        .into_iter()
+        .find(|order| {
+            let number = match order {
+                ByteOrder::Little => u32::from_le_bytes(*magic),
+                ByteOrder::Big => u32::from_be_bytes(*magic),
+            };
+            number == MAGIC
+        })
 }
 
 /// Reads a metadata file.
@@ -68,7 +70,10 @@ pub(super) fn read(path: &Path) -> Result<Text, Error> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST {
-        let what = format!("the metadata is longer than {} MiB, which no program writes", MOST >> 20);
+        let what = format!(
+            "the metadata is longer than {} MiB, which no program writes",
+            MOST >> 20
+        );
         return Err(Error::format(MOST, what));
     }
     let size = bytes.len() as u64;
@@ -89,7 +94,12 @@ pub(super) fn read(path: &Path) -> Result<Text, Error> {
         let (start, end, packet) = packet(rest, order)
             .map_err(|what| Error::format(at as u64, format!("of the metadata: {what}")))?;
         let piece = rest.get(start..end).unwrap_or(&[]);
-        let place = (text.text.len(), (at + start) as u64, at as u64, (at + packet) as u64);
+        let place = (
+            text.text.len(),
+            (at + start) as u64,
+            at as u64,
+            (at + packet) as u64,
+        );
         text.packets.push(place);
         text.text.push_str(&String::from_utf8_lossy(piece));
         at += packet;
@@ -108,7 +118,9 @@ fn packet(bytes: &[u8], order: ByteOrder) -> Result<(usize, usize, usize), Strin
         Some((magic, content, packet, compression, encryption))
     };
     let Some((magic, content, packet, compression, encryption)) = head() else {
-        return Err(format!("the file ends inside a packet's head of {HEAD} bytes"));
+        return Err(format!(
+            "the file ends inside a packet's head of {HEAD} bytes"
+        ));
     };
     if magic != MAGIC {
         return Err(format!("0x{magic:08x} is not the magic number of a packet"));
@@ -118,7 +130,9 @@ fn packet(bytes: &[u8], order: ByteOrder) -> Result<(usize, usize, usize), Strin
     }
     let (content, packet) = ((content / 8) as usize, (packet / 8) as usize);
     if content < HEAD || packet < content || bytes.len() < content {
-        return Err(format!("a packet of {packet} bytes with a content of {content} bytes"));
+        return Err(format!(
+            "a packet of {packet} bytes with a content of {content} bytes"
+        ));
     }
     // The last packet may lack its padding.
     Ok((HEAD, content, packet.min(bytes.len())))

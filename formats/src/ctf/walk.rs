@@ -148,7 +148,9 @@ impl Walk<'_> {
                 let tag = wide(self.values.number(*tag), *signed);
                 let fits = |choice: &&(i128, i128, usize)| choice.0 <= tag && tag <= choice.1;
                 let place = choices.iter().find(fits).map(|choice| choice.2);
-                let option = place.and_then(|place| options.get(place)).ok_or(Stop::Tag)?;
+                let option = place
+                    .and_then(|place| options.get(place))
+                    .ok_or(Stop::Tag)?;
                 self.say(|text| write!(text, "{{ {} = ", option.name));
                 self.node(&option.node)?;
                 self.say(|text| text.write_str(" }"));
@@ -235,7 +237,9 @@ impl Walk<'_> {
         self.at += u64::from(size);
         Ok(match (size, skip) {
             (8, 0) => rest.first().map_or(0, |byte| u64::from(*byte)),
-            (32, 0) => rest.first_chunk().map_or(0, |bytes| u64::from(word(*bytes, big))),
+            (32, 0) => rest
+                .first_chunk()
+                .map_or(0, |bytes| u64::from(word(*bytes, big))),
             (64, 0) => rest.first_chunk().map_or(0, |bytes| long(*bytes, big)),
             _ => parts(rest, skip, size, big),
         })
@@ -281,7 +285,11 @@ impl Walk<'_> {
             return Ok(());
         }
         for (at, bytes) in bytes.chunks((element.size / 8) as usize).enumerate() {
-            if self.text.as_ref().is_none_or(|text| text.len() >= TEXT_MOST) {
+            if self
+                .text
+                .as_ref()
+                .is_none_or(|text| text.len() >= TEXT_MOST)
+            {
                 break;
             }
             let before = if at == 0 { "[" } else { ", " };

@@ -51,7 +51,10 @@ impl CtfWriter {
         let times = Times::new(&info.clock);
         let uuid = metadata::uuid(info);
         let folder = Folder::new(folder);
-        folder.write("metadata", metadata::text(info, uuid, times.offset).as_bytes())?;
+        folder.write(
+            "metadata",
+            metadata::text(info, uuid, times.offset).as_bytes(),
+        )?;
         let mut losses = Losses::default();
         let far = times.anchor.is_some_and(|(here, unix)| {
             i128::from(unix) - i128::from(here) != i128::from(times.offset)
@@ -90,7 +93,9 @@ impl CtfWriter {
         Writer::flush(&mut self)?;
         self.info.functions.sort_by_key(|function| function.id);
         let map = symbols::map(&self.info.functions);
-        self.folder.write(symbols::FUNCTIONS_FILE, map.as_bytes())?;
+        if !map.is_empty() {
+            self.folder.write(symbols::FUNCTIONS_FILE, map.as_bytes())?;
+        }
         let inside: Vec<_> = self.lanes.iter_mut().filter_map(Lane::inside).collect();
         if !inside.is_empty() {
             // Times are bounded so that this sum is an i64.
@@ -103,13 +108,22 @@ impl CtfWriter {
     }
 
     fn count_losses(&mut self) {
-        let CutShort { back, payloads, cpus, .. } = self.cut;
+        let CutShort {
+            back,
+            payloads,
+            cpus,
+            ..
+        } = self.cut;
         let what = "times past what 64 signed bits hold of ns since 1970: cut to the latest";
         self.losses.add(what, self.times.late);
         let what = "times before the thread's event before: made the same, for readers refuse them";
         self.losses.add(what, back);
-        self.losses.add("payloads over 8 MiB: cut to that", payloads);
-        self.losses.add("changes to CPU 4294967295, which stands for none: left out", cpus);
+        self.losses
+            .add("payloads over 8 MiB: cut to that", payloads);
+        self.losses.add(
+            "changes to CPU 4294967295, which stands for none: left out",
+            cpus,
+        );
     }
 
     /// The earliest time of all threads, ns.
@@ -135,7 +149,12 @@ impl CtfWriter {
         let start = self.start();
         let time = self.facts.last().map_or(start, |last| last.max(start));
         if !self.trace_told {
-            layout::trace(time, &self.info, self.times.anchor, room(&mut self.facts, time));
+            layout::trace(
+                time,
+                &self.info,
+                self.times.anchor,
+                room(&mut self.facts, time),
+            );
             self.trace_told = true;
         }
         for at in self.functions_told..self.info.functions.len() {

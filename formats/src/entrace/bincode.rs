@@ -253,6 +253,17 @@ pub fn put_u64(out: &mut Vec<u8>, value: u64) {
     }
 }
 
+/// Bytes that [`put_u64`] appends.
+#[inline]
+pub(super) fn size_of_u64(value: u64) -> usize {
+    match value {
+        0..=250 => 1,
+        251..=0xffff => 3,
+        0x1_0000..=0xffff_ffff => 5,
+        _ => 9,
+    }
+}
+
 /// Appends an unsigned number of 128 bits.
 pub fn put_u128(out: &mut Vec<u8>, value: u128) {
     match u64::try_from(value) {

@@ -98,6 +98,19 @@ pub fn encode_head(kind: Kind) -> [u8; HEAD_SIZE] {
     [a, b, c, d, e, f, g, h, version, container]
 }
 
+/// Appends the entry that `put` appends, with its length in front if need be.
+#[inline]
+pub(super) fn put_entry(out: &mut Vec<u8>, prefixed: bool, put: impl FnOnce(&mut Vec<u8>)) {
+    if !prefixed {
+        return put(out);
+    }
+    let begin = out.len();
+    out.extend_from_slice(&[0; PREFIX_SIZE]);
+    put(out);
+    let size = (out.len() - begin - PREFIX_SIZE) as u64;
+    out[begin..begin + PREFIX_SIZE].copy_from_slice(&size.to_le_bytes());
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let container = match self.container {

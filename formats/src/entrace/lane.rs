@@ -133,15 +133,21 @@ impl Lane {
             said |= flags::TAIL_EXIT;
         }
         let matches = |open: &Open| open.item.number == function;
-        if !self.open.last().is_some_and(matches) && !self.unwind(function, shelf) {
+        let known = self.open.last().is_some_and(matches) || self.unwind(function, shelf);
+        // A clock that goes back further than a duration can is as good as no entry.
+        let fits = |open: &Open| open.item.time.saturating_sub(time) <= i64::MAX as u64;
+        let open = if known { self.pop() } else { None };
+        let Some(mut open) = open.filter(fits) else {
+            if let Some(open) = open {
+                shelf.lose(open.place);
+            }
             let mut item = self.item(Kind::Call, Some(time));
             item.number = function;
             item.flags = said | flags::LONE_EXIT;
             self.on_cpu(&mut item, self.cpu.filter(|_| moved));
             shelf.put(&item, &[]);
             return;
-        }
-        let Some(mut open) = self.pop() else { return };
+        };
         open.item.end = time;
         open.item.flags |= said;
         open.item.has |= has::END;

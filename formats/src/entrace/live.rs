@@ -8,7 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 
-use super::container::{Container, HEAD_SIZE, Kind, PREFIX_SIZE, encode_head};
+use super::container::{Container, HEAD_SIZE, Kind, encode_head, put_entry};
 use super::entry::{Entry, ROOT, encode_entry};
 use super::facts::{self, flags};
 use super::item::{self, Item, has};
@@ -57,15 +57,8 @@ impl Sent {
             self.full += 1;
             return 0;
         }
-        let begin = self.bytes.len();
-        if self.kind.container == Container::IetPrefix {
-            self.bytes.extend_from_slice(&[0; PREFIX_SIZE]);
-            put(&mut self.bytes);
-            let size = (self.bytes.len() - begin - PREFIX_SIZE) as u64;
-            self.bytes[begin..begin + PREFIX_SIZE].copy_from_slice(&size.to_le_bytes());
-        } else {
-            put(&mut self.bytes);
-        }
+        let prefixed = self.kind.container == Container::IetPrefix;
+        put_entry(&mut self.bytes, prefixed, put);
         self.next += 1;
         self.next - 1
     }

@@ -14,7 +14,7 @@
 //! | `reader` | [`EntraceSource`] |
 //! | `item`, `store` | what is kept of an event until it is written |
 //! | `lane`, `shape` | events to items, items to entries |
-//! | `merge`, `writer` | [`EntraceWriter`]: all threads into a file |
+//! | `merge`, `output`, `writer` | [`EntraceWriter`]: all threads into a file |
 //! | `live` | [`EntraceStream`]: as things happen |
 
 use self::container::{Container, Kind, Version};
@@ -35,6 +35,7 @@ mod list;
 mod live;
 mod merge;
 mod names;
+mod output;
 mod reader;
 mod shape;
 mod store;

@@ -47,7 +47,8 @@ impl Names {
             line: metadata.line.unwrap_or_default(),
         };
         if let Some(id) = numbered(&decoded.entry) {
-            if self.known.insert(id) {
+            let nameless = facts::labelled(metadata) == Some(id);
+            if self.known.insert(id) && !nameless {
                 let function = function();
                 self.functions.push(Function { id, ..function });
             }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::bincode::{put_bytes, put_u64, zigzag};
+use super::bincode::{put_bytes, put_u64, size_of_u64, zigzag};
 use super::container::Version;
 use super::entry::{Entry, MAX_ATTRIBUTES, Value, encode_entry, encode_metadata};
 use super::facts::{self, flags};
@@ -150,10 +150,90 @@ pub(super) fn put(
     }
 }
 
+/// Bytes that [`put`] appends.
+#[inline]
+pub(super) fn size(
+    version: Version,
+    functions: &Functions,
+    item: &Item,
+    at: At,
+    extra: &[u8],
+) -> usize {
+    let function = functions.list.get(item.number as usize);
+    let Some(function) = function.filter(|_| item.kind == Kind::Call && extra.is_empty()) else {
+        let mut bytes = Vec::new();
+        put(&mut bytes, version, functions, item, at, extra);
+        return bytes.len();
+    };
+    let numbers = Numbers::new(item, function, at, true);
+    let attributes = numbers.list().iter();
+    let attributes = attributes.map(|(name, _, value)| name.len() + 1 + size_of_u64(*value));
+    let counts = match version {
+        Version::V1 => 1,
+        Version::V2 => 2,
+    };
+    size_of_u64(at.parent.into()) + function.head.len() + counts + attributes.sum::<usize>()
+}
+
 /// An attribute that is a number: its name with the length in front, its kind, its value.
 type Number = (&'static [u8], u8, u64);
 const U64: u8 = 4;
 const I64: u8 = 5;
+
+/// The attributes of a call that are no arguments.
+struct Numbers {
+    list: [Number; 7],
+    count: usize,
+}
+
+impl Numbers {
+    #[inline]
+    fn new(item: &Item, function: &Ready, at: At, no_arguments: bool) -> Numbers {
+        let mut numbers = Numbers {
+            list: [(b"", 0, 0); 7],
+            count: 0,
+        };
+        if item.has(has::CPU) {
+            numbers.add(b"\x03cpu", U64, item.cpu.into());
+        }
+        if item.has(has::END) {
+            match item.end.checked_sub(item.time) {
+                Some(duration) => numbers.add(b"\x0bduration_ns", U64, duration),
+                None => {
+                    let back = i64::try_from(item.time - item.end).unwrap_or(i64::MAX);
+                    numbers.add(b"\x0bduration_ns", I64, zigzag(-back));
+                }
+            }
+        }
+        if item.has(has::EXIT_CPU) {
+            numbers.add(b"\x08exit_cpu", U64, item.exit_cpu.into());
+        }
+        let mut flags = item.flags;
+        if item.has(has::ARGUMENTS) && no_arguments {
+            flags |= flags::NO_ARGUMENTS;
+        }
+        if flags != 0 {
+            numbers.add(b"\x05flags", U64, flags.into());
+        }
+        if function.numbered {
+            numbers.add(b"\x08function", U64, function.id.0.into());
+        }
+        numbers.add(b"\x08start_ns", U64, item.time);
+        numbers.add(b"\x03tid", U64, at.thread);
+        numbers
+    }
+
+    #[inline]
+    fn add(&mut self, name: &'static [u8], kind: u8, value: u64) {
+        self.list[self.count] = (name, kind, value);
+        self.count += 1;
+    }
+
+    #[inline]
+    fn list(&self) -> &[Number] {
+        &self.list[..self.count]
+    }
+}
 
 fn put_call(
     out: &mut Vec<u8>,
@@ -166,46 +246,13 @@ fn put_call(
     let Some(function) = functions.list.get(item.number as usize) else {
         return;
     };
-    let mut numbers: [Number; 7] = [(b"", 0, 0); 7];
-    let mut count = 0;
-    let mut add = |number| {
-        numbers[count] = number;
-        count += 1;
-    };
-    if item.has(has::CPU) {
-        add((b"\x03cpu", U64, item.cpu.into()));
-    }
-    if item.has(has::END) {
-        add(match item.end.checked_sub(item.time) {
-            Some(duration) => (b"\x0bduration_ns", U64, duration),
-            None => {
-                let back = i64::try_from(item.time - item.end).unwrap_or(i64::MAX);
-                (b"\x0bduration_ns", I64, zigzag(-back))
-            }
-        });
-    }
-    if item.has(has::EXIT_CPU) {
-        add((b"\x08exit_cpu", U64, item.exit_cpu.into()));
-    }
-    let mut flags = item.flags;
-    if item.has(has::ARGUMENTS) && extra.is_empty() {
-        flags |= flags::NO_ARGUMENTS;
-    }
-    if flags != 0 {
-        add((b"\x05flags", U64, flags.into()));
-    }
-    if function.numbered {
-        add((b"\x08function", U64, function.id.0.into()));
-    }
-    add((b"\x08start_ns", U64, item.time));
-    add((b"\x03tid", U64, at.thread));
-    let numbers = &numbers[..count];
+    let numbers = Numbers::new(item, function, at, extra.is_empty());
     put_u64(out, at.parent.into());
     out.extend_from_slice(&function.head);
     if extra.is_empty() {
-        put_numbers(out, version, numbers);
+        put_numbers(out, version, numbers.list());
     } else {
-        put_with_arguments(out, version, numbers, extra);
+        put_with_arguments(out, version, numbers.list(), extra);
     }
 }
 

@@ -5,26 +5,21 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 
-use super::bincode::put_u64;
-use super::container::{Container, Kind, PREFIX_SIZE, encode_head};
+use super::container::{Container, Kind};
 use super::entry::{Entry, ROOT, encode_entry};
 use super::facts;
 use super::item::{self, Item};
 use super::lane::{Lane, Scale, Shelf};
 use super::merge::{self, Strands};
+use super::output::{Out, Tables, Take};
 use super::shape::{self, Functions, MAX_ARGUMENTS};
 use super::store::Store;
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo};
 use crate::sink::{Losses, Sink};
 use crate::writer::Writer;
-
-/// Bytes that are collected before they are written.
-const BUFFER: usize = 256 * 1024;
-/// No entry.
-const NONE: u32 = u32::MAX;
 
 /// A sink that writes an ENTRACE file.
 pub struct EntraceWriter {
@@ -155,7 +150,6 @@ impl EntraceWriter {
             lane.finish(&mut self.losses);
         }
         let mut out = Out::new(&mut self.out, self.kind);
-        out.bytes.extend_from_slice(&encode_head(self.kind));
         let strands: Vec<Strands> = self.lanes.iter().map(|(_, strands)| *strands).collect();
         let items = strands
             .iter()
@@ -164,7 +158,7 @@ impl EntraceWriter {
         let entries = facts.saturating_add(items.sum());
         let Some(entries) = u32::try_from(entries)
             .ok()
-            .filter(|&entries| entries != NONE)
+            .filter(|&entries| entries < u32::MAX)
         else {
             let what = format!("{entries} entries; ENTRACE files have less than 2^32");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, what).into());
@@ -179,10 +173,11 @@ impl EntraceWriter {
             strands: &strands,
         };
         if self.kind.container == Container::Et {
-            let pool = tables(&source, entries, &mut out)?;
-            pool.write(&mut out)?;
+            let mut tables = Tables::new(&mut out, entries);
+            source.each(&mut tables)?;
+            tables.pool()?;
         }
-        source.each(|_, _, bytes| out.entry(bytes))?;
+        source.each(&mut out)?;
         out.flush()?;
         Ok(self.losses)
     }
@@ -200,123 +195,34 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// Gives each entry to `take`: its place, its parent, its bytes.
-    fn each(&self, mut take: impl FnMut(u32, u32, &[u8]) -> io::Result<()>) -> io::Result<()> {
+    fn each(&self, take: &mut impl Take) -> io::Result<()> {
         let version = self.kind.version;
-        let mut bytes = Vec::new();
         let mut own = 0;
-        let mut fact = |entry: &Entry<'_>, bytes: &mut Vec<u8>| {
-            bytes.clear();
-            encode_entry(entry, version, bytes);
-            take(own, entry.parent, bytes)?;
+        let mut fact = |entry: &Entry<'_>| {
+            let mut bytes = Vec::new();
+            encode_entry(entry, version, &mut bytes);
+            let place = own;
             own += 1;
-            io::Result::Ok(())
+            let put = |out: &mut Vec<u8>| out.extend_from_slice(&bytes);
+            take.entry(place, entry.parent, || bytes.len(), put)
         };
-        fact(&ROOT, &mut bytes)?;
-        fact(
-            &facts::encode_trace(self.info, |tick| self.scale.nanos(tick)),
-            &mut bytes,
-        )?;
+        fact(&ROOT)?;
+        fact(&facts::encode_trace(self.info, |tick| {
+            self.scale.nanos(tick)
+        }))?;
         for function in &self.info.functions {
-            fact(&facts::encode_function(function, 1), &mut bytes)?;
+            fact(&facts::encode_function(function, 1))?;
         }
         for (lane, _) in self.lanes {
-            fact(&facts::encode_thread(&lane.thread, 1), &mut bytes)?;
+            fact(&facts::encode_thread(&lane.thread, 1))?;
         }
+        let functions = self.functions;
         merge::merge(self.store, self.strands, own, |own, item, at, extra| {
-            bytes.clear();
-            shape::put(&mut bytes, version, self.functions, item, at, extra);
-            take(own, at.parent, &bytes)
+            let size = || shape::size(version, functions, item, at, extra);
+            take.entry(own, at.parent, size, |out| {
+                shape::put(out, version, functions, item, at, extra);
+            })
         })
-    }
-}
-
-/// The children of each entry: the first, and of each the next, turned round.
-struct Pool {
-    last: Vec<u32>,
-    before: Vec<u32>,
-}
-
-/// Writes the table of offsets, and learns the children on the way.
-fn tables(source: &Entries<'_>, entries: u32, out: &mut Out<'_>) -> io::Result<Pool> {
-    let mut pool = Pool {
-        last: vec![NONE; entries as usize],
-        before: vec![NONE; entries as usize],
-    };
-    put_u64(&mut out.bytes, entries.into());
-    let mut offset = 0u64;
-    source.each(|own, parent, bytes| {
-        put_u64(&mut out.bytes, offset);
-        offset += bytes.len() as u64;
-        if own > 0 {
-            let last = std::mem::replace(&mut pool.last[parent as usize], own);
-            pool.before[own as usize] = last;
-        }
-        out.room()
-    })?;
-    Ok(pool)
-}
-
-impl Pool {
-    fn write(mut self, out: &mut Out<'_>) -> io::Result<()> {
-        put_u64(&mut out.bytes, self.last.len() as u64);
-        for &last in &self.last {
-            let (mut at, mut first, mut count) = (last, NONE, 0);
-            while at != NONE {
-                let before = std::mem::replace(&mut self.before[at as usize], first);
-                (first, at) = (at, before);
-                count += 1;
-            }
-            put_u64(&mut out.bytes, count);
-            while first != NONE {
-                put_u64(&mut out.bytes, first.into());
-                first = self.before[first as usize];
-                out.room()?;
-            }
-            out.room()?;
-        }
-        Ok(())
-    }
-}
-
-/// The file, with what is not written yet.
-struct Out<'a> {
-    file: &'a mut File,
-    prefixed: bool,
-    bytes: Vec<u8>,
-}
-
-impl Out<'_> {
-    fn new(file: &mut File, kind: Kind) -> Out<'_> {
-        Out {
-            file,
-            prefixed: kind.container == Container::IetPrefix,
-            bytes: Vec::with_capacity(BUFFER + BUFFER / 4),
-        }
-    }
-
-    #[inline]
-    fn entry(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.prefixed {
-            let size: [u8; PREFIX_SIZE] = (bytes.len() as u64).to_le_bytes();
-            self.bytes.extend_from_slice(&size);
-        }
-        self.bytes.extend_from_slice(bytes);
-        self.room()
-    }
-
-    #[inline]
-    fn room(&mut self) -> io::Result<()> {
-        if self.bytes.len() < BUFFER {
-            return Ok(());
-        }
-        self.flush()
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all(&self.bytes)?;
-        self.bytes.clear();
-        Ok(())
     }
 }
 

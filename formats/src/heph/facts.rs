@@ -1,5 +1,5 @@
 //! What the document has no packet for and this project needs, as events and attributes of its own.
-//! Decoded here; `writer` and `tables` encode them. Must never fail: what is missing is left empty.
+//! Decoded here; `book` encodes them. Must never fail: what is missing is left empty.
 //!
 //! Facts are events without duration on stream 4,294,967,295. The first is `fdr:trace`.
 //!
@@ -9,7 +9,8 @@
 //! | `fdr:function` | `id`, `name`, `file`, `line`; comes before the function's first call |
 //! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `process`, `name`, `counts` (u64 array: records asked for, readable, overwritten, dropped, synthetic entries, synthetic exits); the last one of a thread holds |
 //!
-//! Marks are events without duration on their thread's stream:
+//! Marks are events without duration on their thread's stream. Those without a time of their own have
+//! that of the thread's event before, or the tick before its first event:
 //!
 //! | description | attributes |
 //! | --- | --- |

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::facts::FunctionFacts;
+use super::facts::{self, FunctionFacts};
 use crate::model::{Function, FunctionId};
 
 /// Ids from here downwards are given to functions that a trace of ours does not declare. The other
@@ -22,8 +22,8 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     entries: BTreeMap<FunctionId, Entry>,
-    /// The first function of each name.
-    by_name: HashMap<Box<str>, FunctionId>,
+    /// The first function of each name, as it stands in the file.
+    by_name: HashMap<Box<[u8]>, FunctionId>,
     /// The function that a number of the file means now.
     by_number: HashMap<u32, FunctionId>,
     given: u32,
@@ -32,7 +32,7 @@ pub(super) struct Names {
 impl Names {
     /// The function of a call. `ours`: the trace declares its functions.
     #[inline]
-    pub(super) fn call(&mut self, name: &str, number: Option<u32>, ours: bool) -> FunctionId {
+    pub(super) fn call(&mut self, name: &[u8], number: Option<u32>, ours: bool) -> FunctionId {
         let known = match number {
             Some(number) => self.by_number.get(&number),
             None => self.by_name.get(name),
@@ -44,20 +44,22 @@ impl Names {
     }
 
     #[cold]
-    fn undeclared(&mut self, name: &str, number: Option<u32>, ours: bool) -> FunctionId {
+    fn undeclared(&mut self, name: &[u8], number: Option<u32>, ours: bool) -> FunctionId {
         let id = match number {
             Some(number) => self.place(number),
             None => self.free(ours),
         };
-        let unnamed = number.is_some_and(|number| name == label(number));
-        let name = if unnamed { "" } else { name };
         match number {
             Some(number) => drop(self.by_number.insert(number, id)),
             None => drop(self.by_name.insert(name.into(), id)),
         }
+        let mut name = facts::lossy(name);
+        if number.is_some_and(|number| name == label(number)) {
+            name.clear();
+        }
         let function = Function {
             id,
-            name: name.into(),
+            name,
             ..Function::default()
         };
         let declared = false;
@@ -77,7 +79,7 @@ impl Names {
             return Some("a function without a number; it is skipped".into());
         };
         let mut told = None;
-        let adopted = self.by_name.get(&*name).copied();
+        let adopted = self.by_name.get(name.as_bytes()).copied();
         let adopted =
             adopted.filter(|id| self.entries.get(id).is_some_and(|entry| !entry.declared));
         let known = self.by_number.get(&number).copied().or(adopted);
@@ -99,7 +101,7 @@ impl Names {
         };
         self.by_number.insert(number, id);
         if !name.is_empty() {
-            self.by_name.entry(name.as_str().into()).or_insert(id);
+            self.by_name.entry(name.as_bytes().into()).or_insert(id);
         }
         let function = Function {
             id,

@@ -212,8 +212,7 @@ impl Reading {
                 Meaning::Arguments(_) | Meaning::Foreign => arguments = true,
             }
         }
-        let name = String::from_utf8_lossy(event.description);
-        let function = self.names.call(&name, number, ours);
+        let function = self.names.call(event.description, number, ours);
         What::Span {
             function,
             flags,

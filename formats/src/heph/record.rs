@@ -212,6 +212,17 @@ pub(super) struct Attributes<'a> {
     bytes: usize,
 }
 
+impl Attributes<'_> {
+    /// What is wrong with them; `None`: nothing.
+    #[inline]
+    pub(super) fn damage(self) -> Option<Bad> {
+        if self.left == 0 {
+            return None;
+        }
+        self.last()?.err()
+    }
+}
+
 impl<'a> Iterator for Attributes<'a> {
     type Item = Result<Attribute<'a>, Bad>;
 

@@ -45,7 +45,10 @@ pub(super) enum Gap {
 /// Streams, substreams and their threads.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    counters: HashMap<u32, Counter>,
+    counters: Vec<Counter>,
+    counter_of: HashMap<u32, usize>,
+    /// The stream of the last event, and its counter.
+    current: Option<(u32, usize)>,
     lanes: HashMap<(u32, u64), usize>,
     ids: HashMap<ThreadId, usize>,
     pub(super) threads: Vec<Thread>,
@@ -64,12 +67,17 @@ impl Streams {
             end,
             told: false,
         };
-        let last = match self.counters.get_mut(&stream) {
-            Some(last) => last,
-            None => {
-                self.counters.insert(stream, next);
-                return Gap::None;
+        let place = match self.current {
+            Some((current, place)) if current == stream => place,
+            _ => {
+                let place = *self.counter_of.entry(stream).or_insert(self.counters.len());
+                self.current = Some((stream, place));
+                place
             }
+        };
+        let Some(last) = self.counters.get_mut(place) else {
+            self.counters.push(next);
+            return Gap::None;
         };
         let before = std::mem::replace(
             last,

@@ -272,22 +272,22 @@ fn functions_have_one_id_each() {
     assert_eq!(names.declare(facts(5, "a", 1)), None);
     assert_eq!(names.declare(facts(5, "a", 1)), None, "again");
     assert_eq!(names.declare(facts(6, "a", 2)), None, "of the same name");
-    assert_eq!(names.call("a", None, true), FunctionId(5));
-    assert_eq!(names.call("a", Some(6), true), FunctionId(6));
-    assert_eq!(names.call("#9", Some(9), true), FunctionId(9));
-    let unknown = names.call("b", None, true);
+    assert_eq!(names.call(b"a", None, true), FunctionId(5));
+    assert_eq!(names.call(b"a", Some(6), true), FunctionId(6));
+    assert_eq!(names.call(b"#9", Some(9), true), FunctionId(9));
+    let unknown = names.call(b"b", None, true);
     assert_eq!(unknown, FunctionId((1 << 28) - 1));
     assert_eq!(
         names.declare(facts(8, "b", 3)),
         None,
         "it is the one that was called"
     );
-    assert_eq!(names.call("b", Some(8), true), unknown);
+    assert_eq!(names.call(b"b", Some(8), true), unknown);
     let told = names.declare(facts(5, "other", 1)).expect("a change");
     assert!(told.contains("#5"), "{told}");
-    let other = names.call("other", None, true);
-    assert_eq!(names.call("a", Some(5), true), other);
-    assert_eq!(names.call("a", None, true), FunctionId(5));
+    let other = names.call(b"other", None, true);
+    assert_eq!(names.call(b"a", Some(5), true), other);
+    assert_eq!(names.call(b"a", None, true), FunctionId(5));
     assert!(
         names
             .declare(super::facts::FunctionFacts::default())
@@ -304,7 +304,7 @@ fn functions_have_one_id_each() {
         [(5, "a", 1), (6, "a", 2), (second, "other", 1), (b, "b", 3)]
     );
     let mut foreign = Names::default();
-    assert_eq!(foreign.call("x", None, false), FunctionId(1));
-    assert_eq!(foreign.call("y", None, false), FunctionId(2));
-    assert_eq!(foreign.call("x", None, false), FunctionId(1));
+    assert_eq!(foreign.call(b"x", None, false), FunctionId(1));
+    assert_eq!(foreign.call(b"y", None, false), FunctionId(2));
+    assert_eq!(foreign.call(b"x", None, false), FunctionId(1));
 }

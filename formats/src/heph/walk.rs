@@ -1,11 +1,11 @@
 //! Goes through a file packet by packet: the one place that decides what is a packet and what is
 //! damage, so that the index, the decoder and the listing see the same. Every byte of the file is in
-//! exactly one unit. Must never hold more than a window and one packet, nor go back over bytes more
-//! than a bounded number of times.
+//! exactly one unit. Must never hold more than a window and one packet, nor read bytes again more
+//! often than [`AGAIN`] on average.
 //!
-//! A packet is taken for one if another one, or the end of the file, follows it; or if it is short
-//! and its attributes fill it exactly (then it is the next one that is damaged). Anything else is
-//! damage, up to the next packet that can be taken for one.
+//! A packet is taken for one if another one, or the end of the file, follows it; or if its attributes
+//! fill it exactly (then it is the next one that is damaged). Anything else is damage, up to the next
+//! packet that can be taken for one.
 
 use std::io;
 
@@ -16,8 +16,9 @@ use crate::bytes::{ReadAt, Window};
 const WINDOW: usize = 256 * 1024;
 /// A packet that is longer is read only up to here.
 pub(super) const MAX_PACKET: usize = 32 << 20;
-/// A packet with nothing behind it that confirms its size is looked into if it is not longer.
-const MAX_UNCONFIRMED: u64 = 1024;
+/// Bytes that may be read again, for each byte of the file: a file could be made so that every byte
+/// leads to long ways in vain.
+const AGAIN: u64 = 4;
 
 /// What stands at a place of the file.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub(super) struct Walker<'a> {
     packets: Packets<'a>,
     size: u64,
     at: u64,
+    /// Bytes of packets that may still be looked into when nothing behind them confirms their size.
+    again: u64,
 }
 
 impl<'a> Walker<'a> {
@@ -49,6 +52,7 @@ impl<'a> Walker<'a> {
             packets: Packets::new(bytes),
             size: bytes.size(),
             at: 0,
+            again: bytes.size().saturating_mul(AGAIN),
         }
     }
 
@@ -101,11 +105,12 @@ impl<'a> Walker<'a> {
         Ok(record::head(&next[..count]).is_some())
     }
 
-    /// Whether a short packet is filled exactly by what is in it.
+    /// Whether a packet is filled exactly by what is in it.
     fn fits(&mut self, kind: Kind, at: u64, size: u64) -> io::Result<bool> {
-        if size > MAX_UNCONFIRMED {
+        if size > self.again || size > MAX_PACKET as u64 {
             return Ok(false);
         }
+        self.again -= size;
         let packet = self.packets.read(at, size)?;
         Ok(match kind {
             Kind::Event => Event::decode(packet)
@@ -173,8 +178,10 @@ fn is_magic(head: &[u8]) -> bool {
 pub(super) struct Packets<'a> {
     bytes: &'a dyn ReadAt,
     window: Window<'a>,
-    /// A packet that is longer than the window.
+    /// A packet that is longer than the window, or far from it.
     long: Vec<u8>,
+    /// Bytes that may still be read because they are near a packet.
+    near: u64,
 }
 
 impl<'a> Packets<'a> {
@@ -183,6 +190,7 @@ impl<'a> Packets<'a> {
             bytes,
             window: Window::new(bytes, WINDOW),
             long: Vec::new(),
+            near: bytes.size().saturating_mul(AGAIN),
         }
     }
 
@@ -193,25 +201,42 @@ impl<'a> Packets<'a> {
         if held <= WINDOW {
             return self.window.at(offset, held, end);
         }
-        self.long.resize(held, 0);
-        let count = self.bytes.read_at(offset, &mut self.long)?;
-        Ok(self.long.get(..count).unwrap_or(&[]))
+        self.alone(offset, held)
     }
 
     /// The event packet that a [`Walker`] has found at this place.
     pub(super) fn event(&mut self, offset: u64) -> io::Result<Option<Event<'_>>> {
-        let size = self.bytes.size();
-        if !self.window.holds(offset, EVENT_SIZE) {
+        let file = self.bytes.size();
+        if !self.window.holds(offset, EVENT_SIZE) && self.near > 0 {
+            self.near = self.near.saturating_sub(WINDOW as u64);
             // Places in order of time go back a little now and then: to the children of a call.
             let back = offset.saturating_sub(WINDOW as u64 / 4);
-            self.window.at(back, WINDOW, size)?;
+            self.window.at(back, WINDOW, file)?;
         }
-        let head = self.window.at(offset, HEAD, size)?;
-        let Some((Kind::Event, size)) = record::head(head) else {
+        let mut head = [0; HEAD];
+        let near = self.window.holds(offset, EVENT_SIZE);
+        if near {
+            let view = self.window.at(offset, HEAD, file)?;
+            head = view.first_chunk().copied().unwrap_or_default();
+        } else {
+            self.bytes.read_at(offset, &mut head)?;
+        }
+        let Some((Kind::Event, size)) = record::head(&head) else {
             return Ok(None);
         };
-        let packet = self.read(offset, size.into())?;
+        let packet = if near {
+            self.read(offset, size.into())?
+        } else {
+            self.alone(offset, (size as usize).min(MAX_PACKET))?
+        };
         Ok(Event::decode(packet))
+    }
+
+    /// Bytes that do not go through the window.
+    fn alone(&mut self, offset: u64, count: usize) -> io::Result<&[u8]> {
+        self.long.resize(count, 0);
+        let count = self.bytes.read_at(offset, &mut self.long)?;
+        Ok(self.long.get(..count).unwrap_or(&[]))
     }
 }
 
@@ -223,7 +248,7 @@ pub(super) fn trouble(event: &Event<'_>, size: u64) -> Option<String> {
             "an event of {size} bytes; only what is whole in its first {shown} is read"
         ));
     }
-    let Bad { at, kind } = event.attributes().find_map(Result::err)?;
+    let Bad { at, kind } = event.attributes().damage()?;
     let place = EVENT_SIZE + event.description.len() + at;
     let what = match kind {
         Some(kind) => format!("has type {kind}, which is none"),

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use super::book::Book;
 use super::tables::Untimed;
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, Ticks, TraceInfo};
+use crate::model::{Call, Function, Mark, Thread, TraceInfo};
 use crate::sink::{Losses, Sink};
 use crate::spans::{Span, Spans};
 use crate::writer::Writer;

@@ -4,8 +4,10 @@
 use std::collections::HashSet;
 
 use super::gather::{Gathered, Index, Told};
+use super::meaning::{Label, Meaning};
 use super::record::{self, HEADER_SIZE, Header};
-use super::schema::{Label, Meaning, Schema, shown};
+use super::schema::{Schema, shown};
+use super::scout::Scout;
 use super::walk::{Event, Found, MAX_RECORD, Tables, Walker};
 use crate::bytes::{ByteOrder, ReadAt};
 use crate::error::Error;
@@ -152,9 +154,11 @@ struct Indexer {
 impl Indexer {
     fn file(&mut self, file: &dyn ReadAt) -> Result<(), Error> {
         let mut walker = Walker::new(file, WINDOW);
+        let mut scout = Scout::new(file);
         let (mut offset, size) = (0, file.size());
         while offset < size {
-            let what = match self.record(&mut walker, offset)? {
+            let next = scout.after(offset)?;
+            let what = match self.record(&mut walker, offset, next.unwrap_or(size))? {
                 Ok(bytes) => {
                     offset += bytes;
                     continue;
@@ -162,7 +166,6 @@ impl Indexer {
                 Err(what) => what,
             };
             // Records have no size, so the next that is sure to be one is where a stream begins.
-            let next = walker.stream_start(offset + 1)?;
             let to = next.unwrap_or(size);
             let up_to = if next.is_some() {
                 format!("up to byte {to}, where another stream begins")
@@ -178,11 +181,13 @@ impl Indexer {
         Ok(())
     }
 
-    /// Takes in the record at `offset`. Returns its bytes, or what is wrong.
+    /// Takes in the record at `offset`, which must end at `end` at the latest. Returns its bytes, or
+    /// what is wrong.
     fn record(
         &mut self,
         walker: &mut Walker<'_>,
         offset: u64,
+        end: u64,
     ) -> Result<Result<u64, String>, Error> {
         let order = self.tables.order(offset);
         let view = walker.view(offset, HEADER_SIZE)?;
@@ -194,6 +199,9 @@ impl Indexer {
             Err(what) => return Ok(Err(format!("{what}, so its records have no known size"))),
         };
         let (size, order) = match walker.at(offset, &self.tables)? {
+            Found::Event(event) if event.size() > end - offset => {
+                return Ok(Err(format!("a record of klass {klass} is not whole")));
+            }
             Found::Event(event) => {
                 let told = &mut self.gathered.told;
                 if is_new {

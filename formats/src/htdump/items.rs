@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use super::escape::{unescape, unescape_text};
 use super::klass::known;
-use super::schema::{Kind, Label, Meaning};
+use super::meaning::{Label, Meaning};
+use super::schema::Kind;
 use super::walk::{Event, Found, Tables, Walker};
 use crate::bytes::ReadAt;
 use crate::error::Error;
@@ -58,8 +59,14 @@ pub(super) fn item<'w>(
             let cpu = CpuId(event.named("cpu") as u32);
             (event.named("thread_id"), What::Cpu(cpu))
         }
-        Meaning::Wall | Meaning::Lost | Meaning::Custom | Meaning::Typed | Meaning::Other => {
-            (event.named("thread_id"), What::Mark)
+        Meaning::Other => (event.named("thread_id"), What::Mark),
+        Meaning::Wall | Meaning::Lost | Meaning::Custom | Meaning::Typed => {
+            let what = if event.named("inside") == 0 {
+                What::MarkBefore
+            } else {
+                What::Mark
+            };
+            (event.named("thread_id"), what)
         }
         _ => return None,
     };

@@ -13,7 +13,8 @@
 //! | 14 `FDR_LostEvent` | so many function records are missing at this place |
 //! | 15 `FDR_CustomEvent` | payload, escaped |
 //! | 16 `FDR_TypedEvent` | payload, escaped, and its type |
-//! | 64 + n `FDR_CallEvent` | those of `HT_CallstackIntEvent`, flags (1 entry, 2 exit not measured; 4 tail exit), n arguments |
+//! | 64 + n `FDR_CallEvent`n | those of `HT_CallstackIntEvent`, n arguments |
+//! | 320 + n `FDR_FlaggedCallEvent`n | the same, with flags: 1 entry, 2 exit not measured; 4 tail exit |
 //!
 //! Texts are escaped (`escape`). Fields that a reader does not find are 0 or empty.
 
@@ -71,6 +72,9 @@ const CALL_BASE_FIELD: Field = field(STRUCT, 40, "HT_CallstackBaseEvent", "base"
 const CALL_FIELD: Field = field(STRUCT, 48, "HT_CallstackIntEvent", "base");
 const KLASS_ID: Field = field(UNSIGNED, 4, "HT_EventKlassId", "info_klass_id");
 
+/// 1: the mark stands behind an entry of the same time, not before it.
+const INSIDE: Field = u8("inside");
+
 pub(super) const TRACE: u32 = 9;
 pub(super) const THREAD: u32 = 10;
 pub(super) const FUNCTION: u32 = 11;
@@ -79,10 +83,18 @@ pub(super) const WALL: u32 = 13;
 pub(super) const LOST: u32 = 14;
 pub(super) const CUSTOM: u32 = 15;
 pub(super) const TYPED: u32 = 16;
-/// Calls with flags and no argument; those with `n` arguments are `n` above.
-pub(super) const OWN_CALL: u32 = 64;
+/// Calls with arguments: so many above.
+const ARGUMENTS: u32 = 64;
+/// Calls with flags, and with arguments: so many above.
+const FLAGGED: u32 = 320;
 /// A klass has 255 fields at most: base, flags, and these.
 pub(super) const MAX_ARGUMENTS: usize = 253;
+
+/// The klass of calls with so many arguments, [`MAX_ARGUMENTS`] at most.
+pub(super) fn of_call(flagged: bool, arguments: usize) -> u32 {
+    let first = if flagged { FLAGGED } else { ARGUMENTS };
+    first + arguments as u32
+}
 
 /// The bits of `known`: fields that say something. Those of different klasses share no record.
 pub(super) mod known {
@@ -232,12 +244,18 @@ pub(super) const KLASSES: &[Klass] = &[
     Klass {
         id: WALL,
         name: "FDR_WallEvent",
-        fields: &[BASE, u32("thread_id"), u64("seconds"), u32("micros")],
+        fields: &[
+            BASE,
+            u32("thread_id"),
+            INSIDE,
+            u64("seconds"),
+            u32("micros"),
+        ],
     },
     Klass {
         id: LOST,
         name: "FDR_LostEvent",
-        fields: &[BASE, u32("thread_id"), u64("records")],
+        fields: &[BASE, u32("thread_id"), INSIDE, u64("records")],
     },
     Klass {
         id: CUSTOM,
@@ -245,6 +263,7 @@ pub(super) const KLASSES: &[Klass] = &[
         fields: &[
             BASE,
             u32("thread_id"),
+            INSIDE,
             u32("known"),
             u32("cpu"),
             text("payload"),
@@ -253,7 +272,7 @@ pub(super) const KLASSES: &[Klass] = &[
     Klass {
         id: TYPED,
         name: "FDR_TypedEvent",
-        fields: &[BASE, u32("thread_id"), u32("kind"), text("payload")],
+        fields: &[BASE, u32("thread_id"), INSIDE, u32("kind"), text("payload")],
     },
 ];
 
@@ -299,16 +318,17 @@ impl Announcer<'_> {
         }
     }
 
-    /// Announces the klass of calls with flags and so many arguments, [`MAX_ARGUMENTS`] at most.
-    pub(super) fn announce_call(&mut self, arguments: usize) {
-        let id = OWN_CALL + arguments as u32;
-        let name = match arguments {
-            0 => "FDR_CallEvent".to_owned(),
-            count => format!("FDR_CallEvent{count}"),
-        };
-        self.klass(id, &name, 2 + arguments as u8);
+    /// Announces the klass of calls with so many arguments, [`MAX_ARGUMENTS`] at most.
+    pub(super) fn announce_call(&mut self, flagged: bool, arguments: usize) {
+        let id = of_call(flagged, arguments);
+        let kind = if flagged { "Flagged" } else { "" };
+        let name = format!("FDR_{kind}CallEvent{arguments}");
+        let fields = 1 + usize::from(flagged) + arguments;
+        self.klass(id, &name, fields as u8);
         self.field(id, &CALL_FIELD, CALL_FIELD.name);
-        self.field(id, &u32("flags"), "flags");
+        if flagged {
+            self.field(id, &u32("flags"), "flags");
+        }
         for argument in 1..=arguments {
             self.field(id, &u64(""), &format!("argument{argument}"));
         }

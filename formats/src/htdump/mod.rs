@@ -5,27 +5,29 @@
 //! | [`record`] | layout of the header and of HawkTracer's klasses, pure |
 //! | `klass` | the klasses that are written: HawkTracer's and ours |
 //! | `escape` | texts that every reader takes |
-//! | `schema` | what a stream announces: klasses to layouts |
+//! | `schema`, `meaning` | what a stream announces: klasses to layouts, and what they say |
 //! | `walk` | records one by one |
+//! | `scout` | where streams begin, in a file of several |
 //! | `names` | identifiers and labels to functions |
 //! | `items` | what a record says |
 //! | `index`, `gather` | the first pass over a file |
-//! | `decode` | records to events |
 //! | `list` | records to lines, for people |
-//! | `reader` | [`HtdumpSource`] |
-//! | `tables`, `writer` | [`HtdumpWriter`] |
+//! | `reader` | records to events: [`HtdumpSource`] |
+//! | `tables`, `stream`, `writer` | events to records: [`HtdumpWriter`] |
 
-mod decode;
 mod escape;
 mod gather;
 mod index;
 mod items;
 mod klass;
 mod list;
+mod meaning;
 mod names;
 mod reader;
 pub mod record;
 mod schema;
+mod scout;
+mod stream;
 mod tables;
 mod walk;
 mod writer;

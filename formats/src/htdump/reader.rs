@@ -1,13 +1,19 @@
-//! The `Source` of HTDUMP files: ties the index to the decoder and to the listing. Holds the index
-//! only, never the file.
+//! The `Source` of HTDUMP files, and the second pass over one: records to events. Threads are mixed in
+//! the file, so all of it is one lane; a sink gets each thread in runs. Holds the index only, never the
+//! file.
 
 use std::ops::ControlFlow;
 
 use super::gather::Index;
-use super::{decode, index, list};
+use super::index::WINDOW;
+use super::items::{self, Lookup, Naming};
+use super::names::Replay;
+use super::walk::{Course, Step};
+use super::{index, list};
 use crate::bytes::ReadAt;
 use crate::error::{Diagnostic, Error};
 use crate::model::TraceInfo;
+use crate::nest::Nester;
 use crate::sink::Sink;
 use crate::source::{Record, Source};
 
@@ -52,7 +58,7 @@ impl Source for HtdumpSource {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error> {
         if lane == 0 {
-            decode::events(&*self.bytes, &self.index, sink, progress)?;
+            events(&*self.bytes, &self.index, sink, progress)?;
         }
         Ok(())
     }
@@ -60,4 +66,49 @@ impl Source for HtdumpSource {
     fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
         list::records(&*self.bytes, &self.index, visit)
     }
+}
+
+/// Pushes the events of the file into the sink.
+fn events(
+    file: &dyn ReadAt,
+    index: &Index,
+    sink: &mut dyn Sink,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<(), Error> {
+    let threads = &index.info.threads;
+    let mut numbers = index.threads.again();
+    let mut nester = Nester::new(&index.plan, threads);
+    let mut replay = Replay::new(&index.ties);
+    let mut lookup = Lookup::new(file, &index.tables);
+    let mut course = Course::new(file, &index.tables, WINDOW);
+    let mut untold = 0;
+    while let Some(step) = course.next()? {
+        untold += match &step {
+            Step::Event(event) => {
+                let item = items::item(event, |naming| match naming {
+                    Naming::Identifier(identifier) => replay.identifier(event.offset, identifier),
+                    Naming::Label(label) => replay.label(&String::from_utf8_lossy(label)),
+                    Naming::Klass(klass) => replay.label(klass),
+                });
+                if let Some((number, item)) = item
+                    && let Some(thread) = numbers.find(number)
+                {
+                    nester.add(thread, &item, sink, &mut lookup)?;
+                }
+                event.size()
+            }
+            Step::Gap(from, to) => to - from,
+        };
+        if untold >= WINDOW as u64 {
+            progress(untold);
+            untold = 0;
+        }
+    }
+    nester.finish(sink, &mut lookup)?;
+    let quiet = threads.iter().zip(&index.busy);
+    for (thread, _) in quiet.filter(|(_, busy)| !**busy) {
+        sink.thread(thread);
+    }
+    progress(untold);
+    Ok(())
 }

@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::klass::{self, KLASSES};
+use super::meaning::{Meaning, meaning};
 use super::record::{
-    CALL_BASE, DOUBLE, ENDIANNESS, EVENT, FIELD, FLOAT, HEADER_SIZE, KLASS, POINTER, SIGNED,
-    STRUCT, SYSTEM, TEXT, UNSIGNED,
+    CALL_BASE, DOUBLE, EVENT, FIELD, FLOAT, HEADER_SIZE, POINTER, SIGNED, STRUCT, SYSTEM, TEXT,
+    UNSIGNED,
 };
 
 /// Fields of a record, with those of its bases.
@@ -51,49 +52,6 @@ pub(super) struct Place {
     pub(super) size: u32,
 }
 
-/// Where the name of a call is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Label {
-    /// The klass is its name.
-    None,
-    /// This field is its identifier.
-    Identifier(usize),
-    /// This field is its label.
-    Text(usize),
-}
-
-/// What the records of a klass say. Numbers are those of fields.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
-    Endianness,
-    Klass,
-    Field,
-    Mapping {
-        identifier: usize,
-        label: usize,
-    },
-    /// Says nothing of the program.
-    System,
-    Call {
-        duration: usize,
-        thread: usize,
-        label: Label,
-        /// Only in our klass.
-        flags: Option<usize>,
-        arguments: Vec<usize>,
-    },
-    Trace,
-    Thread,
-    Function,
-    Cpu,
-    Wall,
-    Lost,
-    Custom,
-    Typed,
-    /// Of a klass that we do not know.
-    Other,
-}
-
 /// How the records of a klass lie in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -117,7 +75,7 @@ impl Layout {
     }
 
     /// The first field of that name and kind.
-    fn of_kind(&self, name: &str, fits: impl Fn(&Place) -> bool) -> Option<usize> {
+    pub(super) fn of_kind(&self, name: &str, fits: impl Fn(&Place) -> bool) -> Option<usize> {
         self.place(name)
             .filter(|&at| self.places.get(at).is_some_and(fits))
     }
@@ -356,63 +314,6 @@ fn finish(id: u32, top: &Announced, places: Vec<Place>, is_call: bool, lacking: 
     };
     layout.meaning = meaning(id, &layout, is_call);
     layout
-}
-
-fn meaning(id: u32, layout: &Layout, is_call: bool) -> Meaning {
-    match id {
-        ENDIANNESS => return Meaning::Endianness,
-        KLASS => return Meaning::Klass,
-        FIELD => return Meaning::Field,
-        _ => {}
-    }
-    let number = |name| layout.of_kind(name, |place| place.kind == Kind::Unsigned);
-    let text = |name| layout.of_kind(name, |place| place.kind == Kind::Text);
-    if is_call && let (Some(duration), Some(thread)) = (number("duration"), number("thread_id")) {
-        return call(layout, duration, thread);
-    }
-    match &*layout.name {
-        "HT_StringMappingEvent" => match (number("identifier"), text("label")) {
-            (Some(identifier), Some(label)) => Meaning::Mapping { identifier, label },
-            _ => Meaning::Other,
-        },
-        "HT_SystemInfoEvent" => Meaning::System,
-        "FDR_TraceEvent" => Meaning::Trace,
-        "FDR_ThreadEvent" => Meaning::Thread,
-        "FDR_FunctionEvent" => Meaning::Function,
-        "FDR_CpuEvent" => Meaning::Cpu,
-        "FDR_WallEvent" => Meaning::Wall,
-        "FDR_LostEvent" => Meaning::Lost,
-        "FDR_CustomEvent" => Meaning::Custom,
-        "FDR_TypedEvent" => Meaning::Typed,
-        _ => Meaning::Other,
-    }
-}
-
-fn call(layout: &Layout, duration: usize, thread: usize) -> Meaning {
-    let label = match layout.place("label").map(|at| (at, &layout.places[at])) {
-        Some((at, place)) if place.kind == Kind::Text => Label::Text(at),
-        Some((at, place)) if place.kind == Kind::Unsigned => Label::Identifier(at),
-        _ => Label::None,
-    };
-    let flags = layout
-        .place("flags")
-        .filter(|_| layout.name.starts_with("FDR_CallEvent"));
-    let taken = |at: usize| {
-        let is_label =
-            matches!(label, Label::Text(label) | Label::Identifier(label) if label == at);
-        at == duration || at == thread || flags == Some(at) || is_label
-    };
-    let numbers = layout.places.iter().enumerate();
-    let arguments = numbers
-        .filter(|&(at, place)| place.kind.is_number() && !taken(at))
-        .map(|(at, _)| at);
-    Meaning::Call {
-        duration,
-        thread,
-        label,
-        flags,
-        arguments: arguments.collect(),
-    }
 }
 
 /// A foreign name in a message: bounded, and without what a terminal would act on.

@@ -82,14 +82,14 @@ impl Encoder {
         let _ = self.begin(out, SYSTEM, 0).u8(major).u8(minor).u8(patch);
     }
 
-    /// Announces calls with flags and so many arguments.
-    pub(super) fn call_klass(&mut self, out: &mut Vec<u8>, arguments: usize) {
+    /// Announces calls with so many arguments.
+    pub(super) fn call_klass(&mut self, out: &mut Vec<u8>, flagged: bool, arguments: usize) {
         let mut announcer = klass::Announcer {
             out,
             order: self.order,
             number: &mut self.number,
         };
-        announcer.announce_call(arguments);
+        announcer.announce_call(flagged, arguments);
     }
 
     /// What the trace says of itself.

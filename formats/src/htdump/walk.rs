@@ -286,35 +286,6 @@ impl<'f> Walker<'f> {
         self.starts = starts;
         Ok(measured)
     }
-
-    /// The next record that tells the byte order, and stands before a klass's description: where a
-    /// stream begins.
-    pub(super) fn stream_start(&mut self, from: u64) -> io::Result<Option<u64>> {
-        const PATTERN: usize = HEADER_SIZE + 1 + 4;
-        let mut at = from;
-        loop {
-            let end = self.size;
-            let view = self.window.at(at, PATTERN, end)?;
-            if view.len() < PATTERN {
-                return Ok(None);
-            }
-            let mut zeros = 0;
-            let tail = PATTERN - HEADER_SIZE;
-            for (place, &byte) in view[..view.len() - tail].iter().enumerate() {
-                zeros = if byte == 0 { zeros + 1 } else { 0 };
-                if zeros >= HEADER_SIZE {
-                    let next = &view[place + 1..place + 1 + tail];
-                    if next == [0, 2, 0, 0, 0] || next == [1, 0, 0, 0, 2] {
-                        return Ok(Some(at + (place + 1 - HEADER_SIZE) as u64));
-                    }
-                }
-            }
-            if at + view.len() as u64 >= end {
-                return Ok(None);
-            }
-            at += (view.len() - PATTERN + 1) as u64;
-        }
-    }
 }
 
 enum Measured {

@@ -254,14 +254,20 @@ fn marks_have_their_place_and_arguments_follow_their_entry() {
         offset,
         ..item(10 * offset, 10 * offset + 5, 1)
     };
+    let before = |time, offset| Item {
+        what: What::MarkBefore,
+        ..mark(time, offset)
+    };
     let items = [
         (0, mark(3, 90)),
         (0, with(7, 1)),
+        (0, mark(20, 93)),
+        (0, before(20, 92)),
         (0, with(6, 2)),
         (0, mark(24, 91)),
     ];
     let (kept, _) = nest(&items);
-    assert_eq!(kept.marks, [90, 1, 2, 91]);
+    assert_eq!(kept.marks, [90, 1, 92, 2, 93, 91]);
     assert_eq!(kept.cpus, [(10, 7), (20, 6), (25, 7)]);
 }
 

@@ -70,8 +70,9 @@ struct Thread {
     stack: u32,
     levels: Vec<u32>,
     depth: usize,
-    /// Its CPU, by place in the list of those.
-    cpu: Option<usize>,
+    cpu: Option<u32>,
+    /// The CPU's place in the list of those, once it was looked up.
+    place: Option<usize>,
     /// It came there with this change; when it came to another CPU before.
     moved: bool,
     moved_at: Option<i64>,
@@ -141,10 +142,16 @@ impl Builder {
         engine.advance(time, &mut |interval| write(bytes, intervals, interval));
         match op {
             Op::Cpu(cpu) => {
-                let cpu = self.cpu(cpu);
                 let thread = &mut self.threads[thread];
                 (thread.cpu, thread.moved) = (Some(cpu), true);
+                thread.place = None;
                 return;
+            }
+            Op::Seen => {
+                let thread = &mut self.threads[thread];
+                if thread.stack == 0 {
+                    begin(thread, engine, &mut self.threads_key);
+                }
             }
             Op::Push(function) => {
                 let string = self.strings.of(function, info);
@@ -197,10 +204,15 @@ impl Builder {
     /// The thread runs on its CPU now.
     #[inline]
     fn seen(&mut self, thread: usize, time: i64) {
-        let thread = &mut self.threads[thread];
-        let Some(cpu) = thread.cpu.and_then(|cpu| self.cpus.get_mut(cpu)) else {
-            return;
+        let known = &self.threads[thread];
+        let place = match (known.place, known.cpu) {
+            (Some(place), _) => place,
+            (None, Some(cpu)) => self.cpu(cpu),
+            (None, None) => return,
         };
+        let thread = &mut self.threads[thread];
+        thread.place = Some(place);
+        let cpu = &mut self.cpus[place];
         // A number over 2^63 becomes a negative one, and comes back as it was.
         let change = self.engine.set(cpu.current, Value::Int(thread.id.0 as i64));
         if change == Change::Replaced && cpu.arrival {
@@ -237,14 +249,20 @@ fn write(bytes: &mut Vec<u8>, count: &mut u64, interval: &Interval) {
 #[cold]
 fn grow(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
     if thread.stack == 0 {
-        if *threads == 0 {
-            *threads = engine.create(0, Name::Word("Threads"), Kind::None);
-        }
-        let own = engine.create(*threads, Name::Number(thread.id.0), Kind::None);
-        thread.stack = engine.create(own, Name::Word("CallStack"), Kind::Int);
+        begin(thread, engine, threads);
     }
     let name = Name::Number(thread.levels.len() as u64 + 1);
     thread
         .levels
         .push(engine.create(thread.stack, name, Kind::Text));
+}
+
+/// The attributes of a thread that is seen for the first time.
+#[cold]
+fn begin(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
+    if *threads == 0 {
+        *threads = engine.create(0, Name::Word("Threads"), Kind::None);
+    }
+    let own = engine.create(*threads, Name::Number(thread.id.0), Kind::None);
+    thread.stack = engine.create(own, Name::Word("CallStack"), Kind::Int);
 }

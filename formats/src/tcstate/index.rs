@@ -73,25 +73,19 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
     let mut told = Told::default();
     let mut table = |name: &str| load(folder, name, &mut told);
     let [types, tree, state] = [FILES[0].1, FILES[1].1, FILES[2].1].map(&mut table);
-    let meta = if folder.join(META).exists() {
-        table(META)
-    } else {
-        Vec::new()
-    };
-    let meta = match meta.is_empty() {
-        true => Meta::default(),
-        false => {
-            let (meta, damage) = Meta::read(&meta);
-            if let Some(bad) = damage {
-                told.add(
-                    META,
-                    bad.offset,
-                    &format!("{}; the rest is not read", bad.what),
-                );
-            }
-            meta
+    let mut known = Meta::default();
+    if folder.join(META).exists() {
+        let (meta, damage) = Meta::read(&table(META));
+        known = meta;
+        if let Some(bad) = damage {
+            told.add(
+                META,
+                bad.offset,
+                &format!("{}; the rest is not read", bad.what),
+            );
         }
-    };
+    }
+    let meta = known;
     // Every key has an interval.
     let most = bytes.size() / LEAST_SIZE as u64;
     let most = u32::try_from(most).unwrap_or(u32::MAX).min(1 << 31);
@@ -103,6 +97,13 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
     if header.flags & SORTED == 0 {
         let what = "it says that it is not sorted; what is not in order is left out";
         told.add(HISTORY, 44, what);
+    }
+    if header.flags & !SORTED != 0 {
+        let what = format!(
+            "flags {:#x}, of which fdr knows the lowest only",
+            header.flags
+        );
+        told.add(HISTORY, 44, &what);
     }
     let mut index = Index {
         info: TraceInfo::default(),

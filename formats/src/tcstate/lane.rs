@@ -22,7 +22,9 @@ const LATEST: u64 = i64::MAX as u64;
 pub(super) enum Op {
     Push(FunctionId),
     Pop,
-    /// It runs on this CPU, from the next push or pop on.
+    /// It left a frame that is not there.
+    Seen,
+    /// It runs on this CPU, from the next change on.
     Cpu(u32),
 }
 
@@ -190,7 +192,7 @@ impl Lane {
                     .position(|frame| frame.function == function);
                 let Some(inner) = inner else {
                     untold.unmatched += 1;
-                    return;
+                    return out(time, Op::Seen);
                 };
                 for _ in 0..inner {
                     untold.unended += 1;
@@ -343,7 +345,16 @@ mod tests {
         let (ops, _, losses) = run(&calls);
         assert_eq!(
             ops,
-            [push(2, 1), push(3, 2), push(4, 3), pop(6), pop(6), pop(6)]
+            [
+                (1, Op::Seen),
+                push(2, 1),
+                push(3, 2),
+                push(4, 3),
+                (5, Op::Seen),
+                pop(6),
+                pop(6),
+                pop(6)
+            ]
         );
         let wanted = [
             ("exits without an entry: left out", 2),

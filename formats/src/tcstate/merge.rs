@@ -3,8 +3,9 @@
 //! temporary file), and merged at the end. Must never hold more of a thread than one buffer.
 //!
 //! A spooled change is two numbers of 1 to 10 bytes, 7 bits in each byte, the lowest first, the top bit
-//! set in all but the last: what it is (bits 0 and 1: 0 push, 1 pop, 2 CPU; above: function or CPU),
-//! and ns since the thread's change before (of the first: since -1, the earliest time there is).
+//! set in all but the last: what it is (bits 0 and 1: 0 push, 1 pop or only seen, 2 CPU; above:
+//! function, 1 if only seen, CPU), and ns since the thread's change before (of the first: since -1, the
+//! earliest time there is). Before the first change of a turn stands its number: bits 0 and 1 are 3.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,6 +26,10 @@ pub(super) struct Changes {
     spool: Spool,
     /// Each thread's latest time.
     last: Vec<i64>,
+    /// How often the source went over to another thread.
+    turn: u64,
+    /// Whose turn it is, once it has made a change.
+    now: Option<usize>,
 }
 
 impl Changes {
@@ -37,15 +42,26 @@ impl Changes {
     /// A change of a thread, not before its last one.
     #[inline]
     pub(super) fn push(&mut self, thread: usize, time: i64, op: Op) -> io::Result<()> {
+        if self.now != Some(thread) {
+            self.now = Some(thread);
+            self.turn += 1;
+            self.numbers(thread, [self.turn << 2 | 3, 0])?;
+        }
         let what = match op {
             Op::Push(FunctionId(function)) => u64::from(function) << 2,
             Op::Pop => 1,
+            Op::Seen => 1 << 2 | 1,
             Op::Cpu(cpu) => u64::from(cpu) << 2 | 2,
         };
         let last = std::mem::replace(&mut self.last[thread], time);
+        self.numbers(thread, [what, (time - last) as u64])
+    }
+
+    #[inline]
+    fn numbers(&mut self, thread: usize, numbers: [u64; 2]) -> io::Result<()> {
         let mut bytes = [0; LARGEST];
         let mut size = 0;
-        for mut number in [what, (time - last) as u64] {
+        for mut number in numbers {
             while number >= 0x80 {
                 bytes[size] = number as u8 | 0x80;
                 number >>= 7;
@@ -57,8 +73,8 @@ impl Changes {
         self.spool.push(thread, &bytes[..size])
     }
 
-    /// Hands all changes over in order of time; of changes at the same time those of the thread
-    /// with the lower number come first.
+    /// Hands all changes over in order of time; those at the same time in the order in which they
+    /// came.
     pub(super) fn merge(
         self,
         mut take: impl FnMut(usize, i64, Op) -> io::Result<()>,
@@ -68,18 +84,18 @@ impl Changes {
         for thread in 0..self.last.len() {
             let mut strand = Strand::new(thread);
             if strand.read(&self.spool)? {
-                next.push(Reverse((strand.time, thread)));
+                next.push(Reverse((strand.time, strand.turn, thread)));
             }
             strands.push(strand);
         }
-        while let Some(Reverse((_, thread))) = next.pop() {
+        while let Some(Reverse((_, _, thread))) = next.pop() {
             let strand = &mut strands[thread];
             loop {
                 take(thread, strand.time, strand.op)?;
                 if !strand.read(&self.spool)? {
                     break;
                 }
-                let mine = Reverse((strand.time, thread));
+                let mine = Reverse((strand.time, strand.turn, thread));
                 if next.peek().is_some_and(|other| *other > mine) {
                     next.push(mine);
                     break;
@@ -97,6 +113,7 @@ struct Strand {
     cursor: Cursor,
     buffer: Vec<u8>,
     at: usize,
+    turn: u64,
     time: i64,
     op: Op,
 }
@@ -108,6 +125,7 @@ impl Strand {
             cursor: Cursor::default(),
             buffer: Vec::new(),
             at: 0,
+            turn: 0,
             time: -1,
             op: Op::Pop,
         }
@@ -116,21 +134,29 @@ impl Strand {
     /// Takes the next change; false at the end.
     #[inline]
     fn read(&mut self, spool: &Spool) -> io::Result<bool> {
-        if self.buffer.len() - self.at < LARGEST {
-            self.fill(spool)?;
+        loop {
+            if self.buffer.len() - self.at < LARGEST {
+                self.fill(spool)?;
+            }
+            if self.at == self.buffer.len() {
+                return Ok(false);
+            }
+            let what = self.number();
+            let delta = self.number() as i64;
+            let payload = what >> 2;
+            self.op = match what & 3 {
+                0 => Op::Push(FunctionId(payload as u32)),
+                1 if payload == 0 => Op::Pop,
+                1 => Op::Seen,
+                2 => Op::Cpu(payload as u32),
+                _ => {
+                    self.turn = payload;
+                    continue;
+                }
+            };
+            self.time += delta;
+            return Ok(true);
         }
-        if self.at == self.buffer.len() {
-            return Ok(false);
-        }
-        let what = self.number();
-        let payload = (what >> 2) as u32;
-        self.op = match what & 3 {
-            0 => Op::Push(FunctionId(payload)),
-            1 => Op::Pop,
-            _ => Op::Cpu(payload),
-        };
-        self.time += self.number() as i64;
-        Ok(true)
     }
 
     #[inline]
@@ -190,7 +216,13 @@ mod tests {
                 wanted.push((time, thread, op));
             }
         }
-        wanted.sort_by_key(|&(time, thread, _)| (time, thread));
+        // A second turn: of changes at one time it comes last.
+        for (thread, time) in [(2, i64::MAX - 7), (0, i64::MAX - 7), (1, i64::MAX - 7)] {
+            changes.push(thread, time, Op::Seen).expect("a file");
+            wanted.push((time, thread, Op::Seen));
+        }
+        // Stable.
+        wanted.sort_by_key(|&(time, _, _)| time);
         let mut found = Vec::new();
         changes
             .merge(|thread, time, op| {

@@ -11,10 +11,13 @@
 //!           first, last            times of its entries and exits; left out without any
 //!           before                 frames that were open before `first`, entered 1 ns earlier
 //!           after }]               frames that a writer closed at `last`; still open in the history
-//! functions [{id, name, file, line, string}]   string: number of the string that stands for it
+//! functions [{id, name, file, line,
+//!             string             number of the string that stands for it
+//!             listed }]          false: the trace has no such function, but calls of it
 //! ```
 //! Members that say nothing are left out. All times are in ns of the trace's clock, but for `unix`.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use crate::json::{Bad, Reader, Token, Value, push_text};
@@ -41,8 +44,8 @@ pub(super) struct Meta {
     /// Clock, program and so on; no threads.
     pub(super) info: TraceInfo,
     pub(super) threads: Vec<ThreadMeta>,
-    /// The string of each function of `info`, in its order.
-    pub(super) strings: Vec<Option<u32>>,
+    /// The string of each function that has calls.
+    pub(super) strings: Vec<(u32, FunctionId)>,
 }
 
 /// An object that is being written.
@@ -116,19 +119,41 @@ impl Meta {
             text.clear();
         }
         text.extend_from_slice(b"],\n\"functions\":[");
-        for (nth, function) in self.info.functions.iter().enumerate() {
-            text.extend_from_slice(if nth == 0 { b"\n" } else { b",\n" });
+        let string_of: HashMap<_, _> = self.strings.iter().map(|&(n, id)| (id, n)).collect();
+        let mut first = true;
+        let mut write = |function: &Function, listed: bool| {
+            text.extend_from_slice(if std::mem::take(&mut first) {
+                b"\n"
+            } else {
+                b",\n"
+            });
             let mut object = Object::begin(&mut text);
             object.number("id", function.id.0);
             object.text("name", &function.name);
             object.text("file", &function.file);
             object.count("line", function.line);
-            if let Some(string) = self.strings.get(nth).copied().flatten() {
+            if let Some(&string) = string_of.get(&function.id) {
                 object.number("string", string);
             }
+            if !listed {
+                object.name("listed").extend_from_slice(b"false");
+            }
             object.end();
-            out.write_all(&text)?;
+            let written = out.write_all(&text);
             text.clear();
+            written
+        };
+        for function in &self.info.functions {
+            write(function, true)?;
+        }
+        for &(_, id) in &self.strings {
+            if self.info.function(id).is_none() {
+                let function = Function {
+                    id,
+                    ..Function::default()
+                };
+                write(&function, false)?;
+            }
         }
         text.extend_from_slice(b"]}\n");
         out.write_all(&text)
@@ -196,13 +221,9 @@ impl Meta {
     pub(super) fn read(bytes: &[u8]) -> (Meta, Option<Bad>) {
         let mut meta = Meta::default();
         let damage = meta.fill(&mut Reader::new(bytes)).err();
-        let mut order: Vec<(Function, Option<u32>)> = std::mem::take(&mut meta.info.functions)
-            .into_iter()
-            .zip(std::mem::take(&mut meta.strings))
-            .collect();
-        order.sort_by_key(|(function, _)| function.id);
-        order.dedup_by_key(|(function, _)| function.id);
-        (meta.info.functions, meta.strings) = order.into_iter().unzip();
+        let functions = &mut meta.info.functions;
+        functions.sort_by_key(|function| function.id);
+        functions.dedup_by_key(|function| function.id);
         (meta, damage)
     }
 
@@ -231,8 +252,12 @@ impl Meta {
                 if &*name == "threads" {
                     self.threads.extend(ThreadMeta::read(&value));
                 } else if let Some(function) = function(&value) {
-                    self.info.functions.push(function);
-                    self.strings.push(member(&value, "string"));
+                    let string = member(&value, "string");
+                    self.strings
+                        .extend(string.map(|string| (string, function.id)));
+                    if value.get("listed") != Some(&Value::Bool(false)) {
+                        self.info.functions.push(function);
+                    }
                 }
             }
         }

@@ -166,10 +166,13 @@ pub(super) fn each(
 
 /// Which function a string stands for.
 pub(super) struct Names {
+    /// Those of meta.json, sorted.
     functions: Vec<Function>,
+    /// Those that the trace has no number for.
+    invented: Vec<Function>,
     /// The function of a string, by what meta.json says of its number.
-    by_number: HashMap<u32, usize>,
-    by_name: HashMap<String, usize>,
+    by_number: HashMap<u32, FunctionId>,
+    by_name: HashMap<String, FunctionId>,
     taken: HashSet<FunctionId>,
     /// Number for the next function that the trace has none for.
     next: u32,
@@ -179,59 +182,57 @@ impl Names {
     /// Of the functions of meta.json.
     pub(super) fn new(meta: &Meta) -> Names {
         let functions = meta.info.functions.clone();
-        let numbers = meta.strings.iter().enumerate();
-        let by_number = numbers
-            .filter_map(|(at, &string)| Some((string?, at)))
-            .collect();
         let mut by_name = HashMap::new();
-        for (at, function) in functions.iter().enumerate() {
-            by_name.entry(label(function)).or_insert(at);
+        for function in &functions {
+            by_name.entry(label(function)).or_insert(function.id);
         }
+        let listed = functions.iter().map(|function| function.id);
+        let others = meta.strings.iter().map(|&(_, id)| id);
         Names {
-            by_number,
+            by_number: meta.strings.iter().copied().collect(),
             by_name,
-            taken: functions.iter().map(|function| function.id).collect(),
+            taken: listed.chain(others).collect(),
             functions,
+            invented: Vec::new(),
             next: 1,
         }
     }
 
     /// The function of a string, and whether meta.json agrees.
     pub(super) fn of(&mut self, number: u32, text: &str) -> (FunctionId, bool) {
-        let stated = self
-            .by_number
-            .get(&number)
-            .and_then(|&at| self.functions.get(at));
-        if let Some(function) = stated.filter(|function| label(function) == text) {
-            return (function.id, true);
+        let stated = self.by_number.get(&number).copied();
+        if let Some(id) = stated.filter(|&id| self.is_called(id, text)) {
+            return (id, true);
         }
         let agrees = stated.is_none();
-        if let Some(function) = self
-            .by_name
-            .get(text)
-            .and_then(|&at| self.functions.get(at))
-        {
-            return (function.id, agrees);
+        if let Some(&id) = self.by_name.get(text) {
+            return (id, agrees);
         }
         // What a function without a name is called.
         let bare = text
             .strip_prefix('#')
-            .and_then(|number| number.parse().ok())
-            .map(FunctionId);
-        if let Some(id) = bare.filter(|id| id.to_string() == text && !self.taken.contains(id)) {
-            return (id, agrees);
+            .and_then(|number| number.parse().ok());
+        let bare = bare.map(FunctionId).filter(|id| id.to_string() == text);
+        match bare.filter(|id| !self.taken.contains(id)) {
+            Some(id) => (id, agrees),
+            None => (self.invent(text), agrees),
         }
-        (self.invent(text), agrees)
+    }
+
+    fn is_called(&self, id: FunctionId, text: &str) -> bool {
+        let place = self
+            .functions
+            .binary_search_by_key(&id, |function| function.id);
+        match place.ok().and_then(|place| self.functions.get(place)) {
+            Some(function) => label(function) == text,
+            None => id.to_string() == text,
+        }
     }
 
     /// The function of a string that can't be read.
     pub(super) fn without_text(&mut self, number: u32) -> FunctionId {
-        let stated = self
-            .by_number
-            .get(&number)
-            .and_then(|&at| self.functions.get(at));
-        match stated {
-            Some(function) => function.id,
+        match self.by_number.get(&number) {
+            Some(&id) => id,
             None => self.invent(&format!("(string {number} of {HISTORY})")),
         }
     }
@@ -242,8 +243,8 @@ impl Names {
         }
         let id = FunctionId(self.next);
         self.taken.insert(id);
-        self.by_name.insert(name.to_owned(), self.functions.len());
-        self.functions.push(Function {
+        self.by_name.insert(name.to_owned(), id);
+        self.invented.push(Function {
             id,
             name: name.to_owned(),
             ..Function::default()
@@ -253,6 +254,7 @@ impl Names {
 
     /// All functions, sorted by their number.
     pub(super) fn finish(mut self) -> Vec<Function> {
+        self.functions.append(&mut self.invented);
         self.functions.sort_by_key(|function| function.id);
         self.functions
     }

@@ -88,8 +88,9 @@ impl Tree {
     /// Reads both files; there can't be `most` keys or more.
     pub(super) fn read(types: &[u8], tree: &[u8], most: u32, told: &mut Told) -> Tree {
         let mut out = Tree::default();
-        let mut kinds = Vec::new();
-        if let Err(bad) = read_types(&mut Reader::new(types), &mut kinds, most, told) {
+        let kind = |element: &Value| Kind::of_name(element.get("type")?.text()?);
+        let (kinds, damage) = by_key("types.json", types, most, told, kind);
+        if let Some(bad) = damage {
             let what = format!("{}; the types after it are guessed from the tree", bad.what);
             told.add("types.json", bad.offset, &what);
         }
@@ -200,6 +201,7 @@ impl Tree {
         let mut node_of = vec![None; kinds.len()];
         let mut places: Vec<Place> = Vec::with_capacity(self.nodes.len());
         let mut thread_of = HashMap::new();
+        let (mut foreign, mut doubled) = (LeftOut::default(), LeftOut::default());
         for (at, node) in self.nodes.iter().enumerate() {
             let parent = if at == 0 {
                 None
@@ -214,22 +216,31 @@ impl Tree {
             );
             places.push(place);
             let Some(key) = node.key.filter(|&key| key < most) else {
-                let what = "an attribute without a key that the history has; it is left out";
-                told.add("tree.json", node.offset, what);
+                foreign.add(node.offset);
                 continue;
             };
             let least = roles.len().max(key as usize + 1);
             kinds.resize(least, None);
             roles.resize(least, Role::Other);
             node_of.resize(least, None);
-            if node_of[key as usize].replace(at as u32).is_some() {
-                let what = format!("the key {key} has another attribute, too; this one counts");
-                told.add("tree.json", node.offset, &what);
+            let (key, role) = (key as usize, place.role());
+            if node_of[key].is_some() {
+                doubled.add(node.offset);
+                // The one whose values have the right type counts.
+                if kinds[key].is_none() || role.kind() != kinds[key] {
+                    continue;
+                }
             }
-            roles[key as usize] = place.role();
+            (node_of[key], roles[key]) = (Some(at as u32), role);
         }
+        foreign.tell(
+            told,
+            "tree.json",
+            "attributes without a key that the history has",
+        );
+        doubled.tell(told, "tree.json", "attributes with the key of another");
         let named = |key: usize| node_of.get(key).is_some_and(Option::is_some);
-        let mut guessed = 0;
+        let (mut guessed, mut unfit) = (0, 0);
         for (key, (kind, role)) in kinds.iter_mut().zip(&mut roles).enumerate() {
             let wanted = role.kind();
             match *kind {
@@ -238,8 +249,7 @@ impl Tree {
                 // All of its values may be null.
                 Some(Kind::None) => {}
                 Some(_) => {
-                    let what = format!("the values of key {key} have a type that fdr can't use");
-                    told.add("types.json", 0, &what);
+                    unfit += 1;
                     *role = Role::Other;
                 }
             }
@@ -247,6 +257,10 @@ impl Tree {
         }
         if guessed > 0 {
             let what = format!("{guessed} keys of the tree have no type; guessed from the tree");
+            told.add("types.json", 0, &what);
+        }
+        if unfit > 0 {
+            let what = format!("{unfit} keys have a type that their attribute can't have");
             told.add("types.json", 0, &what);
         }
         self.kinds = kinds.into_iter().map(Option::unwrap_or_default).collect();
@@ -307,82 +321,97 @@ impl Place {
     }
 }
 
-/// Visits the elements of a list of objects that have a key below `most`.
-fn each_key(
+/// Things of one kind that are left out, told together.
+#[derive(Debug, Default)]
+struct LeftOut {
+    count: u64,
+    first: u64,
+}
+
+impl LeftOut {
+    fn add(&mut self, offset: u64) {
+        if self.count == 0 {
+            self.first = offset;
+        }
+        self.count += 1;
+    }
+
+    fn tell(&self, told: &mut Told, file: &str, what: &str) {
+        if self.count > 0 {
+            let what = format!("{} {what}, this one first; they are left out", self.count);
+            told.add(file, self.first, &what);
+        }
+    }
+}
+
+/// Takes a list of objects, each of which has a key below `most` and a value that `take` finds. They
+/// should be in the order of the keys: of two with one key, the one in its place counts.
+fn by_key<T>(
     file: &str,
-    reader: &mut Reader<'_>,
+    bytes: &[u8],
     most: u32,
     told: &mut Told,
-    mut visit: impl FnMut(u32, &Value) -> Result<(), String>,
-) -> Result<(), Bad> {
-    let (offset, what) = (0, "it is no list");
-    if reader.next()? != Token::List {
-        return Err(Bad { offset, what });
-    }
-    loop {
-        let offset = reader.offset();
-        let Some(element) = reader.value()? else {
-            return reader.next().map(|_| ());
-        };
-        let done = match element.get("key").and_then(Value::int) {
-            Some(key) if key < most => visit(key, &element),
-            _ => Err("no key that the history has; left out".into()),
-        };
-        if let Err(what) = done {
-            told.add(file, offset, &what);
+    take: impl Fn(&Value) -> Option<T>,
+) -> (Vec<Option<T>>, Option<Bad>) {
+    let mut values = Vec::new();
+    let (mut foreign, mut doubled) = (LeftOut::default(), LeftOut::default());
+    let reader = &mut Reader::new(bytes);
+    let mut fill = || {
+        let (offset, what) = (0, "it is no list");
+        if reader.next()? != Token::List {
+            return Err(Bad { offset, what });
         }
-    }
-}
-
-fn read_types(
-    reader: &mut Reader<'_>,
-    kinds: &mut Vec<Option<Kind>>,
-    most: u32,
-    told: &mut Told,
-) -> Result<(), Bad> {
-    each_key("types.json", reader, most, told, |key, element| {
-        let name = element
-            .get("type")
-            .and_then(Value::text)
-            .unwrap_or_default();
-        let kind =
-            Kind::of_name(name).ok_or_else(|| format!("key {key} has no type that fdr knows"))?;
-        let least = kinds.len().max(key as usize + 1);
-        kinds.resize(least, None);
-        match kinds[key as usize].replace(kind) {
-            Some(_) => Err(format!("key {key} has another type, too; this one counts")),
-            None => Ok(()),
-        }
-    })
-}
-
-/// Reads state.json: the value of each of the first `keys` keys.
-pub(super) fn read_state(bytes: &[u8], keys: u32, told: &mut Told) -> Vec<Option<Value>> {
-    let mut values = vec![None; keys as usize];
-    let read = each_key(
-        "state.json",
-        &mut Reader::new(bytes),
-        keys,
-        told,
-        |key, element| {
-            let value = element.get("value").cloned().unwrap_or(Value::Null);
-            match values[key as usize].replace(value) {
-                Some(_) => Err(format!("key {key} has another value, too; this one counts")),
-                None => Ok(()),
+        for place in 0.. {
+            let offset = reader.offset();
+            let Some(element) = reader.value()? else {
+                break;
+            };
+            let key = element.get("key").and_then(Value::int::<u32>);
+            let Some((key, value)) = key.filter(|&key| key < most).zip(take(&element)) else {
+                foreign.add(offset);
+                continue;
+            };
+            let key = key as usize;
+            if values.len() <= key {
+                values.resize_with(key + 1, || None);
             }
-        },
+            match &mut values[key] {
+                Some(_) if place != key => doubled.add(offset),
+                Some(known) => {
+                    doubled.add(offset);
+                    *known = value;
+                }
+                none => *none = Some(value),
+            }
+        }
+        reader.next().map(|_| ())
+    };
+    let damage = fill().err();
+    foreign.tell(
+        told,
+        file,
+        "elements without a key that the history has, or without a value",
     );
-    if let Err(bad) = read {
-        told.add(
-            "state.json",
-            bad.offset,
-            &format!("{}; the rest is not read", bad.what),
-        );
-    } else if let Some(key) = values.iter().position(Option::is_none) {
+    doubled.tell(told, file, "elements with the key of another");
+    (values, damage)
+}
+
+/// Reads state.json: the values of the first `keys` keys.
+pub(super) fn read_state(bytes: &[u8], keys: u32, told: &mut Told) -> Vec<Option<Value>> {
+    let value = |element: &Value| element.get("value").cloned();
+    let (values, damage) = by_key("state.json", bytes, keys, told, value);
+    let missing = values
+        .iter()
+        .position(Option::is_none)
+        .unwrap_or(values.len());
+    if let Some(bad) = damage {
+        let what = format!("{}; the rest is not read", bad.what);
+        told.add("state.json", bad.offset, &what);
+    } else if missing < keys as usize {
         told.add(
             "state.json",
             0,
-            &format!("the value of key {key} is missing"),
+            &format!("the value of key {missing} is missing"),
         );
     }
     values

@@ -143,12 +143,7 @@ impl TcstateWriter {
     }
 
     fn meta(&self, builder: &Builder, (start, end): (i64, i64)) -> Meta {
-        let strings = &builder.strings.names;
-        let string_of: HashMap<_, _> = strings
-            .iter()
-            .zip(0..)
-            .map(|((_, id), n)| (*id, n))
-            .collect();
+        let strings = builder.strings.names.iter().zip(0..);
         let mut info = self.info.clone();
         info.clock = Clock {
             anchor: info
@@ -165,15 +160,12 @@ impl TcstateWriter {
             before: known.lane.before,
             after: known.lane.after,
         });
-        let functions = info.functions.iter();
         Meta {
             start: Some(start),
             end: Some(end),
             timestamp: Some(end),
             threads: threads.collect(),
-            strings: functions
-                .map(|function| string_of.get(&function.id).copied())
-                .collect(),
+            strings: strings.map(|((_, id), number)| (number, *id)).collect(),
             info,
         }
     }

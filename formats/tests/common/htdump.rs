@@ -267,6 +267,13 @@ impl Stream {
         self
     }
 
+    /// The klass that HawkTracer announces first.
+    pub fn core(&mut self) -> &mut Stream {
+        self.klass(0, "HT_EndiannessInfoEvent", 2);
+        self.field(0, 1, 24, "HT_Event", "base");
+        self.field(0, 99, 1, "uint8_t", "endianness")
+    }
+
     /// Klasses 4 to 7, as HawkTracer announces them.
     pub fn hawktracer(&mut self) -> &mut Stream {
         self.klass(4, "HT_CallstackBaseEvent", 3);

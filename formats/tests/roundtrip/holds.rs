@@ -35,6 +35,10 @@ pub(crate) struct Holds {
     pub(crate) lost: bool,
     /// That a call was left by a tail call.
     pub(crate) tail_exits: bool,
+    /// That an entry or exit in the middle of a thread was not measured.
+    pub(crate) holes: bool,
+    /// That a time is before that of the event before.
+    pub(crate) backwards: bool,
     /// The order of events of the same time.
     pub(crate) ties: bool,
     /// Source files and lines of functions.
@@ -62,6 +66,8 @@ const ALL: Holds = Holds {
     typed: true,
     lost: true,
     tail_exits: true,
+    holes: true,
+    backwards: true,
     ties: true,
     lines: true,
     ids: true,
@@ -81,6 +87,7 @@ const XRAY: Holds = Holds {
 /// Formats whose record is a whole call.
 const SPANS: Holds = Holds {
     cpus: Cpus::AtCalls,
+    backwards: false,
     ties: false,
     ..ALL
 };
@@ -110,6 +117,22 @@ pub(crate) const TABLE: &[Holds] = &[
         ..SPANS
     },
     Holds {
+        target: "tcstate",
+        cpus: Cpus::None,
+        arguments: false,
+        custom: false,
+        typed: false,
+        lost: false,
+        tail_exits: false,
+        holes: false,
+        ..SPANS
+    },
+    Holds {
+        target: "ctf",
+        backwards: false,
+        ..ALL
+    },
+    Holds {
         target: "et",
         ..SPANS
     },
@@ -133,6 +156,11 @@ pub(crate) const TABLE: &[Holds] = &[
         target: "iet-prefix2",
         ..SPANS
     },
+    Holds {
+        target: "ctf",
+        backwards: false,
+        ..ALL
+    },
 ];
 
 impl Holds {
@@ -155,6 +183,8 @@ impl Holds {
             typed: self.typed && other.typed,
             lost: self.lost && other.lost,
             tail_exits: self.tail_exits && other.tail_exits,
+            holes: self.holes && other.holes,
+            backwards: self.backwards && other.backwards,
             ties: self.ties && other.ties,
             lines: self.lines && other.lines,
             ids: self.ids && other.ids,

@@ -89,8 +89,10 @@ impl Plain {
         let events = || told.kept.threads.iter().flat_map(|(_, events)| events);
         let first = events().filter_map(time).min().unwrap_or(0);
         let mut threads: BTreeMap<u64, PlainThread> = BTreeMap::new();
-        for (thread, (id, events)) in told.threads.iter().zip(&told.kept.threads) {
-            assert_eq!(thread.id, *id);
+        for (id, events) in &told.kept.threads {
+            let mut threads_told = told.threads.iter().rev();
+            let thread = threads_told.find(|thread| thread.id == *id);
+            let thread = thread.expect("it was told");
             let plain = threads.entry(id.0).or_default();
             plain.name.clone_from(&thread.name);
             plain.process = thread.process.filter(|_| holds.processes);

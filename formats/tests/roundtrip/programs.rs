@@ -27,10 +27,10 @@ impl Program {
     /// there is at another place where a format orders by time, and so are calls that a change of CPU
     /// gives the same time: such pairs get calls alone, and either holes or changes of CPU.
     pub(crate) fn snapshot(seed: u64, holds: Holds) -> Program {
-        let holes = holds.ties || seed.is_multiple_of(2);
+        let holes = holds.holes && (holds.ties || seed.is_multiple_of(2));
         let holds = Holds {
-            custom: holds.custom && holds.ties,
-            typed: holds.typed && holds.ties,
+            custom: holds.custom && holds.backwards,
+            typed: holds.typed && holds.backwards,
             lost: holds.lost && holds.ties,
             cpus: if holes && !holds.ties {
                 Cpus::None

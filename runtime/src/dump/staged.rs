@@ -6,15 +6,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use fdr_formats::registry::{FORMATS, Opener};
 use fdr_formats::writer::{Kind, Output, Target};
-
-/// What the folders that this process wrote hold: those may be replaced.
-static WRITTEN: Mutex<Vec<(PathBuf, BTreeSet<OsString>)>> = Mutex::new(Vec::new());
 
 /// A trace under its temporary name. Removed on drop, unless it was put in its place.
 #[derive(Debug)]
@@ -95,38 +92,33 @@ impl Staged {
     }
 
     fn place_folder(&self) -> io::Result<()> {
-        let new = names(&self.temporary)?;
-        let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = written.iter_mut().find(|(path, _)| *path == self.path);
-        if let Ok(old) = names(&self.path) {
-            let ours = |name: &OsString| {
-                let before = known.as_ref().map(|(_, before)| before);
-                new.contains(name) || before.is_some_and(|before| before.contains(name))
-            };
-            if !old.iter().all(ours) {
-                return Err(io::Error::other(
-                    "the folder holds more than a trace; it is left as it is (%n in FDR_OUT \
-                     gives each trace a name of its own)",
-                ));
-            }
-            // Between these two there is neither; a folder can't be replaced in one step otherwise
-            // than while it is empty.
-            let aside = self.temporary.with_extension("old");
-            fs::rename(&self.path, &aside)?;
-            if let Err(error) = fs::rename(&self.temporary, &self.path) {
-                let _ = fs::rename(&aside, &self.path);
-                return Err(error);
-            }
-            remove(&aside, &old);
-        } else {
-            fs::rename(&self.temporary, &self.path)?;
+        let Ok(old) = names(&self.path) else {
+            return fs::rename(&self.temporary, &self.path);
+        };
+        // An earlier trace of the same kind has the same names, but for numbers in them.
+        let ours: BTreeSet<Vec<u8>> = names(&self.temporary)?.iter().map(numberless).collect();
+        if !old.iter().all(|name| ours.contains(&numberless(name))) {
+            return Err(io::Error::other(
+                "the folder holds more than a trace; it is left as it is (%n in FDR_OUT gives each \
+                 trace a name of its own)",
+            ));
         }
-        match known {
-            Some((_, before)) => *before = new,
-            None => written.push((self.path.clone(), new)),
+        // For a moment there is neither: a folder that is not empty can't be replaced in one step.
+        let aside = self.temporary.with_extension("old");
+        fs::rename(&self.path, &aside)?;
+        if let Err(error) = fs::rename(&self.temporary, &self.path) {
+            let _ = fs::rename(&aside, &self.path);
+            return Err(error);
         }
+        remove(&aside, &old);
         Ok(())
     }
+}
+
+/// A name without its digits.
+fn numberless(name: &OsString) -> Vec<u8> {
+    let bytes = name.as_bytes().iter().copied();
+    bytes.filter(|byte| !byte.is_ascii_digit()).collect()
 }
 
 impl Drop for Staged {

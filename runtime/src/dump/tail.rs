@@ -74,9 +74,19 @@ impl Tail {
             }
             self.catch_up(slot, head);
             match self.try_next(slot, head, partial, buffer) {
-                Some(Next::Part { bytes, first, lost, filled }) => {
+                Some(Next::Part {
+                    bytes,
+                    first,
+                    lost,
+                    filled,
+                }) => {
                     self.offset += bytes;
-                    return Next::Part { bytes, first, lost, filled };
+                    return Next::Part {
+                        bytes,
+                        first,
+                        lost,
+                        filled,
+                    };
                 }
                 // Read to its end, or gone: what is being overwritten does not come back.
                 _ if self.number < head => (self.number, self.offset) = (self.number + 1, 0),

@@ -34,7 +34,10 @@ impl Address {
             return Some(Ok(Address::Stdout));
         }
         if let Some(path) = bytes.strip_prefix(b"unix:") {
-            return Some(socket(&start.join(OsStr::from_bytes(path)), path.is_empty()));
+            return Some(socket(
+                &start.join(OsStr::from_bytes(path)),
+                path.is_empty(),
+            ));
         }
         let text = String::from_utf8_lossy(bytes);
         let (scheme, end) = text.split_once("://")?;
@@ -73,7 +76,10 @@ fn host_and_port(text: &str, least: u16) -> Result<String, String> {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
     let bare = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
     let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    let port = port.parse::<u16>().ok().filter(|&port| digits && port >= least);
+    let port = port
+        .parse::<u16>()
+        .ok()
+        .filter(|&port| digits && port >= least);
     match (host, port) {
         ("", _) => Err("no host in it, as in tcp://127.0.0.1:7000".to_owned()),
         _ if bare => Err("an IPv6 address is in brackets, as in tcp://[::1]:7000".to_owned()),
@@ -121,7 +127,16 @@ mod tests {
 
     #[test]
     fn names_of_files_are_none() {
-        for text in ["", "traces/", "%e.%p.fdr", "tcp", "./-", "tcp:/x", "a/b://c", "://"] {
+        for text in [
+            "",
+            "traces/",
+            "%e.%p.fdr",
+            "tcp",
+            "./-",
+            "tcp:/x",
+            "a/b://c",
+            "://",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }
@@ -146,7 +161,10 @@ mod tests {
             (&long, "longer than 107 bytes"),
         ] {
             let error = parse(text).expect("an address").expect_err("a bad one");
-            assert!(error.contains(what) && !error.contains('\n'), "{text}: {error}");
+            assert!(
+                error.contains(what) && !error.contains('\n'),
+                "{text}: {error}"
+            );
         }
     }
 }

@@ -143,7 +143,10 @@ fn say_written(dump: &Dump, replaced: bool) {
 /// What a format could not hold, for who wants to know.
 pub(crate) fn say_losses(target: &Target, losses: &Losses) {
     if !losses.is_empty() {
-        say::info(format_args!("not in the trace ({}): {losses}", target.title));
+        say::info(format_args!(
+            "not in the trace ({}): {losses}",
+            target.title
+        ));
     }
 }
 
@@ -171,8 +174,7 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
             (path, replaced, written)
         }
     };
-    let written =
-        written.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
+    let written = written.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
     NUMBER.fetch_add(1, Ordering::Relaxed);
     let Written {
         threads,

@@ -150,9 +150,8 @@ impl Socket {
         }
         let (nobody, flags) = (core::ptr::null_mut(), libc::SOCK_CLOEXEC);
         // SAFETY: no address is asked for.
-        let fd = unsafe {
-            libc::accept4(self.descriptor.raw(), nobody, core::ptr::null_mut(), flags)
-        };
+        let fd =
+            unsafe { libc::accept4(self.descriptor.raw(), nobody, core::ptr::null_mut(), flags) };
         if fd < 0 {
             return None;
         }
@@ -213,7 +212,13 @@ impl Socket {
         // SAFETY: plain system calls; the buffer is valid for writing its length.
         unsafe {
             libc::shutdown(fd, libc::SHUT_WR);
-            while libc::recv(fd, waste.as_mut_ptr().cast(), waste.len(), libc::MSG_DONTWAIT) > 0 {}
+            while libc::recv(
+                fd,
+                waste.as_mut_ptr().cast(),
+                waste.len(),
+                libc::MSG_DONTWAIT,
+            ) > 0
+            {}
         }
     }
 }

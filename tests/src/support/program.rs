@@ -167,13 +167,20 @@ impl Running {
     /// If none comes in time.
     #[must_use]
     pub fn said(&self, beginning: &str) -> String {
-        until(&format!("a line {beginning:?} of {}", self.name), || {
-            let told = String::from_utf8_lossy(&lock(&self.told)).into_owned();
-            // The last line may not be whole.
-            let (whole, _) = told.rsplit_once('\n')?;
-            let mut lines = whole.lines().filter_map(|line| line.strip_prefix("fdr: "));
-            lines.find(|line| line.starts_with(beginning)).map(str::to_owned)
-        })
+        let what = format!("a line {beginning:?} of {}", self.name);
+        until(&what, || self.said_already(beginning))
+    }
+
+    /// The same, if it has said one already.
+    #[must_use]
+    pub fn said_already(&self, beginning: &str) -> Option<String> {
+        let told = String::from_utf8_lossy(&lock(&self.told)).into_owned();
+        // The last line may not be whole.
+        let (whole, _) = told.rsplit_once('\n')?;
+        let mut lines = whole.lines().filter_map(|line| line.strip_prefix("fdr: "));
+        lines
+            .find(|line| line.starts_with(beginning))
+            .map(str::to_owned)
     }
 
     /// Gives it a line of input.

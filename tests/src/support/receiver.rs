@@ -75,7 +75,9 @@ impl Listener {
             Listener::Tcp(tcp) => Connection::tcp(tcp.accept().expect("a connection").0),
             Listener::Unix(unix, _) => {
                 let stream = unix.accept().expect("a connection").0;
-                stream.set_read_timeout(Some(DEADLINE)).expect("a time limit");
+                stream
+                    .set_read_timeout(Some(DEADLINE))
+                    .expect("a time limit");
                 Connection(Box::new(stream))
             }
         }
@@ -84,7 +86,9 @@ impl Listener {
 
 impl Connection {
     fn tcp(stream: TcpStream) -> Connection {
-        stream.set_read_timeout(Some(DEADLINE)).expect("a time limit");
+        stream
+            .set_read_timeout(Some(DEADLINE))
+            .expect("a time limit");
         Connection(Box::new(stream))
     }
 

@@ -46,7 +46,10 @@ impl Sink for Tally {
     }
 
     fn calls(&mut self, calls: &[Call]) {
-        let thread = self.threads.get_mut(&self.now).expect("a thread comes first");
+        let thread = self
+            .threads
+            .get_mut(&self.now)
+            .expect("a thread comes first");
         for call in calls {
             let exit = usize::from(call.edge != Edge::Entry);
             if call.synthetic {
@@ -62,7 +65,10 @@ impl Sink for Tally {
 
     fn mark(&mut self, mark: &Mark<'_>) {
         if let Mark::Lost { records } = mark {
-            let thread = self.threads.get_mut(&self.now).expect("a thread comes first");
+            let thread = self
+                .threads
+                .get_mut(&self.now)
+                .expect("a thread comes first");
             thread.lost += records;
         }
     }
@@ -121,7 +127,9 @@ impl Tally {
     #[must_use]
     pub fn records(&self) -> u64 {
         let threads = self.threads.values();
-        threads.map(|thread| thread.measured.iter().sum::<u64>()).sum()
+        threads
+            .map(|thread| thread.measured.iter().sum::<u64>())
+            .sum()
     }
 
     /// Records that are said to be missing, over all threads.

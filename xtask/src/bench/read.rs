@@ -125,17 +125,21 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 }
 
 /// A generated trace file, removed when it goes out of scope.
-struct Trace {
-    path: PathBuf,
+pub(crate) struct Trace {
+    pub(crate) path: PathBuf,
     records: u64,
 }
 
 impl Trace {
     fn generate(millions: u32) -> Result<Trace> {
-        let records = u64::from(millions) * 1_000_000;
+        Trace::records(u64::from(millions) * 1_000_000)
+    }
+
+    /// A trace of so many records in all.
+    pub(crate) fn records(records: u64) -> Result<Trace> {
         let folder = crate::process::work_folder("bench")?;
         let trace = Trace {
-            path: folder.join(format!("generated-{millions}M.fdr")),
+            path: folder.join(format!("generated-{records}.fdr")),
             records,
         };
         let mut generate = command(target()?.join("release/examples/generate_trace"));

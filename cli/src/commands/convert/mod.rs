@@ -86,6 +86,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             false => ui::path(&output),
         };
         tell(&name, target, &done, bytes);
+        if trace::is_timeless(source.info()) {
+            let what = "the trace has no times: its calls are in their order, 1 ns for each step";
+            ui::complain(&format!("{name}: {what}"));
+        }
     }
     Ok(Status::Done)
 }

@@ -1,5 +1,5 @@
 //! The formats of `fdr convert`: their names, their help, and what an output is called where nobody
-//! says it. The registry is the list; nothing in here may know a format.
+//! says it. The registry is the list; but for the help text, nothing in here may know a format.
 
 use std::path::{Path, PathBuf};
 
@@ -49,14 +49,17 @@ const HELP: &str = "\
 The new trace is made under a temporary name beside its own, and is there only when it is whole. What
 the format can't hold is said, with counts. A damaged trace is converted as far as it can be read.
 
-Memory does not grow with the trace. A format that writes a call as a whole must know its end first:
-it keeps the calls that are open, and where it writes them in the order of their beginnings, all that
-were made inside of them (in memory, and from 64 MiB on in a file in TMPDIR).
+Memory does not grow with the trace, and most formats are written as it is read. Where a call is one
+record, it is written when it has ended: Heph and HTDUMP (memory: the calls that are open). In the
+order of time over all threads, or with sizes in front, nothing can be written before the last event
+is known: XRay, ENTRACE and Trace Compass's states keep what comes, from 64 MiB on in a file without a
+name in TMPDIR.
 
 Examples:
-  fdr convert app.fdr --to FORMAT                beside the trace, with the format's own end
-  fdr convert app.fdr --to FORMAT -o new/trace
-  fdr convert app.fdr --to FORMAT -o - | gzip > trace.gz";
+  fdr convert app.fdr --to heph                  app.heph, beside it
+  fdr convert app.fdr --to ctf -o traces/app     a folder, for babeltrace2 and Trace Compass
+  fdr convert app.fdr --to htdump -o - | gzip > app.htdump.gz
+  fdr convert app.htdump --to xray               and back, with names, counts and times";
 
 /// The trace's name with the end that the format has.
 ///

@@ -1,6 +1,7 @@
 //! `fdr verify`: is a trace whole and consistent?
 
 mod checker;
+mod finding;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -8,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use fdr_formats::{TraceInfo, source};
 
-use self::checker::{Checker, Finding, Verdict, Where};
+use self::checker::{Checker, Verdict};
+use self::finding::{Finding, Where};
 use super::{Status, each};
 use crate::report::rows::name_of;
 use crate::trace;

@@ -23,7 +23,11 @@ pub(in super::super) struct BadText {
 
 /// Reads a whole text.
 pub(in super::super) fn parse(text: &str) -> Result<Metadata, BadText> {
-    let fail = |what| BadText { line: 1, offset: 0, what };
+    let fail = |what| BadText {
+        line: 1,
+        offset: 0,
+        what,
+    };
     let mut parser = Parser::new(text).map_err(fail)?;
     blocks(&mut parser).map_err(|what| {
         let (line, offset) = parser.place();
@@ -83,7 +87,12 @@ fn blocks(parser: &mut Parser<'_>) -> Result<Metadata, Bad> {
                     }
                 }
             },
-            _ => return Err(format!("a declaration is wanted here, not {}", parser.shown())),
+            _ => {
+                return Err(format!(
+                    "a declaration is wanted here, not {}",
+                    parser.shown()
+                ));
+            }
         }
     }
     if !has_trace {
@@ -144,7 +153,9 @@ fn trace(metadata: &mut Metadata, key: &str, given: Given) -> Result<(), Bad> {
 
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
-    let digits = str::from_utf8(&digits).ok().filter(|digits| digits.len() == 32)?;
+    let digits = str::from_utf8(&digits)
+        .ok()
+        .filter(|digits| digits.len() == 32)?;
     Some(u128::from_str_radix(digits, 16).ok()?.to_be_bytes())
 }
 
@@ -159,7 +170,9 @@ fn clock(clock: &mut Clock, key: &str, given: Given) -> Result<(), Bad> {
         ("name", Value::Text(name) | Value::Path(name)) => clock.name = name,
         ("description", Value::Text(text)) => clock.description = text,
         ("freq", Value::Number(frequency)) => {
-            let frequency = u64::try_from(frequency).ok().filter(|frequency| *frequency > 0);
+            let frequency = u64::try_from(frequency)
+                .ok()
+                .filter(|frequency| *frequency > 0);
             clock.frequency = Some(frequency.ok_or("a clock's freq is above 0 Hz")?);
         }
         ("offset_s", Value::Number(seconds)) => clock.offset_seconds = small(seconds)?,

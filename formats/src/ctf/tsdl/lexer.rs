@@ -29,7 +29,11 @@ pub(super) struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Lexer<'a> {
-        Lexer { text, at: 0, line: 1 }
+        Lexer {
+            text,
+            at: 0,
+            line: 1,
+        }
     }
 
     /// The line of what was taken last, from 1.
@@ -49,7 +53,9 @@ impl<'a> Lexer<'a> {
     fn take(&mut self, count: usize) -> &'a str {
         let taken = self.rest().get(..count).unwrap_or("");
         let lines = taken.bytes().filter(|byte| *byte == b'\n').count();
-        self.line = self.line.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
+        self.line = self
+            .line
+            .saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
         self.at += taken.len();
         taken
     }
@@ -130,7 +136,11 @@ fn escaped(
     let digits = |chars: &mut std::str::CharIndices<'_>, radix: u32, most: usize, first: u32| {
         let mut value = first;
         for _ in 0..most {
-            let Some(digit) = chars.as_str().chars().next().and_then(|char| char.to_digit(radix))
+            let Some(digit) = chars
+                .as_str()
+                .chars()
+                .next()
+                .and_then(|char| char.to_digit(radix))
             else {
                 break;
             };

@@ -199,8 +199,11 @@ fn addresses_take_streams_only() {
                 Err(errors) => {
                     assert_ne!(target.kind, Kind::Stream);
                     assert_eq!(errors.len(), 1, "{errors:?}");
-                    assert!(errors[0].contains(&format!("accepted are {DEFAULT_STREAM}"))
-                        || errors[0].contains(&format!(", {DEFAULT_STREAM}")), "{errors:?}");
+                    assert!(
+                        errors[0].contains(&format!("accepted are {DEFAULT_STREAM}"))
+                            || errors[0].contains(&format!(", {DEFAULT_STREAM}")),
+                        "{errors:?}"
+                    );
                 }
             }
         }

@@ -97,7 +97,9 @@ impl Door {
                 if feeds.len() < MOST_CLIENTS {
                     feeds.push(Feed::peer(socket, self.target, &info(), None)?);
                 } else if !std::mem::replace(&mut self.told.crowd, true) {
-                    say::warn(format_args!("more than {MOST_CLIENTS} clients: turned away"));
+                    say::warn(format_args!(
+                        "more than {MOST_CLIENTS} clients: turned away"
+                    ));
                 }
             }
             return Ok(());

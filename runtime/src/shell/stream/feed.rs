@@ -132,7 +132,14 @@ impl Feed {
                 writer.flush().map_err(as_io)?;
                 let start = bytes.take();
                 let functions = info.functions.len();
-                (Parked { writer, bytes, functions }, start)
+                (
+                    Parked {
+                        writer,
+                        bytes,
+                        functions,
+                    },
+                    start,
+                )
             }
         };
         let way = Way::Peer {
@@ -148,7 +155,11 @@ impl Feed {
     pub(super) fn path(output: Output, target: &Target, info: &TraceInfo) -> io::Result<Feed> {
         let writer = (target.create)(output, info).map_err(as_io)?;
         let readable = target.kind == Kind::Stream;
-        Ok(Feed::new(writer, Way::Itself { readable }, info.functions.len()))
+        Ok(Feed::new(
+            writer,
+            Way::Itself { readable },
+            info.functions.len(),
+        ))
     }
 
     fn new(writer: Box<dyn Writer>, way: Way, functions: usize) -> Feed {
@@ -194,7 +205,9 @@ impl Feed {
 
     /// Calls of this thread follow, of which `first` come before them.
     pub(super) fn begin(&mut self, key: usize, thread: &Thread, first: u64, at: &ChunkDecoder) {
-        let Some(writer) = &mut self.writer else { return };
+        let Some(writer) = &mut self.writer else {
+            return;
+        };
         writer.thread(thread);
         let known = self.threads.contains_key(&key);
         let given = self.threads.entry(key).or_default();
@@ -218,13 +231,21 @@ impl Feed {
     }
 
     /// Tells it a thread's counts, as they are now; not twice after the thread's end.
-    pub(super) fn count(&mut self, key: usize, thread: &Thread, counts: snapshot::Counts, ended: bool) {
+    pub(super) fn count(
+        &mut self,
+        key: usize,
+        thread: &Thread,
+        counts: snapshot::Counts,
+        ended: bool,
+    ) {
         let given = self.threads.entry(key).or_default();
         let Some(writer) = self.writer.as_mut().filter(|_| !given.ended) else {
             return;
         };
         given.ended = ended;
-        let missing = counts.recorded.saturating_sub(counts.dropped + given.records);
+        let missing = counts
+            .recorded
+            .saturating_sub(counts.dropped + given.records);
         writer.thread(&Thread {
             counts: Some(Counts {
                 recorded: counts.recorded,
@@ -248,7 +269,15 @@ impl Feed {
         match (&mut self.way, &mut self.writer) {
             (Way::Itself { readable: false }, _) | (_, None) => Ok(()),
             (Way::Itself { readable: true }, Some(writer)) => writer.flush().map_err(as_io),
-            (Way::Peer { bytes, pending, sent, .. }, Some(writer)) => {
+            (
+                Way::Peer {
+                    bytes,
+                    pending,
+                    sent,
+                    ..
+                },
+                Some(writer),
+            ) => {
                 writer.flush().map_err(as_io)?;
                 (*pending, *sent) = (bytes.take(), 0);
                 self.progress = Instant::now();
@@ -260,7 +289,13 @@ impl Feed {
     /// Sends what can be sent now.
     pub(super) fn push(&mut self) -> Sent {
         let mut some = false;
-        if let Way::Peer { socket, pending, sent, .. } = &mut self.way {
+        if let Way::Peer {
+            socket,
+            pending,
+            sent,
+            ..
+        } = &mut self.way
+        {
             while let Some(rest) = pending.get(*sent..).filter(|rest| !rest.is_empty()) {
                 match socket.send(rest) {
                     Ok(0) if some => return Sent::Some,

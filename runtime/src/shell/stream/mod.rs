@@ -75,7 +75,10 @@ fn run(place: PathBuf) {
     dumping::say_losses(state.config.format.0, &pump.losses);
     if let Some(error) = &pump.failed {
         CONTROL.fail();
-        say::warn(format_args!("no trace was written: {}: {error}", place.display()));
+        say::warn(format_args!(
+            "no trace was written: {}: {error}",
+            place.display()
+        ));
     } else if dumping::asked_for(ring) > 0 {
         say_totals(&format!("to {}", place.display()));
     }
@@ -90,7 +93,11 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
         let why = format!("{}: the stream does not go on", path.display());
         return Err(Error::Failed(why));
     }
-    let Totals { streamed, lost, threads } = CONTROL.totals();
+    let Totals {
+        streamed,
+        lost,
+        threads,
+    } = CONTROL.totals();
     if streamed + lost == 0 && dumping::asked_for(ring) == 0 {
         return Err(Error::NothingRecorded(dumping::why_nothing()));
     }

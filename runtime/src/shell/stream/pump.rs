@@ -177,7 +177,11 @@ impl Pump {
     /// One chunk of one ring; whether there may be more.
     fn slot(&mut self, slot: &Slot, partial: bool) -> bool {
         let key = core::ptr::from_ref(slot).addr();
-        if !self.slots.get(&key).is_some_and(|known| known.tail.is_of(slot)) {
+        if !self
+            .slots
+            .get(&key)
+            .is_some_and(|known| known.tail.is_of(slot))
+        {
             self.slots.remove(&key);
             self.feeds.iter_mut().for_each(|feed| feed.forget(key));
             let Some(followed) = follow(slot) else {
@@ -189,7 +193,12 @@ impl Pump {
             return false;
         };
         match followed.tail.next(slot, partial, &mut self.buffer) {
-            Next::Part { bytes, first, lost, filled } => {
+            Next::Part {
+                bytes,
+                first,
+                lost,
+                filled,
+            } => {
                 self.totals.lost += lost;
                 self.part(key, bytes, first);
                 filled
@@ -212,10 +221,20 @@ impl Pump {
             return;
         };
         let ready = |feeds: &mut Vec<Feed>, tell: &mut dyn FnMut(&mut Feed)| {
-            feeds.iter_mut().filter(|feed| feed.is_ready()).for_each(tell);
+            feeds
+                .iter_mut()
+                .filter(|feed| feed.is_ready())
+                .for_each(tell);
         };
-        let Followed { tail, decoder, thread, taken } = followed;
-        ready(&mut self.feeds, &mut |feed| feed.begin(key, thread, first, decoder));
+        let Followed {
+            tail,
+            decoder,
+            thread,
+            taken,
+        } = followed;
+        ready(&mut self.feeds, &mut |feed| {
+            feed.begin(key, thread, first, decoder)
+        });
         let bytes = self.buffer.get(..bytes).unwrap_or(&[]);
         let records = decoder.decode(bytes, &mut Everyone(&mut self.feeds));
         ready(&mut self.feeds, &mut |feed| feed.gave(key, records));
@@ -316,7 +335,10 @@ impl Pump {
     fn wait_for_late(&mut self) {
         let since = Instant::now();
         while self.feeds.iter().any(Feed::is_ready) && since.elapsed() < LAG {
-            let behind = self.feeds.iter().find(|feed| !feed.is_ready() && !feed.late);
+            let behind = self
+                .feeds
+                .iter()
+                .find(|feed| !feed.is_ready() && !feed.late);
             let Some(socket) = behind.and_then(Feed::socket) else {
                 return;
             };

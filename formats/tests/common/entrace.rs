@@ -1,0 +1,206 @@
+//! ENTRACE bytes put together without the library's encoder, and events written into memory.
+#![allow(dead_code, unreachable_pub, missing_docs)]
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use fdr_formats::registry::target;
+use fdr_formats::sink::Losses;
+use fdr_formats::writer::{Output, Writer};
+use fdr_formats::{Function, FunctionId, ThreadId, TraceInfo};
+
+use crate::common::{Event, Read as Trace, push, thread};
+
+/// Every target.
+pub const TARGETS: [&str; 6] = ["et", "iet", "iet-prefix", "et2", "iet2", "iet-prefix2"];
+/// Those that may go to a stream.
+pub const STREAMS: [&str; 4] = ["iet", "iet-prefix", "iet2", "iet-prefix2"];
+
+pub fn golden(name: &str) -> Vec<u8> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden");
+    let path = PathBuf::from(folder).join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A file that is gone when it is closed.
+pub fn unlinked() -> std::fs::File {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("fdr-entrace-test-{}-{number}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .expect("a temporary file");
+    std::fs::remove_file(path).expect("a temporary file");
+    file
+}
+
+/// Writes a file of that target; returns it and what was lost.
+pub fn write(
+    name: &str,
+    info: &TraceInfo,
+    feed: impl FnOnce(&mut dyn Writer),
+) -> (Vec<u8>, Losses) {
+    let mut file = unlinked();
+    let output = Output::File(file.try_clone().expect("a second handle"));
+    let target = target(name).unwrap_or_else(|| panic!("no target {name}"));
+    let mut writer = (target.create)(output, info).expect("a writer");
+    feed(&mut *writer);
+    let losses = writer.finish().expect("a file on a disk with room");
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0)).expect("a file");
+    file.read_to_end(&mut bytes).expect("a file");
+    (bytes, losses)
+}
+
+/// Memory that a writer writes to, which can be looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(pub Arc<Mutex<Vec<u8>>>);
+
+impl Memory {
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.lock().expect("no panic").clone()
+    }
+}
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A stream of that target into memory.
+pub fn stream(name: &str, info: &TraceInfo) -> (Box<dyn Writer>, Memory) {
+    let memory = Memory::default();
+    let output = Output::Stream(Box::new(memory.clone()));
+    let target = target(name).unwrap_or_else(|| panic!("no target {name}"));
+    let writer = (target.create)(output, info).expect("a writer");
+    (writer, memory)
+}
+
+/// Gives a thread's events to a writer.
+pub fn feed(writer: &mut dyn Writer, id: u64, events: &[Event]) {
+    writer.thread(&thread(id));
+    for event in events {
+        push(writer, event);
+    }
+}
+
+/// Events as calls with their arguments hold them: a change of CPU stands at the next edge, and is
+/// there only if it is one.
+pub fn at_edges(events: &[Event]) -> Vec<Event> {
+    let (mut out, mut told, mut cpu) = (Vec::new(), None, None);
+    for event in events {
+        match event {
+            Event::Cpu(_, new) => cpu = Some(*new),
+            Event::Call(call) => {
+                if let Some(cpu) = cpu.filter(|&cpu| told != Some(cpu)) {
+                    told = Some(cpu);
+                    out.push(Event::Cpu(call.time.0, cpu));
+                }
+                out.push(event.clone());
+            }
+            other => out.push(other.clone()),
+        }
+    }
+    out
+}
+
+/// All of a trace: its events by thread, without those of CPUs.
+pub fn threads(trace: &Trace) -> Vec<(ThreadId, Vec<Event>)> {
+    let mut threads = trace.kept.threads.clone();
+    threads.sort_by_key(|(id, _)| *id);
+    threads
+}
+
+pub fn function(id: u32, name: &str, file: &str, line: u32) -> Function {
+    Function {
+        id: FunctionId(id),
+        name: name.to_owned(),
+        file: file.to_owned(),
+        line,
+    }
+}
+
+/// A number of bincode, typed by its document.
+pub fn number(value: u64) -> Vec<u8> {
+    match value {
+        0..251 => vec![value as u8],
+        251..0x1_0000 => [&[251][..], &(value as u16).to_le_bytes()].concat(),
+        0x1_0000..0x1_0000_0000 => [&[252][..], &(value as u32).to_le_bytes()].concat(),
+        _ => [&[253][..], &value.to_le_bytes()].concat(),
+    }
+}
+
+pub fn text(text: &str) -> Vec<u8> {
+    [&number(text.len() as u64)[..], text.as_bytes()].concat()
+}
+
+/// An entry of version 2 with unsigned attributes, level Info, no module, file and line.
+pub fn entry(parent: u64, name: &str, target: &str, attributes: &[(&str, u64)]) -> Vec<u8> {
+    let mut bytes = [number(parent), vec![0], text(name), text(target)].concat();
+    bytes.extend([2, 0, 0, 0]);
+    bytes.extend(number(attributes.len() as u64));
+    for (name, _) in attributes {
+        bytes.extend(text(name));
+    }
+    bytes.extend(number(attributes.len() as u64));
+    for (_, value) in attributes {
+        bytes.push(4);
+        bytes.extend(number(*value));
+    }
+    bytes
+}
+
+pub fn root() -> Vec<u8> {
+    [&[0, 0, 4][..], b"root", &[0, 0, 0, 0, 0, 0, 0]].concat()
+}
+
+/// A call of thread 7.
+pub fn call(parent: u64, name: &str, start: u64, duration: u64) -> Vec<u8> {
+    let attributes = [("duration_ns", duration), ("start_ns", start), ("tid", 7)];
+    entry(parent, name, "", &attributes)
+}
+
+/// A file of version 2: head, and entries in that container (1 IET, 2 `IETPrefix`).
+pub fn file(container: u8, entries: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = [&b"\0ENTRACE\x02"[..], &[container]].concat();
+    for entry in entries {
+        if container == 2 {
+            bytes.extend((entry.len() as u64).to_le_bytes());
+        }
+        bytes.extend(entry);
+    }
+    bytes
+}
+
+/// An ET of version 2; the pool as given.
+pub fn et(entries: &[Vec<u8>], pool: &[&[u64]]) -> Vec<u8> {
+    let mut bytes = b"\0ENTRACE\x02\x00".to_vec();
+    bytes.extend(number(entries.len() as u64));
+    let mut offset = 0;
+    for entry in entries {
+        bytes.extend(number(offset));
+        offset += entry.len() as u64;
+    }
+    bytes.extend(number(pool.len() as u64));
+    for children in pool {
+        bytes.extend(number(children.len() as u64));
+        children
+            .iter()
+            .for_each(|&child| bytes.extend(number(child)));
+    }
+    bytes.extend(entries.concat());
+    bytes
+}

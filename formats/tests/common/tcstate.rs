@@ -1,0 +1,372 @@
+//! Folders of state histories for tests: made, and read by a small reader of their own that shares
+//! nothing with the library and checks every rule of the format.
+#![allow(dead_code, unreachable_pub, missing_docs)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fdr_formats::source::drive;
+use fdr_formats::writer::Output;
+use fdr_formats::{Losses, Source, Thread, TraceInfo, registry};
+
+use crate::common::{Event, Kept, Read, push};
+
+/// A folder, gone at the end of the test.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tcstate-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn bytes(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.join(name)).expect("a file")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Writes events, in pieces that belong to threads.
+pub fn write(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> (Folder, Losses) {
+    let folder = Folder::new();
+    let target = registry::target("tcstate").expect("the target");
+    let output = Output::Folder(folder.path().to_owned());
+    let mut writer = (target.create)(output, info).expect("a writer");
+    for (thread, events) in pieces {
+        writer.thread(thread);
+        events.iter().for_each(|event| push(&mut *writer, event));
+    }
+    let losses = writer.finish().expect("space");
+    (folder, losses)
+}
+
+/// Everything that a source gives, threads that come in turns put together.
+pub fn read_source(source: &dyn Source) -> Read {
+    let mut kept = Kept::default();
+    drive(source, &mut kept, &|_| {}).expect("readable files");
+    let mut threads: Vec<(_, Vec<Event>)> = Vec::new();
+    for (id, events) in kept.threads {
+        match threads.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, all)) => all.extend(events),
+            None => threads.push((id, events)),
+        }
+    }
+    kept.threads = threads;
+    let mut diagnostics = source.diagnostics().to_vec();
+    diagnostics.append(&mut kept.diagnostics);
+    Read {
+        info: source.info().clone(),
+        kept,
+        diagnostics,
+    }
+}
+
+pub fn read_folder(folder: &Path) -> Result<Read, fdr_formats::Error> {
+    Ok(read_source(&*registry::open_path(folder)?))
+}
+
+/// JSON, read the simplest way.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    Null,
+    Bool(bool),
+    Number(String),
+    Text(String),
+    List(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+impl Json {
+    pub fn parse(text: &str) -> Json {
+        let characters: Vec<char> = text.chars().collect();
+        let mut at = 0;
+        let value = Json::value(&characters, &mut at);
+        assert!(characters[at..].iter().all(|end| end.is_whitespace()));
+        value
+    }
+
+    fn skip(text: &[char], at: &mut usize, wanted: &[char]) -> bool {
+        while text[*at].is_whitespace() {
+            *at += 1;
+        }
+        let found = wanted.contains(&text[*at]);
+        *at += usize::from(found);
+        found
+    }
+
+    fn value(text: &[char], at: &mut usize) -> Json {
+        if Json::skip(text, at, &['{']) {
+            let mut members = Vec::new();
+            while !Json::skip(text, at, &['}']) {
+                Json::skip(text, at, &[',']);
+                let Json::Text(name) = Json::value(text, at) else {
+                    panic!("no name at {at}");
+                };
+                assert!(Json::skip(text, at, &[':']));
+                members.push((name, Json::value(text, at)));
+            }
+            return Json::Object(members);
+        }
+        if Json::skip(text, at, &['[']) {
+            let mut values = Vec::new();
+            while !Json::skip(text, at, &[']']) {
+                Json::skip(text, at, &[',']);
+                values.push(Json::value(text, at));
+            }
+            return Json::List(values);
+        }
+        if Json::skip(text, at, &['"']) {
+            return Json::Text(Json::text(text, at));
+        }
+        let rest = text[*at..].iter();
+        let word: String = rest.take_while(|end| !",]} \n".contains(**end)).collect();
+        *at += word.chars().count();
+        match &*word {
+            "null" => Json::Null,
+            "true" => Json::Bool(true),
+            "false" => Json::Bool(false),
+            _ => {
+                word.parse::<f64>().expect("a number");
+                Json::Number(word)
+            }
+        }
+    }
+
+    fn text(text: &[char], at: &mut usize) -> String {
+        let mut out = String::new();
+        loop {
+            let character = text[*at];
+            *at += 1;
+            match character {
+                '"' => return out,
+                '\\' => {
+                    let escape = text[*at];
+                    *at += 1;
+                    out.push(match escape {
+                        'n' => '\n',
+                        't' => '\t',
+                        'r' => '\r',
+                        'u' => {
+                            let digits: String = text[*at..*at + 4].iter().collect();
+                            *at += 4;
+                            let code = u32::from_str_radix(&digits, 16).expect("digits");
+                            char::from_u32(code).expect("no half of a pair")
+                        }
+                        other => other,
+                    });
+                }
+                plain => out.push(plain),
+            }
+        }
+    }
+
+    pub fn get(&self, name: &str) -> &Json {
+        let Json::Object(members) = self else {
+            panic!("{self:?} is no object");
+        };
+        let found = members.iter().find(|(known, _)| known == name);
+        &found.unwrap_or_else(|| panic!("no {name} in {self:?}")).1
+    }
+
+    pub fn list(&self) -> &[Json] {
+        let Json::List(values) = self else {
+            panic!("{self:?} is no list");
+        };
+        values
+    }
+
+    pub fn int(&self) -> i64 {
+        let Json::Number(number) = self else {
+            panic!("{self:?} is no number");
+        };
+        number.parse().expect("a whole number")
+    }
+
+    pub fn str(&self) -> &str {
+        let Json::Text(text) = self else {
+            panic!("{self:?} is no text");
+        };
+        text
+    }
+}
+
+/// A history, checked.
+#[derive(Debug)]
+pub struct History {
+    pub start: i64,
+    pub end: i64,
+    /// Of each key.
+    pub paths: Vec<String>,
+    pub types: Vec<String>,
+    pub state: Vec<Json>,
+    /// By path: start, end and value (`Integer:1`, `String:main`, `null`) of each interval.
+    pub lines: BTreeMap<String, Vec<(i64, i64, String)>>,
+    pub strings: Vec<String>,
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("enough bytes")
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(number(bytes, at))
+}
+
+fn i64_at(bytes: &[u8], at: usize) -> i64 {
+    i64::from_le_bytes(number(bytes, at))
+}
+
+fn paths(node: &Json, path: &str, out: &mut Vec<(i64, String)>) {
+    out.push((node.get("key").int(), path.to_owned()));
+    let Json::Object(members) = node else { return };
+    for (name, children) in members.iter().filter(|(name, _)| name == "children") {
+        assert_eq!(name, "children");
+        let Json::Object(children) = children else {
+            panic!("children are an object");
+        };
+        assert!(!children.is_empty(), "a leaf has no children");
+        for (name, child) in children {
+            let parent = if path.is_empty() {
+                String::new()
+            } else {
+                format!("{path}/")
+            };
+            paths(child, &format!("{parent}{name}"), out);
+        }
+    }
+}
+
+impl History {
+    /// Reads a folder and asserts every rule of the format.
+    pub fn read(folder: &Path) -> History {
+        let json = |name: &str| {
+            let text = fs::read_to_string(folder.join(name)).expect("a file of UTF-8");
+            Json::parse(&text)
+        };
+        let tree = json("tree.json");
+        assert_eq!(tree.get("version").get("major").int(), 1);
+        let mut nodes = Vec::new();
+        paths(tree.get("root"), "", &mut nodes);
+        nodes.sort();
+        let keys: Vec<i64> = nodes.iter().map(|(key, _)| *key).collect();
+        assert_eq!(keys, (0..nodes.len() as i64).collect::<Vec<_>>());
+        let paths: Vec<String> = nodes.into_iter().map(|(_, path)| path).collect();
+        let by_key = |list: Json, member: &str| -> Vec<Json> {
+            let elements = list.list().iter().enumerate();
+            let values = elements.map(|(at, element)| {
+                assert_eq!(element.get("key").int(), at as i64);
+                element.get(member).clone()
+            });
+            values.collect()
+        };
+        let types = by_key(json("types.json"), "type");
+        let types: Vec<String> = types.iter().map(|name| name.str().to_owned()).collect();
+        let state = by_key(json("state.json"), "value");
+        assert_eq!((types.len(), state.len()), (paths.len(), paths.len()));
+        let meta = json("meta.json");
+        let mut history = History {
+            start: meta.get("start").int(),
+            end: meta.get("end").int(),
+            paths,
+            types,
+            state,
+            lines: BTreeMap::new(),
+            strings: Vec::new(),
+        };
+        assert_eq!(meta.get("unit").str(), "ns");
+        history.fill(&fs::read(folder.join("history.bin")).expect("a file"));
+        history.check(meta.get("timestamp").int());
+        history
+    }
+
+    fn fill(&mut self, bytes: &[u8]) {
+        assert_eq!(&bytes[..8], b"TCHIST\r\n");
+        assert_eq!(&bytes[8..16], [1, 0, 0, 0, 64, 0, 0, 0]);
+        assert_eq!(
+            (i64_at(bytes, 16), i64_at(bytes, 24)),
+            (self.start, self.end)
+        );
+        assert_eq!(u32_at(bytes, 40) as usize, self.paths.len());
+        assert_eq!(u32_at(bytes, 44), 1, "sorted");
+        let strings = i64_at(bytes, 48) as usize;
+        let mut at = strings;
+        while at < bytes.len() {
+            let size = u32_at(bytes, at) as usize;
+            let text = bytes[at + 4..at + 4 + size].to_vec();
+            self.strings.push(String::from_utf8(text).expect("UTF-8"));
+            at += 4 + size;
+        }
+        assert_eq!(at, bytes.len());
+        assert_eq!(i64_at(bytes, 56) as usize, self.strings.len());
+        let (mut at, mut count, mut last) = (64, 0, (i64::MIN, 0, 0));
+        while at < strings {
+            let (start, end, word) = (
+                i64_at(bytes, at),
+                i64_at(bytes, at + 8),
+                u32_at(bytes, at + 16),
+            );
+            let key = word & 0x7fff_ffff;
+            assert!((end, start, key) > last, "the order at byte {at}");
+            last = (end, start, key);
+            at += 20;
+            let value = match (&*self.types[key as usize], word >> 31) {
+                (_, 1) => "null".to_owned(),
+                ("int", _) => {
+                    at += 8;
+                    format!("Integer:{}", i64_at(bytes, at - 8))
+                }
+                ("string", _) => {
+                    at += 4;
+                    format!("String:{}", self.strings[u32_at(bytes, at - 4) as usize])
+                }
+                (other, _) => panic!("a value of type {other} at byte {at}"),
+            };
+            let line = self
+                .lines
+                .entry(self.paths[key as usize].clone())
+                .or_default();
+            line.push((start, end, value));
+            count += 1;
+        }
+        assert_eq!((at, count), (strings, i64_at(bytes, 32)));
+    }
+
+    fn check(&self, timestamp: i64) {
+        for (key, path) in self.paths.iter().enumerate() {
+            let line = &self.lines[path];
+            let mut next = self.start;
+            for (start, end, _) in line {
+                assert_eq!(*start, next, "{path}");
+                assert!(start <= end, "{path}");
+                next = end + 1;
+            }
+            assert_eq!(next, self.end + 1, "{path}");
+            let now = line
+                .iter()
+                .find(|(start, end, _)| *start <= timestamp && timestamp <= *end);
+            let state = match &self.state[key] {
+                Json::Null => "null".to_owned(),
+                Json::Number(number) => format!("Integer:{number}"),
+                Json::Text(text) => format!("String:{text}"),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(now.expect("an interval").2, state, "{path}");
+        }
+    }
+}

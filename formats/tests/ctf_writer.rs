@@ -1,0 +1,482 @@
+//! Events of all kinds written as CTF folders and read back: nothing is lost but what is told, and
+//! nothing is written that makes other readers give up.
+mod common;
+#[path = "common/ctf.rs"]
+mod ctf;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use common::{Event, Kept, Random, call, enter, exit, program, synthetic, thread};
+use ctf::{Folder, Pieces, covers_all, packets, read_whole, tell, write, writer};
+use fdr_formats::model::Counts;
+use fdr_formats::source::drive;
+use fdr_formats::{
+    Clock, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo, Writer, registry,
+};
+
+fn function(id: u32, name: &str) -> Function {
+    Function {
+        id: FunctionId(id),
+        name: name.into(),
+        ..Function::default()
+    }
+}
+
+fn counts(overwritten: u64, dropped: u64) -> Counts {
+    Counts {
+        recorded: 10 + overwritten + dropped,
+        readable: 10,
+        overwritten,
+        dropped,
+        ..Counts::default()
+    }
+}
+
+/// What `program` does not make: types, CPUs of events, losses, calls that were not measured.
+fn spiced(random: &mut Random) -> Vec<Event> {
+    let mut events = Vec::new();
+    for event in program(random) {
+        let time = match &event {
+            Event::Call(call) => Some(call.time.0),
+            Event::Cpu(time, _) | Event::Custom(time, ..) => Some(*time),
+            _ => None,
+        };
+        events.push(event);
+        let Some(time) = time.filter(|_| random.below(8) == 0) else {
+            continue;
+        };
+        // An argument belongs to the call in front of it: nothing comes between.
+        let Some(Event::Call(call)) = events.last() else {
+            continue;
+        };
+        if call.has_arguments {
+            continue;
+        }
+        let data: Vec<u8> = (0..random.below(20)).map(|_| random.next() as u8).collect();
+        events.push(match random.below(5) {
+            0 => Event::Typed(time, random.next() as u16, data),
+            1 => Event::Custom(time, Some(random.next() as u32), data),
+            2 => Event::Lost(random.next() >> 8),
+            3 => Event::Wall(random.next(), random.below(1_000_000) as u32),
+            _ => Event::Call(synthetic(*call)),
+        });
+    }
+    events
+}
+
+#[test]
+fn random_programs_come_back() {
+    for seed in 1..200 {
+        let mut random = Random(seed);
+        let info = TraceInfo {
+            functions: (1..40).map(|id| function(id, &format!("f{id}"))).collect(),
+            ..TraceInfo::default()
+        };
+        let pieces: Pieces = (1..=1 + random.below(4))
+            .map(|id| (thread(id << 33 | id), spiced(&mut random)))
+            .collect();
+        let (folder, losses) = write(&info, &pieces);
+        assert_eq!(losses.to_string(), "", "seed {seed}");
+        let read = read_whole(folder.path());
+        for (thread, events) in &pieces {
+            assert_eq!(read.kept.events(thread.id.0), events, "seed {seed}");
+            packets(&folder.bytes(&format!("thread-{}", thread.id.0)));
+        }
+        let threads: Vec<&Thread> = pieces.iter().map(|(thread, _)| thread).collect();
+        assert!(read.info.threads.iter().eq(threads), "seed {seed}");
+        assert_eq!(read.info.functions, info.functions);
+        if seed < 10 {
+            covers_all(folder.path());
+        }
+    }
+}
+
+#[test]
+fn threads_in_turns_and_counts_at_the_end() {
+    let mut random = Random(7);
+    let all: Vec<Vec<Event>> = (0..5).map(|_| spiced(&mut random)).collect();
+    let folder = Folder::new();
+    let mut writer = writer(&folder, &TraceInfo::default());
+    let longest = all.iter().map(Vec::len).max().unwrap_or(0);
+    for from in (0..longest).step_by(10) {
+        for (id, events) in all.iter().enumerate() {
+            let piece = events.iter().skip(from).take(10).cloned().collect();
+            tell(&mut writer, &[(thread(id as u64), piece)]);
+        }
+        if from % 50 == 0 {
+            writer.flush().expect("space");
+        }
+    }
+    for id in 0..5 {
+        writer.thread(&Thread {
+            counts: Some(counts(id, 2 * id)),
+            ..thread(id)
+        });
+    }
+    // Told again without: they stay.
+    writer.thread(&thread(3));
+    writer.finish().expect("space");
+    let read = read_whole(folder.path());
+    for (id, events) in (0..).zip(&all) {
+        assert_eq!(read.kept.events(id), events, "thread {id}");
+        let known = &read.info.threads[id as usize];
+        assert_eq!(known.counts, Some(counts(id, 2 * id)));
+        let bytes = folder.bytes(&format!("thread-{id}"));
+        let marks: u64 = all[id as usize].iter().fold(0, |sum, event| match event {
+            Event::Lost(records) => sum + records,
+            _ => sum,
+        });
+        let told = packets(&bytes).last().map(|packet| packet.discarded);
+        assert_eq!(told, Some(marks.max(3 * id)), "thread {id}");
+    }
+    covers_all(folder.path());
+}
+
+#[test]
+fn golden_traces_of_xray_come_back() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/xray");
+    let mut count = 0;
+    for entry in fs::read_dir(folder).expect("golden files") {
+        let path = entry.expect("an entry").path();
+        let name = path.display().to_string();
+        if !name.ends_with(".fdr") {
+            continue;
+        }
+        let source = registry::open_path(&path).expect("a trace");
+        let mut wanted = Kept::default();
+        drive(&*source, &mut wanted, &|_| {}).expect("readable");
+        let made = Folder::new();
+        let mut writer = writer(&made, source.info());
+        drive(&*source, &mut writer, &|_| {}).expect("readable");
+        let losses = writer.finish().expect("space");
+        assert_eq!(losses.to_string(), "", "{name}");
+        let read = read_whole(made.path());
+        assert_eq!(read.kept.threads, wanted.threads, "{name}");
+        let info = source.info();
+        assert_eq!(read.info.threads, info.threads, "{name}");
+        assert_eq!(read.info.functions, info.functions, "{name}");
+        assert_eq!(read.info.clock, info.clock, "{name}");
+        assert_eq!(read.info.process, info.process, "{name}");
+        count += 1;
+    }
+    assert!(count >= 10, "{count} golden files");
+}
+
+#[test]
+fn losses_are_between_packets_and_counted_once() {
+    let lost = |id, known| Thread {
+        counts: known,
+        ..thread(id)
+    };
+    let run = |time| [Event::Call(enter(time, 1)), Event::Call(exit(time + 1, 1))];
+    let events = |marks: &[u64]| -> Vec<Event> {
+        let part = |(at, mark): (usize, &u64)| {
+            let lost = Event::Lost(*mark);
+            run(10 * at as u64).into_iter().chain([lost])
+        };
+        marks.iter().enumerate().flat_map(part).chain(run(1000)).collect()
+    };
+    let pieces = [
+        (lost(1, None), events(&[3, 0, 4])),
+        // The counts are of the marks' records, and of more.
+        (lost(2, Some(counts(5, 1))), events(&[2])),
+        (lost(3, Some(counts(1, 0))), events(&[2])),
+        (lost(4, Some(counts(8, 0))), vec![]),
+        (lost(5, None), vec![Event::Lost(9)]),
+    ];
+    let (folder, losses) = write(&TraceInfo::default(), &pieces);
+    assert_eq!(losses.to_string(), "");
+    let told = |id: u64| -> Vec<u64> {
+        let packets = packets(&folder.bytes(&format!("thread-{id}")));
+        packets.iter().map(|packet| packet.discarded).collect()
+    };
+    assert_eq!(told(1), [0, 3, 7]);
+    assert_eq!(told(2), [6]);
+    assert_eq!(told(3), [1, 2]);
+    assert_eq!(told(4), [8]);
+    assert_eq!(told(5), [9]);
+    let read = read_whole(folder.path());
+    for (thread, events) in &pieces {
+        assert_eq!(read.kept.events(thread.id.0), events, "thread {}", thread.id);
+    }
+}
+
+#[test]
+fn packets_end_where_the_cpu_changes_and_where_they_are_long() {
+    let mut events = vec![Event::Cpu(5, 2)];
+    for time in 5..5000 {
+        events.push(Event::Call(enter(time, 1)));
+        events.push(Event::Call(exit(time, 1)));
+    }
+    events.extend([Event::Cpu(5000, 3), Event::Cpu(5001, 3), Event::Cpu(5002, 4)]);
+    let (folder, _) = write(&TraceInfo::default(), &[(thread(1), events.clone())]);
+    let packets = packets(&folder.bytes("thread-1"));
+    let seen: Vec<(u32, u8)> = packets.iter().map(|packet| (packet.cpu, packet.cpu_seen)).collect();
+    let full = seen.len() - 4;
+    assert_eq!(seen[0], (2, 1));
+    assert!(full >= 8, "{full} packets that follow a full one");
+    assert!(seen[1..=full].iter().all(|seen| *seen == (2, 0)), "{seen:?}");
+    assert_eq!(seen[full + 1..], [(3, 1), (3, 1), (4, 1)]);
+    assert!(packets.iter().all(|packet| packet.size < 33 * 1024));
+    assert!(packets[..full].iter().all(|packet| packet.size > 32 * 1024));
+    assert_eq!(read_whole(folder.path()).kept.events(1), events);
+}
+
+#[test]
+fn odd_names_come_back() {
+    let long = "ä".repeat(50_000);
+    let names = [
+        "",
+        "plain",
+        "<T as a::B<'_>>::c::{{closure}}#0",
+        "\"quoted\" \\back\\ */ /* ' %s {} ;",
+        "nul \0 in the middle",
+        "\n\t\r\u{7f}\u{85}\u{2028}",
+        "日本語 🦀 e\u{301}",
+        &*long,
+    ];
+    for name in names {
+        let info = TraceInfo {
+            functions: vec![Function {
+                file: format!("{name}.rs"),
+                line: 7,
+                ..function(3, name)
+            }],
+            program: name.into(),
+            reason: name.into(),
+            clock: Clock {
+                name: name.into(),
+                ..Clock::default()
+            },
+            ..TraceInfo::default()
+        };
+        let named = Thread {
+            name: name.into(),
+            ..thread(1)
+        };
+        let events = vec![Event::Call(enter(1, 3)), Event::Call(exit(2, 3))];
+        let (folder, losses) = write(&info, &[(named.clone(), events.clone())]);
+        assert_eq!(losses.to_string(), "", "{name:.40}");
+        let read = read_whole(folder.path());
+        assert_eq!(read.info.functions, info.functions);
+        assert_eq!(read.info.threads, [named]);
+        assert_eq!(read.info.program, name);
+        assert_eq!(read.info.reason, name);
+        assert_eq!(read.info.clock.name, name);
+        assert_eq!(read.kept.events(1), events);
+        if !name.is_empty() {
+            let map = String::from_utf8(folder.bytes(".fdr-functions.txt")).expect("UTF-8");
+            assert_eq!(map.lines().count(), 1, "{map:.80?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_a_trace_too() {
+    let (folder, losses) = write(&TraceInfo::default(), &[]);
+    assert_eq!(losses.to_string(), "");
+    let read = read_whole(folder.path());
+    assert_eq!((read.info.threads.len(), read.kept.count()), (0, 0));
+    covers_all(folder.path());
+
+    let (folder, _) = write(&TraceInfo::default(), &[(thread(4), vec![])]);
+    let read = read_whole(folder.path());
+    assert_eq!(read.info.threads, [thread(4)]);
+    assert_eq!(read.kept.events(4), []);
+    assert!(!folder.has("thread-4"), "a file without a packet is none to other readers");
+
+    // Marks without any time.
+    let marks = vec![Event::Wall(1, 2), Event::Lost(3), Event::Argument(4)];
+    let (folder, _) = write(&TraceInfo::default(), &[(thread(4), marks.clone())]);
+    assert_eq!(read_whole(folder.path()).kept.events(4), marks);
+
+    // Events before any thread belong to nobody.
+    let made = Folder::new();
+    let mut writer = writer(&made, &TraceInfo::default());
+    writer.calls(&[enter(1, 1)]);
+    writer.finish().expect("space");
+    assert_eq!(read_whole(made.path()).kept.count(), 0);
+}
+
+#[test]
+fn times_are_exact_and_never_go_back() {
+    let clock = Clock {
+        frequency: 3_000_000_000,
+        anchor: Some((Ticks(6_000_000_001), 1_700_000_000_500_000_000)),
+        ..Clock::default()
+    };
+    let info = TraceInfo {
+        clock,
+        ..TraceInfo::default()
+    };
+    let call = |time, edge| Event::Call(call(time, 1, edge));
+    let events = vec![
+        call(6_000_000_000, Edge::Entry),
+        call(6_000_000_005, Edge::Exit),
+        call(6_000_000_004, Edge::Entry),
+        Event::Cpu(3, 1),
+        call(u64::MAX, Edge::Exit),
+    ];
+    let (folder, losses) = write(&info, &[(thread(1), events)]);
+    let wanted = "2 times before the thread's event before: made the same, for readers refuse them";
+    assert_eq!(losses.to_string(), wanted);
+    let read = read_whole(folder.path());
+    let call = |time, edge| Event::Call(common::call(time, 1, edge));
+    let wanted = [
+        call(2_000_000_000, Edge::Entry),
+        call(2_000_000_001, Edge::Exit),
+        call(2_000_000_001, Edge::Entry),
+        Event::Cpu(2_000_000_001, 1),
+        call(u64::MAX / 3, Edge::Exit),
+    ];
+    assert_eq!(read.kept.events(1), wanted);
+    let clock = read.info.clock;
+    assert_eq!(clock.frequency, 1_000_000_000);
+    assert_eq!(clock.anchor, Some((Ticks(2_000_000_000), 1_700_000_000_500_000_000)));
+    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
+    assert!(metadata.contains("offset_s = 1699999998;\n\toffset = 500000000;"), "{metadata}");
+}
+
+#[test]
+fn what_64_bits_of_ns_do_not_hold_is_cut_and_counted() {
+    let calls = |times: [u64; 2]| {
+        let [entry, exit] = times;
+        vec![Event::Call(enter(entry, 1)), Event::Call(common::exit(exit, 1))]
+    };
+    let clock = |frequency, anchor| TraceInfo {
+        clock: Clock {
+            frequency,
+            anchor,
+            ..Clock::default()
+        },
+        ..TraceInfo::default()
+    };
+    let most = i64::MAX as u64;
+    let cases = [
+        (clock(1_000_000_000, None), [5, u64::MAX], [5, most], 1),
+        (clock(1, None), [9, 1 << 40], [9_000_000_000, most], 1),
+        (clock(1_000_000_000, Some((Ticks(0), most - 7))), [7, 8], [7, 7], 1),
+        // The clock's zero is 100 ns before 1970.
+        (clock(1_000_000_000, Some((Ticks(200), 100))), [200, 300], [200, 300], 0),
+    ];
+    for (info, times, wanted, late) in cases {
+        let (folder, losses) = write(&info, &[(thread(1), calls(times))]);
+        let told = losses.iter().map(|(_, count)| count).sum::<u64>();
+        assert_eq!(told, late, "{losses}");
+        let read = read_whole(folder.path());
+        assert_eq!(read.kept.events(1), calls(wanted));
+    }
+    let far = clock(1_000_000_000, Some((Ticks(0), u64::MAX)));
+    let (folder, losses) = write(&far, &[(thread(1), calls([1, 2]))]);
+    assert!(losses.to_string().starts_with("1 anchors of the clock over 292 years"), "{losses}");
+    let anchor = read_whole(folder.path()).info.clock.anchor;
+    assert_eq!(anchor, Some((Ticks(0), u64::MAX)), "our own reader has it");
+}
+
+#[test]
+fn what_is_too_long_or_has_no_place_is_told() {
+    let long = vec![7; (8 << 20) + 1];
+    let events = vec![
+        Event::Custom(1, None, long.clone()),
+        Event::Typed(2, 3, long.clone()),
+        Event::Cpu(3, u32::MAX),
+        Event::Custom(4, None, long[1..].to_vec()),
+    ];
+    let long_name = Thread {
+        name: "n".repeat((1 << 20) + 1),
+        ..thread(1)
+    };
+    let (folder, losses) = write(&TraceInfo::default(), &[(long_name, events)]);
+    let told: Vec<_> = losses.iter().collect();
+    let wanted = [
+        ("names over 1 MiB: cut to that", 1),
+        ("payloads over 8 MiB: cut to that", 2),
+        ("changes to CPU 4294967295, which stands for none: left out", 1),
+    ];
+    assert_eq!(told, wanted);
+    let read = read_whole(folder.path());
+    let cut = &long[1..];
+    let wanted = [
+        Event::Custom(1, None, cut.to_vec()),
+        Event::Typed(2, 3, cut.to_vec()),
+        Event::Custom(4, None, cut.to_vec()),
+    ];
+    assert!(read.kept.events(1) == wanted);
+    assert_eq!(read.info.threads[0].name.len(), 1 << 20);
+}
+
+#[test]
+fn functions_may_come_in_the_middle() {
+    let folder = Folder::new();
+    let info = TraceInfo {
+        functions: vec![function(5, "five")],
+        ..TraceInfo::default()
+    };
+    let mut writer = writer(&folder, &info);
+    let calls = |id| vec![Event::Call(enter(id, id as u32)), Event::Call(exit(id, id as u32))];
+    tell(&mut writer, &[(thread(1), calls(5))]);
+    writer.flush().expect("space");
+    // What a reader can take already.
+    let read = read_whole(folder.path());
+    assert_eq!((read.info.functions.len(), read.kept.calls(1).len()), (1, 2));
+    writer.functions(&[function(9, "nine"), function(6, "six")]);
+    tell(&mut writer, &[(thread(1), calls(6)), (thread(2), calls(7)), (thread(1), calls(9))]);
+    let losses = Box::new(writer).finish().expect("space");
+    assert_eq!(losses.to_string(), "");
+    let read = read_whole(folder.path());
+    let names: Vec<(u32, &str)> =
+        read.info.functions.iter().map(|function| (function.id.0, &*function.name)).collect();
+    assert_eq!(names, [(5, "five"), (6, "six"), (9, "nine")]);
+    let functions = |id| -> Vec<u32> {
+        read.kept.calls(id).iter().map(|call| call.function.0).collect()
+    };
+    assert_eq!((functions(1), functions(2)), (vec![5, 5, 6, 6, 9, 9], vec![7, 7]));
+    let map = String::from_utf8(folder.bytes(".fdr-functions.txt")).expect("UTF-8");
+    assert_eq!(map.lines().count(), 3);
+}
+
+#[test]
+fn a_full_disk_is_an_error_of_finish() {
+    let calls: Vec<Event> = (0..10_000).map(|time| Event::Call(enter(time, 1))).collect();
+    for name in ["facts", "thread-1", ".fdr-functions.txt"] {
+        let folder = Folder::new();
+        symlink("/dev/full", folder.path().join(name)).expect("a link");
+        let info = TraceInfo {
+            functions: vec![function(1, "one")],
+            ..TraceInfo::default()
+        };
+        let mut writer = writer(&folder, &info);
+        tell(&mut writer, &[(thread(1), calls.clone()), (thread(2), calls.clone())]);
+        let error = Box::new(writer).finish().expect_err(name).to_string();
+        assert!(error.contains(name) && error.contains("No space left"), "{error}");
+    }
+    let folder = Folder::new();
+    symlink("/dev/full", folder.path().join("metadata")).expect("a link");
+    let target = registry::target("ctf").expect("the target");
+    let output = fdr_formats::writer::Output::Folder(folder.path().to_owned());
+    let error = (target.create)(output, &TraceInfo::default()).err().expect("no space");
+    assert!(error.to_string().contains("metadata"), "{error}");
+}
+
+#[test]
+fn a_thousand_threads_have_one_open_file() {
+    let folder = Folder::new();
+    let mut writer = writer(&folder, &TraceInfo::default());
+    let calls: Vec<_> = (0..3000).flat_map(|time| [enter(time, 1), exit(time, 1)]).collect();
+    for id in 0..1000 {
+        writer.thread(&thread(id));
+        writer.calls(&calls[..if id % 100 == 0 { calls.len() } else { 10 }]);
+    }
+    let open = fs::read_dir("/proc/self/fd").expect("open files");
+    let ours = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let ours = ours.filter(|path| path.starts_with(folder.path())).count();
+    assert_eq!(ours, 1, "files are spilled in turns");
+    writer.finish().expect("space");
+    let source = registry::open_path(folder.path()).expect("a trace");
+    assert_eq!(source.lanes(), 1000);
+    let read = read_whole(folder.path());
+    assert_eq!(read.kept.events(999).len(), 10);
+    assert_eq!(read.kept.events(900).len(), 6000);
+    assert_eq!(read.info.threads[17].id, ThreadId(17));
+}

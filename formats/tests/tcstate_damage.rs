@@ -1,0 +1,240 @@
+//! Each file of a folder cut at every byte, and every byte of it flipped: no panic, no flood, nothing
+//! that was not there, and all of it said.
+mod common;
+#[path = "common/tcstate.rs"]
+mod tcstate;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use common::{Event, enter, exit, thread};
+use fdr_formats::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use tcstate::{Folder, read_folder, write};
+
+const FILES: [&str; 5] = [
+    "types.json",
+    "tree.json",
+    "state.json",
+    "meta.json",
+    "history.bin",
+];
+
+/// Two threads, three functions, changes of CPU, a frame that stays open.
+fn trace() -> Folder {
+    let name = |id, name: &str| Function {
+        id: FunctionId(id),
+        name: name.into(),
+        file: "src/main.rs".into(),
+        line: 7,
+    };
+    let info = TraceInfo {
+        functions: vec![name(3, "main"), name(5, "parse"), name(9, "wörk")],
+        program: "app".into(),
+        start: Some(Ticks(1_000_000_000)),
+        ..TraceInfo::default()
+    };
+    let at = |time: u64| 1_000_000_000 + time;
+    let mut one = vec![Event::Cpu(at(0), 3), Event::Call(enter(at(0), 3))];
+    for round in 0..2 {
+        let time = at(round * 1000);
+        one.push(Event::Call(enter(time + 100, 5)));
+        one.push(Event::Call(enter(time + 200, 17)));
+        one.push(Event::Call(exit(time + 300, 17)));
+        one.push(Event::Call(exit(time + 400, 5)));
+    }
+    let mut two = vec![Event::Cpu(at(50), 4)];
+    for round in 0..2 {
+        two.push(Event::Call(enter(at(round * 1000 + 50), 9)));
+        two.push(Event::Call(exit(at(round * 1000 + 650), 9)));
+    }
+    two.push(Event::Call(enter(at(1900), 3)));
+    two.push(Event::Call(enter(at(2000), 9)));
+    let (folder, losses) = write(&info, &[(thread(7), one), (thread(8), two)]);
+    assert_eq!(losses.to_string(), "");
+    folder
+}
+
+/// Calls of each thread.
+fn events(folder: &Folder) -> Option<(Vec<(ThreadId, Vec<Event>)>, usize)> {
+    let read = read_folder(folder.path()).ok()?;
+    let mut threads = read.kept.threads;
+    threads.sort_by_key(|(id, _)| *id);
+    Some((threads, read.diagnostics.len()))
+}
+
+/// A file of the folder, to be changed where it is.
+fn open(folder: &Folder, name: &str) -> fs::File {
+    let path = folder.path().join(name);
+    fs::OpenOptions::new()
+        .write(true)
+        .open(path)
+        .expect("a file")
+}
+
+fn is_part(part: &[Event], whole: &[Event]) -> bool {
+    let mut whole = whole.iter();
+    part.iter().all(|event| whole.any(|other| other == event))
+}
+
+#[test]
+fn cut_at_every_byte() {
+    let folder = trace();
+    let (whole, told) = events(&folder).expect("readable");
+    assert_eq!(told, 0);
+    for file in FILES {
+        let bytes = folder.bytes(file);
+        let cut = open(&folder, file);
+        for end in (0..bytes.len()).rev() {
+            cut.set_len(end as u64).expect("a file");
+            let Some((part, told)) = events(&folder) else {
+                assert!(
+                    file == "history.bin" && end < 64,
+                    "{file} cut at byte {end}"
+                );
+                continue;
+            };
+            // All but a line feed is needed.
+            assert!(
+                told > 0 || end + 1 == bytes.len(),
+                "{file} cut at byte {end}: not said"
+            );
+            if told >= 12 {
+                let read = read_folder(folder.path()).expect("readable");
+                panic!("{file} cut at byte {end}: a flood: {:#?}", read.diagnostics);
+            }
+            // Without names, numbers are others.
+            if file == "meta.json" {
+                continue;
+            }
+            if file == "types.json" || file == "state.json" {
+                assert_eq!(part, whole, "{file} cut at byte {end}");
+            }
+            for (id, part) in &part {
+                let whole = whole.iter().find(|(known, _)| known == id);
+                let whole = &whole.expect("no new thread").1;
+                assert!(is_part(part, whole), "{file} cut at byte {end}: {part:?}");
+            }
+        }
+        fs::write(folder.path().join(file), &bytes).expect("space");
+    }
+}
+
+/// Bytes of history.bin that are the values of intervals: another value is no damage that can be
+/// seen, but for strings that do not exist.
+fn is_value(at: usize, intervals: &[(usize, usize)]) -> bool {
+    let found = intervals
+        .iter()
+        .find(|(from, to)| (*from..*to).contains(&at));
+    found.is_some_and(|(from, _)| at >= from + 20)
+}
+
+/// Where the intervals of the trace above are.
+fn intervals(folder: &Folder) -> Vec<(usize, usize)> {
+    let source = fdr_formats::registry::open_path(folder.path()).expect("readable");
+    let mut list = Vec::new();
+    let visit = &mut |record: &fdr_formats::source::Record<'_>| {
+        if record.kind == "Interval" {
+            let from = record.offset as usize;
+            list.push((from, from + record.size as usize));
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    source.records(visit).expect("a readable file");
+    list
+}
+
+#[test]
+fn flipped_at_every_byte() {
+    let folder = trace();
+    let (whole, _) = events(&folder).expect("readable");
+    let all: usize = whole.iter().map(|(_, events)| events.len()).sum();
+    let intervals = intervals(&folder);
+    assert!(intervals.len() > 40);
+    for file in FILES {
+        let flipped = open(&folder, file);
+        for (at, byte) in folder.bytes(file).into_iter().enumerate() {
+            for mask in [0x01, 0x08, 0xff] {
+                flipped.write_at(&[byte ^ mask], at as u64).expect("a file");
+                if let Some((found, told)) = events(&folder) {
+                    let count: usize = found.iter().map(|(_, events)| events.len()).sum();
+                    assert!(
+                        count <= all + 4,
+                        "{file} byte {at}: {count} events out of {all}"
+                    );
+                    if told >= 12 {
+                        let read = read_folder(folder.path()).expect("readable");
+                        panic!("{file} byte {at}: a flood: {:#?}", read.diagnostics);
+                    }
+                    let seen = told > 0 || is_value(at, &intervals);
+                    // The version's minor number may be any.
+                    let harmless = file != "history.bin" || (10..12).contains(&at);
+                    assert!(seen || harmless, "{file} byte {at} ^ {mask:#x}: not said");
+                } else {
+                    assert!(file == "history.bin" && at < 10, "{file} byte {at}");
+                }
+            }
+            flipped.write_at(&[byte], at as u64).expect("a file");
+        }
+    }
+    assert_eq!(events(&folder), Some((whole, 0)));
+}
+
+#[test]
+fn one_damage_costs_one_interval_and_is_said_once() {
+    let folder = trace();
+    let (whole, _) = events(&folder).expect("readable");
+    let mut bytes = folder.bytes("history.bin");
+    let mut worst = 0;
+    for (from, _) in intervals(&folder) {
+        // Key, start and end: each must be seen.
+        for at in [from, from + 9, from + 16, from + 19] {
+            bytes[at] ^= 0x2a;
+            fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+            let (found, told) = events(&folder).expect("readable");
+            let lost = |threads: &[(ThreadId, Vec<Event>)]| -> usize {
+                threads.iter().map(|(_, events)| events.len()).sum()
+            };
+            worst = worst.max(lost(&whole).saturating_sub(lost(&found)));
+            assert!(told <= 2, "byte {at}: said {told} times");
+            bytes[at] ^= 0x2a;
+        }
+    }
+    assert!(worst <= 4, "{worst} events lost by one damage");
+}
+
+#[test]
+fn hostile_numbers_take_no_memory() {
+    let folder = trace();
+    let whole = folder.bytes("history.bin");
+    // Keys, intervals, strings, and where those are.
+    for (at, size) in [(12, 4), (32, 8), (40, 4), (48, 8), (56, 8)] {
+        let mut bytes = whole.clone();
+        bytes[at..at + size].fill(0xff);
+        fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+        let (_, told) = events(&folder).expect("readable");
+        assert!((1..12).contains(&told), "byte {at}");
+    }
+    fs::write(folder.path().join("history.bin"), &whole).expect("space");
+    let keys =
+        "[{\"key\":4000000000,\"type\":\"int\"},{\"key\":-1},{\"key\":1e9,\"type\":\"int\"},7]";
+    fs::write(folder.path().join("types.json"), keys).expect("space");
+    let tree =
+        "{\"root\":{\"key\":0,\"children\":{\"a\":{\"key\":4000000000,\"children\":{\"b\":{}}}}}}";
+    fs::write(folder.path().join("tree.json"), tree).expect("space");
+    let (_, told) = events(&folder).expect("readable");
+    assert!(told > 0);
+    let deep = "{\"root\":".to_owned() + &"{\"children\":{\"x\":".repeat(100_000);
+    fs::write(folder.path().join("tree.json"), deep).expect("space");
+    assert!(events(&folder).is_some());
+}
+
+#[test]
+fn a_thread_is_listed_once() {
+    let folder = trace();
+    let meta = String::from_utf8(folder.bytes("meta.json")).expect("UTF-8");
+    let twice = meta.replace("\"id\":8", "\"id\":7");
+    fs::write(folder.path().join("meta.json"), twice).expect("space");
+    let read = read_folder(folder.path()).expect("readable");
+    let threads: Vec<&Thread> = read.info.threads.iter().collect();
+    assert_eq!(threads.len(), 2);
+}

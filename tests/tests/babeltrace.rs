@@ -1,0 +1,252 @@
+//! CTF folders before other people's reader: babeltrace2 and its Python library read what we write of
+//! a real program's trace without a complaint, and find in it the calls that the program counted
+//! itself, nested, and the losses that the recorder counted. The folders of the golden files are read
+//! by both. Must never compare our reader with our writer alone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use fdr_formats::registry;
+use fdr_formats::source::drive;
+use fdr_formats::writer::Output as Target;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::trace::Trace;
+use fdr_tests::{Profile, example};
+use serde_json::Value;
+
+type Calls = BTreeMap<String, u64>;
+
+/// Python of the distribution: its packages hold `bt2`.
+const PYTHON: &str = "/usr/bin/python3";
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/babeltrace.py");
+
+fn babeltrace() -> Option<PathBuf> {
+    fdr_tests::reader(
+        "babeltrace2",
+        "babeltrace2 reads the CTF folder of a real program (Debian package babeltrace2)",
+    )
+}
+
+/// Whether the Python library is there; where it is not, the test is skipped aloud.
+fn has_library() -> bool {
+    let import = Command::new(PYTHON).args(["-c", "import bt2"]).output();
+    let found = import.is_ok_and(|output| output.status.success());
+    if !found {
+        fdr_tests::skip(
+            "nesting and losses of CTF folders by babeltrace2's Python library: \
+             python3-bt2 is not installed",
+        );
+    }
+    found
+}
+
+fn run(command: &mut Command) -> Output {
+    let output = command.env("LC_ALL", "C.UTF-8").output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{errors}", output.status);
+    output
+}
+
+/// The events in words, one a line. The only thing that babeltrace2 may say beside is what was lost.
+fn words(tool: &Path, folder: &Path) -> Vec<String> {
+    let output = run(Command::new(tool).arg(folder));
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        assert!(line.starts_with("WARNING: Tracer discarded"), "{line}");
+    }
+    let words = String::from_utf8(output.stdout).expect("UTF-8");
+    words.lines().map(str::to_owned).collect()
+}
+
+/// What `sink.utils.counter` counts, by its words: `Event messages`.
+fn counter(tool: &Path, folder: &Path) -> Calls {
+    let output = run(Command::new(tool).arg(folder).args(["--component", "sink.utils.counter"]));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let row = |line: &str| {
+        let (count, what) = line.trim().split_once(' ')?;
+        Some((what.to_owned(), count.parse().ok()?))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+fn library(folder: &Path) -> Value {
+    let output = run(Command::new(PYTHON).arg(SCRIPT).arg(folder));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Records the index builder: its trace, and its own counts.
+fn record(folder: &Folder, variables: &str) -> (PathBuf, Calls) {
+    let arguments = "--documents 40 --passes 1 --threads 3 --counts counts.json";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let _ = Program::new(example("index_builder", Profile::Dev), folder)
+        .set("FDR=1 FDR_BUFFER=32M FDR_OUT=index.fdr FDR_FORMAT=xray")
+        .set(variables)
+        .args(&arguments)
+        .run()
+        .ok();
+    let counts = fs::read(folder.join("counts.json")).expect("the counts");
+    let counts: Value = serde_json::from_slice(&counts).expect("JSON");
+    let rows = counts["functions"].as_array().expect("a list").iter();
+    let row = |row: &Value| {
+        let name = row["name"].as_str().expect("a name").to_owned();
+        (name, row["calls"].as_u64().expect("a number"))
+    };
+    (folder.join("index.fdr"), rows.map(row).collect())
+}
+
+fn convert(trace: &Path, folder: &Folder) -> PathBuf {
+    let source = registry::open_path(trace).expect("a trace");
+    let target = registry::target("ctf").expect("the target");
+    let path = folder.join("index.ctf");
+    fs::create_dir(&path).expect("a folder");
+    let mut writer = (target.create)(Target::Folder(path.clone()), source.info()).expect("space");
+    drive(&*source, &mut *writer, &|_| {}).expect("a readable trace");
+    assert_eq!(writer.finish().expect("space").to_string(), "", "losses");
+    path
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn table(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().expect("an object").iter()
+}
+
+/// Calls per function by name, over all threads, as babeltrace2's library found them.
+fn calls(found: &Value) -> Calls {
+    let mut sums = Calls::new();
+    for (_, thread) in table(&found["threads"]) {
+        for (id, count) in table(&thread["calls"]) {
+            let name = found["functions"][id][0].as_str().expect("a name");
+            *sums.entry(name.to_owned()).or_default() += number(count);
+        }
+    }
+    sums
+}
+
+/// The same report of a folder as of the trace that it was made of.
+fn same_report(trace: &Path, folder: &Path) {
+    let report = |path: &Path| -> Value {
+        let report = fdr(&[OsStr::new("report"), OsStr::new("--json"), path.as_os_str()]);
+        serde_json::from_str(&report).expect("JSON")
+    };
+    let (one, other) = (report(trace), report(folder));
+    let names = |report: &Value| -> Calls {
+        let rows = report["functions"].as_array().expect("a list").iter();
+        let row = |row: &Value| {
+            (row["name"].as_str().expect("a name").to_owned(), number(&row["calls"]))
+        };
+        rows.map(row).collect()
+    };
+    assert!(!names(&one).is_empty());
+    assert_eq!(names(&one), names(&other));
+}
+
+#[test]
+fn a_whole_program() {
+    let folder = Folder::new("ctf");
+    let (trace, counts) = record(&folder, "");
+    let sum = counts.values().sum::<u64>();
+    assert!(sum > 20_000, "a program that does something: {counts:?}");
+    let made = convert(&trace, &folder);
+    same_report(&trace, &made);
+    if let Some(tool) = babeltrace() {
+        let words = words(&tool, &made);
+        let count = |name: &str| words.iter().filter(|line| line.contains(name)).count() as u64;
+        assert_eq!(count(" lttng_ust_cyg_profile:func_entry: "), sum);
+        assert_eq!(count(" lttng_ust_cyg_profile:func_exit: "), sum);
+        assert_eq!(count("name = \"index_builder::tokens::stem\""), 1, "names are in it");
+        let counted = counter(&tool, &made);
+        assert_eq!(counted["Event messages"], words.len() as u64);
+        assert_eq!(counted["Discarded event messages"], 0);
+    }
+    if has_library() {
+        let found = library(&made);
+        assert_eq!(calls(&found), counts);
+        for (id, thread) in table(&found["threads"]) {
+            assert_eq!(number(&thread["unmatched"]), 0, "thread {id}");
+            assert_eq!(thread["open"].as_array().map(Vec::len), Some(0), "thread {id}");
+            assert_eq!(thread["callers"], thread["entries"], "each names its caller: thread {id}");
+            assert_eq!(number(&thread["discarded"]), 0, "thread {id}");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_of_full_rings() {
+    // Rings that were overwritten many times: calls are open at both ends of what is left.
+    let folder = Folder::new("ctf-snapshot");
+    let (trace, _) = record(&folder, "FDR_BUFFER=128K");
+    let ours = Trace::read(&trace);
+    let made = convert(&trace, &folder);
+    same_report(&trace, &made);
+    let lost: u64 = ours.threads.iter().map(|lane| {
+        let counts = lane.checked_counts();
+        counts.overwritten + counts.dropped
+    }).sum();
+    assert!(lost > 0, "something was overwritten");
+    if let Some(tool) = babeltrace() {
+        let edges: usize = ours.threads.iter().map(|lane| lane.edges.len()).sum();
+        let words = words(&tool, &made);
+        let measured = words.iter().filter(|line| {
+            line.contains(" lttng_ust_cyg_profile:") && line.contains("flags = 0")
+        });
+        assert_eq!(measured.count(), edges);
+    }
+    if !has_library() {
+        return;
+    }
+    let found = library(&made);
+    assert_eq!(calls(&found), ours.calls());
+    for lane in &ours.threads {
+        let (name, counts) = (&lane.thread.name, lane.checked_counts());
+        let id = lane.thread.id.to_string();
+        let thread = &found["threads"][&id];
+        assert_eq!(number(&thread["unmatched"]), 0, "{name}");
+        assert_eq!(thread["open"].as_array().map(Vec::len), Some(0), "{name}");
+        assert_eq!(number(&thread["synthetic"]), lane.synthetic.iter().sum::<u64>(), "{name}");
+        let edges = number(&thread["entries"]) + number(&thread["exits"]);
+        assert_eq!(edges, counts.readable + lane.synthetic.iter().sum::<u64>(), "{name}");
+        assert_eq!(number(&thread["discarded"]), counts.overwritten + counts.dropped, "{name}");
+        let fact = &found["facts"][&id];
+        assert_eq!(fact["name"].as_str(), Some(&**name));
+        assert_eq!(number(&fact["overwritten"]), counts.overwritten, "{name}");
+        assert_eq!(number(&fact["recorded"]), counts.recorded, "{name}");
+    }
+}
+
+#[test]
+fn golden_folders_hold_what_babeltrace2_finds() {
+    let Some(tool) = babeltrace() else { return };
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/ctf");
+    for (name, discarded) in [("compact", 1), ("big", 0), ("ours", 3), ("babeltrace2", 3)] {
+        let folder = Path::new(golden).join(name);
+        let source = registry::open_path(&folder).expect("a trace");
+        let mut events: Vec<String> = Vec::new();
+        let visit = &mut |record: &fdr_formats::source::Record<'_>| {
+            if !matches!(record.kind, "Metadata" | "MetadataPacket" | "Packet" | "Padding") {
+                events.push(record.kind.to_owned());
+            }
+            ControlFlow::Continue(())
+        };
+        source.records(visit).expect("readable files");
+        let words = words(&tool, &folder);
+        assert_eq!(words.len(), events.len(), "{name}");
+        for event in &events {
+            let count = |all: &[String], what: &str| {
+                all.iter().filter(|line| line.contains(what)).count()
+            };
+            let theirs = count(&words, &format!(" {event}: "));
+            assert_eq!(theirs, count(&events, event), "{name}: {event}");
+        }
+        let counted = counter(&tool, &folder);
+        assert_eq!(counted["Event messages"], events.len() as u64, "{name}");
+        assert_eq!(counted["Discarded event messages"], discarded, "{name}");
+    }
+}

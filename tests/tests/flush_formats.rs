@@ -1,0 +1,310 @@
+//! Dumps in every format that the registry has: at the end and by signal, as files and as folders, and
+//! whole dumps over connections. What is in them is what the program counted; what had the name before
+//! is replaced if it was a trace, and left alone if it was not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fdr_formats::registry;
+use fdr_formats::writer::{Kind, Target};
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::receiver::{Connection, Listener};
+use fdr_tests::support::tally::Tally;
+
+fn endings(folder: &Folder, target: &Target, out: &str, way: &str) -> Program {
+    Program::new(env!("CARGO_BIN_EXE_endings"), folder)
+        .set("FDR=1")
+        .env("FDR_FORMAT", target.name)
+        .env("FDR_OUT", out)
+        .args(&[way])
+}
+
+fn works(path: &Path) -> u64 {
+    Tally::read(path).calls()["endings::work"]
+}
+
+fn of_kind(kind: Kind) -> impl Iterator<Item = &'static Target> {
+    registry::targets().filter(move |target| target.kind == kind)
+}
+
+#[test]
+fn at_the_end_under_the_default_name() {
+    for target in registry::targets() {
+        let folder = Folder::new("formats-end");
+        let outcome = endings(&folder, target, "", "return").run().ok();
+        let paths = folder.ending(&format!(".1.{}", target.extension));
+        assert_eq!(
+            (paths.len(), folder.names().len()),
+            (1, 1),
+            "{:?}",
+            folder.names()
+        );
+        let tally = Tally::read(&paths[0]);
+        assert_eq!(
+            tally.calls(),
+            BTreeMap::from([("endings::work".to_owned(), 10)])
+        );
+        assert_eq!(tally.threads.len(), 1, "{}", target.name);
+        let said = outcome.said();
+        assert_eq!(said.len(), 1, "{said:?}");
+        let wrote = format!("wrote {}: 20 records of 1 thread, ", paths[0].display());
+        assert!(said[0].starts_with(&wrote), "{said:?}");
+    }
+}
+
+#[test]
+fn what_the_trace_says_of_the_program_is_in_every_format() {
+    for target in registry::targets() {
+        let folder = Folder::new("formats-info");
+        let _ = endings(&folder, target, "trace", "return").run().ok();
+        let info = Tally::read(&folder.join("trace")).info;
+        assert_eq!(
+            (&*info.program, &*info.reason),
+            ("endings", "exit"),
+            "{}",
+            target.name
+        );
+        assert_eq!(info.dump, Some(1), "{}", target.name);
+        assert!(
+            info.process.is_some() && info.clock.anchor.is_some(),
+            "{}",
+            target.name
+        );
+        let work = info
+            .functions
+            .iter()
+            .find(|known| known.name == "endings::work");
+        let work = work.unwrap_or_else(|| panic!("{}: {info:?}", target.name));
+        assert!(
+            work.file.ends_with("endings.rs") && work.line > 0,
+            "{}: {work:?}",
+            target.name
+        );
+    }
+}
+
+#[test]
+fn by_signal_while_threads_live_and_at_the_end() {
+    for target in registry::targets() {
+        let folder = Folder::new("formats-signal");
+        let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+            .set("FDR=1 FDR_OUT=trace.%n")
+            .env("FDR_FORMAT", target.name)
+            .args(&["short", "20", "4"])
+            .start();
+        while running.line() != "waiting" {}
+        running.signal("USR2");
+        let _ = running.said("wrote ");
+        let outcome = running.end().ok();
+        let calls = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
+        for number in 1..=2 {
+            let tally = Tally::read(&folder.join(&format!("trace.{number}")));
+            let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
+            assert_eq!(tally.calls(), wanted, "{} {number}", target.name);
+            assert_eq!(tally.threads.len(), 20, "{}", target.name);
+        }
+        assert_eq!(folder.names(), ["trace.1", "trace.2"], "{}", target.name);
+    }
+}
+
+#[test]
+fn a_ring_that_went_round_is_the_same_in_every_format() {
+    for target in registry::targets() {
+        let folder = Folder::new("formats-round");
+        let outcome = Program::new(env!("CARGO_BIN_EXE_exact"), &folder)
+            .set("FDR=1 FDR_OUT=trace FDR_BUFFER=128K")
+            .env("FDR_FORMAT", target.name)
+            .args(&["a:1:30000,b:2:20000"])
+            .run()
+            .ok();
+        let tally = Tally::read(&folder.join("trace"));
+        let statistics = facts::statistics(&outcome.stdout);
+        for thread in &statistics.threads {
+            let of_trace = &tally.threads[&thread.id];
+            let counts = of_trace.counts.unwrap_or_else(|| panic!("{}", target.name));
+            let there: u64 = of_trace.measured.iter().sum();
+            assert_eq!(there, thread.readable, "{} {}", target.name, thread.name);
+            assert_eq!(
+                (
+                    counts.recorded,
+                    counts.readable,
+                    counts.overwritten,
+                    counts.dropped
+                ),
+                (
+                    thread.recorded,
+                    thread.readable,
+                    thread.overwritten,
+                    thread.dropped
+                ),
+                "{}",
+                target.name
+            );
+            assert_eq!(of_trace.name, thread.name, "{}", target.name);
+        }
+    }
+}
+
+#[test]
+fn without_a_number_a_later_dump_replaces_the_one_before() {
+    for target in registry::targets() {
+        let folder = Folder::new("formats-replace");
+        let outcome = endings(&folder, target, "trace", "dump-3").run().ok();
+        assert_eq!(folder.names(), ["trace"], "{}", target.name);
+        assert_eq!(works(&folder.join("trace")), 10);
+        let said = outcome.said();
+        let replaced = said.iter().filter(|line| line.starts_with("replaced "));
+        assert_eq!((said.len(), replaced.count()), (4, 3), "{said:?}");
+    }
+}
+
+#[test]
+fn another_runs_trace_is_replaced_too() {
+    for target in registry::targets() {
+        let folder = Folder::new("formats-again");
+        for _ in 0..2 {
+            // The name is that of a folder only when the placeholder is filled in.
+            let _ = endings(&folder, target, "%e.trace", "return").run().ok();
+        }
+        assert_eq!(folder.names(), ["endings.trace"], "{}", target.name);
+        assert_eq!(works(&folder.join("endings.trace")), 10);
+    }
+}
+
+#[test]
+fn what_is_no_trace_is_left_as_it_is() {
+    for target in registry::targets() {
+        let folder = Folder::new("formats-foreign");
+        let path = folder.join("endings.trace");
+        let refused = |outcome: &Outcome| {
+            let said = outcome.said();
+            assert!(said[0].starts_with("no trace was written: "), "{said:?}");
+            assert!(said[0].contains("left as it is"), "{said:?}");
+            // What was recorded is not lost.
+            assert!(said[1].starts_with("the records are still in "), "{said:?}");
+            assert_eq!(folder.ending(".fdr-ring").len(), 1, "{said:?}");
+            fs::remove_file(&folder.ending(".fdr-ring")[0]).expect("the ring");
+        };
+        if target.kind == Kind::Folder {
+            fs::write(&path, "notes").expect("a file");
+            refused(&endings(&folder, target, "%e.trace", "return").run().ok());
+            assert_eq!(fs::read_to_string(&path).expect("the file"), "notes");
+            fs::remove_file(&path).expect("the file");
+            // A trace with something else in it.
+            let _ = endings(&folder, target, "%e.trace", "return").run().ok();
+            fs::write(path.join("notes"), "notes").expect("a file");
+            refused(&endings(&folder, target, "%e.trace", "return").run().ok());
+            assert_eq!(Tally::read_cut(&path).calls()["endings::work"], 10);
+            fs::remove_dir_all(&path).expect("the folder");
+        } else {
+            fs::create_dir(&path).expect("a folder");
+        }
+        fs::create_dir_all(&path).expect("a folder");
+        fs::write(path.join("notes"), "notes").expect("a file");
+        refused(&endings(&folder, target, "%e.trace", "return").run().ok());
+        let notes = fs::read_to_string(path.join("notes")).expect("the file");
+        assert_eq!(notes, "notes");
+        assert_eq!(folder.names(), ["endings.trace"], "{}", target.name);
+    }
+}
+
+#[test]
+fn each_dump_goes_over_a_connection_of_its_own() {
+    for target in of_kind(Kind::Stream) {
+        let folder = Folder::new("formats-connect");
+        let listener = Listener::tcp();
+        let running = endings(&folder, target, &listener.address(), "dump-3").start();
+        for number in 0..4 {
+            let path = folder.join(&format!("dump-{number}"));
+            let path = listener.accept().read_to(path).end();
+            assert_eq!(works(&path), 10, "{} {number}", target.name);
+        }
+        let outcome = running.end().ok();
+        let wrote = format!("wrote {}: 20 records of 1 thread, ", listener.address());
+        assert!(
+            outcome.said().iter().all(|line| line.starts_with(&wrote)),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn clients_that_wait_get_the_dump() {
+    for target in of_kind(Kind::Stream) {
+        let folder = Folder::new("formats-listen");
+        let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+            .set("FDR=1 FDR_OUT=tcp-listen://127.0.0.1:0")
+            .env("FDR_FORMAT", target.name)
+            .args(&["short", "8", "4"])
+            .start();
+        let said = running.said("listening on tcp-listen://");
+        let port = said.rsplit("//").next().expect("a port");
+        while running.line() != "waiting" {}
+        let clients = ["a", "b"].map(|name| Connection::to(port).read_to(folder.join(name)));
+        running.signal("USR2");
+        let paths: Vec<PathBuf> = clients.map(|client| client.end()).into();
+        let _ = running.said("wrote tcp-listen://");
+        let outcome = running.end().ok();
+        let calls = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
+        for path in paths {
+            let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
+            assert_eq!(Tally::read(&path).calls(), wanted, "{}", target.name);
+        }
+        // At the end nobody is there: that is said, and the records are kept.
+        let said = outcome.said();
+        assert!(said[2].contains("no client is there"), "{said:?}");
+        assert_eq!(folder.ending(".fdr-ring").len(), 1);
+    }
+}
+
+#[test]
+fn a_dump_on_standard_output() {
+    for target in of_kind(Kind::Stream) {
+        let folder = Folder::new("formats-stdout");
+        let program = env!("CARGO_BIN_EXE_streamer");
+        let outcome = Program::in_shell("\"$0\" \"$@\" | cat > trace", program, &folder)
+            .set("FDR=1 FDR_OUT=-")
+            .env("FDR_FORMAT", target.name)
+            .args(&["counts", "2", "500", "waves", "1"])
+            .run()
+            .ok();
+        assert_eq!(
+            Tally::read(&folder.join("trace")).records(),
+            2000,
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn mistakes_are_one_line_and_the_program_runs_on() {
+    let file = registry::targets().find(|target| target.kind != Kind::Stream);
+    let file = file.expect("a format that is no stream").name;
+    for (out, format, what) in [
+        ("-", file, "can't be sent as a stream"),
+        ("tcp://localhost", "", "no port"),
+        ("http://localhost:80", "", "tcp-listen://host:port"),
+        (
+            "tcp-listen://192.0.2.1:0",
+            "",
+            "FDR_OUT: tcp-listen://192.0.2.1:0: ",
+        ),
+        ("trace", "jpeg", file),
+    ] {
+        let folder = Folder::new("formats-mistakes");
+        let program = Program::new(env!("CARGO_BIN_EXE_endings"), &folder).set("FDR=1");
+        let program = program.env("FDR_OUT", out).env("FDR_FORMAT", format);
+        let outcome = program.args(&["return"]).run().ok();
+        let said = outcome.said();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].contains(what) && said[0].ends_with("; recording is off"),
+            "{said:?}"
+        );
+        assert_eq!(outcome.stdout, "315\n");
+        assert_eq!(folder.names(), [] as [&str; 0]);
+    }
+}

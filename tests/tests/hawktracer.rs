@@ -1,0 +1,194 @@
+//! HTDUMP before HawkTracer's own programs: its Rust parser and converter and its C++ converter read what
+//! we write, its library writes what we read. They exit without an error on most failures, so everything
+//! is counted and compared. Must never compare our reader with our writer alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use fdr_formats::registry;
+use fdr_formats::source::Record;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{fdr, verify};
+use serde_json::Value;
+
+mod hawktracer_support;
+use hawktracer_support::{
+    Row, chains, converted, converter_of_hawktracer, debug_events, debug_rows, foreign, parsed,
+    recorded, rows,
+};
+
+/// Records of all kinds in a file.
+fn records(path: &Path) -> u64 {
+    let source = registry::open_path(path).expect("our own file");
+    let mut count = 0;
+    let visit = &mut |_: &Record<'_>| {
+        count += 1;
+        std::ops::ControlFlow::Continue(())
+    };
+    source.records(visit).expect("a readable file");
+    count
+}
+
+#[test]
+fn the_rust_parser_reads_what_we_write() {
+    let check = "hawktracer-parser reads a real program's HTDUMP";
+    let Some(parse) = foreign("parse", check) else {
+        return;
+    };
+    let folder = Folder::new("hawktracer-parser");
+    let (file, wanted) = recorded(&folder, "htdump");
+    let (found, events) = parsed(&parse, &file);
+    assert_eq!(found, wanted);
+    assert_eq!(events, records(&file), "every record is an event");
+}
+
+#[test]
+fn the_rust_converter_reads_what_we_write() {
+    let check = "hawktracer-converter-rs reads a real program's HTDUMP";
+    let Some(converter) = fdr_tests::reader("hawktracer-converter-rs", check) else {
+        return;
+    };
+    let folder = Folder::new("hawktracer-converter");
+    let (file, wanted) = recorded(&folder, "htdump");
+    let source = file.to_str().expect("UTF-8");
+    let events = debug_events(&converted(&converter, source, "json_debug", &folder));
+    assert_eq!(debug_rows(&events), wanted);
+    assert_eq!(
+        events.len() as u64,
+        records(&file),
+        "every record is an event"
+    );
+    let flames = converted(&converter, source, "flamegraph", &folder);
+    let found = flame_chains(&flames);
+    let trace = registry::open_path(&file).expect("our own file");
+    assert_eq!(
+        found,
+        chains(&*trace),
+        "calls lie in one another as they did"
+    );
+    let chrome = converted(&converter, source, "chrome-tracing", &folder);
+    let chrome = format!("{}]", chrome.trim_end_matches(','));
+    let chrome: Value = serde_json::from_str(&chrome).expect("JSON but for its last bracket");
+    // One slice a call, and none of any other record.
+    assert_eq!(chrome.as_array().expect("a list").len(), wanted.len());
+}
+
+/// The chains of a flame graph: `{ name: "a", value: 5, children: [{ … }, ] }`.
+fn flame_chains(page: &str) -> BTreeSet<Vec<String>> {
+    let (_, mut rest) = page.split_once(".datum({ children: [").expect("its data");
+    let (mut chain, mut chains) = (Vec::new(), BTreeSet::new());
+    loop {
+        if let Some(after) = rest.strip_prefix("{ name: \"") {
+            let (name, after) = after.split_once('"').expect("the end of a name");
+            chain.push(name.to_owned());
+            chains.insert(chain.clone());
+            rest = after.split_once("children: [").expect("its children").1;
+        } else if let Some(after) = rest.strip_prefix("] }") {
+            chain.pop().expect("as many ends as beginnings");
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix(',') {
+            rest = after;
+        } else {
+            assert!(rest.starts_with("]}") && chain.is_empty(), "{rest:.80}");
+            return chains;
+        }
+    }
+}
+
+/// Thread, start and duration in µs, name, sorted.
+fn slices(file: &Path) -> Vec<Row> {
+    let text = fs::read_to_string(file).expect("the converter's output");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let events = json["traceEvents"].as_array().expect("a list").iter();
+    let mut slices: Vec<Row> = events
+        .map(|event| {
+            let number = |name: &str| event[name].as_u64().expect("a number");
+            let name = event["name"].as_str().expect("a name").to_owned();
+            (number("tid"), number("ts"), number("dur"), name)
+        })
+        .collect();
+    slices.sort();
+    slices
+}
+
+fn in_micros(rows: Vec<Row>) -> Vec<Row> {
+    let rows = rows.into_iter();
+    let mut rows: Vec<Row> = rows
+        .map(|(thread, start, duration, name)| (thread, start / 1000, duration / 1000, name))
+        .collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn hawktracers_own_converter_reads_what_we_write_in_both_byte_orders() {
+    let check = "HawkTracer's own converter reads a real program's HTDUMP in both byte orders";
+    let Some(converter) = converter_of_hawktracer(check) else {
+        return;
+    };
+    for target in ["htdump", "htdump-be"] {
+        let folder = Folder::new(target);
+        let (file, wanted) = recorded(&folder, target);
+        let out = folder.join("chrome.json");
+        let output = Command::new(&converter)
+            .args(["--format", "chrome-tracing", "--source"])
+            .args([&file, Path::new("--output"), &out])
+            .stdin(Stdio::null())
+            .output()
+            .expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(slices(&out), in_micros(wanted), "{target}");
+    }
+}
+
+#[test]
+fn we_read_what_hawktracers_converter_made_of_its_own_file() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/htdump");
+    let source = registry::open_path(&folder.join("core.htdump")).expect("a golden file");
+    let wanted = slices(&folder.join("vectors/core.json"));
+    assert_eq!(in_micros(rows(&*source)), wanted);
+}
+
+#[test]
+fn we_read_what_hawktracers_library_writes() {
+    let Some(write) = foreign("write", "HTDUMP of HawkTracer's own library is read") else {
+        return;
+    };
+    let folder = Folder::new("hawktracer-library");
+    let file = folder.join("library.htdump");
+    let output = Command::new(write).arg(&file).output().expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stdout).expect("UTF-8");
+    let count = |line: &str| {
+        let (name, count) = line.split_once('\t').expect("name and count");
+        (name.to_owned(), count.parse().expect("a number"))
+    };
+    let wanted: BTreeMap<String, u64> = told.lines().map(count).collect();
+    assert_eq!(wanted.len(), 3);
+    verify(&file);
+    let report = fdr(&["report", "--json"]
+        .map(OsStr::new)
+        .into_iter()
+        .chain([file.as_os_str()])
+        .collect::<Vec<_>>());
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let functions = report["functions"].as_array().expect("a list").iter();
+    let found = functions.map(|row| {
+        let name = row["name"].as_str().expect("a name").to_owned();
+        (name, row["calls"].as_u64().expect("a number"))
+    });
+    assert_eq!(found.collect::<BTreeMap<_, _>>(), wanted);
+    // Its calls lie in one another as they did: `step` in `work`, `fib` in `step` and in itself.
+    let source = registry::open_path(&file).expect("HawkTracer's file");
+    let chains = chains(&*source);
+    let deepest = chains.iter().map(Vec::len).max();
+    assert_eq!(deepest, Some(2 + 6), "{chains:?}");
+    assert!(
+        chains
+            .iter()
+            .all(|chain| chain[0] == "work" && chain.get(1).is_none_or(|name| name == "step"))
+    );
+}

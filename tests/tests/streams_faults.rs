@@ -1,0 +1,268 @@
+//! Receivers that stall, go away, come back or are not there at all: the program goes on and ends as
+//! it would without a recorder, and every record is either taken by somebody or counted as lost. No
+//! test here depends on how fast anything is.
+
+use std::fs;
+
+use fdr_formats::registry;
+use fdr_formats::writer::Kind;
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, Running};
+use fdr_tests::support::receiver::{Connection, Listener};
+use fdr_tests::support::tally::Tally;
+use fdr_tests::support::wait::until;
+
+const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
+
+/// The smallest rings: what nobody takes at once is soon overwritten.
+const SMALL: &str = "FDR=1 FDR_MODE=stream FDR_BUFFER=128K";
+
+fn streams() -> impl Iterator<Item = &'static str> {
+    let targets = registry::targets().filter(|target| target.kind == Kind::Stream);
+    targets.map(|target| target.name)
+}
+
+fn streamer(folder: &Folder, out: &str, arguments: &str) -> Program {
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    Program::new(STREAMER, folder)
+        .set(SMALL)
+        .env("FDR_OUT", out)
+        .args(&["counts"])
+        .args(&arguments)
+}
+
+fn wave(folder: &Folder, running: &mut Running, number: usize) {
+    running.tell("go");
+    until("the wave's end", || {
+        let text = fs::read_to_string(folder.join("counts")).unwrap_or_default();
+        (facts::all(&text, "wave").len() >= number).then_some(())
+    });
+}
+
+/// What the last line says was streamed and lost: together all that the program recorded.
+fn account(outcome: &Outcome, folder: &Folder) -> [u64; 2] {
+    let text = fs::read_to_string(folder.join("counts")).expect("its counts");
+    let last = facts::all(&text, "wave").pop().expect("a wave");
+    let recorded: u64 = facts::number(&last[2]);
+    let said = outcome.said();
+    let [streamed, lost] = facts::streamed(said.last().expect("a line"));
+    assert_eq!(streamed + lost, recorded, "{said:?}");
+    assert_eq!(folder.ending(".fdr-ring").len(), 0);
+    [streamed, lost]
+}
+
+/// A whole trace of a receiver that was there from the beginning, or not: its counts agree with it.
+fn consistent(tally: &Tally, name: &str) {
+    for thread in tally.threads.values() {
+        let Some(counts) = thread.counts else {
+            panic!("{name}: {thread:?}");
+        };
+        let measured: u64 = thread.measured.iter().sum();
+        assert_eq!(counts.readable, measured, "{name}: {thread:?}");
+        let sum = counts.readable + counts.overwritten + counts.dropped;
+        assert_eq!(counts.recorded, sum, "{name}: {thread:?}");
+    }
+}
+
+#[test]
+fn nobody_is_there() {
+    let folder = Folder::new("fault-nobody");
+    let untraced = Program::new(STREAMER, &folder).args(&["counts", "2", "1000", "waves", "3"]);
+    let untraced = untraced.run().ok();
+    for out in [
+        format!("unix:{}", folder.join("no-socket").display()),
+        // Nobody serves this port any more, and tests have others.
+        "tcp://127.0.0.1:1".to_owned(),
+        "tcp-listen://localhost:0".to_owned(),
+    ] {
+        fs::remove_file(folder.join("counts")).expect("the counts");
+        let outcome = streamer(&folder, &out, "2 1000 waves 3").run();
+        assert_eq!(
+            (outcome.status, &outcome.stdout),
+            (untraced.status, &untraced.stdout)
+        );
+        let [streamed, lost] = account(&outcome, &folder);
+        assert_eq!((streamed, lost), (0, 12_000));
+        assert_eq!(outcome.said().len(), 2, "one line of trouble: {outcome:?}");
+    }
+}
+
+#[test]
+fn somebody_comes_later() {
+    let folder = Folder::new("fault-later");
+    let socket = folder.join("socket");
+    let out = format!("unix:{}", socket.display());
+    let mut running = streamer(&folder, &out, "1 100000").start();
+    wave(&folder, &mut running, 1);
+    let listener = Listener::unix(&socket);
+    let reading = listener.accept().read_to(folder.join("trace"));
+    wave(&folder, &mut running, 2);
+    let outcome = running.end().ok();
+    let [streamed, lost] = account(&outcome, &folder);
+    let tally = Tally::read(&reading.end());
+    assert_eq!(tally.records(), streamed);
+    // Of the first wave, the ring has kept 128 KiB at most.
+    assert!(lost >= 200_000 - 16_384, "{lost}");
+    assert!(streamed > 0);
+    assert_eq!(tally.lost(), lost);
+    consistent(&tally, "later");
+}
+
+#[test]
+fn a_receiver_that_stalls_and_goes_on() {
+    for name in streams() {
+        let folder = Folder::new("fault-stalls");
+        let listener = Listener::tcp();
+        let program = streamer(&folder, &listener.address(), "2 200000");
+        let mut running = program.env("FDR_FORMAT", name).start();
+        // Nothing is read until all is recorded: the connection holds some megabytes, the rings 256 KiB.
+        let connection = listener.accept();
+        for number in 1..=3 {
+            wave(&folder, &mut running, number);
+        }
+        let reading = connection.read_to(folder.join("trace"));
+        let outcome = running.end().ok();
+        let [streamed, lost] = account(&outcome, &folder);
+        let tally = Tally::read(&reading.end());
+        assert_eq!(tally.records(), streamed, "{name}");
+        assert!(
+            lost > 0 && tally.lost() == lost,
+            "{name}: {lost} {}",
+            tally.lost()
+        );
+        consistent(&tally, name);
+    }
+}
+
+#[test]
+fn a_receiver_that_stalls_for_good() {
+    let folder = Folder::new("fault-stuck");
+    let listener = Listener::tcp();
+    let running = streamer(&folder, &listener.address(), "2 200000 waves 3").start();
+    let connection = listener.accept();
+    // It ends although nobody ever reads.
+    let outcome = running.end().ok();
+    let [_, lost] = account(&outcome, &folder);
+    assert!(lost > 0);
+    drop(connection);
+}
+
+#[test]
+fn one_client_of_two_stalls() {
+    let folder = Folder::new("fault-one-of-two");
+    let large = "FDR_BUFFER=16M";
+    let program = streamer(&folder, "tcp-listen://127.0.0.1:0", "2 200000").set(large);
+    let mut running = program.start();
+    let said = running.said("listening on tcp-listen://");
+    let port = said.rsplit("//").next().expect("a port").to_owned();
+    let stuck = Connection::to(&port);
+    let reading = Connection::to(&port).read_to(folder.join("trace"));
+    // Both are served before anything is recorded.
+    until("the beginning at the second client", || {
+        let length = fs::metadata(folder.join("trace")).map_or(0, |known| known.len());
+        (length > 0).then_some(())
+    });
+    for number in 1..=3 {
+        wave(&folder, &mut running, number);
+    }
+    let outcome = running.end().ok();
+    drop(stuck);
+    assert_eq!(account(&outcome, &folder), [2_400_000, 0]);
+    let tally = Tally::read(&reading.end());
+    assert_eq!(
+        tally.records(),
+        2_400_000,
+        "it misses nothing of what the other does not take"
+    );
+    consistent(&tally, "the other");
+}
+
+#[test]
+fn a_receiver_that_dies_and_comes_back() {
+    for name in streams() {
+        let folder = Folder::new("fault-dies");
+        let listener = Listener::tcp();
+        let program = streamer(&folder, &listener.address(), "2 50000");
+        let mut running = program.env("FDR_FORMAT", name).start();
+        let mut first = listener.accept();
+        wave(&folder, &mut running, 1);
+        // It goes away with input that it has not read: the connection is reset.
+        first.read_some(10_000, &folder.join("first"));
+        drop(first);
+        let mut number = 1;
+        // The loss of the connection shows when something is sent.
+        let lost_line = loop {
+            number += 1;
+            wave(&folder, &mut running, number);
+            let said = running.said_already("tcp://");
+            if let Some(line) = said {
+                break line;
+            }
+        };
+        assert!(
+            lost_line.contains("the connection is lost; trying again"),
+            "{lost_line}"
+        );
+        let reading = listener.accept().read_to(folder.join("second"));
+        wave(&folder, &mut running, number + 1);
+        let outcome = running.end().ok();
+        let [streamed, lost] = account(&outcome, &folder);
+        let second = Tally::read(&reading.end());
+        let first = Tally::read_cut(&folder.join("first"));
+        assert!(first.records() > 0 && second.records() > 0, "{name}");
+        // Calls that were open between the two are told with their entries: two deep, at most, in
+        // each of the threads.
+        let open = 2 * second.threads.len() as u64;
+        assert!(
+            first.records() + second.records() <= streamed + open,
+            "{name}"
+        );
+        // For the second one, all that came before it is missing, and it says so.
+        let (given, known) = known(&second);
+        assert!(
+            (given..=given + open).contains(&second.records()),
+            "{name}: {given}"
+        );
+        assert_eq!(second.lost() + given, known, "{name}");
+        assert!(lost <= second.lost(), "{name}: {lost}");
+        assert_eq!(outcome.said().len(), 2, "{outcome:?}");
+    }
+}
+
+/// Records that a trace says it was given, and that were made, of all its threads.
+fn known(tally: &Tally) -> (u64, u64) {
+    let counts = || tally.threads.values().filter_map(|thread| thread.counts);
+    let given = counts().map(|counts| counts.readable).sum();
+    (given, counts().map(|counts| counts.recorded).sum())
+}
+
+#[test]
+fn a_full_file_system_ends_the_trace_not_the_program() {
+    let folder = Folder::new("fault-full");
+    // 40 blocks of 512 bytes: the ring itself is refused as well, and is in memory then.
+    let outcome = Program::in_shell("ulimit -f 40; exec \"$0\" \"$@\"", STREAMER, &folder)
+        .set(SMALL)
+        .set("FDR_OUT=trace FDR_FORMAT=htdump")
+        .args(&["counts", "2", "20000", "waves", "2"])
+        .run()
+        .ok();
+    let said = outcome.said();
+    assert!(said.iter().any(|line| line.contains("trace: ")), "{said:?}");
+    let text = fs::read_to_string(folder.join("counts")).expect("its counts");
+    assert_eq!(facts::all(&text, "wave").len(), 2);
+}
+
+#[test]
+fn a_reader_of_standard_output_that_goes_away() {
+    let folder = Folder::new("fault-stdout");
+    let script = "\"$0\" \"$@\" | head -c 100 > trace";
+    let outcome = Program::in_shell(script, STREAMER, &folder)
+        .set(SMALL)
+        .set("FDR_OUT=-")
+        .args(&["counts", "2", "20000", "waves", "5"])
+        .run()
+        .ok();
+    let _ = account(&outcome, &folder);
+    assert_eq!(outcome.said().len(), 2, "{outcome:?}");
+}
