@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use common::{Folder, convert, fdr, figures, goldens, stderr};
 use fdr_formats::registry::{FORMATS, targets};
@@ -81,38 +81,76 @@ fn golden_files_are_the_same_in_every_format() {
     }
 }
 
+/// The files of a trace: one, or those of a folder.
+fn files_of(trace: &Path) -> Vec<PathBuf> {
+    if trace.is_file() {
+        return vec![PathBuf::new()];
+    }
+    let names = common::contents(trace).into_iter().map(PathBuf::from);
+    names.filter(|name| trace.join(name).is_file()).collect()
+}
+
+/// A copy of a trace, of which one file is changed.
+fn damaged(trace: &Path, file: &Path, bytes: &[u8], copy: &Path) {
+    let _ = fs::remove_dir_all(copy);
+    let _ = fs::remove_file(copy);
+    if trace.is_file() {
+        return fs::write(copy, bytes).unwrap();
+    }
+    fs::create_dir(copy).unwrap();
+    for name in files_of(trace) {
+        let bytes = match name == file {
+            true => bytes.to_vec(),
+            false => fs::read(trace.join(&name)).unwrap(),
+        };
+        fs::write(copy.join(name), bytes).unwrap();
+    }
+}
+
 #[test]
-fn damaged_files_of_every_format_are_read_as_far_as_they_go() {
+fn damaged_traces_of_every_format_are_read_as_far_as_they_go() {
     let folder = Folder::new("damaged");
-    for (format, golden) in goldens() {
-        if !Path::new(&golden).is_file() {
-            continue;
-        }
-        let bytes = fs::read(&golden).unwrap();
-        let trace = folder.file("damaged");
-        let mut flipped = bytes.clone();
-        let middle = bytes.len() / 2;
-        flipped[middle..][..3.min(bytes.len() - middle)].fill(0xff);
-        for damaged in [&bytes[..bytes.len() * 2 / 3], &flipped] {
-            fs::write(&trace, damaged).unwrap();
-            for command in ["info", "report", "records", "verify", "map", "convert"] {
-                let out = folder.file("out");
-                let more: &[&str] = match command {
-                    "map" => &["-o", &out],
-                    "convert" => &["--force", "--to", "xray", "-o", &out],
-                    _ => &[],
-                };
-                let output = fdr(&[&[command, trace.as_str()], more].concat());
-                let code = output.status.code();
-                assert!(
-                    code.is_some_and(|code| code <= 2),
-                    "{format} {golden}: {output:?}"
-                );
-                assert!(
-                    !stderr(&output).contains("panicked"),
-                    "{golden}: {output:?}"
-                );
+    let (copy, out) = (folder.path().join("damaged"), folder.file("out"));
+    let copy_text = copy.to_str().unwrap();
+    for (_, golden) in goldens() {
+        let golden = Path::new(&golden);
+        for file in files_of(golden) {
+            let path = if golden.is_file() {
+                golden.to_owned()
+            } else {
+                golden.join(&file)
+            };
+            let bytes = fs::read(path).unwrap();
+            let mut flipped = bytes.clone();
+            let middle = bytes.len() / 2;
+            flipped[middle..]
+                .iter_mut()
+                .take(3)
+                .for_each(|byte| *byte ^= 0xff);
+            for bytes in [&bytes[..bytes.len() * 2 / 3], &flipped] {
+                damaged(golden, &file, bytes, &copy);
+                for arguments in [
+                    &["info", copy_text][..],
+                    &["report", copy_text],
+                    &["records", copy_text],
+                    &["verify", copy_text],
+                    &["map", copy_text, "-o", &out],
+                    &["convert", copy_text, "--force", "--to", "xray", "-o", &out],
+                ] {
+                    let output = fdr(arguments);
+                    let code = output.status.code();
+                    let what = format!("{}: {arguments:?}: {output:?}", golden.display());
+                    assert!(code.is_some_and(|code| code <= 2), "{what}");
+                    assert!(!stderr(&output).contains("panicked"), "{what}");
+                    let refused = code == Some(2);
+                    assert!(!refused || stderr(&output).starts_with("fdr: "), "{what}");
+                }
             }
         }
     }
+    assert!(
+        common::contents(folder.path())
+            .iter()
+            .all(|name| !name.starts_with('.'))
+    );
 }

@@ -7,7 +7,7 @@
 //! the thread's first event (or, among open calls, at the event before), an entry without exit ends
 //! at the event before the exit that passed it. Such edges are marked in [`Span::flags`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use crate::model::{Call, CpuId, Edge, FunctionId, ThreadId, Ticks};
 use crate::sink::Losses;
@@ -48,7 +48,24 @@ pub(crate) struct Span {
 #[derive(Debug, Default)]
 struct Open {
     span: Span,
-    held: Vec<Span>,
+    held: VecDeque<Span>,
+}
+
+impl Open {
+    /// Holds a child and what it held. The shorter list goes to the longer one: however deep and
+    /// wide a tick is, a span is not moved often.
+    fn hold(&mut self, child: Span, mut held: VecDeque<Span>) {
+        if held.len() <= self.held.len() {
+            self.held.push_back(child);
+            self.held.append(&mut held);
+        } else {
+            held.push_front(child);
+            while let Some(earlier) = self.held.pop_back() {
+                held.push_front(earlier);
+            }
+            self.held = held;
+        }
+    }
 }
 
 /// One thread.
@@ -179,7 +196,7 @@ impl Stack {
                 cpu: self.cpu,
                 ..Span::default()
             },
-            held: Vec::new(),
+            held: VecDeque::new(),
         });
     }
 
@@ -259,10 +276,7 @@ impl Stack {
         span.flags |= flags;
         span.exit_cpu = exit_cpu;
         match self.open.last_mut() {
-            Some(parent) if parent.span.start == span.start => {
-                parent.held.push(span);
-                parent.held.extend(held);
-            }
+            Some(parent) if parent.span.start == span.start => parent.hold(span, held),
             _ => {
                 out(&span);
                 held.iter().for_each(out);

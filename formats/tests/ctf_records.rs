@@ -76,7 +76,14 @@ fn events() -> Vec<Event> {
 }
 
 /// The last 60 bytes of a packet's head, without UUID: stream, instance, times, bits, number, losses.
-fn head(stream: &str, instance: &str, times: [u8; 2], bytes: u16, rest: [u8; 2], cpu: &str) -> String {
+fn head(
+    stream: &str,
+    instance: &str,
+    times: [u8; 2],
+    bytes: u16,
+    rest: [u8; 2],
+    cpu: &str,
+) -> String {
     let word = |value: u64| -> String {
         let bytes = value.to_le_bytes();
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -99,12 +106,29 @@ fn a_threads_file_has_these_bytes() {
     let time = |low: u8| format!("{low:02x}00000000000000 {context}");
     let parts = [
         // 10 records are lost before the first packet by the counts; a wall time has no CPU.
-        head(stream, instance, [0x10, 0x10], 85 + 37, [0, 10], "ffffffff 00"),
+        head(
+            stream,
+            instance,
+            [0x10, 0x10],
+            85 + 37,
+            [0, 10],
+            "ffffffff 00",
+        ),
         format!("06 {} 0403020100000000 08070000", time(0x10)),
-        head(stream, instance, [0x10, 0x15], 85 + 322, [1, 10], "03000000 01"),
+        head(
+            stream,
+            instance,
+            [0x10, 0x15],
+            85 + 322,
+            [1, 10],
+            "03000000 01",
+        ),
         format!("00 {} 01000000 00000000 01", time(0x10)),
         format!("00 {} 09000000 01000000 04", time(0x11)),
-        format!("02 {} 02000000 efbeadde00000000 0700000000000000", time(0x11)),
+        format!(
+            "02 {} 02000000 efbeadde00000000 0700000000000000",
+            time(0x11)
+        ),
         format!("03 {} ffffffffffffffff 02000000 6869", time(0x12)),
         format!("03 {} 0500000000000000 00000000", time(0x12)),
         format!("04 {} 0102 01000000 ff", time(0x13)),
@@ -125,7 +149,9 @@ fn a_threads_file_has_these_bytes() {
     assert_eq!(bytes, wanted);
     let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
     let uuid: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let told = metadata.split('"').find(|text| text.replace('-', "") == uuid);
+    let told = metadata
+        .split('"')
+        .find(|text| text.replace('-', "") == uuid);
     assert!(told.is_some(), "{uuid} in {metadata}");
     let read = read_whole(folder.path());
     assert_eq!(read.kept.events(0x1_0000_0007), events());
@@ -153,7 +179,10 @@ fn the_file_of_facts_has_these_bytes() {
     let packets = packets(&bytes);
     assert_eq!(packets.len(), 1);
     let packet = &packets[0];
-    assert_eq!((packet.begin, packet.cpu, packet.discarded), (0x10, u32::MAX, 0));
+    assert_eq!(
+        (packet.begin, packet.cpu, packet.discarded),
+        (0x10, u32::MAX, 0)
+    );
     assert_eq!(packet.events, hex(&(trace + &functions + &thread)));
 
     let read = read_whole(folder.path());
@@ -162,19 +191,30 @@ fn the_file_of_facts_has_these_bytes() {
     assert_eq!(read.info.functions, wanted.functions);
     assert_eq!(read.info.threads, [worker()]);
     assert_eq!(read.info.missing, wanted.missing);
-    let told = (&*read.info.program, &*read.info.reason, read.info.process, read.info.dump);
+    let told = (
+        &*read.info.program,
+        &*read.info.reason,
+        read.info.process,
+        read.info.dump,
+    );
     assert_eq!(told, ("prog", "exit", Some(4242), Some(2)));
     assert_eq!(read.info.start, Some(Ticks(0x10)));
 }
 
 #[test]
 fn trace_compass_gets_names_and_first_calls() {
-    let (folder, _) = write(&info(), &[(worker(), vec![
-        Event::Call(exit(20, 9)),
-        Event::Call(enter(21, 1)),
-        Event::Call(exit(22, 1)),
-        Event::Call(exit(23, 1)),
-    ])]);
+    let (folder, _) = write(
+        &info(),
+        &[(
+            worker(),
+            vec![
+                Event::Call(exit(20, 9)),
+                Event::Call(enter(21, 1)),
+                Event::Call(exit(22, 1)),
+                Event::Call(exit(23, 1)),
+            ],
+        )],
+    );
     let names = String::from_utf8(folder.bytes(".fdr-functions.txt")).expect("UTF-8");
     assert_eq!(names, "0000000000000001 T a\n0000000000000009 T é\n");
     let state = ".tc-states/org.eclipse.linuxtools.lttng2.ust.analysis.callstack.snapshot.json";
@@ -192,8 +232,16 @@ fn trace_compass_gets_names_and_first_calls() {
         attribute(1, r#""Processes","4242""#, &typed("Integer", 4242)),
         attribute(2, thread, &typed("Long", 7)),
         attribute(3, &format!(r#"{thread},"CallStack""#), &typed("Integer", 2)),
-        attribute(4, &format!(r#"{thread},"CallStack","1""#), &typed("Long", 1)),
-        attribute(5, &format!(r#"{thread},"CallStack","2""#), &typed("Long", 9)),
+        attribute(
+            4,
+            &format!(r#"{thread},"CallStack","1""#),
+            &typed("Long", 1),
+        ),
+        attribute(
+            5,
+            &format!(r#"{thread},"CallStack","2""#),
+            &typed("Long", 9),
+        ),
     ];
     let wanted = format!(
         r#"{{"snapshot_format_version":1,"ssid":"org.eclipse.linuxtools.lttng2.ust.analysis.callstack","snapshot_version":3,"timestamp":0,"attributes":[{}],"fEndTime":{start},"fStartTime":{start}}}"#,

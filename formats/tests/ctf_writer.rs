@@ -175,7 +175,12 @@ fn losses_are_between_packets_and_counted_once() {
             let lost = Event::Lost(*mark);
             run(10 * at as u64).into_iter().chain([lost])
         };
-        marks.iter().enumerate().flat_map(part).chain(run(1000)).collect()
+        marks
+            .iter()
+            .enumerate()
+            .flat_map(part)
+            .chain(run(1000))
+            .collect()
     };
     let pieces = [
         (lost(1, None), events(&[3, 0, 4])),
@@ -198,7 +203,12 @@ fn losses_are_between_packets_and_counted_once() {
     assert_eq!(told(5), [9]);
     let read = read_whole(folder.path());
     for (thread, events) in &pieces {
-        assert_eq!(read.kept.events(thread.id.0), events, "thread {}", thread.id);
+        assert_eq!(
+            read.kept.events(thread.id.0),
+            events,
+            "thread {}",
+            thread.id
+        );
     }
 }
 
@@ -209,14 +219,24 @@ fn packets_end_where_the_cpu_changes_and_where_they_are_long() {
         events.push(Event::Call(enter(time, 1)));
         events.push(Event::Call(exit(time, 1)));
     }
-    events.extend([Event::Cpu(5000, 3), Event::Cpu(5001, 3), Event::Cpu(5002, 4)]);
+    events.extend([
+        Event::Cpu(5000, 3),
+        Event::Cpu(5001, 3),
+        Event::Cpu(5002, 4),
+    ]);
     let (folder, _) = write(&TraceInfo::default(), &[(thread(1), events.clone())]);
     let packets = packets(&folder.bytes("thread-1"));
-    let seen: Vec<(u32, u8)> = packets.iter().map(|packet| (packet.cpu, packet.cpu_seen)).collect();
+    let seen: Vec<(u32, u8)> = packets
+        .iter()
+        .map(|packet| (packet.cpu, packet.cpu_seen))
+        .collect();
     let full = seen.len() - 4;
     assert_eq!(seen[0], (2, 1));
     assert!(full >= 8, "{full} packets that follow a full one");
-    assert!(seen[1..=full].iter().all(|seen| *seen == (2, 0)), "{seen:?}");
+    assert!(
+        seen[1..=full].iter().all(|seen| *seen == (2, 0)),
+        "{seen:?}"
+    );
     assert_eq!(seen[full + 1..], [(3, 1), (3, 1), (4, 1)]);
     assert!(packets.iter().all(|packet| packet.size < 33 * 1024));
     assert!(packets[..full].iter().all(|packet| packet.size > 32 * 1024));
@@ -284,7 +304,10 @@ fn nothing_is_a_trace_too() {
     let read = read_whole(folder.path());
     assert_eq!(read.info.threads, [thread(4)]);
     assert_eq!(read.kept.events(4), []);
-    assert!(!folder.has("thread-4"), "a file without a packet is none to other readers");
+    assert!(
+        !folder.has("thread-4"),
+        "a file without a packet is none to other readers"
+    );
 
     // Marks without any time.
     let marks = vec![Event::Wall(1, 2), Event::Lost(3), Event::Argument(4)];
@@ -319,7 +342,7 @@ fn times_are_exact_and_never_go_back() {
         call(u64::MAX, Edge::Exit),
     ];
     let (folder, losses) = write(&info, &[(thread(1), events)]);
-    let wanted = "2 times before the thread's event before: made the same, for readers refuse them";
+    let wanted = "1 times before the thread's event before: made the same, for readers refuse them";
     assert_eq!(losses.to_string(), wanted);
     let read = read_whole(folder.path());
     let call = |time, edge| Event::Call(common::call(time, 1, edge));
@@ -333,16 +356,25 @@ fn times_are_exact_and_never_go_back() {
     assert_eq!(read.kept.events(1), wanted);
     let clock = read.info.clock;
     assert_eq!(clock.frequency, 1_000_000_000);
-    assert_eq!(clock.anchor, Some((Ticks(2_000_000_000), 1_700_000_000_500_000_000)));
+    assert_eq!(
+        clock.anchor,
+        Some((Ticks(2_000_000_000), 1_700_000_000_500_000_000))
+    );
     let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
-    assert!(metadata.contains("offset_s = 1699999998;\n\toffset = 500000000;"), "{metadata}");
+    assert!(
+        metadata.contains("offset_s = 1699999998;\n\toffset = 500000000;"),
+        "{metadata}"
+    );
 }
 
 #[test]
 fn what_64_bits_of_ns_do_not_hold_is_cut_and_counted() {
     let calls = |times: [u64; 2]| {
         let [entry, exit] = times;
-        vec![Event::Call(enter(entry, 1)), Event::Call(common::exit(exit, 1))]
+        vec![
+            Event::Call(enter(entry, 1)),
+            Event::Call(common::exit(exit, 1)),
+        ]
     };
     let clock = |frequency, anchor| TraceInfo {
         clock: Clock {
@@ -356,9 +388,19 @@ fn what_64_bits_of_ns_do_not_hold_is_cut_and_counted() {
     let cases = [
         (clock(1_000_000_000, None), [5, u64::MAX], [5, most], 1),
         (clock(1, None), [9, 1 << 40], [9_000_000_000, most], 1),
-        (clock(1_000_000_000, Some((Ticks(0), most - 7))), [7, 8], [7, 7], 1),
+        (
+            clock(1_000_000_000, Some((Ticks(0), most - 7))),
+            [7, 8],
+            [7, 7],
+            1,
+        ),
         // The clock's zero is 100 ns before 1970.
-        (clock(1_000_000_000, Some((Ticks(200), 100))), [200, 300], [200, 300], 0),
+        (
+            clock(1_000_000_000, Some((Ticks(200), 100))),
+            [200, 300],
+            [200, 300],
+            0,
+        ),
     ];
     for (info, times, wanted, late) in cases {
         let (folder, losses) = write(&info, &[(thread(1), calls(times))]);
@@ -369,7 +411,12 @@ fn what_64_bits_of_ns_do_not_hold_is_cut_and_counted() {
     }
     let far = clock(1_000_000_000, Some((Ticks(0), u64::MAX)));
     let (folder, losses) = write(&far, &[(thread(1), calls([1, 2]))]);
-    assert!(losses.to_string().starts_with("1 anchors of the clock over 292 years"), "{losses}");
+    assert!(
+        losses
+            .to_string()
+            .starts_with("1 anchors of the clock over 292 years"),
+        "{losses}"
+    );
     let anchor = read_whole(folder.path()).info.clock.anchor;
     assert_eq!(anchor, Some((Ticks(0), u64::MAX)), "our own reader has it");
 }
@@ -392,7 +439,10 @@ fn what_is_too_long_or_has_no_place_is_told() {
     let wanted = [
         ("names over 1 MiB: cut to that", 1),
         ("payloads over 8 MiB: cut to that", 2),
-        ("changes to CPU 4294967295, which stands for none: left out", 1),
+        (
+            "changes to CPU 4294967295, which stands for none: left out",
+            1,
+        ),
     ];
     assert_eq!(told, wanted);
     let read = read_whole(folder.path());
@@ -414,31 +464,59 @@ fn functions_may_come_in_the_middle() {
         ..TraceInfo::default()
     };
     let mut writer = writer(&folder, &info);
-    let calls = |id| vec![Event::Call(enter(id, id as u32)), Event::Call(exit(id, id as u32))];
+    let calls = |id| {
+        vec![
+            Event::Call(enter(id, id as u32)),
+            Event::Call(exit(id, id as u32)),
+        ]
+    };
     tell(&mut writer, &[(thread(1), calls(5))]);
     writer.flush().expect("space");
     // What a reader can take already.
     let read = read_whole(folder.path());
-    assert_eq!((read.info.functions.len(), read.kept.calls(1).len()), (1, 2));
+    assert_eq!(
+        (read.info.functions.len(), read.kept.calls(1).len()),
+        (1, 2)
+    );
     writer.functions(&[function(9, "nine"), function(6, "six")]);
-    tell(&mut writer, &[(thread(1), calls(6)), (thread(2), calls(7)), (thread(1), calls(9))]);
+    tell(
+        &mut writer,
+        &[
+            (thread(1), calls(6)),
+            (thread(2), calls(7)),
+            (thread(1), calls(9)),
+        ],
+    );
     let losses = Box::new(writer).finish().expect("space");
     assert_eq!(losses.to_string(), "");
     let read = read_whole(folder.path());
-    let names: Vec<(u32, &str)> =
-        read.info.functions.iter().map(|function| (function.id.0, &*function.name)).collect();
+    let names: Vec<(u32, &str)> = read
+        .info
+        .functions
+        .iter()
+        .map(|function| (function.id.0, &*function.name))
+        .collect();
     assert_eq!(names, [(5, "five"), (6, "six"), (9, "nine")]);
     let functions = |id| -> Vec<u32> {
-        read.kept.calls(id).iter().map(|call| call.function.0).collect()
+        read.kept
+            .calls(id)
+            .iter()
+            .map(|call| call.function.0)
+            .collect()
     };
-    assert_eq!((functions(1), functions(2)), (vec![5, 5, 6, 6, 9, 9], vec![7, 7]));
+    assert_eq!(
+        (functions(1), functions(2)),
+        (vec![5, 5, 6, 6, 9, 9], vec![7, 7])
+    );
     let map = String::from_utf8(folder.bytes(".fdr-functions.txt")).expect("UTF-8");
     assert_eq!(map.lines().count(), 3);
 }
 
 #[test]
 fn a_full_disk_is_an_error_of_finish() {
-    let calls: Vec<Event> = (0..10_000).map(|time| Event::Call(enter(time, 1))).collect();
+    let calls: Vec<Event> = (0..10_000)
+        .map(|time| Event::Call(enter(time, 1)))
+        .collect();
     for name in ["facts", "thread-1", ".fdr-functions.txt"] {
         let folder = Folder::new();
         symlink("/dev/full", folder.path().join(name)).expect("a link");
@@ -447,15 +525,23 @@ fn a_full_disk_is_an_error_of_finish() {
             ..TraceInfo::default()
         };
         let mut writer = writer(&folder, &info);
-        tell(&mut writer, &[(thread(1), calls.clone()), (thread(2), calls.clone())]);
+        tell(
+            &mut writer,
+            &[(thread(1), calls.clone()), (thread(2), calls.clone())],
+        );
         let error = Box::new(writer).finish().expect_err(name).to_string();
-        assert!(error.contains(name) && error.contains("No space left"), "{error}");
+        assert!(
+            error.contains(name) && error.contains("No space left"),
+            "{error}"
+        );
     }
     let folder = Folder::new();
     symlink("/dev/full", folder.path().join("metadata")).expect("a link");
     let target = registry::target("ctf").expect("the target");
     let output = fdr_formats::writer::Output::Folder(folder.path().to_owned());
-    let error = (target.create)(output, &TraceInfo::default()).err().expect("no space");
+    let error = (target.create)(output, &TraceInfo::default())
+        .err()
+        .expect("no space");
     assert!(error.to_string().contains("metadata"), "{error}");
 }
 
@@ -463,7 +549,9 @@ fn a_full_disk_is_an_error_of_finish() {
 fn a_thousand_threads_have_one_open_file() {
     let folder = Folder::new();
     let mut writer = writer(&folder, &TraceInfo::default());
-    let calls: Vec<_> = (0..3000).flat_map(|time| [enter(time, 1), exit(time, 1)]).collect();
+    let calls: Vec<_> = (0..3000)
+        .flat_map(|time| [enter(time, 1), exit(time, 1)])
+        .collect();
     for id in 0..1000 {
         writer.thread(&thread(id));
         writer.calls(&calls[..if id % 100 == 0 { calls.len() } else { 10 }]);

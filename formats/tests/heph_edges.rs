@@ -170,3 +170,11 @@ fn a_full_disk_is_an_error_in_the_end() {
         "{finished:?}"
     );
 }
+
+#[test]
+fn a_clock_error_that_is_no_number() {
+    let mut info = told_info();
+    info.clock.error_ppm = Some(f64::NAN);
+    let found = through(&info, &[]).info.clock.error_ppm;
+    assert!(found.is_some_and(f64::is_nan), "{found:?}");
+}

@@ -174,7 +174,7 @@ fn a_cut_file_gives_its_whole_records() {
 fn cuts_and_flips_of_every_byte() {
     // The others begin with the same 2 kB of klasses, of which every byte would cost its time again.
     for name in ["min_klasses_le", "base_after_derived"] {
-        cut_everywhere(&golden(name));
+        cut_everywhere(&golden(name), 0);
         flip_everywhere(&golden(name));
     }
 }

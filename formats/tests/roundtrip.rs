@@ -102,10 +102,12 @@ fn snapshots() {
             let place = format!("{} and {}, snapshot {seed}", one.name, other.name);
             let program = Program::snapshot(seed, holds);
             let holds = program.holds;
-            // The first writer balances the calls; from then on nothing changes.
             let first = write(one, &program.info, |sink| program.tell(sink, 50));
-            let wanted = Plain::read(&*first.source, holds);
             let there = convert(&first, other);
+            // A writer that balances the calls does it once; from then on nothing changes.
+            let balanced = Holds::of(one.name).unbalanced && !Holds::of(other.name).unbalanced;
+            let wanted = if balanced { &there } else { &first };
+            let wanted = Plain::read(&*wanted.source, holds);
             same(&wanted, &Plain::read(&*there.source, holds), &place);
             let back = convert(&there, one);
             same(&wanted, &Plain::read(&*back.source, holds), &place);

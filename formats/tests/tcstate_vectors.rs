@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Event, enter, exit, thread};
-use fdr_formats::{Function, FunctionId, Thread, TraceInfo};
+use common::{Event, enter, exit, push, thread};
+use fdr_formats::tcstate::TcstateSource;
+use fdr_formats::tcstate::state::{At, Attribute, Range, State, Value};
+use fdr_formats::{Function, FunctionId, Sink, Thread, TraceInfo};
 use tcstate::{History, read_folder, write};
 
 fn vector(name: &str) -> String {
@@ -163,4 +165,59 @@ fn what_a_vector_can_tell_comes_back() {
     ];
     assert_eq!(losses, wanted);
     assert_eq!(cpus(8), [Event::Cpu(1015, 1), Event::Cpu(1030, 0)]);
+}
+
+#[test]
+fn a_snapshot_is_that_of_trace_compass() {
+    let (info, events) = events("ev0.tsv");
+    let (folder, _) = write(&info, &pieces(&events));
+    let source = TcstateSource::open(folder.path()).expect("readable");
+    assert_eq!(source.range(), (1000, 1060));
+    let state = source.state(1020).expect("readable");
+    let mut out = Vec::new();
+    state
+        .write_snapshot(&mut out, "callstack", 3)
+        .expect("memory");
+    let wanted = vector("ev0.at_1020.snapshot.json");
+    assert_eq!(String::from_utf8(out).expect("UTF-8"), wanted);
+}
+
+/// By path; since when a thread is on a CPU is known to a history only.
+fn by_path(state: &State) -> BTreeMap<String, (Option<i64>, Value)> {
+    let attributes = state.attributes.iter();
+    let line = |attribute: &Attribute| {
+        let path = attribute.path.join("/");
+        let known = !path.ends_with("Current_thread") || attribute.value == Value::Null;
+        let since = attribute.since.filter(|_| known);
+        (path, (since, attribute.value.clone()))
+    };
+    attributes.map(line).collect()
+}
+
+#[test]
+fn the_state_of_a_trace_is_that_of_its_history() {
+    for name in ["ev0", "ev1", "ev2"] {
+        let (info, events) = events(&format!("{name}.tsv"));
+        let (folder, _) = write(&info, &pieces(&events));
+        let source = TcstateSource::open(folder.path()).expect("readable");
+        let (start, end) = source.range();
+        let step = (end - start) / 60;
+        let mut times: Vec<i64> = (0..60).map(|nth| start + nth * step.max(1)).collect();
+        times.extend([start, start + 1, end - 1, end]);
+        for time in times.into_iter().filter(|time| *time <= end) {
+            let mut sink = At::new(time, &info);
+            let mut range = Range::default();
+            for (tid, events) in &events {
+                sink.thread(&thread(*tid));
+                for event in events {
+                    push(&mut sink, event);
+                    push(&mut range, event);
+                }
+            }
+            assert_eq!(range.nanos(&info), Some((start, end)));
+            let found = by_path(&sink.finish(&info));
+            let wanted = by_path(&source.state(time).expect("readable"));
+            assert_eq!(found, wanted, "{name} at {time}");
+        }
+    }
 }

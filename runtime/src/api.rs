@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dump {
-    /// The trace file.
+    /// The trace: a file, a folder, or the address that it was sent to.
     pub path: PathBuf,
     /// Threads in it.
     pub threads: u64,

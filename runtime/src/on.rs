@@ -71,9 +71,14 @@ pub fn is_enabled() -> bool {
 /// Writes what the rings hold to a file, as `FDR_OUT` and `FDR_FORMAT` say. No thread is stopped;
 /// each is in the file up to about the moment of the call. May be called as often as one likes.
 ///
+/// Where `FDR_OUT` is an address, the whole trace is sent over a connection of its own. With
+/// `FDR_MODE=stream`, what was recorded up to the call is handed over, and the counts are those of the
+/// stream from its beginning (`overwritten`: lost on the way); waits up to 4 s for a peer that takes
+/// nothing.
+///
 /// # Errors
 /// [`Error::NothingRecorded`] where there is nothing to write, [`Error::Failed`] where the file
-/// can't be written.
+/// can't be written, or nobody takes the stream.
 ///
 /// # Examples
 /// ```no_run

@@ -49,7 +49,11 @@ fn run(command: &mut Command) -> Output {
     let output = command.env("LC_ALL", "C.UTF-8").output();
     let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{errors}", output.status);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{errors}",
+        output.status
+    );
     output
 }
 
@@ -65,7 +69,9 @@ fn words(tool: &Path, folder: &Path) -> Vec<String> {
 
 /// What `sink.utils.counter` counts, by its words: `Event messages`.
 fn counter(tool: &Path, folder: &Path) -> Calls {
-    let output = run(Command::new(tool).arg(folder).args(["--component", "sink.utils.counter"]));
+    let output = run(Command::new(tool)
+        .arg(folder)
+        .args(["--component", "sink.utils.counter"]));
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let row = |line: &str| {
         let (count, what) = line.trim().split_once(' ')?;
@@ -111,7 +117,9 @@ fn convert(trace: &Path, folder: &Folder) -> PathBuf {
 }
 
 fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 fn table(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
@@ -140,7 +148,10 @@ fn same_report(trace: &Path, folder: &Path) {
     let names = |report: &Value| -> Calls {
         let rows = report["functions"].as_array().expect("a list").iter();
         let row = |row: &Value| {
-            (row["name"].as_str().expect("a name").to_owned(), number(&row["calls"]))
+            (
+                row["name"].as_str().expect("a name").to_owned(),
+                number(&row["calls"]),
+            )
         };
         rows.map(row).collect()
     };
@@ -161,7 +172,11 @@ fn a_whole_program() {
         let count = |name: &str| words.iter().filter(|line| line.contains(name)).count() as u64;
         assert_eq!(count(" lttng_ust_cyg_profile:func_entry: "), sum);
         assert_eq!(count(" lttng_ust_cyg_profile:func_exit: "), sum);
-        assert_eq!(count("name = \"index_builder::tokens::stem\""), 1, "names are in it");
+        assert_eq!(
+            count("name = \"index_builder::tokens::stem\""),
+            1,
+            "names are in it"
+        );
         let counted = counter(&tool, &made);
         assert_eq!(counted["Event messages"], words.len() as u64);
         assert_eq!(counted["Discarded event messages"], 0);
@@ -171,8 +186,15 @@ fn a_whole_program() {
         assert_eq!(calls(&found), counts);
         for (id, thread) in table(&found["threads"]) {
             assert_eq!(number(&thread["unmatched"]), 0, "thread {id}");
-            assert_eq!(thread["open"].as_array().map(Vec::len), Some(0), "thread {id}");
-            assert_eq!(thread["callers"], thread["entries"], "each names its caller: thread {id}");
+            assert_eq!(
+                thread["open"].as_array().map(Vec::len),
+                Some(0),
+                "thread {id}"
+            );
+            assert_eq!(
+                thread["callers"], thread["entries"],
+                "each names its caller: thread {id}"
+            );
             assert_eq!(number(&thread["discarded"]), 0, "thread {id}");
         }
     }
@@ -186,17 +208,21 @@ fn a_snapshot_of_full_rings() {
     let ours = Trace::read(&trace);
     let made = convert(&trace, &folder);
     same_report(&trace, &made);
-    let lost: u64 = ours.threads.iter().map(|lane| {
-        let counts = lane.checked_counts();
-        counts.overwritten + counts.dropped
-    }).sum();
+    let lost: u64 = ours
+        .threads
+        .iter()
+        .map(|lane| {
+            let counts = lane.checked_counts();
+            counts.overwritten + counts.dropped
+        })
+        .sum();
     assert!(lost > 0, "something was overwritten");
     if let Some(tool) = babeltrace() {
         let edges: usize = ours.threads.iter().map(|lane| lane.edges.len()).sum();
         let words = words(&tool, &made);
-        let measured = words.iter().filter(|line| {
-            line.contains(" lttng_ust_cyg_profile:") && line.contains("flags = 0")
-        });
+        let measured = words
+            .iter()
+            .filter(|line| line.contains(" lttng_ust_cyg_profile:") && line.contains("flags = 0"));
         assert_eq!(measured.count(), edges);
     }
     if !has_library() {
@@ -210,10 +236,22 @@ fn a_snapshot_of_full_rings() {
         let thread = &found["threads"][&id];
         assert_eq!(number(&thread["unmatched"]), 0, "{name}");
         assert_eq!(thread["open"].as_array().map(Vec::len), Some(0), "{name}");
-        assert_eq!(number(&thread["synthetic"]), lane.synthetic.iter().sum::<u64>(), "{name}");
+        assert_eq!(
+            number(&thread["synthetic"]),
+            lane.synthetic.iter().sum::<u64>(),
+            "{name}"
+        );
         let edges = number(&thread["entries"]) + number(&thread["exits"]);
-        assert_eq!(edges, counts.readable + lane.synthetic.iter().sum::<u64>(), "{name}");
-        assert_eq!(number(&thread["discarded"]), counts.overwritten + counts.dropped, "{name}");
+        assert_eq!(
+            edges,
+            counts.readable + lane.synthetic.iter().sum::<u64>(),
+            "{name}"
+        );
+        assert_eq!(
+            number(&thread["discarded"]),
+            counts.overwritten + counts.dropped,
+            "{name}"
+        );
         let fact = &found["facts"][&id];
         assert_eq!(fact["name"].as_str(), Some(&**name));
         assert_eq!(number(&fact["overwritten"]), counts.overwritten, "{name}");
@@ -230,7 +268,10 @@ fn golden_folders_hold_what_babeltrace2_finds() {
         let source = registry::open_path(&folder).expect("a trace");
         let mut events: Vec<String> = Vec::new();
         let visit = &mut |record: &fdr_formats::source::Record<'_>| {
-            if !matches!(record.kind, "Metadata" | "MetadataPacket" | "Packet" | "Padding") {
+            if !matches!(
+                record.kind,
+                "Metadata" | "MetadataPacket" | "Packet" | "Padding"
+            ) {
                 events.push(record.kind.to_owned());
             }
             ControlFlow::Continue(())
@@ -239,9 +280,8 @@ fn golden_folders_hold_what_babeltrace2_finds() {
         let words = words(&tool, &folder);
         assert_eq!(words.len(), events.len(), "{name}");
         for event in &events {
-            let count = |all: &[String], what: &str| {
-                all.iter().filter(|line| line.contains(what)).count()
-            };
+            let count =
+                |all: &[String], what: &str| all.iter().filter(|line| line.contains(what)).count();
             let theirs = count(&words, &format!(" {event}: "));
             assert_eq!(theirs, count(&events, event), "{name}: {event}");
         }

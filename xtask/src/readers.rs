@@ -76,6 +76,12 @@ const READERS: &[Reader] = &[
         what_for: "HTDUMP traces and streams read by HawkTracer's converter",
     },
     Reader {
+        name: "CMake and a C++ compiler",
+        sign: Sign::Shell("command -v cmake && command -v c++"),
+        origin: Origin::Debian(&["cmake", "g++"]),
+        what_for: "HTDUMP files of HawkTracer's own library, and its converter in C++",
+    },
+    Reader {
         name: "strace",
         sign: Sign::Program(&["strace"]),
         origin: Origin::Debian(&["strace"]),

@@ -282,6 +282,11 @@ impl Lane {
         self.arguments && innermost.is_some_and(|open| open.item.has(has::ARGUMENTS))
     }
 
+    /// No argument of that call comes any more.
+    pub(super) fn awaits_nothing(&mut self) {
+        self.arguments = false;
+    }
+
     #[inline]
     fn item(&self, kind: Kind, time: Option<u64>) -> Item {
         Item {

@@ -254,6 +254,9 @@ impl EntraceStream {
     /// # Errors
     /// The first one that was met, now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
+        for (lane, _) in &mut self.lanes {
+            lane.awaits_nothing();
+        }
         self.send_all();
         for (lane, _) in &self.lanes {
             lane.finish(&mut self.losses);

@@ -114,7 +114,7 @@ pub(super) fn meaning<'a>(attribute: &Attribute<'a>) -> Meaning<'a> {
 }
 
 /// `fdr:trace`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TraceFacts {
     pub(super) program: String,
     pub(super) process: Option<u64>,
@@ -122,7 +122,8 @@ pub(super) struct TraceFacts {
     pub(super) dump: Option<u64>,
     pub(super) missing: Missing,
     pub(super) clock: String,
-    pub(super) error_ppm: Option<f64>,
+    /// Bits of an f64, which compare even if it is no number.
+    pub(super) error_ppm: Option<u64>,
     pub(super) constant: bool,
     pub(super) nonstop: bool,
     /// A time as events have it, and the Unix time at it, in ns.
@@ -147,7 +148,9 @@ impl TraceFacts {
                     };
                 }
                 (b"clock", Value::Text(text)) => facts.clock = lossy(text),
-                (b"error_ppm", Value::Float(error)) => facts.error_ppm = Some(error),
+                (b"error_ppm", Value::Float(error)) => {
+                    facts.error_ppm = Some(error.to_bits());
+                }
                 (b"constant", Value::Unsigned(constant)) => facts.constant = constant != 0,
                 (b"nonstop", Value::Unsigned(nonstop)) => facts.nonstop = nonstop != 0,
                 (b"anchor", Value::Unsigneds(values)) if values.iter().len() == 2 => {

@@ -67,7 +67,7 @@ fn info(reading: Reading) -> TraceInfo {
     let anchor = facts.anchor.or(epoch);
     let clock = Clock {
         name: facts.clock,
-        error_ppm: facts.error_ppm,
+        error_ppm: facts.error_ppm.map(f64::from_bits),
         constant: facts.constant,
         nonstop: facts.nonstop,
         anchor: anchor.map(|(time, unix)| (Ticks(time), unix)),

@@ -188,21 +188,27 @@ pub(super) fn push_interval(out: &mut Vec<u8>, interval: &Interval, any: bool) {
     } else {
         0
     };
-    let mut bytes = [0; LEAST_SIZE];
+    let mut bytes = [0; MOST_SIZE];
     bytes[..8].copy_from_slice(&interval.start.to_le_bytes());
     bytes[8..16].copy_from_slice(&interval.end.to_le_bytes());
-    bytes[16..].copy_from_slice(&(interval.key | null).to_le_bytes());
-    out.extend_from_slice(&bytes);
-    if any {
-        out.extend(type_number(interval.value));
+    bytes[16..20].copy_from_slice(&(interval.key | null).to_le_bytes());
+    let mut size = LEAST_SIZE;
+    if let Some(number) = type_number(interval.value).filter(|_| any) {
+        bytes[size] = number;
+        size += 1;
     }
+    let mut put = |value: &[u8]| {
+        bytes[size..size + value.len()].copy_from_slice(value);
+        size += value.len();
+    };
     match interval.value {
         Value::Null => {}
-        Value::Int(value) => out.extend_from_slice(&value.to_le_bytes()),
-        Value::Text(value) => out.extend_from_slice(&value.to_le_bytes()),
-        Value::Bool(value) => out.push(value.into()),
-        Value::Double(value) => out.extend_from_slice(&value.to_le_bytes()),
+        Value::Int(value) => put(&value.to_le_bytes()),
+        Value::Text(value) => put(&value.to_le_bytes()),
+        Value::Bool(value) => put(&[value.into()]),
+        Value::Double(value) => put(&value.to_le_bytes()),
     }
+    out.extend_from_slice(&bytes[..size]);
 }
 
 fn type_number(value: Value) -> Option<u8> {

@@ -9,6 +9,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::io;
 
 use super::lane::Op;
@@ -54,7 +55,7 @@ impl Changes {
             Op::Cpu(cpu) => u64::from(cpu) << 2 | 2,
         };
         let last = std::mem::replace(&mut self.last[thread], time);
-        self.numbers(thread, [what, (time - last) as u64])
+        self.numbers(thread, [what, time.wrapping_sub(last) as u64])
     }
 
     #[inline]
@@ -88,18 +89,14 @@ impl Changes {
             }
             strands.push(strand);
         }
-        while let Some(Reverse((_, _, thread))) = next.pop() {
+        while let Some(mut first) = next.peek_mut() {
+            let Reverse((_, _, thread)) = *first;
             let strand = &mut strands[thread];
-            loop {
-                take(thread, strand.time, strand.op)?;
-                if !strand.read(&self.spool)? {
-                    break;
-                }
-                let mine = Reverse((strand.time, strand.turn, thread));
-                if next.peek().is_some_and(|other| *other > mine) {
-                    next.push(mine);
-                    break;
-                }
+            take(thread, strand.time, strand.op)?;
+            if strand.read(&self.spool)? {
+                *first = Reverse((strand.time, strand.turn, thread));
+            } else {
+                PeekMut::pop(first);
             }
         }
         Ok(())
@@ -154,7 +151,7 @@ impl Strand {
                     continue;
                 }
             };
-            self.time += delta;
+            self.time = self.time.wrapping_add(delta);
             return Ok(true);
         }
     }

@@ -17,6 +17,7 @@
 //! | `index` | the first pass over a folder |
 //! | `reader` | [`TcstateSource`] |
 //! | `list` | intervals to lines, for people |
+//! | [`state`] | the state of any trace at a time |
 //!
 //! Source: a proposal on the tracecompass-dev list; what it leaves open is defined in `layout`,
 //! `tables`, `meta` and `build`, so that the intervals are those of Trace Compass's own state system.
@@ -39,6 +40,7 @@ mod meta;
 mod order;
 mod reader;
 mod scan;
+pub mod state;
 mod strings;
 mod tables;
 mod tree;

@@ -8,8 +8,6 @@
 //! At one time, a thread first comes to a CPU, then leaves frames from the innermost, then enters
 //! frames from the outermost.
 
-use std::cmp::Reverse;
-
 /// Intervals in a run, at least.
 const LEAST_RUN: u64 = if cfg!(test) { 4 } else { 1 << 16 };
 /// And so many for each key.
@@ -104,22 +102,59 @@ pub(super) enum Change {
     },
 }
 
-/// A change with its time and thread.
+/// A change with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edge {
-    pub(super) thread: u32,
     pub(super) time: i64,
     pub(super) change: Change,
 }
 
-impl Edge {
-    fn key(&self) -> (u32, i64, u8, Reverse<u32>, u32) {
-        let (class, leave, other) = match self.change {
-            Change::Cpu(cpu) => (0, 0, cpu),
-            Change::Leave(level) => (1, level, 0),
-            Change::Enter { level, .. } => (2, 0, level),
+/// A change as it is sorted: by time, then by what it is.
+#[derive(Clone, Copy, Debug)]
+struct Sorted {
+    time: i64,
+    /// In the top two bits what it is; below, CPU or level.
+    rank: u64,
+    string: u32,
+}
+
+const LEAVE: u64 = 1 << 62;
+const ENTER: u64 = 2 << 62;
+
+impl Sorted {
+    #[inline]
+    fn leave(time: i64, level: u32) -> Sorted {
+        let rank = LEAVE | u64::from(u32::MAX - level);
+        Sorted {
+            time,
+            rank,
+            string: 0,
+        }
+    }
+
+    #[inline]
+    fn begin(item: &Item) -> Sorted {
+        let (rank, string) = match item.what {
+            What::Frame { level, string } => (ENTER | u64::from(level), string),
+            What::Cpu(cpu) => (cpu.into(), 0),
         };
-        (self.thread, self.time, class, Reverse(leave), other)
+        let time = item.start;
+        Sorted { time, rank, string }
+    }
+
+    #[inline]
+    fn edge(&self) -> Edge {
+        let number = self.rank as u32;
+        let change = match self.rank & (LEAVE | ENTER) {
+            LEAVE => Change::Leave(u32::MAX - number),
+            ENTER => Change::Enter {
+                level: number,
+                string: self.string,
+            },
+            _ => Change::Cpu(number),
+        };
+        let time = self.time;
+        Edge { time, change }
     }
 }
 
@@ -130,86 +165,76 @@ pub(super) struct Orderer<'a> {
     taken: usize,
     /// The end of the history: what ends there is not left.
     end: i64,
-    edges: Vec<Edge>,
+    /// Of each thread.
+    changes: Vec<Vec<Sorted>>,
     /// Changes right after the run's end: they belong to the next one.
-    later: Vec<Edge>,
+    later: Vec<(u32, Sorted)>,
 }
 
 impl<'a> Orderer<'a> {
-    pub(super) fn new(plan: &'a Plan, end: i64) -> Orderer<'a> {
+    /// For so many threads; `end` is that of the history.
+    pub(super) fn new(plan: &'a Plan, threads: usize, end: i64) -> Orderer<'a> {
         Orderer {
             plan,
             run: 0,
             taken: 0,
             end,
-            edges: Vec::new(),
+            changes: vec![Vec::new(); threads],
             later: Vec::new(),
         }
     }
 
     /// The next item, as it was in the first pass. `out` gets a whole run's changes, thread after
     /// thread, each thread's in order of time.
-    pub(super) fn add(&mut self, item: &Item, out: &mut impl FnMut(&[Edge])) {
-        if self
-            .plan
-            .ends
-            .get(self.run)
-            .is_some_and(|&end| item.end > end)
-        {
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        item: &Item,
+        out: &mut impl FnMut(usize, &mut dyn Iterator<Item = Edge>),
+    ) {
+        let end = self.plan.ends.get(self.run);
+        if end.is_some_and(|&end| item.end > end) {
             self.hand_over(out);
         }
+        let changes = &mut self.changes[item.thread as usize];
         if self.plan.early(item.start, self.run).is_none() {
-            self.edges.push(begin(item));
+            changes.push(Sorted::begin(item));
         }
         let What::Frame { level, .. } = item.what else {
             return;
         };
         if item.end < self.end {
-            let (thread, time) = (item.thread, item.end + 1);
-            let change = Change::Leave(level);
-            let edge = Edge {
-                thread,
-                time,
-                change,
-            };
-            let late = self.plan.ends.get(self.run).is_some_and(|&end| time > end);
-            if late {
-                &mut self.later
-            } else {
-                &mut self.edges
+            let leave = Sorted::leave(item.end + 1, level);
+            match self.plan.ends.get(self.run) {
+                Some(&end) if leave.time > end => self.later.push((item.thread, leave)),
+                _ => changes.push(leave),
             }
-            .push(edge);
         }
     }
 
-    fn hand_over(&mut self, out: &mut impl FnMut(&[Edge])) {
+    fn hand_over(&mut self, out: &mut impl FnMut(usize, &mut dyn Iterator<Item = Edge>)) {
         let early = self.plan.early.get(self.taken..).unwrap_or(&[]);
         let count = early.partition_point(|&(run, _)| run as usize <= self.run);
         self.taken += count;
-        self.edges
-            .extend(early[..count].iter().map(|(_, item)| begin(item)));
-        self.edges.sort_unstable_by_key(Edge::key);
-        out(&self.edges);
-        self.edges.clear();
-        std::mem::swap(&mut self.edges, &mut self.later);
+        for (_, item) in &early[..count] {
+            self.changes[item.thread as usize].push(Sorted::begin(item));
+        }
+        for (thread, changes) in self.changes.iter_mut().enumerate() {
+            if !changes.is_empty() {
+                changes.sort_unstable_by_key(|change| (change.time, change.rank));
+                out(thread, &mut changes.iter().map(Sorted::edge));
+                changes.clear();
+            }
+        }
+        for (thread, change) in self.later.drain(..) {
+            self.changes[thread as usize].push(change);
+        }
         self.run += 1;
     }
 
     /// There are no more items.
-    pub(super) fn finish(&mut self, out: &mut impl FnMut(&[Edge])) {
+    pub(super) fn finish(&mut self, out: &mut impl FnMut(usize, &mut dyn Iterator<Item = Edge>)) {
         self.hand_over(out);
-    }
-}
-
-fn begin(item: &Item) -> Edge {
-    let change = match item.what {
-        What::Frame { level, string } => Change::Enter { level, string },
-        What::Cpu(cpu) => Change::Cpu(cpu),
-    };
-    Edge {
-        thread: item.thread,
-        time: item.start,
-        change,
     }
 }
 
@@ -246,33 +271,41 @@ mod tests {
         }
         let end = items.iter().map(|item| item.end).max().expect("items");
         items.sort_by_key(|item| (item.end, item.start));
-        let mut wanted: Vec<Edge> = items.iter().map(begin).collect();
-        for item in items.iter().filter(|item| item.end < end) {
-            if let What::Frame { level, .. } = item.what {
-                let change = Change::Leave(level);
-                wanted.push(Edge {
-                    thread: item.thread,
-                    time: item.end + 1,
-                    change,
-                });
-            }
+        // By thread, time, what it is; levels are left from the innermost, entered from the outermost.
+        let mut wanted = Vec::new();
+        for item in &items {
+            let (order, change) = match item.what {
+                What::Cpu(cpu) => ((0, 0), Change::Cpu(cpu)),
+                What::Frame { level, string } => {
+                    if item.end < end {
+                        let order = (1, -i64::from(level));
+                        wanted.push((item.thread, item.end + 1, order, Change::Leave(level)));
+                    }
+                    ((2, level.into()), Change::Enter { level, string })
+                }
+            };
+            wanted.push((item.thread, item.start, order, change));
         }
-        wanted.sort_by_key(Edge::key);
+        wanted.sort_by_key(|&(thread, time, order, _)| (thread, time, order));
         let mut planner = Planner::new(9);
         items.iter().for_each(|item| planner.add(item));
         let plan = planner.finish();
         assert!(plan.ends.len() > 20 && !plan.early.is_empty());
-        let (mut found, mut runs) = (Vec::new(), 0);
-        let mut out = |edges: &[Edge]| {
-            found.extend_from_slice(edges);
-            runs += 1;
+        let (mut found, mut pieces) = (Vec::new(), 0);
+        let mut out = |thread: usize, edges: &mut dyn Iterator<Item = Edge>| {
+            found.extend(edges.map(|edge| (thread as u32, edge)));
+            pieces += 1;
         };
-        let mut orderer = Orderer::new(&plan, end);
+        let mut orderer = Orderer::new(&plan, 2, end);
         items.iter().for_each(|item| orderer.add(item, &mut out));
         orderer.finish(&mut out);
-        assert_eq!(runs, plan.ends.len() + 1);
+        assert!(pieces > 20);
         // Thread after thread within a run: each thread's own order is what counts.
-        found.sort_by_key(|edge| edge.thread);
+        found.sort_by_key(|(thread, _)| *thread);
+        let wanted = wanted.into_iter();
+        let wanted: Vec<(u32, Edge)> = wanted
+            .map(|(thread, time, _, change)| (thread, Edge { time, change }))
+            .collect();
         assert_eq!(found, wanted);
     }
 }

@@ -9,6 +9,7 @@ use super::layout::Header;
 use super::list;
 use super::order::{self, Change, Orderer};
 use super::scan::Scanner;
+use super::state::{self, State};
 use crate::bytes::FileBytes;
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks, TraceInfo};
@@ -37,6 +38,33 @@ impl TcstateSource {
             header,
             index,
         })
+    }
+
+    /// First and last time of the history, in ns.
+    #[must_use]
+    pub fn range(&self) -> (i64, i64) {
+        (self.index.bounds.start, self.index.bounds.end)
+    }
+
+    /// The values of all attributes at a time in ns, in the order of their keys.
+    ///
+    /// # Errors
+    /// Where history.bin can't be read.
+    pub fn state(&self, time: i64) -> Result<State, Error> {
+        state::of_history(self, time)
+    }
+
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(super) fn bytes(&self) -> &FileBytes {
+        &self.bytes
+    }
+
+    /// All intervals.
+    pub(super) fn scanner(&self) -> Scanner<'_> {
+        Scanner::new(&self.bytes, &self.index.tree.kinds, self.index.bounds)
     }
 }
 
@@ -73,20 +101,20 @@ impl Source for TcstateSource {
             stacks: index.threads.iter().map(|_| Stack::default()).collect(),
             calls: Vec::new(),
         };
-        let mut orderer = Orderer::new(&index.plan, index.bounds.end);
-        let mut scanner = Scanner::new(&self.bytes, &index.tree.kinds, index.bounds);
+        let mut orderer = Orderer::new(&index.plan, index.threads.len(), index.bounds.end);
+        let mut scanner = self.scanner();
         let mut told = scanner.offset();
         while let Some(piece) = scanner.next()? {
             let Some(item) = piece.interval.and_then(|interval| index.item(&interval)) else {
                 continue;
             };
-            orderer.add(&item, &mut |edges| {
-                decoder.edges(edges);
+            orderer.add(&item, &mut |thread, edges| {
+                decoder.edges(thread, edges);
                 progress(piece.offset - told);
                 told = piece.offset;
             });
         }
-        orderer.finish(&mut |edges| decoder.edges(edges));
+        orderer.finish(&mut |thread, edges| decoder.edges(thread, edges));
         decoder.finish();
         progress(scanner.offset() - told);
         Ok(())
@@ -116,18 +144,13 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    /// A run's changes, thread after thread.
-    fn edges(&mut self, edges: &[order::Edge]) {
-        for of_thread in edges.chunk_by(|one, other| one.thread == other.thread) {
-            let Some(first) = of_thread.first() else {
-                continue;
-            };
-            self.thread(first.thread as usize);
-            for edge in of_thread {
-                self.edge(edge);
-            }
-            self.hand_over();
+    /// What a thread did in a run.
+    fn edges(&mut self, thread: usize, edges: &mut dyn Iterator<Item = order::Edge>) {
+        self.thread(thread);
+        for edge in edges {
+            self.edge(thread, &edge);
         }
+        self.hand_over();
     }
 
     fn thread(&mut self, thread: usize) {
@@ -143,8 +166,7 @@ impl Decoder<'_> {
     }
 
     #[inline]
-    fn edge(&mut self, edge: &order::Edge) {
-        let thread = edge.thread as usize;
+    fn edge(&mut self, thread: usize, edge: &order::Edge) {
         let Some(known) = self.index.threads.get(thread) else {
             return;
         };

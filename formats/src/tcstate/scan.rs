@@ -56,6 +56,8 @@ pub(super) struct Scanner<'a> {
     last: (i64, i64, u32),
     lines: Vec<Line>,
     damages: u32,
+    /// What was found at the place that was looked at last.
+    seen: (u64, Found),
 }
 
 type Found = Result<(Interval, usize), Bad>;
@@ -76,6 +78,7 @@ impl<'a> Scanner<'a> {
             last: (i64::MIN, i64::MIN, 0),
             lines: vec![line; kinds.len()],
             damages: 0,
+            seen: (u64::MAX, Err(Bad::Short)),
         }
     }
 
@@ -128,9 +131,13 @@ impl<'a> Scanner<'a> {
         Ok(Some(self.accept(interval, size)))
     }
 
+    #[inline]
     fn decode(&mut self, at: u64) -> io::Result<Found> {
-        let view = self.window.at(at, MOST_SIZE, self.bounds.to)?;
-        Ok(decode_interval(view, self.kinds))
+        if self.seen.0 != at {
+            let view = self.window.at(at, MOST_SIZE, self.bounds.to)?;
+            self.seen = (at, decode_interval(view, self.kinds));
+        }
+        Ok(self.seen.1)
     }
 
     #[inline]

@@ -17,12 +17,19 @@ const BATCH: usize = 512;
 /// Edge by action.
 const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
 
+const NO_CALL: Call = Call {
+    time: Ticks(0),
+    function: FunctionId(0),
+    edge: Edge::Entry,
+    synthetic: false,
+    has_arguments: false,
+};
+
 /// Decodes one thread's chunks, in order, in parts of whole records.
 #[derive(Clone, Debug, Default)]
 pub struct ChunkDecoder {
     base: u64,
     cpu: Option<CpuId>,
-    batch: Vec<Call>,
     unknown: u64,
 }
 
@@ -48,21 +55,26 @@ impl ChunkDecoder {
     /// Pushes the events of `bytes` into the sink; returns how many function records they held.
     /// A change of CPU is told only where it is one. The sink knows already which thread it is.
     pub fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> u64 {
+        let mut batch = Batch {
+            calls: [NO_CALL; BATCH],
+            filled: 0,
+            sink,
+        };
         let (mut at, mut records) = (0, 0);
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            let used = self.functions(rest, sink);
+            let used = self.functions(rest, &mut batch);
             records += (used / FUNCTION_SIZE) as u64;
             at += used;
             if used == 0 {
-                at += self.other(rest, sink);
+                at += self.other(rest, &mut batch);
             }
         }
-        self.settle(sink);
+        batch.settle();
         records
     }
 
     /// The inner loop: function records until anything else.
-    fn functions(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> usize {
+    fn functions(&mut self, bytes: &[u8], batch: &mut Batch<'_>) -> usize {
         let (mut used, mut time) = (0, self.base);
         for bytes in bytes.as_chunks::<FUNCTION_SIZE>().0 {
             let word = record::function_word::<false>(*bytes);
@@ -72,10 +84,7 @@ impl ChunkDecoder {
             }
             time = time.wrapping_add(word >> 32);
             let action = (word >> 1) as usize & 3;
-            if self.batch.len() == BATCH {
-                self.settle(sink);
-            }
-            self.batch.push(Call {
+            batch.push(Call {
                 time: Ticks(time),
                 function: FunctionId(word as u32 >> 4),
                 edge: EDGES[action],
@@ -89,17 +98,14 @@ impl ChunkDecoder {
     }
 
     /// Any other record; returns its size.
-    fn other(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> usize {
+    fn other(&mut self, bytes: &[u8], batch: &mut Batch<'_>) -> usize {
         match record::decode(bytes, RING) {
             Ok(Record::NewCpu { cpu, tsc }) => {
                 self.base = tsc;
-                let cpu = Some(CpuId(cpu.into()));
-                if let Some(now) = cpu.filter(|_| cpu != self.cpu) {
-                    self.settle(sink);
-                    let time = Ticks(tsc);
-                    sink.mark(&Mark::Cpu { time, cpu: now });
+                let (time, cpu) = (Ticks(tsc), CpuId(cpu.into()));
+                if self.cpu.replace(cpu) != Some(cpu) {
+                    batch.mark(&Mark::Cpu { time, cpu });
                 }
-                self.cpu = cpu;
                 METADATA_SIZE
             }
             Ok(Record::TscWrap { tsc }) => {
@@ -107,8 +113,7 @@ impl ChunkDecoder {
                 METADATA_SIZE
             }
             Ok(Record::CallArgument { value }) => {
-                self.settle(sink);
-                sink.mark(&Mark::Argument { value });
+                batch.mark(&Mark::Argument { value });
                 METADATA_SIZE
             }
             // Of whom and when the chunk is, who reads rings knows better.
@@ -123,11 +128,35 @@ impl ChunkDecoder {
         self.unknown += bytes as u64;
         bytes
     }
+}
 
-    fn settle(&mut self, sink: &mut dyn Sink) {
-        if !self.batch.is_empty() {
-            sink.calls(&self.batch);
-            self.batch.clear();
+/// Calls that wait to be handed over.
+struct Batch<'a> {
+    calls: [Call; BATCH],
+    filled: usize,
+    sink: &'a mut dyn Sink,
+}
+
+impl Batch<'_> {
+    #[inline]
+    fn push(&mut self, call: Call) {
+        if self.filled == BATCH {
+            self.settle();
         }
+        self.calls[self.filled] = call;
+        self.filled += 1;
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        self.settle();
+        self.sink.mark(mark);
+    }
+
+    fn settle(&mut self) {
+        let calls = self.calls.get(..self.filled).unwrap_or(&[]);
+        if !calls.is_empty() {
+            self.sink.calls(calls);
+        }
+        self.filled = 0;
     }
 }

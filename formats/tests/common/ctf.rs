@@ -43,6 +43,12 @@ impl Folder {
         fs::write(self.0.join(name), bytes).expect("space");
     }
 
+    /// A file that is changed in place: writing it anew each time would wait for the disk.
+    pub fn patch(&self, name: &str) -> fs::File {
+        let file = fs::File::options().write(true).open(self.0.join(name));
+        file.expect("a file")
+    }
+
     pub fn bytes(&self, name: &str) -> Vec<u8> {
         fs::read(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
@@ -171,7 +177,10 @@ pub fn packets(bytes: &[u8]) -> Vec<Packet> {
     while at < bytes.len() {
         assert_eq!(bytes[at..at + 4], 0xC1FC_1FC1u32.to_le_bytes(), "byte {at}");
         let (content, size) = (word(at + 48), word(at + 56));
-        assert!(content <= size && size % 8 == 0 && content >= 85 * 8, "byte {at}");
+        assert!(
+            content <= size && size % 8 == 0 && content >= 85 * 8,
+            "byte {at}"
+        );
         let end = at + (size / 8) as usize;
         assert!(end <= bytes.len(), "byte {at}");
         let packet = Packet {
@@ -185,7 +194,10 @@ pub fn packets(bytes: &[u8]) -> Vec<Packet> {
             cpu_seen: bytes[at + 84],
             events: bytes[at + 85..end].to_vec(),
         };
-        assert!(last <= packet.begin && packet.begin <= packet.end, "{packet:?}");
+        assert!(
+            last <= packet.begin && packet.begin <= packet.end,
+            "{packet:?}"
+        );
         assert_eq!(packet.sequence, packets.len() as u64);
         last = packet.end;
         at = end;

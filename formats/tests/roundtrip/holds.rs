@@ -37,6 +37,10 @@ pub(crate) struct Holds {
     pub(crate) tail_exits: bool,
     /// That an entry or exit in the middle of a thread was not measured.
     pub(crate) holes: bool,
+    /// Calls without entry or exit as they are; others get what they lack, marked as synthetic.
+    pub(crate) unbalanced: bool,
+    /// Calls whose entry is missing, if only by adding it.
+    pub(crate) lone_exits: bool,
     /// That a time is before that of the event before.
     pub(crate) backwards: bool,
     /// The order of events of the same time.
@@ -67,6 +71,8 @@ const ALL: Holds = Holds {
     lost: true,
     tail_exits: true,
     holes: true,
+    unbalanced: true,
+    lone_exits: true,
     backwards: true,
     ties: true,
     lines: true,
@@ -78,6 +84,7 @@ const ALL: Holds = Holds {
 };
 
 const XRAY: Holds = Holds {
+    unbalanced: false,
     unknown_cpu: false,
     custom_cpu: false,
     typed: false,
@@ -86,10 +93,16 @@ const XRAY: Holds = Holds {
 
 /// Formats whose record is a whole call.
 const SPANS: Holds = Holds {
+    unbalanced: false,
     cpus: Cpus::AtCalls,
     backwards: false,
     ties: false,
     ..ALL
+};
+
+const ENTRACE: Holds = Holds {
+    unbalanced: true,
+    ..SPANS
 };
 
 /// A line for every target.
@@ -125,6 +138,8 @@ pub(crate) const TABLE: &[Holds] = &[
         lost: false,
         tail_exits: false,
         holes: false,
+        unbalanced: true,
+        lone_exits: false,
         ..SPANS
     },
     Holds {
@@ -134,27 +149,27 @@ pub(crate) const TABLE: &[Holds] = &[
     },
     Holds {
         target: "et",
-        ..SPANS
+        ..ENTRACE
     },
     Holds {
         target: "iet",
-        ..SPANS
+        ..ENTRACE
     },
     Holds {
         target: "iet-prefix",
-        ..SPANS
+        ..ENTRACE
     },
     Holds {
         target: "et2",
-        ..SPANS
+        ..ENTRACE
     },
     Holds {
         target: "iet2",
-        ..SPANS
+        ..ENTRACE
     },
     Holds {
         target: "iet-prefix2",
-        ..SPANS
+        ..ENTRACE
     },
     Holds {
         target: "ctf",
@@ -170,7 +185,7 @@ impl Holds {
         *found.unwrap_or_else(|| panic!("{target} is not in the table of roundtrip/holds.rs"))
     }
 
-    /// What both hold.
+    /// What both hold, of a trace that is written as this one first.
     pub(crate) fn and(self, other: Holds) -> Holds {
         Holds {
             target: "",
@@ -184,6 +199,9 @@ impl Holds {
             lost: self.lost && other.lost,
             tail_exits: self.tail_exits && other.tail_exits,
             holes: self.holes && other.holes,
+            unbalanced: self.unbalanced && other.unbalanced,
+            // The one adds what the other would leave out.
+            lone_exits: self.lone_exits && (other.lone_exits || !self.unbalanced),
             backwards: self.backwards && other.backwards,
             ties: self.ties && other.ties,
             lines: self.lines && other.lines,

@@ -42,7 +42,8 @@ impl Program {
         Program::new(seed, holds, |random, events| {
             let end = events.len() as u64;
             let (from, to) = (random.below(end), random.below(end));
-            let range = from.min(to)..from.max(to) + 1;
+            let first = if holds.lone_exits { from.min(to) } else { 0 };
+            let range = first..from.max(to) + 1;
             let mut inside = Vec::new();
             for (at, event) in (0..).zip(events) {
                 let wall = matches!(event, Event::Wall(..));

@@ -3,6 +3,7 @@
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
+mod tail;
 
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
 

@@ -20,11 +20,12 @@ const UNSAFE_ROOMS: [&str; 6] = ["sys", "clock", "recorder", "ring", "site", "pr
 
 /// Other places: the bench's floor, loading a plug-in, tests that trace unsafe functions, and an allocator
 /// that counts, for tests and fuzzing.
-const UNSAFE_PLACES: [&str; 8] = [
+const UNSAFE_PLACES: [&str; 9] = [
     "bench/src/",
     "examples/plugin.rs",
     "examples/plugin_host.rs",
     "fuzz/src/alloc.rs",
+    "tests/foreign/",
     "tests/programs/",
     "tests/src/bin/",
     "tests/tests/",

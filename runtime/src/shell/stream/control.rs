@@ -33,6 +33,7 @@ pub(super) static CONTROL: Control = Control {
     streamed: AtomicU64::new(0),
     lost: AtomicU64::new(0),
     threads: AtomicU64::new(0),
+    receivers: AtomicU64::new(0),
     failed: AtomicBool::new(false),
 };
 
@@ -56,6 +57,8 @@ pub(super) struct Control {
     streamed: AtomicU64,
     lost: AtomicU64,
     threads: AtomicU64,
+    /// Who takes the stream now.
+    receivers: AtomicU64,
     /// The trace could not be written.
     failed: AtomicBool,
 }
@@ -76,6 +79,9 @@ pub(super) struct Life;
 
 impl Drop for Life {
     fn drop(&mut self) {
+        if thread::panicking() {
+            CONTROL.fail();
+        }
         CONTROL.runs.store(OVER, Ordering::Release);
     }
 }
@@ -97,6 +103,7 @@ impl Control {
             &self.streamed,
             &self.lost,
             &self.threads,
+            &self.receivers,
         ] {
             number.store(0, Ordering::Relaxed);
         }
@@ -109,6 +116,11 @@ impl Control {
     /// Whether there is a thread, or was one.
     pub(super) fn is_begun(&self) -> bool {
         self.runs.load(Ordering::Acquire) != NOT
+    }
+
+    /// How many take the stream now.
+    pub(super) fn receivers(&self) -> u64 {
+        self.receivers.load(Ordering::Relaxed)
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -182,7 +194,8 @@ impl Control {
         self.answered.store(ticket, Ordering::Release);
     }
 
-    pub(super) fn publish(&self, totals: Totals) {
+    pub(super) fn publish(&self, totals: Totals, receivers: usize) {
+        self.receivers.store(receivers as u64, Ordering::Relaxed);
         self.streamed.store(totals.streamed, Ordering::Relaxed);
         self.lost.store(totals.lost, Ordering::Relaxed);
         self.threads.store(totals.threads, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use fdr_formats::TraceInfo;
-use fdr_formats::writer::{Kind, Target};
+use fdr_formats::writer::{Kind, Output, Target};
 
 use super::feed::{Feed, Parked};
 use crate::dump::staged::Staged;
@@ -111,10 +111,13 @@ impl Door {
             Place::Path(path, staged) => {
                 self.next = None;
                 let (file, output) = Staged::begin(path, self.target, install::random())?;
-                feeds.push(Feed::path(output, self.target, &info())?);
                 if self.target.kind == Kind::Stream {
+                    // As a stream: a file may be written so that it is whole at its end only.
+                    let output = Output::Stream(output.into_stream()?);
+                    feeds.push(Feed::path(output, self.target, &info())?);
                     file.place()?;
                 } else {
+                    feeds.push(Feed::path(output, self.target, &info())?);
                     *staged = Some(file);
                 }
                 Ok(())

@@ -330,6 +330,11 @@ impl Feed {
         Ok(losses)
     }
 
+    /// The writer itself has failed: the next peer gets another one.
+    pub(super) fn spoil(&mut self) {
+        self.writer = None;
+    }
+
     /// Its peer is gone: the writer, for the next one.
     pub(super) fn park(self) -> Option<Parked> {
         match (self.way, self.writer) {

@@ -80,7 +80,7 @@ fn run(place: PathBuf) {
             place.display()
         ));
     } else if dumping::asked_for(ring) > 0 {
-        say_totals(&format!("to {}", place.display()));
+        say_totals(CONTROL.totals(), &format!("to {}", place.display()));
     }
 }
 
@@ -101,7 +101,11 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
     if streamed + lost == 0 && dumping::asked_for(ring) == 0 {
         return Err(Error::NothingRecorded(dumping::why_nothing()));
     }
-    say_totals(&format!("to {} so far", path.display()));
+    if CONTROL.receivers() == 0 {
+        let why = format!("{}: nobody is there to take it", path.display());
+        return Err(Error::Failed(why));
+    }
+    say_totals(CONTROL.totals(), &format!("to {} so far", path.display()));
     let of_slot = |slot| snapshot::count(slot).map_or(0, |(_, counts)| counts.dropped);
     let dropped = ring.owned_slots().map(of_slot).sum::<u64>();
     Ok(Dump {
@@ -125,7 +129,9 @@ pub(crate) fn finish() -> Result<(), Error> {
         return Err(Error::NothingRecorded(why));
     }
     if !in_time {
-        say_totals("before the stream stood still");
+        let mut totals = CONTROL.totals();
+        totals.lost = dumping::asked_for(ring).saturating_sub(totals.streamed);
+        say_totals(totals, "before the stream stood still");
     }
     if CONTROL.has_failed() {
         return Err(Error::Failed("no trace was written".into()));
@@ -133,14 +139,14 @@ pub(crate) fn finish() -> Result<(), Error> {
     Ok(())
 }
 
-fn say_totals(where_to: &str) {
+fn say_totals(totals: Totals, how: &str) {
     let Totals {
         streamed,
         lost,
         threads,
-    } = CONTROL.totals();
+    } = totals;
     let plural = if threads == 1 { "" } else { "s" };
     say::warn(format_args!(
-        "streamed {streamed} records of {threads} thread{plural} {where_to}, {lost} lost"
+        "streamed {streamed} records of {threads} thread{plural} {how}, {lost} lost"
     ));
 }

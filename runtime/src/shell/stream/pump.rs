@@ -3,6 +3,8 @@
 //! take anything, nothing is read: the rings hold what they can, and what they can't is counted. Must
 //! never make a thread of the program's wait.
 
+mod end;
+
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
@@ -36,10 +38,6 @@ const PARTIAL: Duration = Duration::from_millis(100);
 
 /// Receivers that are behind the others are waited for so long, once.
 const LAG: Duration = Duration::from_millis(20);
-
-/// At the end, a peer that takes nothing for so long is given up, and each after the longer time.
-const GRACE: Duration = Duration::from_secs(2);
-const LONGEST_END: Duration = Duration::from_secs(30);
 
 /// A thread of the program's that is followed.
 struct Followed {
@@ -109,7 +107,7 @@ impl Pump {
                 last_partial = Instant::now();
             }
             let more = self.round(partial);
-            CONTROL.publish(self.totals);
+            CONTROL.publish(self.totals, self.feeds.len());
             let idle = self.feeds.iter().all(Feed::is_ready);
             rounds = if stops || wanted.is_some() {
                 rounds + usize::from(idle)
@@ -286,7 +284,10 @@ impl Pump {
         for mut feed in std::mem::take(&mut self.feeds) {
             match feed.is_ready().then(|| feed.seal(Rc::clone(&batch))) {
                 None | Some(Ok(())) => sealed.push(feed),
-                Some(Err(error)) => self.door.gone(feed, &error),
+                Some(Err(error)) => {
+                    feed.spoil();
+                    self.door.gone(feed, &error);
+                }
             }
         }
         self.feeds = sealed;
@@ -360,63 +361,6 @@ impl Pump {
             }
             !over
         });
-    }
-}
-
-/// The end.
-impl Pump {
-    /// Gives peers up that keep the process from ending.
-    fn give_up(&mut self, end: Instant) {
-        let over = end.elapsed() > LONGEST_END;
-        let stuck = |feed: &mut Feed| {
-            let still = feed.progress.elapsed() > GRACE;
-            !feed.is_ready() && (over || still)
-        };
-        for feed in self.feeds.extract_if(.., stuck) {
-            let error = io::Error::new(io::ErrorKind::TimedOut, "the peer does not take the rest");
-            self.door.gone(feed, &error);
-        }
-        self.settle();
-    }
-
-    /// Completes every receiver's trace, and has the last of it taken.
-    fn end(&mut self, since: Instant) {
-        for slot in self.ring.slots() {
-            self.count(slot, core::ptr::from_ref(slot).addr(), true);
-        }
-        if self.door.is_path() {
-            CONTROL.writes();
-        }
-        for mut feed in std::mem::take(&mut self.feeds) {
-            match feed.finish() {
-                Ok(losses) => {
-                    self.losses = losses;
-                    self.feeds.push(feed);
-                }
-                Err(error) => self.failed = Some(error),
-            }
-        }
-        if self.failed.is_none() {
-            self.failed = self.door.close().err();
-        }
-        loop {
-            self.push();
-            self.give_up(since);
-            let Some(socket) = self.feeds.iter().find(|feed| !feed.is_ready()) else {
-                break;
-            };
-            if let Some(socket) = socket.socket() {
-                socket.wait(Duration::from_millis(10));
-            }
-        }
-        self.feeds.drain(..).for_each(Feed::end);
-        self.settle();
-        if self.failed.is_some() && self.door.is_path() {
-            self.totals.streamed = 0;
-        }
-        let all = dumping::asked_for(self.ring);
-        self.totals.lost = all.saturating_sub(self.totals.streamed);
-        CONTROL.publish(self.totals);
     }
 }
 

@@ -1,0 +1,377 @@
+//! The state of a trace at a time: of a state history, looked up; of any other trace, from its events.
+//! Both give the same attributes, but for their order. Memory is the call stacks; must never grow with
+//! the events.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::lane::{Lane, Op, Scale, Untold};
+use super::layout;
+use super::reader::TcstateSource;
+use super::strings::{self, label};
+use crate::error::{Diagnostic, Error};
+use crate::model::{Call, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
+use crate::sink::Sink;
+use crate::snapshot_json;
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// None.
+    Null,
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Double(f64),
+    /// Yes or no.
+    Bool(bool),
+    /// A text.
+    Text(String),
+}
+
+/// An attribute and its value at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attribute {
+    /// The names from the root to it.
+    pub path: Vec<String>,
+    /// Since when it has the value, in ns; `None` where that is not known.
+    pub since: Option<i64>,
+    /// The value.
+    pub value: Value,
+}
+
+/// The state at a time. A parent comes before its children; the root is not in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    /// The time, in ns of the trace's clock.
+    pub time: i64,
+    /// All attributes that the trace ever has.
+    pub attributes: Vec<Attribute>,
+}
+
+impl State {
+    /// Writes Trace Compass's own snapshot, for an analysis of that name and version. There, values
+    /// are known since the time of the snapshot only.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_snapshot(
+        &self,
+        out: &mut dyn std::io::Write,
+        ssid: &str,
+        version: u32,
+    ) -> std::io::Result<()> {
+        let time = self.time;
+        let head = snapshot_json::Head {
+            ssid,
+            version,
+            time,
+        };
+        let attributes = self.attributes.iter().map(|attribute| {
+            let value = match &attribute.value {
+                Value::Null => snapshot_json::Value::Null,
+                Value::Int(value) => snapshot_json::Value::Int(*value),
+                Value::Double(value) => snapshot_json::Value::Double(*value),
+                // It has no type for them.
+                Value::Bool(value) => snapshot_json::Value::Int((*value).into()),
+                Value::Text(value) => snapshot_json::Value::Text(value),
+            };
+            snapshot_json::Attribute {
+                path: &attribute.path,
+                start: time,
+                value,
+            }
+        });
+        snapshot_json::write(out, &head, attributes)
+    }
+}
+
+/// Looks a state up. The attributes come in the order of their keys.
+pub(super) fn of_history(source: &TcstateSource, time: i64) -> Result<State, Error> {
+    let index = source.index();
+    let mut found: Vec<Option<(i64, layout::Value)>> = vec![None; index.tree.keys() as usize];
+    let mut texts: HashMap<u32, String> = HashMap::new();
+    let mut scanner = source.scanner();
+    while let Some(piece) = scanner.next()? {
+        let Some(interval) = piece.interval else {
+            continue;
+        };
+        if interval.start <= time && time <= interval.end {
+            found[interval.key as usize] = Some((interval.start, interval.value));
+            if let layout::Value::Text(number) = interval.value {
+                texts.insert(number, String::new());
+            }
+        }
+    }
+    strings::each(source.bytes(), index.strings, &mut |string| {
+        if let Some(text) = texts.get_mut(&string.number) {
+            string.text.clone_into(text);
+        }
+        true
+    })?;
+    let value = |value: layout::Value| match value {
+        layout::Value::Null => Value::Null,
+        layout::Value::Int(value) => Value::Int(value),
+        layout::Value::Double(value) => Value::Double(value),
+        layout::Value::Bool(value) => Value::Bool(value),
+        layout::Value::Text(number) => Value::Text(texts.get(&number).cloned().unwrap_or_default()),
+    };
+    let attributes = found.into_iter().enumerate().skip(1);
+    let attributes = attributes.map(|(key, found)| Attribute {
+        path: index.tree.path(key as u32),
+        since: found.map(|(since, _)| since),
+        value: found.map_or(Value::Null, |(_, found)| value(found)),
+    });
+    Ok(State {
+        time,
+        attributes: attributes.collect(),
+    })
+}
+
+/// A level of a call stack: what is open there, and since when. `None`: since the start.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    since: Option<i64>,
+    function: Option<FunctionId>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    id: ThreadId,
+    lane: Lane,
+    /// It has attributes.
+    seen: bool,
+    /// Depth of the stack at the time, and since when.
+    depth: usize,
+    since: Option<i64>,
+    /// Depth after all events so far.
+    reached: usize,
+    levels: Vec<Level>,
+    cpu: Option<u32>,
+    /// Its last event until the time, and the turn of that.
+    last: Option<(i64, u64)>,
+}
+
+/// A sink that finds out the state at a time.
+#[derive(Debug)]
+pub struct At {
+    time: i64,
+    scale: Scale,
+    threads: Vec<Known>,
+    thread_of: HashMap<ThreadId, usize>,
+    now: usize,
+    turn: u64,
+    /// Who was last seen on each CPU, and when.
+    cpus: BTreeMap<u32, Option<((i64, u64), ThreadId)>>,
+    untold: Untold,
+}
+
+impl At {
+    /// For a time in ns of the trace's clock.
+    #[must_use]
+    pub fn new(time: i64, info: &TraceInfo) -> At {
+        At {
+            time,
+            scale: Scale::new(&info.clock),
+            threads: Vec::new(),
+            thread_of: HashMap::new(),
+            now: 0,
+            turn: 0,
+            cpus: BTreeMap::new(),
+            untold: Untold::default(),
+        }
+    }
+
+    /// The state, after all events. `info` has the names of the functions.
+    #[must_use]
+    pub fn finish(mut self, info: &TraceInfo) -> State {
+        let begin = info.start.map(|start| nanos(self.scale, start));
+        let first = self
+            .threads
+            .iter()
+            .filter_map(|known| Some(known.lane.first? - i64::from(known.lane.before > 0)));
+        let start = first.chain(begin).min();
+        let mut attributes = Vec::new();
+        let mut push = |path: &[&str], since: Option<i64>, value: Value| {
+            let path = path.iter().map(|&name| name.to_owned()).collect();
+            attributes.push(Attribute { path, since, value });
+        };
+        for known in &mut self.threads {
+            note(&mut self.cpus, known);
+        }
+        for (nth, known) in self.threads.iter().filter(|known| known.seen).enumerate() {
+            if nth == 0 {
+                push(&["Threads"], start, Value::Null);
+            }
+            let id = known.id.to_string();
+            push(&["Threads", &id], start, Value::Null);
+            let depth = match known.depth {
+                0 => Value::Null,
+                depth => Value::Int(depth as i64),
+            };
+            push(&["Threads", &id, "CallStack"], known.since.or(start), depth);
+            for (level, frame) in (1..).zip(&known.levels) {
+                let level: u64 = level;
+                let value = match frame.function {
+                    Some(id) => Value::Text(match info.function(id) {
+                        Some(function) => label(function),
+                        None => id.to_string(),
+                    }),
+                    None => Value::Null,
+                };
+                let level = level.to_string();
+                push(
+                    &["Threads", &id, "CallStack", &level],
+                    frame.since.or(start),
+                    value,
+                );
+            }
+        }
+        for (nth, (cpu, last)) in self.cpus.iter().enumerate() {
+            if nth == 0 {
+                push(&["CPUs"], start, Value::Null);
+            }
+            let cpu = cpu.to_string();
+            push(&["CPUs", &cpu], start, Value::Null);
+            let thread = match last {
+                Some((_, thread)) => Value::Int(thread.0 as i64),
+                None => Value::Null,
+            };
+            // Who was on it before is forgotten.
+            push(
+                &["CPUs", &cpu, "Current_thread"],
+                start.filter(|_| last.is_none()),
+                thread,
+            );
+        }
+        let time = self.time;
+        State { time, attributes }
+    }
+}
+
+/// A thread was last seen on its CPU.
+fn note(cpus: &mut BTreeMap<u32, Option<((i64, u64), ThreadId)>>, known: &mut Known) {
+    let Some(cpu) = known.cpu else { return };
+    let last = cpus.entry(cpu).or_default();
+    if let Some(when) = known.last.take()
+        && last.is_none_or(|(other, _)| other <= when)
+    {
+        *last = Some((when, known.id));
+    }
+}
+
+impl Known {
+    /// A push or a pop; after `until` it only tells that the level exists.
+    #[inline]
+    fn change(&mut self, op: Op, time: i64, until: i64) {
+        let (level, function) = match op {
+            Op::Push(function) => {
+                self.reached += 1;
+                (self.reached - 1, Some(function))
+            }
+            Op::Pop => {
+                self.reached = self.reached.saturating_sub(1);
+                (self.reached, None)
+            }
+            Op::Seen | Op::Cpu(_) => return,
+        };
+        if self.levels.len() <= level {
+            self.levels.resize(level + 1, Level::default());
+        }
+        if time <= until {
+            let since = Some(time);
+            (self.depth, self.since) = (self.reached, since);
+            self.levels[level] = Level { since, function };
+        }
+    }
+}
+
+impl Sink for At {
+    fn thread(&mut self, thread: &Thread) {
+        let next = self.threads.len();
+        self.now = *self.thread_of.entry(thread.id).or_insert(next);
+        self.turn += 1;
+        if self.now == next {
+            self.threads.push(Known {
+                id: thread.id,
+                ..Known::default()
+            });
+        }
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        let Some(known) = self.threads.get_mut(self.now) else {
+            return;
+        };
+        let (cpus, until, turn) = (&mut self.cpus, self.time, self.turn);
+        let mut lane = std::mem::take(&mut known.lane);
+        for call in calls {
+            lane.call(call, self.scale, &mut self.untold, &mut |time, op| {
+                if let Op::Cpu(cpu) = op {
+                    note(cpus, known);
+                    cpus.entry(cpu).or_default();
+                    (known.cpu, known.last) = (Some(cpu), None);
+                    return;
+                }
+                known.seen = true;
+                known.change(op, time, until);
+                if time <= until {
+                    known.last = Some((time, turn));
+                }
+            });
+        }
+        known.lane = lane;
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if let (Mark::Cpu { cpu, .. }, Some(known)) = (mark, self.threads.get_mut(self.now)) {
+            known.lane.cpu(*cpu, &mut self.untold);
+        }
+    }
+
+    fn diagnostic(&mut self, _diagnostic: Diagnostic) {}
+}
+
+fn nanos(scale: Scale, ticks: Ticks) -> i64 {
+    i64::try_from(scale.nanos(ticks)).unwrap_or(i64::MAX)
+}
+
+/// Start and end of a trace's events, in ns of its clock: a sink.
+#[derive(Clone, Debug, Default)]
+pub struct Range {
+    range: Option<(Ticks, Ticks)>,
+}
+
+impl Range {
+    /// The earliest and the latest time of both.
+    #[must_use]
+    pub fn and(self, other: Range) -> Range {
+        let range = match (self.range, other.range) {
+            (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+            (one, other) => one.or(other),
+        };
+        Range { range }
+    }
+
+    /// In ns; `None`: there are no calls.
+    #[must_use]
+    pub fn nanos(&self, info: &TraceInfo) -> Option<(i64, i64)> {
+        let scale = Scale::new(&info.clock);
+        self.range
+            .map(|(first, last)| (nanos(scale, first), nanos(scale, last)))
+    }
+}
+
+impl Sink for Range {
+    fn thread(&mut self, _thread: &Thread) {}
+
+    fn calls(&mut self, calls: &[Call]) {
+        for call in calls {
+            let (first, last) = self.range.unwrap_or((call.time, call.time));
+            self.range = Some((first.min(call.time), last.max(call.time)));
+        }
+    }
+
+    fn mark(&mut self, _mark: &Mark<'_>) {}
+
+    fn diagnostic(&mut self, _diagnostic: Diagnostic) {}
+}

@@ -1,0 +1,67 @@
+//! The end of a stream: every thread's counts, the trace's own end, and a bounded wait for peers to take
+//! the rest. Must never keep the process from ending for a peer that does not.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::{CONTROL, Feed, Pump, dumping};
+
+/// At the end, a peer that takes nothing for so long is given up, and each after the longer time.
+const GRACE: Duration = Duration::from_secs(2);
+const LONGEST_END: Duration = Duration::from_secs(30);
+
+impl Pump {
+    /// Gives peers up that keep the process from ending.
+    pub(super) fn give_up(&mut self, end: Instant) {
+        let over = end.elapsed() > LONGEST_END;
+        let stuck = |feed: &mut Feed| {
+            let still = feed.progress.elapsed() > GRACE;
+            !feed.is_ready() && (over || still)
+        };
+        for feed in self.feeds.extract_if(.., stuck) {
+            let error = io::Error::new(io::ErrorKind::TimedOut, "the peer does not take the rest");
+            self.door.gone(feed, &error);
+        }
+        self.settle();
+    }
+
+    /// Completes every receiver's trace, and has the last of it taken.
+    pub(super) fn end(&mut self, since: Instant) {
+        for slot in self.ring.slots() {
+            self.count(slot, core::ptr::from_ref(slot).addr(), true);
+        }
+        if self.door.is_path() {
+            CONTROL.writes();
+        }
+        for mut feed in std::mem::take(&mut self.feeds) {
+            match feed.finish() {
+                Ok(losses) => {
+                    self.losses = losses;
+                    self.feeds.push(feed);
+                }
+                Err(error) => self.failed = Some(error),
+            }
+        }
+        if self.failed.is_none() {
+            self.failed = self.door.close().err();
+        }
+        loop {
+            self.push();
+            self.give_up(since);
+            let Some(socket) = self.feeds.iter().find(|feed| !feed.is_ready()) else {
+                break;
+            };
+            if let Some(socket) = socket.socket() {
+                socket.wait(Duration::from_millis(10));
+            }
+        }
+        self.feeds.drain(..).for_each(Feed::end);
+        self.settle();
+        if self.failed.is_some() && self.door.is_path() {
+            self.totals.streamed = 0;
+        }
+        let all = dumping::asked_for(self.ring);
+        self.totals.lost = all.saturating_sub(self.totals.streamed);
+        CONTROL.publish(self.totals, 0);
+    }
+}
