@@ -24,14 +24,14 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Status, convert, info, listen, map, record, records, report as report_command, verify,
+    Status, convert, info, listen, map, record, records, report as report_command, state, verify,
 };
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done; also where the reader of the output went away, and where a trace is damaged: info,
-       report, records, map and convert say so on stderr, and give what can be read; verify is
-       the judge
+       report, records, map, state and convert say so on stderr, and give what can be read;
+       verify is the judge
   1    fdr verify found a violation; fdr listen kept a trace that is damaged or cut off
   2    wrong usage, or a file that can't be read or written
   fdr record ends as its command does: with its exit code, or by the signal that ended it
@@ -64,6 +64,7 @@ enum Command {
     Records(records::Options),
     Verify(verify::Options),
     Map(map::Options),
+    State(state::Options),
     Convert(convert::Options),
     Listen(listen::Options),
 }
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         Command::Records(options) => records::run(&options),
         Command::Verify(options) => verify::run(&options),
         Command::Map(options) => map::run(&options),
+        Command::State(options) => state::run(&options),
         Command::Convert(options) => convert::run(&options),
         Command::Listen(options) => listen::run(&options),
     };

@@ -4,8 +4,9 @@
 //! that began in the same tick as a call that is still open.
 //!
 //! What does not nest is made to, by the rule of the XRay writer: an exit without entry gets one at
-//! the thread's first event (or, among open calls, at the event before), an entry without exit ends
-//! at the event before the exit that passed it. Such edges are marked in [`Span::flags`].
+//! the thread's first event, or the first behind a gap (or, among open calls, at the event before);
+//! an entry without exit ends at the event before the exit that passed it. Such edges are marked in
+//! [`Span::flags`].
 
 use std::collections::{HashMap, VecDeque};
 
@@ -148,11 +149,12 @@ impl Spans {
         }
     }
 
-    /// Time of the thread's last edge.
-    pub(crate) fn last(&self) -> Ticks {
-        self.stacks
-            .get(self.now)
-            .map_or(Ticks(0), |stack| stack.last)
+    /// Records of the thread are missing here: a call that was entered among them did not begin before
+    /// the next edge.
+    pub(crate) fn lost(&mut self) {
+        if let Some(stack) = self.stacks.get_mut(self.now) {
+            stack.first = None;
+        }
     }
 
     /// Ends all that is open, innermost first; the calls' exits were not measured.
@@ -233,7 +235,7 @@ impl Stack {
             .position(|open| open.span.function == call.function);
         let Some(inner) = depth else {
             let before = self.first.unwrap_or(call.time).min(call.time);
-            let lone = self.last.min(call.time);
+            let lone = self.last.max(before).min(call.time);
             let (start, cpu) = if self.open.is_empty() {
                 (before, self.first_cpu)
             } else {
@@ -361,6 +363,31 @@ mod tests {
             spans(&[enter(1, 1), enter(4, 2)]),
             [(2, 4, 4, 2), (1, 1, 4, 2)]
         );
+    }
+
+    #[test]
+    fn what_was_entered_in_a_gap_does_not_begin_before_it() {
+        let mut spans = Spans::default();
+        let mut found = Vec::new();
+        spans.thread(ThreadId(1));
+        let mut note = |span: &Span| found.push((span.function.0, span.start.0, span.end.0));
+        spans.call(&enter(1, 1), &mut note);
+        spans.call(&exit(2, 1), &mut note);
+        spans.lost();
+        spans.call(&exit(1000, 2), &mut note);
+        spans.call(&exit(1003, 3), &mut note);
+        spans.call(&enter(1004, 4), &mut note);
+        spans.lost();
+        spans.call(&exit(2000, 5), &mut note);
+        spans.call(&exit(2001, 4), &mut note);
+        let wanted = [
+            (1, 1, 2),
+            (2, 1000, 1000),
+            (3, 1000, 1003),
+            (5, 2000, 2000),
+            (4, 1004, 2001),
+        ];
+        assert_eq!(found, wanted);
     }
 
     #[test]

@@ -144,7 +144,7 @@ fn every_type_is_read() {
             }
             Err(error) => {
                 assert_eq!(wanted, "", "{types} {fields}: {error}");
-                assert!(error.to_string().contains("a value is wanted"), "{error}");
+                assert!(error.to_string().contains("`}` is wanted"), "{error}");
             }
         }
     }
@@ -191,7 +191,7 @@ fn what_is_not_understood_names_its_line() {
             "15 and 113",
         ),
         (
-            "/* CTF 1.8 */\nstruct { enum : string { a } b; };",
+            "/* CTF 1.8 */\nstruct { enum : struct { } { a } b; };",
             "made of an integer",
         ),
         ("/* CTF 1.8 */\nstruct { enum { a } b; };", "no type `int`"),

@@ -127,9 +127,14 @@ fn the_next_stream_is_found_wherever_it_lies() {
     }
 }
 
+type Announce<'a> = &'a dyn Fn(&mut Stream);
+
 #[test]
 fn klasses_that_cannot_be_read_are_named() {
-    let cases: [(&str, &dyn Fn(&mut Stream)); 6] = [
+    let cases: [(&str, Announce<'_>); 7] = [
+        ("2 fields of klass A were not described", &|stream| {
+            stream.klass(50, "A", 3).field(50, 99, 8, "uint64_t", "a");
+        }),
         (
             "klass A contains itself, or 32 klasses in one another",
             &|stream| {
@@ -199,11 +204,6 @@ fn odd_descriptions_are_told_where_they_stand() {
     stream.field(70, 99, 8, "uint64_t", "a");
     // Klasses that every parser knows stay as they are.
     stream.klass(2, "Mine", 1).field(2, 99, 1, "uint8_t", "x");
-    stream
-        .klass(71, "Half", 3)
-        .field(71, 99, 8, "uint64_t", "a");
-    let half = stream.bytes.len();
-    stream.header(71, 5).u64(6);
     stream.klass(72, "Full", 255);
     for nth in 0..255 {
         stream.field(72, 99, 1, "uint8_t", &format!("f{nth}"));
@@ -219,25 +219,17 @@ fn odd_descriptions_are_told_where_they_stand() {
             "field a of klass 70, which was not announced: ignored".to_owned(),
         ),
         (
-            half,
-            "2 fields of klass Half were not described: read without".to_owned(),
-        ),
-        (
             full,
             "field one too many of klass 72, which has 255 already: ignored".to_owned(),
         ),
         (
             order,
-            "byte order 9 is neither 0 nor 1: it stays as it was".to_owned(),
+            "byte order 9 is neither 0 nor 1: 21 bytes are left out, up to the end".to_owned(),
         ),
     ];
     assert_eq!(
         told(&read),
         wanted.map(|(at, what)| format!("at byte {at}: {what}"))
-    );
-    assert_eq!(
-        read.kept.events(0),
-        [Event::Custom(5, None, b"Half a=6".to_vec())]
     );
 }
 
@@ -308,7 +300,11 @@ fn cuts_and_flips_of_what_we_write() {
                 read.kept.count() <= 16,
                 "byte {place}: events out of nothing"
             );
-            assert!(read.diagnostics.len() <= 3, "byte {place}: a flood");
+            assert!(
+                read.diagnostics.len() <= 3,
+                "byte {place}: a flood: {:?}",
+                read.diagnostics
+            );
             bytes[place] ^= mask;
         }
     }

@@ -193,7 +193,7 @@ fn the_limit_is_kept() {
 }
 
 /// How many calls a hostile program makes.
-const MANY: u32 = 100_000;
+const MANY: u32 = 20_000;
 
 fn edge(time: u64, function: u32, edge: Edge) -> Call {
     Call {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use common::{Event, enter, exit, push, thread};
 use fdr_formats::tcstate::TcstateSource;
-use fdr_formats::tcstate::state::{At, Attribute, Range, State, Value};
+use fdr_formats::tcstate::state::{At, Attribute, State, Value};
 use fdr_formats::{Function, FunctionId, Sink, Thread, TraceInfo};
 use tcstate::{History, read_folder, write};
 
@@ -206,15 +206,12 @@ fn the_state_of_a_trace_is_that_of_its_history() {
         times.extend([start, start + 1, end - 1, end]);
         for time in times.into_iter().filter(|time| *time <= end) {
             let mut sink = At::new(time, &info);
-            let mut range = Range::default();
             for (tid, events) in &events {
                 sink.thread(&thread(*tid));
                 for event in events {
                     push(&mut sink, event);
-                    push(&mut range, event);
                 }
             }
-            assert_eq!(range.nanos(&info), Some((start, end)));
             let found = by_path(&sink.finish(&info));
             let wanted = by_path(&source.state(time).expect("readable"));
             assert_eq!(found, wanted, "{name} at {time}");

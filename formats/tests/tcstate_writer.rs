@@ -5,9 +5,9 @@ mod common;
 mod tcstate;
 
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use common::{Event, Random, call, enter, exit, program, push, synthetic, thread};
+use common::{Event, Random, enter, exit, program, push, synthetic, thread};
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::source::drive;
 use fdr_formats::writer::Output;

@@ -393,3 +393,34 @@ fn a_full_disk_is_an_error_at_the_end() {
         assert!(writer.finish().is_err(), "{version:?}");
     }
 }
+
+#[test]
+fn an_exit_behind_a_gap_was_not_entered_before_it() {
+    let events = vec![
+        Event::Call(enter(10, 1)),
+        Event::Call(exit(20, 1)),
+        Event::Lost(30),
+        Event::Call(exit(1000, 2)),
+        Event::Call(exit(1005, 3)),
+        Event::Call(enter(1010, 1)),
+        Event::Call(exit(1020, 1)),
+    ];
+    for version in VERSIONS {
+        let (bytes, losses) = write(version, &TraceInfo::default(), &[(1, events.clone())], 9);
+        assert!(losses.is_empty(), "{losses}");
+        let read = read(&bytes).expect("readable");
+        assert_eq!(read.diagnostics, []);
+        assert!(read.kept.events(1).contains(&Event::Lost(30)));
+        let wanted = [
+            enter(10, 1),
+            exit(20, 1),
+            synthetic(enter(1000, 2)),
+            exit(1000, 2),
+            synthetic(enter(1000, 3)),
+            exit(1005, 3),
+            enter(1010, 1),
+            exit(1020, 1),
+        ];
+        assert_eq!(read.kept.calls(1), wanted);
+    }
+}

@@ -7,6 +7,7 @@ pub(crate) mod map;
 pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod report;
+pub(crate) mod state;
 pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};

@@ -92,7 +92,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     Ok(Status::Done)
 }
 
-fn threads_called(info: &TraceInfo, text: &str) -> anyhow::Result<Vec<ThreadId>> {
+/// The threads of that number or name.
+pub(super) fn threads_called(info: &TraceInfo, text: &str) -> anyhow::Result<Vec<ThreadId>> {
     let number = text.parse().ok();
     let called: Vec<ThreadId> = info
         .threads

@@ -159,7 +159,7 @@ impl Decoder<'_> {
                     at,
                     place: Place::Events,
                     ..
-                } => self.complain(part.file, at),
+                } if self.index.schema.ours => self.complain(part.file, at),
                 // The index pass told it.
                 Step::Damage { .. } | Step::Padding { .. } => {}
             }

@@ -167,9 +167,9 @@ impl Indexer {
                 Step::End => break,
                 Step::Padding { .. } => {}
                 Step::Damage { at, place, .. } => {
-                    // Damage among calls is told where they are decoded; facts are read here only.
-                    let facts = self.index.files[file].thread.is_none();
-                    if place == Place::Packets || schema.ours && facts {
+                    // Of our own folders, events are read when they are decoded, facts are read here.
+                    let here = !schema.ours || self.index.files[file].thread.is_none();
+                    if place == Place::Packets || here {
                         self.complain(file, at.offset, &at.what);
                     }
                 }

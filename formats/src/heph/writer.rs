@@ -153,6 +153,7 @@ impl<W: Write> Sink for HephWriter<W> {
                 self.book.mark(lane, mark, &mut self.out.buffer);
             }
             Mark::Lost { records } => {
+                self.spans.lost();
                 let mark = Untimed::Lost { records };
                 self.book.mark(lane, mark, &mut self.out.buffer);
             }

@@ -103,7 +103,14 @@ impl Gathered {
     pub(super) fn take(&mut self, event: &Event<'_>) -> Option<ByteOrder> {
         let text = |at| String::from_utf8_lossy(event.bytes(at));
         match event.layout.meaning {
-            Meaning::Endianness => return self.order(event),
+            Meaning::Endianness => {
+                let is_big = event.named("endianness") == 1;
+                return Some(if is_big {
+                    ByteOrder::Big
+                } else {
+                    ByteOrder::Little
+                });
+            }
             Meaning::Klass | Meaning::Field | Meaning::System => {}
             Meaning::Mapping { identifier, label } => {
                 let identifier = event.number(identifier);
@@ -129,18 +136,6 @@ impl Gathered {
             _ => self.item(event),
         }
         None
-    }
-
-    fn order(&mut self, event: &Event<'_>) -> Option<ByteOrder> {
-        match event.named("endianness") {
-            0 => Some(ByteOrder::Little),
-            1 => Some(ByteOrder::Big),
-            other => {
-                let what = format!("byte order {other} is neither 0 nor 1: it stays as it was");
-                self.told.add(event.offset, what);
-                None
-            }
-        }
     }
 
     /// The place of a thread, which may be a new one.

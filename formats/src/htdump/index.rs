@@ -122,11 +122,6 @@ fn tell(event: &Event<'_>, told: &mut Told) {
         let what = format!("klass {klass} was not announced: read as HawkTracer's {name}");
         told.add(offset, what);
     }
-    if layout.lacking > 0 {
-        let lacking = layout.lacking;
-        let what = format!("{lacking} fields of klass {name} were not described: read without");
-        told.add(offset, what);
-    }
     let Meaning::Call { label, .. } = layout.meaning else {
         return;
     };
@@ -201,6 +196,12 @@ impl Indexer {
         let (size, order) = match walker.at(offset, &self.tables)? {
             Found::Event(event) if event.size() > end - offset => {
                 return Ok(Err(format!("a record of klass {klass} is not whole")));
+            }
+            Found::Event(event)
+                if event.layout.meaning == Meaning::Endianness && event.named("endianness") > 1 =>
+            {
+                let order = event.named("endianness");
+                return Ok(Err(format!("byte order {order} is neither 0 nor 1")));
             }
             Found::Event(event) => {
                 let told = &mut self.gathered.told;

@@ -64,8 +64,6 @@ pub(super) struct Layout {
     pub(super) meaning: Meaning,
     /// The stream did not announce it: it is as HawkTracer has it.
     pub(super) assumed: bool,
-    /// So many more fields were announced than described.
-    pub(super) lacking: usize,
 }
 
 impl Layout {
@@ -204,7 +202,7 @@ impl Schema {
         let Some(top) = self.klasses.get(&id) else {
             return Err(format!("klass {id} was not announced"));
         };
-        let (mut places, mut lacking) = (Vec::new(), 0);
+        let mut places = Vec::new();
         let call_base = standard_name(CALL_BASE);
         let mut is_call = &*top.name == call_base;
         // The klass, its next field, and whether it is one of the bases.
@@ -213,10 +211,16 @@ impl Schema {
         loop {
             let depth = stack.len();
             let Some((klass, next, is_base)) = stack.last_mut() else {
-                return Ok(finish(id, top, places, is_call, lacking));
+                return Ok(finish(id, top, places, is_call));
             };
             let Some(field) = klass.fields.get(*next) else {
-                lacking += klass.count.saturating_sub(klass.fields.len());
+                let lacking = klass.count.saturating_sub(klass.fields.len());
+                if lacking > 0 {
+                    let name = shown(&klass.name);
+                    return Err(format!(
+                        "{lacking} fields of klass {name} were not described"
+                    ));
+                }
                 stack.pop();
                 continue;
             };
@@ -293,7 +297,7 @@ fn place(field: &Described, of: &str) -> Result<Place, String> {
     })
 }
 
-fn finish(id: u32, top: &Announced, places: Vec<Place>, is_call: bool, lacking: usize) -> Layout {
+fn finish(id: u32, top: &Announced, places: Vec<Place>, is_call: bool) -> Layout {
     let mut starts = Vec::new();
     let mut end = HEADER_SIZE;
     let texts = places.iter().any(|place| place.kind == Kind::Text);
@@ -310,7 +314,6 @@ fn finish(id: u32, top: &Announced, places: Vec<Place>, is_call: bool, lacking: 
         starts,
         meaning: Meaning::Other,
         assumed: top.assumed,
-        lacking,
     };
     layout.meaning = meaning(id, &layout, is_call);
     layout

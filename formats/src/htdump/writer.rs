@@ -206,6 +206,7 @@ impl<W: Write> Sink for HtdumpWriter<W> {
                 let _ = record.map(|record| record.u64(seconds).u32(micros));
             }
             Mark::Lost { records } => {
+                self.spans.lost();
                 let record = self.begin(klass::LOST, None);
                 let _ = record.map(|record| record.u64(records));
             }

@@ -8,9 +8,10 @@
 //!   it get synthetic exits in front of this one, at the time of the record before.
 //! - nothing is open: `f` was entered before the block. It gets a synthetic entry at the block's
 //!   start, outside of those that were given before.
-//! - other calls are open, not `f` (its entry was lost, or a second stack runs on this thread): it
-//!   gets a synthetic entry in front of this exit, at the time of the record before. The open calls
-//!   are left as they are, so that the damage stays in one place.
+//! - other calls are open, not `f` (its entry was lost, or a second stack runs on this thread), or
+//!   records are missing before this exit: it gets a synthetic entry in front of this exit, at the
+//!   time of the record before (right behind a gap: of the exit). The open calls are left as they
+//!   are, so that the damage stays in one place.
 //!
 //! What is open at the end gets synthetic exits, innermost first, at the time of the last record.
 
@@ -37,11 +38,18 @@ pub(super) enum Exit {
 pub(super) struct Stack {
     open: Vec<u32>,
     before: Vec<u32>,
+    /// Records are missing in the middle.
+    gap: bool,
 }
 
 impl Stack {
     pub(super) fn enter(&mut self, id: u32) {
         self.open.push(id);
+    }
+
+    /// Records are missing here: a call that was entered among them did not begin before the block.
+    pub(super) fn gap(&mut self) {
+        self.gap = true;
     }
 
     /// An exit of `id`. Calls that it leaves open inside go to the end of `closed`.
@@ -53,6 +61,7 @@ impl Stack {
                 Exit::Matched
             }
             Some(_) => self.mismatch(id, closed),
+            None if self.gap => Exit::Lone,
             None => {
                 self.before.push(id);
                 Exit::Before

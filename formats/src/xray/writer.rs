@@ -41,6 +41,8 @@ struct Lane {
     middle_entries: u64,
     middle_exits: u64,
     arguments: bool,
+    /// Records are missing between the last one and the next.
+    gap: bool,
 }
 
 impl Lane {
@@ -282,10 +284,18 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             }
             Exit::Lone => {
                 lane.middle_entries += 1;
+                if lane.gap {
+                    lane.reach(call.time.0);
+                    lane.base = call.time.0;
+                    self.metadata(&Record::TscWrap { tsc: call.time.0 });
+                }
                 self.repair(&[id], Action::Entry);
             }
         }
         self.closed = closed;
+        if let Some(lane) = self.lane() {
+            lane.gap = false;
+        }
         let Some(delta) = self.delta(call.time.0) else {
             return;
         };
@@ -366,6 +376,7 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
             middle_entries: 0,
             middle_exits: 0,
             arguments: false,
+            gap: false,
         });
     }
 
@@ -404,7 +415,12 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                 Some(lane) if lane.first.is_none() => {
                     lane.lost = lane.lost.saturating_add(records);
                 }
-                Some(&mut Lane { base, .. }) => self.event(base, &payload::encode_lost(records)),
+                Some(lane) => {
+                    let base = lane.base;
+                    lane.gap = true;
+                    lane.stack.gap();
+                    self.event(base, &payload::encode_lost(records));
+                }
                 None => {}
             },
             Mark::Argument { .. } => {

@@ -1,0 +1,156 @@
+//! `fdr state`: what the threads were in the middle of at a moment.
+//!
+//! A state history is looked up; of any other trace all events are read, in constant memory.
+
+mod show;
+mod time;
+
+use std::fs::OpenOptions;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use fdr_formats::tcstate::state::{At, State};
+use fdr_formats::tcstate::{self, TcstateSource};
+use fdr_formats::{Clock, Source, ThreadId, TraceInfo, source};
+
+use super::{Status, records};
+use crate::tally::Tally;
+use crate::trace;
+use crate::ui::{self, Progress};
+use time::{Span, When};
+
+const HELP: &str = "\
+TIME is one of
+  start, end              of the trace
+  +1.5ms, -2s             since the start, before the end; in ns, us, ms, s, min or h
+  1700000123              ns of the trace's own clock
+  2026-11-20T12:30:01.5Z  UTC, as fdr info shows it, where the trace knows the time of day
+  12:30:01.5              UTC, on the day of the trace
+All that happens at that time has happened.
+
+Of each thread the open calls are shown, outermost first, with the time since their entry; of each CPU
+the thread that was seen on it last. Frames that the recorder had to close at the end of the trace
+are still open there. In a trace that is a state history, values of all other attributes are shown,
+too.
+
+--snapshot writes Trace Compass's own format. It is loaded as the initial state of the analysis whose
+name it has: FILE should be TRACE/.tc-states/NAME.snapshot.json.
+
+Examples:
+  fdr state crash.fdr                            what was running when it crashed
+  fdr state --at -250ms app.fdr                  a quarter of a second before the end
+  fdr state --at +1.5s --thread main app.fdr
+  fdr state --at 12:30:01.5 --json app.fdr | jq '.attributes[] | select(.value != null)'";
+
+/// What was running at a moment: open calls of every thread, threads on the CPUs
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// The trace
+    trace: PathBuf,
+    /// The moment, see below
+    #[arg(long, value_name = "TIME", value_parser = time::parse, default_value = "end", allow_hyphen_values = true)]
+    at: When,
+    /// Only this thread: its number or its name
+    #[arg(long, value_name = "THREAD")]
+    thread: Option<String>,
+    /// As JSON: every attribute of the state with its path, times in nanoseconds
+    #[arg(long)]
+    json: bool,
+    /// As Trace Compass's own state snapshot, into this new file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "thread"])]
+    snapshot: Option<PathBuf>,
+}
+
+/// A state, and what is to be said beside it.
+struct Answer<'a> {
+    trace: &'a Path,
+    info: &'a TraceInfo,
+    span: Span,
+    state: State,
+    /// The threads that were asked for; `None`: all.
+    threads: Option<Vec<ThreadId>>,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let path = &options.trace;
+    if path.is_dir() && tcstate::is_history(path) {
+        let source = TcstateSource::open(path).map_err(|error| trace::about(path, error))?;
+        trace::warn_of_damage(path, source.diagnostics(), 0);
+        let (start, end) = source.range();
+        let span = Span { start, end };
+        let time = span.find(&options.at, &source.info().clock)?;
+        let state = source.state(time);
+        let state = state.map_err(|error| trace::about(path, error))?;
+        return answer(options, source.info(), span, state);
+    }
+    let source = trace::open(path)?;
+    let progress = Progress::new(&*source);
+    let tally = Tally::of(&*source, &|bytes| progress.add(bytes));
+    drop(progress);
+    let tally = tally.map_err(|error| trace::about(path, error))?;
+    trace::warn_of_damage(path, &tally.diagnostics, tally.more_diagnostics);
+    let info = source.info();
+    let Some(span) = span(&tally, &info.clock) else {
+        bail!(
+            "{}: no thread has entered or left a function",
+            ui::path(path)
+        );
+    };
+    let time = span.find(&options.at, &info.clock)?;
+    let mut sink = At::new(time, info);
+    let progress = Progress::new(&*source);
+    let driven = source::drive(&*source, &mut sink, &|bytes| progress.add(bytes));
+    drop(progress);
+    driven.map_err(|error| trace::about(path, error))?;
+    answer(options, info, span, sink.finish(info))
+}
+
+/// First and last entry or exit, in ns.
+fn span(tally: &Tally, clock: &Clock) -> Option<Span> {
+    let nanos = |ticks| i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX);
+    let seen = || {
+        tally
+            .threads()
+            .filter_map(|seen| Some((seen.first?, seen.last)))
+    };
+    Some(Span {
+        start: nanos(seen().map(|(first, _)| first).min()?),
+        end: nanos(seen().map(|(_, last)| last).max()?),
+    })
+}
+
+fn answer(options: &Options, info: &TraceInfo, span: Span, state: State) -> anyhow::Result<Status> {
+    if let Some(file) = &options.snapshot {
+        write_snapshot(file, &state).with_context(|| ui::path(file))?;
+        return Ok(Status::Done);
+    }
+    let threads = match &options.thread {
+        Some(text) => Some(records::threads_called(info, text)?),
+        None => None,
+    };
+    let answer = Answer {
+        trace: &options.trace,
+        info,
+        span,
+        state,
+        threads,
+    };
+    ui::print(|out| match options.json {
+        true => show::json(out, &answer),
+        false => show::text(out, &answer),
+    })?;
+    Ok(Status::Done)
+}
+
+fn write_snapshot(path: &Path, state: &State) -> anyhow::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let analysis = name.strip_suffix(".snapshot.json").unwrap_or(&name);
+    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut out = BufWriter::new(file);
+    // The version of the call stack analysis of Trace Compass 4.0 and up.
+    state.write_snapshot(&mut out, analysis, 3)?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,212 @@
+//! A state, printed for people and as JSON. What a trace says is cleaned before people see it.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use fdr_formats::tcstate::state::{Attribute, Value};
+use fdr_formats::{ThreadId, TraceInfo};
+use serde::Serialize;
+
+use super::Answer;
+use super::time::unix_of;
+use crate::ui;
+
+/// What an attribute is of.
+enum Place<'a> {
+    /// A thread's call stack: its depth, or a level from 1.
+    Stack(u64, Option<u64>),
+    /// The thread on a CPU.
+    Cpu(&'a str),
+    /// Something of a thread.
+    Thread(u64),
+    Other,
+}
+
+fn place(attribute: &Attribute) -> Place<'_> {
+    let path: Vec<&str> = attribute.path.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse::<u64>().ok();
+    match path[..] {
+        ["Threads", id, ref rest @ ..] => match (number(id), rest) {
+            (Some(id), ["CallStack"]) => Place::Stack(id, None),
+            (Some(id), ["CallStack", level]) => Place::Stack(id, number(level)),
+            (Some(id), _) => Place::Thread(id),
+            (None, _) => Place::Other,
+        },
+        ["CPUs", cpu, "Current_thread"] => Place::Cpu(cpu),
+        _ => Place::Other,
+    }
+}
+
+impl Answer<'_> {
+    fn wanted(&self, thread: ThreadId) -> bool {
+        self.threads
+            .as_ref()
+            .is_none_or(|threads| threads.contains(&thread))
+    }
+
+    /// Whether an attribute is one of what was asked for.
+    fn shows(&self, attribute: &Attribute) -> bool {
+        match place(attribute) {
+            _ if self.threads.is_none() => true,
+            Place::Stack(id, _) | Place::Thread(id) => self.wanted(ThreadId(id)),
+            Place::Cpu(_) => match attribute.value {
+                Value::Int(id) => self.wanted(ThreadId(id as u64)),
+                _ => false,
+            },
+            Place::Other => false,
+        }
+    }
+}
+
+/// `thread 7 main`.
+fn thread_in_words(info: &TraceInfo, id: ThreadId) -> String {
+    let thread = info.threads.iter().find(|thread| thread.id == id);
+    match thread.filter(|thread| !thread.name.is_empty()) {
+        Some(thread) => format!("thread {id} {}", ui::clean(&thread.name)),
+        None => format!("thread {id}"),
+    }
+}
+
+/// Prints it for people.
+pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
+    let (info, state) = (answer.info, &answer.state);
+    writeln!(out, "{}", head(answer))?;
+    let mut frames: BTreeMap<u64, Vec<(u64, &Attribute)>> = BTreeMap::new();
+    let shown = || {
+        state
+            .attributes
+            .iter()
+            .filter(|attribute| answer.shows(attribute))
+    };
+    for attribute in shown() {
+        if let Place::Stack(id, Some(level)) = place(attribute)
+            && attribute.value != Value::Null
+        {
+            frames.entry(id).or_default().push((level, attribute));
+        }
+    }
+    // In the order of the trace, then those that it has no entry for.
+    let listed = info.threads.iter().map(|thread| thread.id.0);
+    let threads: Vec<u64> = listed.filter(|&id| answer.wanted(ThreadId(id))).collect();
+    let others = frames.keys().copied().filter(|id| !threads.contains(id));
+    for id in threads.iter().copied().chain(others) {
+        writeln!(out, "\n{}", thread_in_words(info, ThreadId(id)))?;
+        let mut stack = frames.get(&id).cloned().unwrap_or_default();
+        stack.sort_by_key(|(level, _)| *level);
+        if stack.is_empty() {
+            writeln!(out, "     nothing is open")?;
+        }
+        for (level, attribute) in stack {
+            let name = value_in_words(&attribute.value);
+            match attribute.since {
+                Some(since) => {
+                    let duration = ui::duration(state.time.abs_diff(since));
+                    writeln!(out, "{level:>3}  {name}  for {duration}")?;
+                }
+                None => writeln!(out, "{level:>3}  {name}")?,
+            }
+        }
+    }
+    let mut first = true;
+    let mut separate = |out: &mut dyn Write| match std::mem::take(&mut first) {
+        true => writeln!(out),
+        false => Ok(()),
+    };
+    for attribute in shown() {
+        if let (Place::Cpu(cpu), Value::Int(id)) = (place(attribute), &attribute.value) {
+            separate(out)?;
+            let thread = thread_in_words(info, ThreadId(*id as u64));
+            writeln!(out, "CPU {}  {thread}", ui::clean(cpu))?;
+        }
+    }
+    let mut first = true;
+    for attribute in shown().filter(|attribute| attribute.value != Value::Null) {
+        if let Place::Other | Place::Thread(_) = place(attribute) {
+            if std::mem::take(&mut first) {
+                writeln!(out)?;
+            }
+            let path = attribute.path.join("/");
+            writeln!(
+                out,
+                "{}  {}",
+                ui::clean(&path),
+                value_in_words(&attribute.value)
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn head(answer: &Answer<'_>) -> String {
+    let (info, span, time) = (answer.info, answer.span, answer.state.time);
+    let program = match (info.program.as_str(), info.process) {
+        ("", None) => String::new(),
+        ("", Some(process)) => format!("process {process} · "),
+        (program, None) => format!("{} · ", ui::clean(program)),
+        (program, Some(process)) => format!("{} (process {process}) · ", ui::clean(program)),
+    };
+    let since = ui::duration(time.abs_diff(span.start));
+    let all = ui::duration(span.end.abs_diff(span.start));
+    let date = unix_of(time, &info.clock).map(|unix| format!(" · {}", ui::utc(unix)));
+    let date = date.unwrap_or_default();
+    format!("{program}+{since} of {all} ({time} ns){date}")
+}
+
+fn value_in_words(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::Int(value) => value.to_string(),
+        Value::Double(value) => value.to_string(),
+        Value::Bool(value) => value.to_string(),
+        Value::Text(text) => ui::clean(text).into_owned(),
+    }
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    file: String,
+    format: &'a str,
+    time_ns: i64,
+    start_ns: i64,
+    end_ns: i64,
+    unix_ns: Option<u64>,
+    attributes: Vec<JsonAttribute<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonAttribute<'a> {
+    path: &'a [String],
+    value: serde_json::Value,
+    since_ns: Option<i64>,
+}
+
+/// Prints it as JSON.
+pub(super) fn json(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
+    let shown = answer
+        .state
+        .attributes
+        .iter()
+        .filter(|attribute| answer.shows(attribute));
+    let attributes = shown.map(|attribute| JsonAttribute {
+        path: &attribute.path,
+        value: match &attribute.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Int(value) => (*value).into(),
+            Value::Double(value) => (*value).into(),
+            Value::Bool(value) => (*value).into(),
+            Value::Text(text) => text.as_str().into(),
+        },
+        since_ns: attribute.since,
+    });
+    let json = Json {
+        file: answer.trace.to_string_lossy().into_owned(),
+        format: &answer.info.format,
+        time_ns: answer.state.time,
+        start_ns: answer.span.start,
+        end_ns: answer.span.end,
+        unix_ns: unix_of(answer.state.time, &answer.info.clock),
+        attributes: attributes.collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &json)?;
+    Ok(writeln!(out)?)
+}
