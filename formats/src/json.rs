@@ -128,11 +128,6 @@ impl<'a> Reader<'a> {
         self.at as u64
     }
 
-    /// How many containers are open.
-    pub(crate) fn depth(&self) -> usize {
-        self.open.len()
-    }
-
     fn bad(&self, what: &'static str) -> Bad {
         let offset = self.at as u64;
         Bad { offset, what }

@@ -107,7 +107,7 @@ fn every_type_is_read() {
         (
             "struct point { integer { size = 8; } x, y; } align(16);",
             "integer { size = 8; } z; struct point p; struct { } nothing;",
-            "07 0102",
+            "00 07 00 0102",
             "z = 7, p = { x = 1, y = 2 }, nothing = { }",
         ),
         (

@@ -105,13 +105,15 @@ fn a_threads_file_has_these_bytes() {
     let (stream, instance) = ("00000000", "0700000001000000");
     let time = |low: u8| format!("{low:02x}00000000000000 {context}");
     let parts = [
-        // 10 records are lost before the first packet by the counts; a wall time has no CPU.
+        // 10 records are lost before the first event by the counts: between two packets.
+        head(stream, instance, [0x10, 0x10], 85, [0, 0], "ffffffff 00"),
+        // A wall time has no CPU.
         head(
             stream,
             instance,
             [0x10, 0x10],
             85 + 37,
-            [0, 10],
+            [1, 10],
             "ffffffff 00",
         ),
         format!("06 {} 0403020100000000 08070000", time(0x10)),
@@ -120,7 +122,7 @@ fn a_threads_file_has_these_bytes() {
             instance,
             [0x10, 0x15],
             85 + 322,
-            [1, 10],
+            [2, 10],
             "03000000 01",
         ),
         format!("00 {} 01000000 00000000 01", time(0x10)),

@@ -54,8 +54,10 @@ fn trace() -> Folder {
     folder
 }
 
-/// Calls of each thread.
-fn events(folder: &Folder) -> Option<(Vec<(ThreadId, Vec<Event>)>, usize)> {
+type Threads = Vec<(ThreadId, Vec<Event>)>;
+
+/// Events of each thread, and how many problems were said.
+fn events(folder: &Folder) -> Option<(Threads, usize)> {
     let read = read_folder(folder.path()).ok()?;
     let mut threads = read.kept.threads;
     threads.sort_by_key(|(id, _)| *id);
@@ -191,7 +193,7 @@ fn one_damage_costs_one_interval_and_is_said_once() {
             bytes[at] ^= 0x2a;
             fs::write(folder.path().join("history.bin"), &bytes).expect("space");
             let (found, told) = events(&folder).expect("readable");
-            let lost = |threads: &[(ThreadId, Vec<Event>)]| -> usize {
+            let lost = |threads: &Threads| -> usize {
                 threads.iter().map(|(_, events)| events.len()).sum()
             };
             worst = worst.max(lost(&whole).saturating_sub(lost(&found)));
@@ -226,6 +228,43 @@ fn hostile_numbers_take_no_memory() {
     let deep = "{\"root\":".to_owned() + &"{\"children\":{\"x\":".repeat(100_000);
     fs::write(folder.path().join("tree.json"), deep).expect("space");
     assert!(events(&folder).is_some());
+}
+
+#[test]
+fn times_may_be_any_number() {
+    let folder = trace();
+    let whole = folder.bytes("history.bin");
+    let meta = String::from_utf8(folder.bytes("meta.json")).expect("UTF-8");
+    for time in [i64::MIN, -1, 0, i64::MAX] {
+        let begin = meta.replace(
+            "\"first\":",
+            &format!("\"before\":9,\"first\":{time},\"was\":"),
+        );
+        let end = begin.replace(
+            "\"last\":",
+            &format!("\"after\":9,\"last\":{time},\"was\":"),
+        );
+        fs::write(folder.path().join("meta.json"), &end).expect("space");
+        for at in [16, 24, 64, 72] {
+            let mut bytes = whole.clone();
+            bytes[at..at + 8].copy_from_slice(&time.to_le_bytes());
+            fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+            let (_, told) = events(&folder).expect("readable");
+            assert!(told > 0, "{time} ns at byte {at}");
+        }
+        // All of it at one time.
+        let mut bytes = whole.clone();
+        for at in [16, 24] {
+            bytes[at..at + 8].copy_from_slice(&time.to_le_bytes());
+        }
+        fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+        fs::remove_file(folder.path().join("meta.json")).expect("a file");
+        assert!(
+            events(&folder).is_some_and(|(_, told)| told > 0),
+            "{time} ns"
+        );
+        fs::write(folder.path().join("history.bin"), &whole).expect("space");
+    }
 }
 
 #[test]

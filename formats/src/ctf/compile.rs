@@ -41,6 +41,9 @@ struct Known {
     target: Target,
 }
 
+/// A number that a path names, and the labels of its values.
+type Named = (Integer, Option<Arc<[Label]>>);
+
 enum Target {
     Number(Integer, Option<Arc<[Label]>>),
     Inside(Vec<Known>),
@@ -252,7 +255,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The number that a path names.
-    fn lookup(&mut self, path: &str) -> Result<(Integer, Option<Arc<[Label]>>), String> {
+    fn lookup(&mut self, path: &str) -> Result<Named, String> {
         let compared: usize = self.frames.iter().chain(&self.roots).map(Vec::len).sum();
         self.work(compared + 1)?;
         let absolute = ROOTS.iter().position(|root| path.starts_with(root));

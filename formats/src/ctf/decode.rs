@@ -60,7 +60,11 @@ pub(super) fn lane(
         });
     }
     if let [part] = &mut parts[..] {
-        while let Some(event) = decoder.advance(part, progress)? {
+        loop {
+            decoder.run(part)?;
+            let Some(event) = decoder.advance(part, progress)? else {
+                break;
+            };
             decoder.event(part, &event)?;
         }
     } else {
@@ -113,6 +117,17 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
+    /// Calls by the places of their fields, as long as there are some.
+    fn run(&mut self, part: &mut Part<'_>) -> Result<(), Error> {
+        loop {
+            part.reader.calls(&mut self.batch, BATCH)?;
+            if self.batch.len() < BATCH {
+                return Ok(());
+            }
+            self.hand_over();
+        }
+    }
+
     fn merge(
         &mut self,
         parts: &mut [Part<'_>],

@@ -240,7 +240,6 @@ impl Lane {
                 if self.arguments.len() == ARGUMENTS_MOST {
                     self.write_arguments(time);
                 }
-                return;
             }
             Untimed::Lost(records) => {
                 self.settle();

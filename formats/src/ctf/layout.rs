@@ -279,7 +279,8 @@ pub(super) fn thread(time: u64, thread: &Thread, out: &mut Vec<u8>) {
     fact(THREAD, time, out);
     out.extend(thread.id.0.to_le_bytes());
     let process = u8::from(thread.process.is_some()) * known::PROCESS;
-    out.push(process | u8::from(thread.counts.is_some()) * known::COUNTS);
+    let counts = u8::from(thread.counts.is_some()) * known::COUNTS;
+    out.push(process | counts);
     out.extend(thread.process.unwrap_or_default().to_le_bytes());
     text(&thread.name, out);
     let counts = thread.counts.unwrap_or_default();

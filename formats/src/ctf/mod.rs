@@ -13,7 +13,7 @@
 //! | `text`, `tsdl` | metadata files, and the language that they are in |
 //! | `compile`, `node`, `schema` | what a metadata text says, ready to be read |
 //! | `walk` | values off the bytes, pure |
-//! | `stream` | a stream file, step by step |
+//! | `stream`, `fast` | a stream file, step by step; calls of ours, by the places of their fields |
 //! | `index`, `facts` | which files there are, whose they are, what the trace says of itself |
 //! | `decode`, `list` | steps to events; steps to lines, for people |
 //! | `reader` | [`CtfSource`] |
@@ -26,6 +26,7 @@ mod clock;
 mod compile;
 mod decode;
 mod facts;
+mod fast;
 mod folder;
 mod index;
 mod lane;

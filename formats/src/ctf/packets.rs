@@ -57,6 +57,10 @@ impl Packets {
 
     /// Closes the packet that is open, if any, and begins another. `time` is not before `last`.
     pub(super) fn begin(&mut self, time: u64, cpu: u32, cpu_seen: bool, discarded: u64) {
+        if self.sequence == 0 && discarded > 0 {
+            // babeltrace2 counts from the first packet on: one without losses must come before.
+            self.begin(time, cpu, false, 0);
+        }
         self.close();
         debug_assert!(self.last.is_none_or(|last| last <= time));
         let head = Head {

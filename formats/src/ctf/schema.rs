@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use super::compile::{Compiler, Root};
+use super::fast::Plan;
 use super::metadata::{LAYOUT_KEY, LAYOUT_VERSION};
 use super::node::{Node, Slot};
 use super::tsdl::types::{self, Metadata};
@@ -50,7 +51,6 @@ pub(super) struct HeaderSlots {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ContextSlots {
     pub(super) begin: Option<Slot>,
-    pub(super) end: Option<Slot>,
     pub(super) content: Option<Slot>,
     pub(super) size: Option<Slot>,
     pub(super) sequence: Option<Slot>,
@@ -71,6 +71,8 @@ pub(super) struct Stream {
     event_of: HashMap<u64, usize>,
     /// The same for low numbers.
     near: Vec<Option<usize>>,
+    /// Calls may be read by their places.
+    pub(super) plan: Option<Plan>,
     /// It tells of functions and threads, as our own stream of facts does.
     pub(super) facts: bool,
 }
@@ -212,6 +214,7 @@ impl Schema {
             events: Vec::new(),
             event_of: HashMap::new(),
             near: Vec::new(),
+            plan: None,
             facts: false,
         };
         for event in events {
@@ -236,6 +239,7 @@ impl Schema {
         made.near = (0..NEAR)
             .map(|id| made.event_of.get(&id).copied())
             .collect();
+        made.plan = Plan::new(&made).filter(|_| self.ours);
         self.stream_of.entry(id).or_insert(self.streams.len());
         self.streams.push(made);
         Ok(())
@@ -251,6 +255,12 @@ impl Schema {
 }
 
 impl Stream {
+    /// Every class of events, with its number.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (u64, &Event)> {
+        let event = |(id, place): (&u64, &usize)| Some((*id, self.events.get(*place)?));
+        self.event_of.iter().filter_map(event)
+    }
+
     /// The place of a class of events.
     pub(super) fn event_of(&self, id: u64) -> Option<usize> {
         let near = usize::try_from(id).ok().and_then(|id| self.near.get(id));
@@ -309,7 +319,6 @@ fn head(node: &Node) -> HeaderSlots {
 fn context(node: &Node) -> ContextSlots {
     ContextSlots {
         begin: node.number("timestamp_begin"),
-        end: node.number("timestamp_end"),
         content: node.number("content_size"),
         size: node.number("packet_size"),
         sequence: node.number("packet_seq_num"),

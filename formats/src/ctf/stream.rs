@@ -9,6 +9,7 @@ use super::schema::{Schema, Stream};
 use super::walk::{Stop, Values, Walk};
 use crate::bytes::{ReadAt, Window};
 use crate::error::Diagnostic;
+use crate::model::Call;
 
 /// Bytes of a file in memory.
 pub(super) const WINDOW: usize = 256 * 1024;
@@ -32,7 +33,6 @@ pub(super) struct Packet {
     pub(super) stream: usize,
     pub(super) instance: Option<u64>,
     pub(super) begin: Option<u64>,
-    pub(super) end: Option<u64>,
     pub(super) sequence: Option<u64>,
     pub(super) discarded: Option<u64>,
     pub(super) cpu: Option<u64>,
@@ -156,6 +156,25 @@ impl<'a> Reader<'a> {
             return Ok(Step::Padding { offset, size });
         }
         self.packet()
+    }
+
+    /// Reads on by the places of fields while there are calls, up to `most` in the batch.
+    pub(super) fn calls(&mut self, batch: &mut Vec<Call>, most: usize) -> io::Result<()> {
+        let Some(packet) = self.packet else {
+            return Ok(());
+        };
+        let stream = self.schema.streams.get(packet.stream);
+        let Some(plan) = stream.and_then(|stream| stream.plan) else {
+            return Ok(());
+        };
+        if self.bit % 8 != 0 || self.pending.is_some() {
+            return Ok(());
+        }
+        let end = packet.offset + packet.content / 8;
+        let view = self.window.at(packet.offset + self.bit / 8, 1, end)?;
+        let used = plan.calls(view, batch, most) as u64;
+        self.bit += used * 8;
+        Ok(())
     }
 
     /// The bytes of a text or a row of the last event.
@@ -450,7 +469,6 @@ fn packet(
         stream,
         instance: number(schema.head.instance),
         begin: number(slots.begin),
-        end: number(slots.end),
         sequence: number(slots.sequence),
         discarded: number(slots.discarded),
         cpu: number(slots.cpu),

@@ -290,7 +290,9 @@ mod tests {
         (time, Op::Pop)
     }
 
-    fn run(calls: &[Call]) -> (Vec<(i64, Op)>, Lane, Vec<(&'static str, u64)>) {
+    type Counts = Vec<(&'static str, u64)>;
+
+    fn run(calls: &[Call]) -> (Vec<(i64, Op)>, Lane, Counts) {
         let (mut lane, mut untold, mut ops) = (Lane::default(), Untold::default(), Vec::new());
         let scale = Scale::new(&Clock::default());
         for call in calls {

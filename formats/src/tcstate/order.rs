@@ -3,7 +3,7 @@
 //! A first pass ([`Planner`]) cuts the intervals into runs, and notes each that begins before the run in
 //! which it stands: what was open between two runs. A second pass ([`Orderer`]) sorts one run at a
 //! time, those intervals among it. Memory is one run and the notes: for each run at most one of every
-//! key, and a run is many times as long as there are keys. Must never hold all of the events.
+//! key, and a run is several times as long as there are keys. Must never hold all of the events.
 //!
 //! At one time, a thread first comes to a CPU, then leaves frames from the innermost, then enters
 //! frames from the outermost.
@@ -11,7 +11,7 @@
 /// Intervals in a run, at least.
 const LEAST_RUN: u64 = if cfg!(test) { 4 } else { 1 << 16 };
 /// And so many for each key.
-const RUN_PER_KEY: u64 = if cfg!(test) { 0 } else { 16 };
+const RUN_PER_KEY: u64 = if cfg!(test) { 0 } else { 4 };
 
 /// What an interval tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

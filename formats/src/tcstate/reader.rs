@@ -184,7 +184,9 @@ impl Decoder<'_> {
             Change::Enter { level, string } => {
                 leave(stack, level, time, &mut self.calls);
                 let before = stack.before < known.before
-                    && known.span.is_some_and(|(first, _)| time == first - 1);
+                    && known
+                        .span
+                        .is_some_and(|(first, _)| first.checked_sub(1) == Some(time));
                 if before {
                     stack.before += 1;
                     time += 1;

@@ -166,7 +166,7 @@ impl<'a> Scanner<'a> {
             );
             return self.damage(self.at + size, what);
         }
-        let (key, gap) = (interval.key, interval.start - line.next);
+        let (key, gap) = (interval.key, interval.start.abs_diff(line.next));
         let told = (gap > 0 && line.damages == self.damages).then(|| {
             format!("the timeline of key {key} has a gap of {gap} ns before this interval")
         });

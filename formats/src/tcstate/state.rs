@@ -134,6 +134,11 @@ struct Level {
     function: Option<FunctionId>,
 }
 
+/// A time, and the turn in which it came.
+type Moment = (i64, u64);
+/// By CPU, who was last seen there, and when.
+type Cpus = BTreeMap<u32, Option<(Moment, ThreadId)>>;
+
 #[derive(Debug, Default)]
 struct Known {
     id: ThreadId,
@@ -147,8 +152,8 @@ struct Known {
     reached: usize,
     levels: Vec<Level>,
     cpu: Option<u32>,
-    /// Its last event until the time, and the turn of that.
-    last: Option<(i64, u64)>,
+    /// Its last event until the time.
+    last: Option<Moment>,
 }
 
 /// A sink that finds out the state at a time.
@@ -160,8 +165,7 @@ pub struct At {
     thread_of: HashMap<ThreadId, usize>,
     now: usize,
     turn: u64,
-    /// Who was last seen on each CPU, and when.
-    cpus: BTreeMap<u32, Option<((i64, u64), ThreadId)>>,
+    cpus: Cpus,
     untold: Untold,
 }
 
@@ -249,7 +253,7 @@ impl At {
 }
 
 /// A thread was last seen on its CPU.
-fn note(cpus: &mut BTreeMap<u32, Option<((i64, u64), ThreadId)>>, known: &mut Known) {
+fn note(cpus: &mut Cpus, known: &mut Known) {
     let Some(cpu) = known.cpu else { return };
     let last = cpus.entry(cpu).or_default();
     if let Some(when) = known.last.take()

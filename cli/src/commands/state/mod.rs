@@ -29,13 +29,12 @@ TIME is one of
   12:30:01.5              UTC, on the day of the trace
 All that happens at that time has happened.
 
-Of each thread the open calls are shown, outermost first, with the time since their entry; of each CPU
-the thread that was seen on it last. Frames that the recorder had to close at the end of the trace
-are still open there. In a trace that is a state history, values of all other attributes are shown,
-too.
+Of each thread the open calls are shown, outermost first, with the time since their entry; of
+each CPU the thread that was seen on it last. Calls that the recorder had to close at the end of
+the trace are still open there. Of a state history all other attributes are shown, too.
 
---snapshot writes Trace Compass's own format. It is loaded as the initial state of the analysis whose
-name it has: FILE should be TRACE/.tc-states/NAME.snapshot.json.
+--snapshot writes Trace Compass's own format. An analysis begins with it that has the name of the
+file: TRACE/.tc-states/NAME.snapshot.json.
 
 Examples:
   fdr state crash.fdr                            what was running when it crashed

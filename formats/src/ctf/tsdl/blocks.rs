@@ -23,12 +23,7 @@ pub(in super::super) struct BadText {
 
 /// Reads a whole text.
 pub(in super::super) fn parse(text: &str) -> Result<Metadata, BadText> {
-    let fail = |what| BadText {
-        line: 1,
-        offset: 0,
-        what,
-    };
-    let mut parser = Parser::new(text).map_err(fail)?;
+    let mut parser = Parser::new(text);
     blocks(&mut parser).map_err(|what| {
         let (line, offset) = parser.place();
         BadText { line, offset, what }
@@ -46,6 +41,7 @@ fn blocks(parser: &mut Parser<'_>) -> Result<Metadata, Bad> {
         events: Vec::new(),
     };
     let mut has_trace = false;
+    parser.advance()?;
     loop {
         match parser.token {
             Token::End => break,

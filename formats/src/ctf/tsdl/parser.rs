@@ -28,15 +28,14 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a str) -> Result<Parser<'a>, Bad> {
-        let mut parser = Parser {
+    /// Before the first token.
+    pub(super) fn new(text: &'a str) -> Parser<'a> {
+        Parser {
             lexer: Lexer::new(text),
             token: Token::End,
             scopes: vec![HashMap::new()],
             depth: 0,
-        };
-        parser.advance()?;
-        Ok(parser)
+        }
     }
 
     /// Line and byte offset of what was read last.
@@ -259,7 +258,7 @@ impl<'a> Parser<'a> {
             align = alignment(&self.value()?)?;
             self.expect(")")?;
         }
-        let height = self.above(&fields)?;
+        let height = above(&fields)?;
         let kind = Type::Struct {
             fields,
             align,
@@ -295,7 +294,7 @@ impl<'a> Parser<'a> {
             };
         }
         let options: Arc<[Field]> = self.fields()?.into();
-        let height = self.above(&options)?;
+        let height = above(&options)?;
         let kind = Type::Variant {
             tag,
             options,
@@ -379,16 +378,6 @@ impl<'a> Parser<'a> {
         Ok(kind)
     }
 
-    /// The height of what is made of these.
-    fn above(&self, fields: &[Field]) -> Result<u32, Bad> {
-        let highest = fields.iter().map(|(_, kind)| kind.height()).max();
-        let height = highest.unwrap_or(0) + 1;
-        if height > DEPTH {
-            return Err(too_deep());
-        }
-        Ok(height)
-    }
-
     /// `typealias` and `typedef`, if one is next.
     pub(super) fn type_declaration(&mut self) -> Result<bool, Bad> {
         match self.token {
@@ -420,4 +409,14 @@ impl<'a> Parser<'a> {
 
 fn too_deep() -> Bad {
     format!("types inside types, more than {DEPTH} deep")
+}
+
+/// The height of what is made of these.
+fn above(fields: &[Field]) -> Result<u32, Bad> {
+    let highest = fields.iter().map(|(_, kind)| kind.height()).max();
+    let height = highest.unwrap_or(0) + 1;
+    if height > DEPTH {
+        return Err(too_deep());
+    }
+    Ok(height)
 }
