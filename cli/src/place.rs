@@ -36,6 +36,8 @@ pub(crate) struct Pending {
     path: PathBuf,
     shape: Shape,
     replace: bool,
+    /// The temporary one is ours: another command's is never removed.
+    made: bool,
 }
 
 /// Refuses a path that may not be written, before any work is done.
@@ -89,11 +91,12 @@ impl Pending {
     /// # Errors
     /// Where it can't be made, or its place is taken.
     pub(crate) fn file(path: &Path, replace: bool) -> anyhow::Result<(Pending, File)> {
-        let pending = Pending::new(path, Shape::File, replace)?;
+        let mut pending = Pending::new(path, Shape::File, replace)?;
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(&pending.temporary);
         let file = file.with_context(|| ui::path(&pending.path))?;
+        pending.made = true;
         Ok((pending, file))
     }
 
@@ -102,9 +105,10 @@ impl Pending {
     /// # Errors
     /// Where it can't be made, or its place is taken.
     pub(crate) fn folder(path: &Path, replace: bool) -> anyhow::Result<Pending> {
-        let pending = Pending::new(path, Shape::Folder, replace)?;
+        let mut pending = Pending::new(path, Shape::Folder, replace)?;
         let made = DirBuilder::new().mode(0o700).create(&pending.temporary);
         made.with_context(|| ui::path(&pending.path))?;
+        pending.made = true;
         Ok(pending)
     }
 
@@ -120,6 +124,7 @@ impl Pending {
             path,
             shape,
             replace,
+            made: false,
         })
     }
 
@@ -132,7 +137,7 @@ impl Pending {
     ///
     /// # Errors
     /// Where that is taken, since [`check`] looked.
-    pub(crate) fn place(self) -> anyhow::Result<()> {
+    pub(crate) fn place(&mut self) -> anyhow::Result<()> {
         let (from, to) = (&self.temporary, &self.path);
         let placed = match (self.shape, self.replace) {
             (Shape::File, true) => fs::rename(from, to),
@@ -142,6 +147,12 @@ impl Pending {
             (Shape::Folder, false) => fs::rename(from, to),
         };
         placed.with_context(|| ui::path(&self.path))
+    }
+
+    /// Leaves it where it was made, and says where that is.
+    pub(crate) fn keep(mut self) -> PathBuf {
+        self.made = false;
+        std::mem::take(&mut self.temporary)
     }
 
     /// Removes it when INT, TERM or HUP ends the process, until the watch is dropped.
@@ -170,7 +181,9 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         // In its place, it is not here any more.
-        remove(&self.temporary, self.shape);
+        if self.made {
+            remove(&self.temporary, self.shape);
+        }
     }
 }
 
@@ -219,6 +232,10 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Puts a folder in the place of another, which is removed; that one comes back if it can't be.
 fn swap(from: &Path, to: &Path) -> io::Result<()> {
+    // Much may have been put there since `check` looked.
+    if to.is_dir() && !is_replaceable(to) {
+        return Err(io::Error::other("has more in it than a trace"));
+    }
     let old = beside(to, "old");
     match fs::rename(to, &old) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return fs::rename(from, to),

@@ -344,6 +344,41 @@ fn a_signal_ends_it_and_what_came_is_kept() {
 }
 
 #[test]
+fn a_signal_ends_it_where_the_program_is_still_there() {
+    let folder = Folder::new("listen-still");
+    let file = folder.file("app.fdr");
+    let program = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("tcp-listen://{}", program.local_addr().unwrap());
+    let listener = Listener::start(&[&address, "-o", &file, "--keep"], Stdio::null());
+    let (mut stream, _) = program.accept().unwrap();
+    stream.write_all(&trace()[..200]).unwrap();
+    wait_for(folder.path(), ".app.fdr.", 200);
+    listener.signal(Signal::SIGTERM);
+    let (code, text) = listener.end();
+    assert_eq!(code, Some(1), "{text}");
+    assert!(!text.contains("nothing came"), "it connected again: {text}");
+    assert_eq!(fs::read(&file).unwrap(), trace()[..200]);
+}
+
+#[test]
+fn a_name_that_is_taken_meanwhile_loses_nothing() {
+    let folder = Folder::new("listen-taken");
+    let file = folder.file("app.fdr");
+    let (listener, port) = Listener::tcp(&file, &[]);
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(&trace()).unwrap();
+    wait_for(folder.path(), ".app.fdr.", trace().len());
+    fs::write(&file, "mine").unwrap();
+    drop(stream);
+    let (code, text) = listener.end();
+    assert_eq!(code, Some(2), "{text}");
+    let kept = text.trim_end().rsplit_once("what came is in ");
+    let (_, kept) = kept.unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(fs::read(kept).unwrap(), trace());
+    assert_eq!(fs::read(&file).unwrap(), b"mine");
+}
+
+#[test]
 fn a_limit_is_kept_to_the_byte() {
     let folder = Folder::new("listen-limit");
     let file = folder.file("app.fdr");

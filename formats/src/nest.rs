@@ -87,7 +87,7 @@ struct Numbered {
 /// Of one thread: how its items are cut into runs.
 #[derive(Clone, Debug, Default)]
 struct Runs {
-    /// Latest end of all items up to each run's end.
+    /// What begins from here on is not before, or around, any item up to each run's end.
     ends: Vec<Ticks>,
     /// Items that begin in an earlier run than they stand in, with that run; sorted by it.
     early: Vec<(u32, Numbered)>,
@@ -134,8 +134,11 @@ impl Planner {
             let item = *item;
             runs.early.push((run, Numbered { item, number }));
         }
+        // Not its end: one call that ends late (or never, where it is damaged) would draw all that
+        // comes behind it into its run. Of what begins together, only the longer is around another.
+        let after = item.start.0 + u64::from(item.end > item.start);
         let latest = &mut self.latest[thread];
-        *latest = item.end.max(item.start).max(*latest);
+        *latest = Ticks(after).max(*latest);
         self.counts[thread] = number + 1;
         if (number + 1).is_multiple_of(RUN as u64) {
             runs.ends.push(*latest);

@@ -93,6 +93,8 @@ pub(crate) struct Spans {
     stack_of: HashMap<ThreadId, usize>,
     now: usize,
     backwards: u64,
+    /// Edges whose clock went back, but not behind the entry of their call.
+    disordered: u64,
     unheard_cpus: u64,
 }
 
@@ -118,11 +120,15 @@ impl Spans {
         if stack.first.is_none() {
             (stack.first, stack.first_cpu) = (Some(call.time), stack.cpu);
         }
+        let is_back = call.time < stack.last;
+        let mut backwards = 0;
         if call.edge == Edge::Entry {
             stack.enter(call);
         } else {
-            self.backwards += stack.exit(call, out);
+            backwards = stack.exit(call, out);
         }
+        self.backwards += backwards;
+        self.disordered += u64::from(is_back && backwards == 0);
         (stack.last, stack.last_cpu) = (call.time, stack.cpu);
         stack.moved = false;
     }
@@ -176,6 +182,8 @@ impl Spans {
     pub(crate) fn losses(&self, losses: &mut Losses) {
         let what = "calls whose clock went back: written with no duration";
         losses.add(what, self.backwards);
+        let what = "entries and exits whose clock went back: read in the order of their times";
+        losses.add(what, self.disordered);
         let what = "changes of CPU without a call before the next one: left out";
         losses.add(what, self.unheard_cpus);
     }
@@ -448,5 +456,18 @@ mod tests {
         spans.losses(&mut losses);
         let counts: Vec<u64> = losses.iter().map(|(_, count)| count).collect();
         assert_eq!(counts, [1, 2]);
+    }
+
+    #[test]
+    fn an_order_that_times_will_not_show_is_told() {
+        let mut spans = Spans::default();
+        spans.thread(ThreadId(1));
+        for call in [enter(5, 1), enter(3, 2), exit(9, 2), exit(8, 1)] {
+            spans.call(&call, &mut |_| {});
+        }
+        let mut losses = Losses::default();
+        spans.losses(&mut losses);
+        let counts: Vec<u64> = losses.iter().map(|(_, count)| count).collect();
+        assert_eq!(counts, [2]);
     }
 }

@@ -127,27 +127,39 @@ impl Spool {
 
 /// A file for this process alone, which is gone when it is closed.
 pub(crate) fn unlinked() -> io::Result<File> {
+    // One that a killed process of the same number left, or another container's, may be in the way.
+    const TRIES: usize = 100;
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    // Relaxed: only the number must be unique.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("fdr-spool-{}-{number}", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    let mut options = OpenOptions::new();
-    let file = options
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path);
-    let file = file.map_err(|error| {
-        let what = format!(
-            "{}: {error} (TMPDIR chooses another folder)",
-            path.display()
-        );
-        io::Error::new(error.kind(), what)
-    })?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
+    let mut tries = 1;
+    loop {
+        // Relaxed: only the number must be unique.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fdr-spool-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path);
+        match file {
+            Ok(file) => {
+                std::fs::remove_file(&path)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => {
+                tries += 1;
+            }
+            Err(error) => {
+                let what = format!(
+                    "{}: {error} (TMPDIR chooses another folder)",
+                    path.display()
+                );
+                return Err(io::Error::new(error.kind(), what));
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,15 +5,12 @@ mod common;
 mod ctf;
 
 use std::fs;
-use std::os::unix::fs::symlink;
 
-use common::{Event, Kept, Random, call, enter, exit, program, synthetic, thread};
+use common::{Event, Kept, Random, enter, exit, program, synthetic, thread};
 use ctf::{Folder, Pieces, covers_all, packets, read_whole, tell, write, writer};
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
-use fdr_formats::{
-    Clock, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo, Writer, registry,
-};
+use fdr_formats::{Clock, Function, FunctionId, Sink, Thread, TraceInfo, Writer, registry};
 
 fn function(id: u32, name: &str) -> Function {
     Function {
@@ -323,140 +320,6 @@ fn nothing_is_a_trace_too() {
 }
 
 #[test]
-fn times_are_exact_and_never_go_back() {
-    let clock = Clock {
-        frequency: 3_000_000_000,
-        anchor: Some((Ticks(6_000_000_001), 1_700_000_000_500_000_000)),
-        ..Clock::default()
-    };
-    let info = TraceInfo {
-        clock,
-        ..TraceInfo::default()
-    };
-    let call = |time, edge| Event::Call(call(time, 1, edge));
-    let events = vec![
-        call(6_000_000_000, Edge::Entry),
-        call(6_000_000_005, Edge::Exit),
-        call(6_000_000_004, Edge::Entry),
-        Event::Cpu(3, 1),
-        call(u64::MAX, Edge::Exit),
-    ];
-    let (folder, losses) = write(&info, &[(thread(1), events)]);
-    let wanted = "1 times before the thread's event before: made the same, for readers refuse them";
-    assert_eq!(losses.to_string(), wanted);
-    let read = read_whole(folder.path());
-    let call = |time, edge| Event::Call(common::call(time, 1, edge));
-    let wanted = [
-        call(2_000_000_000, Edge::Entry),
-        call(2_000_000_001, Edge::Exit),
-        call(2_000_000_001, Edge::Entry),
-        Event::Cpu(2_000_000_001, 1),
-        call(u64::MAX / 3, Edge::Exit),
-    ];
-    assert_eq!(read.kept.events(1), wanted);
-    let clock = read.info.clock;
-    assert_eq!(clock.frequency, 1_000_000_000);
-    assert_eq!(
-        clock.anchor,
-        Some((Ticks(2_000_000_000), 1_700_000_000_500_000_000))
-    );
-    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
-    assert!(
-        metadata.contains("offset_s = 1699999998;\n\toffset = 500000000;"),
-        "{metadata}"
-    );
-}
-
-#[test]
-fn what_64_bits_of_ns_do_not_hold_is_cut_and_counted() {
-    let calls = |times: [u64; 2]| {
-        let [entry, exit] = times;
-        vec![
-            Event::Call(enter(entry, 1)),
-            Event::Call(common::exit(exit, 1)),
-        ]
-    };
-    let clock = |frequency, anchor| TraceInfo {
-        clock: Clock {
-            frequency,
-            anchor,
-            ..Clock::default()
-        },
-        ..TraceInfo::default()
-    };
-    let most = i64::MAX as u64;
-    let cases = [
-        (clock(1_000_000_000, None), [5, u64::MAX], [5, most], 1),
-        (clock(1, None), [9, 1 << 40], [9_000_000_000, most], 1),
-        (
-            clock(1_000_000_000, Some((Ticks(0), most - 7))),
-            [7, 8],
-            [7, 7],
-            1,
-        ),
-        // The clock's zero is 100 ns before 1970.
-        (
-            clock(1_000_000_000, Some((Ticks(200), 100))),
-            [200, 300],
-            [200, 300],
-            0,
-        ),
-    ];
-    for (info, times, wanted, late) in cases {
-        let (folder, losses) = write(&info, &[(thread(1), calls(times))]);
-        let told = losses.iter().map(|(_, count)| count).sum::<u64>();
-        assert_eq!(told, late, "{losses}");
-        let read = read_whole(folder.path());
-        assert_eq!(read.kept.events(1), calls(wanted));
-    }
-    let far = clock(1_000_000_000, Some((Ticks(0), u64::MAX)));
-    let (folder, losses) = write(&far, &[(thread(1), calls([1, 2]))]);
-    assert!(
-        losses
-            .to_string()
-            .starts_with("1 anchors of the clock over 292 years"),
-        "{losses}"
-    );
-    let anchor = read_whole(folder.path()).info.clock.anchor;
-    assert_eq!(anchor, Some((Ticks(0), u64::MAX)), "our own reader has it");
-}
-
-#[test]
-fn what_is_too_long_or_has_no_place_is_told() {
-    let long = vec![7; (8 << 20) + 1];
-    let events = vec![
-        Event::Custom(1, None, long.clone()),
-        Event::Typed(2, 3, long.clone()),
-        Event::Cpu(3, u32::MAX),
-        Event::Custom(4, None, long[1..].to_vec()),
-    ];
-    let long_name = Thread {
-        name: "n".repeat((1 << 20) + 1),
-        ..thread(1)
-    };
-    let (folder, losses) = write(&TraceInfo::default(), &[(long_name, events)]);
-    let told: Vec<_> = losses.iter().collect();
-    let wanted = [
-        ("names over 1 MiB: cut to that", 1),
-        ("payloads over 8 MiB: cut to that", 2),
-        (
-            "changes to CPU 4294967295, which stands for none: left out",
-            1,
-        ),
-    ];
-    assert_eq!(told, wanted);
-    let read = read_whole(folder.path());
-    let cut = &long[1..];
-    let wanted = [
-        Event::Custom(1, None, cut.to_vec()),
-        Event::Typed(2, 3, cut.to_vec()),
-        Event::Custom(4, None, cut.to_vec()),
-    ];
-    assert!(read.kept.events(1) == wanted);
-    assert_eq!(read.info.threads[0].name.len(), 1 << 20);
-}
-
-#[test]
 fn functions_may_come_in_the_middle() {
     let folder = Folder::new();
     let info = TraceInfo {
@@ -510,61 +373,4 @@ fn functions_may_come_in_the_middle() {
     );
     let map = String::from_utf8(folder.bytes(".fdr-functions.txt")).expect("UTF-8");
     assert_eq!(map.lines().count(), 3);
-}
-
-#[test]
-fn a_full_disk_is_an_error_of_finish() {
-    let calls: Vec<Event> = (0..10_000)
-        .map(|time| Event::Call(enter(time, 1)))
-        .collect();
-    for name in ["facts", "thread-1", ".fdr-functions.txt"] {
-        let folder = Folder::new();
-        symlink("/dev/full", folder.path().join(name)).expect("a link");
-        let info = TraceInfo {
-            functions: vec![function(1, "one")],
-            ..TraceInfo::default()
-        };
-        let mut writer = writer(&folder, &info);
-        tell(
-            &mut writer,
-            &[(thread(1), calls.clone()), (thread(2), calls.clone())],
-        );
-        let error = Box::new(writer).finish().expect_err(name).to_string();
-        assert!(
-            error.contains(name) && error.contains("No space left"),
-            "{error}"
-        );
-    }
-    let folder = Folder::new();
-    symlink("/dev/full", folder.path().join("metadata")).expect("a link");
-    let target = registry::target("ctf").expect("the target");
-    let output = fdr_formats::writer::Output::Folder(folder.path().to_owned());
-    let error = (target.create)(output, &TraceInfo::default())
-        .err()
-        .expect("no space");
-    assert!(error.to_string().contains("metadata"), "{error}");
-}
-
-#[test]
-fn a_thousand_threads_have_one_open_file() {
-    let folder = Folder::new();
-    let mut writer = writer(&folder, &TraceInfo::default());
-    let calls: Vec<_> = (0..3000)
-        .flat_map(|time| [enter(time, 1), exit(time, 1)])
-        .collect();
-    for id in 0..1000 {
-        writer.thread(&thread(id));
-        writer.calls(&calls[..if id % 100 == 0 { calls.len() } else { 10 }]);
-    }
-    let open = fs::read_dir("/proc/self/fd").expect("open files");
-    let ours = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    let ours = ours.filter(|path| path.starts_with(folder.path())).count();
-    assert_eq!(ours, 1, "files are spilled in turns");
-    writer.finish().expect("space");
-    let source = registry::open_path(folder.path()).expect("a trace");
-    assert_eq!(source.lanes(), 1000);
-    let read = read_whole(folder.path());
-    assert_eq!(read.kept.events(999).len(), 10);
-    assert_eq!(read.kept.events(900).len(), 6000);
-    assert_eq!(read.info.threads[17].id, ThreadId(17));
 }

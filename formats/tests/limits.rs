@@ -91,7 +91,7 @@ fn claims() -> Vec<Vec<u8>> {
 /// The bytes with each claim at each place, and with each number that is written in digits grown. In a
 /// long file the claims take turns, so that each place has some of them.
 fn each_claim(bytes: &[u8], mut check: impl FnMut(&[u8], usize)) {
-    let step = 1 + bytes.len() / 1000;
+    let step = 1 + bytes.len() / 500;
     for (nth, claim) in claims().into_iter().enumerate() {
         for at in (nth % step..bytes.len().saturating_sub(claim.len())).step_by(step) {
             let mut changed = bytes.to_vec();

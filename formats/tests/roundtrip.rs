@@ -24,7 +24,7 @@ use plain::{Plain, Told};
 use programs::Program;
 
 /// Programs per pair.
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 6;
 
 /// What is written as that target, opened. Nothing may be lost.
 fn write(target: &Target, info: &TraceInfo, tell: impl Fn(&mut dyn Sink)) -> Written {
@@ -113,6 +113,25 @@ fn snapshots() {
             same(&wanted, &Plain::read(&*back.source, holds), &place);
         }
     }
+}
+
+#[test]
+#[should_panic(expected = "thread 100: event 1 of")]
+fn a_difference_is_found() {
+    let holds = Holds::of("xray");
+    let read = |program: &Program| {
+        let xray = registry::target("xray").expect("the native format");
+        let written = write(xray, &program.info, |sink| program.tell(sink, 50));
+        Plain::read(&*written.source, holds)
+    };
+    let mut program = Program::whole(3, holds);
+    let wanted = read(&program);
+    for event in &mut program.threads[0].1 {
+        if let common::Event::Call(call) = event {
+            call.time.0 += 1;
+        }
+    }
+    same(&wanted, &read(&program), "two programs");
 }
 
 /// Compares piece by piece: a difference is told without all that is equal.

@@ -13,6 +13,9 @@ use std::process::{Command, Output};
 use fdr_formats::registry;
 use fdr_formats::source::drive;
 use fdr_formats::writer::Output as Target;
+use fdr_formats::{
+    Call, Clock, Edge, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo,
+};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr};
 use fdr_tests::support::trace::Trace;
@@ -290,4 +293,80 @@ fn golden_folders_hold_what_babeltrace2_finds() {
         assert_eq!(counted["Event message"], events.len() as u64, "{name}");
         assert_eq!(counted["Discarded event message"], discarded, "{name}");
     }
+}
+
+/// Everything at which a reader may give up: times at both ends, odd names, nothing at all.
+#[test]
+fn extremes_are_read_without_a_complaint() {
+    let Some(tool) = babeltrace() else { return };
+    let clock = |frequency, anchor| Clock {
+        frequency,
+        anchor,
+        ..Clock::default()
+    };
+    let most = i64::MAX as u64;
+    let clocks = [
+        clock(1_000_000_000, None),
+        clock(1, None),
+        clock(
+            2_794_748_123,
+            Some((Ticks(1 << 62), 1_700_000_000_000_000_000)),
+        ),
+        clock(1_000_000_000, Some((Ticks(0), most - 1000))),
+        clock(1_000_000_000, Some((Ticks(5_000_000_000), 1))),
+        clock(1_000_000_000, Some((Ticks(0), u64::MAX))),
+    ];
+    for (nth, clock) in clocks.into_iter().enumerate() {
+        let folder = Folder::new("ctf-extremes");
+        let name = "\"\\ */ \u{1} {} ; \0 <é>".to_owned() + &"🦀".repeat(20_000);
+        let info = TraceInfo {
+            clock,
+            program: name.clone(),
+            reason: name.clone(),
+            functions: vec![Function {
+                id: FunctionId(1),
+                name: name.clone(),
+                ..Function::default()
+            }],
+            ..TraceInfo::default()
+        };
+        let target = registry::target("ctf").expect("the target");
+        let path = folder.join("extreme.ctf");
+        fs::create_dir(&path).expect("a folder");
+        let mut writer = (target.create)(Target::Folder(path.clone()), &info).expect("space");
+        let calls = [0, 1, 1 << 33, 1 << 50, 1 << 63, u64::MAX].map(|time| Call {
+            time: Ticks(time),
+            function: FunctionId(1),
+            edge: Edge::Entry,
+            synthetic: false,
+            has_arguments: false,
+        });
+        for id in [0, 1, u64::MAX] {
+            writer.thread(&Thread {
+                id: ThreadId(id),
+                name: name.clone(),
+                ..Thread::default()
+            });
+            // One thread has no event.
+            writer.calls(if id == 1 { &[] } else { &calls[..] });
+            writer.mark(&Mark::Custom {
+                time: Ticks(3),
+                cpu: None,
+                data: &vec![0; if id == 1 { 0 } else { 100_000 }],
+            });
+        }
+        writer.finish().expect("space");
+        let found = counter(&tool, &path);
+        // 12 calls, 3 events with payload; trace, function, 3 threads.
+        assert_eq!(found["Event message"], 12 + 3 + 5, "clock {nth}");
+        let words = words(&tool, &path);
+        assert_eq!(words.len(), 20, "clock {nth}");
+    }
+    let folder = Folder::new("ctf-empty");
+    let target = registry::target("ctf").expect("the target");
+    let path = folder.join("empty.ctf");
+    fs::create_dir(&path).expect("a folder");
+    let writer = (target.create)(Target::Folder(path.clone()), &TraceInfo::default());
+    writer.expect("space").finish().expect("space");
+    assert_eq!(words(&tool, &path).len(), 1, "the trace's own facts");
 }

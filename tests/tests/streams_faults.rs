@@ -88,6 +88,36 @@ fn nobody_is_there() {
     }
 }
 
+/// CPU time of a process so far, in ticks: 100 a second.
+fn ticks(id: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("its numbers");
+    let (_, rest) = stat.rsplit_once(") ").expect("its name");
+    let fields: Vec<&str> = rest.split(' ').collect();
+    facts::number::<u64>(fields[11]) + facts::number::<u64>(fields[12])
+}
+
+#[test]
+fn who_waits_for_a_receiver_rests() {
+    let socket = Folder::new("fault-rests-socket").join("no-socket");
+    for out in [
+        format!("unix:{}", socket.display()),
+        "tcp-listen://localhost:0".to_owned(),
+    ] {
+        let folder = Folder::new("fault-rests");
+        let program = streamer(&folder, &out, "1 1000").set("FDR_BUFFER=16M");
+        let mut running = program.start();
+        wave(&folder, &mut running, 1);
+        // What the recorder does at its start may still go on in the first second.
+        let rests = (0..5).any(|_| {
+            let before = ticks(running.id());
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            ticks(running.id()) - before < 20
+        });
+        assert!(rests, "{out}");
+        let _ = running.end().ok();
+    }
+}
+
 #[test]
 fn somebody_comes_later() {
     let folder = Folder::new("fault-later");

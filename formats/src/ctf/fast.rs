@@ -28,6 +28,12 @@ const HEADER: usize = 9;
 impl Plan {
     /// `None`: the class of streams is other than those that this project writes.
     pub(super) fn new(stream: &Stream) -> Option<Plan> {
+        let parts = [&stream.event_header, &stream.event_context];
+        let fields = stream.events.iter().map(|event| &event.fields);
+        let mut all = parts.into_iter().chain(fields).flatten();
+        if all.any(|part| part.align() > 8) {
+            return None;
+        }
         let [id, time] = stream.event_header.as_ref()?.fields() else {
             return None;
         };
@@ -135,8 +141,11 @@ fn plain(field: &Field) -> Option<Integer> {
     }
 }
 
-/// Slot and place of each field, in bytes, and the bytes of all.
-fn places(fields: &[Field]) -> Option<(Vec<(usize, Integer, usize)>, usize)> {
+/// A field's slot, type, and place in bytes.
+type Placed = (usize, Integer, usize);
+
+/// The place of each field, and the bytes of all.
+fn places(fields: &[Field]) -> Option<(Vec<Placed>, usize)> {
     let (mut list, mut at) = (Vec::new(), 0);
     for field in fields {
         let integer = plain(field)?;

@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         let Some(plan) = stream.and_then(|stream| stream.plan) else {
             return Ok(());
         };
-        if self.bit % 8 != 0 || self.pending.is_some() {
+        if !self.bit.is_multiple_of(8) || self.pending.is_some() {
             return Ok(());
         }
         let end = packet.offset + packet.content / 8;

@@ -96,23 +96,23 @@ impl<'a> Input<'a> {
         Ok(*taken)
     }
 
-    /// A number of at most `widest` bytes.
+    /// Takes these bytes, if they are next.
     #[inline]
-    fn number(&mut self, widest: u8) -> Result<u128, Bad> {
-        let [first] = self.array()?;
-        if first <= 250 {
-            return Ok(first.into());
-        }
-        self.wide(first, widest)
+    pub(super) fn skip(&mut self, bytes: &[u8]) -> bool {
+        let rest = self.rest.strip_prefix(bytes);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
 
-    fn wide(&mut self, first: u8, widest: u8) -> Result<u128, Bad> {
-        match first {
+    /// A number of at most `widest` bytes, which are 4 or 8.
+    #[inline]
+    fn narrow(&mut self, widest: u8) -> Result<u64, Bad> {
+        match self.byte()? {
+            small @ 0..=250 => Ok(small.into()),
             251 => Ok(u16::from_le_bytes(self.array()?).into()),
-            252 if widest >= 4 => Ok(u32::from_le_bytes(self.array()?).into()),
-            253 if widest >= 8 => Ok(u64::from_le_bytes(self.array()?).into()),
-            254 if widest >= 16 => Ok(u128::from_le_bytes(self.array()?)),
-            _ => Err(Bad::Width(first)),
+            252 => Ok(u32::from_le_bytes(self.array()?).into()),
+            253 if widest == 8 => Ok(u64::from_le_bytes(self.array()?)),
+            first => Err(Bad::Width(first)),
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> Input<'a> {
     /// [`Bad::Short`], [`Bad::Width`].
     #[inline]
     pub fn u32(&mut self) -> Result<u32, Bad> {
-        self.number(4).map(|number| number as u32)
+        self.narrow(4).map(|number| number as u32)
     }
 
     /// An unsigned number of 64 bits.
@@ -140,7 +140,7 @@ impl<'a> Input<'a> {
     /// [`Bad::Short`], [`Bad::Width`].
     #[inline]
     pub fn u64(&mut self) -> Result<u64, Bad> {
-        self.number(8).map(|number| number as u64)
+        self.narrow(8)
     }
 
     /// An unsigned number of 128 bits.
@@ -148,7 +148,10 @@ impl<'a> Input<'a> {
     /// # Errors
     /// [`Bad::Short`], [`Bad::Width`].
     pub fn u128(&mut self) -> Result<u128, Bad> {
-        self.number(16)
+        if self.skip(&[254]) {
+            return self.array().map(u128::from_le_bytes);
+        }
+        self.narrow(8).map(u128::from)
     }
 
     /// A signed number of 64 bits.

@@ -255,7 +255,7 @@ fn decode_value<'a>(input: &mut Input<'a>) -> Result<Value<'a>, Bad> {
 /// Appends an entry.
 pub fn encode_entry(entry: &Entry<'_>, version: Version, out: &mut Vec<u8>) {
     put_u64(out, entry.parent.into());
-    put_option(out, entry.message, |out, text| put_text(out, text));
+    put_option(out, entry.message, put_text);
     encode_metadata(&entry.metadata, out);
     put_u64(out, entry.attributes.len() as u64);
     match version {
@@ -289,8 +289,8 @@ pub(super) fn encode_metadata(metadata: &Metadata<'_>, out: &mut Vec<u8>) {
     put_text(out, metadata.name);
     put_text(out, metadata.target);
     out.push(metadata.level as u8);
-    put_option(out, metadata.module_path, |out, text| put_text(out, text));
-    put_option(out, metadata.file, |out, text| put_text(out, text));
+    put_option(out, metadata.module_path, put_text);
+    put_option(out, metadata.file, put_text);
     put_option(out, metadata.line, |out, line| put_u64(out, line.into()));
 }
 

@@ -10,8 +10,10 @@ use std::io;
 use super::bincode::{Bad, Input};
 use super::container::{Container, HEAD_SIZE, Kind, PREFIX_SIZE};
 use super::entry::{Decoded, Fault, decode_entry};
+use super::quick::{self, Quick};
 use super::tables::{Numbers, Tables};
 use crate::bytes::{ReadAt, Window};
+use crate::model::FunctionId;
 
 const WINDOW: usize = 256 * 1024;
 /// The least that is tried to be in the window before an entry is read.
@@ -51,9 +53,54 @@ pub(super) struct Frame<'a> {
     /// Bytes, the length included.
     pub(super) size: u64,
     /// `None`: damaged.
-    pub(super) entry: Option<Decoded<'a>>,
+    pub(super) content: Option<Content<'a>>,
     /// What is wrong here, and what was done.
     pub(super) problem: Option<String>,
+}
+
+/// What is in a frame.
+#[derive(Debug)]
+pub(super) enum Content<'a> {
+    /// An ordinary call of a function that the visitor knows.
+    Call(Quick<'a>, FunctionId),
+    /// Anything.
+    Entry(Decoded<'a>),
+}
+
+impl<'a> Content<'a> {
+    /// The entry, where the visitor knows no function.
+    pub(super) fn entry(&self) -> Option<&Decoded<'a>> {
+        match self {
+            Content::Entry(decoded) => Some(decoded),
+            Content::Call(..) => None,
+        }
+    }
+
+    /// Place of the entry that it is in.
+    pub(super) fn parent(&self) -> u32 {
+        match self {
+            Content::Entry(decoded) => decoded.entry.parent,
+            Content::Call(quick, _) => quick.parent,
+        }
+    }
+}
+
+/// Who goes through the frames.
+pub(super) trait Visitor {
+    /// The function whose calls have this metadata. Visitors that know some get its calls as
+    /// [`Content::Call`], which is faster.
+    fn function(&self, _metadata: &[u8]) -> Option<FunctionId> {
+        None
+    }
+
+    /// The next frame.
+    fn frame(&mut self, frame: &Frame<'_>) -> Flow;
+}
+
+impl<F: FnMut(&Frame<'_>) -> Flow> Visitor for F {
+    fn frame(&mut self, frame: &Frame<'_>) -> Flow {
+        self(frame)
+    }
 }
 
 impl Frame<'_> {
@@ -63,7 +110,7 @@ impl Frame<'_> {
             index,
             offset,
             size,
-            entry: None,
+            content: None,
             problem: Some(problem),
         }
     }
@@ -76,12 +123,12 @@ pub(super) enum Flow {
     Enough,
 }
 
-/// Gives every frame of the file to `visit`, in order. Returns the place of what is missing at the
+/// Gives every frame of the file to the visitor, in order. Returns the place of what is missing at the
 /// end, and what it is.
 pub(super) fn each(
     bytes: &dyn ReadAt,
     layout: &Layout,
-    visit: &mut dyn FnMut(&Frame<'_>) -> Flow,
+    visitor: &mut impl Visitor,
 ) -> io::Result<Option<(u64, String)>> {
     let tables = layout.tables.as_ref();
     let mut walker = Walker {
@@ -98,7 +145,7 @@ pub(super) fn each(
         walker.next_offset()?;
     }
     while at < layout.size && index < count {
-        match walker.frame(at, index, visit)? {
+        match walker.frame(at, index, visitor)? {
             Some(next) => at = next,
             None => return Ok(None),
         }
@@ -109,7 +156,7 @@ pub(super) fn each(
             "{} bytes after the last of the {count} entries: left out",
             layout.size - at
         );
-        visit(&Frame::damaged(index, at, layout.size - at, what));
+        visitor.frame(&Frame::damaged(index, at, layout.size - at, what));
         return Ok(None);
     }
     let missing = tables.filter(|tables| index < tables.count);
@@ -139,7 +186,7 @@ impl Walker<'_> {
         &mut self,
         at: u64,
         index: u64,
-        visit: &mut dyn FnMut(&Frame<'_>) -> Flow,
+        visitor: &mut impl Visitor,
     ) -> io::Result<Option<u64>> {
         let prefix = self.layout.prefix();
         let end = self.layout.size;
@@ -147,7 +194,7 @@ impl Walker<'_> {
         if body > end {
             let what = "the file ends in the length of an entry".to_owned();
             return Ok(after(
-                visit(&Frame::damaged(index, at, end - at, what)),
+                visitor.frame(&Frame::damaged(index, at, end - at, what)),
                 end,
             ));
         }
@@ -163,7 +210,16 @@ impl Walker<'_> {
         loop {
             let view = self.window.at(body, want, end)?;
             let held = view.len();
-            match decode_entry(view, version) {
+            let mut content = Err(None);
+            if let Some(quick) = quick::decode(view, version)
+                && let Some(function) = visitor.function(quick.metadata)
+            {
+                content = Ok((quick.size, Content::Call(quick, function)));
+            }
+            let content = content.or_else(|_: Option<Fault>| {
+                decode_entry(view, version).map(|decoded| (decoded.size, Content::Entry(decoded)))
+            });
+            match content {
                 Err(Fault {
                     bad: Bad::Short, ..
                 }) if held < most && held >= want => {
@@ -176,15 +232,15 @@ impl Walker<'_> {
                     let what = damage(&fault, told.map(|next| next - at), end - at, held);
                     let next = told.unwrap_or(end);
                     let frame = Frame::damaged(index, at, next - at, what);
-                    return Ok(after(visit(&frame), next));
+                    return Ok(after(visitor.frame(&frame), next));
                 }
-                Ok(decoded) => {
-                    let size = decoded.size as u64;
+                Ok((size, content)) => {
+                    let size = size as u64;
                     let mut frame = Frame {
                         index,
                         offset: at,
                         size: prefix + size,
-                        entry: Some(decoded),
+                        content: Some(content),
                         problem: None,
                     };
                     if prefix > 0 && size != length {
@@ -199,7 +255,7 @@ impl Walker<'_> {
                         ));
                     }
                     let next = at + frame.size;
-                    return Ok(after(visit(&frame), next));
+                    return Ok(after(visitor.frame(&frame), next));
                 }
             }
         }
@@ -252,7 +308,7 @@ fn contradicted(
         .filter(|&next| next <= layout.size && next > body);
     frame.problem = Some(match by_length {
         Some(next) if !plausible(bytes, layout, body + size, frame.index)? => {
-            (frame.entry, frame.size) = (None, next - frame.offset);
+            (frame.content, frame.size) = (None, next - frame.offset);
             format!("the entry has {size} bytes, its length says {length}: left out")
         }
         _ => format!(

@@ -7,12 +7,13 @@ use std::io;
 use super::container::{Container, HEAD_SIZE, Version, decode_head};
 use super::entry::{Decoded, Entry, Value};
 use super::facts;
-use super::frames::{self, FIRST, Flow, Frame, Layout};
+use super::frames::{self, Content, FIRST, Flow, Frame, Layout, Visitor};
 use super::names::Names;
+use super::quick::Quick;
 use super::tables::{self, Tables};
 use crate::bytes::ReadAt;
 use crate::error::{Diagnostic, Error};
-use crate::model::{Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
 /// Diagnostics of one pass; more are not told.
 pub(super) const MAX_DIAGNOSTICS: usize = 1000;
@@ -60,6 +61,7 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
         },
         names: Names::default(),
         thread_of: HashMap::new(),
+        last_thread: None,
         described: false,
         timed: 0,
         untimed: 0,
@@ -69,10 +71,7 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
         entries: 0,
         start: None,
     };
-    let missing = frames::each(bytes, &layout, &mut |frame| {
-        pass.frame(frame);
-        Flow::On
-    })?;
+    let missing = frames::each(bytes, &layout, &mut pass)?;
     if let Some((offset, what)) = missing {
         pass.told.tell(offset, what);
     }
@@ -129,6 +128,8 @@ struct Pass {
     info: TraceInfo,
     names: Names,
     thread_of: HashMap<ThreadId, usize>,
+    /// Thread of the last ordinary call.
+    last_thread: Option<ThreadId>,
     /// There is an entry about the trace.
     described: bool,
     timed: u64,
@@ -141,18 +142,29 @@ struct Pass {
     start: Option<Ticks>,
 }
 
+impl Visitor for Pass {
+    fn function(&self, metadata: &[u8]) -> Option<FunctionId> {
+        // Which one is told when all are known.
+        self.names.knows(metadata).then_some(FunctionId(0))
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>) -> Flow {
+        self.look(frame);
+        Flow::On
+    }
+}
+
 impl Pass {
-    fn frame(&mut self, frame: &Frame<'_>) {
+    fn look(&mut self, frame: &Frame<'_>) {
         if let Some(problem) = &frame.problem {
             self.told.tell(frame.offset, problem);
         }
-        let Some(decoded) = &frame.entry else {
+        let Some(content) = &frame.content else {
             self.holes += 1;
             return;
         };
         self.entries += 1;
-        let entry = &decoded.entry;
-        let parent = u64::from(entry.parent);
+        let parent = u64::from(content.parent());
         if frame.index == 0 {
             if parent != 0 {
                 let what = format!("the root has the parent {parent}: ignored");
@@ -169,6 +181,11 @@ impl Pass {
             );
             self.told.tell(frame.offset, what);
         }
+        let decoded = match content {
+            Content::Entry(decoded) => decoded,
+            Content::Call(quick, _) => return self.quick(quick),
+        };
+        let entry = &decoded.entry;
         if self.layout.kind.version == Version::V2 && !entry.is_sorted() {
             let what = "the attributes are not sorted: ENTRACE's own tools may not find them";
             self.told.tell(frame.offset, what);
@@ -177,6 +194,15 @@ impl Pass {
             return;
         }
         self.call(frame, decoded);
+    }
+
+    fn quick(&mut self, quick: &Quick<'_>) {
+        self.timed += 1;
+        if self.last_thread != Some(ThreadId(quick.thread)) {
+            self.last_thread = Some(ThreadId(quick.thread));
+            self.thread(ThreadId(quick.thread));
+        }
+        self.reach(Ticks(quick.start));
     }
 
     /// An entry of this project's own; false if it is none.
@@ -201,7 +227,9 @@ impl Pass {
                 if let Some(thread) = facts::unsigned(entry, "tid") {
                     self.thread(ThreadId(thread));
                 }
-                self.reach(entry);
+                if let Some(start) = facts::unsigned(entry, "start_ns") {
+                    self.reach(Ticks(start));
+                }
             }
             _ => return false,
         }
@@ -210,10 +238,10 @@ impl Pass {
 
     fn call(&mut self, frame: &Frame<'_>, decoded: &Decoded<'_>) {
         match when(&decoded.entry) {
-            Some((thread, _)) => {
+            Some((thread, start)) => {
                 self.timed += 1;
                 self.thread(thread);
-                self.reach(&decoded.entry);
+                self.reach(start);
             }
             None => {
                 if self.untimed == 0 {
@@ -225,10 +253,8 @@ impl Pass {
         self.names.call(decoded);
     }
 
-    fn reach(&mut self, entry: &Entry<'_>) {
-        if let Some(start) = facts::unsigned(entry, "start_ns").map(Ticks) {
-            self.start = Some(self.start.map_or(start, |known| known.min(start)));
-        }
+    fn reach(&mut self, time: Ticks) {
+        self.start = Some(self.start.map_or(time, |known| known.min(time)));
     }
 
     fn thread(&mut self, id: ThreadId) -> usize {
@@ -252,9 +278,9 @@ impl Pass {
             return Ok(());
         }
         let mut parents = Vec::new();
-        frames::each(bytes, &self.layout, &mut |frame| {
-            let entry = frame.entry.as_ref();
-            parents.push(entry.map_or(0, |decoded| decoded.entry.parent));
+        frames::each(bytes, &self.layout, &mut |frame: &Frame<'_>| {
+            let content = frame.content.as_ref();
+            parents.push(content.map_or(0, Content::parent));
             if parents.len() < MAX_PARENTS {
                 Flow::On
             } else {

@@ -253,9 +253,11 @@ impl Lane {
     }
 
     fn on(&mut self, cpu: CpuId, losses: &mut Losses) {
-        losses.add(UNHEARD, self.moved.into());
-        self.moved = self.cpu != Some(cpu);
-        self.cpu = Some(cpu);
+        // Said again, it is no change, and does not undo the one before.
+        if self.cpu != Some(cpu) {
+            losses.add(UNHEARD, self.moved.into());
+            (self.cpu, self.moved) = (Some(cpu), true);
+        }
     }
 
     fn argument(&mut self, value: u64, most: usize, shelf: &mut impl Shelf) -> bool {
@@ -312,6 +314,16 @@ const UNHEARD: &str = "changes of CPU without a call before the next one: left o
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cpu_that_is_said_again_is_one_change() {
+        let (mut lane, mut losses) = (Lane::default(), Losses::default());
+        lane.on(CpuId(3), &mut losses);
+        lane.on(CpuId(3), &mut losses);
+        assert!(lane.moved && losses.is_empty(), "{losses}");
+        lane.on(CpuId(4), &mut losses);
+        assert_eq!(losses.to_string(), format!("1 {UNHEARD}"));
+    }
 
     #[test]
     fn ticks_become_the_same_ns_as_everywhere() {

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use super::container::HEAD_SIZE;
 use super::entry::Entry;
-use super::frames::{self, Flow, Frame};
+use super::frames::{self, Content, Flow, Frame};
 use super::index::{Index, when};
 use super::tables::{self, Number};
 use super::{facts, text};
@@ -40,7 +40,7 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
     if list.enough {
         return Ok(());
     }
-    frames::each(bytes, layout, &mut |frame| {
+    frames::each(bytes, layout, &mut |frame: &Frame<'_>| {
         list.frame(frame);
         if list.enough { Flow::Enough } else { Flow::On }
     })?;
@@ -134,7 +134,7 @@ impl List<'_> {
     }
 
     fn frame(&mut self, frame: &Frame<'_>) {
-        let Some(decoded) = &frame.entry else {
+        let Some(decoded) = frame.content.as_ref().and_then(Content::entry) else {
             if let Some(problem) = &frame.problem {
                 self.detail.push_str(problem);
             }

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::io;
 
 use super::item::{self, Item, has};
@@ -69,37 +70,32 @@ pub(super) fn merge(
         }
     }
     let (mut own, mut extra) = (first, Vec::new());
-    while let Some(Reverse((_, place))) = heap.pop() {
-        let next = heap.peek().map(|Reverse(next)| *next);
+    while let Some(mut earliest) = heap.peek_mut() {
+        let Reverse((_, place)) = *earliest;
         let run = &mut runs[place];
-        // As long as no other thread is earlier, the heap is left alone.
-        loop {
-            let item = run.next;
-            extra.clear();
-            while extra.len() < item.extra as usize {
-                let more = run.extra.take(store, item.extra as usize - extra.len())?;
-                if more.is_empty() {
-                    break;
-                }
-                extra.extend_from_slice(more);
+        let item = run.next;
+        extra.clear();
+        while extra.len() < item.extra as usize {
+            let more = run.extra.take(store, item.extra as usize - extra.len())?;
+            if more.is_empty() {
+                break;
             }
-            run.open.truncate(item.depth as usize);
-            let at = At {
-                parent: run.open.last().copied().unwrap_or(0),
-                thread: run.thread,
-            };
-            take(own, &item, at, &extra)?;
-            if item.holds_others() {
-                run.open.push(own);
-            }
-            own += 1;
-            match run.advance(store)? {
-                Some(time) if next.is_none_or(|next| (time, place) < next) => {}
-                Some(time) => {
-                    heap.push(Reverse((time, place)));
-                    break;
-                }
-                None => break,
+            extra.extend_from_slice(more);
+        }
+        run.open.truncate(item.depth as usize);
+        let at = At {
+            parent: run.open.last().copied().unwrap_or(0),
+            thread: run.thread,
+        };
+        take(own, &item, at, &extra)?;
+        if item.holds_others() {
+            run.open.push(own);
+        }
+        own += 1;
+        match run.advance(store)? {
+            Some(time) => *earliest = Reverse((time, place)),
+            None => {
+                PeekMut::pop(earliest);
             }
         }
     }

@@ -9,7 +9,7 @@
 //! | `facts` | what this project's entries and attributes mean |
 //! | `tables`, `frames` | where the entries of a file are |
 //! | `index`, `names` | the first pass: threads, functions, damage |
-//! | `timed`, `walk`, `lanes` | entries to events |
+//! | `timed`, `walk`, `lanes` | entries to events; `quick`: the common ones |
 //! | `list`, `text` | entries to lines, for people |
 //! | `reader` | [`EntraceSource`] |
 //! | `item`, `store` | what is kept of an event until it is written |
@@ -36,6 +36,7 @@ mod live;
 mod merge;
 mod names;
 mod output;
+mod quick;
 mod reader;
 mod shape;
 mod store;

@@ -1,6 +1,7 @@
 //! Functions by the metadata of their calls. Each is kept once, however often it is called.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use super::entry::{Decoded, Entry, Value, encode_metadata};
 use super::facts;
@@ -11,12 +12,12 @@ use crate::model::{Function, FunctionId};
 pub(super) struct Names {
     /// By the metadata's bytes. More than one, where a number was written in more bytes than it
     /// needs.
-    by_metadata: HashMap<Box<[u8]>, FunctionId>,
+    by_metadata: HashMap<Box<[u8]>, FunctionId, Seed>,
     known: HashSet<FunctionId>,
     functions: Vec<Function>,
     /// Calls of functions that the file does not describe: a number is chosen when all are known.
     open: Vec<(Box<[u8]>, Function)>,
-    open_places: HashMap<Box<[u8]>, usize>,
+    open_places: HashMap<Box<[u8]>, usize, Seed>,
 }
 
 impl Names {
@@ -55,7 +56,7 @@ impl Names {
             return;
         }
         let key = decoded.metadata;
-        if self.by_metadata.contains_key(key) || self.open_places.contains_key(key) {
+        if self.knows(key) {
             return;
         }
         let mut shortest = Vec::new();
@@ -103,22 +104,96 @@ impl Names {
         functions
     }
 
+    /// Whether calls with this metadata were met.
+    pub(super) fn knows(&self, metadata: &[u8]) -> bool {
+        self.by_metadata.contains_key(metadata) || self.open_places.contains_key(metadata)
+    }
+
+    /// The function whose calls have this metadata, and no number of their own.
+    pub(super) fn by_metadata(&self, metadata: &[u8]) -> Option<FunctionId> {
+        self.by_metadata.get(metadata).copied()
+    }
+
     /// The function of a call. Every call has been seen.
     #[inline]
     pub(super) fn function(&self, decoded: &Decoded<'_>) -> FunctionId {
         if let Some(id) = numbered(&decoded.entry) {
             return id;
         }
-        let id = self.by_metadata.get(decoded.metadata);
-        id.copied().unwrap_or_default()
+        self.by_metadata(decoded.metadata).unwrap_or_default()
     }
 }
 
-/// The number that an entry gives its function itself.
+/// The number that an entry gives its function itself. Without a time it is another program's, whose
+/// attribute of that name means something else.
 #[inline]
 fn numbered(entry: &Entry<'_>) -> Option<FunctionId> {
     match entry.attribute("function") {
-        Some(Value::U64(id)) => u32::try_from(id).ok().map(FunctionId),
+        Some(Value::U64(id)) if entry.attribute("start_ns").is_some() => {
+            u32::try_from(id).ok().map(FunctionId)
+        }
         _ => None,
+    }
+}
+
+/// A hash for metadata, some hundred bytes at a time: the standard library's takes longer than all the
+/// rest of an entry. Seeded anew by each process, so that no file is made to collide.
+#[derive(Clone, Debug)]
+struct Seed([u64; 2]);
+
+impl Default for Seed {
+    fn default() -> Seed {
+        let random = RandomState::new();
+        Seed([random.hash_one(0), random.hash_one(1)])
+    }
+}
+
+impl BuildHasher for Seed {
+    type Hasher = Folded;
+
+    #[inline]
+    fn build_hasher(&self) -> Folded {
+        let Seed([state, seed]) = *self;
+        Folded { state, seed }
+    }
+}
+
+struct Folded {
+    state: u64,
+    seed: u64,
+}
+
+impl Folded {
+    /// Both halves of a product, put together.
+    #[inline]
+    fn fold(&mut self, one: u64, other: u64) {
+        let product = u128::from(self.state ^ one) * u128::from(self.seed ^ other);
+        self.state = product as u64 ^ (product >> 64) as u64;
+    }
+}
+
+impl Hasher for Folded {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while let Some((pair, more)) = rest.split_first_chunk::<16>() {
+            let pair = u128::from_le_bytes(*pair);
+            self.fold(pair as u64, (pair >> 64) as u64);
+            rest = more;
+        }
+        let mut last = [0; 16];
+        last[..rest.len()].copy_from_slice(rest);
+        let last = u128::from_le_bytes(last);
+        self.fold(last as u64, (last >> 64) as u64);
+    }
+
+    #[inline]
+    fn write_usize(&mut self, length: usize) {
+        self.state ^= length as u64;
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.state.rotate_left(32) ^ self.state.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }

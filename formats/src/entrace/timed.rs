@@ -6,9 +6,10 @@
 
 use super::entry::{Decoded, Entry, Value};
 use super::facts::{self, flags};
-use super::frames::{self, Flow, Frame};
+use super::frames::{self, Content, Flow, Frame, Visitor};
 use super::index::{Index, Told, when};
 use super::lanes::Lanes;
+use super::quick::Quick;
 use super::text;
 use crate::bytes::ReadAt;
 use crate::error::Error;
@@ -32,18 +33,13 @@ pub(super) fn decode(
         stacks: threads.iter().map(|_| Stack::default()).collect(),
         arguments: Vec::new(),
         told: Told::default(),
+        last: None,
+        done: 0,
+        progress,
     };
-    let mut done = 0;
-    frames::each(bytes, &index.layout, &mut |frame| {
-        decoder.frame(frame);
-        if frame.offset >= done + STEP {
-            progress(frame.offset - done);
-            done = frame.offset;
-        }
-        Flow::On
-    })?;
+    frames::each(bytes, &index.layout, &mut decoder)?;
     decoder.finish();
-    progress(index.layout.size - done);
+    progress(index.layout.size - decoder.done);
     Ok(())
 }
 
@@ -71,6 +67,34 @@ struct Decoder<'a> {
     stacks: Vec<Stack>,
     arguments: Vec<(u32, u64)>,
     told: Told,
+    /// Thread of the last ordinary call, and which one that is.
+    last: Option<(ThreadId, usize)>,
+    /// Bytes of which progress was told.
+    done: u64,
+    progress: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Visitor for Decoder<'_> {
+    #[inline]
+    fn function(&self, metadata: &[u8]) -> Option<FunctionId> {
+        self.index.names.by_metadata(metadata)
+    }
+
+    #[inline]
+    fn frame(&mut self, frame: &Frame<'_>) -> Flow {
+        match &frame.content {
+            Some(Content::Call(quick, function)) if frame.index > 0 => {
+                self.quick(frame, quick, *function);
+            }
+            Some(Content::Entry(decoded)) if frame.index > 0 => self.entry(frame, decoded),
+            _ => {}
+        }
+        if frame.offset >= self.done + STEP {
+            (self.progress)(frame.offset - self.done);
+            self.done = frame.offset;
+        }
+        Flow::On
+    }
 }
 
 /// What an entry's attributes say, where it is a call.
@@ -84,10 +108,36 @@ struct Said {
 }
 
 impl Decoder<'_> {
-    fn frame(&mut self, frame: &Frame<'_>) {
-        let Some(decoded) = frame.entry.as_ref().filter(|_| frame.index > 0) else {
-            return;
+    #[inline]
+    fn quick(&mut self, frame: &Frame<'_>, quick: &Quick<'_>, function: FunctionId) {
+        let thread = ThreadId(quick.thread);
+        let place = match self.last {
+            Some((last, place)) if last == thread => place,
+            _ => {
+                let Some(place) = self.lanes.place(thread) else {
+                    return;
+                };
+                self.last = Some((thread, place));
+                place
+            }
         };
+        let start = Ticks(quick.start);
+        self.arguments.clear();
+        self.leave(frame, place, quick.parent, start);
+        let said = Said {
+            cpu: quick.cpu.map(CpuId),
+            exit_cpu: quick.exit_cpu.map(CpuId),
+            flags: quick.flags,
+            end: quick
+                .duration
+                .and_then(|duration| start.0.checked_add(duration))
+                .map(Ticks),
+            foreign: false,
+        };
+        self.call(frame, place, start, function, &said);
+    }
+
+    fn entry(&mut self, frame: &Frame<'_>, decoded: &Decoded<'_>) {
         let entry = &decoded.entry;
         if entry.metadata.target == facts::TARGET {
             match entry.metadata.name {
@@ -102,19 +152,30 @@ impl Decoder<'_> {
         if let Some((thread, start)) = when(entry)
             && let Some(place) = self.lanes.place(thread)
         {
-            self.call(frame, decoded, place, start);
+            self.leave(frame, place, entry.parent, start);
+            let said = self.said(entry, start);
+            let function = self.index.names.function(decoded);
+            self.call(frame, place, start, function, &said);
+            if said.foreign {
+                self.foreign(entry, place, start);
+            }
         }
     }
 
-    fn call(&mut self, frame: &Frame<'_>, decoded: &Decoded<'_>, place: usize, start: Ticks) {
-        self.leave(frame, place, decoded.entry.parent, start);
-        let said = self.said(&decoded.entry, start);
-        let function = self.index.names.function(decoded);
+    /// A call that begins, or a lone exit. Its arguments are in `self.arguments`.
+    #[inline]
+    fn call(
+        &mut self,
+        frame: &Frame<'_>,
+        place: usize,
+        start: Ticks,
+        function: FunctionId,
+        said: &Said,
+    ) {
+        self.edge_cpu(place, start, said.cpu);
         if said.flags & flags::LONE_EXIT != 0 {
-            self.edge_cpu(place, start, said.cpu);
             self.lanes.call(place, exit(start, function, said.flags));
         } else {
-            self.edge_cpu(place, start, said.cpu);
             let call = Call {
                 time: start,
                 function,
@@ -133,9 +194,6 @@ impl Decoder<'_> {
         }
         for &(_, value) in &self.arguments {
             self.lanes.mark(place, &Mark::Argument { value });
-        }
-        if said.foreign {
-            self.foreign(&decoded.entry, place, start);
         }
     }
 

@@ -7,7 +7,7 @@
 use std::io;
 
 use super::entry::{Entry, Value, decode_entry};
-use super::frames::{self, Flow};
+use super::frames::{self, Flow, Frame};
 use super::index::Index;
 use super::lanes::Lanes;
 use super::text;
@@ -59,14 +59,14 @@ struct Tree {
 fn tree(bytes: &dyn ReadAt, index: &Index) -> io::Result<Tree> {
     let mut tree = Tree::default();
     let prefix = index.layout.prefix();
-    frames::each(bytes, &index.layout, &mut |frame| {
+    frames::each(bytes, &index.layout, &mut |frame: &Frame<'_>| {
         let own = u32::try_from(frame.index).unwrap_or(NONE);
         if own == NONE {
             return Flow::Enough;
         }
         let (mut place, mut parent) = (0, 0);
-        if let Some(decoded) = &frame.entry {
-            (place, parent) = (frame.offset + prefix, decoded.entry.parent);
+        if let Some(content) = &frame.content {
+            (place, parent) = (frame.offset + prefix, content.parent());
         }
         tree.places.push(place);
         tree.first.push(NONE);

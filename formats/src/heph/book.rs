@@ -56,7 +56,7 @@ impl Book {
 
     /// A tick in ns since tick 0.
     #[inline]
-    fn nanos(&mut self, tick: Ticks) -> u64 {
+    pub(super) fn nanos(&mut self, tick: Ticks) -> u64 {
         if self.info.clock.frequency == NANOS_PER_SECOND {
             return tick.0;
         }
@@ -214,10 +214,9 @@ impl Book {
         }
     }
 
-    /// A call that has ended.
+    /// A call that has ended. Its times are in ns.
     pub(super) fn span(&mut self, lane: usize, span: &Span, out: &mut Vec<u8>) {
-        let (start, end) = (self.nanos(span.start), self.nanos(span.end));
-        let place = self.place(lane, start, end, 0);
+        let place = self.place(lane, span.start.0, span.end.0, 0);
         let Label {
             description,
             numbered,

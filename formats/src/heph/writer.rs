@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use super::book::Book;
 use super::tables::Untimed;
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, TraceInfo};
+use crate::model::{Call, Function, Mark, Thread, Ticks, TraceInfo};
 use crate::sink::{Losses, Sink};
-use crate::spans::{Span, Spans};
+use crate::spans::Spans;
 use crate::writer::Writer;
 
 /// Bytes that are collected before they are written.
@@ -127,12 +127,13 @@ impl<W: Write> Sink for HephWriter<W> {
         if let Some(call) = calls.first() {
             book.arrive(*lane, call.time, &mut out.buffer);
         }
-        let mut give = |span: &Span| {
-            book.span(*lane, span, &mut out.buffer);
-            out.settle();
-        };
         for call in calls {
-            spans.call(call, &mut give);
+            // In ns already: what begins in the same one is held, so that its parent comes first.
+            let time = Ticks(book.nanos(call.time));
+            spans.call(&Call { time, ..*call }, &mut |span| {
+                book.span(*lane, span, &mut out.buffer);
+                out.settle();
+            });
         }
         if let Some(call) = calls.last() {
             book.reach(*lane, call.time);

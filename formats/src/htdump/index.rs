@@ -193,6 +193,12 @@ impl Indexer {
             Ok(is_new) => is_new,
             Err(what) => return Ok(Err(format!("{what}, so its records have no known size"))),
         };
+        // Not looked at: it may be long, and others like it may follow behind the next beginning.
+        let least = self.tables.layout(klass, offset);
+        let least = least.map_or(0, |layout| layout.least as u64);
+        if end < file_end && least > end - offset {
+            return Ok(Err(format!("a record of klass {klass} is not whole")));
+        }
         let (size, order) = match walker.at(offset, &self.tables)? {
             Found::Event(event) if event.size() > end - offset => {
                 return Ok(Err(format!("a record of klass {klass} is not whole")));

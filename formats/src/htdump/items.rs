@@ -160,9 +160,17 @@ fn mark(event: &Event<'_>, text: &mut String, sink: &mut dyn Sink) {
     }
 }
 
-/// Appends ` field=value` for each field of a record.
+/// Appends ` field=value` for each field of a record, as far as the names are not longer than any
+/// program's: a record of 20 bytes can have 1024 of them.
 pub(super) fn describe(event: &Event<'_>, text: &mut String) {
+    const MAX_NAMES: usize = 16 * 1024;
+    let mut names = 0;
     for (at, place) in event.layout.places.iter().enumerate() {
+        names += place.name.len();
+        if names > MAX_NAMES {
+            text.push_str(" …");
+            return;
+        }
         let bytes = event.bytes(at);
         let number = event.number(at);
         let _ = write!(text, " {}=", place.name);

@@ -20,6 +20,8 @@ const MAX_DEPTH: usize = 32;
 const MAX_DESCRIBED: usize = 255;
 /// Bytes of one field that is no text.
 const MAX_FIELD_BYTES: u64 = 4096;
+/// Bytes of a name that are kept: each record may be given with the names of its klass and fields.
+const MAX_NAME: usize = 1024;
 /// Characters of a foreign name in a message.
 const SHOWN: usize = 60;
 
@@ -61,6 +63,8 @@ pub(super) struct Layout {
     pub(super) fixed: Option<usize>,
     /// Where each field begins, in that case.
     pub(super) starts: Vec<u32>,
+    /// Bytes of a record whose texts are empty: none has less.
+    pub(super) least: usize,
     pub(super) meaning: Meaning,
     /// The stream did not announce it: it is as HawkTracer has it.
     pub(super) assumed: bool,
@@ -135,7 +139,7 @@ impl Schema {
 
     /// A klass begins. Those that every parser knows stay as they are.
     pub(super) fn announce(&mut self, id: u32, name: &str, count: u8) {
-        let count = usize::from(count);
+        let (name, count) = (cut(name), usize::from(count));
         let same =
             |known: &Announced| &*known.name == name && known.count == count && !known.assumed;
         if id <= FIELD || self.klasses.get(&id).is_some_and(same) {
@@ -165,6 +169,7 @@ impl Schema {
         if id <= FIELD {
             return Ok(());
         }
+        let (type_name, name) = (cut(type_name), cut(name));
         let shown = shown(name);
         let Some(klass) = self.klasses.get_mut(&id).filter(|klass| !klass.assumed) else {
             return Err(format!(
@@ -258,6 +263,10 @@ impl Schema {
     }
 }
 
+fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(MAX_NAME)]
+}
+
 fn standard_name(id: u32) -> &'static str {
     klass::standard(id).map_or("", |klass| klass.name)
 }
@@ -301,17 +310,22 @@ fn finish(id: u32, top: &Announced, places: Vec<Place>, is_call: bool) -> Layout
     let mut starts = Vec::new();
     let mut end = HEADER_SIZE;
     let texts = places.iter().any(|place| place.kind == Kind::Text);
-    if !texts {
-        for place in &places {
-            starts.push(end as u32);
-            end += place.size as usize;
-        }
+    for place in &places {
+        starts.push(end as u32);
+        end += match place.kind {
+            Kind::Text => 1,
+            _ => place.size as usize,
+        };
+    }
+    if texts {
+        starts = Vec::new();
     }
     let mut layout = Layout {
         name: Arc::clone(&top.name),
         places,
         fixed: (!texts).then_some(end),
         starts,
+        least: end,
         meaning: Meaning::Other,
         assumed: top.assumed,
     };

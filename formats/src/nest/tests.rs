@@ -135,7 +135,7 @@ fn program(mut random: u64) -> Vec<Vec<Call>> {
                     time: Ticks(time),
                     function: FunctionId(function),
                     edge: if tail { Edge::TailExit } else { edge },
-                    synthetic: time % 7 == 0,
+                    synthetic: time.is_multiple_of(7),
                     has_arguments: false,
                 });
             };
@@ -145,7 +145,7 @@ fn program(mut random: u64) -> Vec<Vec<Call>> {
                     open.push(1 + next(5) as u32);
                     edge(time, open[open.len() - 1], Edge::Entry, false);
                 } else if let Some(function) = open.pop() {
-                    edge(time, function, Edge::Exit, time % 5 == 0);
+                    edge(time, function, Edge::Exit, time.is_multiple_of(5));
                 }
             }
             while let Some(function) = open.pop() {
@@ -209,6 +209,31 @@ fn any_order_of_the_file_will_do() {
     wanted.push((2000, -2));
     assert_eq!(edges(&sorted.calls[0]), wanted);
     assert_eq!(edges(&reversed.calls[0]), wanted);
+}
+
+#[test]
+fn a_call_that_ends_far_off_draws_nothing_into_its_run() {
+    // In order of entry, and with an end that is damaged.
+    let mut items = vec![(0, item(0, u64::MAX, 9))];
+    items.extend((1..100u64).map(|nth| (0, item(nth * 10, nth * 10 + 5, 1))));
+    let (kept, plan) = nest(&items);
+    assert_eq!(plan.threads[0].early.len(), 0);
+    let mut wanted = vec![(0, 9)];
+    wanted.extend((1..100).flat_map(|nth| [(nth * 10, 1), (nth * 10 + 5, -1)]));
+    wanted.push((u64::MAX, -9));
+    assert_eq!(edges(&kept.calls[0]), wanted);
+}
+
+#[test]
+fn a_parent_of_the_same_start_is_found_behind_the_end_of_a_run() {
+    let mut items: Vec<_> = (0..7u64)
+        .map(|nth| (0, item(nth * 10, nth * 10 + 5, 1)))
+        .collect();
+    items.extend([(0, item(100, 105, 1)), (0, item(100, 110, 2))]);
+    let (kept, _) = nest(&items);
+    assert_eq!(kept.diagnostics, [""; 0]);
+    let wanted = [(100, 2), (100, 1), (105, -1), (110, -2)];
+    assert_eq!(edges(&kept.calls[0])[14..], wanted);
 }
 
 #[test]

@@ -208,7 +208,10 @@ pub(super) fn push_interval(out: &mut Vec<u8>, interval: &Interval, any: bool) {
         Value::Bool(value) => put(&[value.into()]),
         Value::Double(value) => put(&value.to_le_bytes()),
     }
-    out.extend_from_slice(&bytes[..size]);
+    // A copy of a known size is a few instructions.
+    let end = out.len() + size;
+    out.extend_from_slice(&bytes);
+    out.truncate(end);
 }
 
 fn type_number(value: Value) -> Option<u8> {

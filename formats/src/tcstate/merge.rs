@@ -18,6 +18,8 @@ use crate::spool::{Cursor, Spool};
 
 /// Bytes of a thread that are held while merging.
 const BUFFER: usize = 16 * 1024;
+/// Bytes of one thread's turn that are collected before they are spooled.
+const BATCH: usize = 4096;
 /// Bytes of the largest change.
 const LARGEST: usize = 2 * 10;
 
@@ -31,6 +33,8 @@ pub(super) struct Changes {
     turn: u64,
     /// Whose turn it is, once it has made a change.
     now: Option<usize>,
+    /// Its changes that are not in the spool yet.
+    batch: Vec<u8>,
 }
 
 impl Changes {
@@ -43,10 +47,13 @@ impl Changes {
     /// A change of a thread, not before its last one.
     #[inline]
     pub(super) fn push(&mut self, thread: usize, time: i64, op: Op) -> io::Result<()> {
+        if self.now != Some(thread) || self.batch.len() > BATCH {
+            self.hand_over()?;
+        }
         if self.now != Some(thread) {
             self.now = Some(thread);
             self.turn += 1;
-            self.numbers(thread, [self.turn << 2 | 3, 0])?;
+            self.numbers([self.turn << 2 | 3, 0]);
         }
         let what = match op {
             Op::Push(FunctionId(function)) => u64::from(function) << 2,
@@ -55,11 +62,20 @@ impl Changes {
             Op::Cpu(cpu) => u64::from(cpu) << 2 | 2,
         };
         let last = std::mem::replace(&mut self.last[thread], time);
-        self.numbers(thread, [what, time.wrapping_sub(last) as u64])
+        self.numbers([what, time.wrapping_sub(last) as u64]);
+        Ok(())
+    }
+
+    fn hand_over(&mut self) -> io::Result<()> {
+        if let Some(thread) = self.now {
+            self.spool.push(thread, &self.batch)?;
+        }
+        self.batch.clear();
+        Ok(())
     }
 
     #[inline]
-    fn numbers(&mut self, thread: usize, numbers: [u64; 2]) -> io::Result<()> {
+    fn numbers(&mut self, numbers: [u64; 2]) {
         let mut bytes = [0; LARGEST];
         let mut size = 0;
         for mut number in numbers {
@@ -71,15 +87,19 @@ impl Changes {
             bytes[size] = number as u8;
             size += 1;
         }
-        self.spool.push(thread, &bytes[..size])
+        // A copy of a known size is a few instructions.
+        let end = self.batch.len() + size;
+        self.batch.extend_from_slice(&bytes);
+        self.batch.truncate(end);
     }
 
     /// Hands all changes over in order of time; those at the same time in the order in which they
     /// came.
     pub(super) fn merge(
-        self,
+        mut self,
         mut take: impl FnMut(usize, i64, Op) -> io::Result<()>,
     ) -> io::Result<()> {
+        self.hand_over()?;
         let mut strands = Vec::with_capacity(self.last.len());
         let mut next = BinaryHeap::new();
         for thread in 0..self.last.len() {

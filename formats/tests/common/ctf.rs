@@ -1,5 +1,6 @@
 //! Folders of CTF traces for tests: made, read back, and taken apart by a small reader of packets
 //! that shares nothing with the library.
+#![allow(dead_code, unreachable_pub, missing_docs)]
 
 use std::fs;
 use std::ops::ControlFlow;

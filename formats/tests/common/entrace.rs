@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use fdr_formats::registry::target;
 use fdr_formats::sink::Losses;
 use fdr_formats::writer::{Output, Writer};
-use fdr_formats::{Function, FunctionId, ThreadId, TraceInfo};
+use fdr_formats::{Call, Function, FunctionId, ThreadId, Ticks, TraceInfo};
 
-use crate::common::{Event, Read as Trace, push, thread};
+use crate::common::{Event, Read as Trace, list, push, read, thread};
 
 /// Every target.
 pub const TARGETS: [&str; 6] = ["et", "iet", "iet-prefix", "et2", "iet2", "iet-prefix2"];
@@ -122,6 +122,77 @@ pub fn threads(trace: &Trace) -> Vec<(ThreadId, Vec<Event>)> {
     let mut threads = trace.kept.threads.clone();
     threads.sort_by_key(|(id, _)| *id);
     threads
+}
+
+/// Reads what this library wrote: nothing may be wrong with it, and the listing has each byte once.
+pub fn read_own(bytes: &[u8]) -> Trace {
+    let read = read(bytes).expect("a readable file");
+    assert_eq!(read.diagnostics, []);
+    let mut at = 0;
+    for (offset, size, ..) in list(bytes) {
+        assert_eq!(offset, at);
+        at += size;
+    }
+    assert_eq!(at, bytes.len() as u64);
+    read
+}
+
+/// Writes one thread's events to a file and to a stream of that target, and reads them.
+pub fn each_way(name: &str, info: &TraceInfo, events: &[Event]) -> Vec<Trace> {
+    let (bytes, losses) = write(name, info, |writer| feed(writer, 7, events));
+    assert_eq!(losses.to_string(), "", "{name}");
+    let mut ways = vec![read_own(&bytes)];
+    if STREAMS.contains(&name) {
+        let (mut writer, memory) = stream(name, info);
+        feed(&mut *writer, 7, events);
+        let losses = writer.finish().expect("memory");
+        assert_eq!(losses.to_string(), "", "{name}");
+        ways.push(read_own(&memory.bytes()));
+    }
+    ways
+}
+
+/// What of a program's CPUs is not told is a loss; those have none.
+pub fn without_idle_cpus(mut events: Vec<Event>) -> Vec<Event> {
+    let mut kept = Vec::new();
+    let (mut pending, mut last) = (false, None);
+    events.reverse();
+    // From the back: a change that no call follows before the next one is left out.
+    for event in events {
+        match event {
+            Event::Cpu(..) if !pending => {}
+            Event::Cpu(..) => {
+                pending = false;
+                kept.push(event);
+            }
+            Event::Call(_) => {
+                pending = true;
+                kept.push(event);
+            }
+            _ => kept.push(event),
+        }
+    }
+    kept.reverse();
+    kept.retain(|event| match event {
+        Event::Cpu(_, cpu) => last.replace(*cpu) != Some(*cpu),
+        _ => true,
+    });
+    kept
+}
+
+pub fn in_ns(info: &TraceInfo) -> impl Fn(&Event) -> Event {
+    let clock = info.clock.clone();
+    let nanos = move |time: u64| clock.nanos(Ticks(time)).0;
+    move |event| match event.clone() {
+        Event::Call(call) => Event::Call(Call {
+            time: Ticks(nanos(call.time.0)),
+            ..call
+        }),
+        Event::Cpu(time, cpu) => Event::Cpu(nanos(time), cpu),
+        Event::Custom(time, cpu, data) => Event::Custom(nanos(time), cpu, data),
+        Event::Typed(time, kind, data) => Event::Typed(nanos(time), kind, data),
+        other => other,
+    }
 }
 
 pub fn function(id: u32, name: &str, file: &str, line: u32) -> Function {

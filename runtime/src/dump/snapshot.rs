@@ -195,6 +195,16 @@ pub(crate) fn committed(slot: &Slot) -> Option<u64> {
     })
 }
 
+/// Function records that the slot's owner asked for so far: `recorded` of [`count`], without its memory.
+/// Async-signal-safe.
+pub(crate) fn recorded(slot: &Slot) -> Option<u64> {
+    let generation = slot.generation.load(Ordering::Acquire);
+    let dropped = slot.dropped.load(Ordering::Relaxed);
+    let recorded = committed(slot)?.saturating_add(dropped);
+    fence(Ordering::Acquire);
+    (slot.generation.load(Ordering::Relaxed) == generation).then_some(recorded)
+}
+
 /// Whose the slot is, and counts without a copy. `None` where nobody owns it, or its owner writes so
 /// fast that no consistent count is to be had.
 pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {

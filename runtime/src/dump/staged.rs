@@ -54,10 +54,16 @@ impl Staged {
 
     /// A rename would replace a device or a pipe (`FDR_OUT=/dev/stdout`) by a plain file.
     fn check(&self) -> io::Result<()> {
-        let Ok(known) = fs::metadata(&self.path) else {
+        let is_folder = self.target.kind == Kind::Folder;
+        // A link to a folder stays: to replace it would be to empty what it points to.
+        let known = match is_folder {
+            true => fs::symlink_metadata(&self.path),
+            false => fs::metadata(&self.path),
+        };
+        let Ok(known) = known else {
             return Ok(());
         };
-        if self.target.kind != Kind::Folder {
+        if !is_folder {
             return if known.is_file() {
                 Ok(())
             } else {

@@ -254,7 +254,9 @@ impl Ring {
 
     /// Gives a slot that was taken to the calling thread.
     fn begin(&self, slot: &Slot) {
-        slot.generation.fetch_add(1, Ordering::Relaxed);
+        // Release: pairs with the Acquire of readers: who sees it does not take the slot for the former
+        // owner's, which `try_take` ended.
+        slot.generation.fetch_add(1, Ordering::Release);
         // Release: pairs with the Acquire fence of `dump::snapshot`: a reader that sees anything of
         // what follows sees the new generation.
         fence(Ordering::Release);

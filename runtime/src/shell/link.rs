@@ -64,6 +64,10 @@ pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
             let mut last = io::Error::other("the host's name has no address");
             for place in place.to_socket_addrs()? {
                 match TcpStream::connect_timeout(&place, CONNECT) {
+                    // A free port of this machine may be connected to itself.
+                    Ok(stream) if stream.local_addr().ok() == stream.peer_addr().ok() => {
+                        last = io::ErrorKind::ConnectionRefused.into();
+                    }
                     Ok(stream) => {
                         stream.set_nodelay(true)?;
                         return Socket::from_std(stream).map_err(os);

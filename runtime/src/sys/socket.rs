@@ -133,6 +133,9 @@ impl Socket {
     /// # Errors
     /// errno.
     pub(crate) fn second(&self) -> Result<Socket, i32> {
+        if !self.descriptor.still_ours() {
+            return Err(libc::EBADF);
+        }
         let descriptor = Descriptor::second(self.descriptor.raw())?;
         Ok(Socket::new(descriptor, self.kind))
     }
@@ -196,7 +199,8 @@ impl Socket {
             events: libc::POLLOUT,
             revents: 0,
         };
-        let most = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
+        // Rounded up: a wait of less than 1 ms would be none, and who waits again and again busy.
+        let most = i32::try_from(patience.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
         // SAFETY: one valid entry.
         unsafe { libc::poll(&raw mut ask, 1, most) != 0 }
     }

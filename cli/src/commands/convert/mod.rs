@@ -113,7 +113,7 @@ fn shape(target: &Target) -> Shape {
 
 /// Writes to a file or folder.
 fn write(source: &dyn Source, options: &Options, output: &Path) -> anyhow::Result<Done> {
-    let (pending, out) = match shape(options.to) {
+    let (mut pending, out) = match shape(options.to) {
         Shape::File => {
             let (pending, file) = Pending::file(output, options.force)?;
             (pending, Output::File(file))

@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use fdr_formats::Source;
 
-use self::peers::{Door, Peer};
+use self::peers::{Door, PAUSE, Peer};
 use self::receive::{End, Received};
 use super::Status;
 use crate::address::{Address, SHAPES};
@@ -166,6 +166,10 @@ impl Session<'_> {
                 if !keep && (came || !door.is_shared()) {
                     return Ok(());
                 }
+                // Who turns everybody away is not asked all the time.
+                if !came && !door.is_shared() {
+                    self.stop.wait_for(None, Some(Instant::now() + PAUSE))?;
+                }
             }
         })
     }
@@ -227,14 +231,17 @@ impl Session<'_> {
             "" => String::new(),
             name => format!(" from {name}"),
         };
-        let Some(pending) = pending else {
+        let Some(mut pending) = pending else {
             let end = end
                 .in_words()
                 .map_or(String::new(), |what| format!(": {what}"));
             ui::complain(&format!("nothing came{from}{end}"));
             return Ok(None);
         };
-        pending.place()?;
+        if let Err(error) = pending.place() {
+            let kept = pending.keep();
+            bail!("{error:#}; what came is in {}", ui::path(&kept));
+        }
         let file = ui::path(path);
         if !self.options.quiet {
             let time = ui::duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));

@@ -18,7 +18,7 @@ use crate::signals::Stop;
 use crate::ui;
 
 /// Between two tries to connect.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// A host that does not answer at all.
 const ANSWER: Duration = Duration::from_secs(2);
 
@@ -151,11 +151,17 @@ fn accept<L: AsFd>(
 
 fn connect(address: &str, stop: &Stop, end: Option<Instant>) -> io::Result<Option<Peer>> {
     loop {
+        // First: with --keep the program may still be there, and would be connected again and again.
+        if stop.asked() {
+            return Ok(None);
+        }
         // Again each time: names may come to stand for other hosts.
         for place in address.to_socket_addrs()? {
             if let Ok(stream) = TcpStream::connect_timeout(&place, ANSWER) {
                 // A free port of this machine may be connected to itself.
-                if stream.local_addr()? != stream.peer_addr()? {
+                if let (Ok(own), Ok(other)) = (stream.local_addr(), stream.peer_addr())
+                    && own != other
+                {
                     return peer(&place.to_string(), stream.into());
                 }
             }
@@ -165,9 +171,6 @@ fn connect(address: &str, stop: &Stop, end: Option<Instant>) -> io::Result<Optio
             return Ok(None);
         }
         stop.wait_for(None, Some(pause))?;
-        if stop.asked() {
-            return Ok(None);
-        }
     }
 }
 

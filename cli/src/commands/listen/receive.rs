@@ -103,6 +103,8 @@ fn next(peer: &mut Peer, buffer: &mut [u8], left: Option<u64>, stop: &Stop) -> R
             Ok(0) => return Err(End::Closed),
             Ok(count) => return Ok(count),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // Somebody else reads the same standard input.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(End::Broken(error)),
         }
     }

@@ -12,6 +12,9 @@ use crate::sys;
 /// Whoever waits for the thread gives up when it has done nothing for so long.
 const PATIENCE: Duration = Duration::from_secs(4);
 
+/// And after so long in any case: a peer may take a byte now and then. Longer than `end` takes.
+const LONGEST: Duration = Duration::from_secs(40);
+
 /// How often who waits looks.
 const LOOK: Duration = Duration::from_micros(500);
 
@@ -153,16 +156,18 @@ impl Control {
             return false;
         }
         sys::thread::wake(&CONTROL.bell);
-        let (mut beats, mut since) = (0, Instant::now());
+        let begun = Instant::now();
+        let (mut beats, mut since) = (0, begun);
         loop {
             if done() || self.runs.load(Ordering::Acquire) == OVER {
                 return true;
             }
             let now = self.beats.load(Ordering::Relaxed);
-            if now != beats || self.writes.load(Ordering::Relaxed) {
+            let writes = self.writes.load(Ordering::Relaxed);
+            if now != beats || writes {
                 (beats, since) = (now, Instant::now());
             }
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > PATIENCE || (begun.elapsed() > LONGEST && !writes) {
                 return false;
             }
             thread::sleep(LOOK);

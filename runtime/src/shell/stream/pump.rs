@@ -126,7 +126,8 @@ impl Pump {
                     return self.end(end);
                 }
             }
-            if !(more && idle) {
+            // Where nobody is there, all that is there waits, and so do we.
+            if !(more && idle) || self.feeds.is_empty() {
                 self.rest(bell, nap);
             }
         }
@@ -148,8 +149,13 @@ impl Pump {
         if self.failed.is_some() {
             return;
         }
-        let (ring, state) = (self.ring, self.state);
-        let info = || dumping::trace_info(ring, state, "stream");
+        let (ring, state, is_path) = (self.ring, self.state, self.door.is_path());
+        let info = || {
+            let mut info = dumping::trace_info(ring, state, "stream");
+            // The path's own number: `next_path` has counted on.
+            info.dump = info.dump.map(|next| next.saturating_sub(is_path.into()));
+            info
+        };
         if let Err(error) = self.door.let_in(&mut self.feeds, info) {
             self.failed = Some(error);
         }
@@ -190,6 +196,8 @@ impl Pump {
         let Some(followed) = self.slots.get_mut(&key) else {
             return false;
         };
+        // Before the look: a thread that ends after it may have made records that were not read.
+        let ended = slot.state.load(Ordering::Acquire) == state::ENDED;
         match followed.tail.next(slot, partial, &mut self.buffer) {
             Next::Part {
                 bytes,
@@ -202,7 +210,7 @@ impl Pump {
                 filled
             }
             Next::Nothing => {
-                if partial && slot.state.load(Ordering::Acquire) == state::ENDED {
+                if partial && ended {
                     self.count(slot, key, false);
                 }
                 false
@@ -294,7 +302,6 @@ impl Pump {
         drop(batch);
         self.push();
         self.wait_for_late();
-        self.settle();
     }
 
     /// Sends what waits, as far as it is taken now.
@@ -318,6 +325,7 @@ impl Pump {
             kept.push(feed);
         }
         self.feeds = kept;
+        self.settle();
     }
 
     /// Somebody has taken a batch: its records are streamed, once.

@@ -5,6 +5,7 @@
 #![allow(non_upper_case_globals)]
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
@@ -43,8 +44,15 @@ fn main() {
         file_path: file,
         buffer_size: 4096,
     });
+    // The library numbers threads at their first call, without a lock: one after the other.
+    static FIRST: Mutex<()> = Mutex::new(());
+    let first = || {
+        let _one = FIRST.lock();
+        work(0)
+    };
+    first();
     let threads: Vec<_> = (1..4)
-        .map(|nth| thread::spawn(move || work(100 * nth)))
+        .map(|nth| thread::spawn(move || first() + work(100 * nth)))
         .collect();
     let mut sum = work(50);
     for thread in threads {
