@@ -4,6 +4,7 @@
 //! It must never replace what it was not told to replace, never remove a folder that is no trace,
 //! and never leave the temporary one behind.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -233,8 +234,8 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
 /// Puts a folder in the place of another, which is removed; that one comes back if it can't be.
 fn swap(from: &Path, to: &Path) -> io::Result<()> {
     // Much may have been put there since `check` looked.
-    if to.is_dir() && !is_replaceable(to) {
-        return Err(io::Error::other("has more in it than a trace"));
+    if to.is_dir() && !(is_replaceable(to) && names(to).is_subset(&names(from))) {
+        return Err(io::Error::other("has more in it than such a trace"));
     }
     let old = beside(to, "old");
     match fs::rename(to, &old) {
@@ -246,6 +247,15 @@ fn swap(from: &Path, to: &Path) -> io::Result<()> {
         return Err(error);
     }
     fs::remove_dir_all(old)
+}
+
+/// Names of what is in a folder, without digits: streams are numbered, the rest is always the same.
+fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    entries
+        .map(|entry| name(entry).replace(|digit: char| digit.is_ascii_digit(), ""))
+        .collect()
 }
 
 /// A file for this process alone, which is gone when it is closed.

@@ -289,3 +289,25 @@ fn attributes_of_others_among_ours_are_kept() {
     assert_eq!(read.kept.events(3), wanted);
     assert_eq!(read.info.functions, [function(1, "theirs", "", 0)]);
 }
+
+#[test]
+fn a_number_of_others_that_is_called_function_names_none() {
+    let number = [("function", 7)];
+    let entries = [
+        root(),
+        entry(0, "a", "", &number),
+        entry(0, "b", "", &number),
+    ];
+    let read = read(&file(1, &entries)).expect("a file");
+    let wanted = [function(1, "a", "", 0), function(2, "b", "", 0)];
+    assert_eq!(read.info.functions, wanted);
+    let wanted = [
+        with_arguments(enter(0, 1)),
+        Event::Argument(7),
+        Event::Call(exit(1, 1)),
+        with_arguments(enter(2, 2)),
+        Event::Argument(7),
+        Event::Call(exit(3, 2)),
+    ];
+    assert_eq!(read.kept.events(1), wanted);
+}

@@ -8,7 +8,8 @@ use common::{
     Event, Random, Read, assert_nested, call, enter, exit, list, program, read, synthetic, thread,
 };
 use entrace::{Memory, STREAMS, feed, function, stream};
-use fdr_formats::{Call, Edge, FunctionId, TraceInfo, Writer};
+use fdr_formats::model::Counts;
+use fdr_formats::{Call, Edge, FunctionId, Thread, TraceInfo, Writer};
 
 fn info() -> TraceInfo {
     TraceInfo {
@@ -270,6 +271,11 @@ fn a_reader_that_joins_gets_the_open_calls_again() {
         ]);
         writer.thread(&thread(8));
         writer.calls(&[enter(1, 3), exit(2, 3)]);
+        // Of what the first reader has: not for the one who joins.
+        writer.thread(&Thread {
+            counts: Some(Counts::default()),
+            ..thread(8)
+        });
         writer.flush().expect("memory");
         join(&mut *writer, &memory);
         let found = so_far(&memory);

@@ -241,6 +241,16 @@ fn times_are_converted_by_the_clock() {
 }
 
 #[test]
+fn calls_in_the_same_nanosecond_stay_in_one_another() {
+    let mut info = told_info();
+    (info.clock.frequency, info.clock.anchor) = (10_000_000_000, None);
+    let calls = [enter(100, 3), enter(102, 9), exit(190, 9), exit(191, 3)];
+    let read = through(&info, &[(named(1, ""), events(&calls))]);
+    let wanted = [enter(10, 3), enter(10, 9), exit(19, 9), exit(19, 3)];
+    assert_eq!(read.kept.calls(1), wanted);
+}
+
+#[test]
 fn an_epoch_before_1970_is_left_out_for_others_only() {
     let mut info = told_info();
     info.clock.anchor = Some((Ticks(2000), 1500));

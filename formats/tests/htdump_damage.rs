@@ -365,6 +365,43 @@ fn hostile_streams_cost_what_their_size_explains() {
         stream.bytes.extend([b'x'; 100]);
     }
     is_read_cheaply("texts that do not end", stream.bytes, 8);
+
+    // The same, each with a long record that is cut off at once.
+    let mut stream = Stream::new(false);
+    stream.core();
+    wide(&mut stream, 91, 4096, "");
+    for _ in 0..2000 {
+        stream.turn().core().header(91, 1);
+    }
+    is_read_cheaply("long records that are cut", stream.bytes, 8);
+}
+
+/// A klass of 249 fields whose kind nobody knows, with names that end so.
+fn wide(stream: &mut Stream, id: u32, size: u64, name: &str) {
+    stream.klass(id, &format!("Wide{name}"), 250);
+    stream.field(id, 1, 24, "HT_Event", "base");
+    for nth in 0..249 {
+        stream.field(id, 7, size, "unknown", &format!("{nth}{name}"));
+    }
+}
+
+#[test]
+fn long_names_are_not_given_with_every_record() {
+    let mut stream = Stream::new(false);
+    stream.core();
+    wide(&mut stream, 92, 0, &"n".repeat(10_000));
+    for nth in 0..50 {
+        stream.header(92, nth);
+    }
+    let read = parse(&stream);
+    assert_eq!((read.kept.count(), read.diagnostics.len()), (50, 0));
+    for event in read.kept.events(0) {
+        let Event::Custom(_, _, data) = event else {
+            panic!("{event:?}");
+        };
+        assert!(data.len() < 20_000, "{} bytes", data.len());
+        assert!(data.ends_with("…".as_bytes()));
+    }
 }
 
 /// A record whose text is longer than any that is read, without the memory for it.

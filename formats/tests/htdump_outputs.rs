@@ -213,6 +213,11 @@ fn a_receiver_may_join_late() {
         let (mut writer, shared) = begin(target, &info);
         writer.thread(&thread(1));
         writer.functions(&[function(2, "two")]);
+        // Of what the first receiver has: not for the one who joins.
+        writer.thread(&Thread {
+            counts: Some(Counts::default()),
+            ..thread(1)
+        });
         let with = Call {
             has_arguments: true,
             ..enter(10, 1)

@@ -5,8 +5,8 @@ mod common;
 #[path = "common/htdump.rs"]
 mod htdump;
 
-use common::{Event, Read, enter, exit, list, read};
-use fdr_formats::{Call, Edge, ThreadId};
+use common::{Event, Read, enter, exit, list, read, thread};
+use fdr_formats::{Call, Edge, Function, ThreadId, TraceInfo};
 use htdump::{Stream, name_of};
 
 fn parse(stream: &Stream) -> Read {
@@ -276,6 +276,36 @@ fn identifiers_that_change_their_meaning() {
         .collect();
     assert_eq!(names(&read, 1), wanted);
     assert_eq!(read.info.functions.len(), 3, "{:?}", read.info.functions);
+}
+
+#[test]
+fn two_traces_in_one_file_keep_their_functions() {
+    let trace = |name: &str, file: &str, time| {
+        let function = Function {
+            file: file.to_owned(),
+            ..htdump::function(1, name)
+        };
+        let info = TraceInfo {
+            functions: vec![function],
+            ..TraceInfo::default()
+        };
+        let events = [enter(time, 1), exit(time + 5, 1)].map(Event::Call);
+        htdump::write("htdump", &info, &[(thread(1), events.to_vec())]).0
+    };
+    let traces = [
+        trace("one", "a.rs", 10),
+        trace("two", "b.rs", 20),
+        // The same program again, and one that differs in the label alone.
+        trace("two", "b.rs", 30),
+        trace("three", "b.rs", 40),
+    ];
+    let read = read(&traces.concat()).expect("a readable stream");
+    assert_eq!(told(&read), [""; 0]);
+    let wanted = [at(10, "one"), at(20, "two"), at(30, "two"), at(40, "three")];
+    assert_eq!(names(&read, 1), wanted);
+    let functions = read.info.functions.iter();
+    let files: Vec<&str> = functions.map(|function| &*function.file).collect();
+    assert_eq!(files, ["a.rs", "b.rs", "b.rs"]);
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn snapshots() {
 }
 
 #[test]
-#[should_panic(expected = "thread 100: event 1 of")]
+#[should_panic(expected = "two programs, thread 100: event")]
 fn a_difference_is_found() {
     let holds = Holds::of("xray");
     let read = |program: &Program| {

@@ -195,7 +195,9 @@ impl EntraceStream {
         for function in &info.functions {
             sent.fact(&facts::encode_function(function, 1));
         }
-        for (lane, _) in &self.lanes {
+        for (lane, _) in &mut self.lanes {
+            // They are of what the reader before was given.
+            lane.thread.counts = None;
             sent.fact(&facts::encode_thread(&lane.thread, 1));
         }
     }

@@ -182,6 +182,8 @@ impl Book {
         }
         for at in 0..self.threads.lanes.len() {
             let place = self.fact();
+            // They are of what the reader before was given.
+            self.threads.lanes[at].thread.counts = None;
             thread_packet(&self.threads.lanes[at], place, &mut out);
         }
         debug_assert_eq!(self.facts, facts, "every fact has its number");

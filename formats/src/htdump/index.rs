@@ -153,7 +153,8 @@ impl Indexer {
         let (mut offset, size) = (0, file.size());
         while offset < size {
             let next = scout.after(offset)?;
-            let what = match self.record(&mut walker, offset, next.unwrap_or(size))? {
+            let (end, is_last) = (next.unwrap_or(size), next.is_none());
+            let what = match self.record(&mut walker, offset, end, is_last)? {
                 Ok(bytes) => {
                     offset += bytes;
                     continue;
@@ -176,13 +177,14 @@ impl Indexer {
         Ok(())
     }
 
-    /// Takes in the record at `offset`, which must end at `end` at the latest. Returns its bytes, or
-    /// what is wrong.
+    /// Takes in the record at `offset`, which must end at `end` at the latest, where another stream
+    /// begins if it is not the last. Returns its bytes, or what is wrong.
     fn record(
         &mut self,
         walker: &mut Walker<'_>,
         offset: u64,
         end: u64,
+        is_last: bool,
     ) -> Result<Result<u64, String>, Error> {
         let order = self.tables.order(offset);
         let view = walker.view(offset, HEADER_SIZE)?;
@@ -196,7 +198,7 @@ impl Indexer {
         // Not looked at: it may be long, and others like it may follow behind the next beginning.
         let least = self.tables.layout(klass, offset);
         let least = least.map_or(0, |layout| layout.least as u64);
-        if end < file_end && least > end - offset {
+        if !is_last && least > end - offset {
             return Ok(Err(format!("a record of klass {klass} is not whole")));
         }
         let (size, order) = match walker.at(offset, &self.tables)? {

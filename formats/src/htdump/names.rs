@@ -24,8 +24,27 @@ struct Known {
     listed: bool,
     /// Its name or its lack of one is settled.
     named: bool,
-    /// Our klass described it.
+    /// Our klass described it, by this number.
     own: bool,
+    number: u32,
+}
+
+impl Known {
+    /// Its label. Its number in the file may be another one than here.
+    fn label(&self) -> String {
+        if self.own && self.function.name.is_empty() {
+            FunctionId(self.number).to_string()
+        } else {
+            label_of(&self.function)
+        }
+    }
+
+    /// Whether our klass says the same of it. `named`: with its name.
+    fn is_told_as(&self, function: &Function, named: bool) -> bool {
+        let known = &self.function;
+        (&known.file, known.line) == (&function.file, function.line)
+            && (!named || known.name == function.name)
+    }
 }
 
 /// The functions, while a stream is indexed.
@@ -97,8 +116,16 @@ impl Names {
             if !known.own {
                 self.of_label.entry(label.to_owned()).or_insert(at);
             }
-        } else if label_of(&known.function) != label {
-            let at = self.labelled(label);
+        } else if known.label() != label {
+            let at = if known.own {
+                let name = label.to_owned();
+                let (number, known) = (known.number, known.function.clone());
+                let at = self.add(Function { name, ..known }, Some(number), true);
+                self.functions[at].named = true;
+                at
+            } else {
+                self.labelled(label)
+            };
             self.tie(offset, identifier, at);
         }
     }
@@ -116,8 +143,16 @@ impl Names {
         let old = self.of_identifier.get(&identifier).copied();
         let old = old.filter(|&at| {
             let known = &self.functions[at];
-            known.own && known.function.id == id
+            known.own && known.number == id.0
         });
+        let told = old.map(|at| &self.functions[at]);
+        let old = match told.filter(|known| known.listed && listed) {
+            // Told again, as late readers are; its label follows.
+            Some(known) if known.is_told_as(&function, named) => return,
+            // Another program's, whose stream begins where that of the one before was cut off.
+            Some(_) => None,
+            None => old,
+        };
         let at = old.unwrap_or_else(|| self.add(Function::default(), Some(id.0), true));
         let known = &mut self.functions[at];
         (known.listed, known.named) = (listed, named || !listed);
@@ -130,6 +165,7 @@ impl Names {
     }
 
     fn add(&mut self, function: Function, wanted: Option<u32>, own: bool) -> usize {
+        let number = wanted.unwrap_or_default();
         let wanted = wanted.filter(|&id| self.taken.insert(id));
         let id = wanted.unwrap_or_else(|| {
             loop {
@@ -145,6 +181,7 @@ impl Names {
             listed: true,
             named: false,
             own,
+            number,
         });
         self.functions.len() - 1
     }

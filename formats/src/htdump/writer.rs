@@ -255,7 +255,9 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
 
     fn restart(&mut self) -> Option<Vec<u8>> {
         let mut bytes = self.stream.preamble.clone();
-        for lane in &self.lanes {
+        for lane in &mut self.lanes {
+            // They are of what the reader before was given.
+            lane.thread.counts = None;
             let encoder = &mut self.stream.encoder;
             encoder.thread(&mut bytes, lane.number, &lane.thread);
         }

@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use fdr_formats::registry::{FORMATS, Format, Opener};
+
 /// How much of the program's name is used, bytes. A file's name has 255, and the pattern, the pid and
 /// a temporary suffix need some.
 const LONGEST_PROGRAM: usize = 128;
@@ -135,7 +137,8 @@ fn default_file(extension: &str) -> Vec<Piece> {
     ]
 }
 
-/// Whether a pattern without placeholders is a folder on this machine now.
+/// Whether a pattern without placeholders is a folder on this machine now, and not itself a trace of an
+/// earlier run.
 fn names_a_folder(folder: &[Piece], file: &[Piece]) -> bool {
     let mut path = Vec::new();
     for piece in folder.iter().chain(file) {
@@ -144,7 +147,10 @@ fn names_a_folder(folder: &[Piece], file: &[Piece]) -> bool {
         };
         path.extend_from_slice(text);
     }
-    !file.is_empty() && Path::new(OsStr::from_bytes(&path)).is_dir()
+    let path = Path::new(OsStr::from_bytes(&path));
+    let is_trace =
+        |format: &Format| matches!(format.opener, Opener::Folder { probe, .. } if probe(path));
+    !file.is_empty() && path.is_dir() && !FORMATS.iter().any(is_trace)
 }
 
 fn parse_pieces(pattern: &[u8]) -> Result<Vec<Piece>, String> {
