@@ -83,14 +83,14 @@ fn what_64_bits_of_ns_do_not_hold_is_cut_and_counted() {
         },
         ..TraceInfo::default()
     };
-    let most = i64::MAX as u64;
+    let most = i64::MAX as u64 - 1;
     let cases = [
         (clock(1_000_000_000, None), [5, u64::MAX], [5, most], 1),
         (clock(1, None), [9, 1 << 40], [9_000_000_000, most], 1),
         (
-            clock(1_000_000_000, Some((Ticks(0), most - 7))),
-            [7, 8],
-            [7, 7],
+            clock(1_000_000_000, Some((Ticks(0), most - 1_999_999_999))),
+            [7, 3_000_000_000],
+            [7, 1_999_999_999],
             1,
         ),
         // The clock's zero is 100 ns before 1970.
@@ -210,4 +210,17 @@ fn a_thousand_threads_have_one_open_file() {
     assert_eq!(read.kept.events(999).len(), 10);
     assert_eq!(read.kept.events(900).len(), 6000);
     assert_eq!(read.info.threads[17].id, ThreadId(17));
+}
+
+#[test]
+fn the_number_that_stands_for_no_thread_is_changed() {
+    let calls = vec![Event::Call(enter(1, 1)), Event::Call(exit(2, 1))];
+    let (folder, losses) = write(&TraceInfo::default(), &[(thread(u64::MAX), calls.clone())]);
+    assert!(
+        losses
+            .to_string()
+            .starts_with("1 threads number 18446744073709551615"),
+        "{losses}"
+    );
+    assert_eq!(read_whole(folder.path()).kept.events(u64::MAX - 1), calls);
 }

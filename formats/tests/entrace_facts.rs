@@ -303,6 +303,27 @@ fn losses_are_told_exactly() {
 }
 
 #[test]
+fn a_call_has_as_many_arguments_as_an_entry_holds() {
+    for name in ["et", "iet-prefix2"] {
+        let mut events = vec![Event::Call(Call {
+            has_arguments: true,
+            ..enter(1, 1)
+        })];
+        events.extend((0..70_000).map(Event::Argument));
+        events.push(Event::Call(exit(2, 1)));
+        let info = TraceInfo::default();
+        let (bytes, losses) = write(name, &info, |writer| feed(writer, 7, &events));
+        let found = read_own(&bytes);
+        let kept = found.kept.events(7).len() - 2;
+        assert!(kept > 65_000, "{kept}");
+        let lost = 70_000 - kept;
+        let told = format!("{lost} arguments without a call that can still take them: left out");
+        assert_eq!(losses.to_string(), told);
+        assert!(found.kept.events(7)[..=kept] == events[..=kept]);
+    }
+}
+
+#[test]
 fn a_full_disk_is_an_error() {
     for name in TARGETS {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full");

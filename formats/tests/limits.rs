@@ -4,6 +4,8 @@
 //! the test.
 #[path = "../../fuzz/src/alloc.rs"]
 mod alloc;
+#[path = "../../fuzz/src/folder.rs"]
+mod folder;
 #[path = "../../fuzz/src/pack.rs"]
 mod pack;
 #[path = "../../fuzz/src/place.rs"]
@@ -21,7 +23,8 @@ use fdr_formats::{
     Call, Diagnostic, Edge, Function, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks,
     TraceInfo,
 };
-use pack::{Folder, unpack};
+use folder::Folder;
+use pack::unpack;
 use place::Place;
 
 #[global_allocator]

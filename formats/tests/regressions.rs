@@ -3,6 +3,8 @@
 
 #[path = "../../fuzz/src/check.rs"]
 mod check;
+#[path = "../../fuzz/src/folder.rs"]
+mod folder;
 #[path = "../../fuzz/src/pack.rs"]
 mod pack;
 #[path = "../../fuzz/src/place.rs"]

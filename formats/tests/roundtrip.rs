@@ -2,10 +2,10 @@
 //! into the other, and converting back gives the same, over all pairs of targets of the registry. What
 //! a target holds is a table; a target that is not in it fails the test.
 mod common;
+#[path = "../../fuzz/src/folder.rs"]
+mod folder;
 #[path = "roundtrip/holds.rs"]
 mod holds;
-#[path = "../../fuzz/src/pack.rs"]
-mod pack;
 #[path = "../../fuzz/src/place.rs"]
 mod place;
 #[path = "roundtrip/plain.rs"]

@@ -11,7 +11,8 @@ use fdr_formats::source::drive;
 use fdr_formats::writer::Target;
 use fdr_formats::{Call, Diagnostic, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
-use crate::pack::{Folder, unpack};
+use crate::folder::Folder;
+use crate::pack::unpack;
 use crate::place::Place;
 
 /// Lines of a listing that are looked at.

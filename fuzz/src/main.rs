@@ -5,6 +5,7 @@
 
 mod alloc;
 mod check;
+mod folder;
 mod pack;
 mod place;
 mod seeds;

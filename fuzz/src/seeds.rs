@@ -13,7 +13,8 @@ use fdr_formats::{
     TraceInfo,
 };
 
-use crate::pack::{Folder, pack};
+use crate::folder::Folder;
+use crate::pack::pack;
 
 /// Writes `FOLDER/FORMAT/TARGET` for every target of every format.
 ///

@@ -5,6 +5,10 @@
 use crate::model::{Clock, Ticks};
 
 const NANOS: u64 = 1_000_000_000;
+/// The latest time that readers take; babeltrace2 refuses the next one.
+const LATEST: u64 = i64::MAX as u64 - 1;
+/// The farthest from 1970 that babeltrace2 takes a clock's zero to be, in whole seconds.
+const FARTHEST: i64 = i64::MAX - 2_000_000_000;
 /// A distance of fewer ticks than this, in ns and ticks, fits into 64 bits with a remainder.
 const NEAR: u64 = 1 << 33;
 
@@ -34,7 +38,7 @@ impl Times {
             remainder: 0,
             offset: 0,
             anchor: None,
-            limit: i64::MAX as u64,
+            limit: LATEST,
             late: 0,
         };
         times.anchor = clock
@@ -43,8 +47,10 @@ impl Times {
         let offset = times
             .anchor
             .map_or(0, |(here, unix)| i128::from(unix) - i128::from(here));
-        times.offset = i64::try_from(offset).unwrap_or(0);
-        times.limit -= times.offset.max(0) as u64;
+        let offset = i64::try_from(offset).ok();
+        let near = |offset: &i64| (-FARTHEST..=FARTHEST).contains(offset);
+        times.offset = offset.filter(near).unwrap_or(0);
+        times.limit = LATEST.saturating_sub(times.offset.max(0) as u64);
         times
     }
 
@@ -101,7 +107,7 @@ mod tests {
             let mut tick = 1;
             for step in 0..2000u64 {
                 let wide = u128::from(tick) * 1_000_000_000 / u128::from(frequency);
-                let wanted = u64::try_from(wide).unwrap_or(u64::MAX).min(i64::MAX as u64);
+                let wanted = u64::try_from(wide).unwrap_or(u64::MAX).min(LATEST);
                 assert_eq!(times.nanos(Ticks(tick)), wanted, "{tick} at {frequency} Hz");
                 // Small steps, a jump forward of any size now and then, and a few back.
                 tick = match step % 100 {
@@ -125,7 +131,7 @@ mod tests {
         };
         let mut times = Times::new(&clock);
         assert_eq!(times.offset, 1_699_999_999_000_000_001);
-        let most = i64::MAX as u64 - 1_699_999_999_000_000_001;
+        let most = LATEST - 1_699_999_999_000_000_001;
         assert_eq!(times.nanos(Ticks(u64::MAX)), 6_148_914_691_236_517_205);
         assert_eq!((times.limit, times.late), (most, 0));
         let late = Clock {

@@ -201,6 +201,16 @@ fn room(facts: &mut Packets, time: u64) -> &mut Vec<u8> {
 
 impl Sink for CtfWriter {
     fn thread(&mut self, thread: &Thread) {
+        if thread.id.0 == u64::MAX {
+            // To babeltrace2 this number says that there is none.
+            let what = "threads number 18446744073709551615, which stands for none: made 1 less";
+            self.losses.add(what, 1);
+            let id = ThreadId(u64::MAX - 1);
+            return self.thread(&Thread {
+                id,
+                ..thread.clone()
+            });
+        }
         if let Some(&lane) = self.lane_of.get(&thread.id) {
             self.now = Some(lane);
             if thread.counts.is_some() {

@@ -1,33 +1,5 @@
-//! What this project's own entries mean: the names of attributes on calls, and the entries of target
-//! `fdr`, which carry what is no call. Knows no file.
-//!
-//! A call is an entry of level Info without message: name is the function's name, target and
-//! `module_path` are the module part of it, file and line are the function's. A function without a
-//! name is `#17`, by its number. Its attributes, sorted by bytes as all are, U64 unless said:
-//!
-//! | attribute | meaning |
-//! | --- | --- |
-//! | `arg0`, `arg1`, … | arguments |
-//! | `cpu` | CPU at the entry |
-//! | `duration_ns` | from entry to exit; not there if the exit is not known. I64 where the clock went back |
-//! | `exit_cpu` | CPU at the exit, where it changed since the thread's edge before |
-//! | `flags` | see [`flags`]; not there if 0 |
-//! | `function` | the function's number, where the metadata fits several functions |
-//! | `start_ns` | time of the entry, on the trace's clock |
-//! | `tid` | thread |
-//!
-//! An entry's parent is the call that it happened in, or the root. Entries of target `fdr`:
-//!
-//! | name | parent | meaning, attributes |
-//! | --- | --- | --- |
-//! | `fdr:trace` | root | the trace: clock, program, dump; [`encode_trace`] |
-//! | `fdr:function` | `fdr:trace` | a function: `file`, `function`, `line`, `name` |
-//! | `fdr:thread` | `fdr:trace` | a thread: `tid`, `name`, `process`, and counts; a later one replaces it |
-//! | `fdr:custom` | the call | event: `data` (Bytes), `start_ns`, `tid`, `cpu` where it was with it |
-//! | `fdr:typed` | the call | event with a type: `data`, `start_ns`, `tid`, `type` |
-//! | `fdr:lost` | the call | `records` function records are missing here; `start_ns`, `tid` |
-//! | `fdr:wall` | the call | wall-clock time here: `seconds`, `micros`, `tid` |
-//! | `fdr:exit` | the call | it ended at `start_ns`; for a call that was sent before its end. `exit_cpu`, `flags`, `tid` |
+//! What this project's own entries mean, as the table in [`super`] has it: the metadata of calls, and
+//! the entries of target `fdr`, to bytes and back. Knows no file.
 
 use super::entry::{Entry, Level, Metadata, Value};
 use crate::model::{Counts, Function, FunctionId, Missing, Thread, ThreadId, Ticks, TraceInfo};
