@@ -403,7 +403,14 @@ fn entries_that_lie_about_the_same_bytes_are_not_read_again_and_again() {
         vec![b'x'; 1_100_000],
     ]
     .concat();
-    let read = read(&bytes).expect("a file");
+    let read = common::read(&bytes).expect("a file");
+    assert_eq!(read.kept.count(), 0);
+    assert_eq!(read.diagnostics.len(), 1001);
+    // 100,000, each of which claims to have 60,000 attributes without names, which follow indeed.
+    let lie = [&[0; 8][..], &[251], &60_000_u16.to_le_bytes()].concat();
+    let lies = vec![[lie, vec![0; 20]].concat(); 100_000];
+    let bytes = [file(2, &[root()]), file(2, &lies)[10..].to_vec()].concat();
+    let read = read_damaged(&bytes);
     assert_eq!(read.kept.count(), 0);
     assert_eq!(read.diagnostics.len(), 1001);
 }

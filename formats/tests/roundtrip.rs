@@ -116,6 +116,24 @@ fn snapshots() {
 }
 
 #[test]
+fn ticks_become_nanoseconds() {
+    for target in targets() {
+        let holds = Holds::of(target.name);
+        for seed in 0..SEEDS {
+            let mut told = Told::default();
+            let program = Program::whole(seed, holds);
+            program.tell(&mut told, usize::MAX >> 1);
+            let wanted = Plain::new(&program.info, &told, holds);
+            // Not too fast: where a count of ticks is long, XRay's tools round it.
+            let program = program.faster(3);
+            let written = write(target, &program.info, |sink| program.tell(sink, 50));
+            let place = format!("{} at 3 GHz, program {seed}", target.name);
+            same(&wanted, &Plain::read(&*written.source, holds), &place);
+        }
+    }
+}
+
+#[test]
 #[should_panic(expected = "two programs, thread 100: event")]
 fn a_difference_is_found() {
     let holds = Holds::of("xray");

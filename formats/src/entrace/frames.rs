@@ -8,7 +8,7 @@
 use std::io;
 
 use super::bincode::{Bad, Input};
-use super::container::{Container, HEAD_SIZE, Kind, PREFIX_SIZE};
+use super::container::{Container, HEAD_SIZE, Kind, PREFIX_SIZE, Version};
 use super::entry::{Decoded, Fault, decode_entry};
 use super::quick::{self, Quick};
 use super::tables::{Numbers, Tables};
@@ -18,6 +18,8 @@ use crate::model::FunctionId;
 const WINDOW: usize = 256 * 1024;
 /// The least that is tried to be in the window before an entry is read.
 const USUAL: usize = 1024;
+/// Bytes that are looked at beyond the places where entries are said to end, in a whole file.
+const CREDIT: usize = 64 << 20;
 /// Longer entries are left out.
 pub(super) const MAX_ENTRY: usize = 16 << 20;
 
@@ -73,6 +75,14 @@ impl<'a> Content<'a> {
         match self {
             Content::Entry(decoded) => Some(decoded),
             Content::Call(..) => None,
+        }
+    }
+
+    /// Bytes of the entry.
+    fn size(&self) -> usize {
+        match self {
+            Content::Entry(decoded) => decoded.size,
+            Content::Call(quick, _) => quick.size,
         }
     }
 
@@ -138,6 +148,7 @@ pub(super) fn each(
         offsets: tables.map(|tables| Numbers::new(bytes, tables.offsets)),
         expected: None,
         told: tables.is_some_and(|tables| tables.wrong.is_some()),
+        credit: CREDIT,
     };
     let count = tables.map_or(u64::MAX, |tables| tables.count);
     let (mut at, mut index) = (layout.first, 0);
@@ -178,6 +189,8 @@ struct Walker<'a> {
     expected: Option<u64>,
     /// That the table is wrong was said.
     told: bool,
+    /// Bytes that may still be looked at for entries which claim to be longer than they are.
+    credit: usize,
 }
 
 impl Walker<'_> {
@@ -202,23 +215,17 @@ impl Walker<'_> {
         let offset = self.expected;
         self.next_offset()?;
         let version = self.layout.kind.version;
-        let told = self.next_after(body, prefix, length);
-        // What can be skipped is not looked at further: many entries could lie about the same bytes.
-        let most = told.map_or(end, |next| next.max(body + USUAL as u64)) - body;
-        let most = usize::try_from(most).unwrap_or(MAX_ENTRY).min(MAX_ENTRY);
+        let next = self.next_after(body, prefix, length);
+        let most = self.most(body, next);
         let mut want = USUAL.min(most);
         loop {
             let view = self.window.at(body, want, end)?;
+            let view = view.get(..most).unwrap_or(view);
             let held = view.len();
-            let mut content = Err(None);
-            if let Some(quick) = quick::decode(view, version)
-                && let Some(function) = visitor.function(quick.metadata)
-            {
-                content = Ok((quick.size, Content::Call(quick, function)));
-            }
-            let content = content.or_else(|_: Option<Fault>| {
-                decode_entry(view, version).map(|decoded| (decoded.size, Content::Entry(decoded)))
-            });
+            let content = match known_call(view, version, visitor) {
+                Some(call) => Ok(call),
+                None => decode_entry(view, version).map(Content::Entry),
+            };
             match content {
                 Err(Fault {
                     bad: Bad::Short, ..
@@ -229,13 +236,15 @@ impl Walker<'_> {
                     }
                 }
                 Err(fault) => {
-                    let what = damage(&fault, told.map(|next| next - at), end - at, held);
-                    let next = told.unwrap_or(end);
+                    let looked = if want > WINDOW { held } else { fault.at };
+                    self.credit = self.credit.saturating_sub(looked);
+                    let what = damage(&fault, next.map(|next| next - at), end - at, held);
+                    let next = next.unwrap_or(end);
                     let frame = Frame::damaged(index, at, next - at, what);
                     return Ok(after(visitor.frame(&frame), next));
                 }
-                Ok((size, content)) => {
-                    let size = size as u64;
+                Ok(content) => {
+                    let size = content.size() as u64;
                     let mut frame = Frame {
                         index,
                         offset: at,
@@ -244,21 +253,30 @@ impl Walker<'_> {
                         problem: None,
                     };
                     if prefix > 0 && size != length {
+                        self.credit = self.credit.saturating_sub(held.min(size as usize));
                         contradicted(self.bytes, self.layout, &mut frame, length)?;
                     }
                     if offset.is_some_and(|offset| offset != at) && !self.told {
                         self.told = true;
-                        frame.problem = Some(format!(
-                            "the table of offsets has this entry at byte {}: its place was taken \
-                             from the entry before",
-                            offset.unwrap_or_default()
-                        ));
+                        frame.problem = Some(misplaced(offset.unwrap_or_default()));
                     }
                     let next = at + frame.size;
                     return Ok(after(visitor.frame(&frame), next));
                 }
             }
         }
+    }
+
+    /// How far an entry at `body` is looked at. `next`: where the next one is said to be.
+    fn most(&self, body: u64, next: Option<u64>) -> usize {
+        let end = match next {
+            // Many entries could lie about the same bytes: few of them are believed.
+            Some(next) if self.credit == 0 => next.max(body + USUAL as u64),
+            _ => self.layout.size,
+        };
+        usize::try_from(end - body)
+            .unwrap_or(MAX_ENTRY)
+            .min(MAX_ENTRY)
     }
 
     /// Where the entry after a damaged one is.
@@ -290,6 +308,21 @@ impl Walker<'_> {
         }
         Ok(())
     }
+}
+
+/// The ordinary call that `view` begins with, if the visitor knows its function.
+#[inline]
+fn known_call<'v>(view: &'v [u8], version: Version, visitor: &impl Visitor) -> Option<Content<'v>> {
+    let quick = quick::decode(view, version)?;
+    let function = visitor.function(quick.metadata)?;
+    Some(Content::Call(quick, function))
+}
+
+fn misplaced(offset: u64) -> String {
+    format!(
+        "the table of offsets has this entry at byte {offset}: its place was taken from the entry \
+         before"
+    )
 }
 
 /// An entry that has another size than the length in front of it says.

@@ -194,7 +194,9 @@ impl Book {
     #[inline]
     pub(super) fn arrive(&mut self, lane: usize, time: Ticks, out: &mut Vec<u8>) {
         if self.threads.lanes[lane].last.replace(time).is_none() {
-            self.settle(lane, Ticks(time.0.saturating_sub(1)), out);
+            // The ticks of a ns at least: one tick may be rounded away.
+            let nano = self.info.clock.frequency.div_ceil(NANOS_PER_SECOND);
+            self.settle(lane, Ticks(time.0.saturating_sub(nano)), out);
         }
     }
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use fdr_formats::model::{Clock, Counts, Missing, TraceInfo};
 use fdr_formats::source::drive;
-use fdr_formats::{Edge, FunctionId, Sink, Source, Thread};
+use fdr_formats::{Edge, FunctionId, Sink, Source, Thread, Ticks};
 
 use crate::common::{Event, Kept};
 use crate::holds::{Cpus, Holds};
 
-/// One event, with ticks from the trace's first one.
+/// One event, with ns from the trace's first one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PlainEvent {
     Call {
@@ -125,10 +125,12 @@ impl Plain {
                 .then(|| (info.reason.clone(), info.dump, info.missing)),
             clock: holds.clock.then(|| Clock {
                 anchor: None,
+                // Formats in ns have 1 GHz.
+                frequency: 0,
                 ..info.clock.clone()
             }),
             unix: anchor
-                .then(|| info.clock.unix_nanos(fdr_formats::Ticks(first)))
+                .then(|| info.clock.unix_nanos(Ticks(first)))
                 .flatten(),
             lines: if holds.lines {
                 lines(info, events())
@@ -171,9 +173,10 @@ fn add(
     info: &TraceInfo,
     first: u64,
 ) {
+    let since = |time: u64| info.clock.nanos(Ticks(time - first)).0;
     events.push(match event {
         Event::Call(call) => PlainEvent::Call {
-            at: call.time.0 - first,
+            at: since(call.time.0),
             function: label(info, call.function),
             edge: call.edge,
             synthetic: call.synthetic,
@@ -188,12 +191,12 @@ fn add(
         Event::Cpu(_, number) if *cpu == Some(*number) => return,
         Event::Cpu(time, number) => {
             *cpu = Some(*number);
-            PlainEvent::Cpu(time - first, *number)
+            PlainEvent::Cpu(since(*time), *number)
         }
         Event::Wall(seconds, micros) => PlainEvent::Wall(*seconds, *micros),
         Event::Lost(records) => PlainEvent::Lost(*records),
-        Event::Custom(time, cpu, data) => PlainEvent::Custom(time - first, *cpu, data.clone()),
-        Event::Typed(time, kind, data) => PlainEvent::Typed(time - first, *kind, data.clone()),
+        Event::Custom(time, cpu, data) => PlainEvent::Custom(since(*time), *cpu, data.clone()),
+        Event::Typed(time, kind, data) => PlainEvent::Typed(since(*time), *kind, data.clone()),
     });
 }
 

@@ -184,7 +184,7 @@ impl Bench {
             ("babeltrace2", "IN -o dummy", "ctf"),
         ] {
             let Some(program) = on_path(tool) else {
-                let why = Err("not installed".to_owned());
+                let why = Err("not installed (cargo xtask test installs it)".to_owned());
                 others.push(Other::new(tool, arguments, from, why));
                 continue;
             };
