@@ -92,9 +92,9 @@ fn claims() -> Vec<Vec<u8>> {
 }
 
 /// The bytes with each claim at each place, and with each number that is written in digits grown. In a
-/// long file the claims take turns, so that each place has some of them.
-fn each_claim(bytes: &[u8], mut check: impl FnMut(&[u8], usize)) {
-    let step = 1 + bytes.len() / 500;
+/// long trace (of so many bytes) the claims take turns, so that each place has some of them.
+fn each_claim(bytes: &[u8], trace: usize, mut check: impl FnMut(&[u8], usize)) {
+    let step = 1 + trace / 300;
     for (nth, claim) in claims().into_iter().enumerate() {
         for at in (nth % step..bytes.len().saturating_sub(claim.len())).step_by(step) {
             let mut changed = bytes.to_vec();
@@ -102,21 +102,23 @@ fn each_claim(bytes: &[u8], mut check: impl FnMut(&[u8], usize)) {
             check(&changed, at);
         }
     }
-    for number in [
+    let numbers = [
         "1073741824",
         "9223372036854775807",
         "99999999999999999999999",
-    ] {
-        let mut at = 0;
-        while at < bytes.len() {
-            let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit());
-            let digits = digits.count();
-            if digits > 0 {
-                let changed = [&bytes[..at], number.as_bytes(), &bytes[at + digits..]];
-                check(&changed.concat(), at);
-            }
-            at += digits + 1;
+    ];
+    let mut numbers = numbers.iter().cycle();
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit());
+        let digits = digits.count();
+        if digits > 0
+            && let Some(number) = numbers.next()
+        {
+            let changed = [&bytes[..at], number.as_bytes(), &bytes[at + digits..]];
+            check(&changed.concat(), at);
         }
+        at += digits + 1;
     }
 }
 
@@ -150,7 +152,7 @@ fn claims_in_files() {
             continue;
         };
         for (path, bytes) in seeds(format.name) {
-            each_claim(&bytes, |changed, at| {
+            each_claim(&bytes, bytes.len(), |changed, at| {
                 let changed = changed.to_vec();
                 held_to_limit(|| open(Box::new(changed)), &path, at);
             });
@@ -165,12 +167,12 @@ fn claims_in_folders() {
             continue;
         };
         for (path, bytes) in seeds(format.name) {
-            let folder = Folder::new().expect("a folder");
+            let (folder, trace) = (Folder::new().expect("a folder"), bytes.len());
             unpack(&bytes, folder.path()).expect("a folder");
             for entry in fs::read_dir(folder.path()).expect("a readable folder") {
                 let file = entry.expect("a readable folder").path();
                 let bytes = fs::read(&file).expect("a readable file");
-                each_claim(&bytes, |changed, at| {
+                each_claim(&bytes, trace, |changed, at| {
                     fs::write(&file, changed).expect("a file that can be written");
                     held_to_limit(|| open(folder.path()), &path.join(&file), at);
                 });
@@ -191,7 +193,7 @@ fn the_limit_is_kept() {
 }
 
 /// How many calls a hostile program makes.
-const MANY: u32 = 50_000;
+const MANY: u32 = 30_000;
 
 fn edge(time: u64, function: u32, edge: Edge) -> Call {
     Call {
@@ -283,7 +285,7 @@ fn hostile_calls_are_written_and_read_in_time() {
 
 #[test]
 fn many_threads_and_functions_are_written_and_read_in_time() {
-    const THREADS: u32 = 5_000;
+    const THREADS: u32 = 2_000;
     for target in targets() {
         println!("{}", target.name);
         let count = there_and_back(target, THREADS, |sink| {

@@ -58,8 +58,9 @@ impl Sink for Tally {
 /// # Panics
 /// If something does not hold.
 pub(crate) fn check<'a>(format: &Format, input: &[u8], targets: impl Iterator<Item = &'a Target>) {
-    let folder = Folder::new().expect("a folder for temporary files");
-    let Ok(source) = open(format, input, &folder) else {
+    let is_folder = matches!(format.opener, Opener::Folder { .. });
+    let folder = is_folder.then(|| Folder::new().expect("a folder for temporary files"));
+    let Ok(source) = open(format, input, folder.as_ref()) else {
         return;
     };
     let mut tally = Tally::default();
@@ -86,13 +87,14 @@ pub(crate) fn check<'a>(format: &Format, input: &[u8], targets: impl Iterator<It
     }
 }
 
-fn open(format: &Format, input: &[u8], folder: &Folder) -> Opened {
-    match format.opener {
-        Opener::File { open, .. } => open(Box::new(input.to_vec())),
-        Opener::Folder { open, .. } => {
+fn open(format: &Format, input: &[u8], folder: Option<&Folder>) -> Opened {
+    match (format.opener, folder) {
+        (Opener::File { open, .. }, _) => open(Box::new(input.to_vec())),
+        (Opener::Folder { open, .. }, Some(folder)) => {
             unpack(input, folder.path())?;
             open(folder.path())
         }
+        (Opener::Folder { .. }, None) => unreachable!("a folder format gets a folder"),
     }
 }
 

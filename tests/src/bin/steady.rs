@@ -2,6 +2,7 @@
 //! the work: the same whether it is recorded, signalled or dumped meanwhile. A signal must never
 //! interrupt its reading.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -31,8 +32,9 @@ fn fib(n: u32) -> u64 {
 }
 
 /// The part whose result is printed, then more of the same until told to stop.
-fn work(seed: u64, stop: &AtomicBool) -> u64 {
+fn work(seed: u64, begun: &Barrier, stop: &AtomicBool) -> u64 {
     let result = (0..1000).fold(seed, |state, _| step(state)) ^ fib(10);
+    begun.wait();
     while !stop.load(Ordering::Relaxed) {
         std::hint::black_box((0..100).fold(seed, |state, _| step(state)) ^ fib(8));
     }
@@ -54,14 +56,17 @@ fn wait_for_end() {
 
 fn main() {
     let stop = &AtomicBool::new(false);
-    println!("ready");
+    let begun = &Barrier::new(5);
     thread::scope(|scope| {
         let spawn = |number: u64| {
             let builder = thread::Builder::new().name(format!("worker-{number}"));
-            let run = move || work(number, stop);
+            let run = move || work(number, begun, stop);
             builder.spawn_scoped(scope, run).expect("a thread")
         };
         let workers: Vec<_> = (0..4).map(spawn).collect();
+        // A signal from here on finds records.
+        begun.wait();
+        println!("ready");
         wait_for_end();
         stop.store(true, Ordering::Relaxed);
         for worker in workers {
