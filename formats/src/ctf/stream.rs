@@ -444,7 +444,10 @@ fn packet(
     let number = |slot: Option<usize>| slot.map(|slot| values.number(slot));
     let (content, size) = match (number(slots.content), number(slots.size)) {
         (Some(content), Some(size)) => (content, size),
-        (Some(content), None) => (content, content.next_multiple_of(8)),
+        (Some(content), None) => {
+            let size = content.checked_next_multiple_of(8);
+            (content, size.unwrap_or(u64::MAX))
+        }
         (None, Some(size)) => (size, size),
         (None, None) => (left.saturating_mul(8), left.saturating_mul(8)),
     };
