@@ -18,6 +18,7 @@
 //! | [`htdump`] | HawkTracer's HTDUMP |
 //! | [`tcstate`] | Trace Compass state histories: folders |
 //! | [`entrace`] | ENTRACE: ET, IET and `IETPrefix`, versions 1 and 2 |
+//! | [`ring`] | the recorder's ring files, of dead and of living processes; read only |
 //! | [`xray`] | XRay flight data recorder files, versions 1 to 5 |
 #![forbid(unsafe_code)]
 
@@ -31,6 +32,7 @@ mod json;
 pub mod model;
 mod nest;
 pub mod registry;
+pub mod ring;
 pub mod sink;
 pub mod snapshot_json;
 pub mod source;

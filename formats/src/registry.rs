@@ -9,6 +9,7 @@ use crate::entrace;
 use crate::error::Error;
 use crate::heph;
 use crate::htdump;
+use crate::ring;
 use crate::source::Source;
 use crate::tcstate;
 use crate::writer::Target;
@@ -57,6 +58,7 @@ pub const FORMATS: &[Format] = &[
     entrace::FORMAT,
     tcstate::FORMAT,
     ctf::FORMAT,
+    ring::FORMAT,
 ];
 
 /// Every way to write a trace.

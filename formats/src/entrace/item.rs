@@ -22,6 +22,9 @@ pub(super) const END: usize = 24;
 /// Place of the number of bytes that are kept elsewhere.
 pub(super) const EXTRA: usize = 20;
 
+/// Place of what an item has.
+const HAS: usize = 38;
+
 /// The bits of what an item has.
 pub(super) mod has {
     /// A CPU.
@@ -78,6 +81,14 @@ pub(super) struct Item {
     pub(super) has: u8,
 }
 
+/// The time of an encoded item, if it has one.
+#[inline]
+pub(super) fn time(bytes: &[u8; SIZE]) -> Option<u64> {
+    let [a, b, c, d, e, f, g, h, ..] = *bytes;
+    let has_time = bytes[HAS] & has::TIME != 0;
+    has_time.then(|| u64::from_le_bytes([a, b, c, d, e, f, g, h]))
+}
+
 impl Item {
     /// To bytes.
     #[inline]
@@ -113,7 +124,7 @@ impl Item {
             exit_cpu: four(32),
             kind: KINDS[usize::from(bytes[36]) % KINDS.len()],
             flags: bytes[37],
-            has: bytes[38],
+            has: bytes[HAS],
         }
     }
 

@@ -25,16 +25,22 @@ pub(super) trait Shelf {
     fn argument(&mut self, place: u64, item: &Item, value: u64) -> bool;
 }
 
-/// Ticks to ns since tick 0, rounded to the nearest, as [`Clock::nanos`] does, but faster.
+/// Ticks to ns since tick 0, rounded to the nearest, as [`Clock::nanos`] does, but without a division.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     frequency: u64,
+    /// 2^64 by the frequency, rounded down.
+    reciprocal: u64,
 }
 
 impl Scale {
     pub(super) fn new(clock: &Clock) -> Scale {
         let frequency = clock.frequency.max(1);
-        Scale { frequency }
+        let reciprocal = u64::MAX / frequency;
+        Scale {
+            frequency,
+            reciprocal,
+        }
     }
 
     #[inline]
@@ -43,13 +49,26 @@ impl Scale {
         if self.frequency == SECOND {
             return ticks.0;
         }
-        let (seconds, rest) = (ticks.0 / self.frequency, ticks.0 % self.frequency);
+        let (seconds, rest) = self.divide(ticks.0);
         let rest = u128::from(rest) * u128::from(SECOND) + u128::from(self.frequency / 2);
         let rest = match u64::try_from(rest) {
-            Ok(rest) => rest / self.frequency,
+            Ok(rest) => self.divide(rest).0,
             Err(_) => (rest / u128::from(self.frequency)) as u64,
         };
         seconds.saturating_mul(SECOND).saturating_add(rest)
+    }
+
+    /// A number divided by the frequency, and what is left.
+    #[inline]
+    fn divide(self, number: u64) -> (u64, u64) {
+        // The reciprocal is less than 1 too small, so this is at most 1 too small.
+        let product = u128::from(number) * u128::from(self.reciprocal);
+        let quotient = (product >> 64) as u64;
+        let rest = number - quotient * self.frequency;
+        match rest.checked_sub(self.frequency) {
+            Some(rest) => (quotient + 1, rest),
+            None => (quotient, rest),
+        }
     }
 }
 
@@ -185,16 +204,11 @@ impl Lane {
 
     #[inline]
     fn pop(&mut self) -> Option<Open> {
-        let open = self.open.pop();
-        if let (Some(counts), Some(open)) = (&mut self.counts, &open)
-            && let Some(count) = counts.get_mut(&open.item.number)
-        {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&open.item.number);
-            }
+        let open = self.open.pop()?;
+        if let Some(counts) = &mut self.counts {
+            uncount(counts, open.item.number);
         }
-        open
+        Some(open)
     }
 
     /// Anything that is no call. `most`: of arguments.
@@ -305,6 +319,16 @@ impl Lane {
         if let Some(cpu) = cpu {
             item.cpu = cpu.0;
             item.has |= has::CPU;
+        }
+    }
+}
+
+/// One open call of the function less.
+fn uncount(counts: &mut HashMap<u32, u32>, function: u32) {
+    if let Some(count) = counts.get_mut(&function) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&function);
         }
     }
 }

@@ -83,6 +83,7 @@ mod list;
 mod live;
 mod merge;
 mod names;
+mod numbers;
 mod output;
 mod quick;
 mod reader;

@@ -3,12 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::bincode::{put_bytes, put_u64, size_of_u64, zigzag};
+use super::bincode::{put_bytes, put_u64, size_of_u64};
 use super::container::Version;
 use super::entry::{Entry, MAX_ATTRIBUTES, Value, encode_entry, encode_metadata};
-use super::facts::{self, flags};
+use super::facts;
 use super::frames::MAX_ENTRY;
 use super::item::{Item, Kind, has};
+use super::numbers::{Numbers, U64, with_room};
 use crate::model::{Function, FunctionId};
 use crate::sink::Losses;
 
@@ -165,76 +166,24 @@ pub(super) fn size(
         put(&mut bytes, version, functions, item, at, extra);
         return bytes.len();
     };
-    let numbers = Numbers::new(item, function, at, true);
-    let attributes = numbers.list().iter();
-    let attributes = attributes.map(|(name, _, value)| name.len() + 1 + size_of_u64(*value));
-    let counts = match version {
-        Version::V1 => 1,
-        Version::V2 => 2,
-    };
-    size_of_u64(at.parent.into()) + function.head.len() + counts + attributes.sum::<usize>()
+    let numbers = function.numbers(item, at, extra);
+    size_of_u64(at.parent.into()) + function.head.len() + numbers.size(version)
 }
 
-/// An attribute that is a number: its name with the length in front, its kind, its value.
-type Number = (&'static [u8], u8, u64);
-const U64: u8 = 4;
-const I64: u8 = 5;
-
-/// The attributes of a call that are no arguments.
-struct Numbers {
-    list: [Number; 7],
-    count: usize,
-}
-
-impl Numbers {
+impl Ready {
+    /// The numbers of a call of it.
     #[inline]
-    fn new(item: &Item, function: &Ready, at: At, no_arguments: bool) -> Numbers {
-        let mut numbers = Numbers {
-            list: [(b"", 0, 0); 7],
-            count: 0,
-        };
-        if item.has(has::CPU) {
-            numbers.add(b"\x03cpu", U64, item.cpu.into());
+    fn numbers<'a>(&self, item: &'a Item, at: At, extra: &[u8]) -> Numbers<'a> {
+        Numbers {
+            item,
+            function: self.numbered.then_some(self.id.0),
+            thread: at.thread,
+            no_arguments: extra.is_empty(),
         }
-        if item.has(has::END) {
-            match item.end.checked_sub(item.time) {
-                Some(duration) => numbers.add(b"\x0bduration_ns", U64, duration),
-                None => {
-                    let back = i64::try_from(item.time - item.end).unwrap_or(i64::MAX);
-                    numbers.add(b"\x0bduration_ns", I64, zigzag(-back));
-                }
-            }
-        }
-        if item.has(has::EXIT_CPU) {
-            numbers.add(b"\x08exit_cpu", U64, item.exit_cpu.into());
-        }
-        let mut flags = item.flags;
-        if item.has(has::ARGUMENTS) && no_arguments {
-            flags |= flags::NO_ARGUMENTS;
-        }
-        if flags != 0 {
-            numbers.add(b"\x05flags", U64, flags.into());
-        }
-        if function.numbered {
-            numbers.add(b"\x08function", U64, function.id.0.into());
-        }
-        numbers.add(b"\x08start_ns", U64, item.time);
-        numbers.add(b"\x03tid", U64, at.thread);
-        numbers
-    }
-
-    #[inline]
-    fn add(&mut self, name: &'static [u8], kind: u8, value: u64) {
-        self.list[self.count] = (name, kind, value);
-        self.count += 1;
-    }
-
-    #[inline]
-    fn list(&self) -> &[Number] {
-        &self.list[..self.count]
     }
 }
 
+#[inline]
 fn put_call(
     out: &mut Vec<u8>,
     version: Version,
@@ -246,41 +195,18 @@ fn put_call(
     let Some(function) = functions.list.get(item.number as usize) else {
         return;
     };
-    let numbers = Numbers::new(item, function, at, extra.is_empty());
+    let numbers = function.numbers(item, at, extra);
     put_u64(out, at.parent.into());
     out.extend_from_slice(&function.head);
     if extra.is_empty() {
-        put_numbers(out, version, numbers.list());
+        numbers.put(out, version);
     } else {
-        put_with_arguments(out, version, numbers.list(), extra);
+        put_with_arguments(out, version, &numbers, extra);
     }
 }
 
-#[inline]
-fn put_numbers(out: &mut Vec<u8>, version: Version, numbers: &[Number]) {
-    out.push(numbers.len() as u8);
-    match version {
-        Version::V1 => {
-            for &(name, kind, value) in numbers {
-                out.extend_from_slice(name);
-                out.push(kind);
-                put_u64(out, value);
-            }
-        }
-        Version::V2 => {
-            for (name, ..) in numbers {
-                out.extend_from_slice(name);
-            }
-            out.push(numbers.len() as u8);
-            for &(_, kind, value) in numbers {
-                out.push(kind);
-                put_u64(out, value);
-            }
-        }
-    }
-}
-
-fn put_with_arguments(out: &mut Vec<u8>, version: Version, numbers: &[Number], extra: &[u8]) {
+#[cold]
+fn put_with_arguments(out: &mut Vec<u8>, version: Version, numbers: &Numbers<'_>, extra: &[u8]) {
     let values = extra.chunks_exact(8).zip(0u32..).map(|(value, number)| {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(value);
@@ -288,7 +214,7 @@ fn put_with_arguments(out: &mut Vec<u8>, version: Version, numbers: &[Number], e
     });
     let mut values: Vec<(String, u64)> = values.collect();
     values.sort_unstable();
-    let count = (values.len() + numbers.len()) as u64;
+    let count = values.len() as u64 + u64::from(numbers.count());
     put_u64(out, count);
     match version {
         Version::V1 => {
@@ -297,28 +223,19 @@ fn put_with_arguments(out: &mut Vec<u8>, version: Version, numbers: &[Number], e
                 out.push(U64);
                 put_u64(out, *value);
             }
-            for &(name, kind, value) in numbers {
-                out.extend_from_slice(name);
-                out.push(kind);
-                put_u64(out, value);
-            }
+            with_room(out, |room| numbers.pairs(room));
         }
         Version::V2 => {
             for (name, _) in &values {
                 put_bytes(out, name.as_bytes());
             }
-            for (name, ..) in numbers {
-                out.extend_from_slice(name);
-            }
+            with_room(out, |room| numbers.names(room));
             put_u64(out, count);
             for (_, value) in &values {
                 out.push(U64);
                 put_u64(out, *value);
             }
-            for &(_, kind, value) in numbers {
-                out.push(kind);
-                put_u64(out, value);
-            }
+            with_room(out, |room| numbers.values(room));
         }
     }
 }

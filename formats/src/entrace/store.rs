@@ -132,14 +132,16 @@ fn split(at: u64) -> (usize, usize) {
     ((at / CHUNK as u64) as usize, (at % CHUNK as u64) as usize)
 }
 
-/// Reads a strand from the front. Holds a chunk of it where it is in the file.
+/// Reads a strand from the front. Holds a chunk of it.
 #[derive(Debug)]
 pub(super) struct Cursor {
     strand: usize,
-    at: u64,
-    /// The chunk in `buffer`.
-    loaded: Option<usize>,
-    buffer: Vec<u8>,
+    /// Chunks that were loaded.
+    loaded: usize,
+    /// The last of them.
+    chunk: Vec<u8>,
+    /// What of it is taken.
+    at: usize,
 }
 
 impl Cursor {
@@ -147,34 +149,49 @@ impl Cursor {
     pub(super) fn new(strand: usize) -> Cursor {
         Cursor {
             strand,
+            loaded: 0,
+            chunk: Vec::new(),
             at: 0,
-            loaded: None,
-            buffer: Vec::new(),
         }
     }
 
-    /// The next bytes, at most `most` and at most to the end of a chunk; none at the end.
+    /// The next bytes, up to the end of a chunk; none at the end.
     #[inline]
-    pub(super) fn take<'a>(&'a mut self, store: &'a Store, most: usize) -> io::Result<&'a [u8]> {
+    pub(super) fn rest(&mut self, store: &Store) -> io::Result<&[u8]> {
+        if self.at == self.chunk.len() {
+            self.load(store)?;
+        }
+        Ok(&self.chunk[self.at..])
+    }
+
+    /// As [`rest`](Self::rest), but at most `most`, and the next ones come after them.
+    #[inline]
+    pub(super) fn take(&mut self, store: &Store, most: usize) -> io::Result<&[u8]> {
+        let count = self.rest(store)?.len().min(most);
+        let begin = self.at;
+        self.at += count;
+        Ok(&self.chunk[begin..self.at])
+    }
+
+    #[cold]
+    fn load(&mut self, store: &Store) -> io::Result<()> {
         let strand = &store.strands[self.strand];
-        let (chunk, place) = split(self.at);
-        let bytes = match chunk.checked_sub(strand.spilled.len()) {
-            Some(chunk) => strand.chunks.get(chunk).map_or(&[][..], |chunk| chunk),
+        self.chunk.clear();
+        self.at = 0;
+        match self.loaded.checked_sub(strand.spilled.len()) {
+            Some(nth) => match strand.chunks.get(nth) {
+                Some(chunk) => self.chunk.extend_from_slice(chunk),
+                None => return Ok(()),
+            },
             None => {
-                if self.loaded != Some(chunk) {
-                    self.buffer.resize(CHUNK, 0);
-                    if let Some(file) = &store.file {
-                        file.read_exact_at(&mut self.buffer, strand.spilled[chunk])?;
-                    }
-                    self.loaded = Some(chunk);
+                self.chunk.resize(CHUNK, 0);
+                if let Some(file) = &store.file {
+                    file.read_exact_at(&mut self.chunk, strand.spilled[self.loaded])?;
                 }
-                &self.buffer
             }
-        };
-        let bytes = bytes.get(place..).unwrap_or(&[]);
-        let bytes = &bytes[..bytes.len().min(most)];
-        self.at += bytes.len() as u64;
-        Ok(bytes)
+        }
+        self.loaded += 1;
+        Ok(())
     }
 }
 

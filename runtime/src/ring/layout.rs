@@ -14,6 +14,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use fdr_formats::ring::layout as reader;
+
 /// Bytes of a chunk. Chunks are aligned to it in memory, so a cursor tells its own chunk's end.
 pub(crate) const CHUNK: usize = 64 * 1024;
 /// First bytes of every ring file.
@@ -53,7 +55,7 @@ pub(crate) struct Header {
     pub(crate) start_ticks: AtomicU64,
     pub(crate) start_monotonic: AtomicU64,
     pub(crate) start_realtime: AtomicU64,
-    /// Ticks per second as far as known, in Hz; refined at each dump.
+    /// Ticks per second as far as known, in Hz: measured at the start, refined by each dump.
     pub(crate) frequency: AtomicU64,
     /// Records of threads whose regions were given to newer threads.
     pub(crate) retired_records: AtomicU64,
@@ -61,9 +63,50 @@ pub(crate) struct Header {
     pub(crate) retired_threads: AtomicU64,
     /// Records of threads that never got a region.
     pub(crate) homeless_records: AtomicU64,
+    /// 1 = the clock's rate is constant, 2 = it never stops.
+    pub(crate) clock_flags: AtomicU32,
+    /// A crash: its signal, stored last; 0 = none.
+    pub(crate) crash_signal: AtomicU32,
+    /// The crash's `si_code`, and the thread, as the kernel counts.
+    pub(crate) crash_code: AtomicU32,
+    pub(crate) crash_thread: AtomicU32,
+    /// Its address, where it has one, and its tick.
+    pub(crate) crash_address: AtomicU64,
+    pub(crate) crash_ticks: AtomicU64,
+    /// The program's name, UTF-8, padded with NULs.
+    pub(crate) program: [AtomicU64; 8],
 }
 
 const _: () = assert!(size_of::<Header>() <= PAGE);
+
+/// Both halves, this and the reader in `fdr-formats`, mean the same bytes.
+const _: () = {
+    macro_rules! same {
+        ($type:ty, $offsets:expr, $($field:ident)*) => {{
+            let (ours, theirs) = ([$(core::mem::offset_of!($type, $field)),*], $offsets);
+            let mut at = 0;
+            while at < theirs.len() {
+                assert!(ours[at] == theirs[at]);
+                at += 1;
+            }
+            assert!(ours.len() == theirs.len());
+        }};
+    }
+    same!(
+        Header, reader::HEADER_OFFSETS,
+        magic pid clock base slots slot_stride functions functions_length regions region_size capacity
+        made start_ticks start_monotonic start_realtime frequency retired_records retired_threads
+        homeless_records clock_flags crash_signal crash_code crash_thread crash_address crash_ticks
+        program
+    );
+    assert!(size_of::<Header>() == reader::HEADER_SIZE);
+    same!(
+        Slot, reader::SLOT_OFFSETS,
+        cursor base chunks chunk dropped clock_steps state tid generation name
+    );
+    assert!(CHUNK == reader::CHUNK);
+    assert!(state::LIVE == reader::LIVE && state::ENDED == reader::ENDED);
+};
 
 /// A thread's control block. Its first line is written by its owner alone, at every record.
 #[repr(C, align(64))]

@@ -27,6 +27,9 @@ const SAID: u32 = 2;
 /// few records, and memory that is never touched costs nothing.
 const PREFAULT: usize = 4 * CHUNK;
 
+/// Bytes of a program's name in the head.
+const PROGRAM_BYTES: usize = 64;
+
 /// What a ring is made of.
 pub(crate) struct Options {
     /// Bytes per thread, and of all threads together.
@@ -129,6 +132,17 @@ impl Ring {
             .store(self.layout.capacity as u32, Ordering::Relaxed);
         // Release: pairs with a reader's Acquire; whoever sees the magic sees the rest.
         header.magic.store(MAGIC, Ordering::Release);
+    }
+
+    /// Keeps the program's name, for whoever finds the file.
+    pub(crate) fn set_program(&self, name: &str) {
+        let end = name.floor_char_boundary(PROGRAM_BYTES);
+        let mut bytes = [0; PROGRAM_BYTES];
+        bytes[..end].copy_from_slice(&name.as_bytes()[..end]);
+        let words = bytes.as_chunks::<8>().0;
+        for (field, word) in self.header().program.iter().zip(words) {
+            field.store(u64::from_le_bytes(*word), Ordering::Relaxed);
+        }
     }
 
     /// The file's head.

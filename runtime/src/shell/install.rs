@@ -197,6 +197,12 @@ fn new_ring(state: &State) -> Result<(), String> {
     header
         .start_realtime
         .store(start.realtime_ns, Ordering::Relaxed);
+    header
+        .frequency
+        .store(state.frequency().hz, Ordering::Relaxed);
+    let flags = u32::from(state.chosen.constant) | u32::from(state.chosen.nonstop) << 1;
+    header.clock_flags.store(flags, Ordering::Relaxed);
+    ring.set_program(&state.program);
     table().publish(&ring);
     // The first thread's first record shall not have to wait for its making.
     ring.prepare_spare();

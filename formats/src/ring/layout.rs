@@ -1,0 +1,343 @@
+//! What the recorder's ring file looks like, as a reader finds it: pure decoding of its parts. The
+//! recorder's own `ring/layout.rs` is the other half and checks its offsets against these; nothing
+//! in here touches a file.
+//!
+//! Source: this project. Native byte order, little-endian on every machine that it runs on.
+//!
+//! | part | offset | field |
+//! | --- | --- | --- |
+//! | header | 0 | magic, `FDRRING` and the version, 1 |
+//! | | 8, 12 | process, kind of the clock (u32 each) |
+//! | | 16 | address of the file's start in the process |
+//! | | 24, 32 | offset of the slots, bytes from slot to slot |
+//! | | 40, 48 | offset and bytes of the function table |
+//! | | 56, 64 | offset of the regions, bytes of one |
+//! | | 72, 76 | slots that there can be, slots made (u32 each) |
+//! | | 80, 88, 96 | start of the recording: tick, monotonic ns, Unix ns |
+//! | | 104 | ticks per second as far as known, in Hz; 0 = not yet |
+//! | | 112, 120 | records and number of threads whose regions others have now |
+//! | | 128 | records of threads that never had a region |
+//! | | 136 | u32: 1 = the clock's rate is constant, 2 = it never stops |
+//! | | 140, 144, 148 | u32 each, of a crash: signal (0 = none), its code, thread |
+//! | | 152, 160 | of a crash: address, tick |
+//! | | 168 | the program's name, 64 bytes, padded with NULs |
+//! | slot, 128 bytes | 0 | cursor: address of the next free byte |
+//! | | 24, 32 | address of the region, its chunks |
+//! | | 40 | number of the current chunk, from 1; 0 = none yet |
+//! | | 56, 64 | records dropped, steps back of the clock |
+//! | | 72, 76 | state (u32: 3 its owner lives, 4 it has ended), owner (u32) |
+//! | | 80 | generation: counts owners |
+//! | | 96 | the owner's name, 16 bytes, padded with NULs |
+//! | mark, 24 bytes, one per chunk behind its slot | 0 | number of the chunk that lies here; 0 while it changes |
+//! | | 8, 16 | records made before it, bytes used once it is closed |
+//! | function | 0, 4, 8 | bytes of the entry, a multiple of 8; id; line (u32 each) |
+//! | | 12, 14 | bytes of name and path (u16 each) |
+//! | | 16 | name, path |
+//!
+//! Fields without a size have 8 bytes.
+
+use crate::bytes::{ByteOrder, Fields};
+use crate::model::{Function, FunctionId};
+
+/// First bytes of every ring file.
+pub const MAGIC: [u8; 8] = *b"FDRRING\x01";
+/// Bytes of a chunk.
+pub const CHUNK: usize = 64 * 1024;
+/// Bytes of the header that are looked at.
+pub const HEADER_SIZE: usize = 232;
+/// Bytes of a slot without its marks.
+pub const SLOT_SIZE: usize = 128;
+/// Bytes of a mark.
+pub const MARK_SIZE: usize = 24;
+/// Bytes of a function's entry before its name.
+pub const FUNCTION_HEAD: usize = 16;
+/// Where in the header the parts are that the recorder checks against its own structure.
+pub const HEADER_OFFSETS: [usize; 26] = [
+    0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
+    148, 152, 160, 168,
+];
+/// Where in a slot the fields are: cursor, region, chunks, current chunk, dropped, clock steps, state,
+/// owner, generation, name.
+pub const SLOT_OFFSETS: [usize; 10] = [0, 24, 32, 40, 56, 64, 72, 76, 80, 96];
+
+/// The slot's owner lives.
+pub const LIVE: u32 = 3;
+/// The slot's owner has ended; its records are kept.
+pub const ENDED: u32 = 4;
+
+/// The file's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The process.
+    pub process: u32,
+    /// Kind of the clock, as the recorder counts them.
+    pub clock: u32,
+    /// Address of the file's start in the process: cursors are addresses.
+    pub base: u64,
+    /// Offset of the first slot.
+    pub slots: u64,
+    /// Bytes from one slot to the next, marks included.
+    pub slot_stride: u64,
+    /// Offset of the function table.
+    pub functions: u64,
+    /// Its bytes.
+    pub functions_length: u64,
+    /// Offset of the first region.
+    pub regions: u64,
+    /// Bytes of a region.
+    pub region_size: u64,
+    /// How many slots there can be.
+    pub capacity: u32,
+    /// How many were made.
+    pub made: u32,
+    /// Start of the recording, in ticks.
+    pub start_ticks: u64,
+    /// Unix time at the start, in ns.
+    pub start_realtime: u64,
+    /// Ticks per second, in Hz; 0 = not known.
+    pub frequency: u64,
+    /// Records of threads whose regions others have now.
+    pub retired_records: u64,
+    /// How many threads those are.
+    pub retired_threads: u64,
+    /// Records of threads that never had a region.
+    pub homeless_records: u64,
+    /// The clock's rate is constant.
+    pub clock_constant: bool,
+    /// The clock never stops.
+    pub clock_nonstop: bool,
+    /// What the process crashed of, if it did.
+    pub crash: Option<Crash>,
+    /// The program's name, padded with NULs.
+    pub program: [u8; 64],
+}
+
+/// A crash, as the process noted it before it did anything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crash {
+    /// The signal.
+    pub signal: u32,
+    /// The signal's `si_code`.
+    pub code: i32,
+    /// The thread, as the kernel counts.
+    pub thread: u32,
+    /// The address, where the signal has one.
+    pub address: u64,
+    /// When, in ticks.
+    pub ticks: u64,
+}
+
+/// Decodes the head; `None` where it is none.
+#[must_use]
+pub fn decode_header(bytes: &[u8]) -> Option<Header> {
+    let mut fields = Fields::new(bytes.strip_prefix(&MAGIC)?, ByteOrder::Little);
+    let (process, clock) = (fields.u32()?, fields.u32()?);
+    let (base, slots, slot_stride) = (fields.u64()?, fields.u64()?, fields.u64()?);
+    let (functions, functions_length) = (fields.u64()?, fields.u64()?);
+    let (regions, region_size) = (fields.u64()?, fields.u64()?);
+    let (capacity, made) = (fields.u32()?, fields.u32()?);
+    let (start_ticks, _monotonic, start_realtime) = (fields.u64()?, fields.u64()?, fields.u64()?);
+    let frequency = fields.u64()?;
+    let (retired_records, retired_threads) = (fields.u64()?, fields.u64()?);
+    let homeless_records = fields.u64()?;
+    let clock_flags = fields.u32()?;
+    let crash = Crash {
+        signal: fields.u32()?,
+        code: fields.u32()? as i32,
+        thread: fields.u32()?,
+        address: fields.u64()?,
+        ticks: fields.u64()?,
+    };
+    Some(Header {
+        process,
+        clock,
+        base,
+        slots,
+        slot_stride,
+        functions,
+        functions_length,
+        regions,
+        region_size,
+        capacity,
+        made,
+        start_ticks,
+        start_realtime,
+        frequency,
+        retired_records,
+        retired_threads,
+        homeless_records,
+        clock_constant: clock_flags & 1 != 0,
+        clock_nonstop: clock_flags & 2 != 0,
+        crash: (crash.signal != 0).then_some(crash),
+        program: fields.bytes(64)?.try_into().ok()?,
+    })
+}
+
+/// A thread's control block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// Address of the next free byte.
+    pub cursor: u64,
+    /// Address of the region.
+    pub base: u64,
+    /// Chunks of the region.
+    pub chunks: u64,
+    /// Number of the current chunk, from 1; 0 = none yet.
+    pub chunk: u64,
+    /// Records that were asked for and not written.
+    pub dropped: u64,
+    /// How often the clock went back.
+    pub clock_steps: u64,
+    /// [`LIVE`], [`ENDED`], or nobody's.
+    pub state: u32,
+    /// The owner, as the kernel counts.
+    pub thread: u32,
+    /// Counts owners.
+    pub generation: u64,
+    /// The owner's name, padded with NULs.
+    pub name: [u8; 16],
+}
+
+/// Decodes a slot.
+#[must_use]
+pub fn decode_slot(bytes: &[u8]) -> Option<Slot> {
+    let mut fields = Fields::new(bytes, ByteOrder::Little);
+    let cursor = fields.u64()?;
+    fields.bytes(16)?;
+    let (base, chunks, chunk) = (fields.u64()?, fields.u64()?, fields.u64()?);
+    let _metadata = fields.u64()?;
+    let (dropped, clock_steps) = (fields.u64()?, fields.u64()?);
+    let (state, thread, generation) = (fields.u32()?, fields.u32()?, fields.u64()?);
+    let _ended = fields.u64()?;
+    Some(Slot {
+        cursor,
+        base,
+        chunks,
+        chunk,
+        dropped,
+        clock_steps,
+        state,
+        thread,
+        generation,
+        name: fields.bytes(16)?.try_into().ok()?,
+    })
+}
+
+/// What is known of one chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Number of the chunk; 0 while it changes.
+    pub number: u64,
+    /// Records that the thread had made before it.
+    pub first: u64,
+    /// Bytes used, once it is closed.
+    pub end: u64,
+}
+
+/// Decodes a mark.
+#[must_use]
+pub fn decode_mark(bytes: &[u8]) -> Option<Mark> {
+    let mut fields = Fields::new(bytes, ByteOrder::Little);
+    Some(Mark {
+        number: fields.u64()?,
+        first: fields.u64()?,
+        end: fields.u64()?,
+    })
+}
+
+/// Decodes the function at the front of `bytes`; also returns its size. `None` where it is damaged.
+#[must_use]
+pub fn decode_function(bytes: &[u8]) -> Option<(Function, usize)> {
+    let mut fields = Fields::new(bytes, ByteOrder::Little);
+    let (size, id, line) = (fields.u32()?, fields.u32()?, fields.u32()?);
+    let (name, file) = (fields.u16()?, fields.u16()?);
+    let size = usize::try_from(size).ok()?;
+    let needed = FUNCTION_HEAD + usize::from(name) + usize::from(file);
+    if size < needed || !size.is_multiple_of(8) || size > bytes.len() {
+        return None;
+    }
+    let function = Function {
+        id: FunctionId(id),
+        name: fields.text(name.into())?,
+        file: fields.text(file.into())?,
+        line,
+    };
+    Some((function, size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_typed_by_hand() {
+        let mut bytes = b"FDRRING\x01".to_vec();
+        bytes.extend(7u32.to_le_bytes());
+        bytes.extend(1u32.to_le_bytes());
+        for field in [0x1000u64, 4096, 256, 8192, 24, 65536, 131_072] {
+            bytes.extend(field.to_le_bytes());
+        }
+        bytes.extend(2u32.to_le_bytes());
+        bytes.extend(1u32.to_le_bytes());
+        for field in [100u64, 101, 102, 103, 104, 105, 106] {
+            bytes.extend(field.to_le_bytes());
+        }
+        for field in [3u32, 11, 2, 71] {
+            bytes.extend(field.to_le_bytes());
+        }
+        for field in [0x2000u64, 107] {
+            bytes.extend(field.to_le_bytes());
+        }
+        let mut program = [0; 64];
+        program[..4].copy_from_slice(b"demo");
+        bytes.extend(program);
+        assert_eq!(bytes.len(), HEADER_SIZE);
+        let header = decode_header(&bytes).expect("a header");
+        let wanted = Header {
+            process: 7,
+            clock: 1,
+            base: 0x1000,
+            slots: 4096,
+            slot_stride: 256,
+            functions: 8192,
+            functions_length: 24,
+            regions: 65536,
+            region_size: 131_072,
+            capacity: 2,
+            made: 1,
+            start_ticks: 100,
+            start_realtime: 102,
+            frequency: 103,
+            retired_records: 104,
+            retired_threads: 105,
+            homeless_records: 106,
+            clock_constant: true,
+            clock_nonstop: true,
+            crash: Some(Crash {
+                signal: 11,
+                code: 2,
+                thread: 71,
+                address: 0x2000,
+                ticks: 107,
+            }),
+            program,
+        };
+        assert_eq!(header, wanted);
+        for end in 0..bytes.len() {
+            assert_eq!(decode_header(&bytes[..end]), None);
+        }
+    }
+
+    #[test]
+    fn a_function_typed_by_hand() {
+        let bytes = b"\x18\0\0\0\x07\0\0\0\x02\x01\0\0\x04\0\x04\0a::bx.rsrest";
+        let (function, size) = decode_function(bytes).expect("a function");
+        assert_eq!((function.name.as_str(), size), ("a::b", 24));
+        assert_eq!((function.file.as_str(), function.line), ("x.rs", 258));
+        assert_eq!(decode_function(&bytes[..23]), None);
+        // Smaller than what it holds.
+        let mut small = *bytes;
+        small[0] = 0x10;
+        assert_eq!(decode_function(&small), None);
+    }
+}

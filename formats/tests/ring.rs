@@ -1,0 +1,230 @@
+//! Ring files, put together by hand from the documented layout: what a killed process leaves at any
+//! moment of its protocol, and what no process leaves.
+mod common;
+
+use common::{Chunk, Event, Read, assert_nested, read, synthetic};
+use fdr_formats::model::{Counts, Missing};
+use fdr_formats::{Call, Edge, FunctionId, ThreadId, Ticks};
+
+const CHUNK: usize = 64 * 1024;
+const SLOTS: usize = 4096;
+const STRIDE: usize = 256;
+const FUNCTIONS: usize = 8192;
+const REGIONS: usize = 65536;
+const REGION: usize = 2 * CHUNK;
+/// Where the process had the file.
+const BASE: u64 = 0x7f00_0000_0000;
+
+/// A ring with two regions of two chunks.
+struct Ring(Vec<u8>);
+
+impl Ring {
+    fn new() -> Ring {
+        let mut ring = Ring(vec![0; REGIONS + 2 * REGION]);
+        ring.0[..8].copy_from_slice(b"FDRRING\x01");
+        ring.u32(8, 4242);
+        let sizes = [BASE as usize, SLOTS, STRIDE, FUNCTIONS, 0, REGIONS, REGION];
+        for (at, size) in sizes.into_iter().enumerate() {
+            ring.u64(16 + 8 * at, size as u64);
+        }
+        ring.u32(72, 2);
+        ring.u32(76, 2);
+        ring.u64(80, 1000);
+        ring.u64(96, 1_700_000_000_000_000_000);
+        ring.u64(104, 1_000_000_000);
+        ring.functions(&[(1, "app::one"), (2, "app::two")]);
+        ring
+    }
+
+    fn u32(&mut self, at: usize, value: u32) {
+        self.0[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, at: usize, value: u64) {
+        self.0[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+
+    fn functions(&mut self, list: &[(u32, &str)]) {
+        let mut at = FUNCTIONS;
+        for &(id, name) in list {
+            let size = (16 + name.len()).next_multiple_of(8);
+            self.u32(at, size as u32);
+            self.u32(at + 4, id);
+            self.u32(at + 12, name.len() as u32);
+            self.0[at + 16..at + 16 + name.len()].copy_from_slice(name.as_bytes());
+            at += size;
+        }
+        self.u64(48, (at - FUNCTIONS) as u64);
+    }
+
+    /// Thread `100 + slot`; `chunks` are its newest, with their numbers and the records before them.
+    /// The last of them is open.
+    fn thread(&mut self, slot: usize, chunks: &[(u64, u64, Chunk)], dropped: u64) {
+        let at = SLOTS + slot * STRIDE;
+        let region = REGIONS + slot * REGION;
+        self.u64(at + 24, BASE + region as u64);
+        self.u64(at + 32, 2);
+        self.u64(at + 56, dropped);
+        self.u32(at + 72, 3);
+        self.u32(at + 76, 100 + slot as u32);
+        self.0[at + 96..at + 102].copy_from_slice(b"worker");
+        for (number, first, Chunk(bytes)) in chunks {
+            let index = (*number as usize - 1) % 2;
+            let place = region + index * CHUNK;
+            self.0[place..place + bytes.len()].copy_from_slice(bytes);
+            let mark = at + 128 + index * 24;
+            self.u64(mark, *number);
+            self.u64(mark + 8, *first);
+            self.u64(mark + 16, bytes.len() as u64);
+            self.u64(at, BASE + (place + bytes.len()) as u64);
+            self.u64(at + 40, *number);
+        }
+    }
+}
+
+fn chunk(tsc: u64) -> Chunk {
+    Chunk::new(100, 3, tsc)
+}
+
+fn call(time: u64, function: u32, edge: Edge) -> Call {
+    common::call(time, function, edge)
+}
+
+fn counts(read: &Read, thread: usize) -> [u64; 4] {
+    let counts: Counts = read.info.threads[thread].counts.expect("counts");
+    [
+        counts.recorded,
+        counts.readable,
+        counts.overwritten,
+        counts.dropped,
+    ]
+}
+
+#[test]
+fn a_whole_ring_becomes_a_balanced_trace() {
+    let mut ring = Ring::new();
+    // The first chunk was overwritten by the third: 7 records are gone, among them an entry.
+    let second = chunk(2000).enter(2, 5).exit(2, 5).exit(1, 10);
+    let third = chunk(3000).enter(1, 1).enter(2, 1);
+    ring.thread(0, &[(2, 7, second), (3, 10, third)], 4);
+    ring.thread(1, &[], 0);
+    let read = read(&ring.0).expect("a ring");
+    assert_eq!(read.diagnostics, []);
+    assert!(read.info.format.starts_with("ring of process 4242"));
+    assert_eq!(read.info.process, Some(4242));
+    assert_eq!(
+        read.info.function(FunctionId(2)).map(|f| f.name.as_str()),
+        Some("app::two")
+    );
+    // A thread without records is not in the trace.
+    assert_eq!(read.info.threads.len(), 1);
+    assert_eq!(read.info.threads[0].name, "worker");
+    assert_eq!(counts(&read, 0), [16, 5, 7, 4]);
+    let anchor = (Ticks(1000), 1_700_000_000_000_000_000);
+    assert_eq!(read.info.clock.anchor, Some(anchor));
+    let calls = read.kept.calls(100);
+    assert_nested(&calls);
+    let wanted = [
+        synthetic(call(2000, 1, Edge::Entry)),
+        call(2005, 2, Edge::Entry),
+        call(2010, 2, Edge::Exit),
+        call(2020, 1, Edge::Exit),
+        call(3001, 1, Edge::Entry),
+        call(3002, 2, Edge::Entry),
+        synthetic(call(3002, 2, Edge::Exit)),
+        synthetic(call(3002, 1, Edge::Exit)),
+    ];
+    assert_eq!(calls, wanted);
+    assert!(matches!(read.kept.events(100)[0], Event::Wall(..)));
+}
+
+#[test]
+fn a_process_may_die_while_it_opens_a_chunk() {
+    let mut ring = Ring::new();
+    let first = chunk(2000).enter(1, 5).exit(1, 5);
+    ring.thread(0, &[(1, 0, first)], 0);
+    let slot = SLOTS;
+    // The next chunk's mark is 0 and its preamble is written, as the cursor says.
+    ring.u64(slot, BASE + (REGIONS + CHUNK + 48) as u64);
+    ring.u64(slot + 128 + 24, 0);
+    let next = chunk(2500);
+    ring.0[REGIONS + CHUNK..][..48].copy_from_slice(&next.0);
+    let before = read(&ring.0).expect("a ring");
+    assert_eq!(counts(&before, 0), [2, 2, 0, 0]);
+    // A moment later: the mark has its number, the slot has not.
+    ring.u64(slot + 128 + 24, 2);
+    ring.u64(slot + 128 + 24 + 8, 2);
+    let after = read(&ring.0).expect("a ring");
+    assert_eq!(counts(&after, 0), [2, 2, 0, 0]);
+    // And another: the chunk is open and has no record.
+    ring.u64(slot + 40, 2);
+    let open = read(&ring.0).expect("a ring");
+    assert_eq!(counts(&open, 0), [2, 2, 0, 0]);
+    assert_eq!(open.kept.calls(100), after.kept.calls(100));
+}
+
+#[test]
+fn what_is_in_no_thread_is_counted() {
+    let mut ring = Ring::new();
+    ring.u64(112, 30);
+    ring.u64(120, 2);
+    ring.u64(128, 9);
+    let read = read(&ring.0).expect("a ring");
+    let wanted = Missing {
+        retired_threads: 2,
+        retired_records: 30,
+        unplaced_records: 9,
+    };
+    assert_eq!(read.info.missing, wanted);
+}
+
+#[test]
+fn a_region_that_went_with_the_process_is_told() {
+    let mut ring = Ring::new();
+    ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5).exit(1, 5))], 1);
+    ring.0[REGIONS..].fill(0);
+    let read = read(&ring.0).expect("a ring");
+    assert_eq!(read.diagnostics.len(), 1, "{:?}", read.diagnostics);
+    assert_eq!(read.diagnostics[0].offset, REGIONS as u64);
+    assert_eq!(counts(&read, 0), [3, 0, 0, 3]);
+    assert_eq!(read.kept.calls(100), []);
+}
+
+#[test]
+fn names_that_are_damaged_are_told() {
+    let mut ring = Ring::new();
+    ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5).exit(1, 5))], 0);
+    ring.u32(FUNCTIONS + 24, 3);
+    let read = read(&ring.0).expect("a ring");
+    assert_eq!(read.diagnostics.len(), 1);
+    assert_eq!(read.diagnostics[0].offset, (FUNCTIONS + 24) as u64);
+    assert!(read.info.function(FunctionId(1)).is_some());
+    assert_eq!(read.kept.calls(100).len(), 2);
+}
+
+#[test]
+fn every_byte_that_matters_may_be_wrong() {
+    let mut ring = Ring::new();
+    let second = chunk(2000).enter(2, 5).exit(2, 5);
+    ring.thread(0, &[(2, 7, second), (3, 9, chunk(3000).enter(1, 1))], 4);
+    let places = (0..136).chain(SLOTS..SLOTS + 176);
+    let places = places.chain(FUNCTIONS..FUNCTIONS + 48);
+    for place in places.chain(REGIONS..REGIONS + 72) {
+        for mask in [0x01, 0x80, 0xff] {
+            ring.0[place] ^= mask;
+            if let Ok(read) = read(&ring.0) {
+                assert!(
+                    read.kept.count() < 40,
+                    "byte {place}: events out of nothing"
+                );
+                for thread in &read.info.threads {
+                    assert!(thread.id != ThreadId(0) || place / 4 == (SLOTS + 76) / 4);
+                }
+            }
+            ring.0[place] ^= mask;
+        }
+    }
+    for end in (0..400).chain((400..ring.0.len()).step_by(997)) {
+        let _ = read(&ring.0[..end]);
+    }
+}
