@@ -197,7 +197,8 @@ impl Decoder<'_> {
         }
         if let Some(discarded) = packet.discarded {
             // A counter that began anew says nothing of what was lost.
-            part.lost += discarded.saturating_sub(part.discarded);
+            let more = discarded.saturating_sub(part.discarded);
+            part.lost = part.lost.saturating_add(more);
             part.discarded = discarded;
         }
     }
