@@ -173,19 +173,27 @@ impl Bench {
     /// The real tools on the small trace, each beside what we do with the same file.
     fn others(&self, small: &Path) -> Result<Vec<Other>> {
         let mut others = Vec::new();
-        let xray = self.folder.join("again.fdr");
+        let again = self.folder.join("again.out");
         let text = self.folder.join("other.out");
-        // Tool, its arguments with the file and the text for IN and OUT, and what we write ourselves.
+        // Tool, its arguments with the file and the text for IN and OUT, the format, and ours: what writes
+        // is beside a conversion into another format, what only reads beside what only reads.
         let llvm = "convert -f yaml -o OUT IN";
         let hawktracer = "--format chrome-tracing --source IN --output-file OUT";
-        for (tool, arguments, from) in [
-            ("llvm-xray-19", llvm, "xray"),
-            ("hawktracer-converter-rs", hawktracer, "htdump"),
-            ("babeltrace2", "IN -o dummy", "ctf"),
+        let convert = "convert --quiet --force --to htdump -o OUT IN";
+        let convert_back = "convert --quiet --force --to xray -o OUT IN";
+        for (tool, arguments, from, ours) in [
+            ("llvm-xray-19", llvm, "xray", convert),
+            (
+                "hawktracer-converter-rs",
+                hawktracer,
+                "htdump",
+                convert_back,
+            ),
+            ("babeltrace2", "IN -o dummy", "ctf", "verify IN"),
         ] {
             let Some(program) = on_path(tool) else {
                 let why = Err("not installed (cargo xtask test installs it)".to_owned());
-                others.push(Other::new(tool, arguments, from, why));
+                others.push(Other::new(tool, arguments, from, ours, why));
                 continue;
             };
             let input = self.folder.join(format!("{from}.in"));
@@ -193,24 +201,24 @@ impl Bench {
             let mut convert = command(&self.tool);
             convert.args(["convert", "--quiet", "--to", from, "-o"]);
             output(convert.arg(&input).arg(small))?;
-            let words: Vec<&OsStr> = arguments
-                .split(' ')
-                .map(|word| match word {
-                    "IN" => input.as_os_str(),
-                    "OUT" => text.as_os_str(),
-                    word => word.as_ref(),
-                })
-                .collect();
-            let theirs = self.timed(&program, &words);
-            // Another format than the input's, so that all of it is made anew.
-            let other = if from == "xray" { "htdump" } else { "xray" };
-            let ours = self.timed(&self.tool, &to(other, &xray, &input))?;
-            let result = theirs.map(|theirs| (theirs, ours));
-            others.push(Other::new(tool, arguments, from, result));
+            let theirs = self.timed(&program, &filled(arguments, &input, &text));
+            let mine = self.timed(&self.tool, &filled(ours, &input, &again))?;
+            let result = theirs.map(|theirs| (theirs, mine));
+            others.push(Other::new(tool, arguments, from, ours, result));
             remove(&input);
         }
         Ok(others)
     }
+}
+
+/// Words with paths for IN and OUT.
+fn filled<'a>(words: &'a str, input: &'a Path, out: &'a Path) -> Vec<&'a OsStr> {
+    let word = |word: &'a str| match word {
+        "IN" => input.as_os_str(),
+        "OUT" => out.as_os_str(),
+        word => word.as_ref(),
+    };
+    words.split(' ').map(word).collect()
 }
 
 /// The arguments of `fdr convert`.

@@ -30,6 +30,8 @@ pub(crate) struct Other {
     arguments: &'static str,
     /// The format of the file.
     from: &'static str,
+    /// The same work as `fdr` does it.
+    ours: &'static str,
     result: Result<Both>,
 }
 
@@ -41,12 +43,14 @@ impl Other {
         tool: &'static str,
         arguments: &'static str,
         from: &'static str,
+        ours: &'static str,
         result: Result<Both>,
     ) -> Other {
         Other {
             tool,
             arguments,
             from,
+            ours,
             result,
         }
     }
@@ -95,19 +99,20 @@ impl Findings {
                 conversion.peak_kib / 1024.0
             );
         }
-        text += "\nother programs, and fdr convert of the same file (1 M calls) into another format\n\n";
+        text += "\nother programs, and fdr with the same file (1 M calls) and as much to do\n\n";
         for other in &self.others {
             let Other {
                 tool,
                 arguments,
                 from,
+                ours: same,
                 result,
             } = other;
             let _ = match result {
                 Ok(((theirs, their_peak), (ours, our_peak))) => writeln!(
                     text,
-                    "{tool} {arguments}: {theirs:.2} s, {:.0} MiB; fdr from {from}: {ours:.3} s, {:.0} \
-                     MiB; {:.1} times as fast",
+                    "{from}: {tool} {arguments}: {theirs:.2} s, {:.0} MiB; fdr {same}: {ours:.3} s, \
+                     {:.0} MiB; {:.1} times as fast",
                     their_peak / 1024.0,
                     our_peak / 1024.0,
                     theirs / ours
@@ -140,10 +145,11 @@ impl Findings {
         };
         let other = |other: &Other| {
             let head = format!(
-                "{{\"tool\": {}, \"arguments\": {}, \"format\": {}, ",
+                "{{\"tool\": {}, \"arguments\": {}, \"format\": {}, \"fdr\": {}, ",
                 quoted(other.tool),
                 quoted(other.arguments),
-                quoted(other.from)
+                quoted(other.from),
+                quoted(other.ours)
             );
             match &other.result {
                 Ok(((theirs, their_peak), (ours, our_peak))) => format!(
@@ -192,8 +198,20 @@ mod tests {
                 peak_kib: 10_240.0,
             }],
             others: vec![
-                Other::new("one", "IN", "xray", Ok(((5.0, 2048.0), (0.5, 1024.0)))),
-                Other::new("another", "IN", "ctf", Err("not installed".to_owned())),
+                Other::new(
+                    "one",
+                    "IN",
+                    "xray",
+                    "verify IN",
+                    Ok(((5.0, 2048.0), (0.5, 1024.0))),
+                ),
+                Other::new(
+                    "another",
+                    "IN",
+                    "ctf",
+                    "verify IN",
+                    Err("not installed".to_owned()),
+                ),
             ],
         }
     }
@@ -207,7 +225,7 @@ mod tests {
             row,
             ["heph", "80.0", "10.00", "5.00", "2.00", "5.00", "10.0"]
         );
-        assert!(text.contains("5.00 s, 2 MiB; fdr from xray: 0.500 s, 1 MiB; 10.0 times as fast"));
+        assert!(text.contains("5.00 s, 2 MiB; fdr verify IN: 0.500 s, 1 MiB; 10.0 times as fast"));
         assert!(text.contains("another IN: not measured: not installed"));
     }
 
