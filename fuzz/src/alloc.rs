@@ -19,19 +19,28 @@ static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 impl Counting {
     /// From here on, a thread that holds more than so many bytes ends the process by an abort.
-    #[allow(dead_code, reason = "the fuzzer and the tests of the formats each use a part")]
+    #[allow(
+        dead_code,
+        reason = "the fuzzer and the tests of the formats each use a part"
+    )]
     pub(crate) fn limit(bytes: usize) {
         LIMIT.store(bytes, Ordering::Relaxed);
     }
 
     /// Begins anew: the peak of this thread is what it holds now, which counts as nothing.
-    #[allow(dead_code, reason = "the fuzzer and the tests of the formats each use a part")]
+    #[allow(
+        dead_code,
+        reason = "the fuzzer and the tests of the formats each use a part"
+    )]
     pub(crate) fn restart() {
         HELD.set((0, 0));
     }
 
     /// The most bytes that this thread held at a time since [`Counting::restart`].
-    #[allow(dead_code, reason = "the fuzzer and the tests of the formats each use a part")]
+    #[allow(
+        dead_code,
+        reason = "the fuzzer and the tests of the formats each use a part"
+    )]
     pub(crate) fn peak() -> usize {
         usize::try_from(HELD.get().1).unwrap_or(0)
     }

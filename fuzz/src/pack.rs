@@ -11,7 +11,10 @@ const MARK: &[u8] = b"\n=== ";
 ///
 /// # Errors
 /// What the operating system says.
-#[allow(dead_code, reason = "the fuzzer and the tests of the formats each use a part")]
+#[allow(
+    dead_code,
+    reason = "the fuzzer and the tests of the formats each use a part"
+)]
 pub(crate) fn pack(folder: &Path) -> io::Result<Vec<u8>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
