@@ -22,9 +22,6 @@ pub(super) const END: usize = 24;
 /// Place of the number of bytes that are kept elsewhere.
 pub(super) const EXTRA: usize = 20;
 
-/// Place of what an item has.
-const HAS: usize = 38;
-
 /// The bits of what an item has.
 pub(super) mod has {
     /// A CPU.
@@ -57,14 +54,19 @@ pub(super) enum Kind {
     Exit,
 }
 
-const KINDS: [Kind; 6] = [
-    Kind::Call,
-    Kind::Custom,
-    Kind::Typed,
-    Kind::Lost,
-    Kind::Wall,
-    Kind::Exit,
-];
+impl Kind {
+    #[inline]
+    fn decode(byte: u8) -> Kind {
+        match byte {
+            1 => Kind::Custom,
+            2 => Kind::Typed,
+            3 => Kind::Lost,
+            4 => Kind::Wall,
+            5 => Kind::Exit,
+            _ => Kind::Call,
+        }
+    }
+}
 
 /// An event of a thread, on its way into the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,14 +81,6 @@ pub(super) struct Item {
     pub(super) kind: Kind,
     pub(super) flags: u8,
     pub(super) has: u8,
-}
-
-/// The time of an encoded item, if it has one.
-#[inline]
-pub(super) fn time(bytes: &[u8; SIZE]) -> Option<u64> {
-    let [a, b, c, d, e, f, g, h, ..] = *bytes;
-    let has_time = bytes[HAS] & has::TIME != 0;
-    has_time.then(|| u64::from_le_bytes([a, b, c, d, e, f, g, h]))
 }
 
 impl Item {
@@ -122,9 +116,9 @@ impl Item {
             extra: four(20),
             end: eight(24),
             exit_cpu: four(32),
-            kind: KINDS[usize::from(bytes[36]) % KINDS.len()],
+            kind: Kind::decode(bytes[36]),
             flags: bytes[37],
-            has: bytes[HAS],
+            has: bytes[38],
         }
     }
 

@@ -160,12 +160,7 @@ impl Lane {
             if let Some(open) = open {
                 shelf.lose(open.place);
             }
-            let mut item = self.item(Kind::Call, Some(time));
-            item.number = function;
-            item.flags = said | flags::LONE_EXIT;
-            self.on_cpu(&mut item, self.cpu.filter(|_| moved));
-            shelf.put(&item, &[]);
-            return;
+            return self.lone_exit(function, time, moved, said, shelf);
         };
         open.item.end = time;
         open.item.flags |= said;
@@ -175,6 +170,22 @@ impl Lane {
             open.item.has |= has::EXIT_CPU;
         }
         shelf.end(open.place, &open.item);
+    }
+
+    #[cold]
+    fn lone_exit(
+        &mut self,
+        function: u32,
+        time: u64,
+        moved: bool,
+        said: u8,
+        shelf: &mut impl Shelf,
+    ) {
+        let mut item = self.item(Kind::Call, Some(time));
+        item.number = function;
+        item.flags = said | flags::LONE_EXIT;
+        self.on_cpu(&mut item, self.cpu.filter(|_| moved));
+        shelf.put(&item, &[]);
     }
 
     /// Makes the innermost open call one of this function; false if none is open.
@@ -241,6 +252,8 @@ impl Lane {
                 item.end = records;
                 (item, &[])
             }
+            // What both say: calls that are open here are in doubt.
+            Mark::Break { .. } => (self.item(Kind::Lost, self.last), &[]),
             Mark::Custom { time, cpu, data } => {
                 let mut item = self.item(Kind::Custom, Some(scale.nanos(time)));
                 self.on_cpu(&mut item, cpu);

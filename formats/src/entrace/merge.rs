@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::item::{self, Item};
+use super::item::{Item, has};
 use super::shape::At;
 use super::store::{Cursor, Store};
 
@@ -16,56 +16,78 @@ pub(super) struct Strands {
     pub(super) extra: usize,
 }
 
-struct Run {
+/// Items that are decoded at a time.
+const BATCH: usize = 64;
+
+struct Run<'a> {
     thread: u64,
-    items: Cursor,
-    extra: Cursor,
+    items: Cursor<'a>,
+    extra: Cursor<'a>,
     /// Entries' places in the file of the calls that the next item may be in.
     open: Vec<u32>,
+    /// Items, and how many of them are done.
+    batch: Vec<Item>,
+    done: usize,
     /// The thread's time so far: where its clock goes back, the order stays.
     time: u64,
 }
 
-impl Run {
-    fn new(strands: &Strands) -> Run {
+impl<'a> Run<'a> {
+    fn new(store: &'a Store, strands: &Strands) -> Run<'a> {
         Run {
             thread: strands.thread,
-            items: Cursor::new(strands.items),
-            extra: Cursor::new(strands.extra),
+            items: Cursor::new(store, strands.items),
+            extra: Cursor::new(store, strands.extra),
             open: Vec::new(),
+            batch: Vec::new(),
+            done: 0,
             time: 0,
         }
     }
 
     /// When the next item comes, among those of the other threads: this one is the `place`th.
     #[inline]
-    fn turn(&mut self, store: &Store, place: usize) -> io::Result<Turn> {
-        let Some(next) = self.items.rest(store)?.first_chunk() else {
+    fn turn(&mut self, place: usize) -> io::Result<Turn> {
+        if self.done == self.batch.len() {
+            self.decode()?;
+        }
+        let Some(next) = self.batch.get(self.done) else {
             return Ok(NEVER);
         };
-        self.time = self.time.max(item::time(next).unwrap_or(0));
+        if next.has(has::TIME) {
+            self.time = self.time.max(next.time);
+        }
         Ok(Turn::from(self.time) << 32 | place as Turn)
     }
 
-    #[inline]
-    fn item(&mut self, store: &Store) -> io::Result<Item> {
-        let bytes = self.items.take(store, item::SIZE)?.first_chunk();
-        Ok(bytes.map(Item::decode).unwrap_or_default())
-    }
-
-    /// What belongs to the item.
-    #[inline]
-    fn extra(&mut self, store: &Store, item: &Item, extra: &mut Vec<u8>) -> io::Result<()> {
-        extra.clear();
-        while extra.len() < item.extra as usize {
-            let more = self.extra.take(store, item.extra as usize - extra.len())?;
-            if more.is_empty() {
-                break;
-            }
-            extra.extend_from_slice(more);
-        }
+    #[cold]
+    fn decode(&mut self) -> io::Result<()> {
+        let bytes = self.items.rest()?;
+        let (items, _) = bytes.as_chunks();
+        let items = &items[..items.len().min(BATCH)];
+        self.batch.clear();
+        self.batch.extend(items.iter().map(Item::decode));
+        let size = size_of_val(items);
+        self.items.skip(size);
+        self.done = 0;
         Ok(())
     }
+}
+
+/// Takes so many bytes off the front of a strand; fewer where it ends.
+#[cold]
+fn take(strand: &mut Cursor<'_>, count: u32, bytes: &mut Vec<u8>) -> io::Result<()> {
+    while bytes.len() < count as usize {
+        let more = strand.rest()?;
+        let more = &more[..more.len().min(count as usize - bytes.len())];
+        if more.is_empty() {
+            break;
+        }
+        bytes.extend_from_slice(more);
+        let count = more.len();
+        strand.skip(count);
+    }
+    Ok(())
 }
 
 /// A time, and below it, in 32 bits, the place of the thread: of two at the same time the first thread
@@ -105,41 +127,51 @@ impl Tournament {
         let mut node = (self.losers.len() + place) / 2;
         while node > 0 {
             let loser = &mut self.losers[node];
-            (earliest, *loser) = (earliest.min(*loser), earliest.max(*loser));
+            let (one, other) = (earliest, *loser);
+            (earliest, *loser) = if one < other {
+                (one, other)
+            } else {
+                (other, one)
+            };
             node /= 2;
         }
         self.earliest = earliest;
     }
 }
 
-/// Gives every item to `take`, with its own place in the file, from `first` on, and its parent's.
+/// Hands every item to `give`, with its own place in the file, from `first` on, and its parent's.
 pub(super) fn merge(
     store: &Store,
     strands: &[Strands],
     first: u32,
-    mut take: impl FnMut(u32, &Item, At, &[u8]) -> io::Result<()>,
+    mut give: impl FnMut(u32, &Item, At, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut runs: Vec<Run> = strands.iter().map(Run::new).collect();
+    let runs = strands.iter().map(|strands| Run::new(store, strands));
+    let mut runs: Vec<Run<'_>> = runs.collect();
     let turns = runs.iter_mut().enumerate();
-    let turns: io::Result<Vec<Turn>> = turns.map(|(nth, run)| run.turn(store, nth)).collect();
+    let turns: io::Result<Vec<Turn>> = turns.map(|(nth, run)| run.turn(nth)).collect();
     let mut tournament = Tournament::new(&turns?);
     let (mut own, mut extra) = (first, Vec::new());
     while tournament.earliest != NEVER {
         let place = tournament.earliest as u32 as usize;
         let run = &mut runs[place];
-        let item = run.item(store)?;
-        run.extra(store, &item, &mut extra)?;
+        let item = &run.batch[run.done];
+        run.done += 1;
+        extra.clear();
+        if item.extra > 0 {
+            take(&mut run.extra, item.extra, &mut extra)?;
+        }
         run.open.truncate(item.depth as usize);
         let at = At {
             parent: run.open.last().copied().unwrap_or(0),
             thread: run.thread,
         };
-        take(own, &item, at, &extra)?;
+        give(own, item, at, &extra)?;
         if item.holds_others() {
             run.open.push(own);
         }
         own += 1;
-        tournament.next(place, run.turn(store, place)?);
+        tournament.next(place, run.turn(place)?);
     }
     Ok(())
 }

@@ -13,8 +13,8 @@
 //! | `list`, `text` | entries to lines, for people |
 //! | `reader` | [`EntraceSource`] |
 //! | `item`, `store` | what is kept of an event until it is written |
-//! | `lane`, `shape` | events to items, items to entries |
-//! | `merge`, `output`, `writer` | [`EntraceWriter`]: all threads into a file |
+//! | `lane`, `shape`, `numbers` | events to items, items to entries |
+//! | `merge`, `output`, `behind`, `writer` | [`EntraceWriter`]: all threads into a file |
 //! | `live` | [`EntraceStream`]: as things happen |
 //!
 //! ENTRACE knows spans and events in a tree, each with named values, and neither times nor threads.
@@ -70,6 +70,7 @@ use crate::model::TraceInfo;
 use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind as Needs, Output, Target};
 
+mod behind;
 pub mod bincode;
 pub mod container;
 pub mod entry;

@@ -17,7 +17,7 @@ const MOST: usize = 7;
 /// Bytes that are written for a name, at least as many as any has.
 const BLOCK: usize = 16;
 /// Bytes that all of them take at most: two counts, and what is written too much at the end.
-const ROOM: usize = 2 + MOST * (BLOCK + bincode::MOST_OF_U64) + BLOCK;
+pub(super) const ROOM: usize = 2 + MOST * (BLOCK + bincode::MOST_OF_U64) + BLOCK;
 
 /// A name with its length in front, and behind it the kind of its value.
 struct Name {
@@ -103,7 +103,7 @@ impl Numbers<'_> {
         count
     }
 
-    /// Bytes that [`put`](Self::put) appends.
+    /// Bytes that [`put`](Self::put) leaves.
     #[inline]
     pub(super) fn size(&self, version: Version) -> usize {
         let counts = match version {
@@ -115,11 +115,11 @@ impl Numbers<'_> {
         size
     }
 
-    /// Appends them as the attributes of an entry that has no others.
+    /// Writes them, as the attributes of an entry that has no others, over the [`ROOM`] last bytes.
     #[inline]
     pub(super) fn put(&self, out: &mut Vec<u8>, version: Version) {
         let count = self.count();
-        with_room(out, |room| {
+        over_last(out, |room| {
             room.byte(count);
             match version {
                 Version::V1 => self.pairs(room),
@@ -164,14 +164,19 @@ pub(super) struct Room<'a> {
 }
 
 /// Appends what `put` writes: the numbers of one call at most.
-#[inline]
 pub(super) fn with_room(out: &mut Vec<u8>, put: impl FnOnce(&mut Room<'_>)) {
-    let begin = out.len();
     out.extend_from_slice(&[0; ROOM]);
-    if let Some(bytes) = out[begin..].first_chunk_mut() {
+    over_last(out, put);
+}
+
+/// The same, but instead of the [`ROOM`] last bytes.
+#[inline]
+fn over_last(out: &mut Vec<u8>, put: impl FnOnce(&mut Room<'_>)) {
+    let size = out.len();
+    if let Some(bytes) = out.last_chunk_mut() {
         let mut room = Room { bytes, at: 0 };
         put(&mut room);
-        let end = begin + room.at;
+        let end = size - ROOM + room.at;
         out.truncate(end);
     }
 }

@@ -1,14 +1,14 @@
 //! Entries on their way into a file, and an ET's tables, which stand in front of them: those need every
 //! entry's size and parent, so they are made by going through all entries once more.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 
+use super::behind::Behind;
 use super::bincode::put_u64;
 use super::container::{Container, Kind, encode_head, put_entry};
 
 /// Bytes that are collected before they are written.
-const BUFFER: usize = 256 * 1024;
+const BUFFER: usize = 128 * 1024;
 /// No entry.
 const NONE: u32 = u32::MAX;
 
@@ -88,18 +88,18 @@ impl Take for Tables<'_, '_> {
 
 /// The file, with what is not written yet.
 pub(super) struct Out<'a> {
-    file: &'a mut File,
+    behind: Behind<'a>,
     prefixed: bool,
     bytes: Vec<u8>,
 }
 
 impl Out<'_> {
     /// Begins with the head.
-    pub(super) fn new(file: &mut File, kind: Kind) -> Out<'_> {
+    pub(super) fn new(behind: Behind<'_>, kind: Kind) -> Out<'_> {
         let mut bytes = Vec::with_capacity(BUFFER + BUFFER / 4);
         bytes.extend_from_slice(&encode_head(kind));
         Out {
-            file,
+            behind,
             prefixed: kind.container == Container::IetPrefix,
             bytes,
         }
@@ -114,9 +114,10 @@ impl Out<'_> {
     }
 
     /// Writes what is left.
+    #[cold]
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all(&self.bytes)?;
-        self.bytes.clear();
+        self.behind.put(&mut self.bytes)?;
+        self.bytes.reserve(BUFFER + BUFFER / 4);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use super::entry::{Entry, MAX_ATTRIBUTES, Value, encode_entry, encode_metadata};
 use super::facts;
 use super::frames::MAX_ENTRY;
 use super::item::{Item, Kind, has};
-use super::numbers::{Numbers, U64, with_room};
+use super::numbers::{Numbers, ROOM, U64, with_room};
 use crate::model::{Function, FunctionId};
 use crate::sink::Losses;
 
@@ -28,7 +28,7 @@ const DENSE: u32 = 1 << 20;
 #[derive(Debug)]
 struct Ready {
     id: FunctionId,
-    /// No message, and the metadata.
+    /// No message, and the metadata; then room for the numbers of a call.
     head: Box<[u8]>,
     /// The metadata is another function's too: calls carry the number.
     numbered: bool,
@@ -95,8 +95,9 @@ impl Functions {
             &facts::metadata(label, &function.file, function.line),
             &mut head,
         );
-        let head: Box<[u8]> = head.into();
-        let numbered = !self.heads.insert(head.clone());
+        let numbered = !self.heads.insert(head.as_slice().into());
+        head.extend_from_slice(&[0; ROOM]);
+        let head = head.into();
         let place = self.list.len() as u32;
         let id = function.id;
         self.list.push(Ready { id, head, numbered });
@@ -167,7 +168,7 @@ pub(super) fn size(
         return bytes.len();
     };
     let numbers = function.numbers(item, at, extra);
-    size_of_u64(at.parent.into()) + function.head.len() + numbers.size(version)
+    size_of_u64(at.parent.into()) + (function.head.len() - ROOM) + numbers.size(version)
 }
 
 impl Ready {
@@ -201,6 +202,7 @@ fn put_call(
     if extra.is_empty() {
         numbers.put(out, version);
     } else {
+        out.truncate(out.len() - ROOM);
         put_with_arguments(out, version, &numbers, extra);
     }
 }

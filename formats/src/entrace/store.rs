@@ -20,6 +20,8 @@ pub(super) struct Store {
     strands: Vec<Strand>,
     /// Bytes of whole chunks in memory.
     held: usize,
+    /// Chunks that were spilled, to be filled again.
+    spare: Vec<Vec<u8>>,
     file: Option<File>,
     size: u64,
 }
@@ -56,7 +58,7 @@ impl Store {
             chunk.extend_from_slice(bytes);
             return Ok(());
         }
-        let whole = strand.begin_chunks(bytes);
+        let whole = strand.begin_chunks(bytes, &mut self.spare);
         self.held += whole * CHUNK;
         if self.held > BUDGET {
             self.spill()
@@ -74,14 +76,27 @@ impl Store {
         for strand in &mut self.strands {
             let is_whole = |chunk: &Vec<u8>| chunk.len() == CHUNK;
             let whole = strand.chunks.iter().filter(|chunk| is_whole(chunk)).count();
-            for chunk in strand.chunks.drain(..whole) {
+            for mut chunk in strand.chunks.drain(..whole) {
                 file.write_all_at(&chunk, self.size)?;
                 strand.spilled.push(self.size);
                 self.size += CHUNK as u64;
+                chunk.clear();
+                self.spare.push(chunk);
             }
         }
         self.held = 0;
         Ok(())
+    }
+
+    /// Whether some of it is in a file.
+    #[cfg(test)]
+    pub(super) fn has_spilled(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Nothing more is appended: frees what was kept for it.
+    pub(super) fn close(&mut self) {
+        self.spare = Vec::new();
     }
 
     /// Changes bytes that are there. They must not lie in two chunks.
@@ -106,14 +121,16 @@ impl Store {
 impl Strand {
     /// Appends, over as many chunks as it takes; returns how many became whole.
     #[cold]
-    fn begin_chunks(&mut self, mut bytes: &[u8]) -> usize {
+    fn begin_chunks(&mut self, mut bytes: &[u8], spare: &mut Vec<Vec<u8>>) -> usize {
         let mut whole = 0;
         while !bytes.is_empty() {
             if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
                 // A strand that has filled a chunk will fill another, as a rule.
                 let first = self.chunks.is_empty() && self.spilled.is_empty();
                 let capacity = if first { 0 } else { CHUNK };
-                self.chunks.push(Vec::with_capacity(capacity));
+                let chunk = spare.pop();
+                self.chunks
+                    .push(chunk.unwrap_or_else(|| Vec::with_capacity(capacity)));
             }
             let Some(chunk) = self.chunks.last_mut() else {
                 break;
@@ -132,65 +149,66 @@ fn split(at: u64) -> (usize, usize) {
     ((at / CHUNK as u64) as usize, (at % CHUNK as u64) as usize)
 }
 
-/// Reads a strand from the front. Holds a chunk of it.
+/// Reads a strand from the front. Holds a chunk of it where it is in the file.
 #[derive(Debug)]
-pub(super) struct Cursor {
-    strand: usize,
-    /// Chunks that were loaded.
-    loaded: usize,
-    /// The last of them.
-    chunk: Vec<u8>,
-    /// What of it is taken.
+pub(super) struct Cursor<'a> {
+    store: &'a Store,
+    strand: &'a Strand,
+    /// Chunks that were begun.
+    chunks: usize,
+    /// The last of them, where it is in memory.
+    kept: Option<&'a [u8]>,
+    /// The last of them, where it is in the file.
+    buffer: Vec<u8>,
+    /// What of it is done.
     at: usize,
 }
 
-impl Cursor {
+impl<'a> Cursor<'a> {
     /// At the front of a strand.
-    pub(super) fn new(strand: usize) -> Cursor {
+    pub(super) fn new(store: &'a Store, strand: usize) -> Cursor<'a> {
         Cursor {
-            strand,
-            loaded: 0,
-            chunk: Vec::new(),
+            store,
+            strand: &store.strands[strand],
+            chunks: 0,
+            kept: None,
+            buffer: Vec::new(),
             at: 0,
         }
     }
 
     /// The next bytes, up to the end of a chunk; none at the end.
-    #[inline]
-    pub(super) fn rest(&mut self, store: &Store) -> io::Result<&[u8]> {
-        if self.at == self.chunk.len() {
-            self.load(store)?;
+    pub(super) fn rest(&mut self) -> io::Result<&[u8]> {
+        if self.loaded().is_empty() {
+            self.load()?;
         }
-        Ok(&self.chunk[self.at..])
+        Ok(self.loaded())
     }
 
-    /// As [`rest`](Self::rest), but at most `most`, and the next ones come after them.
-    #[inline]
-    pub(super) fn take(&mut self, store: &Store, most: usize) -> io::Result<&[u8]> {
-        let count = self.rest(store)?.len().min(most);
-        let begin = self.at;
+    fn loaded(&self) -> &[u8] {
+        let chunk = self.kept.unwrap_or(&self.buffer);
+        chunk.get(self.at..).unwrap_or(&[])
+    }
+
+    /// So many of them are done.
+    pub(super) fn skip(&mut self, count: usize) {
         self.at += count;
-        Ok(&self.chunk[begin..self.at])
     }
 
-    #[cold]
-    fn load(&mut self, store: &Store) -> io::Result<()> {
-        let strand = &store.strands[self.strand];
-        self.chunk.clear();
-        self.at = 0;
-        match self.loaded.checked_sub(strand.spilled.len()) {
-            Some(nth) => match strand.chunks.get(nth) {
-                Some(chunk) => self.chunk.extend_from_slice(chunk),
+    fn load(&mut self) -> io::Result<()> {
+        match self.chunks.checked_sub(self.strand.spilled.len()) {
+            Some(nth) => match self.strand.chunks.get(nth) {
+                Some(chunk) => self.kept = Some(chunk),
                 None => return Ok(()),
             },
             None => {
-                self.chunk.resize(CHUNK, 0);
-                if let Some(file) = &store.file {
-                    file.read_exact_at(&mut self.chunk, strand.spilled[self.loaded])?;
+                self.buffer.resize(CHUNK, 0);
+                if let Some(file) = &self.store.file {
+                    file.read_exact_at(&mut self.buffer, self.strand.spilled[self.chunks])?;
                 }
             }
         }
-        self.loaded += 1;
+        (self.chunks, self.at) = (self.chunks + 1, 0);
         Ok(())
     }
 }
@@ -200,13 +218,15 @@ mod tests {
     use super::*;
 
     fn all(store: &Store, strand: usize, step: usize) -> Vec<u8> {
-        let (mut cursor, mut found) = (Cursor::new(strand), Vec::new());
+        let (mut cursor, mut found) = (Cursor::new(store, strand), Vec::new());
         loop {
-            let bytes = cursor.take(store, step).expect("a readable file");
-            if bytes.is_empty() {
+            let bytes = cursor.rest().expect("a readable file");
+            let count = bytes.len().min(step);
+            if count == 0 {
                 return found;
             }
-            found.extend_from_slice(bytes);
+            found.extend_from_slice(&bytes[..count]);
+            cursor.skip(count);
         }
     }
 

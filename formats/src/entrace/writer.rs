@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 
+use super::behind;
 use super::container::{Container, Kind};
 use super::entry::{Entry, ROOT, encode_entry};
 use super::facts;
@@ -20,6 +21,12 @@ use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo};
 use crate::sink::{Losses, Sink};
 use crate::writer::Writer;
+
+#[cfg(test)]
+mod tests;
+
+/// Entries that are not worth a second thread.
+const FEW: u32 = if cfg!(test) { 64 } else { 1 << 14 };
 
 /// A sink that writes an ENTRACE file.
 pub struct EntraceWriter {
@@ -45,7 +52,7 @@ struct Shelves<'a> {
 
 impl Shelves<'_> {
     /// Does something to the store, which is no longer whole after the first error.
-    #[inline]
+    #[inline(always)]
     fn with(&mut self, step: impl FnOnce(&mut Store, Strands) -> io::Result<()>) {
         if self.failed.is_none()
             && let Err(error) = step(self.store, self.strands)
@@ -56,16 +63,14 @@ impl Shelves<'_> {
 }
 
 impl Shelf for Shelves<'_> {
-    #[inline]
+    // Called for every call: an item that stays in registers is not read back from memory.
+    #[inline(always)]
     fn put(&mut self, item: &Item, payload: &[u8]) -> u64 {
         let place = self.store.size(self.strands.items);
-        self.with(|store, strands| {
-            store.push(strands.items, &item.encode())?;
-            if payload.is_empty() {
-                return Ok(());
-            }
-            store.push(strands.extra, payload)
-        });
+        self.with(|store, strands| store.push(strands.items, &item.encode()));
+        if !payload.is_empty() {
+            self.with(|store, strands| store.push(strands.extra, payload));
+        }
         place
     }
 
@@ -149,7 +154,7 @@ impl EntraceWriter {
         for (lane, _) in &self.lanes {
             lane.finish(&mut self.losses);
         }
-        let mut out = Out::new(&mut self.out, self.kind);
+        self.store.close();
         let strands: Vec<Strands> = self.lanes.iter().map(|(_, strands)| *strands).collect();
         let items = strands
             .iter()
@@ -172,13 +177,16 @@ impl EntraceWriter {
             lanes: &self.lanes,
             strands: &strands,
         };
-        if self.kind.container == Container::Et {
-            let mut tables = Tables::new(&mut out, entries);
-            source.each(&mut tables)?;
-            tables.pool()?;
-        }
-        source.each(&mut out)?;
-        out.flush()?;
+        behind::write(&self.out, entries > FEW, |behind| {
+            let mut out = Out::new(behind, self.kind);
+            if self.kind.container == Container::Et {
+                let mut tables = Tables::new(&mut out, entries);
+                source.each(&mut tables)?;
+                tables.pool()?;
+            }
+            source.each(&mut out)?;
+            out.flush()
+        })?;
         Ok(self.losses)
     }
 }
