@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod clock;
 mod commands;
 mod glob;
 mod nearest;
@@ -18,19 +19,21 @@ mod testing;
 mod trace;
 mod ui;
 
-use std::io;
+use std::borrow::Cow;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Status, convert, info, listen, map, record, records, report as report_command, state, verify,
+    Status, convert, info, list, listen, map, record, records, recover, report as report_command,
+    snapshot, state, verify,
 };
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done; also where the reader of the output went away, and where a trace is damaged: info,
-       report, records, map, state and convert say so on stderr, and give what can be read;
+       report, records, map, state, convert and recover say so on stderr, and give what can be read;
        verify is the judge
   1    fdr verify found a violation; fdr listen kept a trace that is damaged or cut off
   2    wrong usage, or a file that can't be read or written
@@ -43,6 +46,8 @@ Examples:
   fdr verify my_app.1234.1.fdr           is the trace whole?
   fdr convert my_app.1234.1.fdr --to heph
                                          the same for another tool
+  fdr recover my_app.1234.5f0c.fdr-ring  what a killed program had recorded
+  fdr snapshot 1234                      the same of one that runs, without stopping it
   fdr listen tcp://127.0.0.1:7000 -o FILE
                                          what a program streams (its FDR_OUT)
 
@@ -66,10 +71,14 @@ enum Command {
     Map(map::Options),
     State(state::Options),
     Convert(convert::Options),
+    Recover(recover::Options),
+    Snapshot(snapshot::Options),
+    List(list::Options),
     Listen(listen::Options),
 }
 
 fn main() -> ExitCode {
+    signals::survive_limits();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return show(&error),
@@ -83,6 +92,9 @@ fn main() -> ExitCode {
         Command::Map(options) => map::run(&options),
         Command::State(options) => state::run(&options),
         Command::Convert(options) => convert::run(&options),
+        Command::Recover(options) => recover::run(&options),
+        Command::Snapshot(options) => snapshot::run(&options),
+        Command::List(options) => list::run(&options),
         Command::Listen(options) => listen::run(&options),
     };
     match status {
@@ -97,9 +109,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a help text, the version or what is wrong with the command line.
+/// Prints a help text, the version or what is wrong with the command line; without colours where that has
+/// something in it that a terminal would obey.
 fn show(error: &clap::Error) -> ExitCode {
-    match error.print() {
+    let plain = error.render().to_string();
+    let lines = plain.lines().map(ui::clean);
+    let printed = match lines.clone().all(|line| matches!(line, Cow::Borrowed(_))) {
+        true => error.print(),
+        false => io::stderr().write_all((lines.collect::<Vec<_>>().join("\n") + "\n").as_bytes()),
+    };
+    match printed {
         Ok(()) => ExitCode::from(if error.use_stderr() { 2 } else { 0 }),
         Err(gone) if gone.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(full) => {

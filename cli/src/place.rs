@@ -5,19 +5,18 @@
 //! and never leave the temporary one behind.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, bail};
 use fdr_formats::registry::{FORMATS, Opener};
-use signal_hook::consts::SIGXFSZ;
-use signal_hook::flag;
+use nix::unistd::geteuid;
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 
@@ -54,6 +53,9 @@ pub(crate) fn check(path: &Path, shape: Shape, replace: bool) -> anyhow::Result<
     let Ok(there) = fs::symlink_metadata(path) else {
         return Ok(());
     };
+    if there.is_symlink() && !is_trusted(path, &there) {
+        bail!("{text}: is a link that another user made, and is left as it is; give another name");
+    }
     let kind = fs::metadata(path).map_or(there.file_type(), |there| there.file_type());
     match (shape, replace) {
         _ if !kind.is_file() && !kind.is_dir() && !kind.is_symlink() => {
@@ -67,6 +69,13 @@ pub(crate) fn check(path: &Path, shape: Shape, replace: bool) -> anyhow::Result<
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a link may be followed: it is this user's, or of whoever the folder belongs to.
+fn is_trusted(path: &Path, link: &Metadata) -> bool {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = fs::metadata(folder.unwrap_or(Path::new(".")));
+    link.uid() == geteuid().as_raw() || folder.is_ok_and(|folder| folder.uid() == link.uid())
 }
 
 /// Whether a folder is a trace and nothing else, or empty.
@@ -93,10 +102,7 @@ impl Pending {
     /// Where it can't be made, or its place is taken.
     pub(crate) fn file(path: &Path, replace: bool) -> anyhow::Result<(Pending, File)> {
         let mut pending = Pending::new(path, Shape::File, replace)?;
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create_new(true).mode(0o600);
-        let file = options.open(&pending.temporary);
-        let file = file.with_context(|| ui::path(&pending.path))?;
+        let file = create(&pending.temporary).with_context(|| ui::path(&pending.path))?;
         pending.made = true;
         Ok((pending, file))
     }
@@ -110,6 +116,7 @@ impl Pending {
         let made = DirBuilder::new().mode(0o700).create(&pending.temporary);
         made.with_context(|| ui::path(&pending.path))?;
         pending.made = true;
+        let _ = fs::set_permissions(&pending.temporary, Permissions::from_mode(0o700));
         Ok(pending)
     }
 
@@ -161,8 +168,6 @@ impl Pending {
     /// # Errors
     /// Where the system has no room.
     pub(crate) fn watch(&self) -> io::Result<Watch> {
-        // With a handler, a limit on the size of files is an error of the write.
-        flag::register(SIGXFSZ, Arc::default())?;
         let mut signals = Signals::new(signals::ending())?;
         let handle = signals.handle();
         let (temporary, shape) = (self.temporary.clone(), self.shape);
@@ -209,14 +214,25 @@ fn remove(path: &Path, shape: Shape) {
     };
 }
 
-/// A name beside a path that no other command uses.
+/// A new file for its owner alone; a link of that name is not followed.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create_new(true).mode(0o600);
+    let file = options.open(path)?;
+    // A umask may have taken the owner's own rights. Where that can't be, it stays as it is.
+    let _ = file.set_permissions(Permissions::from_mode(0o600));
+    Ok(file)
+}
+
+/// A name beside a path that no other command uses, and that nobody can guess.
 fn beside(path: &Path, end: &str) -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    // Relaxed: only the number must be unique.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    // The standard library's keys are random; each state has others.
+    let number = RandomState::new().build_hasher().finish();
     let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.{number}.{end}", std::process::id()));
+    // The longest name has 255 bytes.
+    let own = path.file_name().unwrap_or_default().as_bytes();
+    name.push(OsStr::from_bytes(own.get(..200).unwrap_or(own)));
+    name.push(format!(".{number:016x}.{end}"));
     path.with_file_name(name)
 }
 
@@ -264,9 +280,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
 /// The folder for temporary files and what is wrong with it.
 pub(crate) fn unnamed() -> anyhow::Result<File> {
     let path = beside(&std::env::temp_dir().join("fdr"), "part");
-    let mut options = OpenOptions::new();
-    let options = options.read(true).write(true).create_new(true).mode(0o600);
-    let made = options.open(&path).and_then(|file| {
+    let made = create(&path).and_then(|file| {
         fs::remove_file(&path)?;
         Ok(file)
     });

@@ -1,31 +1,36 @@
-//! The recorder's own files, the rings, as far as this tool knows them: whose they are, and whether
-//! that process still runs. Must never take the number alone for the process: numbers are reused,
-//! and a signal to the wrong process may end it.
-//!
-//! The first bytes of a ring file, little-endian (source: the recorder's ring file):
-//!
-//! | offset | size | field |
-//! | --- | --- | --- |
-//! | 0 | 8 | `FDRRING` and 1, the version |
-//! | 8 | 4 | process |
+//! The recorder's own files, the rings: found, opened, and whose they are: whether that process still
+//! runs. Must never take the number alone for the process, for numbers are reused; and never follow a
+//! link that lies in a folder, for others may have put it there.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
 use std::io::Read;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 8] = b"FDRRING\x01";
+use anyhow::{Context, bail};
+use fdr_formats::bytes::FileBytes;
+use fdr_formats::ring::{self, layout};
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-/// A ring file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use crate::{trace, ui};
+
+/// How the names of ring files end.
+pub(crate) const END: &str = ".fdr-ring";
+
+/// A ring file, as far as its first bytes tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ring {
+    path: PathBuf,
     /// The process that records, or did.
     process: u32,
-    owner: Owner,
+    pub(crate) owner: Owner,
 }
 
 /// What has become of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+pub(crate) enum Owner {
     /// It runs, and the file is mapped into it.
     Runs,
     /// There is no such process, or it is another one.
@@ -38,10 +43,13 @@ impl Ring {
     /// The ring in that file; `None` where it is no ring.
     pub(crate) fn read(file: &Path) -> Option<Ring> {
         let mut head = [0; 12];
-        File::open(file).ok()?.read_exact(&mut head).ok()?;
+        regular(file).ok()?.read_exact(&mut head).ok()?;
         let process = process_of(&head)?;
-        let owner = owner(process, file);
-        Some(Ring { process, owner })
+        Some(Ring {
+            path: file.to_owned(),
+            process,
+            owner: owner(process, file),
+        })
     }
 
     /// Whether its process runs, as far as can be told.
@@ -49,34 +57,127 @@ impl Ring {
         self.owner != Owner::Ended
     }
 
+    /// Why the ring is there, in the one word that a trace has for it.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self.owner {
+            Owner::Runs => "snapshot",
+            Owner::Ended => "killed",
+            Owner::Perhaps => "",
+        }
+    }
+
     /// What it is, and how to come to a trace.
     pub(crate) fn in_words(&self) -> String {
         let process = self.process;
-        let signal =
-            format!("send it the dump signal (kill -USR2 {process}, or what FDR_SIGNAL is)");
-        let later = "reading a ring after its process has died is not there yet";
+        let recover = format!("fdr recover {}", ui::shell(&self.path));
         match self.owner {
             Owner::Runs => format!(
-                "this is the ring of process {process}, which is running: for a trace, {signal}; {later}"
+                "this is the ring of process {process}, which is running: for a trace, \
+                 fdr snapshot {process}"
             ),
             Owner::Ended => format!(
-                "this is the ring of process {process}, which is not running any more; {later}"
+                "this is the ring of process {process}, which is not running any more: for a \
+                 trace, {recover}"
             ),
             Owner::Perhaps => format!(
                 "this is the ring of process {process}; there is a process of that number, of \
-                 another user: if it is still the same, {signal}; {later}"
+                 another user: for a trace, {recover}"
             ),
         }
     }
 }
 
+/// A file that is a regular one: neither a pipe, on which opening would wait, nor a device.
+fn regular(path: &Path) -> anyhow::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(O_NONBLOCK).open(path);
+    let file = file.with_context(|| ui::path(path))?;
+    if !file.metadata().with_context(|| ui::path(path))?.is_file() {
+        bail!("{}: is no regular file", ui::path(path));
+    }
+    Ok(file)
+}
+
+/// Opens a ring; the error names the file. Also returns the file itself.
+///
+/// # Errors
+/// Where it can't be read, is no ring, or was never finished.
+pub(crate) fn open(path: &Path) -> anyhow::Result<(ring::Ring, File)> {
+    let file = regular(path)?;
+    let again = file.try_clone().with_context(|| ui::path(path))?;
+    Ok((open_file(path, file)?, again))
+}
+
+/// The same for a file that is open already.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_file(path: &Path, file: File) -> anyhow::Result<ring::Ring> {
+    let mut head = [0; 8];
+    let bytes = FileBytes::new(file).with_context(|| ui::path(path))?;
+    let read = fdr_formats::bytes::ReadAt::read_at(&bytes, 0, &mut head);
+    let read = read.with_context(|| ui::path(path))?;
+    if head != layout::MAGIC {
+        bail!("{}: {}", ui::path(path), no_ring(&head[..read]));
+    }
+    ring::Ring::open(Box::new(bytes)).map_err(|error| trace::about(path, error))
+}
+
+/// What a file is that should be a ring.
+pub(crate) fn no_ring(head: &[u8]) -> &'static str {
+    if head.iter().all(|&byte| byte == 0) {
+        "a ring that was never finished: its process ended before it recorded anything"
+    } else if head.starts_with(&layout::MAGIC[..7]) {
+        "a ring of another version of the recorder: read it with the fdr of that version"
+    } else {
+        "is no ring file"
+    }
+}
+
+/// The files of a folder that are rings, or are called like one, in the order of their names. Links are
+/// not followed.
+///
+/// # Errors
+/// Where the folder can't be read.
+pub(crate) fn in_folder(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| ui::path(folder))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.with_context(|| ui::path(folder))?;
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let called = has_end(&entry.file_name());
+        if is_file && (called || is_ring(&entry.path())) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a file is called like a ring.
+pub(crate) fn has_end(name: &OsStr) -> bool {
+    name.as_bytes().ends_with(END.as_bytes())
+}
+
+/// Whether a file, which is no link, begins as a ring.
+fn is_ring(path: &Path) -> bool {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).custom_flags(O_NONBLOCK | O_NOFOLLOW);
+    let mut head = [0; 8];
+    let read = options
+        .open(path)
+        .and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head == layout::MAGIC
+}
+
 fn process_of(head: &[u8; 12]) -> Option<u32> {
     let (magic, process) = head.split_first_chunk::<8>()?;
     let process = u32::from_le_bytes(process.try_into().ok()?);
-    (magic == MAGIC).then_some(process)
+    (*magic == layout::MAGIC).then_some(process)
 }
 
-fn owner(process: u32, file: &Path) -> Owner {
+/// What has become of the process of a ring.
+pub(crate) fn owner(process: u32, file: &Path) -> Owner {
     let folder = format!("/proc/{process}");
     if !Path::new(&folder).exists() {
         return Owner::Ended;
@@ -113,6 +214,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_ring_is_told_apart() {
+        assert!(no_ring(&[0; 8]).contains("never finished"));
+        assert!(no_ring(&[]).contains("never finished"));
+        assert!(no_ring(b"FDRRING\x02").contains("another version"));
+        assert_eq!(no_ring(b"FDR is a"), "is no ring file");
+    }
+
+    #[test]
     fn a_mapping_is_found_by_its_whole_name() {
         let maps = b"7f00-7f01 r-xp 00000000 fe:00 12 /usr/lib/libc.so.6\n\
                      7f01-7f02 rw-s 00000000 fe:00 13 /tmp/a b/app.7.x1.fdr-ring\n";
@@ -123,20 +232,23 @@ mod tests {
 
     #[test]
     fn only_a_process_that_has_the_file_open_is_its_owner() {
-        let ring = |owner| Ring { process: 7, owner };
-        assert!(ring(Owner::Runs).in_words().contains("kill -USR2 7"));
-        assert!(!ring(Owner::Ended).in_words().contains("kill"));
-        assert!(
-            ring(Owner::Perhaps)
-                .in_words()
-                .contains("if it is still the same")
-        );
+        let words = |owner| {
+            let path = PathBuf::from("a b.fdr-ring");
+            let process = 7;
+            Ring {
+                path,
+                process,
+                owner,
+            }
+            .in_words()
+        };
+        assert!(words(Owner::Runs).ends_with("fdr snapshot 7"));
+        assert!(words(Owner::Ended).ends_with("fdr recover 'a b.fdr-ring'"));
+        assert!(words(Owner::Perhaps).contains("of another user"));
         // This test runs, and has no ring: a file that says otherwise is from another process.
         let own = std::process::id();
         assert_eq!(owner(own, Path::new("/proc/self/status")), Owner::Ended);
-        assert_eq!(
-            owner(u32::MAX, Path::new("/proc/self/status")),
-            Owner::Ended
-        );
+        let nobody = owner(u32::MAX, Path::new("/proc/self/status"));
+        assert_eq!(nobody, Owner::Ended);
     }
 }

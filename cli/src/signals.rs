@@ -14,6 +14,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::{flag, low_level};
 
+/// With a handler, a limit on the size of files is an error of the write. Commands that are executed do
+/// not inherit it.
+pub(crate) fn survive_limits() {
+    let _ = flag::register(SIGXFSZ, Arc::default());
+}
+
 /// What ends a command.
 pub(crate) fn ending() -> impl Iterator<Item = i32> {
     let ignored = ignored();
@@ -48,8 +54,6 @@ impl Stop {
     pub(crate) fn on_signals() -> io::Result<Stop> {
         let asked = Arc::new(AtomicBool::new(false));
         let (readable, written) = UnixStream::pair()?;
-        // With a handler, a limit on the size of files is an error of the write.
-        flag::register(SIGXFSZ, Arc::default())?;
         for signal in ending() {
             // First, so that it acts on the second signal.
             flag::register_conditional_default(signal, Arc::clone(&asked))?;

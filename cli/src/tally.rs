@@ -48,12 +48,20 @@ pub(crate) struct Marks {
     pub(crate) gaps: u64,
     /// Records that are missing there.
     pub(crate) lost: u64,
+    /// Places where the clock jumped or began anew.
+    pub(crate) breaks: u64,
 }
 
 impl Marks {
     /// All of them.
     pub(crate) fn count(&self) -> u64 {
-        self.cpus + self.walls + self.arguments + self.customs + self.typed + self.gaps
+        self.cpus
+            + self.walls
+            + self.arguments
+            + self.customs
+            + self.typed
+            + self.gaps
+            + self.breaks
     }
 
     fn add(&mut self, more: &Marks) {
@@ -63,6 +71,7 @@ impl Marks {
         self.customs += more.customs;
         self.typed += more.typed;
         self.gaps += more.gaps;
+        self.breaks += more.breaks;
         self.lost = self.lost.saturating_add(more.lost);
     }
 }
@@ -199,6 +208,7 @@ impl Sink for Tally {
                 marks.gaps += 1;
                 marks.lost = marks.lost.saturating_add(records);
             }
+            Mark::Break { .. } => marks.breaks += 1,
         }
     }
 

@@ -1,15 +1,17 @@
 //! Traces as files and folders: opened, or refused with the reason and with what to do; the first
 //! word about a damaged one. Must never follow a name to anything else: a pipe can't be read twice.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use fdr_formats::bytes::FileBytes;
 use fdr_formats::model::{Counts, Missing};
-use fdr_formats::{Diagnostic, Error, Source, TraceInfo, registry};
+use fdr_formats::{Diagnostic, Error, Source, TraceInfo, registry, ring};
 
 use crate::report::engine::KEPT_DIAGNOSTICS;
-use crate::ring::Ring;
+use crate::ring::{Ring, has_end, no_ring};
 use crate::ui;
 
 /// Opens a trace; the error names the file.
@@ -25,12 +27,25 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
         let what = "is no regular file: save what it gives to a file first";
         bail!("{}: {what}", ui::path(file));
     }
-    registry::open_path(file).map_err(|error| match (&error, Ring::read(file)) {
-        (Error::NotATrace(_), Some(ring)) => {
-            anyhow::anyhow!("{}: {}", ui::path(file), ring.in_words())
+    if let Some(ring) = Ring::read(file) {
+        let bytes = File::open(file).and_then(FileBytes::new);
+        let bytes = bytes.with_context(|| ui::path(file))?;
+        let source = ring::open_source(Box::new(bytes), ring.reason());
+        return source.map_err(|error| about(file, error));
+    }
+    registry::open_path(file).map_err(|error| match error {
+        Error::NotATrace(_) if file.file_name().is_some_and(has_end) => {
+            let head = first_bytes(file);
+            anyhow::anyhow!("{}: {}", ui::path(file), no_ring(&head))
         }
-        _ => about(file, error),
+        error => about(file, error),
     })
+}
+
+fn first_bytes(file: &Path) -> Vec<u8> {
+    let mut head = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(8).read_to_end(&mut head));
+    read.map_or_else(|_| Vec::new(), |_| head)
 }
 
 /// An error that names the file it is about.

@@ -12,34 +12,11 @@ use std::time::{Duration, Instant};
 
 use comfy_table::{CellAlignment, Table};
 use fdr_formats::Source;
+pub(crate) use fdr_formats::text::{clean, is_unsafe};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Work that is done sooner shows no progress bar.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// Whether a character may change more than its own place on a terminal: control characters
-/// (escapes begin with one) and those that turn the direction of writing or show nothing at all.
-pub(crate) fn is_unsafe(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}')
-}
-
-/// Text of a trace as it may be printed: what is unsafe is shown as `\n` or `\u{1b}`.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unsafe) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    for character in text.chars() {
-        if is_unsafe(character) {
-            out.extend(character.escape_default());
-        } else {
-            out.push(character);
-        }
-    }
-    Cow::Owned(out)
-}
 
 /// A path as it may be printed.
 pub(crate) fn path(path: &Path) -> String {
@@ -384,13 +361,5 @@ mod tests {
         assert_eq!(shell(Path::new("a b")), "'a b'");
         assert_eq!(shell(Path::new("")), "''");
         assert_eq!(shell(Path::new("it's")), r"'it'\''s'");
-    }
-
-    #[test]
-    fn hostile_text_is_harmless() {
-        assert_eq!(clean("<Vec<T> as Größe>::m"), "<Vec<T> as Größe>::m");
-        assert_eq!(clean("a\x1b[31mb\n"), "a\\u{1b}[31mb\\n");
-        assert_eq!(clean("\u{9b}2J\u{7f}"), "\\u{9b}2J\\u{7f}");
-        assert_eq!(clean("safe\u{202e}txt"), "safe\\u{202e}txt");
     }
 }

@@ -53,24 +53,6 @@ fn what_cannot_be_read_is_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn a_ring_is_known_and_explained() {
-    let folder = Folder::new("ring");
-    let ring = folder.file("app.7.ab.fdr-ring");
-    std::fs::write(&ring, b"FDRRING\x01\xff\xff\xff\xff and more").unwrap();
-    for subcommand in ["info", "report", "records", "verify"] {
-        let output = fdr(&[subcommand, &ring]);
-        assert_eq!(output.status.code(), Some(2));
-        assert_eq!(
-            stderr(&output),
-            format!(
-                "fdr: {ring}: this is the ring of process 4294967295, which is not running any \
-                 more; reading a ring after its process has died is not there yet\n"
-            )
-        );
-    }
-}
-
-#[test]
 fn what_is_missing_is_said() {
     let folder = Folder::new("missing");
     let trace = folder.file("t.fdr");

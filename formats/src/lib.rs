@@ -13,6 +13,7 @@
 //! | [`bytes`] | bounded reading of files and of records; no method can panic |
 //! | [`registry`] | the one list of formats; probing by content |
 //! | [`snapshot_json`] | Trace Compass's own state snapshot, written |
+//! | [`text`] | text that others chose, made fit for a terminal |
 //! | [`ctf`] | Common Trace Format 1.8 folders |
 //! | [`heph`] | traces of Heph, version 0.1.0 |
 //! | [`htdump`] | HawkTracer's HTDUMP |
@@ -31,6 +32,7 @@ pub mod htdump;
 mod json;
 pub mod model;
 mod nest;
+mod reach;
 pub mod registry;
 pub mod ring;
 pub mod sink;
@@ -39,6 +41,7 @@ pub mod source;
 mod spans;
 mod spool;
 pub mod tcstate;
+pub mod text;
 pub mod writer;
 pub mod xray;
 

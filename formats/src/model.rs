@@ -90,6 +90,12 @@ pub enum Mark<'a> {
         /// How many.
         records: u64,
     },
+    /// The thread's clock began anew at this place, or jumped. Readers go on where it was, so that no
+    /// time goes back and no duration holds the jump; what calls that are open here took is not known.
+    Break {
+        /// The last time before it, and the first one after it.
+        time: Ticks,
+    },
     /// An event with a payload that the format does not interpret.
     Custom {
         /// When.
@@ -179,6 +185,25 @@ pub struct Clock {
     pub nonstop: bool,
     /// A tick and the Unix time in nanoseconds at that tick, where the trace has such a pair.
     pub anchor: Option<(Ticks, u64)>,
+    /// The same when the trace was written: nearly all of it is older.
+    pub until: Option<(Ticks, u64)>,
+    /// What the recorder found wrong with it.
+    pub trouble: Trouble,
+}
+
+/// What a recorder found wrong with its clock while it ran. All zeros: nothing, or it does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trouble {
+    /// By how much the counters of two CPUs differ at least, in ns.
+    pub skew_ns: u64,
+    /// How often a thread found the clock behind its last record, on another CPU or after a reset.
+    pub steps_back: u64,
+    /// How far the clock is ahead of what the operating system's steady clock says has passed since
+    /// the anchor (negative: behind), in ns; 0 where the two agree within their errors.
+    pub ahead_ns: i64,
+    /// How far the time of day was moved on against that steady clock (negative: back), in ns: it was
+    /// set, or the machine slept. No duration is affected.
+    pub wall_step_ns: i64,
 }
 
 impl Default for Clock {
@@ -190,6 +215,8 @@ impl Default for Clock {
             constant: false,
             nonstop: false,
             anchor: None,
+            until: None,
+            trouble: Trouble::default(),
         }
     }
 }

@@ -11,6 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::model::{Call, CpuId, Edge, FunctionId, ThreadId, Ticks};
+use crate::reach::Reach;
 use crate::sink::Losses;
 
 /// The bits of [`Span::flags`]; formats that carry them leave the field out where it is 0.
@@ -22,9 +23,6 @@ pub(crate) mod flags {
     /// The call was left by a tail call.
     pub(crate) const TAIL_EXIT: u8 = 4;
 }
-
-/// How far down an exit's entry is looked for; what is deeper counts as not open.
-const SEARCH_DEPTH: usize = 4096;
 
 /// A call from its entry to its exit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +82,7 @@ struct Stack {
     moved: bool,
     /// Arguments belong to the innermost open call.
     arguments: bool,
+    reach: Reach,
 }
 
 /// The open calls of all threads.
@@ -197,6 +196,7 @@ impl Stack {
             0
         };
         self.arguments = true;
+        self.reach.enter();
         self.open.push(Open {
             span: Span {
                 start: call.time,
@@ -237,10 +237,8 @@ impl Stack {
     /// Makes the call that `call` leaves the innermost open one.
     #[cold]
     fn mend(&mut self, call: &Call, out: &mut impl FnMut(&Span)) -> u64 {
-        let near = self.open.iter().rev().take(SEARCH_DEPTH);
-        let depth = near
-            .into_iter()
-            .position(|open| open.span.function == call.function);
+        let is = |open: &Open| open.span.function == call.function;
+        let depth = self.reach.find(&self.open, is);
         let Some(inner) = depth else {
             let before = self.first.unwrap_or(call.time).min(call.time);
             let lone = self.last.max(before).min(call.time);

@@ -24,6 +24,7 @@ fn info() -> TraceInfo {
             constant: true,
             nonstop: false,
             anchor: Some((Ticks(5), 1_700_000_000_000_000_007)),
+            ..Clock::default()
         },
         functions: vec![function(1, "a", "a.rs", 3), function(9, "é", "", 0)],
         program: "prog".into(),

@@ -20,6 +20,7 @@ fn facts() -> TraceInfo {
             constant: true,
             nonstop: true,
             anchor: Some((Ticks(77), 1_700_000_000_123_456_789)),
+            ..Clock::default()
         },
         functions: vec![
             function(0, "a::b::zero", "src/zero.rs", 1),

@@ -24,14 +24,18 @@ fn read_golden(name: &str) -> Read {
     read(&golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What lies in a format's folder, in the order of the names; its README.md is left out.
+/// What lies in a format's folder, in the order of the names; its README.md is left out, and what makes
+/// the files.
 fn entries(format: &str) -> Vec<PathBuf> {
     let folder = folder().join(format);
     let entries = fs::read_dir(&folder);
     let entries = entries.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let paths = entries.map(|entry| entry.expect("a readable folder").path());
     let mut paths: Vec<PathBuf> = paths
-        .filter(|path| path.extension().is_none_or(|end| end != "md"))
+        .filter(|path| {
+            path.extension()
+                .is_none_or(|end| end != "md" && end != "py")
+        })
         .collect();
     paths.sort();
     paths

@@ -1,5 +1,5 @@
 //! Ring files, put together by hand from the documented layout: what a killed process leaves at any
-//! moment of its protocol, and what no process leaves.
+//! moment of its protocol, and what no process leaves. `ring_live` reads one beside its writer.
 mod common;
 
 use common::{Chunk, Event, Read, assert_nested, read, synthetic};
@@ -75,7 +75,8 @@ impl Ring {
             let mark = at + 128 + index * 24;
             self.u64(mark, *number);
             self.u64(mark + 8, *first);
-            self.u64(mark + 16, bytes.len() as u64);
+            let open = chunks.last().is_some_and(|last| last.0 == *number);
+            self.u64(mark + 16, if open { 0 } else { bytes.len() as u64 });
             self.u64(at, BASE + (place + bytes.len()) as u64);
             self.u64(at + 40, *number);
         }
@@ -146,6 +147,7 @@ fn a_process_may_die_while_it_opens_a_chunk() {
     let slot = SLOTS;
     // The next chunk's mark is 0 and its preamble is written, as the cursor says.
     ring.u64(slot, BASE + (REGIONS + CHUNK + 48) as u64);
+    ring.u64(slot + 128 + 16, 64);
     ring.u64(slot + 128 + 24, 0);
     let next = chunk(2500);
     ring.0[REGIONS + CHUNK..][..48].copy_from_slice(&next.0);
@@ -227,4 +229,197 @@ fn every_byte_that_matters_may_be_wrong() {
     for end in (0..400).chain((400..ring.0.len()).step_by(997)) {
         let _ = read(&ring.0[..end]);
     }
+}
+
+/// A ring whose thread has a closed chunk of six records and an open one of two.
+fn two_chunks() -> Ring {
+    let mut ring = Ring::new();
+    let calls = chunk(2000).enter(1, 5).enter(2, 5).exit(2, 5);
+    let calls = calls.enter(2, 5).exit(2, 5).exit(1, 5);
+    let open = chunk(3000).enter(2, 1).exit(2, 1);
+    ring.thread(0, &[(1, 0, calls), (2, 6, open)], 4);
+    ring
+}
+
+/// Times of measured calls.
+fn times(read: &Read) -> Vec<u64> {
+    let threads = read.kept.threads.iter();
+    let events = threads.flat_map(|(_, events)| events);
+    let time = |event: &Event| match event {
+        Event::Call(call) if !call.synthetic => Some(call.time.0),
+        _ => None,
+    };
+    events.filter_map(time).collect()
+}
+
+#[test]
+fn records_around_damage_are_kept_and_those_in_it_counted() {
+    let whole = read(&two_chunks().0).expect("a ring");
+    assert_eq!(whole.diagnostics, []);
+    let all = times(&whole);
+    assert_eq!(all.len(), 8);
+    let mut ring = two_chunks();
+    // The fourth record of the closed chunk.
+    let place = REGIONS + 48 + 3 * 8;
+    ring.0[place..place + 8].fill(0);
+    let read = read(&ring.0).expect("a ring");
+    assert_eq!(read.diagnostics.len(), 1, "{:?}", read.diagnostics);
+    assert_eq!(read.diagnostics[0].offset, place as u64);
+    assert_eq!(times(&read), [&all[..3], &all[6..]].concat());
+    assert_eq!(counts(&read, 0), [12, 5, 0, 7]);
+    let lost = read.kept.events(100).iter();
+    let lost: Vec<&Event> = lost.filter(|one| matches!(one, Event::Lost(_))).collect();
+    assert_eq!(lost, [&Event::Lost(3)]);
+    assert_nested(&read.kept.calls(100));
+}
+
+#[test]
+fn what_a_mark_says_wrongly_is_not_believed() {
+    let all = times(&read(&two_chunks().0).expect("a ring"));
+    let (slot, mark) = (SLOTS, SLOTS + 128);
+    // (place, value, records that are read, counts)
+    let cases = [
+        // The end of the closed chunk: its records are counted by the next one's mark.
+        (mark + 16, u64::MAX, &all[..], [12, 8, 0, 4]),
+        // Its number: what was before the newest chunk is gone.
+        (mark, 77, &all[6..], [12, 2, 6, 4]),
+        // The cursor: nobody knows how much of the newest chunk is new.
+        (slot, 0, &all[..6], [10, 6, 0, 4]),
+        // The region's address: the cursor is nowhere.
+        (slot + 24, BASE, &all[..6], [10, 6, 0, 4]),
+        // How many chunks there are is the head's to say.
+        (slot + 32, 1 << 40, &all[..], [12, 8, 0, 4]),
+    ];
+    for (place, value, wanted, sums) in cases {
+        let mut ring = two_chunks();
+        ring.u64(place, value);
+        let read = read(&ring.0).expect("a ring");
+        assert_eq!(times(&read), wanted, "byte {place}");
+        assert_eq!(counts(&read, 0), sums, "byte {place}");
+        assert!(!read.diagnostics.is_empty(), "byte {place}");
+    }
+}
+
+#[test]
+fn one_threads_chunk_is_not_taken_for_anothers() {
+    let mut ring = two_chunks();
+    ring.0[REGIONS + CHUNK + 1] = 101;
+    let read = read(&ring.0).expect("a ring");
+    assert_eq!(times(&read).len(), 6);
+    assert_eq!(read.diagnostics[0].offset, (REGIONS + CHUNK) as u64);
+    assert_eq!(counts(&read, 0), [12, 6, 0, 6]);
+}
+
+#[test]
+fn a_file_may_be_cut_anywhere() {
+    let mut ring = two_chunks();
+    ring.0.truncate(REGIONS + CHUNK + 64);
+    let all = times(&read(&ring.0).expect("a ring"));
+    assert_eq!(all.len(), 8);
+    let near = |place: usize| place.saturating_sub(80)..place + 80;
+    let places = (0..ring.0.len()).step_by(331).chain(0..300);
+    let places = places.chain(near(SLOTS + STRIDE)).chain(near(FUNCTIONS));
+    let places = places.chain(REGIONS..REGIONS + 200);
+    for end in places.chain(REGIONS + CHUNK..ring.0.len()) {
+        let Ok(read) = read(&ring.0[..end]) else {
+            assert!(
+                end < 232,
+                "cut at byte {end}: only a cut head may be an error"
+            );
+            continue;
+        };
+        let found = times(&read);
+        assert!(
+            found.len() < all.len() && all.starts_with(&found),
+            "cut at byte {end}"
+        );
+        assert!(
+            !read.diagnostics.is_empty(),
+            "cut at byte {end}: nothing is said"
+        );
+    }
+}
+
+#[test]
+fn a_crash_is_the_reason() {
+    let mut ring = two_chunks();
+    ring.u32(140, 11);
+    ring.u32(144, 1);
+    ring.u32(148, 100);
+    ring.u64(152, 0x10);
+    let read = read(&ring.0).expect("a ring");
+    assert_eq!(read.info.reason, "crash: SIGSEGV at 0x10 in thread 100");
+}
+
+fn golden(name: &str) -> Read {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/ring");
+    let path = std::path::Path::new(folder).join(name);
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    read(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn a_file_made_by_hand() {
+    let read = golden("by_hand.fdr-ring");
+    assert_eq!(read.diagnostics, []);
+    let info = &read.info;
+    assert_eq!(
+        (info.program.as_str(), info.process),
+        ("golden", Some(4_200_000))
+    );
+    assert_eq!(info.reason, "crash: SIGSEGV at 0x10 in thread 101");
+    let names: Vec<&str> = info.functions.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["golden::f1", "golden::f2", "<golden::T as golden::U>::f3"]
+    );
+    assert_eq!(
+        (info.functions[1].file.as_str(), info.functions[1].line),
+        ("src/main.rs", 12)
+    );
+    assert_eq!(counts(&read, 0), [21, 7, 10, 4]);
+    let missing = Missing {
+        retired_threads: 1,
+        retired_records: 6,
+        unplaced_records: 2,
+    };
+    assert_eq!(info.missing, missing);
+    let far = 9_000_000_000;
+    let wanted = [
+        synthetic(call(5_000_000, 1, Edge::Entry)),
+        call(5_000_000, 2, Edge::Entry),
+        call(5_000_040, 2, Edge::Exit),
+        call(5_000_050, 1, Edge::Exit),
+        call(5_001_000, 1, Edge::Entry),
+        call(far, 3, Edge::Entry),
+        call(far + 5, 2, Edge::Entry),
+        call(far + 11, 2, Edge::Exit),
+        synthetic(call(far + 11, 3, Edge::Exit)),
+        synthetic(call(far + 11, 1, Edge::Exit)),
+    ];
+    assert_eq!(read.kept.calls(101), wanted);
+}
+
+#[test]
+fn a_file_that_the_recorder_left() {
+    let read = golden("killed.fdr-ring");
+    assert_eq!(read.diagnostics, []);
+    let info = &read.info;
+    assert_eq!(
+        (info.program.as_str(), info.reason.as_str()),
+        ("endings", "")
+    );
+    assert!(info.clock.constant && info.clock.nonstop);
+    let names: Vec<&str> = info.functions.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["endings::fail", "endings::work"]);
+    assert_eq!(info.threads.len(), 1);
+    assert_eq!(info.threads[0].name, "endings");
+    assert_eq!(counts(&read, 0), [20, 20, 0, 0]);
+    let calls = read.kept.calls(info.threads[0].id.0);
+    assert_nested(&calls);
+    assert!(
+        calls
+            .iter()
+            .all(|call| call.function == FunctionId(2) && !call.synthetic)
+    );
 }

@@ -33,6 +33,7 @@ fn info() -> TraceInfo {
             constant: true,
             nonstop: true,
             anchor: Some((Ticks(900), 1_700_000_000_000_000_000)),
+            ..Clock::default()
         },
         functions: vec![
             function(1, "demo::main", 10),

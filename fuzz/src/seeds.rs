@@ -1,4 +1,5 @@
-//! Seeds: a small trace with one of everything, written by each target, and the small golden folders.
+//! Seeds: a small trace with one of everything, written by each target; the small golden folders; and
+//! the small golden files of formats that nothing in the library writes.
 //! What is here is written into `fuzz/corpus` once and committed.
 
 use std::fs;
@@ -27,23 +28,30 @@ pub(crate) fn write(folder: &Path) -> Result<(), Error> {
         for target in format.targets {
             fs::write(folder.join(target.name), seed(target)?)?;
         }
-        if matches!(format.opener, Opener::Folder { .. }) {
+        if matches!(format.opener, Opener::Folder { .. }) || format.targets.is_empty() {
             golden(format.name, &folder)?;
         }
     }
     Ok(())
 }
 
-/// The golden folders of a format, packed.
+/// The golden traces of a format: files as they are, folders packed.
 fn golden(format: &str, out: &Path) -> io::Result<()> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden");
+    let files = FORMATS.iter().find(|known| known.name == format);
+    let files = files.is_some_and(|known| matches!(known.opener, Opener::File { .. }));
     for entry in fs::read_dir(golden.join(format))? {
         let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
-        if path.is_dir() {
-            let bytes = pack(&path)?;
-            if !bytes.is_empty() && bytes.len() < 16 << 10 {
-                fs::write(out.join(name), bytes)?;
-            }
+        let is_trace = !["md", "py"]
+            .iter()
+            .any(|end| path.extension() == Some(end.as_ref()));
+        let bytes = match (path.is_dir(), files && is_trace) {
+            (true, false) => pack(&path)?,
+            (false, true) => fs::read(&path)?,
+            _ => continue,
+        };
+        if !bytes.is_empty() && bytes.len() < 16 << 10 {
+            fs::write(out.join(name), bytes)?;
         }
     }
     Ok(())
@@ -102,6 +110,7 @@ fn info() -> TraceInfo {
             constant: true,
             nonstop: true,
             anchor: Some((Ticks(1_000_000), 1_700_000_000_000_000_000)),
+            ..Clock::default()
         },
         functions: vec![function(1, "a::main"), function(2, "<a::T as b::U>::f")],
         threads: vec![thread(7), thread(8)],

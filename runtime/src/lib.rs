@@ -32,9 +32,11 @@
 //! | `site` | one static per traced function, and the table of them |
 //! | `clock` | one file per architecture behind one small interface |
 //! | `sys` | every call into libc |
+//! | `primitive` | atomics, which a model checker can replace |
 //! | `recorder` | the hot path: async-signal-safe, allocation-free |
 //! | `ring` | the ring file: header, tables, one region of chunks per thread |
 //! | `dump` | from the ring to a trace file |
+//! | `crash` | the same in the handler of a signal that ends the process |
 //! | `shell` | the only room with std's comforts: configuration, dumper thread, calibration |
 #![cfg_attr(not(feature = "record"), forbid(unsafe_code))]
 
@@ -44,11 +46,15 @@ mod api;
 #[cfg(feature = "record")]
 mod clock;
 #[cfg(feature = "record")]
+mod crash;
+#[cfg(feature = "record")]
 mod dump;
 #[cfg(not(feature = "record"))]
 mod off;
 #[cfg(feature = "record")]
 mod on;
+#[cfg(feature = "record")]
+mod primitive;
 #[cfg(feature = "record")]
 mod recorder;
 #[cfg(feature = "record")]

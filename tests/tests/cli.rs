@@ -234,41 +234,39 @@ fn the_ring_of_a_process_tells_whether_it_runs() {
     let mut program = folder.command(example("index_builder", Profile::Dev));
     let program = program.args(["--seconds", "600"]).env("FDR", "1");
     let mut running = program.stdout(Stdio::null()).spawn().expect("it runs");
-    let said = || {
+    let recover = || {
         let files = fs::read_dir(&folder.0).expect("a folder");
         let paths = files.map(|file| file.expect("a file").path());
         let mut rings = paths.filter(|path| path.to_string_lossy().ends_with(".fdr-ring"));
         let mut command = folder.command(tool(Profile::Dev));
-        let output = command.arg("info").arg(rings.next()?).output();
+        let output = command.arg("recover").arg(rings.next()?).output();
         let output = output.expect("fdr runs");
-        assert_eq!(output.status.code(), Some(2));
-        Some(String::from_utf8(output.stderr).expect("UTF-8"))
+        let text = String::from_utf8(output.stderr).expect("UTF-8");
+        Some((output.status.code(), text))
     };
-    let whose = format!("this is the ring of process {}, which is ", running.id());
+    let refused = format!(
+        "process {0} is running: fdr snapshot {0} makes",
+        running.id()
+    );
     let deadline = Instant::now() + Duration::from_secs(60);
-    let text = loop {
-        match said() {
-            Some(text) if text.contains(&whose) => break text,
-            text => assert!(Instant::now() < deadline, "{text:?}"),
+    loop {
+        match recover() {
+            Some((Some(2), text)) if text.contains(&refused) => break,
+            other => assert!(Instant::now() < deadline, "{other:?}"),
         }
         std::thread::yield_now();
-    };
-    assert!(text.contains("which is running: "), "{text}");
-    let signal = format!("kill -USR2 {}", running.id());
-    assert!(text.contains(&signal), "{text}");
+    }
 
     running.kill().expect("it runs");
     // Not waited for: a process that has ended, and whose number is still taken.
     let text = loop {
-        match said() {
-            Some(text) if !text.contains("which is running: ") => break text,
-            text => assert!(Instant::now() < deadline, "{text:?}"),
+        match recover() {
+            Some((Some(0), text)) => break text,
+            other => assert!(Instant::now() < deadline, "{other:?}"),
         }
     };
-    assert!(
-        text.contains(&format!("{whose}not running any more")),
-        "{text}"
-    );
+    let whose = format!("process {}, which ended without a dump: ", running.id());
+    assert!(text.contains(&whose), "{text}");
     running.wait().expect("it has ended");
 }
 

@@ -149,11 +149,10 @@ fn at_a_panic_in_a_panic() {
     let folder = Folder::new("dump-twice");
     let outcome = like_untraced(&folder, "FDR=1 FDR_PANIC=1", "twice");
     assert_eq!(outcome.status.code(), None, "it aborts");
-    // Each call of the panic hook dumped; the ring of a process that aborts stays.
+    // Each call of the panic hook dumped, and then the abort.
     let traces = folder.ending(".fdr");
-    assert!(traces.len() >= 2, "{:?}", folder.names());
-    assert_eq!(folder.ending(".fdr-ring").len(), 1, "{:?}", folder.names());
-    assert_eq!(folder.names().len(), traces.len() + 1);
+    assert!(traces.len() >= 3, "{:?}", folder.names());
+    assert_eq!(folder.names().len(), traces.len());
     traces.iter().for_each(|path| assert_eq!(works(path), 10));
 }
 
@@ -397,9 +396,14 @@ fn a_program_with_another_panic_hook_is_not_disturbed() {
 }
 
 #[test]
-fn an_aborted_process_leaves_its_ring_alone() {
+fn an_aborted_process_leaves_a_trace_or_its_ring() {
     let folder = Folder::new("dump-abort");
     let outcome = like_untraced(&folder, "FDR=1", "abort");
+    assert_eq!(outcome.status.code(), None);
+    assert_eq!(works(&folder.only_trace()), 10);
+
+    let folder = Folder::new("dump-abort");
+    let outcome = like_untraced(&folder, "FDR=1 FDR_CRASH=0", "abort");
     assert_eq!(outcome.status.code(), None);
     let names = folder.names();
     assert!(

@@ -1,6 +1,6 @@
-//! Children: one that `fork` made has nothing of its parent's recording, may have a recording of its
-//! own, and never touches its parent's ring, dumps or files. One that is another program is recorded
-//! if it is built with the recorder, under its own process id.
+//! Children: one that `fork` made records by itself, under its own process id, and never touches its
+//! parent's ring, dumps or files. One that is another program is recorded if it is built with the
+//! recorder. Every child tells how many records it made; what the recorder has of them is compared.
 
 use std::fs;
 
@@ -13,6 +13,33 @@ use fdr_tests::support::trace::Trace;
 fn forks(folder: &Folder, variables: &str, way: &str) -> Outcome {
     let program = Program::new(env!("CARGO_BIN_EXE_forks"), folder);
     program.set(variables).args(&[way]).run().ok()
+}
+
+/// What the children said: process and records.
+fn children(outcome: &Outcome) -> Vec<(String, u64)> {
+    let lines = facts::all(&outcome.stdout, "child").into_iter();
+    lines
+        .map(|words| (words[0].clone(), facts::number(&words[1])))
+        .collect()
+}
+
+/// Every record that a trace knows of, wherever it went; it is whole, and of that process.
+fn asked_for(path: &std::path::Path, pid: &str) -> u64 {
+    verify(path);
+    let trace = Trace::read(path);
+    assert_eq!(trace.info.process, Some(facts::number(pid)));
+    let lanes = trace.threads.iter();
+    let recorded: u64 = lanes.map(|lane| lane.checked_counts().recorded).sum();
+    let missing = trace.info.missing;
+    recorded + missing.retired_records + missing.unplaced_records
+}
+
+/// The only file with that beginning and end; it is removed from the list.
+fn take(names: &mut Vec<String>, beginning: &str, end: &str) -> String {
+    let ours = |name: &String| name.starts_with(beginning) && name.ends_with(end);
+    let found: Vec<usize> = (0..names.len()).filter(|&at| ours(&names[at])).collect();
+    assert_eq!(found.len(), 1, "{beginning}…{end} in {names:?}");
+    names.remove(found[0])
 }
 
 /// The parent's trace in the folder, which must hold its own twenty calls and nothing else.
@@ -30,52 +57,63 @@ fn parents_trace(folder: &Folder) -> Trace {
 }
 
 #[test]
-fn a_child_that_goes_on_is_not_recorded_and_leaves_nothing() {
+fn a_child_that_goes_on_records_by_itself() {
     let folder = Folder::new("fork-calls");
     let untraced = forks(&folder, "", "calls");
     assert_eq!(folder.names(), ["child"]);
     let outcome = forks(&folder, "FDR=1 FDR_PANIC=1", "calls");
+    let [(pid, records)] = children(&outcome).try_into().expect("one child");
+    assert_eq!(records, 400);
+    let plain = |outcome: &Outcome| {
+        let lines = outcome
+            .stdout
+            .lines()
+            .filter(|line| !line.starts_with("child"));
+        lines.map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
     assert_eq!(
-        outcome.stdout,
-        untraced.stdout.replace("enabled false", "enabled true")
+        plain(&outcome),
+        plain(&untraced).replace("enabled false", "enabled true")
     );
-    assert_eq!(
-        outcome.said().len(),
-        1,
-        "only the parent says something: {outcome:?}"
-    );
+    assert_eq!(outcome.said().len(), 2, "a line of each: {outcome:?}");
     let child = fs::read_to_string(folder.join("child")).expect("the child's words");
+    assert_eq!(facts::one(&child, "enabled"), ["true"]);
     let statistics = facts::statistics(&child);
-    assert_eq!(facts::one(&child, "enabled"), ["false"]);
-    assert_eq!(
-        (facts::total(&statistics), statistics.threads.len()),
-        (0, 0),
-        "{child}"
-    );
+    assert_eq!(facts::total(&statistics), records, "{child}");
+    assert_eq!(statistics.threads.len(), 1, "it has no thread of ours");
     fs::remove_file(folder.join("child")).expect("the child's words");
-    let trace = parents_trace(&folder);
+    let path = folder.join(&format!("forks.{pid}.1.fdr"));
+    assert_eq!(asked_for(&path, &pid), records);
+    let trace = Trace::read(&path);
+    assert_eq!(trace.threads[0].thread.id.0.to_string(), pid);
+    let calls = trace.calls();
     assert_eq!(
-        trace.threads[0].thread.id.0,
-        trace.info.process.expect("a process")
+        (calls["forks::work"], calls["forks::childs_work"]),
+        (100, 100)
     );
+    fs::remove_file(path).expect("the child's trace");
+    let trace = parents_trace(&folder);
+    let parent = trace.info.process.expect("a process");
+    assert_eq!(trace.threads[0].thread.id.0, parent);
 }
 
 #[test]
-fn a_child_may_have_a_recording_of_its_own() {
+fn a_child_may_have_a_dumper_of_its_own() {
     let folder = Folder::new("fork-enables");
     let outcome = forks(&folder, "FDR=1", "enables");
     let child = fs::read_to_string(folder.join("child")).expect("the child's words");
     fs::remove_file(folder.join("child")).expect("the child's words");
     let pid = facts::one(&child, "pid").remove(0);
+    assert_eq!(children(&outcome), [(pid.clone(), 40)]);
     let ring = RingFile::read(&folder.join("child-ring"));
     fs::remove_file(folder.join("child-ring")).expect("the copy");
     assert_eq!(ring.pid.to_string(), pid);
-    assert_eq!(ring.threads[0].edges.len(), 20);
+    assert_eq!(ring.threads[0].edges.len(), 40);
     let names: Vec<&String> = ring.functions.values().collect();
     assert_eq!(names.len(), 2, "its ring has the names: {names:?}");
-    // `work` and `childs_work`, five times each; all functions are on.
-    assert_eq!(facts::one(&child, "records"), ["20"], "{child}");
-    assert_eq!(facts::total(&facts::statistics(&child)), 20);
+    // `work` and `childs_work`, ten times each; all functions are on.
+    assert_eq!(facts::one(&child, "records"), ["40"], "{child}");
+    assert_eq!(facts::total(&facts::statistics(&child)), 40);
     let of_child: Vec<_> = folder
         .ending(".fdr")
         .into_iter()
@@ -87,14 +125,31 @@ fn a_child_may_have_a_recording_of_its_own() {
         "{of_child:?} {outcome:?}"
     );
     for path in of_child {
-        verify(&path);
-        let trace = Trace::read(&path);
-        assert_eq!(trace.info.process, Some(facts::number(&pid)));
-        let calls = trace.calls();
-        assert_eq!((calls["forks::work"], calls["forks::childs_work"]), (5, 5));
-        assert_eq!(trace.threads[0].checked_counts().recorded, 20);
+        assert_eq!(asked_for(&path, &pid), 40);
+        let calls = Trace::read(&path).calls();
+        assert_eq!(
+            (calls["forks::work"], calls["forks::childs_work"]),
+            (10, 10)
+        );
         fs::remove_file(path).expect("a trace");
     }
+    let _ = parents_trace(&folder);
+}
+
+#[test]
+fn a_child_that_records_nothing_leaves_nothing() {
+    let folder = Folder::new("fork-silent");
+    let outcome = forks(&folder, "FDR=1 FDR_PANIC=1", "silent");
+    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+    let child = fs::read_to_string(folder.join("child")).expect("the child's words");
+    fs::remove_file(folder.join("child")).expect("the child's words");
+    assert_eq!(
+        facts::one(&child, "mapped"),
+        ["false"],
+        "its parent's ring would live as long as it"
+    );
+    assert_eq!(facts::one(&child, "open"), ["0"]);
+    assert_eq!(facts::one(&child, "threads"), ["1"]);
     let _ = parents_trace(&folder);
 }
 
@@ -102,8 +157,23 @@ fn a_child_may_have_a_recording_of_its_own() {
 fn children_beside_dumps_neither_hang_nor_interfere() {
     let folder = Folder::new("fork-many");
     let outcome = forks(&folder, "FDR=1 FDR_BUFFER=128K FDR_OUT=last.fdr", "many");
-    assert_eq!(folder.names(), ["last.fdr"], "{outcome:?}");
-    let path = folder.only_trace();
+    let mut names = folder.names();
+    let children = children(&outcome);
+    assert_eq!(children.len(), 200);
+    for (pid, records) in children {
+        if records == 0 {
+            continue;
+        }
+        // It left without its exit handlers, as if it had been killed.
+        let ring = take(&mut names, &format!("forks.{pid}."), ".fdr-ring");
+        let ring = RingFile::read(&folder.join(&ring));
+        assert_eq!((ring.pid.to_string(), ring.asked_for()), (pid, records));
+        assert_eq!(ring.threads.len(), 1);
+        assert_eq!(ring.threads[0].tid, ring.pid);
+        assert_eq!(ring.threads[0].edges.len() as u64, records);
+    }
+    assert_eq!(names, ["last.fdr"], "{outcome:?}");
+    let path = folder.join("last.fdr");
     verify(&path);
     let trace = Trace::read(&path);
     assert!(
@@ -115,6 +185,83 @@ fn children_beside_dumps_neither_hang_nor_interfere() {
     for lane in &trace.threads {
         let _ = lane.checked_counts();
     }
+}
+
+#[test]
+fn every_generation_has_its_own() {
+    let folder = Folder::new("fork-generations");
+    let outcome = forks(
+        &folder,
+        "FDR=1 FDR_BUFFER=128K FDR_OUT=traces/%p/t",
+        "generations",
+    );
+    let children = children(&outcome);
+    assert_eq!(children.len(), 6);
+    for (pid, records) in children {
+        let path = folder.join(&format!("traces/{pid}/t"));
+        assert_eq!(asked_for(&path, &pid), records);
+        let names = fs::read_dir(path.parent().expect("a folder"))
+            .expect("it")
+            .count();
+        assert_eq!(names, 1, "no ring beside the trace");
+    }
+    assert_eq!(fs::read_dir(folder.join("traces")).expect("it").count(), 7);
+    assert_eq!(outcome.said().len(), 7);
+}
+
+#[test]
+fn forks_in_any_thread_while_others_record() {
+    let folder = Folder::new("fork-threads");
+    let outcome = forks(&folder, "FDR=1 FDR_BUFFER=128K FDR_OUT=all.fdr", "threads");
+    let children = children(&outcome);
+    assert_eq!(children.len(), 20);
+    let mut names = folder.names();
+    for (pid, records) in children {
+        // The pattern has no place for the process, and its parent's file must stay.
+        let name = take(&mut names, &format!("all.{pid}."), "fdr");
+        assert_eq!(asked_for(&folder.join(&name), &pid), records);
+        let trace = Trace::read(&folder.join(&name));
+        let pid: u64 = facts::number(&pid);
+        let mut ids: Vec<u64> = trace.threads.iter().map(|lane| lane.thread.id.0).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert!(ids.len() == 2 && ids.contains(&pid), "{ids:?} of {pid}");
+    }
+    assert_eq!(names, ["all.fdr"]);
+    let trace = Trace::read(&folder.join("all.fdr"));
+    let parent = trace.info.process.expect("a process").to_string();
+    let records = facts::number::<u64>(&facts::one(&outcome.stdout, "records")[0]);
+    assert_eq!(asked_for(&folder.join("all.fdr"), &parent), records);
+    assert!(!trace.calls().contains_key("forks::childs_work"));
+}
+
+#[test]
+fn no_lock_of_another_thread_stays_in_a_child() {
+    let folder = Folder::new("fork-locks");
+    let variables = "FDR=1 FDR_BUFFER=128K FDR_LOG=quiet FDR_OUT=%e.%p.fdr";
+    let outcome = forks(&folder, variables, "locks");
+    let children = children(&outcome);
+    assert_eq!(children.len(), 60);
+    for (pid, records) in children {
+        let path = folder.join(&format!("forks.{pid}.fdr"));
+        assert_eq!(asked_for(&path, &pid), records);
+        let names = Trace::read(&path).info.functions.len();
+        assert_eq!(names, 2);
+    }
+}
+
+#[test]
+fn a_stream_stays_its_parents() {
+    let folder = Folder::new("fork-stream");
+    let variables = "FDR=1 FDR_MODE=stream FDR_FORMAT=xray FDR_OUT=stream.fdr";
+    let outcome = forks(&folder, variables, "calls");
+    let [(pid, records)] = children(&outcome).try_into().expect("one child");
+    fs::remove_file(folder.join("child")).expect("the child's words");
+    let path = folder.join(&format!("stream.{pid}.fdr"));
+    assert_eq!(asked_for(&path, &pid), records);
+    fs::remove_file(path).expect("the child's trace");
+    let trace = Trace::read(&folder.only_trace());
+    assert_eq!(trace.calls()["forks::work"], 20);
 }
 
 #[test]

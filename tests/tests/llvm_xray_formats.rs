@@ -265,6 +265,7 @@ fn info() -> TraceInfo {
             constant: true,
             nonstop: true,
             anchor: Some((Ticks(5000), 1_700_000_000_123_456_789)),
+            ..Clock::default()
         },
         functions: (1..).zip(names).map(function).collect(),
         program: "demo".into(),

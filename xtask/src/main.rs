@@ -8,8 +8,10 @@ mod demo;
 mod fuzz;
 mod process;
 mod readers;
+mod sanitize;
 mod test;
 mod tidy;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -32,6 +34,13 @@ cargo xtask COMMAND
   fuzz FORMAT --input FILE
                         one input again; FILE as the above names it
   fuzz --seeds          writes the seeds in fuzz/corpus anew
+  torture [CASE…] [--minutes N] [--seed S] [--short] [--release] [--first I] [--tries N]
+                        kill -9, crashes, signals, forks, faults, on programs that count for themselves;
+                        about half an hour, or N minutes; --short: about two
+  model                 every order that the memory model allows, for writer, readers and recycling (loom)
+  sanitize [thread|address]
+                        ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
+  miri                  the tests under Miri, where the toolchain has it
   bench read [--records MILLIONS] [--json FILE]
                         how fast a large trace is read, and in how much memory
   bench formats [--calls MILLIONS] [--rounds N] [--json FILE]
@@ -61,6 +70,10 @@ fn run(arguments: &[&str]) -> Result<()> {
             Ok(())
         }
         ["fuzz", words @ ..] => fuzz::run(words),
+        ["model"] => process::run(&mut sanitize::models()?),
+        ["sanitize", words @ ..] => sanitize::run(words),
+        ["miri"] => sanitize::miri(),
+        ["torture", words @ ..] => torture::run(words),
         [] => Err(format!("which command?\n\n{USAGE}")),
         [command, ..] => Err(format!("cannot make sense of {command:?} here\n\n{USAGE}")),
     }

@@ -10,7 +10,7 @@ use fdr_formats::{Clock, Source};
 use super::{Status, each};
 use crate::tally::{Marks, Tally};
 use crate::ui::{self, Progress};
-use crate::{place, trace};
+use crate::{clock, place, trace};
 
 /// Diagnostics that are shown.
 const SHOWN: usize = 20;
@@ -71,7 +71,7 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
 fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow::Result<()> {
     let info = source.info();
     writeln!(out, "format     {}", ui::clean(&info.format))?;
-    writeln!(out, "clock      {}", clock(&info.clock))?;
+    writeln!(out, "clock      {}", clock_line(&info.clock))?;
     if !info.program.is_empty() {
         writeln!(out, "program    {}", ui::clean(&info.program))?;
     }
@@ -123,6 +123,12 @@ fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow
     if let Some(doubtful) = doubtful(tally) {
         writeln!(out, "counts     {doubtful}")?;
     }
+    if marks.breaks > 0 {
+        writeln!(out, "note       {}", clock::breaks_in_words(marks.breaks))?;
+    }
+    for note in clock::notes(&info.clock) {
+        writeln!(out, "note       {note}")?;
+    }
     Ok(())
 }
 
@@ -133,6 +139,8 @@ fn occasion(reason: &str) -> &str {
         "signal" => "by signal",
         "panic" => "on panic",
         "call" => "by call",
+        "killed" => "after the process had ended without a dump (kill -9, _exit)",
+        "snapshot" => "by fdr, beside the process",
         other => other,
     }
 }
@@ -152,6 +160,9 @@ fn others(marks: &Marks) -> String {
     if let (Some(last), true) = (parts.last_mut(), marks.gaps > 0) {
         *last += &format!(" ({} lost there)", ui::things(marks.lost, "record"));
     }
+    if marks.breaks > 0 {
+        parts.push(ui::things(marks.breaks, "clock break"));
+    }
     parts.join(", ")
 }
 
@@ -160,7 +171,7 @@ fn doubtful(tally: &Tally) -> Option<String> {
     trace::doubtful_counts(&stated, found, !tally.diagnostics.is_empty())
 }
 
-fn clock(clock: &Clock) -> String {
+fn clock_line(clock: &Clock) -> String {
     let mut text = if clock.name.is_empty() {
         "(no name)".to_owned()
     } else {

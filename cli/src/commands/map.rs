@@ -18,8 +18,7 @@
 //! Ids are not stored: they count from 1 and step where the function differs from the entry before,
 //! so ids that the trace does not name get entries too.
 
-use std::fs;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -32,6 +31,7 @@ use object::{
 };
 
 use super::Status;
+use crate::place::Pending;
 use crate::{trace, ui};
 
 /// Larger ids are refused: the map has an entry for every id up to the largest.
@@ -82,7 +82,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         ui::print(|out| Ok(out.write_all(&bytes)?))?;
         return Ok(Status::Done);
     }
-    fs::write(&options.output, bytes).with_context(|| ui::path(&options.output))?;
+    let (mut pending, mut file) = Pending::file(&options.output, true)?;
+    let watch = pending.watch().context("signals")?;
+    let written = file.write_all(&bytes);
+    written.with_context(|| ui::path(&options.output))?;
+    pending.place()?;
+    drop(watch);
     let (map, trace) = (ui::shell(&options.output), ui::shell(&options.trace));
     let functions = ui::things(source.info().functions.len() as u64, "function");
     let next = match is_xray(source.info()) {

@@ -2,11 +2,14 @@
 
 pub(crate) mod convert;
 pub(crate) mod info;
+pub(crate) mod list;
 pub(crate) mod listen;
 pub(crate) mod map;
 pub(crate) mod record;
 pub(crate) mod records;
+pub(crate) mod recover;
 pub(crate) mod report;
+pub(crate) mod snapshot;
 pub(crate) mod state;
 pub(crate) mod verify;
 

@@ -1,7 +1,7 @@
 //! The report as CSV, for spreadsheets and scripts. Times are integers in nanoseconds.
 //!
-//! A spreadsheet takes a field that begins with `=`, `+`, `-` or `@` for a formula; such names get
-//! a `'` before them. Control characters are shown as escapes.
+//! A spreadsheet takes a field that begins with `=`, `+`, `-` or `@`, wide ones too, for a formula; such
+//! names get a `'` before them. Control characters are shown as escapes.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -13,6 +13,9 @@ const HEAD: [&str; 13] = [
     "name", "file", "line", "calls", "clipped", "total_ns", "self_ns", "min_ns", "mean_ns",
     "p50_ns", "p90_ns", "p99_ns", "max_ns",
 ];
+
+/// What formulas begin with.
+const FORMULAS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
 /// Writes all rows; per thread where the report has them, with two more columns in front.
 pub(crate) fn write(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
@@ -60,7 +63,7 @@ fn fields(row: &Row) -> [String; 13] {
 /// Text that no spreadsheet takes for a formula.
 fn harmless(text: &str) -> Cow<'_, str> {
     let text = ui::clean(text);
-    if text.trim_start().starts_with(['=', '+', '-', '@']) {
+    if text.trim_start().starts_with(FORMULAS) {
         format!("'{text}").into()
     } else {
         text
@@ -77,6 +80,7 @@ mod tests {
         assert_eq!(harmless("  @SUM(A1)"), "'  @SUM(A1)");
         assert_eq!(harmless("-x"), "'-x");
         assert_eq!(harmless("+x"), "'+x");
+        assert_eq!(harmless("＝x"), "'＝x");
         assert_eq!(harmless("\t=x"), "\\t=x");
         assert_eq!(harmless("<A as B>::c"), "<A as B>::c");
     }

@@ -45,6 +45,8 @@ pub(crate) struct ThreadPart {
     pub(crate) synthetic: u64,
     /// Records that are missing between others.
     pub(crate) lost: u64,
+    /// Places where its clock jumped or began anew.
+    pub(crate) breaks: u64,
     /// Its functions; empty unless asked for.
     pub(crate) functions: BTreeMap<FunctionId, Stats>,
 }
@@ -134,10 +136,13 @@ impl Sink for Engine {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        if let (Mark::Lost { records }, Some((_, stack))) =
-            (mark, self.threads.get_mut(self.current))
-        {
-            stack.lose(*records);
+        let Some((_, stack)) = self.threads.get_mut(self.current) else {
+            return;
+        };
+        match mark {
+            Mark::Lost { records } => stack.lose(*records),
+            Mark::Break { .. } => stack.break_off(),
+            _ => {}
         }
     }
 
@@ -196,6 +201,7 @@ fn part_of(thread: Thread, stack: &Stack) -> ThreadPart {
         records: stack.records,
         synthetic: stack.synthetic,
         lost: stack.lost,
+        breaks: stack.breaks,
         functions: BTreeMap::new(),
     }
 }
@@ -206,6 +212,7 @@ fn merge_parts(known: &mut ThreadPart, part: ThreadPart) {
     known.last = known.last.max(part.last);
     known.records += part.records;
     known.synthetic += part.synthetic;
+    known.breaks += part.breaks;
     known.lost = known.lost.saturating_add(part.lost);
     add(&mut known.functions, part.functions.into_iter());
 }

@@ -1,7 +1,8 @@
 //! The report as JSON, for scripts. Times are integers in nanoseconds; `null` where no call of a
 //! function was measured from its entry to its exit.
 //!
-//! Names are exact; characters that could act on a terminal are written as `\u` escapes.
+//! Names are exact; characters that could act on a terminal are written as `\u` escapes, and so is what
+//! could end the script of a page that the text is put into.
 
 use std::io::{self, Write};
 
@@ -49,6 +50,7 @@ struct Document<'a> {
     balance: Balance,
     diagnostics: Vec<Problem<'a>>,
     diagnostics_not_shown: u64,
+    clock_notes: &'a [String],
 }
 
 impl<'a> Document<'a> {
@@ -80,6 +82,7 @@ impl<'a> Document<'a> {
             },
             diagnostics: report.diagnostics.iter().map(Problem::of).collect(),
             diagnostics_not_shown: report.more_diagnostics,
+            clock_notes: &report.clock_notes,
         }
     }
 }
@@ -92,6 +95,10 @@ pub(crate) struct Clock<'a> {
     error_ppm: Option<f64>,
     constant: bool,
     nonstop: bool,
+    skew_ns: u64,
+    steps_back: u64,
+    ahead_ns: i64,
+    wall_step_ns: i64,
 }
 
 impl Clock<'_> {
@@ -103,6 +110,10 @@ impl Clock<'_> {
             error_ppm: clock.error_ppm.filter(|ppm| ppm.is_finite()),
             constant: clock.constant,
             nonstop: clock.nonstop,
+            skew_ns: clock.trouble.skew_ns,
+            steps_back: clock.trouble.steps_back,
+            ahead_ns: clock.trouble.ahead_ns,
+            wall_step_ns: clock.trouble.wall_step_ns,
         }
     }
 }
@@ -117,6 +128,7 @@ pub(crate) struct Thread<'a> {
     records: u64,
     synthetic_records: u64,
     lost_records: u64,
+    clock_breaks: u64,
     recorded: Option<u64>,
     readable: Option<u64>,
     overwritten: Option<u64>,
@@ -135,6 +147,7 @@ impl Thread<'_> {
             records: row.records,
             synthetic_records: row.synthetic,
             lost_records: row.lost,
+            clock_breaks: row.breaks,
             recorded: row.counts.map(|counts| counts.recorded),
             readable: row.counts.map(|counts| counts.readable),
             overwritten: row.counts.map(|counts| counts.overwritten),
@@ -176,6 +189,14 @@ impl Problem<'_> {
     }
 }
 
+/// Where the first character is that has to be escaped.
+fn unfit(text: &str) -> Option<usize> {
+    let ends_script = |at: usize| text[at..].starts_with("</") || text[at..].starts_with("<!");
+    let mut all = text.char_indices();
+    let found = all.find(|&(at, character)| ui::is_unsafe(character) || ends_script(at));
+    found.map(|(at, _)| at)
+}
+
 /// Indents as usual, and escapes more than JSON asks for.
 #[derive(Default)]
 struct Printable<'a>(PrettyFormatter<'a>);
@@ -187,12 +208,13 @@ impl Formatter for Printable<'_> {
         fragment: &str,
     ) -> io::Result<()> {
         let mut rest = fragment;
-        while let Some(at) = rest.find(ui::is_unsafe) {
+        while let Some(at) = unfit(rest) {
             writer.write_all(&rest.as_bytes()[..at])?;
             let mut left = rest[at..].chars();
             if let Some(character) = left.next() {
-                // All unsafe characters are below U+10000: one escape is enough.
-                write!(writer, "\\u{:04x}", u32::from(character))?;
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    write!(writer, "\\u{unit:04x}")?;
+                }
             }
             rest = left.as_str();
         }
@@ -242,13 +264,13 @@ mod tests {
 
     #[test]
     fn names_are_exact_and_harmless() {
-        let name = "a\u{9b}2J\u{7f}\u{202e}b\"\\\n\x1bé";
+        let name = "a\u{9b}2J\u{7f}\u{202e}b\"\\\n\x1bé\u{e0041}";
         let mut out = Vec::new();
         print(&mut out, &[name]).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(
             text,
-            "[\n  \"a\\u009b2J\\u007f\\u202eb\\\"\\\\\\n\\u001bé\"\n]\n"
+            "[\n  \"a\\u009b2J\\u007f\\u202eb\\\"\\\\\\n\\u001bé\\udb40\\udc41\"\n]\n"
         );
         assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap(), [name]);
     }

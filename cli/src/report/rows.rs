@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::engine::{Figures, ThreadPart};
 use super::stack::Flaws;
 use super::stats::{OTHERS, Stats};
+use crate::clock::notes as clock_notes;
 use crate::glob::Filter;
 use crate::trace::is_timeless;
 
@@ -62,6 +63,8 @@ pub(crate) struct ThreadRow {
     pub(crate) synthetic: u64,
     /// Records that are missing between others.
     pub(crate) lost: u64,
+    /// Places where its clock jumped or began anew.
+    pub(crate) breaks: u64,
     pub(crate) duration_ns: u64,
     /// The recorder's own count, where the trace has it.
     pub(crate) counts: Option<Counts>,
@@ -94,6 +97,8 @@ pub(crate) struct Report {
     pub(crate) clipped: u64,
     /// Records of threads that are not in the trace.
     pub(crate) missing: Missing,
+    /// What is wrong with the clock, in words.
+    pub(crate) clock_notes: Vec<String>,
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) more_diagnostics: u64,
 }
@@ -127,6 +132,7 @@ impl Report {
                 .collect(),
             flaws: figures.flaws,
             missing: info.missing,
+            clock_notes: clock_notes(clock),
             diagnostics: figures.diagnostics,
             more_diagnostics: figures.more_diagnostics,
         }
@@ -143,6 +149,11 @@ impl Report {
         each.fold(0, u64::saturating_add)
     }
 
+    /// Places where a thread's clock jumped or began anew.
+    pub(crate) fn breaks(&self) -> u64 {
+        self.threads.iter().map(|thread| thread.breaks).sum()
+    }
+
     /// Whether nothing is missing that the program did while it was recorded.
     pub(crate) fn is_complete(&self) -> bool {
         let lost = self
@@ -150,6 +161,8 @@ impl Report {
             .is_some_and(|counts| counts.readable < counts.recorded);
         !lost
             && self.lost() == 0
+            && self.breaks() == 0
+            && self.clock_notes.is_empty()
             && self.missing == Missing::default()
             && self.clipped == 0
             && self.flaws == Flaws::default()
@@ -192,6 +205,7 @@ fn thread_row(info: &TraceInfo, part: ThreadPart, selection: &Selection) -> Thre
         records: part.records,
         synthetic: part.synthetic,
         lost: part.lost,
+        breaks: part.breaks,
         duration_ns: span(&info.clock, part.first, part.last),
         counts: part.thread.counts,
         name: part.thread.name,

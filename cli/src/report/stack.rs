@@ -72,12 +72,18 @@ pub(crate) struct Stack {
     beyond: u64,
     /// Where records were last missing; calls that are open there are clipped.
     gap: Option<Ticks>,
+    /// When all open calls were last found to be clipped.
+    doubted: Option<Ticks>,
+    /// Places where the clock jumped or began anew.
+    pub(crate) breaks: u64,
     /// Records that are missing between others.
     pub(crate) lost: u64,
     /// Time of the first call record.
     pub(crate) first: Option<Ticks>,
     /// Latest time of a call record.
     pub(crate) last: Ticks,
+    /// Time of the call record before.
+    before: Ticks,
     /// Entries and exits, without synthetic ones.
     pub(crate) records: u64,
     /// Synthetic entries and exits.
@@ -90,7 +96,9 @@ impl Stack {
     /// Takes some calls, in order.
     pub(crate) fn run(&mut self, table: &mut Table, calls: &[Call]) {
         let Some(first) = calls.first() else { return };
-        self.first.get_or_insert(first.time);
+        // Sources give what went back in a batch of its own.
+        let earliest = self.first.map_or(first.time, |known| known.min(first.time));
+        self.first = Some(earliest);
         let mut synthetic = 0;
         let mut last = self.last;
         for call in calls {
@@ -102,29 +110,44 @@ impl Stack {
         self.records += calls.len() as u64 - synthetic;
         let mut done = self.plain(table, calls);
         while let Some(call) = calls.get(done) {
-            self.other(table, call);
+            let before = done.checked_sub(1).and_then(|before| calls.get(before));
+            let before = before.map_or(self.before, |before| before.time);
+            self.other(table, call, before);
             done += 1;
             done += self.plain(table, calls.get(done..).unwrap_or(&[]));
         }
+        self.before = calls.last().map_or(self.before, |last| last.time);
     }
 
     /// So many records are missing here. Calls that are open now may have ended, and others of the
     /// same functions begun: they are clipped.
     pub(crate) fn lose(&mut self, records: u64) {
         self.lost = self.lost.saturating_add(records);
-        let before = std::mem::replace(&mut self.gap, self.first.map(|_| self.last));
+        self.gap = self.first.map(|_| self.last);
+        self.doubt();
+        // What ended before is not inside of a call of which only the exit will come.
+        if let Some(none) = self.frames.first_mut() {
+            none.children = 0;
+        }
+    }
+
+    /// The clock jumped or began anew here: what calls took that are open now is not known.
+    pub(crate) fn break_off(&mut self) {
+        self.breaks += 1;
+        self.doubt();
+    }
+
+    /// Calls that are open now are clipped.
+    fn doubt(&mut self) {
+        let before = std::mem::replace(&mut self.doubted, self.first.map(|_| self.last));
         let open = self.frames.get_mut(1..=self.depth).unwrap_or(&mut []);
-        // Down to those that were open at the gap before: a frame is looked at once, and once more.
+        // Down to those that were open the last time: a frame is looked at once, and once more.
         for frame in open.iter_mut().rev() {
             let known = frame.place & CLIPPED != 0;
             if known && before.is_some_and(|before| frame.start <= before) {
                 break;
             }
             frame.place |= CLIPPED;
-        }
-        // What ended before is not inside of a call of which only the exit will come.
-        if let Some(none) = self.frames.first_mut() {
-            none.children = 0;
         }
     }
 
@@ -215,7 +238,7 @@ impl Stack {
     /// A call for which something must be done first, or that is not as it should be.
     #[cold]
     #[inline(never)]
-    fn other(&mut self, table: &mut Table, call: &Call) {
+    fn other(&mut self, table: &mut Table, call: &Call, before: Ticks) {
         let place = table.place(call.function);
         if self.active.len() <= place as usize {
             self.active.resize(place as usize + 1, Active::default());
@@ -235,7 +258,7 @@ impl Stack {
             self.flaws.too_deep += 1;
             table.stats[place as usize].clipped += 1;
         } else {
-            self.leave(table, call, place);
+            self.leave(table, call, place, before);
         }
     }
 
@@ -255,13 +278,15 @@ impl Stack {
         debug_assert!(plain, "the innermost call can be ended");
     }
 
-    /// An exit of a function that is not the innermost open one.
-    fn leave(&mut self, table: &mut Table, call: &Call, place: u32) {
+    /// An exit of a function that is not the innermost open one. What it leaves open inside ends with
+    /// the record `before` it, as the writers of traces have it.
+    fn leave(&mut self, table: &mut Table, call: &Call, place: u32, before: Ticks) {
         let open = self.active[place as usize].depth > 0;
         if open && !table.is_shared(place) {
             while self.depth > 0 {
                 let found = self.frames[self.depth].function == call.function;
-                self.close(table, call.time, call.synthetic || !found);
+                let time = if found { call.time } else { before };
+                self.close(table, time, call.synthetic || !found);
                 if found {
                     break;
                 }

@@ -256,6 +256,10 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
             ui::things(report.lost(), "record")
         ));
     }
+    if report.breaks() > 0 {
+        notes.push(crate::clock::breaks_in_words(report.breaks()));
+    }
+    notes.extend(report.clock_notes.iter().cloned());
     if let Some(missing) = trace::missing(&report.missing) {
         notes.push(format!("not in the trace: {missing}"));
     }

@@ -1,9 +1,13 @@
 //! The files of a trace's folder, written. At most one of them is open at a time, whatever the
 //! number of threads. Must never write outside of the folder that it was given.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// Who may read and write files: their owner.
+const OWNER: u32 = 0o600;
 
 /// A folder that is being filled.
 #[derive(Debug)]
@@ -27,7 +31,9 @@ impl Folder {
             Some((current, file)) if current == name => file,
             current => {
                 let path = self.path.join(name);
-                let file = File::options().append(true).create(true).open(&path);
+                let mut options = OpenOptions::new();
+                let options = options.append(true).create(true).mode(OWNER);
+                let file = options.open(&path);
                 let file = file.map_err(|error| named(&path, &error))?;
                 &mut current.insert((name.to_owned(), file)).1
             }
@@ -42,7 +48,11 @@ impl Folder {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
         }
-        fs::write(&path, bytes).map_err(|error| named(&path, &error))
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true);
+        let file = options.mode(OWNER).open(&path);
+        let written = file.and_then(|mut file| file.write_all(bytes));
+        written.map_err(|error| named(&path, &error))
     }
 }
 

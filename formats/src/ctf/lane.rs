@@ -8,6 +8,7 @@ use super::metadata::plain;
 use super::packets::Packets;
 use super::symbols::Inside;
 use crate::model::{Call, Edge, Mark, Thread, Ticks, TraceInfo};
+use crate::reach::Reach;
 
 /// A payload is kept up to this many bytes.
 const PAYLOAD_MOST: usize = 8 << 20;
@@ -15,8 +16,6 @@ const PAYLOAD_MOST: usize = 8 << 20;
 const ARGUMENTS_MOST: usize = 512;
 /// Marks without a time that wait for the first one.
 const EARLY_MOST: usize = 1024;
-/// How far down an exit's entry is looked for; what is deeper counts as not open.
-const SEARCH_DEPTH: usize = 4096;
 /// Calls that were open before the first event, so many are kept.
 const BEFORE_MOST: usize = 4096;
 
@@ -61,6 +60,7 @@ pub(super) struct Lane {
     /// Records that are missing by the thread's counts, which include what marks tell.
     missing: u64,
     open: Vec<u32>,
+    reach: Reach,
     before: Vec<u32>,
 }
 
@@ -88,6 +88,7 @@ impl Lane {
             lost: 0,
             missing: 0,
             open: Vec::new(),
+            reach: Reach::default(),
             before: Vec::new(),
             thread: Thread::default(),
         };
@@ -164,6 +165,7 @@ impl Lane {
         let caller = if call.edge == Edge::Entry {
             let caller = self.open.last().copied();
             self.open.push(id);
+            self.reach.enter();
             caller
         } else {
             if self.open.last() == Some(&id) {
@@ -186,8 +188,7 @@ impl Lane {
             }
             return;
         }
-        let near = self.open.iter().rev().take(SEARCH_DEPTH);
-        if let Some(count) = near.into_iter().position(|&open| open == id) {
+        if let Some(count) = self.reach.find(&self.open, |&open| open == id) {
             self.open.truncate(self.open.len() - count - 1);
         }
     }
@@ -210,6 +211,8 @@ impl Lane {
             }
             Mark::Wall { seconds, micros } => Untimed::Wall(seconds, micros),
             Mark::Lost { records } => Untimed::Lost(records),
+            // What both say: calls that are open here are in doubt.
+            Mark::Break { .. } => Untimed::Lost(0),
             Mark::Argument { value } => Untimed::Argument(value),
         };
         match self.packets.last() {

@@ -158,6 +158,11 @@ impl<W: Write> Sink for HephWriter<W> {
                 let mark = Untimed::Lost { records };
                 self.book.mark(lane, mark, &mut self.out.buffer);
             }
+            Mark::Break { .. } => {
+                // What both say: calls that are open here are in doubt.
+                let mark = Untimed::Lost { records: 0 };
+                self.book.mark(lane, mark, &mut self.out.buffer);
+            }
             Mark::Custom { time, cpu, data } => {
                 let cpu = cpu.map(|cpu| ("cpu", cpu.0.into()));
                 self.book

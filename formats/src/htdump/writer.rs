@@ -210,6 +210,11 @@ impl<W: Write> Sink for HtdumpWriter<W> {
                 let record = self.begin(klass::LOST, None);
                 let _ = record.map(|record| record.u64(records));
             }
+            Mark::Break { .. } => {
+                // What both say: calls that are open here are in doubt.
+                let record = self.begin(klass::LOST, None);
+                let _ = record.map(|record| record.u64(0));
+            }
             Mark::Custom { time, cpu, data } => {
                 let Some(payload) = self.payload(data) else {
                     return;

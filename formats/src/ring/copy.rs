@@ -2,201 +2,320 @@
 //! the recorder's protocol: chunks are copied from the newest to the oldest, the first one that was
 //! overwritten meanwhile ends the copy, so what is kept is the unbroken run of records up to the
 //! moment at which the copy began. A process that was killed is one that stopped at some point of
-//! that protocol. Must never wait for a writer, or stop it.
+//! that protocol. Must never wait for a writer, stop it, or take one thread's records for another's.
+//!
+//! Reading is by `pread`, which is no atomic load: what is copied beside a writer may be a mixture.
+//! What is relied on is the order of the calls (an Acquire fence stands between them) and this:
+//! - The chunk's number is read, then the cursor, then the bytes below it, then the number again.
+//!   Bytes below a cursor change only after the chunk's number did.
+//! - A cursor only grows within a chunk. It is read twice, and the lower one counts: one that was
+//!   read in two halves may be too high, which the second reading is not.
+//! - A slot is read three times around its owner's generation, and once more after the copy.
+//!
+//! Beside that, each chunk must be one of this thread's, and hold nothing but records: what a
+//! damaged file has in their place is left out, told, and counted as dropped.
 
 use std::io;
+use std::sync::atomic::{Ordering, fence};
 
-use super::layout::{self, CHUNK, ENDED, Header, LIVE, MARK_SIZE, Mark, SLOT_SIZE, Slot};
+use super::layout::{CHUNK, Header, LIVE, Slot};
+use super::place::{CUT_OFF, Place, is_owned};
+use super::walk::{PREAMBLE, walk};
 use crate::bytes::ReadAt;
+use crate::error::Diagnostic;
 use crate::model::Counts;
 
-/// How often a copy is tried while the slot goes from thread to thread.
-const TRIES: u32 = 4;
-/// `NewBuffer`, `WallTime`, `NewCPUId`: a chunk without them has no record.
-const PREAMBLE: u64 = 48;
-/// First byte of a chunk.
-const NEW_BUFFER: u8 = 0x01;
+/// How often a copy is tried beside a thread that overwrites it, or while the slot changes owners.
+const TRIES: u32 = 16;
+
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing: nobody owns it.
+    Nobody,
+    /// A thread's records, or none of them, where they were overwritten faster than they were read.
+    Thread,
+    /// Now one thread's, now another's, each time that it was looked at.
+    Changing,
+    /// A state that no slot has.
+    Damaged,
+    /// The file ends before the slot does.
+    CutOff,
+}
+
+/// A copied chunk.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    /// Where its bytes are in the copy, and how many of them are records.
+    start: usize,
+    length: usize,
+    /// Function records that the thread had made before it, and those that are in it.
+    first: u64,
+    records: u64,
+    /// Those that seem to have been behind them, where it is the newest.
+    behind: u64,
+}
 
 /// A buffer for copies, used again for each thread.
 #[derive(Debug, Default)]
 pub(super) struct Copy {
-    /// Copied chunks, newest first, each [`CHUNK`] bytes long.
     bytes: Vec<u8>,
-    /// Used bytes of each of them.
-    used: Vec<usize>,
+    /// Newest first.
+    parts: Vec<Part>,
     /// Whose they are.
     pub(super) slot: Slot,
     /// What was recorded, kept and lost.
     pub(super) counts: Counts,
-    /// Where the newest chunk is that the file does not hold: its region is memory that went with the
-    /// process, as where the disk was full. Its records count as dropped.
-    pub(super) hollow: Option<u64>,
-}
-
-/// A part of the file that can't be had.
-struct Slots<'a> {
-    bytes: &'a dyn ReadAt,
-    header: &'a Header,
-    index: u64,
-}
-
-impl Slots<'_> {
-    fn offset(&self) -> u64 {
-        let header = self.header;
-        header
-            .slots
-            .saturating_add(self.index.saturating_mul(header.slot_stride))
-    }
-
-    fn slot(&self) -> io::Result<Option<Slot>> {
-        let mut bytes = [0; SLOT_SIZE];
-        let count = self.bytes.read_at(self.offset(), &mut bytes)?;
-        Ok(layout::decode_slot(&bytes[..count]))
-    }
-
-    /// Chunks of a region: what slot and header agree on.
-    fn chunks(&self, slot: &Slot) -> u64 {
-        slot.chunks.min(self.header.region_size / CHUNK as u64)
-    }
-
-    fn mark(&self, slot: &Slot, number: u64) -> io::Result<Mark> {
-        let index = (number - 1) % self.chunks(slot).max(1);
-        let offset = self.offset() + SLOT_SIZE as u64 + index * MARK_SIZE as u64;
-        let mut bytes = [0; MARK_SIZE];
-        let count = self.bytes.read_at(offset, &mut bytes)?;
-        Ok(layout::decode_mark(&bytes[..count]).unwrap_or_default())
-    }
+    /// What was wrong first, in the order of copying, and in how many chunks something was.
+    wrong: Option<Diagnostic>,
+    wrong_chunks: u64,
 }
 
 impl Copy {
-    /// Copies what the slot of that index holds. False where nobody owns it, or owners change too
-    /// fast.
+    /// Copies what the slot of that index holds, or of that only so many of the newest chunks.
     pub(super) fn take(
         &mut self,
         bytes: &dyn ReadAt,
         header: &Header,
         index: u32,
-    ) -> io::Result<bool> {
-        let slots = Slots {
+        most: u64,
+    ) -> io::Result<Found> {
+        let place = Place {
             bytes,
             header,
             index: index.into(),
         };
+        let mut found = Found::Changing;
         for _ in 0..TRIES {
-            self.bytes.clear();
-            self.used.clear();
-            self.hollow = None;
-            let Some(slot) = slots.slot()? else {
-                return Ok(false);
-            };
-            if slot.state != LIVE && slot.state != ENDED {
-                return Ok(false);
-            }
-            self.slot = slot;
-            let Some((committed, oldest)) = self.chunks_of(&slots, &slot)? else {
+            self.clear();
+            let Some(slot) = place.settled()? else {
+                found = Found::Changing;
                 continue;
             };
-            let overwritten = oldest.min(committed);
-            let kept = committed - overwritten;
-            let hollow = if self.hollow.is_some() { kept } else { 0 };
-            self.counts = Counts {
-                recorded: committed.saturating_add(slot.dropped),
-                readable: kept - hollow,
-                overwritten,
-                dropped: slot.dropped.saturating_add(hollow),
-                ..Counts::default()
-            };
-            let now = slots.slot()?.unwrap_or_default();
-            if now.generation == slot.generation {
-                return Ok(true);
+            if !is_owned(&slot) {
+                return Ok(match slot.state {
+                    ..LIVE => Found::Nobody,
+                    _ if slot == CUT_OFF => Found::CutOff,
+                    _ => Found::Damaged,
+                });
+            }
+            self.slot = slot;
+            self.check_slot(&place);
+            let whole = self.chunks_of(&place, most)?;
+            if place.slot()?.generation != slot.generation {
+                found = Found::Changing;
+            } else if whole {
+                self.count();
+                return Ok(Found::Thread);
+            } else {
+                found = Found::Thread;
             }
         }
-        Ok(false)
+        if found == Found::Thread {
+            self.count_without(&place)?;
+        }
+        Ok(found)
     }
 
-    /// The copied chunks, oldest first.
-    pub(super) fn chunks(&self) -> Vec<&[u8]> {
-        let chunks = self.bytes.chunks(CHUNK).zip(&self.used);
-        let mut chunks: Vec<&[u8]> = chunks
-            .map(|(chunk, &used)| chunk.get(..used).unwrap_or(chunk))
-            .collect();
-        chunks.reverse();
-        chunks
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.parts.clear();
+        self.counts = Counts::default();
+        self.wrong = None;
+        self.wrong_chunks = 0;
     }
 
-    /// How many records the thread had made, and how many of those come before the oldest chunk that
-    /// was copied. `None` where even the newest was overwritten meanwhile.
-    fn chunks_of(&mut self, slots: &Slots<'_>, slot: &Slot) -> io::Result<Option<(u64, u64)>> {
-        let (mut committed, mut oldest) = (0, 0);
-        let first = slot.chunk.saturating_sub(slots.chunks(slot));
-        for number in (first..slot.chunk).rev().map(|before| before + 1) {
-            let Some((mark, used)) = self.chunk(slots, slot, number)? else {
+    /// The copied chunks that have records, oldest first, and how many records are missing before
+    /// each of them and after the one before it.
+    pub(super) fn chunks(&self) -> (Vec<&[u8]>, Vec<u64>) {
+        let (mut chunks, mut gaps) = (Vec::new(), Vec::new());
+        let mut next = None;
+        for part in self.parts.iter().rev().filter(|part| part.length > 0) {
+            let gap = next.map_or(0, |next| part.first.saturating_sub(next));
+            let bytes = self.bytes.get(part.start..part.start + part.length);
+            chunks.push(bytes.unwrap_or(&[]));
+            gaps.push(gap);
+            next = Some(part.first.saturating_add(part.records));
+        }
+        (chunks, gaps)
+    }
+
+    /// What is wrong with what was copied, in one line.
+    pub(super) fn damage(&self) -> Option<Diagnostic> {
+        let first = self.wrong.clone()?;
+        let more = match self.wrong_chunks.saturating_sub(1) {
+            0 => String::new(),
+            1 => ", and 1 more chunk like this".to_owned(),
+            more => format!(", and {more} more chunks like this"),
+        };
+        let what = format!("thread {}: {}{more}", self.slot.thread, first.what);
+        Some(Diagnostic { what, ..first })
+    }
+
+    fn complain(&mut self, offset: u64, what: impl Into<String>) {
+        let what = what.into();
+        self.wrong.get_or_insert(Diagnostic { offset, what });
+        self.wrong_chunks += 1;
+    }
+
+    fn check_slot(&mut self, place: &Place<'_>) {
+        let base = place.header.base.wrapping_add(place.region());
+        if self.slot.base != base || self.slot.chunks != place.chunks() {
+            let what = "the slot says that its chunks are where they can't be; those of its place \
+                        were taken";
+            self.complain(place.offset() + 24, what);
+        }
+    }
+
+    /// From what was copied. Sums hold whatever the file says.
+    fn count(&mut self) {
+        let (newest, oldest) = (self.parts.first(), self.parts.last());
+        let readable = self.parts.iter().map(|part| part.records).sum();
+        let overwritten = oldest.map_or(0, |part| part.first);
+        let end = |part: &Part| {
+            let behind = part.records + part.behind;
+            part.first.saturating_add(behind)
+        };
+        let committed = newest
+            .map_or(0, end)
+            .max(overwritten.saturating_add(readable));
+        let lost = committed
+            .saturating_sub(overwritten)
+            .saturating_sub(readable);
+        let dropped = self.slot.dropped;
+        self.counts = Counts {
+            recorded: committed.saturating_add(dropped),
+            readable,
+            overwritten,
+            dropped: dropped.saturating_add(lost),
+            ..Counts::default()
+        };
+    }
+
+    /// Where the thread overwrites its chunks faster than they are copied: all but its newest chunk's
+    /// records are known to have been made, and none could be had.
+    fn count_without(&mut self, place: &Place<'_>) -> io::Result<()> {
+        self.clear();
+        let slot = place.slot()?;
+        let first = place.mark(slot.chunk.max(1))?.first;
+        self.counts = Counts {
+            recorded: first.saturating_add(slot.dropped),
+            overwritten: first,
+            dropped: slot.dropped,
+            ..Counts::default()
+        };
+        Ok(())
+    }
+
+    /// False where even the newest chunk was overwritten meanwhile.
+    fn chunks_of(&mut self, place: &Place<'_>, most: u64) -> io::Result<bool> {
+        let newest = self.slot.chunk;
+        let oldest = newest.saturating_sub(place.chunks().min(most));
+        for number in (oldest..newest).rev().map(|before| before + 1) {
+            let Some(part) = self.chunk(place, number)? else {
+                self.check_missing(place, number)?;
                 break;
             };
-            if self.used.is_empty() {
-                let chunk = self.bytes.get(..used).unwrap_or(&[]);
-                committed = mark.first.saturating_add(count_records(chunk));
-                if chunk.first() != Some(&NEW_BUFFER) {
-                    self.hollow = slot.base.checked_sub(slots.header.base);
-                }
-            }
-            oldest = mark.first;
-            self.used.push(used);
+            self.parts.push(part);
         }
-        self.bytes.truncate(self.used.len() * CHUNK);
-        Ok((slot.chunk == 0 || !self.used.is_empty()).then_some((committed, oldest)))
+        Ok(newest == 0 || !self.parts.is_empty())
+    }
+
+    /// Complains where a chunk that is not there can't have been overwritten yet.
+    fn check_missing(&mut self, place: &Place<'_>, number: u64) -> io::Result<()> {
+        let there = place.mark(number)?.number;
+        let opened = place.slot()?.chunk.saturating_add(1);
+        // While it is overwritten there is a 0, and then a later one of this place.
+        let later = there > number && (there - number).is_multiple_of(place.chunks());
+        let fits = there == 0 || (later && there <= opened);
+        if !fits || number.saturating_add(place.chunks()) > opened {
+            let what = "a chunk is not there, nor what was before it: its number is another one";
+            self.complain(place.mark_offset(number), what);
+        }
+        Ok(())
     }
 
     /// Copies one chunk behind the others. `None` where it was overwritten meanwhile.
-    fn chunk(
-        &mut self,
-        slots: &Slots<'_>,
-        slot: &Slot,
-        number: u64,
-    ) -> io::Result<Option<(Mark, usize)>> {
-        let mark = slots.mark(slot, number)?;
+    fn chunk(&mut self, place: &Place<'_>, number: u64) -> io::Result<Option<Part>> {
+        let mark = place.mark(number)?;
         if mark.number != number {
             return Ok(None);
         }
-        let index = (number - 1) % slots.chunks(slot).max(1);
-        let within = index * CHUNK as u64;
-        // The cursor anew: records were made since the slot was read.
-        let cursor = slots.slot()?.unwrap_or_default().cursor;
-        let used = match cursor.wrapping_sub(slot.base.wrapping_add(within)) {
-            used @ PREAMBLE.. if used <= CHUNK as u64 => used,
-            _ => slots.mark(slot, number)?.end,
+        let used = match place.up_to_cursor(&self.slot, number)? {
+            Some(used) => Some(used),
+            None => Some(place.mark(number)?.end),
         };
-        let Some(used) = usize::try_from(used)
-            .ok()
-            .filter(|used| (PREAMBLE as usize..=CHUNK).contains(used))
-        else {
+        let used = used.filter(|used| (PREAMBLE..=CHUNK as u64).contains(used));
+        let start = self.bytes.len();
+        self.bytes.resize(start + CHUNK, 0);
+        let offset = place.region().saturating_add(place.within(number));
+        let wanted = used.map_or(CHUNK, |used| used as usize);
+        let target = &mut self.bytes[start..start + wanted];
+        let got = place.bytes.read_at(offset, target)?;
+        fence(Ordering::Acquire);
+        let after = place.mark(number)?;
+        if after.number != number || after.first != mark.first {
+            self.bytes.truncate(start);
             return Ok(None);
-        };
-        let Some(region) = slot.base.checked_sub(slots.header.base) else {
-            return Ok(None);
-        };
-        let at = self.used.len() * CHUNK;
-        self.bytes.resize(at + CHUNK, 0);
-        let Some(target) = self.bytes.get_mut(at..at + used) else {
-            return Ok(None);
-        };
-        slots.bytes.read_at(region.saturating_add(within), target)?;
-        let after = slots.mark(slot, number)?;
-        Ok((after.number == number).then_some((mark, used)))
-    }
-}
-
-/// Function records in a chunk, by walking it. In one that is all zeros, as many as fit.
-fn count_records(chunk: &[u8]) -> u64 {
-    let hollow = chunk.first() != Some(&NEW_BUFFER);
-    let (mut at, mut count) = (if hollow { PREAMBLE as usize } else { 0 }, 0);
-    while let Some(&first) = chunk.get(at) {
-        if first & 1 == 0 {
-            count += 1;
-            at += 8;
-        } else {
-            at += 16;
         }
+        let part = self.examine(number, offset, (start, got), used, mark.first);
+        // Bytes that are no records take no memory.
+        self.bytes.truncate(start + part.length);
+        Ok(Some(part))
     }
-    count
+
+    /// What is good of a copied chunk: `got` bytes from `start` of the copy on, of `used`, which the
+    /// file may not say.
+    fn examine(
+        &mut self,
+        number: u64,
+        offset: u64,
+        (start, got): (usize, usize),
+        used: Option<u64>,
+        first: u64,
+    ) -> Part {
+        let newest = number == self.slot.chunk;
+        // What comes after it says how many records it has; but for that, it has no known end.
+        let expected = (self.parts.last()).map(|next| next.first.saturating_sub(first));
+        let bytes = self.bytes.get(start..start + got).unwrap_or(&[]);
+        let limit = match used {
+            Some(_) => u64::MAX,
+            None if newest => 0,
+            None => expected.unwrap_or(0),
+        };
+        let walked = walk(bytes, self.slot.thread, limit);
+        let mut part = Part {
+            start,
+            length: walked.bytes,
+            first,
+            records: walked.records,
+            behind: 0,
+        };
+        let at = offset.saturating_add(walked.bytes as u64);
+        match used {
+            None => self.complain(offset, "a chunk whose end is not known"),
+            Some(used) if (walked.bytes as u64) < used => {
+                let left = used - (walked.bytes as u64).max(PREAMBLE);
+                part.behind = if newest { left / 8 } else { 0 };
+                let rest = self.bytes.get(start + walked.bytes..start + got);
+                let what = match rest.unwrap_or(&[]) {
+                    // Of a record, there may be a part.
+                    rest if (got as u64) < used && rest.len() < 16 => {
+                        "the file ends here, and its records do not"
+                    }
+                    rest if rest.iter().all(|&byte| byte == 0) => {
+                        "zeros instead of records: there was no space for them on the disk, and \
+                         memory is gone with the process, or the file is damaged"
+                    }
+                    _ => "no record of this thread's: the file is damaged",
+                };
+                self.complain(at, what);
+            }
+            Some(_) if expected.is_some_and(|expected| expected != walked.records) => {
+                self.complain(at, "the counts of records do not fit what is there");
+            }
+            Some(_) => {}
+        }
+        part
+    }
 }

@@ -106,6 +106,8 @@ pub struct Header {
     pub clock_constant: bool,
     /// The clock never stops.
     pub clock_nonstop: bool,
+    /// By how much the CPUs' counters certainly differ, in ns.
+    pub clock_skew_ns: u64,
     /// What the process crashed of, if it did.
     pub crash: Option<Crash>,
     /// The program's name, padded with NULs.
@@ -168,6 +170,7 @@ pub fn decode_header(bytes: &[u8]) -> Option<Header> {
         homeless_records,
         clock_constant: clock_flags & 1 != 0,
         clock_nonstop: clock_flags & 2 != 0,
+        clock_skew_ns: u64::from(clock_flags >> 8) * 1000,
         crash: (crash.signal != 0).then_some(crash),
         program: fields.bytes(64)?.try_into().ok()?,
     })
@@ -282,7 +285,7 @@ mod tests {
         for field in [100u64, 101, 102, 103, 104, 105, 106] {
             bytes.extend(field.to_le_bytes());
         }
-        for field in [3u32, 11, 2, 71] {
+        for field in [3u32 | 5 << 8, 11, 2, 71] {
             bytes.extend(field.to_le_bytes());
         }
         for field in [0x2000u64, 107] {
@@ -313,6 +316,7 @@ mod tests {
             homeless_records: 106,
             clock_constant: true,
             clock_nonstop: true,
+            clock_skew_ns: 5000,
             crash: Some(Crash {
                 signal: 11,
                 code: 2,

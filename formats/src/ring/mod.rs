@@ -3,26 +3,34 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | [`layout`] | every part of the file, pure |
+//! | `walk` | what a chunk may hold, pure |
+//! | `crash` | a crash in words |
+//! | `place` | one slot, read part by part |
 //! | `copy` | one thread's records, beside a writer that may be at work |
+//! | `source` | a ring file as a trace like any other |
 //! | `mod` | [`Ring`]: the whole file, and its way into a trace |
 //!
 //! What comes out is what a dump of the recorder gives: an XRay FDR trace with names, counts and
 //! balanced calls. Nothing in a ring file is believed that can be checked; no process is looked for.
 
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 
 use crate::bytes::{FileBytes, ReadAt, Window};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Clock, Function, Missing, Thread, ThreadId, Ticks, TraceInfo};
-use crate::registry::{Format, Opener};
+use crate::model::{Clock, Counts, Function, Missing, Thread, ThreadId, Ticks, TraceInfo, Trouble};
+use crate::registry::{Format, Opened, Opener};
 use crate::spool;
 use crate::xray::{DumpSummary, DumpWriter, Version, XraySource};
 
 mod copy;
+mod crash;
 pub mod layout;
+mod place;
 mod source;
+mod walk;
 
-use copy::Copy;
+use copy::{Copy, Found};
+pub use layout::Crash;
 use layout::{CHUNK, HEADER_SIZE, Header, MARK_SIZE, SLOT_SIZE};
 
 /// More slots than that no ring has.
@@ -38,10 +46,18 @@ pub const FORMAT: Format = Format {
     title: "fdr ring",
     opener: Opener::File {
         probe: |head| head.starts_with(&layout::MAGIC),
-        open: |bytes| Ok(Box::new(source::RingSource::open(bytes)?)),
+        open: |bytes| open_source(bytes, ""),
     },
     targets: &[],
 };
+
+/// Opens a ring file as a trace, for the reason that the caller knows: `killed`, `snapshot`.
+///
+/// # Errors
+/// As [`Ring::write`].
+pub fn open_source(bytes: Box<dyn ReadAt>, reason: &str) -> Opened {
+    Ok(Box::new(source::RingSource::open(bytes, reason)?))
+}
 
 /// A ring file.
 pub struct Ring {
@@ -60,7 +76,10 @@ impl Ring {
         let mut head = [0; HEADER_SIZE];
         let count = bytes.read_at(0, &mut head)?;
         let header = layout::decode_header(&head[..count]);
-        let header = header.ok_or_else(|| Error::format(0, "not the head of a ring file"))?;
+        let header = header.ok_or_else(|| match head.starts_with(&layout::MAGIC) {
+            true => Error::format(count as u64, "the ring file ends within its head"),
+            false => Error::format(0, "not the head of a ring file"),
+        })?;
         check(&header)?;
         let mut ring = Ring {
             bytes,
@@ -69,13 +88,36 @@ impl Ring {
             diagnostics: Vec::new(),
         };
         ring.read_functions()?;
+        if header.frequency == 0 {
+            let what = "the clock's rate is not known: times are as if it were 1 GHz";
+            let (offset, what) = (layout::HEADER_OFFSETS[15] as u64, what.into());
+            ring.diagnostics.push(Diagnostic { offset, what });
+        }
         Ok(ring)
     }
 
-    /// The process that records, or did.
+    /// The process that records, or did, as it counted itself.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.header.process
+    }
+
+    /// The program's name; empty where the file has none.
+    #[must_use]
+    pub fn program(&self) -> String {
+        padded(&self.header.program)
+    }
+
+    /// Unix time at the start of the recording, in ns.
+    #[must_use]
+    pub fn started(&self) -> u64 {
+        self.header.start_realtime
+    }
+
+    /// What the process noted of a crash.
+    #[must_use]
+    pub fn crash(&self) -> Option<Crash> {
+        self.header.crash
     }
 
     /// What was wrong at opening.
@@ -84,11 +126,13 @@ impl Ring {
         &self.diagnostics
     }
 
-    /// What a trace of it says of itself, with the reason that the caller knows.
+    /// What a trace of it says of itself, with the reason that the caller knows; where the process
+    /// crashed, that is the reason.
     #[must_use]
-    pub fn info(&self, program: &str, reason: &str) -> TraceInfo {
+    pub fn info(&self, reason: &str) -> TraceInfo {
         let header = &self.header;
         let start = Ticks(header.start_ticks);
+        let crash = header.crash.map(|crash| crash.to_string());
         TraceInfo {
             clock: Clock {
                 frequency: match header.frequency {
@@ -99,12 +143,17 @@ impl Ring {
                 constant: header.clock_constant,
                 nonstop: header.clock_nonstop,
                 anchor: Some((start, header.start_realtime)),
+                trouble: Trouble {
+                    skew_ns: header.clock_skew_ns,
+                    steps_back: self.steps_back(),
+                    ..Trouble::default()
+                },
                 ..Clock::default()
             },
             functions: self.functions.clone(),
-            program: program.to_owned(),
+            program: self.program(),
             process: Some(header.process.into()),
-            reason: reason.to_owned(),
+            reason: crash.unwrap_or_else(|| reason.to_owned()),
             missing: Missing {
                 retired_threads: header.retired_threads,
                 retired_records: header.retired_records,
@@ -113,6 +162,26 @@ impl Ring {
             start: Some(start),
             ..TraceInfo::default()
         }
+    }
+
+    /// How many threads have records in the file, and how many records they made.
+    ///
+    /// # Errors
+    /// Where the file can't be read.
+    pub fn census(&self) -> Result<(u64, u64), Error> {
+        let (mut threads, mut records) = (0, 0u64);
+        let mut copy = Copy::default();
+        for index in 0..self.made()? {
+            let found = copy.take(&*self.bytes, &self.header, index, 1)?;
+            if found == Found::CutOff {
+                break;
+            }
+            if found == Found::Thread && copy.counts.recorded > 0 {
+                threads += 1;
+                records = records.saturating_add(copy.counts.recorded);
+            }
+        }
+        Ok((threads, records))
     }
 
     /// Writes what the threads recorded as an XRay FDR trace, and says what could not be had. `out` is an
@@ -125,52 +194,87 @@ impl Ring {
         out: W,
         version: Version,
         info: &TraceInfo,
-    ) -> Result<(DumpSummary, Vec<Diagnostic>), Error> {
-        let mut diagnostics = Vec::new();
+    ) -> Result<Copied, Error> {
+        let mut copied = Copied::default();
         let mut writer = DumpWriter::new(out, version, info)?;
         let mut copy = Copy::default();
-        // Anew: a process that runs has made more since.
-        let mut head = [0; HEADER_SIZE];
-        let count = self.bytes.read_at(0, &mut head)?;
-        let made = layout::decode_header(&head[..count]).map_or(self.header.made, |now| now.made);
-        for index in 0..made.min(self.header.capacity) {
-            if !copy.take(&*self.bytes, &self.header, index)? || copy.counts.recorded == 0 {
-                continue;
+        let mut moved = Moved::new(self)?;
+        for index in 0..self.made()? {
+            let found = copy.take(&*self.bytes, &self.header, index, u64::MAX)?;
+            moved.look(index, found, &copy.slot);
+            match found {
+                Found::Thread if copy.counts.recorded > 0 => {}
+                Found::Thread | Found::Nobody => continue,
+                Found::Changing => {
+                    copied.moved += 1;
+                    continue;
+                }
+                Found::Damaged => {
+                    let what = "a slot in a state that none has: its thread is left out";
+                    copied.diagnostics.push(self.about_slot(index, what));
+                    continue;
+                }
+                Found::CutOff => {
+                    let what = "the file ends here, and there were more threads";
+                    copied.diagnostics.push(self.about_slot(index, what));
+                    break;
+                }
             }
-            let name = copy.slot.name.split(|&byte| byte == 0).next();
             let thread = Thread {
                 id: ThreadId(copy.slot.thread.into()),
                 process: info.process,
-                name: String::from_utf8_lossy(name.unwrap_or_default()).into_owned(),
+                name: padded(&copy.slot.name),
                 counts: Some(copy.counts),
             };
-            if let Some(offset) = copy.hollow {
-                let what = format!(
-                    "the records of thread {} are not in the file: there was no space for them on \
-                     the disk, and its memory is gone",
-                    thread.id
-                );
-                diagnostics.push(Diagnostic { offset, what });
-            }
-            writer.thread(&thread, &copy.chunks())?;
+            copied.diagnostics.extend(copy.damage());
+            let (chunks, gaps) = copy.chunks();
+            writer.thread_with_gaps(&thread, &chunks, &gaps)?;
+            copied.add(&copy.counts);
         }
-        Ok((writer.finish()?, diagnostics))
+        copied.moved += moved.count;
+        copied.dump = writer.finish()?;
+        Ok(copied)
     }
 
     /// The trace of [`Ring::write`] in a temporary file, opened.
     ///
     /// # Errors
     /// As [`Ring::write`].
-    pub fn to_trace(
-        &self,
-        program: &str,
-        reason: &str,
-    ) -> Result<(XraySource, Vec<Diagnostic>), Error> {
+    pub fn to_trace(&self, info: &TraceInfo) -> Result<(XraySource, Copied), Error> {
         let file = spool::unlinked()?;
-        let info = self.info(program, reason);
-        let (_, diagnostics) = self.write(&file, Version::V3, &info)?;
+        let copied = self.write(&file, Version::V3, info)?;
         let source = XraySource::open(Box::new(FileBytes::new(file)?))?;
-        Ok((source, diagnostics))
+        Ok((source, copied))
+    }
+
+    /// Slots that were made by now: a process that runs makes more.
+    fn made(&self) -> io::Result<u32> {
+        let mut head = [0; HEADER_SIZE];
+        let count = self.bytes.read_at(0, &mut head)?;
+        let now = layout::decode_header(&head[..count]);
+        let made = now.map_or(self.header.made, |now| now.made);
+        Ok(made.min(self.header.capacity))
+    }
+
+    /// How often threads found the clock behind their last record; what can't be read counts as 0.
+    fn steps_back(&self) -> u64 {
+        let of_slot = |index: u32| {
+            let slots = u64::from(index).saturating_mul(self.header.slot_stride);
+            let mut slot = [0; SLOT_SIZE];
+            let offset = self.header.slots.saturating_add(slots);
+            let count = self.bytes.read_at(offset, &mut slot).unwrap_or(0);
+            layout::decode_slot(&slot[..count]).map_or(0, |slot| slot.clock_steps)
+        };
+        let slots = 0..self.header.made;
+        slots.map(of_slot).fold(0, u64::saturating_add)
+    }
+
+    fn about_slot(&self, index: u32, what: &str) -> Diagnostic {
+        let slots = u64::from(index).saturating_mul(self.header.slot_stride);
+        Diagnostic {
+            offset: self.header.slots.saturating_add(slots),
+            what: what.into(),
+        }
     }
 
     fn read_functions(&mut self) -> Result<(), Error> {
@@ -203,6 +307,76 @@ impl Ring {
         self.functions.dedup_by_key(|function| function.id);
         Ok(())
     }
+}
+
+/// What a copy of a ring holds, and what it does not.
+#[derive(Clone, Debug, Default)]
+pub struct Copied {
+    /// The trace.
+    pub dump: DumpSummary,
+    /// Of all threads that are in it.
+    pub counts: Counts,
+    /// What was damaged, with offsets in the ring.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Threads that ended while the ring was copied, and whose space was given to newer ones before it
+    /// was their turn: neither in the trace nor in its counts.
+    pub moved: u64,
+}
+
+impl Copied {
+    fn add(&mut self, more: &Counts) {
+        let counts = &mut self.counts;
+        for (sum, more) in [
+            (&mut counts.recorded, more.recorded),
+            (&mut counts.readable, more.readable),
+            (&mut counts.overwritten, more.overwritten),
+            (&mut counts.dropped, more.dropped),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
+
+/// Slots that get another owner between the head's counts and the copy.
+struct Moved {
+    /// Generation of each slot at the beginning; 0 where nobody had owned it.
+    generations: Vec<u64>,
+    count: u64,
+}
+
+impl Moved {
+    fn new(ring: &Ring) -> io::Result<Moved> {
+        let mut generations = Vec::new();
+        for index in 0..ring.header.made {
+            let slots = u64::from(index).saturating_mul(ring.header.slot_stride);
+            let mut slot = [0; SLOT_SIZE];
+            let offset = ring.header.slots.saturating_add(slots);
+            let count = ring.bytes.read_at(offset, &mut slot)?;
+            let Some(slot) = layout::decode_slot(&slot[..count]) else {
+                break;
+            };
+            generations.push(slot.generation);
+        }
+        Ok(Moved {
+            generations,
+            count: 0,
+        })
+    }
+
+    fn look(&mut self, index: u32, found: Found, slot: &layout::Slot) {
+        let before = self.generations.get(index as usize).copied();
+        let (Some(before @ 1..), Found::Thread) = (before, found) else {
+            return;
+        };
+        let owners = slot.generation.saturating_sub(before);
+        self.count = self.count.saturating_add(owners);
+    }
+}
+
+/// Text that is padded with NULs.
+fn padded(bytes: &[u8]) -> String {
+    let text = bytes.split(|&byte| byte == 0).next();
+    String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
 }
 
 /// Whether the head's numbers can be a ring's.

@@ -19,13 +19,13 @@ pub(super) struct RingSource {
 }
 
 impl RingSource {
-    pub(super) fn open(bytes: Box<dyn ReadAt>) -> Result<RingSource, Error> {
+    pub(super) fn open(bytes: Box<dyn ReadAt>, reason: &str) -> Result<RingSource, Error> {
         let ring = Ring::open(bytes)?;
-        let (copy, mut hollow) = ring.to_trace("", "")?;
+        let (copy, mut copied) = ring.to_trace(&ring.info(reason))?;
         let mut info = copy.info().clone();
         info.format = format!("ring of process {}, as {}", ring.process(), info.format);
         let mut diagnostics = ring.diagnostics().to_vec();
-        diagnostics.append(&mut hollow);
+        diagnostics.append(&mut copied.diagnostics);
         diagnostics.extend_from_slice(copy.diagnostics());
         Ok(RingSource {
             copy,

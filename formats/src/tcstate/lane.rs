@@ -10,10 +10,9 @@
 //!   open is left out, as in Trace Compass.
 
 use crate::model::{Call, Clock, CpuId, Edge, FunctionId, Ticks};
+use crate::reach::Reach;
 use crate::sink::Losses;
 
-/// How far down an exit's entry is looked for; what is deeper counts as not open.
-const SEARCH_DEPTH: usize = 4096;
 /// Times of the state system end here, in ns.
 const LATEST: u64 = i64::MAX as u64;
 
@@ -110,6 +109,7 @@ struct Frame {
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     open: Vec<Frame>,
+    reach: Reach,
     /// Time of its first entry or exit.
     pub(super) first: Option<i64>,
     /// Time of its last entry or exit.
@@ -177,6 +177,7 @@ impl Lane {
         match call.edge {
             Edge::Entry => {
                 let entered = time;
+                self.reach.enter();
                 self.open.push(Frame { function, entered });
                 return out(time, Op::Push(function));
             }
@@ -186,10 +187,8 @@ impl Lane {
         match self.open.last() {
             Some(frame) if frame.function == function => {}
             _ => {
-                let near = self.open.iter().rev().take(SEARCH_DEPTH);
-                let inner = near
-                    .into_iter()
-                    .position(|frame| frame.function == function);
+                let is = |frame: &Frame| frame.function == function;
+                let inner = self.reach.find(&self.open, is);
                 let Some(inner) = inner else {
                     untold.unmatched += 1;
                     return out(time, Op::Seen);

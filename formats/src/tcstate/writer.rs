@@ -3,8 +3,9 @@
 //! at the end. Memory is the call stacks and the functions; must never grow with the events.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::build::Builder;
@@ -188,7 +189,10 @@ fn save(
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> io::Result<()> {
     let path = folder.join(name);
-    let file = File::create(&path).and_then(|file| {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true);
+    // For its owner alone, as every trace.
+    let file = options.mode(0o600).open(&path).and_then(|file| {
         let mut out = BufWriter::new(file);
         write(&mut out)?;
         out.flush()
@@ -254,6 +258,7 @@ impl Sink for TcstateWriter {
             Mark::Lost { records } => {
                 losses.add("missing records: their place is left out", records);
             }
+            Mark::Break { .. } => losses.add("breaks of the clock: their place is left out", 1),
             Mark::Custom { .. } => losses.add("custom events: left out", 1),
             Mark::Typed { .. } => losses.add("typed events: left out", 1),
         }

@@ -5,6 +5,7 @@
 use super::index::{Block, DAMAGED_OWN, Index, MAX_DIAGNOSTICS, MAX_PAYLOAD};
 use super::payload::{self, Payload};
 use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, When};
+use super::time::{Running, Turn};
 use crate::bytes::{ByteOrder, ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
@@ -42,7 +43,9 @@ pub(super) fn lane(
         sink,
         batch: [NO_CALL; BATCH],
         filled: 0,
-        base: None,
+        time: Running::default(),
+        limit: u64::MAX,
+        start: 0,
         synthetic: 0,
         arguments: false,
         cpu: None,
@@ -71,8 +74,11 @@ struct Decoder<'a> {
     sink: &'a mut dyn Sink,
     batch: [Call; BATCH],
     filled: usize,
-    /// The running time; `None` before the first record that sets it.
-    base: Option<u64>,
+    time: Running,
+    /// No call is later than that: of [`Running::limit`].
+    limit: u64,
+    /// Byte offset of the block.
+    start: u64,
     /// That many function records to come were not measured.
     synthetic: u32,
     /// A `CallArgument` may follow.
@@ -96,11 +102,14 @@ impl Decoder<'_> {
             start,
             end,
             mut cut,
+            latest,
             ..
         } = *block;
         let mut at = start.saturating_add(METADATA_SIZE as u64);
         progress(at - start);
-        (self.base, self.synthetic, self.arguments) = (None, 0, false);
+        self.time.begin(latest);
+        (self.start, self.limit) = (start, self.time.limit());
+        (self.synthetic, self.arguments) = (0, false);
         let mut closed = self.index.layout.version > 1;
         while at < end {
             let before = at;
@@ -147,7 +156,7 @@ impl Decoder<'_> {
         let mut used = 0;
         loop {
             let rest = view.get(used..).unwrap_or(&[]);
-            if self.base.is_some() && self.synthetic == 0 {
+            if self.time.now().is_some() && self.synthetic == 0 {
                 let fast = match layout.order {
                     ByteOrder::Little => self.functions::<false>(rest),
                     ByteOrder::Big => self.functions::<true>(rest),
@@ -188,7 +197,7 @@ impl Decoder<'_> {
         let first = bytes
             .first_chunk()
             .map(|bytes| function_like::<BIG>(*bytes));
-        let (Some(Some(_)), Some(mut time)) = (first, self.base) else {
+        let (Some(Some(_)), Some(mut time)) = (first, self.time.now()) else {
             return 0;
         };
         self.settle_cpu();
@@ -200,7 +209,7 @@ impl Decoder<'_> {
             time = time.wrapping_add(word >> 32);
             let action = (word >> 1) as usize & 3;
             if filled == BATCH {
-                self.sink.calls(&self.batch);
+                self.hand_over(BATCH);
                 filled = 0;
             }
             self.batch[filled] = Call {
@@ -213,7 +222,8 @@ impl Decoder<'_> {
             filled += 1;
             used += FUNCTION_SIZE;
         }
-        (self.filled, self.base, self.arguments) = (filled, Some(time), true);
+        (self.filled, self.arguments) = (filled, true);
+        self.time.advance(time);
         used
     }
 
@@ -230,10 +240,10 @@ impl Decoder<'_> {
                 self.complain(at, "an argument without a call before it; skipped".into());
             }
             Record::NewCpu { cpu, tsc } => {
-                self.settle();
-                (self.base, self.cpu) = (Some(tsc), Some((tsc, cpu)));
+                self.set_time(tsc, at);
+                self.cpu = self.time.now().map(|time| (time, cpu));
             }
-            Record::TscWrap { tsc } => self.base = Some(tsc),
+            Record::TscWrap { tsc } => self.set_time(tsc, at),
             Record::WallTime { seconds, micros } => self.mark(&Mark::Wall { seconds, micros }),
             Record::Pid { .. } => {}
             Record::NewBuffer { .. } | Record::EndOfBuffer | Record::BufferExtents { .. } => {
@@ -246,15 +256,15 @@ impl Decoder<'_> {
     fn call(&mut self, id: u32, action: Action, delta: u32, at: u64) {
         let synthetic = self.synthetic > 0;
         self.synthetic = self.synthetic.saturating_sub(1);
-        let Some(base) = &mut self.base else {
+        let Some(now) = self.time.now() else {
             self.complain(
                 at,
                 "a call before any NewCPUId record has no time; skipped".into(),
             );
             return;
         };
-        *base = base.wrapping_add(u64::from(delta));
-        let time = Ticks(*base);
+        let time = Ticks(now.wrapping_add(u64::from(delta)));
+        self.time.advance(time.0);
         self.settle_cpu();
         if self.filled == BATCH {
             self.settle_calls();
@@ -335,11 +345,12 @@ impl Decoder<'_> {
     }
 
     fn when(&mut self, when: When, at: u64) -> Option<Ticks> {
-        match (when, &mut self.base) {
-            (When::Absolute(tsc), _) => Some(Ticks(tsc)),
-            (When::Delta(delta), Some(base)) => {
-                *base = base.wrapping_add_signed(i64::from(delta));
-                Some(Ticks(*base))
+        match (when, self.time.now()) {
+            (When::Absolute(tsc), _) => Some(Ticks(self.time.of(tsc))),
+            (When::Delta(delta), Some(now)) => {
+                let now = now.wrapping_add_signed(i64::from(delta));
+                self.time.advance(now);
+                Some(Ticks(now))
             }
             (When::Delta(_), None) => {
                 self.complain(
@@ -356,12 +367,37 @@ impl Decoder<'_> {
         match payload::decode(data, self.index.layout.order) {
             Some(Payload::Synthetic { count }) => self.synthetic = count,
             Some(Payload::Lost { records }) => self.mark(&Mark::Lost { records }),
+            Some(Payload::Break { ticks }) => self.jump(ticks),
             // The NewCPUId in front of it gives the block its start, it is no change of CPU.
             Some(_) => self.cpu = None,
             // What was damaged in a head, the index pass has told.
             None if self.index.tells(at) => {}
             None => self.complain(at, DAMAGED_OWN.into()),
         }
+    }
+
+    /// A record sets the time.
+    fn set_time(&mut self, tick: u64, at: u64) {
+        self.settle();
+        let before = self.time.now().unwrap_or(tick);
+        match self.time.set(tick) {
+            Turn::Plain => {}
+            Turn::Break => self.sink.mark(&Mark::Break {
+                time: Ticks(before),
+            }),
+            Turn::Late => {
+                let what = "a time after the last one of its block; the one before is taken";
+                self.complain(at, what.into());
+            }
+        }
+        self.limit = self.time.limit();
+    }
+
+    /// The writer found that the clock jumped ahead by so many ticks before the next absolute one.
+    fn jump(&mut self, ticks: u64) {
+        let time = Ticks(self.time.now().unwrap_or_default());
+        self.mark(&Mark::Break { time });
+        self.time.jumped(ticks);
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
@@ -386,17 +422,42 @@ impl Decoder<'_> {
     }
 
     fn settle_calls(&mut self) {
-        let calls = self.batch.get(..self.filled).unwrap_or(&[]);
-        if !calls.is_empty() {
-            self.sink.calls(calls);
-        }
+        self.hand_over(self.filled);
         self.filled = 0;
     }
 
+    /// Calls between two absolute ticks: the last is the latest.
+    #[inline]
+    fn hand_over(&mut self, count: usize) {
+        let calls = self.batch.get_mut(..count).unwrap_or(&mut []);
+        let Some(last) = calls.last() else { return };
+        if last.time.0 > self.limit {
+            return self.hand_over_late(count);
+        }
+        self.sink.calls(calls);
+    }
+
+    #[cold]
+    fn hand_over_late(&mut self, count: usize) {
+        let limit = Ticks(self.limit);
+        let calls = self.batch.get_mut(..count).unwrap_or(&mut []);
+        let late = calls.iter().filter(|call| call.time > limit).count();
+        calls
+            .iter_mut()
+            .for_each(|call| call.time = call.time.min(limit));
+        self.sink.calls(calls);
+        let what = format!("{late} times after the last one of the block; that is taken");
+        self.note(self.start, what);
+    }
+
     fn complain(&mut self, offset: u64, what: String) {
+        self.settle_calls();
+        self.note(offset, what);
+    }
+
+    fn note(&mut self, offset: u64, what: String) {
         self.complaints += 1;
         if self.complaints <= MAX_DIAGNOSTICS {
-            self.settle_calls();
             self.last_told = offset;
             self.sink.diagnostic(Diagnostic { offset, what });
         }

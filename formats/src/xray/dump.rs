@@ -1,14 +1,14 @@
 //! The recorder's way into a file: ring chunks are blocks already, so a dump copies them. What is
 //! added: one head per thread, names and counts as custom events, and the synthetic records that
 //! make calls nest. Allocates and does blocking writes: must never run on a crash path or in a
-//! signal handler.
+//! signal handler: `bare` does.
 
 use std::io::{self, Read, Seek, Write};
 
 use super::balance::{CHUNK_HEAD, PREAMBLE, Scan};
 use super::frame::{Frame, Head, Version};
-use super::payload;
 use super::record::{self, FUNCTION_LIMIT, Layout, Record};
+use super::{jump, payload};
 use crate::bytes::ByteOrder;
 use crate::error::Error;
 use crate::model::{Clock, Counts, Thread, ThreadId, Ticks, TraceInfo};
@@ -96,19 +96,34 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
     /// # Errors
     /// Where the file can't be written. Chunks that are damaged are cut and counted.
     pub fn thread(&mut self, thread: &Thread, chunks: &[&[u8]]) -> Result<BlockSummary, Error> {
-        let scan = Scan::new(chunks);
+        self.thread_with_gaps(thread, chunks, &[])
+    }
+
+    /// The same, where records are missing between chunks: `gaps` says how many before each. Those
+    /// before the first one are no gap: the trace begins after them.
+    ///
+    /// # Errors
+    /// As [`DumpWriter::thread`].
+    pub fn thread_with_gaps(
+        &mut self,
+        thread: &Thread,
+        chunks: &[&[u8]],
+        gaps: &[u64],
+    ) -> Result<BlockSummary, Error> {
+        let mut scan = Scan::new(chunks, gaps);
+        scan.jumps(&jump::find(chunks, &scan.ends, self.info));
         let middle = |entry: bool| -> usize {
             let repairs = scan.repairs.iter().filter(|repair| repair.entry == entry);
             repairs.map(|repair| repair.count).sum()
         };
         let summary = BlockSummary {
-            readable: scan.records,
-            synthetic_entries: (scan.stack.before().len() + middle(true)) as u64,
-            synthetic_exits: (scan.stack.open().len() + middle(false)) as u64,
+            readable: scan.walk.records,
+            synthetic_entries: (scan.walk.stack.before().len() + middle(true)) as u64,
+            synthetic_exits: (scan.walk.stack.open().len() + middle(false)) as u64,
             discarded_bytes: scan.discarded,
         };
         self.head(thread, chunks, &scan, &summary)?;
-        self.body(chunks, &scan)?;
+        self.body(chunks, gaps, &scan)?;
         self.frame.end()?;
         self.summary.threads += 1;
         self.summary.records += summary.readable;
@@ -119,7 +134,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         );
         losses.add(
             "threads with times of 2^53 ticks or more: llvm-xray rounds them",
-            u64::from(scan.last >= EXACT_TICKS),
+            u64::from(scan.walk.last >= EXACT_TICKS),
         );
         Ok(summary)
     }
@@ -134,15 +149,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         let valid = chunks.iter().zip(&scan.ends).find(|(_, end)| **end > 0);
         let valid_head = valid.is_some();
         let head = valid.map(|(chunk, _)| *chunk).unwrap_or_default();
-        let record = |from: usize| record::decode(head.get(from..).unwrap_or(&[]), RING);
-        let wall = match record(PREAMBLE / 2) {
-            Ok(Record::WallTime { seconds, micros }) => (seconds, micros),
-            _ => wall_time(&self.info.clock, self.info.start.unwrap_or_default().0),
-        };
-        let (cpu, tsc) = match record(PREAMBLE) {
-            Ok(Record::NewCpu { cpu, tsc }) => (cpu, tsc),
-            _ => (0, 0),
-        };
+        let First { wall, cpu, tsc } = first(head, self.info);
         let start = self.info.start.map_or(tsc, |start| start.0);
         let early = valid_head && tsc < start;
         self.summary.losses.add(
@@ -171,8 +178,9 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
             counts,
             ..thread.clone()
         };
+        let latest = valid_head.then_some(Ticks(scan.walk.latest));
         self.frame
-            .custom(start, &payload::encode_thread(&described))?;
+            .custom(start, &payload::encode_thread(&described, latest))?;
         let (entries, exits) = (summary.synthetic_entries, summary.synthetic_exits);
         self.frame
             .custom(start, &payload::encode_balance(entries, exits))?;
@@ -182,12 +190,16 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         Ok(())
     }
 
-    fn body(&mut self, chunks: &[&[u8]], scan: &Scan) -> io::Result<()> {
-        let before = scan.stack.before();
+    fn body(&mut self, chunks: &[&[u8]], gaps: &[u64], scan: &Scan) -> io::Result<()> {
+        let before = scan.walk.stack.before();
         let mut outermost = Some(before).filter(|before| before.len() > 0);
         let mut repairs = scan.repairs.iter().peekable();
         for (nth, (chunk, &end)) in chunks.iter().zip(&scan.ends).enumerate() {
             let mut from = PREAMBLE;
+            if let Some(&lost @ 1..) = gaps.get(nth).filter(|_| nth > 0) {
+                let time = first(chunk, self.info).tsc;
+                self.frame.custom(time, &payload::encode_lost(lost))?;
+            }
             if let Some(before) = outermost.take_if(|_| end >= CHUNK_HEAD) {
                 // The base is this chunk's NewCPUId: that is the time of its first record.
                 self.frame
@@ -203,6 +215,11 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
                 self.frame
                     .bytes(chunk.get(from..repair.offset).unwrap_or(&[]))?;
                 from = repair.offset;
+                if repair.jump > 0 {
+                    let event = payload::encode_break(repair.jump);
+                    self.frame.custom(repair.time, &event)?;
+                    continue;
+                }
                 let ids = scan
                     .repaired
                     .iter()
@@ -213,8 +230,8 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
             }
             self.frame.bytes(chunk.get(from..end).unwrap_or(&[]))?;
         }
-        if scan.stack.open().len() > 0 {
-            self.synthetic(scan.last, scan.stack.open(), false)?;
+        if scan.walk.stack.open().len() > 0 {
+            self.synthetic(scan.walk.last, scan.walk.stack.open(), false)?;
         }
         Ok(())
     }
@@ -252,6 +269,28 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         self.summary.bytes = self.frame.finish()?;
         Ok(self.summary)
     }
+}
+
+/// What a chunk says of its first record.
+pub(super) struct First {
+    /// Unix time in seconds, and microseconds.
+    pub(super) wall: (u64, u32),
+    pub(super) cpu: u16,
+    pub(super) tsc: u64,
+}
+
+/// The first record of `chunk`; where that has no valid head, the start of the trace.
+pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> First {
+    let record = |from: usize| record::decode(chunk.get(from..).unwrap_or(&[]), RING);
+    let wall = match record(PREAMBLE / 2) {
+        Ok(Record::WallTime { seconds, micros }) => (seconds, micros),
+        _ => wall_time(&info.clock, info.start.unwrap_or_default().0),
+    };
+    let (cpu, tsc) = match record(PREAMBLE) {
+        Ok(Record::NewCpu { cpu, tsc }) => (cpu, tsc),
+        _ => (0, 0),
+    };
+    First { wall, cpu, tsc }
 }
 
 /// What the first block of a file carries for all of it.

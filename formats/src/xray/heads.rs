@@ -15,6 +15,7 @@ impl Indexer<'_> {
     pub(super) fn head(&mut self, lane: usize, mut at: u64, end: u64) -> io::Result<Option<u64>> {
         let mut first = None;
         let mut balance = (0, 0);
+        self.latest = None;
         while end.saturating_sub(at) >= RECORD {
             let (start, record) = (at, self.record_at(at)?);
             at += RECORD;
@@ -75,7 +76,12 @@ impl Indexer<'_> {
                     self.functions.entry(function.id).or_insert(function);
                 }
             }
-            Payload::Thread { name, counts } => {
+            Payload::Thread {
+                name,
+                counts,
+                latest,
+            } => {
+                self.latest = latest.map(|latest| latest.0);
                 let thread = self.thread(lane);
                 thread.name = name;
                 thread.counts = counts;
@@ -84,9 +90,12 @@ impl Indexer<'_> {
                 name,
                 error_ppm,
                 anchor,
+                until,
+                trouble,
             } => {
                 let clock = &mut self.index.info.clock;
                 (clock.name, clock.error_ppm, clock.anchor) = (name, error_ppm, anchor);
+                (clock.until, clock.trouble) = (until, trouble);
             }
             Payload::Process {
                 program,
@@ -104,6 +113,7 @@ impl Indexer<'_> {
             Payload::Balance { .. }
             | Payload::Synthetic { .. }
             | Payload::Lost { .. }
+            | Payload::Break { .. }
             | Payload::Unknown => {}
         }
     }

@@ -35,6 +35,8 @@ pub(super) struct Block {
     pub(super) end: u64,
     /// It should be longer: the file was cut, or another block begins early.
     pub(super) cut: bool,
+    /// The latest tick of its records, where the file says it.
+    pub(super) latest: Option<u64>,
     /// First time in it.
     tsc: Option<u64>,
 }
@@ -98,6 +100,8 @@ pub(super) struct Indexer<'a> {
     pub(super) ours: bool,
     lane_of: HashMap<ThreadId, usize>,
     pub(super) functions: BTreeMap<FunctionId, Function>,
+    /// What the head of the block at hand says is the latest tick of its records.
+    pub(super) latest: Option<u64>,
     /// Problems, told or not.
     complaints: usize,
     pub(super) index: Index,
@@ -125,13 +129,12 @@ impl<'a> Indexer<'a> {
             clock,
             ..TraceInfo::default()
         };
-        let (blocks, lanes, diagnostics) = (Vec::new(), Vec::new(), Vec::new());
         let index = Index {
             layout,
             info,
-            blocks,
-            lanes,
-            diagnostics,
+            blocks: Vec::new(),
+            lanes: Vec::new(),
+            diagnostics: Vec::new(),
         };
         let mut indexer = Indexer {
             bytes,
@@ -144,6 +147,7 @@ impl<'a> Indexer<'a> {
             ours: false,
             lane_of: HashMap::new(),
             functions: BTreeMap::new(),
+            latest: None,
             complaints: 0,
             index,
         };
@@ -342,6 +346,7 @@ impl<'a> Indexer<'a> {
             start,
             end,
             cut,
+            latest: self.latest,
             tsc,
         });
         Ok(())

@@ -258,24 +258,43 @@ fn describe(detail: &mut String, payload: &Payload) {
     let _ = write!(detail, " fdr {}:", payload.name());
     let _ = match payload {
         Payload::Functions(list) => write!(detail, " {} functions", list.len()),
-        Payload::Thread { name, counts } => {
+        Payload::Thread {
+            name,
+            counts,
+            latest,
+        } => {
             let counts = counts.unwrap_or_default();
+            let latest = latest.map(|latest| format!(", the latest at tick {latest}"));
             write!(
                 detail,
-                " {name:?} recorded={} readable={} overwritten={} dropped={} records",
-                counts.recorded, counts.readable, counts.overwritten, counts.dropped
+                " {name:?} recorded={} readable={} overwritten={} dropped={} records{}",
+                counts.recorded,
+                counts.readable,
+                counts.overwritten,
+                counts.dropped,
+                latest.unwrap_or_default()
             )
         }
         Payload::Clock {
             name,
             error_ppm,
             anchor,
+            until,
+            trouble,
         } => {
             let (tick, nanos) = anchor.unwrap_or_default();
             let error = error_ppm.unwrap_or_default();
-            write!(
+            let _ = write!(
                 detail,
                 " {name:?} error={error} ppm, tick {tick} = {nanos} ns since 1970"
+            );
+            if let Some((tick, nanos)) = until {
+                let _ = write!(detail, ", written at tick {tick} = {nanos} ns");
+            }
+            write!(
+                detail,
+                ", skew={} ns, steps back={}, ahead={} ns, time of day moved={} ns",
+                trouble.skew_ns, trouble.steps_back, trouble.ahead_ns, trouble.wall_step_ns
             )
         }
         Payload::Process {
@@ -301,6 +320,7 @@ fn describe(detail: &mut String, payload: &Payload) {
         }
         Payload::Synthetic { count } => write!(detail, " the next {count} function records"),
         Payload::Lost { records } => write!(detail, " {records} function records"),
+        Payload::Break { ticks } => write!(detail, " the clock jumped ahead by {ticks} ticks"),
         Payload::Unknown => Ok(()),
     };
 }

@@ -6,12 +6,15 @@
 //! | [`payload`] | layout of the custom events that this project adds |
 //! | `index`, `heads`, `search` | where the blocks are and what the file says of itself |
 //! | `decode` | records to events, fast |
+//! | `time` | the running time, also of a clock that begins anew or jumps |
 //! | `list` | records to lines, for people |
 //! | `reader` | [`XraySource`] |
 //! | `balance` | which records a block lacks, so that each exit has its entry |
+//! | `jump` | where a clock jumped ahead |
 //! | `frame` | header, blocks and their ends, written |
 //! | `chunk` | [`ChunkDecoder`]: ring chunks to events |
 //! | `dump` | [`DumpWriter`]: ring chunks to a file, by copying |
+//! | [`bare`] | the same without allocation, for a process that crashed |
 //! | `writer` | [`XrayWriter`]: events of any format to a file |
 
 use std::fs::File;
@@ -21,6 +24,7 @@ use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
 mod balance;
+pub mod bare;
 mod chunk;
 mod decode;
 mod dump;
@@ -28,11 +32,13 @@ mod encode;
 mod frame;
 mod heads;
 mod index;
+mod jump;
 mod list;
 pub mod payload;
 mod reader;
 pub mod record;
 mod search;
+mod time;
 mod writer;
 
 pub use chunk::ChunkDecoder;

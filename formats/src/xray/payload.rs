@@ -17,20 +17,29 @@
 //! | kind | body |
 //! | --- | --- |
 //! | 1 functions | u32 count, u32 zero; count times: u32 id, u32 line (0 unknown), u32 bytes of name, u32 bytes of file, name, file (UTF-8) |
-//! | 2 thread | u32 bit 0 = counts are known, u32 bytes of name; u64 recorded, u64 readable, u64 overwritten, u64 dropped (function records); name |
-//! | 3 clock | u32 bit 0 = error known, bit 1 = anchor known, u32 bytes of name; f64 error in ppm; u64 anchor tick, u64 anchor in Unix ns; name |
+//! | 2 thread | u32 bit 0 = counts are known, u32 bytes of name; u64 recorded, u64 readable, u64 overwritten, u64 dropped (function records); name, zeros up to a multiple of 8; with bit 1: u64 the latest tick of a record of the block |
+//! | 3 clock | u32 bit 0 = error known, bit 1 = anchor known, bit 2 = its trouble known, bit 3 = second anchor known, u32 bytes of name; f64 error in ppm; u64 anchor tick, u64 anchor in Unix ns; name, zeros up to a multiple of 8; with bit 2: u64 skew of CPUs in ns, u64 steps back, i64 ns ahead, i64 ns by which the time of day was moved, u64 tick and u64 Unix ns of the second anchor |
 //! | 4 process | u32 bit 0 = process id known, bit 1 = dump number known, bit 2 = missing records known, u32 bytes of program, u32 bytes of reason, u32 zero; u64 process id, u64 dump number; program, reason, zeros up to a multiple of 8; with bit 2: u64 retired threads, u64 retired records, u64 unplaced records |
 //! | 5 balance | u64 synthetic entries, u64 synthetic exits: totals of this block |
 //! | 6 synthetic | u32 count, u32 zero: the next count function records of this block were not measured |
 //! | 7 lost | u64 count: so many function records of this thread are missing at this place |
+//! | 8 break | u64 ticks by which the clock jumped ahead between the record before and the next `NewCPUId` or `TSCWrap`: they are taken from all ticks of this block from here on |
+
+mod draft;
 
 use crate::bytes::{ByteOrder, Fields};
-use crate::model::{Clock, Counts, Function, FunctionId, Missing, Thread, Ticks, TraceInfo};
+use crate::model::{Counts, Function, FunctionId, Missing, Ticks, Trouble};
+
+pub(super) use draft::{
+    Place, Short, put_balance, put_clock, put_process, put_synthetic, put_thread,
+};
+pub use draft::{
+    encode_balance, encode_break, encode_clock, encode_functions, encode_lost, encode_process,
+    encode_synthetic, encode_thread,
+};
 
 const TAG: [u8; 4] = *b"fdr\0";
 const VERSION: u8 = 1;
-/// A batch of functions is closed when it is longer than this.
-const BATCH_BYTES: usize = 32 * 1024;
 
 const FUNCTIONS: u8 = 1;
 const THREAD: u8 = 2;
@@ -39,6 +48,7 @@ const PROCESS: u8 = 4;
 const BALANCE: u8 = 5;
 const SYNTHETIC: u8 = 6;
 const LOST: u8 = 7;
+const BREAK: u8 = 8;
 
 /// Whether a payload is one of ours, of any version and kind.
 #[must_use]
@@ -57,6 +67,8 @@ pub enum Payload {
         name: String,
         /// Its counts.
         counts: Option<Counts>,
+        /// The latest tick of its records.
+        latest: Option<Ticks>,
     },
     /// More about the clock than the header holds.
     Clock {
@@ -66,6 +78,10 @@ pub enum Payload {
         error_ppm: Option<f64>,
         /// A tick and the Unix time in nanoseconds at that tick.
         anchor: Option<(Ticks, u64)>,
+        /// The same when the trace was written.
+        until: Option<(Ticks, u64)>,
+        /// What is wrong with it.
+        trouble: Trouble,
     },
     /// Where the trace comes from.
     Process {
@@ -97,6 +113,11 @@ pub enum Payload {
         /// How many.
         records: u64,
     },
+    /// The clock jumped between the record before and the next absolute tick.
+    Break {
+        /// By how many ticks, ahead; 0: the ticks of the file do not show it.
+        ticks: u64,
+    },
     /// Of a version or kind that this reader does not know.
     Unknown,
 }
@@ -113,6 +134,7 @@ impl Payload {
             Payload::Balance { .. } => "balance",
             Payload::Synthetic { .. } => "synthetic",
             Payload::Lost { .. } => "lost",
+            Payload::Break { .. } => "break",
             Payload::Unknown => "unknown kind",
         }
     }
@@ -141,6 +163,9 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
         LOST => Payload::Lost {
             records: fields.u64()?,
         },
+        BREAK => Payload::Break {
+            ticks: fields.u64()?,
+        },
         _ => Payload::Unknown,
     })
 }
@@ -163,7 +188,7 @@ fn functions(mut fields: Fields<'_>) -> Option<Vec<Function>> {
 }
 
 fn thread(mut fields: Fields<'_>) -> Option<Payload> {
-    let (flags, name) = (fields.u32()?, fields.u32()?);
+    let (flags, name_bytes) = (fields.u32()?, fields.u32()?);
     let counts = Counts {
         recorded: fields.u64()?,
         readable: fields.u64()?,
@@ -171,21 +196,49 @@ fn thread(mut fields: Fields<'_>) -> Option<Payload> {
         dropped: fields.u64()?,
         ..Counts::default()
     };
+    let name = fields.text(name_bytes)?;
+    let mut latest = None;
+    if flags & 2 != 0 {
+        skip_to_8(&mut fields, name_bytes)?;
+        latest = Some(Ticks(fields.u64()?));
+    }
     Some(Payload::Thread {
-        name: fields.text(name)?,
+        name,
         counts: (flags & 1 != 0).then_some(counts),
+        latest,
     })
 }
 
 fn clock(mut fields: Fields<'_>) -> Option<Payload> {
-    let (flags, name) = (fields.u32()?, fields.u32()?);
+    let (flags, name_bytes) = (fields.u32()?, fields.u32()?);
     let error = f64::from_bits(fields.u64()?);
     let anchor = (Ticks(fields.u64()?), fields.u64()?);
+    let name = fields.text(name_bytes)?;
+    let (mut trouble, mut until) = (Trouble::default(), None);
+    if flags & 4 != 0 {
+        skip_to_8(&mut fields, name_bytes)?;
+        trouble = Trouble {
+            skew_ns: fields.u64()?,
+            steps_back: fields.u64()?,
+            ahead_ns: fields.u64()?.cast_signed(),
+            wall_step_ns: fields.u64()?.cast_signed(),
+        };
+        let pair = (Ticks(fields.u64()?), fields.u64()?);
+        until = (flags & 8 != 0).then_some(pair);
+    }
     Some(Payload::Clock {
-        name: fields.text(name)?,
+        name,
         error_ppm: (flags & 1 != 0).then_some(error),
         anchor: (flags & 2 != 0).then_some(anchor),
+        until,
+        trouble,
     })
+}
+
+/// The zeros behind a text of so many bytes.
+fn skip_to_8(fields: &mut Fields<'_>, text: u32) -> Option<()> {
+    let zeros = u64::from(text).next_multiple_of(8) - u64::from(text);
+    fields.bytes(zeros as usize).map(|_| ())
 }
 
 fn process(mut fields: Fields<'_>) -> Option<Payload> {
@@ -211,154 +264,4 @@ fn process(mut fields: Fields<'_>) -> Option<Payload> {
         dump: (flags & 2 != 0).then_some(dump),
         missing,
     })
-}
-
-/// A payload under construction, little-endian as every file that we write.
-struct Draft(Vec<u8>);
-
-impl Draft {
-    fn new(kind: u8) -> Draft {
-        let mut bytes = TAG.to_vec();
-        bytes.extend([VERSION, kind, 0, 0]);
-        Draft(bytes)
-    }
-
-    fn u32(&mut self, value: u32) {
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn u64(&mut self, value: u64) {
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn length(&mut self, text: &str) {
-        self.u32(u32::try_from(clip(text).len()).unwrap_or(0));
-    }
-
-    fn text(&mut self, text: &str) {
-        self.0.extend(clip(text).bytes());
-    }
-
-    fn align(&mut self) {
-        self.0.resize(self.0.len().next_multiple_of(8), 0);
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        self.align();
-        self.0
-    }
-}
-
-/// Names are kept whole up to a length that no real name has.
-fn clip(text: &str) -> &str {
-    &text[..text.floor_char_boundary(64 * 1024)]
-}
-
-/// The function table, in as many payloads as it needs.
-pub fn encode_functions(functions: &[Function]) -> impl Iterator<Item = Vec<u8>> + '_ {
-    let mut rest = functions;
-    std::iter::from_fn(move || {
-        let (mut count, mut bytes) = (0u32, 0);
-        for function in rest {
-            if bytes > BATCH_BYTES {
-                break;
-            }
-            count += 1;
-            bytes += 16 + function.name.len() + function.file.len();
-        }
-        let (batch, later) = rest
-            .split_at_checked(count as usize)
-            .filter(|_| count > 0)?;
-        rest = later;
-        let mut draft = Draft::new(FUNCTIONS);
-        draft.u32(count);
-        draft.u32(0);
-        for function in batch {
-            draft.u32(function.id.0);
-            draft.u32(function.line);
-            draft.length(&function.name);
-            draft.length(&function.file);
-            draft.text(&function.name);
-            draft.text(&function.file);
-        }
-        Some(draft.finish())
-    })
-}
-
-/// The thread of a block.
-#[must_use]
-pub fn encode_thread(thread: &Thread) -> Vec<u8> {
-    let counts = thread.counts.unwrap_or_default();
-    let mut draft = Draft::new(THREAD);
-    draft.u32(u32::from(thread.counts.is_some()));
-    draft.length(&thread.name);
-    for count in [
-        counts.recorded,
-        counts.readable,
-        counts.overwritten,
-        counts.dropped,
-    ] {
-        draft.u64(count);
-    }
-    draft.text(&thread.name);
-    draft.finish()
-}
-
-/// What the header has no room for.
-#[must_use]
-pub fn encode_clock(clock: &Clock) -> Vec<u8> {
-    let (tick, nanos) = clock.anchor.unwrap_or_default();
-    let mut draft = Draft::new(CLOCK);
-    draft.u32(u32::from(clock.error_ppm.is_some()) | u32::from(clock.anchor.is_some()) << 1);
-    draft.length(&clock.name);
-    draft.u64(clock.error_ppm.unwrap_or_default().to_bits());
-    draft.u64(tick.0);
-    draft.u64(nanos);
-    draft.text(&clock.name);
-    draft.finish()
-}
-
-/// Where the trace comes from.
-#[must_use]
-pub fn encode_process(info: &TraceInfo) -> Vec<u8> {
-    let mut draft = Draft::new(PROCESS);
-    draft.u32(u32::from(info.process.is_some()) | u32::from(info.dump.is_some()) << 1 | 4);
-    draft.length(&info.program);
-    draft.length(&info.reason);
-    draft.u32(0);
-    draft.u64(info.process.unwrap_or_default());
-    draft.u64(info.dump.unwrap_or_default());
-    draft.text(&info.program);
-    draft.text(&info.reason);
-    draft.align();
-    draft.u64(info.missing.retired_threads);
-    draft.u64(info.missing.retired_records);
-    draft.u64(info.missing.unplaced_records);
-    draft.finish()
-}
-
-/// How many records of a block were not measured.
-#[must_use]
-pub fn encode_balance(entries: u64, exits: u64) -> Vec<u8> {
-    let mut draft = Draft::new(BALANCE);
-    draft.u64(entries);
-    draft.u64(exits);
-    draft.finish()
-}
-
-/// Says that the next `count` function records were not measured.
-#[must_use]
-pub fn encode_synthetic(count: u32) -> Vec<u8> {
-    let mut draft = Draft::new(SYNTHETIC);
-    draft.u32(count);
-    draft.u32(0);
-    draft.finish()
-}
-
-/// Says that so many function records are missing at this place.
-#[must_use]
-pub fn encode_lost(records: u64) -> Vec<u8> {
-    let mut draft = Draft::new(LOST);
-    draft.u64(records);
-    draft.finish()
 }

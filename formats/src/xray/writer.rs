@@ -13,7 +13,9 @@ use super::payload;
 use super::record::{self, Action, FUNCTION_LIMIT, Layout, Record, When};
 use crate::bytes::ByteOrder;
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Counts, Edge, Function, FunctionId, Mark, Thread, ThreadId, TraceInfo};
+use crate::model::{
+    Call, Counts, Edge, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo,
+};
 use crate::sink::{Losses, Sink};
 use crate::spool::Spool;
 use crate::writer::Writer;
@@ -36,6 +38,7 @@ struct Lane {
     lost: u64,
     base: u64,
     earliest: u64,
+    latest: u64,
     stack: Stack,
     records: u64,
     middle_entries: u64,
@@ -52,6 +55,7 @@ impl Lane {
             (self.first, self.base) = (Some((time, 0)), time);
         }
         self.earliest = self.earliest.min(time);
+        self.latest = self.latest.max(time);
     }
 }
 
@@ -191,7 +195,8 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             readable: lane.records,
             ..counts
         });
-        frame.custom(start, &payload::encode_thread(&lane.thread))?;
+        let latest = lane.first.map(|_| Ticks(lane.latest));
+        frame.custom(start, &payload::encode_thread(&lane.thread, latest))?;
         let (before, open) = (lane.stack.before(), lane.stack.open());
         let entries = before.len() as u64 + lane.middle_entries;
         let exits = open.len() as u64 + lane.middle_exits;
@@ -336,6 +341,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         };
         let Some(lane) = self.lane() else { return };
         lane.earliest = lane.earliest.min(tsc);
+        lane.latest = lane.latest.max(tsc);
         lane.base = tsc;
         if lane.first.is_none() {
             lane.first = Some((tsc, number));
@@ -371,6 +377,7 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
             lost: 0,
             base: 0,
             earliest: u64::MAX,
+            latest: 0,
             stack: Stack::default(),
             records: 0,
             middle_entries: 0,
@@ -423,6 +430,10 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                 }
                 None => {}
             },
+            Mark::Break { time } => {
+                // Times are continuous over it: it only says which calls are in doubt.
+                self.event(time.0, &payload::encode_break(0));
+            }
             Mark::Argument { .. } => {
                 self.losses
                     .add("arguments without a call that was kept: left out", 1);

@@ -21,6 +21,7 @@ pub enum Event {
     Wall(u64, u32),
     Argument(u64),
     Lost(u64),
+    Break(u64),
     Custom(u64, Option<u32>, Vec<u8>),
     Typed(u64, u16, Vec<u8>),
 }
@@ -87,6 +88,7 @@ impl Sink for Kept {
             Mark::Wall { seconds, micros } => Event::Wall(seconds, micros),
             Mark::Argument { value } => Event::Argument(value),
             Mark::Lost { records } => Event::Lost(records),
+            Mark::Break { time } => Event::Break(time.0),
             Mark::Custom { time, cpu, data } => {
                 Event::Custom(time.0, cpu.map(|CpuId(cpu)| cpu), data.to_vec())
             }
@@ -114,6 +116,7 @@ pub fn push(sink: &mut dyn Sink, event: &Event) {
             });
         }
         Event::Lost(records) => sink.mark(&Mark::Lost { records: *records }),
+        Event::Break(time) => sink.mark(&Mark::Break { time: Ticks(*time) }),
         Event::Argument(value) => sink.mark(&Mark::Argument { value: *value }),
         Event::Custom(time, cpu, data) => {
             sink.mark(&Mark::Custom {

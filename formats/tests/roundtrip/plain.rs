@@ -161,7 +161,7 @@ fn time(event: &Event) -> Option<u64> {
     match event {
         Event::Call(call) => Some(call.time.0),
         Event::Cpu(time, _) | Event::Custom(time, ..) | Event::Typed(time, ..) => Some(*time),
-        Event::Wall(..) | Event::Argument(_) | Event::Lost(_) => None,
+        Event::Wall(..) | Event::Argument(_) | Event::Lost(_) | Event::Break(_) => None,
     }
 }
 
@@ -195,6 +195,8 @@ fn add(
         }
         Event::Wall(seconds, micros) => PlainEvent::Wall(*seconds, *micros),
         Event::Lost(records) => PlainEvent::Lost(*records),
+        // What most formats make of it.
+        Event::Break(_) => PlainEvent::Lost(0),
         Event::Custom(time, cpu, data) => PlainEvent::Custom(since(*time), *cpu, data.clone()),
         Event::Typed(time, kind, data) => PlainEvent::Typed(since(*time), *kind, data.clone()),
     });

@@ -208,7 +208,7 @@ fn restricted(events: Vec<Event>, holds: Holds) -> Vec<Event> {
             Event::Wall(..) => holds.wall && !std::mem::replace(&mut has_wall, true),
             // A cut may have taken its call.
             Event::Argument(_) => holds.arguments && after_call,
-            Event::Lost(_) => holds.lost,
+            Event::Lost(_) | Event::Break(_) => holds.lost,
             Event::Custom(_, cpu, _) => {
                 *cpu = cpu.filter(|_| holds.custom_cpu);
                 holds.custom
@@ -278,7 +278,7 @@ fn time_of(event: &mut Event) -> Option<&mut u64> {
     match event {
         Event::Call(call) => Some(&mut call.time.0),
         Event::Cpu(time, _) | Event::Custom(time, ..) | Event::Typed(time, ..) => Some(time),
-        Event::Wall(..) | Event::Argument(_) | Event::Lost(_) => None,
+        Event::Wall(..) | Event::Argument(_) | Event::Lost(_) | Event::Break(_) => None,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The operating system's clocks: what calibration compares with, and the clock of the records where
-//! the CPU's counter can't be read. Must never allocate outside [`chosen`].
+//! the CPU's counter can't be read. Must never allocate outside [`chosen`] and [`source`].
 
 use super::{CPU_MASK, Chosen, Kind, Stamp};
 
@@ -27,6 +27,14 @@ pub(super) fn chosen(note: Option<String>) -> Chosen {
         nonstop: true,
         nominal_hz: Some(1_000_000_000),
     }
+}
+
+/// What the kernel keeps time by: `tsc`, `kvm-clock`, `hpet`. `None` where it does not say. Allocates.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn source() -> Option<String> {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let name = std::fs::read_to_string(path).ok()?;
+    Some(name.trim().to_owned())
 }
 
 /// Nanoseconds since boot, without the corrections of time daemons. Async-signal-safe.

@@ -78,6 +78,8 @@ struct Features {
     forbidden: bool,
     /// Constant and non-stop. CPUID says both with one bit ("invariant TSC").
     invariant: bool,
+    /// The kernel does not keep time by the counter: it found it to be unsteady.
+    distrusted: bool,
 }
 
 impl Features {
@@ -92,6 +94,7 @@ impl Features {
             rseq: rseq::find(),
             forbidden: counter_is_forbidden(),
             invariant: extended >= 0x8000_0007 && __cpuid(0x8000_0007).edx >> 8 & 1 == 1,
+            distrusted: system::source().is_some_and(|source| is_last_resort(&source)),
         }
     }
 }
@@ -103,6 +106,12 @@ fn counter_is_forbidden() -> bool {
     let result = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut state) };
     // Where a sandbox refuses the question, nothing is known, and almost surely nothing is forbidden.
     result == 0 && state == libc::PR_TSC_SIGSEGV
+}
+
+/// Clock sources that a kernel keeps time by where the counter is of no use. Others (`tsc`, `kvm-clock`,
+/// `hyperv_clocksource_tsc_page`, …) count by it.
+fn is_last_resort(source: &str) -> bool {
+    ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"].contains(&source)
 }
 
 /// The choice by what is offered. A request that can't be met gets the nearest thing, and a note.
@@ -135,13 +144,19 @@ fn decide(request: Clock, offered: Features) -> Chosen {
         "CPUID does not call the time-stamp counter invariant: its rate may follow the CPU's \
          frequency, and durations may be wrong; FDR_CLOCK=monotonic is not affected",
     );
-    let notes: Vec<&str> = replaced.into_iter().chain(unsteady).collect();
+    let distrusted = (offered.invariant && offered.distrusted).then_some(
+        "the kernel does not keep time by the time-stamp counter (see current_clocksource): it may stop, \
+         jump or differ between CPUs, and durations may be wrong; FDR_CLOCK=monotonic is not affected",
+    );
+    let notes = replaced.into_iter().chain(unsteady).chain(distrusted);
+    let notes: Vec<&str> = notes.collect();
+    let steady = offered.invariant && !offered.distrusted;
     Chosen {
         kind,
         name,
         note: (!notes.is_empty()).then(|| notes.join("; ")),
-        constant: offered.invariant,
-        nonstop: offered.invariant,
+        constant: steady,
+        nonstop: steady,
         nominal_hz: None,
     }
 }
@@ -156,6 +171,7 @@ mod tests {
         rseq: true,
         forbidden: false,
         invariant: true,
+        distrusted: false,
     };
 
     fn kind_and_note(request: Clock, offered: Features) -> (Kind, String) {
@@ -245,6 +261,18 @@ mod tests {
             (Kind::Tscp, false, false)
         );
         assert!(chosen.note.unwrap().contains("invariant"));
+    }
+
+    #[test]
+    fn a_counter_that_the_kernel_does_not_trust_is_flagged() {
+        let distrusted = Features {
+            distrusted: true,
+            ..ALL
+        };
+        let chosen = decide(Clock::Rdtscp, distrusted);
+        assert_eq!((chosen.kind, chosen.constant), (Kind::Tscp, false));
+        assert!(chosen.note.unwrap().contains("current_clocksource"));
+        assert!(is_last_resort("hpet") && !is_last_resort("kvm-clock") && !is_last_resort("tsc"));
     }
 
     #[test]

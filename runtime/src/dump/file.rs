@@ -71,7 +71,8 @@ impl Dump<'_> {
         open: impl FnOnce() -> io::Result<Output>,
     ) -> io::Result<Written> {
         let file = staged::unnamed(folder, self.nonce)?;
-        let mut written = self.copy(Version::V3, file.try_clone()?)?;
+        // A handler that forked in the midst of it would have two processes write.
+        let mut written = signal::undisturbed(|| self.copy(Version::V3, file.try_clone()?))?;
         let source = XraySource::open(Box::new(FileBytes::new(file)?)).map_err(as_io)?;
         // What the source says of itself, but of the program rather than of the file in between.
         let mut writer = (self.target.create)(open()?, self.info).map_err(as_io)?;
@@ -94,7 +95,7 @@ impl Dump<'_> {
             let thread = Thread {
                 id: ThreadId(u64::from(snapshot.owner.tid)),
                 process: self.info.process,
-                name: snapshot.owner.name.clone(),
+                name: snapshot.owner.name_text(),
                 counts: Some(Counts {
                     recorded: counts.recorded,
                     readable: counts.readable,
@@ -103,7 +104,8 @@ impl Dump<'_> {
                     ..Counts::default()
                 }),
             };
-            writer.thread(&thread, &snapshot.chunks()).map_err(as_io)?;
+            let chunks: Vec<&[u8]> = snapshot.chunks().collect();
+            writer.thread(&thread, &chunks).map_err(as_io)?;
             written.threads += 1;
             written.records += counts.readable;
             written.overwritten += counts.overwritten;

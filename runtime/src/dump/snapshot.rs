@@ -4,19 +4,19 @@
 //! newest to the oldest; the first one that was overwritten meanwhile ends the copy, so what is
 //! kept is always the unbroken run of records up to the moment the copy began.
 //!
-//! Everything but the growth of the buffer is async-signal-safe.
+//! Async-signal-safe in a buffer that [`Snapshot::new`] made: it never grows.
 
-use core::sync::atomic::{Ordering, fence};
-
+use crate::primitive::{AtomicU64, Ordering, fence};
 use crate::recorder::record::{PAIR, PREAMBLE, SINGLE};
 use crate::ring::chunk::{self, chunk_start, mark};
 use crate::ring::layout::{CHUNK, Slot, state};
+use crate::sys::thread::NAME_BYTES;
 
 /// How often a count is tried beside a thread that is recording.
-const PATIENCE: u32 = 1000;
+const PATIENCE: u32 = if cfg!(loom) { 1 } else { 1000 };
 
 /// How often a copy is tried while the slot goes from thread to thread.
-const TRIES: u32 = 4;
+const TRIES: u32 = if cfg!(loom) { 1 } else { 4 };
 
 /// One thread at one moment. `recorded = readable + overwritten + dropped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,11 +28,32 @@ pub(crate) struct Counts {
 }
 
 /// Whose records they are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Owner {
     pub(crate) tid: u32,
-    pub(crate) name: String,
+    name: [u8; NAME_BYTES],
     pub(crate) ended: bool,
+}
+
+impl Owner {
+    fn of(slot: &Slot, ended: bool) -> Owner {
+        Owner {
+            tid: slot.tid.load(Ordering::Relaxed),
+            name: name_bytes(slot),
+            ended,
+        }
+    }
+
+    /// The thread's name, as the kernel keeps it.
+    pub(crate) fn name(&self) -> &[u8] {
+        let name = self.name.split(|&byte| byte == 0).next();
+        name.unwrap_or_default()
+    }
+
+    /// The same as text. Allocates.
+    pub(crate) fn name_text(&self) -> String {
+        String::from_utf8_lossy(self.name()).into_owned()
+    }
 }
 
 /// A buffer for copies, used again for each thread.
@@ -52,15 +73,22 @@ impl Snapshot {
     pub(crate) fn new(region_size: usize) -> Option<Snapshot> {
         let mut snapshot = Snapshot::default();
         snapshot.bytes.try_reserve_exact(region_size).ok()?;
+        let chunks = region_size / CHUNK;
+        snapshot.used.try_reserve_exact(chunks).ok()?;
         Some(snapshot)
     }
 
     /// Copies the slot's records. False where nobody owns it, or owners change too fast.
     pub(crate) fn take(&mut self, slot: &Slot) -> bool {
-        (0..TRIES).any(|_| self.try_take(slot))
+        self.take_while(slot, &|| true)
     }
 
-    fn try_take(&mut self, slot: &Slot) -> bool {
+    /// The same; older chunks are left out, and counted as overwritten, once `on` says false.
+    pub(crate) fn take_while(&mut self, slot: &Slot, on: &dyn Fn() -> bool) -> bool {
+        (0..TRIES).any(|_| self.try_take(slot, on))
+    }
+
+    fn try_take(&mut self, slot: &Slot, on: &dyn Fn() -> bool) -> bool {
         self.bytes.clear();
         self.used.clear();
         self.counts = Counts::default();
@@ -69,13 +97,9 @@ impl Snapshot {
         if state != state::LIVE && state != state::ENDED {
             return false;
         }
-        self.owner = Owner {
-            tid: slot.tid.load(Ordering::Relaxed),
-            name: name_of(slot),
-            ended: state == state::ENDED,
-        };
+        self.owner = Owner::of(slot, state == state::ENDED);
         let dropped = slot.dropped.load(Ordering::Relaxed);
-        let Some((committed, oldest)) = self.copy_chunks(slot) else {
+        let Some((committed, oldest)) = self.copy_chunks(slot, on) else {
             return false;
         };
         self.counts = Counts {
@@ -89,21 +113,16 @@ impl Snapshot {
     }
 
     /// The copied chunks, oldest first.
-    pub(crate) fn chunks(&self) -> Vec<&[u8]> {
-        let used = self.used.iter();
-        let mut chunks: Vec<&[u8]> = self
-            .bytes
-            .chunks(CHUNK)
-            .zip(used)
-            .map(|(chunk, &used)| &chunk[..used])
-            .collect();
-        chunks.reverse();
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        let chunks = self.bytes.chunks_exact(CHUNK).zip(&self.used);
         chunks
+            .rev()
+            .map(|(chunk, &used)| chunk.get(..used).unwrap_or(chunk))
     }
 
     /// Returns how many function records the thread had made, and how many of those come before the
     /// oldest chunk that was copied. `None` where even the newest was overwritten while it was copied.
-    fn copy_chunks(&mut self, slot: &Slot) -> Option<(u64, u64)> {
+    fn copy_chunks(&mut self, slot: &Slot, on: &dyn Fn() -> bool) -> Option<(u64, u64)> {
         // Acquire: pairs with the Release in `open_chunk`.
         let head = slot.chunk.load(Ordering::Acquire);
         let chunks = slot.chunks.load(Ordering::Relaxed);
@@ -112,11 +131,14 @@ impl Snapshot {
             .rev()
             .map(|before| before + 1)
         {
+            if !self.used.is_empty() && !on() {
+                break;
+            }
             let Some((first, used)) = self.copy_chunk(slot, number) else {
                 break;
             };
             if self.used.is_empty() {
-                committed = first + count_records(&self.bytes[..used]);
+                committed = first + count_records(self.bytes.get(..used).unwrap_or(&[]));
             }
             oldest = first;
             self.used.push(used);
@@ -174,24 +196,27 @@ fn count_records(chunk: &[u8]) -> u64 {
     count
 }
 
-/// Function records that the slot's owner has made so far. `None` where chunks change so fast that no
-/// consistent count is to be had.
+/// Function records that the slot's owner has made so far, by walking its chunk: what the owner keeps for
+/// itself about it changes at other moments than the cursor, and the owner may be stopped in between.
+/// `None` where chunks change so fast that no consistent count is to be had.
 pub(crate) fn committed(slot: &Slot) -> Option<u64> {
     (0..PATIENCE).find_map(|_| {
+        // Acquire: pairs with the Release in `open_chunk`.
         let head = slot.chunk.load(Ordering::Acquire);
         if head == 0 {
             return Some(0);
         }
         let mark = mark(slot, head);
-        let metadata = slot.metadata.load(Ordering::Relaxed);
+        // Acquire: as above.
+        if mark.number.load(Ordering::Acquire) != head {
+            return None;
+        }
         let first = mark.first.load(Ordering::Relaxed);
-        let used = used(slot, head, chunk_start(slot, head))? as u64;
+        let used = used(slot, head, chunk_start(slot, head))?;
+        let count = chunk::count_records(slot, head, used);
+        // Acquire: pairs with the Release fence in `open_chunk`.
         fence(Ordering::Acquire);
-        // Metadata that was written in between would be taken for records, or the reverse.
-        let still = slot.chunk.load(Ordering::Relaxed) == head
-            && mark.number.load(Ordering::Relaxed) == head
-            && slot.metadata.load(Ordering::Relaxed) == metadata;
-        still.then(|| first + used.saturating_sub(metadata) / SINGLE)
+        (mark.number.load(Ordering::Relaxed) == head).then(|| first + count)
     })
 }
 
@@ -213,11 +238,7 @@ pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {
     if state != state::LIVE && state != state::ENDED {
         return None;
     }
-    let owner = Owner {
-        tid: slot.tid.load(Ordering::Relaxed),
-        name: name_of(slot),
-        ended: state == state::ENDED,
-    };
+    let owner = Owner::of(slot, state == state::ENDED);
     let overwritten = (0..PATIENCE).find_map(|_| first_kept(slot))?;
     let dropped = slot.dropped.load(Ordering::Relaxed);
     let committed = committed(slot)?.max(overwritten);
@@ -249,11 +270,11 @@ fn first_kept(slot: &Slot) -> Option<u64> {
 
 /// The name that the slot keeps, without its padding.
 pub(crate) fn name_of(slot: &Slot) -> String {
-    let bytes: Vec<u8> = slot
-        .name
-        .iter()
-        .flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes())
-        .take_while(|&byte| byte != 0)
-        .collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+    Owner::of(slot, false).name_text()
+}
+
+fn name_bytes(slot: &Slot) -> [u8; NAME_BYTES] {
+    let [low, high] = &slot.name;
+    let word = |word: &AtomicU64| u128::from(word.load(Ordering::Relaxed));
+    (word(low) | word(high) << 64).to_le_bytes()
 }

@@ -4,14 +4,16 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use fdr_formats::registry::{FORMATS, Opener};
 use fdr_formats::writer::{Kind, Output, Target};
+
+use crate::sys;
 
 /// A trace under its temporary name. Removed on drop, unless it was put in its place.
 #[derive(Debug)]
@@ -32,29 +34,40 @@ impl Staged {
         target: &'static Target,
         nonce: u64,
     ) -> io::Result<(Staged, Output)> {
-        if let Some(folder) = path.parent() {
-            // What is wrong with it shows when the file is made.
-            let _ = fs::create_dir_all(folder);
-        }
-        let staged = Staged {
+        // For nobody else to put anything there.
+        let folders = path.parent().map_or(Ok(()), |folder| {
+            DirBuilder::new().recursive(true).mode(0o755).create(folder)
+        });
+        let mut staged = Staged {
             temporary: path.with_file_name(format!(".fdr-{nonce:016x}.tmp")),
             path: path.to_owned(),
             target,
-            placed: false,
+            // Until it is made, what has its name is none of ours.
+            placed: true,
         };
         staged.check()?;
-        let output = if target.kind == Kind::Folder {
-            DirBuilder::new().mode(0o700).create(&staged.temporary)?;
-            Output::Folder(staged.temporary.clone())
+        let made = if target.kind == Kind::Folder {
+            create_folder(&staged.temporary).map(|()| Output::Folder(staged.temporary.clone()))
         } else {
-            Output::File(create(&staged.temporary)?)
+            create(&staged.temporary).map(Output::File)
         };
+        let output = match (made, folders) {
+            // Why there is no folder says more than that there is none.
+            (Err(error), Err(folder)) if error.kind() == io::ErrorKind::NotFound => Err(folder),
+            (made, _) => made,
+        }?;
+        staged.placed = false;
         Ok((staged, output))
     }
 
     /// A rename would replace a device or a pipe (`FDR_OUT=/dev/stdout`) by a plain file.
     fn check(&self) -> io::Result<()> {
         let is_folder = self.target.kind == Kind::Folder;
+        if is_planted(&self.path) {
+            return Err(io::Error::other(
+                "a link that another user made; it is left as it is",
+            ));
+        }
         // A link to a folder stays: to replace it would be to empty what it points to.
         let known = match is_folder {
             true => fs::symlink_metadata(&self.path),
@@ -143,7 +156,24 @@ impl Drop for Staged {
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
-    options.custom_flags(libc::O_NOFOLLOW).open(path)
+    let file = options.custom_flags(libc::O_NOFOLLOW).open(path)?;
+    // A umask may have taken the owner's own rights. Where that can't be, it stays as it is.
+    let _ = file.set_permissions(Permissions::from_mode(0o600));
+    Ok(file)
+}
+
+/// A new, empty folder for its owner alone.
+fn create_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
+    Ok(())
+}
+
+/// Whether a path is a link of another user's. The program's own is replaced like any earlier trace, and
+/// never followed.
+fn is_planted(path: &Path) -> bool {
+    let me = sys::process::user();
+    fs::symlink_metadata(path).is_ok_and(|known| known.is_symlink() && known.uid() != me)
 }
 
 /// A file without a name, in `folder`, for this process alone.

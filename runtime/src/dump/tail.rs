@@ -5,14 +5,13 @@
 //!
 //! Async-signal-safe.
 
-use core::sync::atomic::{Ordering, fence};
-
 use super::snapshot::used;
+use crate::primitive::{Ordering, fence};
 use crate::ring::chunk::{self, chunk_start, mark};
 use crate::ring::layout::{CHUNK, Slot, state};
 
 /// How often a part is tried beside a thread that overwrites it.
-const TRIES: u32 = 16;
+const TRIES: u32 = if cfg!(loom) { 2 } else { 16 };
 
 /// Where following has come to, for one owner of a slot.
 #[derive(Clone, Debug, Default)]

@@ -2,11 +2,10 @@
 //! back after its last. Async-signal-safe like the rest of the recorder: a thread's first record
 //! may be made in a signal handler.
 
-use core::sync::atomic::{Ordering, compiler_fence};
-
-use super::{CLAIMING, GONE, RING, UNCLAIMED, tls, writer};
+use super::{CLAIMING, FORKING, GONE, UNCLAIMED, family, tls, writer};
 use crate::clock::{self, Kind};
-use crate::ring::Ring;
+use crate::crash;
+use crate::primitive::{Ordering, compiler_fence};
 use crate::ring::layout::Slot;
 use crate::sys;
 
@@ -25,9 +24,25 @@ pub(super) fn busy(word: u32) {
         first(word);
     } else if is_real(slot) {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
+    } else if core::ptr::eq(slot, &raw const FORKING) {
+        sys::process::count_in_fork();
     } else {
-        homeless();
+        family::homeless();
     }
+}
+
+/// Whether this is a child that was made behind the C library's back, so that nobody said so. It has
+/// written into its parent's slot since then, but no further than the next record that comes this way.
+#[inline]
+pub(super) fn is_stray() -> bool {
+    sys::process::is_unnoticed_child()
+}
+
+/// A record of such a child: the first one of its own.
+#[cold]
+pub(super) fn stray(word: u32) {
+    sys::process::notice_child();
+    busy(word);
 }
 
 /// Takes a slot for the calling thread and makes its first record.
@@ -35,37 +50,54 @@ fn first(word: u32) {
     // The traced function's caller may look at errno afterwards.
     let errno = sys::errno();
     // A handler that interrupts this must not take another.
-    tls::set(&CLAIMING);
-    compiler_fence(Ordering::SeqCst);
-    let claimed = ring().filter(|ring| ring.has_room()).and_then(Ring::claim);
-    if claimed.is_some() {
-        sys::thread::set_end_value(1);
-    }
-    compiler_fence(Ordering::SeqCst);
-    tls::set(claimed.unwrap_or(&UNCLAIMED));
-    match claimed {
-        Some(slot) => {
-            let kind = Kind::from_raw(super::CLOCK.load(Ordering::Relaxed));
-            writer::write(slot, word, clock::read(kind));
-        }
-        None => homeless(),
+    let before = tls::swap(&CLAIMING);
+    if core::ptr::eq(before, &raw const UNCLAIMED) {
+        take_slot(word);
+    } else {
+        // One came just before, and has taken it.
+        tls::set(before);
+        write_now(before, word);
     }
     sys::set_errno(errno);
 }
 
-/// The ring that is recorded into; `None` while there is none. Async-signal-safe.
-pub(crate) fn ring() -> Option<&'static Ring> {
-    // Acquire: pairs with the Release in `shell::install`, which made the ring.
-    let ring = RING.load(Ordering::Acquire);
-    // SAFETY: a ring is never freed, see `shell::install`.
-    unsafe { ring.as_ref() }
+fn take_slot(word: u32) {
+    let claimed = claim();
+    if claimed.is_some() {
+        sys::thread::set_end_value(1);
+        crash::thread_begins();
+    }
+    compiler_fence(Ordering::SeqCst);
+    let before = tls::swap(claimed.unwrap_or(&UNCLAIMED));
+    if !core::ptr::eq(before, &raw const CLAIMING) {
+        // A handler that interrupted this has forked, and this is the child. The record is its parent's,
+        // and so is the slot, or else it is the child's second one.
+        tls::set(before);
+        if let (Some(ring), Some(slot)) = (family::ring(), claimed) {
+            ring.give_back(slot);
+        }
+    } else if let Some(slot) = claimed {
+        write_now(slot, word);
+    } else {
+        family::homeless();
+    }
 }
 
-/// Counts a record of a thread that has no slot. Async-signal-safe.
-fn homeless() {
-    if let Some(ring) = ring() {
-        ring.count_homeless();
+fn write_now(slot: &Slot, word: u32) {
+    let kind = Kind::from_raw(super::CLOCK.load(Ordering::Relaxed));
+    writer::write(slot, word, clock::read(kind));
+}
+
+fn claim() -> Option<&'static Slot> {
+    let ring = family::ring_or_heir()?;
+    // A child of `vfork` runs in its parent's memory; the slot would be of a thread that is soon gone.
+    if !ring.is_of_this_process() {
+        return None;
     }
+    if !ring.has_room() {
+        ring.reap();
+    }
+    if ring.has_room() { ring.claim() } else { None }
 }
 
 /// The C library calls this at a thread's end with the value that `set_end_value` left, once a
@@ -81,18 +113,19 @@ pub(crate) unsafe extern "C" fn on_thread_end(value: *mut libc::c_void) {
     }
     let slot = tls::get();
     tls::set(&GONE);
-    if let Some(ring) = ring().filter(|_| is_real(slot)) {
+    if let Some(ring) = family::ring().filter(|_| is_real(slot)) {
         ring.end(slot);
     }
+    crash::thread_ends();
 }
 
-/// Forgets the calling thread's slot without giving it back: in the child of a fork it belongs to
-/// the parent.
-pub(crate) fn forget() {
-    tls::set(&UNCLAIMED);
-}
-
-fn is_real(slot: &'static Slot) -> bool {
-    ![&raw const UNCLAIMED, &raw const CLAIMING, &raw const GONE]
-        .contains(&core::ptr::from_ref(slot))
+/// Whether it is a ring's slot.
+pub(super) fn is_real(slot: &'static Slot) -> bool {
+    let others = [
+        &raw const UNCLAIMED,
+        &raw const CLAIMING,
+        &raw const FORKING,
+        &raw const GONE,
+    ];
+    !others.contains(&core::ptr::from_ref(slot))
 }

@@ -5,6 +5,7 @@
 //! be had. It must never know about files, names or configuration.
 
 mod claim;
+pub(crate) mod family;
 pub(crate) mod record;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
@@ -14,9 +15,8 @@ pub(crate) mod writer;
 #[cfg(test)]
 mod tests;
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-
 use crate::clock::{self, Kind};
+use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::ring::Ring;
 use crate::ring::layout::Slot;
 use crate::site::unit::Host;
@@ -27,7 +27,8 @@ pub(crate) use stub::{call, entrance, prepare};
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) use plain::{call, entrance, prepare};
 
-pub(crate) use claim::{forget, on_thread_end, ring};
+pub(crate) use claim::on_thread_end;
+pub(crate) use family::ring;
 
 /// Action bits of an exit record.
 pub(crate) const EXIT: u32 = 1 << 1;
@@ -44,6 +45,9 @@ static UNCLAIMED: Slot = busy_slot();
 
 /// What a thread has while it takes its slot.
 static CLAIMING: Slot = busy_slot();
+
+/// What a thread has while it forks: the child must not write into the parent's slot.
+static FORKING: Slot = busy_slot();
 
 /// What a thread has at its very end, when its slot is given back.
 static GONE: Slot = busy_slot();

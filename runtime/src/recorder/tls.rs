@@ -6,7 +6,7 @@
 //! remains a call, and the library stays one that `dlopen` can load at any time (the initial-exec
 //! model would not: all of the library's thread storage would have to fit into a small reserve).
 
-pub(super) use model::{get, set};
+pub(super) use model::{get, set, swap};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 /// The variable's name: of this very version, should a program have two.
@@ -78,6 +78,22 @@ mod model {
         }
     }
 
+    /// Replaces it and gives what was there: one instruction, which no handler can come into.
+    pub(crate) fn swap(slot: &'static Slot) -> &'static Slot {
+        let mut slot: *const Slot = slot;
+        // SAFETY: as in `get`; it writes the variable as well.
+        unsafe {
+            asm!(
+                place!(),
+                "xchg qword ptr fs:[rax], rdx",
+                inout("rdx") slot,
+                out("rax") _,
+                clobber_abi("C"),
+            );
+            &*slot
+        }
+    }
+
     /// Replaces it.
     pub(crate) fn set(slot: &'static Slot) {
         // SAFETY: writes the calling thread's copy of the variable above; otherwise as in `get`.
@@ -108,6 +124,12 @@ mod model {
     #[inline(always)]
     pub(crate) fn get() -> &'static Slot {
         SLOT.get()
+    }
+
+    /// Replaces it and gives what was there. Not one instruction: a handler that comes into it and makes
+    /// the thread's first record costs the thread a second slot.
+    pub(crate) fn swap(slot: &'static Slot) -> &'static Slot {
+        SLOT.replace(slot)
     }
 
     /// Replaces it.

@@ -16,10 +16,9 @@
 //! last record: it gets the last record's time. The test for BUSY is the test for "still on the same
 //! CPU", so it costs nothing.
 
-use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
-
 use super::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::clock::{self, CPU_MASK, Stamp};
+use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
 use crate::ring::chunk::{at_address, chunk_start, mark};
 use crate::ring::layout::{CHUNK, Slot};
 
@@ -103,7 +102,9 @@ unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u
 #[inline(never)]
 fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     let before = slot.cpu.load(Ordering::Relaxed);
-    if before == BUSY {
+    if super::claim::is_stray() {
+        super::claim::stray(word);
+    } else if before == BUSY {
         super::claim::busy(word);
     } else {
         slot.cpu.store(BUSY, Ordering::Relaxed);
@@ -117,6 +118,11 @@ fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
 #[cold]
 #[inline(never)]
 fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
+    if super::claim::is_stray() {
+        // The slot is the parent's, which finds it free.
+        slot.cpu.store(cpu, Ordering::Relaxed);
+        return super::claim::stray(word);
+    }
     finish(slot, word, Stamp { ticks, cpu }, cpu);
 }
 

@@ -1,9 +1,8 @@
 //! Where a slot's chunks and their marks lie, and how a chunk is read beside its writer.
 //! Async-signal-safe.
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
 use super::layout::{CHUNK, ChunkMark, Slot};
+use crate::primitive::{AtomicU64, Ordering};
 
 /// Address of the chunk of that number, counted from 1.
 pub(crate) fn chunk_start(slot: &Slot, number: u64) -> u64 {
@@ -32,6 +31,21 @@ pub(crate) fn copy(slot: &Slot, number: u64, from: usize, target: &mut [u8]) {
         let word = unsafe { AtomicU64::from_ptr(at_address::<u64>(start).add(at)) };
         *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
     }
+}
+
+/// Function records in the first bytes of a chunk, as many as are `used`. The caller checks the chunk's
+/// number afterwards, as for [`copy`].
+pub(crate) fn count_records(slot: &Slot, number: u64, used: usize) -> u64 {
+    let start = chunk_start(slot, number);
+    let (mut at, mut count) = (0, 0);
+    while at < used.min(CHUNK) / 8 {
+        // SAFETY: as in `copy`.
+        let word = unsafe { AtomicU64::from_ptr(at_address::<u64>(start).add(at)) };
+        let is_function = word.load(Ordering::Relaxed) & 1 == 0;
+        count += u64::from(is_function);
+        at += if is_function { 1 } else { 2 };
+    }
+    count
 }
 
 /// Cursors are addresses, so that a reader in another process can follow them.

@@ -1,5 +1,6 @@
 //! The ring file's function table: append-only, so that the names of a dead process's functions
-//! can be read without its binary. Written by the shell alone, under its lock.
+//! can be read without its binary. Written by the shell alone, under its lock; the child of a fork
+//! copies it from the list of pieces that the process keeps for it, and needs no lock.
 //!
 //! Entry, native byte order, padded with zeros to a multiple of 8:
 //!
@@ -12,10 +13,9 @@
 //! | 14 | 2 | bytes of the file's path |
 //! | 16 | | the name, then the path, UTF-8 |
 
-use core::sync::atomic::Ordering;
-
 use super::Ring;
 use super::layout::{FUNCTIONS_ROOM, FUNCTIONS_STEP};
+use crate::primitive::{AtomicPtr, Ordering};
 
 /// Bytes before the name.
 const HEAD: usize = 16;
@@ -28,31 +28,66 @@ pub(crate) struct Entry<'a> {
     pub(crate) file: &'a str,
 }
 
+/// Functions that were appended at once, encoded; each piece leads to the one before it. Never freed
+/// nor changed.
+pub(super) struct Piece {
+    bytes: Vec<u8>,
+    before: *const Piece,
+}
+
+/// The last piece; null = none yet.
+pub(super) type Pieces = AtomicPtr<Piece>;
+
 impl Ring {
     /// Appends functions; false where the table is full (their names are then missing from a
     /// recovered trace, nothing else). The caller is the only writer.
     pub(crate) fn append_functions<'a>(&self, functions: impl Iterator<Item = Entry<'a>>) -> bool {
-        let header = self.header();
-        let mut length = header.functions_length.load(Ordering::Relaxed) as usize;
         let mut bytes = Vec::new();
+        let mut complete = true;
         for function in functions {
-            bytes.clear();
+            let from = bytes.len();
             encode(&function, &mut bytes);
-            if !self.grow(length, length + bytes.len()) {
-                return false;
-            }
-            // SAFETY: the place is inside the table, has its space, and nobody reads it before
-            // the length below says so.
-            unsafe {
-                let at = self.base.add(self.layout.functions + length);
-                core::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len());
-            }
-            length += bytes.len();
-            // Release: pairs with a reader's Acquire of the length.
-            header
-                .functions_length
-                .store(length as u64, Ordering::Release);
+            complete = complete && self.append(bytes.get(from..).unwrap_or(&[]));
         }
+        if !bytes.is_empty() {
+            let before = self.pieces.load(Ordering::Relaxed);
+            let piece = Box::into_raw(Box::new(Piece { bytes, before }));
+            // Release: pairs with the Acquire in `copy_functions`.
+            self.pieces.store(piece, Ordering::Release);
+        }
+        complete
+    }
+
+    /// Takes over what another ring's table has. Async-signal-safe.
+    pub(super) fn copy_functions(&self, from: &Ring) {
+        let pieces = from.pieces.load(Ordering::Acquire);
+        self.pieces.store(pieces, Ordering::Release);
+        let mut next = pieces.cast_const();
+        // SAFETY: null, or a piece, none of which is ever freed.
+        while let Some(piece) = unsafe { next.as_ref() } {
+            if !self.append(&piece.bytes) {
+                return;
+            }
+            next = piece.before;
+        }
+    }
+
+    /// Appends whole entries. Async-signal-safe.
+    fn append(&self, entries: &[u8]) -> bool {
+        let header = self.header();
+        let length = header.functions_length.load(Ordering::Relaxed) as usize;
+        let end = length + entries.len();
+        if !self.grow(length, end) {
+            return false;
+        }
+        // SAFETY: the place is inside the table, has its space, and nobody reads it before the length
+        // below says so.
+        unsafe {
+            let at = self.base.add(self.layout.functions + length);
+            core::ptr::copy_nonoverlapping(entries.as_ptr(), at, entries.len());
+        }
+        // Release: pairs with a reader's Acquire of the length.
+        header.functions_length.store(end as u64, Ordering::Release);
         true
     }
 
@@ -78,7 +113,7 @@ fn encode(function: &Entry<'_>, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&(file.len() as u16).to_ne_bytes());
     bytes.extend_from_slice(name.as_bytes());
     bytes.extend_from_slice(file.as_bytes());
-    bytes.resize(size, 0);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
 }
 
 /// A length that fits its field; nobody has names of 4 KiB that another could tell apart.
@@ -108,7 +143,6 @@ mod tests {
             bytes,
             b"\x18\0\0\0\x07\0\0\0\x02\x01\0\0\x04\0\x04\0a::bx.rs"
         );
-        bytes.clear();
         encode(
             &Entry {
                 id: 1,
@@ -119,8 +153,8 @@ mod tests {
             &mut bytes,
         );
         assert_eq!(
-            bytes,
-            b"\x18\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0n\0\0\0\0\0\0\0"
+            bytes[24..],
+            *b"\x18\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0n\0\0\0\0\0\0\0"
         );
     }
 

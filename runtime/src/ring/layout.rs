@@ -12,12 +12,16 @@
 //! Slot *i* controls region *i*. Everything before the table has its space on the disk from the
 //! start; the table and the regions get theirs, whole parts at a time, before anything touches them.
 
-use core::sync::atomic::{AtomicU32, AtomicU64};
-
 use fdr_formats::ring::layout as reader;
 
+use crate::primitive::{AtomicU32, AtomicU64};
+
 /// Bytes of a chunk. Chunks are aligned to it in memory, so a cursor tells its own chunk's end.
+#[cfg(not(all(loom, test)))]
 pub(crate) const CHUNK: usize = 64 * 1024;
+/// A preamble and ten records: models are small, or never end.
+#[cfg(all(loom, test))]
+pub(crate) const CHUNK: usize = 128;
 /// First bytes of every ring file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"FDRRING\x01");
 /// Room for the function table, in addresses; it gets space as it grows.
@@ -55,7 +59,7 @@ pub(crate) struct Header {
     pub(crate) start_ticks: AtomicU64,
     pub(crate) start_monotonic: AtomicU64,
     pub(crate) start_realtime: AtomicU64,
-    /// Ticks per second as far as known, in Hz: measured at the start, refined by each dump.
+    /// Ticks per second as far as known, in Hz: measured at the start, refined now and then, and by each dump.
     pub(crate) frequency: AtomicU64,
     /// Records of threads whose regions were given to newer threads.
     pub(crate) retired_records: AtomicU64,
@@ -63,7 +67,8 @@ pub(crate) struct Header {
     pub(crate) retired_threads: AtomicU64,
     /// Records of threads that never got a region.
     pub(crate) homeless_records: AtomicU64,
-    /// 1 = the clock's rate is constant, 2 = it never stops.
+    /// 1 = the clock's rate is constant, 2 = it never stops; from bit 8 on: by how much the CPUs' counters
+    /// certainly differ, in microseconds.
     pub(crate) clock_flags: AtomicU32,
     /// A crash: its signal, stored last; 0 = none.
     pub(crate) crash_signal: AtomicU32,
@@ -104,7 +109,7 @@ const _: () = {
         Slot, reader::SLOT_OFFSETS,
         cursor base chunks chunk dropped clock_steps state tid generation name
     );
-    assert!(CHUNK == reader::CHUNK);
+    assert!(cfg!(loom) || CHUNK == reader::CHUNK);
     assert!(state::LIVE == reader::LIVE && state::ENDED == reader::ENDED);
 };
 

@@ -2,30 +2,27 @@
 //!
 //! One long reservation of addresses holds the file's mapping; parts of it get their space (on the
 //! disk, so that touching them can never be SIGBUS) when they are first needed. Everything but
-//! `create` is async-signal-safe. It must never be unmapped: other threads may be recording.
+//! `append_functions` is async-signal-safe. It must never be unmapped: other threads may be recording.
 
 pub(crate) mod chunk;
 pub(crate) mod functions;
+pub(crate) mod heir;
 pub(crate) mod layout;
+mod slots;
+#[cfg(all(loom, test))]
+pub(crate) mod model;
 
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicU32, Ordering, fence};
-use std::ffi::CString;
-use std::sync::OnceLock;
 
 use fdr_formats::model::Missing;
 
-use crate::clock::{self, Kind};
-use crate::recorder::writer;
+use crate::clock::Kind;
+use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::sys::{self, file::Descriptor};
 use layout::{CHUNK, Header, Layout, MAGIC, Slot, state};
 
-const TO_BE_SAID: u32 = 1;
-const SAID: u32 = 2;
-
-/// How much of a spare region is brought in beforehand, in bytes. Not all of it: many threads make
-/// few records, and memory that is never touched costs nothing.
-const PREFAULT: usize = 4 * CHUNK;
+/// Beside an errno: it was said.
+const SAID: u32 = 1 << 31;
 
 /// Bytes of a program's name in the head.
 const PROGRAM_BYTES: usize = 64;
@@ -38,6 +35,8 @@ pub(crate) struct Options {
     /// Keep the oldest records and stop, instead of the newest.
     pub(crate) full: bool,
     pub(crate) clock: Kind,
+    /// What the paths of children's rings are made of.
+    pub(crate) template: heir::Template,
 }
 
 /// A ring and its mapping.
@@ -48,9 +47,17 @@ pub(crate) struct Ring {
     clock: Kind,
     /// `None`: anonymous memory, which does not outlive the process.
     file: Option<Descriptor>,
-    path: OnceLock<CString>,
-    /// Whether a region had to be anonymous: [`TO_BE_SAID`] by the dumper, once.
+    path: Option<&'static CStr>,
+    template: heir::Template,
+    /// The function table as children need it.
+    pieces: functions::Pieces,
+    /// Why a region had to be anonymous, an errno: to be said by the dumper, once. 0 = none had to.
     out_of_space: AtomicU32,
+    /// How often somebody began to take a slot from an ended thread, and has done with it.
+    retiring: AtomicU64,
+    retired: AtomicU64,
+    /// When slots may be reaped again, ns of CLOCK_MONOTONIC_RAW; all ones while it is done.
+    next_reaping: AtomicU64,
     /// How many slots could be given to a thread that asks: FREE or ENDED.
     available: AtomicU32,
 }
@@ -63,8 +70,18 @@ unsafe impl Sync for Ring {}
 impl Ring {
     /// Makes a ring in a new file at `path`, or, where that can't be, in anonymous memory; the
     /// second value says why, as an errno. `None` where not even addresses are to be had.
-    pub(crate) fn create(path: &CStr, options: &Options) -> Option<(Ring, Option<i32>)> {
+    pub(crate) fn create(path: &'static CStr, options: &Options) -> Option<(Ring, Option<i32>)> {
         let layout = Layout::new(options.buffer, options.memory);
+        Ring::with_layout(path, layout, options.full, options.clock, options.template)
+    }
+
+    fn with_layout(
+        path: &'static CStr,
+        layout: Layout,
+        full: bool,
+        clock: Kind,
+        template: heir::Template,
+    ) -> Option<(Ring, Option<i32>)> {
         let base = sys::memory::reserve(layout.length, CHUNK)?;
         let mut trouble = None;
         let file = match Ring::map_file(path, base, &layout) {
@@ -84,16 +101,18 @@ impl Ring {
         let ring = Ring {
             base,
             layout,
-            full: options.full,
-            clock: options.clock,
-            path: OnceLock::new(),
-            out_of_space: AtomicU32::new(0),
-            available: AtomicU32::new(0),
+            full,
+            clock,
+            path: file.map(|_| path),
             file,
+            template,
+            pieces: AtomicPtr::new(core::ptr::null_mut()),
+            out_of_space: AtomicU32::new(0),
+            retiring: AtomicU64::new(0),
+            retired: AtomicU64::new(0),
+            next_reaping: AtomicU64::new(0),
+            available: AtomicU32::new(0),
         };
-        if ring.file.is_some() {
-            let _ = ring.path.set(path.to_owned());
-        }
         base.expose_provenance();
         ring.write_header();
         Some((ring, trouble))
@@ -153,8 +172,8 @@ impl Ring {
     }
 
     /// The ring file's path; `None` for anonymous memory.
-    pub(crate) fn path(&self) -> Option<&CStr> {
-        self.path.get().map(CString::as_c_str)
+    pub(crate) fn path(&self) -> Option<&'static CStr> {
+        self.path
     }
 
     /// Bytes of a region.
@@ -177,15 +196,14 @@ impl Ring {
         }
     }
 
-    /// Whether a region had to be anonymous, and it was not said yet.
-    pub(crate) fn says_out_of_space(&self) -> bool {
-        let swap = self.out_of_space.compare_exchange(
-            TO_BE_SAID,
-            SAID,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
-        swap.is_ok()
+    /// Why a region had to be anonymous, an errno, where that was not said yet.
+    pub(crate) fn says_out_of_space(&self) -> Option<i32> {
+        let known = self.out_of_space.load(Ordering::Relaxed);
+        if known == 0 || known & SAID != 0 {
+            return None;
+        }
+        let before = self.out_of_space.fetch_or(SAID, Ordering::Relaxed);
+        (before & SAID == 0).then_some(known as i32)
     }
 
     /// Every slot that a thread owns, or owned last.
@@ -213,173 +231,6 @@ impl Ring {
         (index < self.layout.capacity)
             .then(|| unsafe { &*self.base.add(self.layout.slot(index)).cast::<Slot>() })
     }
-
-    /// A slot for the calling thread: a prepared one, a new one, or that of the thread that ended
-    /// longest ago. Async-signal-safe.
-    pub(crate) fn claim(&self) -> Option<&'static Slot> {
-        let slot = self
-            .take(state::FREE)
-            .or_else(|| self.make(state::TAKEN))
-            .or_else(|| self.take_oldest_ended());
-        if let Some(slot) = slot {
-            self.begin(slot);
-        }
-        // The next new thread shall find a prepared one again, or one that nobody gave back.
-        sys::thread::tell_news();
-        slot
-    }
-
-    /// Takes some slot out of `from`, by one compare-and-swap per try.
-    fn take(&self, from: u32) -> Option<&'static Slot> {
-        self.slots().find(|slot| self.try_take(slot, from))
-    }
-
-    fn try_take(&self, slot: &Slot, from: u32) -> bool {
-        // Acquire: pairs with the Release that put it into `from`. Nothing is published here.
-        let swap =
-            slot.state
-                .compare_exchange(from, state::TAKEN, Ordering::Acquire, Ordering::Relaxed);
-        if swap.is_ok() {
-            self.available.fetch_sub(1, Ordering::Relaxed);
-        }
-        swap.is_ok()
-    }
-
-    fn take_oldest_ended(&self) -> Option<&'static Slot> {
-        if self.full {
-            return None;
-        }
-        loop {
-            let ended = |slot: &&Slot| slot.state.load(Ordering::Acquire) == state::ENDED;
-            let age = |slot: &&Slot| slot.ended.load(Ordering::Relaxed);
-            let oldest = self.slots().filter(ended).min_by_key(age)?;
-            if self.try_take(oldest, state::ENDED) {
-                let records = crate::dump::snapshot::committed(oldest).unwrap_or(0);
-                let dropped = oldest.dropped.load(Ordering::Relaxed);
-                let header = self.header();
-                header
-                    .retired_records
-                    .fetch_add(records + dropped, Ordering::Relaxed);
-                header.retired_threads.fetch_add(1, Ordering::Relaxed);
-                return Some(oldest);
-            }
-        }
-    }
-
-    /// Gives a slot that was taken to the calling thread.
-    fn begin(&self, slot: &Slot) {
-        // Release: pairs with the Acquire of readers: who sees it does not take the slot for the former
-        // owner's, which `try_take` ended.
-        slot.generation.fetch_add(1, Ordering::Release);
-        // Release: pairs with the Acquire fence of `dump::snapshot`: a reader that sees anything of
-        // what follows sees the new generation.
-        fence(Ordering::Release);
-        for number in 1..=slot.chunks.load(Ordering::Relaxed) {
-            chunk::mark(slot, number).number.store(0, Ordering::Relaxed);
-        }
-        let base = slot.base.load(Ordering::Relaxed);
-        for field in [&slot.last_low, &slot.last_high, &slot.high] {
-            field.store(0, Ordering::Relaxed);
-        }
-        for field in [
-            &slot.chunk,
-            &slot.metadata,
-            &slot.dropped,
-            &slot.clock_steps,
-        ] {
-            field.store(0, Ordering::Relaxed);
-        }
-        slot.cursor.store(base, Ordering::Relaxed);
-        slot.cpu.store(writer::NO_CPU, Ordering::Relaxed);
-        slot.full.store(u32::from(self.full), Ordering::Relaxed);
-        slot.tid.store(sys::thread::tid(), Ordering::Relaxed);
-        set_name(slot, sys::thread::name());
-        // Release: pairs with the Acquire of `slots`; a reader that sees LIVE sees the rest.
-        slot.state.store(state::LIVE, Ordering::Release);
-    }
-
-    /// The calling thread ends; its records are kept until the space is needed. Async-signal-safe.
-    pub(crate) fn end(&self, slot: &Slot) {
-        slot.ended.store(clock::realtime_ns(), Ordering::Relaxed);
-        // Release: pairs with the Acquire of whoever takes it next.
-        slot.state.store(state::ENDED, Ordering::Release);
-        if !self.full {
-            self.available.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether a thread that asks for a slot may get one. Async-signal-safe.
-    pub(crate) fn has_room(&self) -> bool {
-        let made = self.header().made.load(Ordering::Relaxed) as usize;
-        made < self.layout.capacity || self.available.load(Ordering::Relaxed) > 0
-    }
-
-    /// Counts a record of a thread that has no slot. Async-signal-safe.
-    pub(crate) fn count_homeless(&self) {
-        self.header()
-            .homeless_records
-            .fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Takes back slots whose threads are gone without having given them back: their first records were
-    /// made in the last of their destructors. Only where there is no other room.
-    pub(crate) fn reap(&self) {
-        if self.has_room() {
-            return;
-        }
-        for slot in self.slots() {
-            let live = slot.state.load(Ordering::Acquire) == state::LIVE;
-            if live && !sys::thread::exists(slot.tid.load(Ordering::Relaxed)) {
-                self.end(slot);
-            }
-        }
-    }
-
-    /// Makes one slot ready beforehand, so that the next new thread finds it. Returns whether it
-    /// did; not where one is ready, and not near the end of the budget: a slot in the making is
-    /// nobody's, and a thread that finds no other would go without.
-    pub(crate) fn prepare_spare(&self) -> bool {
-        let made = self.header().made.load(Ordering::Relaxed) as usize;
-        let free = |slot: &Slot| slot.state.load(Ordering::Relaxed) == state::FREE;
-        if made + 2 >= self.layout.capacity || self.slots().any(free) {
-            return false;
-        }
-        self.available.fetch_add(1, Ordering::Relaxed);
-        let Some(slot) = self.make(state::FREE) else {
-            self.available.fetch_sub(1, Ordering::Relaxed);
-            return false;
-        };
-        // Whoever takes it meanwhile need not wait for this.
-        let base = slot.base.load(Ordering::Relaxed) as usize;
-        let length = self.layout.region_size.min(PREFAULT);
-        sys::memory::prefault(core::ptr::with_exposed_provenance_mut(base), length);
-        true
-    }
-
-    /// Gives the next unused slot and region their space. Async-signal-safe.
-    fn make(&self, becomes: u32) -> Option<&'static Slot> {
-        let made = &self.header().made;
-        let capacity = self.layout.capacity as u32;
-        let index = made
-            // Relaxed: the index is ours alone; what is made is published by its state.
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |made| {
-                (made < capacity).then(|| made + 1)
-            })
-            .ok()? as usize;
-        let layout = &self.layout;
-        let slot = self.slot(index)?;
-        if !self.give_space(layout.region(index), layout.region_size) {
-            return None;
-        }
-        let region = self.base.wrapping_add(layout.region(index));
-        // Its first use is between two clock readings: it shall not be a page fault.
-        sys::memory::prefault(region, CHUNK);
-        slot.base.store(region.addr() as u64, Ordering::Relaxed);
-        slot.chunks.store(layout.chunks() as u64, Ordering::Relaxed);
-        slot.full.store(u32::from(self.full), Ordering::Relaxed);
-        slot.state.store(becomes, Ordering::Release);
-        Some(slot)
-    }
 }
 
 impl Ring {
@@ -387,14 +238,22 @@ impl Ring {
     /// not outlive the process. False where neither is to be had. Async-signal-safe.
     pub(crate) fn give_space(&self, offset: usize, length: usize) -> bool {
         let Some(file) = self.file else { return true };
-        if file.allocate(offset as u64, length as u64).is_ok() {
+        let Err(error) = file.allocate(offset as u64, length as u64) else {
             return true;
-        }
-        let _ =
-            self.out_of_space
-                .compare_exchange(0, TO_BE_SAID, Ordering::Relaxed, Ordering::Relaxed);
+        };
+        self.misses_space(error);
         // SAFETY: the part is inside our mapping and was never used: it had no space.
         unsafe { sys::memory::map_anonymous(self.base.add(offset), length) }.is_ok()
+    }
+}
+
+impl Ring {
+    /// What it holds, in part, is in memory only, because of an errno: to be said once.
+    fn misses_space(&self, error: i32) {
+        let error = error.unsigned_abs();
+        let _ =
+            self.out_of_space
+                .compare_exchange(0, error, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 

@@ -165,7 +165,46 @@ impl Calibration {
     }
 }
 
-fn differ_ppm(a: u64, b: u64) -> f64 {
+/// When the frequency in the ring's head is measured anew, for whoever reads the ring of a process that
+/// was killed: soon after the start, then ever later, and from [`Refinement::LONGEST`] on only where the
+/// dumper is awake for another reason. A machine that sleeps is not woken for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refinement {
+    due_ns: u64,
+    interval: Duration,
+}
+
+impl Refinement {
+    const FIRST: Duration = Duration::from_millis(16);
+    /// Over a minute the error is some thousandths of a ppm, which is less than the clock drifts.
+    const LONGEST: Duration = Duration::from_secs(60);
+
+    /// From now on; `now_ns` is of CLOCK_MONOTONIC_RAW, as all times here.
+    pub(crate) fn new(now_ns: u64) -> Refinement {
+        Refinement {
+            due_ns: now_ns.saturating_add(Self::FIRST.as_nanos() as u64),
+            interval: Self::FIRST,
+        }
+    }
+
+    /// Whether it is time; then the next time is later.
+    pub(crate) fn is_due(&mut self, now_ns: u64) -> bool {
+        let due = now_ns >= self.due_ns;
+        if due {
+            self.interval = (self.interval * 4).min(Self::LONGEST);
+            self.due_ns = now_ns.saturating_add(self.interval.as_nanos() as u64);
+        }
+        due
+    }
+
+    /// How long the dumper may sleep; `None`: for ever.
+    pub(crate) fn sleep(&self, now_ns: u64) -> Option<Duration> {
+        let left = Duration::from_nanos(self.due_ns.saturating_sub(now_ns));
+        (self.interval < Self::LONGEST).then_some(left)
+    }
+}
+
+pub(super) fn differ_ppm(a: u64, b: u64) -> f64 {
     a.abs_diff(b) as f64 / b as f64 * 1e6
 }
 
@@ -334,6 +373,24 @@ mod tests {
         let allowed_ppm = a.error_ppm + b.error_ppm + 0.1;
         assert!(differ_ppm(a.hz, b.hz) <= allowed_ppm, "{a} and {b}");
         assert!(allowed_ppm < 1000.0, "{a} and {b}");
+    }
+
+    #[test]
+    fn the_frequency_is_refined_ever_more_rarely_and_wakes_nobody_in_the_end() {
+        let mut refinement = Refinement::new(NS_PER_S);
+        let mut now_ns = NS_PER_S;
+        assert!(!refinement.is_due(now_ns));
+        let mut sleeps = Vec::new();
+        while let Some(sleep) = refinement.sleep(now_ns) {
+            sleeps.push(sleep.as_millis());
+            now_ns += sleep.as_nanos() as u64;
+            assert!(refinement.is_due(now_ns) && !refinement.is_due(now_ns));
+        }
+        assert_eq!(sleeps, [16, 64, 256, 1024, 4096, 16_384]);
+        // Somebody else woke the dumper.
+        assert!(!refinement.is_due(now_ns + 59 * NS_PER_S));
+        assert!(refinement.is_due(now_ns + 60 * NS_PER_S));
+        assert_eq!(refinement.sleep(now_ns), None);
     }
 
     #[test]

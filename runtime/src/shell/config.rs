@@ -23,10 +23,11 @@ const CHUNK: u64 = 64 << 10;
 const SMALLEST_RING: u64 = 2 * CHUNK;
 
 /// Every variable that is read.
-pub(crate) const VARIABLES: [&str; 11] = [
+pub(crate) const VARIABLES: [&str; 12] = [
     "FDR",
     "FDR_BUFFER",
     "FDR_CLOCK",
+    "FDR_CRASH",
     "FDR_DIR",
     "FDR_FORMAT",
     "FDR_LOG",
@@ -130,6 +131,8 @@ pub(crate) struct Config {
     pub(crate) log: Log,
     /// `FDR_PANIC`: whether a panic dumps.
     pub(crate) panic: bool,
+    /// `FDR_CRASH`: whether a signal that means a crash dumps.
+    pub(crate) crash: bool,
 }
 
 impl Config {
@@ -172,6 +175,9 @@ impl Config {
             panic: from
                 .text("FDR_PANIC", |v| choice(v, &SWITCH))
                 .unwrap_or(false),
+            crash: from
+                .text("FDR_CRASH", |v| choice(v, &SWITCH))
+                .unwrap_or(true),
         };
         if from.errors.is_empty() {
             Ok(config)

@@ -9,8 +9,10 @@ use super::sites::table;
 use super::{dumping, guest, install};
 use crate::api::{Dump, Error, Statistics, ThreadStatistics};
 use crate::dump::snapshot;
-use crate::recorder;
+use crate::recorder::{self, family};
+use crate::ring::layout::Slot;
 use crate::site::unit::{self, Operation};
+use crate::sys;
 
 pub(crate) fn enable() -> Result<usize, Error> {
     if let Some(host) = recorder::host() {
@@ -57,8 +59,12 @@ pub(crate) fn set_filter(text: &str) -> Result<usize, Error> {
 pub(crate) fn is_enabled() -> bool {
     match recorder::host() {
         Some(host) => guest::ask(host, Operation::IsEnabled, "").is_ok_and(|text| text == "1"),
-        // The child of a fork has the table, but no ring.
-        None => recorder::ring().is_some() && table().is_enabled(),
+        None => {
+            sys::process::notice_child();
+            // The child of a fork has no ring before its first record.
+            let records = recorder::ring().is_some() || family::is_expecting();
+            records && table().is_enabled()
+        }
     }
 }
 
@@ -76,6 +82,7 @@ pub(crate) fn statistics() -> Statistics {
         let text = guest::ask(host, Operation::Statistics, "").unwrap_or_default();
         return decode_statistics(&text);
     }
+    sys::process::notice_child();
     let mut statistics = Statistics::default();
     {
         let table = table();
@@ -85,26 +92,29 @@ pub(crate) fn statistics() -> Statistics {
     let Some(ring) = recorder::ring() else {
         return statistics;
     };
-    let missing = ring.missing();
-    statistics.retired_threads = missing.retired_threads;
-    statistics.retired_records = missing.retired_records;
-    statistics.unplaced_records = missing.unplaced_records;
-    for slot in ring.owned_slots() {
-        let Some((owner, counts)) = snapshot::count(slot) else {
-            continue;
-        };
-        statistics.threads.push(ThreadStatistics {
-            id: u64::from(owner.tid),
-            name: owner.name,
-            ended: owner.ended,
-            recorded: counts.recorded,
-            readable: counts.readable,
-            overwritten: counts.overwritten,
-            dropped: counts.dropped,
-            clock_steps: slot.clock_steps.load(Ordering::Relaxed),
-        });
-    }
+    ring.undivided(|| {
+        let missing = ring.missing();
+        statistics.retired_threads = missing.retired_threads;
+        statistics.retired_records = missing.retired_records;
+        statistics.unplaced_records = missing.unplaced_records;
+        statistics.threads = ring.owned_slots().filter_map(of_thread).collect();
+    });
     statistics
+}
+
+/// `None` where the slot's owner changes, or writes too fast for a count.
+fn of_thread(slot: &Slot) -> Option<ThreadStatistics> {
+    let (owner, counts) = snapshot::count(slot)?;
+    Some(ThreadStatistics {
+        id: u64::from(owner.tid),
+        name: owner.name_text(),
+        ended: owner.ended,
+        recorded: counts.recorded,
+        readable: counts.readable,
+        overwritten: counts.overwritten,
+        dropped: counts.dropped,
+        clock_steps: slot.clock_steps.load(Ordering::Relaxed),
+    })
 }
 
 /// Carries out a guest's call; the text is the answer, or the error's.

@@ -1,11 +1,13 @@
 //! The dumper: a thread of ours that writes a dump when the signal comes, keeps a region ready for
-//! the next new thread, and compares the CPUs' clocks once. The program's threads go on recording.
+//! the next new thread, measures the clock's rate now and then, and compares the CPUs' clocks once.
+//! The program's threads go on recording.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use super::calibrate::Refinement;
 use super::{dumping, install, say, skew};
-use crate::{recorder, sys};
+use crate::{clock, crash, recorder, sys};
 
 /// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins
 /// are one; those that come during one make another.
@@ -36,17 +38,33 @@ fn run(compare_clocks: bool) {
     if compare_clocks
         && let Some(state) = install::state()
         && let Some(skew) = skew::measure(state.chosen.kind, &state.frequency())
-        && let Some(warning) = skew.warning()
     {
-        say::warn(format_args!("{warning}"));
+        state.note_skew(&skew);
+        if let Some(warning) = skew.warning() {
+            say::warn(format_args!("{warning}"));
+        }
     }
+    let mut refinement = Refinement::new(clock::monotonic_raw_ns());
     loop {
         let seen = sys::thread::NEWS.load(Ordering::Acquire);
         if ASKED.swap(0, Ordering::AcqRel) > 0 {
             let _ = dumping::dump_and_say("signal");
         }
         prepare();
-        sys::thread::wait_for_news(seen);
+        let now_ns = clock::monotonic_raw_ns();
+        if refinement.is_due(now_ns) {
+            refine();
+        }
+        let sleeps = [refinement.sleep(now_ns), crash::look()];
+        sys::thread::wait_for_news(seen, sleeps.into_iter().flatten().min());
+    }
+}
+
+/// Keeps the clock's rate in the ring's head, for who reads it when the process is dead.
+fn refine() {
+    if let (Some(ring), Some(state)) = (recorder::ring(), install::state()) {
+        let hz = state.frequency().hz;
+        ring.header().frequency.store(hz, Ordering::Relaxed);
     }
 }
 
@@ -55,10 +73,11 @@ fn prepare() {
     if let Some(ring) = recorder::ring() {
         ring.reap();
         ring.prepare_spare();
-        if ring.says_out_of_space() {
-            say::warn(format_args!(
-                "no space for a thread's ring on the disk: it is in memory only, and lost with \
-                 the process; set FDR_DIR or a smaller FDR_BUFFER"
+        if let Some(errno) = ring.says_out_of_space() {
+            let error = std::io::Error::from_raw_os_error(errno);
+            say::trouble(format_args!(
+                "no space for a thread's ring on the disk: {error}; it is in memory only, and lost \
+                 with the process; set FDR_DIR or a smaller FDR_BUFFER"
             ));
         }
     }
@@ -72,13 +91,20 @@ pub(crate) extern "C" fn on_signal(
     context: *mut libc::c_void,
 ) {
     let errno = sys::errno();
-    ASKED.fetch_add(1, Ordering::AcqRel);
-    sys::thread::tell_news();
+    if RUNS.load(Ordering::Acquire) == 0 {
+        // The child of a fork: nobody else can.
+        crash::write_now("signal");
+    } else {
+        ASKED.fetch_add(1, Ordering::AcqRel);
+        sys::thread::tell_news();
+    }
     sys::signal::chain(signal, info, context);
     sys::set_errno(errno);
 }
 
-/// In the child of a fork the thread is gone.
+/// In the child of a fork the thread is gone, and dumps that were asked for are the parent's.
+/// Async-signal-safe.
 pub(crate) fn forget() {
+    ASKED.store(0, Ordering::Relaxed);
     RUNS.store(0, Ordering::Release);
 }

@@ -1,34 +1,34 @@
 //! Dumps: at exit, on the signal, on a panic, on a call. One at a time; each says on stderr what became
 //! of it. Must never run in a signal handler: it allocates and takes locks.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
 
 use fdr_formats::model::{Clock, Missing};
 use fdr_formats::writer::Target;
 use fdr_formats::{Losses, Ticks, TraceInfo};
 
-use super::install::{self, State, state};
+use super::install::{State, state};
 use super::output::Names;
 use super::sites::table;
-use super::{link, say, stream};
+use super::{dumper, link, say, stream};
 use crate::api::{Dump, Error};
 use crate::clock;
+use crate::crash;
 use crate::dump::file::{self, Written};
 use crate::dump::snapshot;
 use crate::recorder::ring;
 use crate::ring::Ring;
 use crate::sys;
+use crate::sys::lock::Lock;
 
-/// Held during a dump: two never mix. True once the dump at exit was made: the end of the process
-/// would cut off a later one.
-static DUMPING: Mutex<bool> = Mutex::new(false);
+/// Held during a dump: two never mix. A handler that interrupts a dump and calls `exit`, and a panic in a
+/// dump of ours, must not wait for themselves.
+static DUMPING: Lock<()> = Lock::new(());
 
-/// The thread that holds [`DUMPING`], as the kernel counts; 0 = none. A handler that interrupts a dump
-/// and calls `exit`, and a panic in a dump of ours, must not wait for themselves.
-static OWNER: AtomicU32 = AtomicU32::new(0);
+/// Whether the dump at exit was made: the end of the process would cut off a later one.
+static OVER: AtomicBool = AtomicBool::new(false);
 
 /// The number of the next dump, from 1.
 static NUMBER: AtomicU32 = AtomicU32::new(1);
@@ -36,59 +36,83 @@ static NUMBER: AtomicU32 = AtomicU32::new(1);
 /// How many numbers are tried for a name that no file has.
 const NUMBERS: u32 = 10_000;
 
-/// Runs `body` as the one dump; `body` gets whether the process is at its end.
-fn alone<T>(body: impl FnOnce(&mut bool) -> Result<T, Error>) -> Result<T, Error> {
-    let me = sys::thread::tid();
-    // Relaxed: only the thread's own store can be its own number.
-    if OWNER.load(Ordering::Relaxed) == me {
+/// A number for the trace of a crash, that no dump takes as well: one that is under way has the next one
+/// already. Async-signal-safe.
+pub(crate) fn number_of_crash() -> u64 {
+    let skipped = u32::from(DUMPING.is_held());
+    // One step for both: a dump that begins now has a later number.
+    u64::from(NUMBER.fetch_add(1 + skipped, Ordering::SeqCst) + skipped)
+}
+
+/// Runs `body` as the one dump.
+fn alone<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    if DUMPING.is_mine() {
         let why = "this thread is in the middle of a dump".to_owned();
         return Err(Error::Failed(why));
     }
-    let mut over = DUMPING.lock().unwrap_or_else(PoisonError::into_inner);
-    OWNER.store(me, Ordering::Relaxed);
-    let result = body(&mut over);
-    OWNER.store(0, Ordering::Relaxed);
-    result
+    let _guard = DUMPING.lock();
+    body()
+}
+
+/// In the child of a fork: dumps are its own, from the first on. Async-signal-safe.
+pub(crate) fn in_child(forker: u64) {
+    DUMPING.in_child(forker);
+    OVER.store(false, Ordering::Relaxed);
+    NUMBER.store(1, Ordering::Relaxed);
 }
 
 pub(crate) extern "C" fn at_exit() {
+    sys::process::notice_child();
     // A child of a fork that never recorded has no ring, and nothing of the parent's is its own.
     let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
         return;
     };
+    if OVER.load(Ordering::Relaxed) {
+        return;
+    }
+    say_replaced();
     let result = if stream::is_begun() {
         stream::finish()
     } else {
         dump_and_say("exit").map(|_| ())
     };
     // Waits for a dump that began in between.
-    let _ = alone(|over| {
-        *over = true;
+    let _ = alone(|| {
+        OVER.store(true, Ordering::Relaxed);
         Ok(())
     });
-    match (ring.path(), result) {
-        (Some(path), Err(Error::Failed(_))) => say::warn(format_args!(
-            "the records are still in {}",
-            path.to_string_lossy()
-        )),
-        (Some(path), _) => sys::file::unlink(path),
-        (None, _) => {}
+    // Without a trace the ring is all that there is of the records.
+    let failed = matches!(result, Err(Error::Failed(_)));
+    if let Some(path) = ring.path().filter(|_| !failed) {
+        sys::file::unlink(path);
+    }
+}
+
+/// Says, to who wants to know, that the dump signal went elsewhere. Not a warning: a program may need the
+/// signal for itself, and its handler may call the one that it found.
+fn say_replaced() {
+    let signal = state().and_then(|state| state.config.signal);
+    if let Some(signal) = signal.filter(|&s| !sys::signal::is_installed(s, dumper::on_signal)) {
+        say::info(format_args!(
+            "FDR_SIGNAL: the program has a handler of its own for signal {signal} by now: dumps come \
+             only if it calls the one it found; another signal may be free"
+        ));
     }
 }
 
 /// Has every panic dumped, after what the program's own hook does.
 pub(crate) fn dump_on_panic() {
-    static ONCE: OnceLock<()> = OnceLock::new();
-    if std::thread::panicking() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if std::thread::panicking() || DONE.swap(true, Ordering::Relaxed) {
         return;
     }
-    ONCE.get_or_init(|| {
-        let previous = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            previous(panic);
-            let _ = dump_and_say("panic");
-        }));
-    });
+    let previous = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        previous(panic);
+        if dump_and_say("panic").is_ok() {
+            crash::panic_was_dumped();
+        }
+    }));
 }
 
 /// Dumps and says on stderr what became of it.
@@ -97,13 +121,14 @@ pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
     match &result {
         Ok(_) => {}
         Err(error @ Error::NothingRecorded(_)) => say::warn(format_args!("{error}")),
-        Err(error) => say::warn(format_args!("no trace was written: {error}")),
+        Err(error) => say_failed(error),
     }
     result
 }
 
 /// Dumps, and says on stderr where the trace is.
 pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
+    sys::process::notice_child();
     let (Some(ring), Some(state)) = (ring(), state()) else {
         return Err(Error::NothingRecorded(
             "set FDR=1 or call fdr::enable()".into(),
@@ -112,19 +137,40 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
     if stream::is_begun() {
         return stream::flush(ring);
     }
-    alone(|over| {
-        if *over {
-            let why = "the process ends, and its last trace is written".to_owned();
-            return Err(Error::Failed(why));
-        }
-        let (dump, replaced) = write(ring, state, reason)?;
-        // Under the lock: the end of the process waits for the line as well.
-        say_written(&dump, replaced);
-        Ok(dump)
-    })
+    let dump = || {
+        alone(|| {
+            if OVER.load(Ordering::Relaxed) {
+                let why = "the process ends, and its last trace is written".to_owned();
+                return Err(Error::Failed(why));
+            }
+            let (dump, replaced) = write(ring, state, reason)?;
+            // Under the lock: the end of the process waits for the line as well.
+            say_written(&dump, replaced);
+            Ok(dump)
+        })
+    };
+    match state.address() {
+        // A handler of the program's that came in the midst of it could fork, and two processes would
+        // write; or call `exit`, which would wait for it in vain.
+        None => sys::signal::undisturbed(dump),
+        // A peer may take its time: nobody's signals shall wait for it.
+        Some(_) => dump(),
+    }
+}
+
+/// Says why there is no trace, and where the records still are.
+pub(crate) fn say_failed(why: &dyn std::fmt::Display) {
+    match ring().and_then(Ring::path) {
+        Some(path) => say::trouble(format_args!(
+            "no trace was written: {why}; the records are still in {}",
+            path.to_string_lossy()
+        )),
+        None => say::trouble(format_args!("no trace was written: {why}")),
+    }
 }
 
 fn say_written(dump: &Dump, replaced: bool) {
+    say::well();
     let Dump {
         path,
         threads,
@@ -160,9 +206,9 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
         ring,
         info: &info,
         target: state.config.format.0,
-        nonce: install::random(),
+        nonce: sys::process::random(),
     };
-    let (path, replaced, written) = match &state.config.address {
+    let (path, replaced, written) = match state.address() {
         Some(address) => {
             let written = dump.to_stream(|| link::open(address));
             (PathBuf::from(address.to_string()), false, written)
@@ -206,7 +252,7 @@ pub(crate) fn next_path(state: &State) -> PathBuf {
 /// had the same pid.
 fn dump_path(state: &State) -> PathBuf {
     let name = |number: u32| {
-        state.config.output.path(&Names {
+        state.output().path(&Names {
             program: &state.program,
             pid: sys::process::pid(),
             number: u64::from(number),
@@ -214,7 +260,7 @@ fn dump_path(state: &State) -> PathBuf {
         })
     };
     let first = NUMBER.load(Ordering::Relaxed);
-    if !state.config.output.is_numbered() {
+    if !state.output().is_numbered() {
         return name(first);
     }
     let free = (first..first.saturating_add(NUMBERS))
@@ -228,28 +274,28 @@ fn dump_path(state: &State) -> PathBuf {
 /// of a stream it is called by whoever called `exit`, which may be a handler.
 pub(crate) fn asked_for(ring: &Ring) -> u64 {
     let of_slot = |slot| snapshot::recorded(slot).unwrap_or(1);
-    let missing = ring.missing();
-    let live = ring.owned_slots().map(of_slot).sum::<u64>();
-    live + missing.retired_records + missing.unplaced_records
+    ring.undivided(|| {
+        let missing = ring.missing();
+        let placed = ring.owned_slots().map(of_slot).sum::<u64>();
+        placed + missing.retired_records + missing.unplaced_records
+    })
 }
 
 pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo {
-    let frequency = state.settled_frequency();
+    let (now, frequency) = state.settled_frequency();
     ring.header()
         .frequency
         .store(frequency.hz, Ordering::Relaxed);
-    let start = state.start();
+    let lasting = lasting_info(state);
     TraceInfo {
         clock: Clock {
             frequency: frequency.hz,
-            name: state.chosen.name.to_owned(),
             error_ppm: Some(frequency.error_ppm),
-            constant: state.chosen.constant,
-            nonstop: state.chosen.nonstop,
-            anchor: Some((Ticks(start.ticks), start.realtime_ns)),
+            until: Some((Ticks(now.ticks), now.realtime_ns)),
+            trouble: state.trouble(&now, &frequency, steps_back(ring)),
+            ..lasting.clock
         },
         functions: table().for_trace_from(0),
-        program: state.program.clone(),
         process: Some(u64::from(sys::process::pid())),
         reason: reason.to_owned(),
         dump: Some(u64::from(NUMBER.load(Ordering::Relaxed))),
@@ -261,6 +307,31 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
                 unplaced_records: missing.unplaced_records,
             }
         },
+        ..lasting
+    }
+}
+
+/// How often threads found the clock behind their last record.
+fn steps_back(ring: &Ring) -> u64 {
+    let slots = ring.owned_slots();
+    slots
+        .map(|slot| slot.clock_steps.load(Ordering::Relaxed))
+        .sum()
+}
+
+/// What every trace of this process says: of the program, and of the clock but for its rate.
+pub(crate) fn lasting_info(state: &State) -> TraceInfo {
+    let start = state.start();
+    TraceInfo {
+        clock: Clock {
+            frequency: state.frequency().hz,
+            name: state.chosen.name.to_owned(),
+            constant: state.chosen.constant,
+            nonstop: state.chosen.nonstop,
+            anchor: Some((Ticks(start.ticks), start.realtime_ns)),
+            ..Clock::default()
+        },
+        program: state.program.clone(),
         start: Some(Ticks(start.ticks)),
         ..TraceInfo::default()
     }

@@ -1,22 +1,127 @@
-//! What a child of `fork` has: its parent's memory, but none of its other threads, and no right to
-//! its parent's ring, files or dumps.
+//! What `fork` is to the recorder. Before it, the table of sites is taken, so that the child has it whole,
+//! and the thread that forks records nothing but a count. After it, the child lets go of all that is its
+//! parent's; its first record makes a ring of its own (`recorder::family`).
+//!
+//! A dump or an installation that another thread is in the midst of is not waited for: the child forgets
+//! it. All of it is async-signal-safe but for the wait for the table, which is held for moments, and not
+//! at all by a thread whose handler forks.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{dumper, stream};
-use crate::recorder::{self, RING};
-use crate::site::unit;
-use crate::sys::socket;
+use super::{dumper, dumping, install, sites, stream};
+use crate::crash;
+use crate::recorder::family;
+use crate::sys::lock::me;
+use crate::sys::signal::{Mask, undisturbed};
+use crate::sys::{self, process, socket};
 
-/// Turns recording off in the child: the mapping is its parent's. `fdr::enable` turns it on again, with
-/// a ring of the child's own. Runs in the child before `fork`
-/// returns; async-signal-safe, since the parent may have been in the middle of anything.
-pub(crate) extern "C" fn in_child() {
-    // Release: only for symmetry with `new_ring`; the child has one thread.
-    RING.store(core::ptr::null_mut(), Ordering::Release);
-    unit::UNIT.switch_off();
-    recorder::forget();
+/// Forks that the thread which holds the table is in the midst of: more than one where a hook of the
+/// program's forks. The rest of these statics is that thread's as well.
+static DEPTH: AtomicU32 = AtomicU32::new(0);
+
+/// Whether that thread held the table already: a handler that interrupted it forks.
+static HELD: AtomicU32 = AtomicU32::new(0);
+
+/// The thread, as locks name it, and its mask of signals.
+static FORKER: AtomicU64 = AtomicU64::new(0);
+static MASK: AtomicU64 = AtomicU64::new(0);
+
+/// Whether a fork led to this process.
+static IS_CHILD: AtomicU32 = AtomicU32::new(0);
+
+/// Has the C library call this file around every `fork`. A child that is forked meanwhile does it again:
+/// to be called twice does no harm.
+pub(crate) fn watch() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if !DONE.load(Ordering::Relaxed) {
+        process::at_fork(before, in_parent, in_child);
+        DONE.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether a fork led to this process, which has not been executed anew since.
+pub(crate) fn is_child() -> bool {
+    IS_CHILD.load(Ordering::Relaxed) != 0
+}
+
+extern "C" fn before() {
+    keeping_errno(begin);
+}
+
+extern "C" fn in_parent() {
+    keeping_errno(|| {
+        if leave_one() {
+            family::fork_is_over();
+            go_on();
+        }
+    });
+}
+
+extern "C" fn in_child() {
+    keeping_errno(|| {
+        if DEPTH.load(Ordering::Relaxed) == 0 {
+            // Made behind the C library's back: no hook was called before.
+            return undisturbed(|| {
+                FORKER.store(0, Ordering::Relaxed);
+                forget();
+            });
+        }
+        forget();
+        if leave_one() {
+            go_on();
+        } else {
+            family::fork_begins();
+        }
+    });
+}
+
+fn keeping_errno(body: impl FnOnce()) {
+    let errno = sys::errno();
+    body();
+    sys::set_errno(errno);
+}
+
+fn begin() {
+    let mask = Mask::hold();
+    let held = sites::TABLE.is_mine();
+    if held && DEPTH.load(Ordering::Relaxed) > 0 {
+        DEPTH.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    if !held {
+        sites::TABLE.hold();
+    }
+    HELD.store(u32::from(held), Ordering::Relaxed);
+    FORKER.store(me(), Ordering::Relaxed);
+    MASK.store(mask.0, Ordering::Relaxed);
+    DEPTH.store(1, Ordering::Relaxed);
+    family::fork_begins();
+}
+
+/// Whether it was the outermost one.
+fn leave_one() -> bool {
+    DEPTH.fetch_sub(1, Ordering::Relaxed) == 1
+}
+
+fn go_on() {
+    let mask = Mask(MASK.load(Ordering::Relaxed));
+    if HELD.load(Ordering::Relaxed) == 0 {
+        sites::TABLE.let_go();
+    }
+    mask.restore();
+}
+
+/// Nothing of the parent's is the child's.
+fn forget() {
+    let forker = FORKER.load(Ordering::Relaxed);
+    IS_CHILD.store(1, Ordering::Relaxed);
+    family::in_child();
+    sites::TABLE.in_child(forker);
+    install::in_child(forker);
+    dumping::in_child(forker);
     dumper::forget();
     stream::forget();
     socket::forget();
+    crash::after_fork();
+    process::notice_fork();
 }

@@ -8,7 +8,6 @@ use super::sites::table;
 use crate::api::Error;
 use crate::recorder;
 use crate::site::unit::{self, Host, Operation, Reply, Text, Unit};
-use crate::sys;
 
 /// What this copy does for guests while it is the host.
 pub(crate) static HOST: Host = Host {
@@ -27,7 +26,6 @@ pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
         return false;
     }
     recorder::serve(host);
-    sys::process::at_fork_in_child(in_child);
     true
 }
 
@@ -36,11 +34,6 @@ pub(crate) fn join(host: &'static Host) {
     if adopt(host) {
         (host.attach)(&unit::UNIT);
     }
-}
-
-/// The host's ring is its parent's: see `super::fork`.
-extern "C" fn in_child() {
-    unit::UNIT.switch_off();
 }
 
 /// Takes a unit's sites into the table, and into the ring's.

@@ -1,41 +1,61 @@
 //! Brings the recorder up: everything that happens once per process. Must never end the program, nor
 //! leave anything behind where recording stays off.
 
-use core::sync::atomic::Ordering;
-use std::ffi::{CString, OsString};
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::ffi::{CStr, CString, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use fdr_formats::model::Trouble;
+
+use super::address::Address;
 use super::calibrate::{Anchor, Calibration, Frequency};
 use super::config::{self, Config, Mode};
 use super::filter::Filter;
+use super::output::Output;
 use super::sites::table;
+use super::skew::Skew;
+use super::trouble::Believed;
 use super::{dumper, dumping, fork, guest, link, output, say, stream};
 use crate::clock::{self, Chosen};
-use crate::recorder::{self, CLOCK, RING, ring};
+use crate::crash;
+use crate::recorder::{self, CLOCK, family, ring};
+use crate::ring::heir::{LONGEST_PATH, write_path};
 use crate::ring::{Options, Ring};
 use crate::site::unit;
 use crate::sys;
+use crate::sys::lock::{Lasting, Lock};
 
 /// What does not change once the recorder is up.
 pub(crate) struct State {
     pub(crate) config: Config,
+    /// `config.output`, for children of a fork.
+    childrens_output: Output,
     pub(crate) chosen: Chosen,
     calibration: Calibration,
+    believed: Believed,
+    /// How far the CPUs' counters are certainly apart, ns; 0 until they were compared.
+    skew_ns: AtomicU64,
     /// The program's name, for the names of files.
     pub(crate) program: String,
 }
 
-static STATE: OnceLock<State> = OnceLock::new();
+static STATE: Lasting<State> = Lasting::new();
 
 /// The shortest time over which the clock's frequency is measured before a dump.
 const BASELINE: Duration = Duration::from_millis(2);
 
 /// Held while the recorder is brought up.
-static INSTALLING: Mutex<()> = Mutex::new(());
+static INSTALLING: Lock<()> = Lock::new(());
+
+/// Whether all of it was done in this very process.
+static UP: AtomicBool = AtomicBool::new(false);
+
+/// In the child of a fork. Async-signal-safe.
+pub(crate) fn in_child(forker: u64) {
+    INSTALLING.in_child(forker);
+    UP.store(false, Ordering::Relaxed);
+}
 
 /// What the recorder was brought up with; `None` while it is not.
 pub(crate) fn state() -> Option<&'static State> {
@@ -93,10 +113,23 @@ fn variable(name: &str) -> Option<OsString> {
 /// Brings the recorder up: clock, ring, table of sites, handlers, dumper. Nothing is on yet. Does
 /// nothing where it is up.
 pub(crate) fn install(config: Config) -> Result<(), String> {
-    let _guard = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
-    if ring().is_some() {
+    if INSTALLING.is_mine() {
+        return Err("it is being brought up by this very thread".into());
+    }
+    let _guard = INSTALLING.lock();
+    sys::process::notice_child();
+    if UP.load(Ordering::Relaxed) && ring().is_some() {
         return Ok(());
     }
+    // A handler that forked in the midst of it would have the child go on with what is the parent's.
+    sys::signal::undisturbed(|| bring_up(config))?;
+    UP.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+fn bring_up(config: Config) -> Result<(), String> {
+    // First: what follows must not be cut in two by a fork.
+    fork::watch();
     if STATE.get().is_none() {
         say::set_level(config.log);
         for warning in config::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
@@ -107,40 +140,58 @@ pub(crate) fn install(config: Config) -> Result<(), String> {
             say::warn(format_args!("{note}"));
         }
         CLOCK.store(chosen.kind as u32, Ordering::Relaxed);
-        let bit = recorder::prepare(chosen.kind, unit::is_executable());
-        table().set_own_bit(bit);
+        {
+            // The loader's lock, which a fork would leave locked in the child, is taken within ours.
+            let mut table = table();
+            let bit = recorder::prepare(chosen.kind, unit::is_executable());
+            table.set_own_bit(bit);
+        }
         let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
-        let _ = STATE.set(State {
-            config,
-            chosen,
-            calibration,
-            program: output::program_name(),
-        });
         if !sys::thread::watch_ends(recorder::on_thread_end) {
-            return Err("no key for thread ends is left".into());
+            say::info(format_args!(
+                "no key for thread ends is left: rings of threads that ended are reused only when \
+                 there is no other room"
+            ));
         }
         if !sys::process::at_exit(dumping::at_exit) {
             say::warn(format_args!(
                 "atexit is full: there will be no dump at exit"
             ));
         }
-        sys::process::at_fork_in_child(fork::in_child);
+        // Last: a child that is forked meanwhile does all of it again.
+        STATE.set(State {
+            childrens_output: config.output.clone().of_children(),
+            config,
+            chosen,
+            calibration,
+            believed: Believed::default(),
+            skew_ns: AtomicU64::new(0),
+            program: output::program_name(),
+        });
     }
     let Some(state) = STATE.get() else {
         return Err("the recorder is not up".into());
     };
-    if let Some(address) = &state.config.address {
+    if let Some(address) = state.address().filter(|_| !fork::is_child()) {
         link::prepare(address)?;
     }
-    new_ring(state)?;
+    match family::ring_or_heir() {
+        Some(ring) => table().publish(ring),
+        None => new_ring(state)?,
+    }
     if !unit::UNIT.become_host(&guest::HOST) {
         return Err("another copy of the recorder came up at the same time".into());
     }
-    for unit in unit::units() {
+    let units = {
+        let _as_above = table();
+        unit::units()
+    };
+    for unit in units {
         if core::ptr::eq(unit, &raw const unit::UNIT) || (unit.adopt)(&guest::HOST) {
             guest::attach(unit);
         }
     }
+    prepare_for_crashes(state);
     if let Some(signal) = state.config.signal
         && !sys::signal::install(signal, dumper::on_signal)
     {
@@ -149,8 +200,9 @@ pub(crate) fn install(config: Config) -> Result<(), String> {
     if state.config.panic {
         dumping::dump_on_panic();
     }
-    dumper::start(true);
-    if state.config.mode == Mode::Stream {
+    dumper::start(!fork::is_child());
+    // A child's parent has the stream.
+    if state.config.mode == Mode::Stream && !fork::is_child() {
         stream::start();
     }
     say::info(format_args!(
@@ -161,30 +213,60 @@ pub(crate) fn install(config: Config) -> Result<(), String> {
     Ok(())
 }
 
+/// Has a crash dumped, where it is not opted out of, and makes ready what a dump without a dumper needs.
+fn prepare_for_crashes(state: &State) {
+    let config = &state.config;
+    let Some(ring) = ring() else { return };
+    // Where traces are sent, the default names are those of a file in the folder at start.
+    let output = match (&config.address, &config.dir) {
+        (Some(_), Some(dir)) => Output::default_in(dir, "fdr"),
+        _ if config.format.0.name.starts_with("xray") => config.output.clone(),
+        // A trace of the recorder's own, whatever the others are.
+        _ => config.output.clone().with_extension("fdr"),
+    };
+    let ready = crash::prepare(crash::Setup {
+        output,
+        info: dumping::lasting_info(state),
+        region_size: ring.region_size(),
+        handle: config.crash,
+        quiet: config.log == config::Log::Quiet,
+    });
+    if !ready {
+        say::warn(format_args!(
+            "no memory to be ready for a crash: it leaves the ring for `fdr recover`"
+        ));
+    }
+}
+
 /// Makes the ring and publishes it.
 fn new_ring(state: &State) -> Result<(), String> {
     let config = &state.config;
-    let path = ring_path(state);
-    if let Some(folder) = path.parent() {
-        // What is wrong with it shows when the ring's file is made.
-        let _ = std::fs::create_dir_all(folder);
-    }
+    let template = ring_template(state);
+    let mut path = Box::new([0; LONGEST_PATH]);
+    let length = write_path(template, &mut path).ok_or("FDR_DIR is too long")?;
+    let path = Box::leak(path).get_mut(..=length).unwrap_or_default();
+    let folders = sys::file::make_folders(path);
+    let path = CStr::from_bytes_with_nul(path).map_err(|_| "FDR_DIR holds a NUL")?;
     let options = Options {
         buffer: config.buffer_bytes,
         memory: config.memory_bytes,
         full: config.mode == Mode::Full,
         clock: state.chosen.kind,
+        template,
     };
-    let name = CString::new(path.clone().into_os_string().into_vec())
-        .map_err(|_| "FDR_DIR holds a NUL".to_owned())?;
-    let (ring, trouble) = Ring::create(&name, &options).ok_or_else(|| {
+    let (ring, trouble) = Ring::create(path, &options).ok_or_else(|| {
         let bytes = config.memory_bytes;
         format!("no room for {bytes} bytes of addresses: set a smaller FDR_MEMORY")
     })?;
     if let Some(errno) = trouble {
-        say::warn(format_args!(
+        // Why there is no folder says more than that there is none.
+        let errno = folders
+            .err()
+            .filter(|_| errno == libc::ENOENT)
+            .unwrap_or(errno);
+        say::trouble(format_args!(
             "{}: {}; the ring is in memory only, and lost with the process",
-            path.display(),
+            path.to_string_lossy(),
             std::io::Error::from_raw_os_error(errno)
         ));
     }
@@ -200,45 +282,96 @@ fn new_ring(state: &State) -> Result<(), String> {
     header
         .frequency
         .store(state.frequency().hz, Ordering::Relaxed);
-    let flags = u32::from(state.chosen.constant) | u32::from(state.chosen.nonstop) << 1;
-    header.clock_flags.store(flags, Ordering::Relaxed);
+    header
+        .clock_flags
+        .store(state.clock_flags(), Ordering::Relaxed);
     ring.set_program(&state.program);
     table().publish(&ring);
     // The first thread's first record shall not have to wait for its making.
     ring.prepare_spare();
-    // Release: pairs with the Acquire of whoever records first. Never freed.
-    RING.store(Box::into_raw(Box::new(ring)), Ordering::Release);
+    // Never freed.
+    family::publish(Box::into_raw(Box::new(ring)));
     Ok(())
 }
 
-/// A name in the rings' folder that nobody can guess.
-fn ring_path(state: &State) -> PathBuf {
-    let pid = sys::process::pid();
-    let folder = match &state.config.dir {
-        Some(dir) => dir.clone(),
-        None => state.config.output.folder(&state.program, pid),
+/// The path of rings, without its random end; a NUL stands for the pid.
+fn ring_template(state: &State) -> &'static [u8] {
+    let mut template = match &state.config.dir {
+        Some(dir) => dir.as_os_str().as_bytes().to_vec(),
+        None => state.config.output.folder_template(&state.program),
     };
-    folder.join(format!(
-        "{}.{pid}.{:016x}.fdr-ring",
-        state.program,
-        random()
-    ))
-}
-
-pub(crate) fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
+    template.push(b'/');
+    template.extend_from_slice(state.program.as_bytes());
+    template.extend_from_slice(b".\0");
+    template.leak()
 }
 
 impl State {
-    /// The frequency as far as it is known now, without waiting.
-    pub(crate) fn frequency(&self) -> Frequency {
-        self.calibration.frequency(&Anchor::take(self.chosen.kind))
+    /// What this process's files are called. Async-signal-safe.
+    pub(crate) fn output(&self) -> &Output {
+        if fork::is_child() {
+            &self.childrens_output
+        } else {
+            &self.config.output
+        }
     }
 
-    /// The frequency over [`BASELINE`] at least.
-    pub(crate) fn settled_frequency(&self) -> Frequency {
-        self.calibration
-            .frequency(&self.calibration.at_least(BASELINE))
+    /// Where traces are sent, if not to files. A child of a fork has neither its parent's clients nor its
+    /// standard output to itself: its traces are files then.
+    pub(crate) fn address(&self) -> Option<&Address> {
+        let own = |address: &&Address| matches!(address, Address::Connect(_) | Address::Unix(_));
+        let address = self.config.address.as_ref();
+        address.filter(|address| !fork::is_child() || own(address))
+    }
+
+    /// The frequency as far as it is known now, without waiting.
+    pub(crate) fn frequency(&self) -> Frequency {
+        self.judge(&Anchor::take(self.chosen.kind))
+    }
+
+    /// A moment [`BASELINE`] after the start at least, and the frequency up to then.
+    pub(crate) fn settled_frequency(&self) -> (Anchor, Frequency) {
+        let now = self.calibration.at_least(BASELINE);
+        (now, self.judge(&now))
+    }
+
+    fn judge(&self, now: &Anchor) -> Frequency {
+        let measured = self.calibration.frequency(now);
+        // A rate that may change is best known by what it was on average.
+        match self.chosen.constant {
+            true => self.believed.judge(measured),
+            false => measured,
+        }
+    }
+
+    /// What is wrong with the clocks up to that moment; of the threads, `steps_back` is.
+    pub(crate) fn trouble(&self, now: &Anchor, frequency: &Frequency, steps_back: u64) -> Trouble {
+        let ahead_ns = match self.chosen.constant {
+            true => self.calibration.ahead_ns(now, frequency),
+            false => 0,
+        };
+        Trouble {
+            skew_ns: self.skew_ns.load(Ordering::Relaxed),
+            steps_back,
+            ahead_ns,
+            wall_step_ns: self.calibration.wall_step_ns(now),
+        }
+    }
+
+    /// The CPUs' counters were compared.
+    pub(crate) fn note_skew(&self, skew: &Skew) {
+        self.skew_ns.store(skew.certain_ns(), Ordering::Relaxed);
+        if let Some(ring) = ring() {
+            let flags = &ring.header().clock_flags;
+            flags.store(self.clock_flags(), Ordering::Relaxed);
+        }
+    }
+
+    /// What the ring's head says of the clock: bits 0 and 1, and from bit 8 on the skew in microseconds.
+    fn clock_flags(&self) -> u32 {
+        let skew_us = self.skew_ns.load(Ordering::Relaxed).div_ceil(1000);
+        let skew_us = u32::try_from(skew_us).unwrap_or(u32::MAX).min(0xff_ffff);
+        u32::from(self.chosen.constant) | u32::from(self.chosen.nonstop) << 1 | skew_us << 8
     }
 
     /// The moment at which the recorder came up.

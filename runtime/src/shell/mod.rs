@@ -19,3 +19,4 @@ pub(crate) mod say;
 pub(crate) mod sites;
 pub(crate) mod skew;
 pub(crate) mod stream;
+pub(crate) mod trouble;

@@ -88,12 +88,72 @@ impl Output {
 
     /// The file of one dump.
     pub(crate) fn path(&self, names: &Names<'_>) -> PathBuf {
-        let mut path = expand(&self.folder, names);
-        path.extend(expand(&self.file, names));
+        let mut path = Vec::new();
+        self.write_folder(names, &mut |part| path.extend_from_slice(part));
+        self.write_file(names, &mut |part| path.extend_from_slice(part));
         OsString::from_vec(path).into()
     }
 
-    /// The folder of all dumps. It is not created here, and need not exist.
+    /// The folder of all dumps, part by part, with a slash at its end. Async-signal-safe.
+    pub(crate) fn write_folder(&self, names: &Names<'_>, out: &mut dyn FnMut(&[u8])) {
+        expand(&self.folder, names, out);
+    }
+
+    /// The file of one dump in that folder, part by part. Async-signal-safe.
+    pub(crate) fn write_file(&self, names: &Names<'_>, out: &mut dyn FnMut(&[u8])) {
+        expand(&self.file, names, out);
+    }
+
+    /// The same names with another extension.
+    pub(crate) fn with_extension(mut self, extension: &str) -> Output {
+        let mut end = format!(".{extension}").into_bytes();
+        let only = self.file.len() == 1;
+        if let Some(Piece::Text(text)) = self.file.last_mut() {
+            let dot = text.iter().rposition(|&byte| byte == b'.');
+            text.truncate(dot.filter(|&at| at > 0 || !only).unwrap_or(text.len()));
+            text.append(&mut end);
+        } else {
+            self.file.push(Piece::Text(end));
+        }
+        self
+    }
+
+    /// The same for children of a fork: where no name has the pid, theirs get it before the extension.
+    /// Otherwise the last of them would replace what the others and their parent have written.
+    pub(crate) fn of_children(mut self) -> Output {
+        if self.folder.contains(&Piece::Pid) || self.file.contains(&Piece::Pid) {
+            return self;
+        }
+        let mut extension = Vec::new();
+        if let Some(Piece::Text(text)) = self.file.last_mut() {
+            let dot = text.iter().rposition(|&byte| byte == b'.');
+            extension = dot.map(|at| text.split_off(at)).unwrap_or_default();
+        }
+        let dot = Piece::Text(b".".to_vec());
+        self.file.extend([dot, Piece::Pid, Piece::Text(extension)]);
+        self
+    }
+
+    /// The folder of all dumps, with a NUL for each pid.
+    pub(crate) fn folder_template(&self, program: &str) -> Vec<u8> {
+        let mut template = Vec::new();
+        for piece in &self.folder {
+            match piece {
+                Piece::Text(text) => template.extend_from_slice(text),
+                Piece::Pid => template.push(0),
+                Piece::Program => template.extend_from_slice(program.as_bytes()),
+                // They are in no folder's name.
+                Piece::Number | Piece::Time => {}
+            }
+        }
+        while template.len() > 1 && template.ends_with(b"/") {
+            template.pop();
+        }
+        template
+    }
+
+    /// The folder of all dumps.
+    #[cfg(test)]
     pub(crate) fn folder(&self, program: &str, pid: u32) -> PathBuf {
         let names = Names {
             program,
@@ -102,7 +162,9 @@ impl Output {
             unix_time_s: 0,
         };
         // Normalises the slashes, so that "a//" and "a/" are one folder.
-        PathBuf::from(OsString::from_vec(expand(&self.folder, &names)))
+        let mut path = Vec::new();
+        self.write_folder(&names, &mut |part| path.extend_from_slice(part));
+        PathBuf::from(OsString::from_vec(path))
             .components()
             .collect()
     }
@@ -191,18 +253,31 @@ fn parse_pieces(pattern: &[u8]) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-fn expand(pieces: &[Piece], names: &Names<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
+fn expand(pieces: &[Piece], names: &Names<'_>, out: &mut dyn FnMut(&[u8])) {
     for piece in pieces {
         match piece {
-            Piece::Text(text) => out.extend_from_slice(text),
-            Piece::Program => out.extend_from_slice(names.program.as_bytes()),
-            Piece::Pid => out.extend_from_slice(names.pid.to_string().as_bytes()),
-            Piece::Number => out.extend_from_slice(names.number.to_string().as_bytes()),
-            Piece::Time => out.extend_from_slice(utc(names.unix_time_s).as_bytes()),
+            Piece::Text(text) => out(text),
+            Piece::Program => out(names.program.as_bytes()),
+            Piece::Pid => decimal(u64::from(names.pid), 1, out),
+            Piece::Number => decimal(names.number, 1, out),
+            Piece::Time => utc(names.unix_time_s, out),
         }
     }
-    out
+}
+
+/// A number with at least so many digits, at most 20. Async-signal-safe.
+pub(crate) fn decimal(mut number: u64, least: usize, out: &mut dyn FnMut(&[u8])) {
+    let mut digits = [b'0'; 20];
+    let mut used = 0;
+    for digit in digits.iter_mut().rev() {
+        if number == 0 && used >= least {
+            break;
+        }
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+        used += 1;
+    }
+    out(digits.get(digits.len() - used..).unwrap_or(&[]));
 }
 
 /// The program's name, fit for a file's: of the executable, else of the first argument. Reads
@@ -241,7 +316,7 @@ fn sanitised(name: &OsStr) -> String {
 }
 
 /// `20261120T135501Z`: sorts by time, and needs no escaping.
-fn utc(unix_time_s: u64) -> String {
+fn utc(unix_time_s: u64, out: &mut dyn FnMut(&[u8])) {
     let (days, s) = (unix_time_s / 86_400, unix_time_s % 86_400);
     // Years of 365.2425 days begin in March here, so that the leap day is a year's last.
     let days = days + 719_468;
@@ -257,7 +332,12 @@ fn utc(unix_time_s: u64) -> String {
     };
     let year = year + era * 400;
     let (h, min, s) = (s / 3600, s / 60 % 60, s % 60);
-    format!("{year:04}{month:02}{day_of_month:02}T{h:02}{min:02}{s:02}Z")
+    decimal(year, 4, out);
+    decimal(month, 2, out);
+    decimal(day_of_month, 2, out);
+    out(b"T");
+    [h, min, s].into_iter().for_each(|two| decimal(two, 2, out));
+    out(b"Z");
 }
 
 #[cfg(test)]

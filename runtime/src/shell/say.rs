@@ -1,7 +1,10 @@
-//! Lines for people, on stderr: each one call of write(2), at most as many as `FDR_LOG` allows.
+//! Lines for people, on stderr: each one call of write(2), at most as many as `FDR_LOG` allows. Must never
+//! let a name or a path make two lines of one, or have a terminal obey it.
 
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::fmt;
+
+use fdr_formats::text;
 
 use super::config::Log;
 use crate::sys;
@@ -32,6 +35,54 @@ pub(crate) fn info(text: fmt::Arguments<'_>) {
     }
 }
 
+/// The system's errors that were said since the last trace, a bit for each.
+static TROUBLES: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+/// Whether that error was said before; from now on it was. Async-signal-safe.
+pub(crate) fn was_said(errno: usize) -> bool {
+    let bit = 1 << (errno % 64);
+    let word = TROUBLES.get(errno / 64);
+    word.is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit != 0)
+}
+
+/// What went wrong with a file: a warning the first time; a full disk that is in the way of a ring, of each
+/// thread's and of each trace is one trouble. `text` holds the system's error as it prints itself.
+pub(crate) fn trouble(text: fmt::Arguments<'_>) {
+    let text = text.to_string();
+    if was_said(errno_in(&text).unwrap_or(0)) {
+        info(format_args!("{text}"));
+    } else {
+        warn(format_args!("{text}"));
+    }
+}
+
+/// A trace was written: what goes wrong from now on is another trouble.
+pub(crate) fn well() {
+    for word in &TROUBLES {
+        word.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The number of the system's error that a text tells of.
+fn errno_in(text: &str) -> Option<usize> {
+    let (_, after) = text.rsplit_once("(os error ")?;
+    after.split_once(')')?.0.parse().ok()
+}
+
 fn line(text: fmt::Arguments<'_>) {
-    sys::file::stderr(format!("fdr: {text}\n").as_bytes());
+    let text = format!("fdr: {text}");
+    sys::file::stderr(format!("{}\n", text::clean(&text)).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_error_is_known_again() {
+        let error = std::io::Error::from_raw_os_error(libc::ENOSPC);
+        assert_eq!(errno_in(&format!("x: {error}; and more")), Some(libc::ENOSPC as usize));
+        assert_eq!(errno_in("x: (os error 4x)"), None);
+        assert_eq!(errno_in("nothing of the system's"), None);
+    }
 }

@@ -2,15 +2,19 @@
 //! them are on. Guarded by a lock that no recording thread ever takes.
 
 use core::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use fdr_formats::Ticks;
 
 use super::filter::{self, Filter};
+use super::install;
 use super::names::person_name;
+use crate::crash::names;
 use crate::recorder::GUESTS_BIT;
 use crate::ring::Ring;
 use crate::ring::functions::Entry;
 use crate::site::CallSite;
 use crate::site::unit::{UNIT, Unit};
+use crate::sys::lock::{Guard, Lock};
 
 /// Ids are 28 bits wide in the records, and 0 is none.
 const LARGEST_ID: usize = (1 << 28) - 1;
@@ -37,7 +41,8 @@ pub(crate) struct Function {
     pub(crate) name: String,
 }
 
-static TABLE: Mutex<Table> = Mutex::new(Table {
+/// Held for moments: `fork` waits for it.
+pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     functions: Vec::new(),
     units: Vec::new(),
     in_ring: 0,
@@ -47,8 +52,8 @@ static TABLE: Mutex<Table> = Mutex::new(Table {
 });
 
 /// The table, for as long as the guard lives.
-pub(crate) fn table() -> MutexGuard<'static, Table> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn table() -> Guard<Table> {
+    TABLE.lock()
 }
 
 impl Table {
@@ -126,7 +131,7 @@ impl Table {
     /// Writes functions that the ring's own table lacks into it.
     pub(crate) fn publish(&mut self, ring: &Ring) {
         if ring.header().functions_length.load(Ordering::Relaxed) == 0 {
-            // A new ring, as the child of a fork makes one: what its parent's has does not count.
+            // A new ring: what the one before it has does not count.
             self.in_ring = 0;
         }
         let missing = self.functions.get(self.in_ring..).unwrap_or(&[]);
@@ -137,6 +142,10 @@ impl Table {
             file: function.site.file(),
         }));
         self.in_ring = self.functions.len();
+        if let Some(state) = install::state() {
+            let start = Ticks(state.start().ticks);
+            names::add(&self.for_trace_from(names::count()), start);
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

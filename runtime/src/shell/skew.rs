@@ -42,6 +42,12 @@ pub(crate) struct Skew {
 }
 
 impl Skew {
+    /// How far two counters are certainly apart, ns; 0 where that is within a microsecond.
+    pub(crate) fn certain_ns(&self) -> u64 {
+        let certain = self.worst_ns.saturating_sub(self.uncertainty_ns);
+        if certain > TOLERANCE_NS { certain } else { 0 }
+    }
+
     /// One line for people, if the counters are certainly more than a microsecond apart.
     pub(crate) fn warning(&self) -> Option<String> {
         let Skew {
@@ -50,7 +56,7 @@ impl Skew {
             uncertainty_ns,
             cores,
         } = self;
-        (*worst_ns > uncertainty_ns.saturating_add(TOLERANCE_NS)).then(|| {
+        (self.certain_ns() > 0).then(|| {
             format!(
                 "the counters of {cores} CPUs differ: CPU {core}'s is {worst_ns} ns \
                  (± {uncertainty_ns} ns) off the first one's; times of different CPUs are not \

@@ -14,15 +14,28 @@ pub(crate) struct Descriptor {
 /// close a range of them.
 const HIGH_DESCRIPTOR: i32 = 700;
 
+/// Who may read and write files: their owner.
+const OWNER: libc::mode_t = 0o600;
+
+/// How long a line waits for room on stderr, ns: the program would not have waited at all.
+const PATIENCE_NS: libc::c_long = 100_000_000;
+
 /// Creates a file that must not exist, readable and writable by its owner alone, following no link.
 /// Async-signal-safe.
 pub(crate) fn create(path: &CStr) -> Result<Descriptor, i32> {
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: `path` is NUL-terminated; the mode is passed as open(2) wants it with O_CREAT.
-    let low = unsafe { libc::open(path.as_ptr(), flags, 0o600 as libc::c_uint) };
-    if low < 0 {
-        return Err(super::errno());
-    }
+    let low = loop {
+        // SAFETY: `path` is NUL-terminated; the mode is passed as open(2) wants it with O_CREAT.
+        let low = unsafe { libc::open(path.as_ptr(), flags, OWNER as libc::c_uint) };
+        match low {
+            0.. => break low,
+            _ if super::errno() == libc::EINTR => {}
+            _ => return Err(super::errno()),
+        }
+    };
+    // A umask may have taken the owner's own rights. Where that can't be, it stays as it is.
+    // SAFETY: a plain system call on a descriptor that was just opened.
+    unsafe { libc::fchmod(low, OWNER) };
     let Some(fd) = raise(low) else {
         return Err(give_up(path, low));
     };
@@ -30,6 +43,31 @@ pub(crate) fn create(path: &CStr) -> Result<Descriptor, i32> {
         Some((device, inode)) => Ok(Descriptor { fd, device, inode }),
         None => Err(give_up(path, fd)),
     }
+}
+
+/// Makes the folders of a file's path (NUL-terminated), as far as they are not there; nobody but their
+/// owner may put anything there. `Err`: why the last of those is missing, an errno; what is there already
+/// is no error. Async-signal-safe.
+pub(crate) fn make_folders(path: &mut [u8]) -> Result<(), i32> {
+    let mut made = Ok(());
+    for at in 1..path.len() {
+        match path.get(at) {
+            Some(b'/') => {}
+            Some(0) | None => return made,
+            Some(_) => continue,
+        }
+        path[at] = 0;
+        // SAFETY: the path ends at the NUL just stored.
+        made = match unsafe { libc::mkdir(path.as_ptr().cast(), 0o755) } {
+            0 => Ok(()),
+            _ => match super::errno() {
+                libc::EEXIST => Ok(()),
+                other => Err(other),
+            },
+        };
+        path[at] = b'/';
+    }
+    made
 }
 
 /// Moves a descriptor of ours out of the way: never to one of the first three, for where those are
@@ -43,7 +81,7 @@ fn raise(low: i32) -> Option<i32> {
     match high {
         Some(high) => {
             // SAFETY: `low` is ours and no longer needed.
-            unsafe { libc::close(low) };
+            unsafe { shut(low) };
             Some(high)
         }
         None => (low > libc::STDERR_FILENO).then_some(low),
@@ -54,9 +92,16 @@ fn raise(low: i32) -> Option<i32> {
 fn give_up(path: &CStr, fd: i32) -> i32 {
     let error = super::errno();
     // SAFETY: the descriptor was opened by `create` and goes no further.
-    unsafe { libc::close(fd) };
+    unsafe { shut(fd) };
     unlink(path);
     error
+}
+
+/// # Safety
+/// The descriptor is ours, and not used any more.
+unsafe fn shut(fd: i32) {
+    // SAFETY: as the caller vouches. Not `close`, where a thread may be cancelled.
+    unsafe { libc::syscall(libc::SYS_close, fd) };
 }
 
 fn identity(fd: i32) -> Option<(u64, u64)> {
@@ -79,7 +124,7 @@ impl Descriptor {
         }
         let error = super::errno();
         // SAFETY: it was given to us, and goes no further.
-        unsafe { libc::close(fd) };
+        unsafe { shut(fd) };
         Err(error)
     }
 
@@ -96,6 +141,19 @@ impl Descriptor {
         Descriptor::adopt(high)
     }
 
+    /// One that is only there to be closed, when there are no others. Async-signal-safe.
+    pub(crate) fn spare() -> Option<Descriptor> {
+        // SAFETY: the name is NUL-terminated. By number: older C libraries have no function for it.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_memfd_create,
+                c"fdr-spare".as_ptr(),
+                libc::MFD_CLOEXEC,
+            )
+        };
+        Descriptor::adopt(i32::try_from(fd).ok().filter(|&fd| fd >= 0)?).ok()
+    }
+
     pub(crate) fn raw(&self) -> i32 {
         self.fd
     }
@@ -109,7 +167,7 @@ impl Descriptor {
     pub(crate) fn close_if(fd: i32, inode: u64) {
         if identity(fd).is_some_and(|(_, now)| now == inode) {
             // SAFETY: a descriptor of ours, by its identity.
-            unsafe { libc::close(fd) };
+            unsafe { shut(fd) };
         }
     }
 
@@ -133,7 +191,7 @@ impl Descriptor {
         };
         loop {
             // SAFETY: a plain system call on our descriptor.
-            if unsafe { libc::fallocate(self.fd, 0, start, count) } == 0 {
+            if unsafe { libc::syscall(libc::SYS_fallocate, self.fd, 0, start, count) } == 0 {
                 return Ok(());
             }
             match super::errno() {
@@ -150,12 +208,14 @@ impl Descriptor {
         while length > 0 {
             let count = length.min(ZEROS.len() as i64) as usize;
             // SAFETY: `ZEROS` is valid for reading `count` bytes.
-            let done = unsafe { libc::pwrite(self.fd, ZEROS.as_ptr().cast(), count, offset) };
+            let done = unsafe {
+                libc::syscall(libc::SYS_pwrite64, self.fd, ZEROS.as_ptr(), count, offset)
+            };
             match done {
                 0 => return Err(libc::ENOSPC),
                 done if done > 0 => {
-                    offset += done as i64;
-                    length -= done as i64;
+                    offset += done;
+                    length -= done;
                 }
                 _ if super::errno() == libc::EINTR => {}
                 _ => return Err(super::errno()),
@@ -168,7 +228,7 @@ impl Descriptor {
     pub(crate) fn close(self) {
         if self.still_ours() {
             // SAFETY: the descriptor is ours, and `self` is gone afterwards.
-            unsafe { libc::close(self.fd) };
+            unsafe { shut(self.fd) };
         }
     }
 }
@@ -192,12 +252,45 @@ pub(crate) fn unlink(path: &CStr) {
     unsafe { libc::unlink(path.as_ptr()) };
 }
 
-/// Writes to stderr in one call, so that lines of several threads do not mix. Async-signal-safe.
-pub(crate) fn stderr(text: &[u8]) {
+/// Writes to stderr, in one call what a pipe takes at once, so that lines of several threads do not mix.
+/// What finds no room in time is left out. Async-signal-safe.
+pub(crate) fn stderr(mut text: &[u8]) {
     let saved = super::errno();
+    let write = || {
+        while !text.is_empty() && stderr_has_room() {
+            let count = text.len().min(libc::PIPE_BUF);
+            // SAFETY: `text` is valid for reading its length. A failure has nowhere to be told.
+            let done = unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), count) };
+            match usize::try_from(done) {
+                Ok(done) => text = text.get(done..).unwrap_or(&[]),
+                Err(_) if super::errno() == libc::EINTR => {}
+                Err(_) => return,
+            }
+        }
+    };
+    // A program in the background of a terminal would be stopped.
     super::signal::held_back(libc::SIGPIPE, || {
-        // SAFETY: `text` is valid for reading its length. A failure has nowhere to be told.
-        unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+        super::signal::held_back(libc::SIGTTOU, write);
     });
     super::set_errno(saved);
+}
+
+/// Whether stderr takes something, or says at once that it never will.
+fn stderr_has_room() -> bool {
+    let mut stderr = libc::pollfd {
+        fd: libc::STDERR_FILENO,
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    let patience = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: PATIENCE_NS,
+    };
+    // SAFETY: a sigset_t is plain memory that sigfillset fills in; the three pointers are valid. With
+    // all signals held back none can make it begin anew.
+    unsafe {
+        let mut all: libc::sigset_t = core::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::ppoll(&raw mut stderr, 1, &raw const patience, &raw const all) > 0
+    }
 }

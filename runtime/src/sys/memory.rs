@@ -46,6 +46,18 @@ pub(crate) unsafe fn map_anonymous(at: *mut u8, length: usize) -> Result<(), i32
     unsafe { map(at, length, flags, -1) }
 }
 
+/// Puts addresses where nothing can be read or written over a part of a mapping, whose memory is given
+/// back. Async-signal-safe.
+///
+/// # Safety
+/// `at .. at + length` lies in a reservation of ours, and nobody uses that part any more.
+pub(crate) unsafe fn abandon(at: *mut u8, length: usize) -> bool {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: MAP_FIXED replaces only what the caller says is ours and unused.
+    let raw = unsafe { libc::mmap(at.cast(), length, libc::PROT_NONE, flags, -1, 0) };
+    raw != libc::MAP_FAILED
+}
+
 /// # Safety
 /// As of the two functions above.
 unsafe fn map(at: *mut u8, length: usize, flags: i32, fd: i32) -> Result<(), i32> {

@@ -3,12 +3,16 @@
 //! Nothing in here allocates, locks or panics, so that the recorder and signal handlers may use
 //! all of it; where a function is not async-signal-safe all the same, its doc says so.
 
+pub(crate) mod action;
 pub(crate) mod file;
+pub(crate) mod lock;
 pub(crate) mod memory;
 pub(crate) mod notes;
 pub(crate) mod process;
+pub(crate) mod raw;
 pub(crate) mod signal;
 pub(crate) mod socket;
+pub(crate) mod stack;
 pub(crate) mod thread;
 
 /// The calling thread's `errno`.

@@ -38,6 +38,18 @@ pub(crate) fn install(signal: i32, handler: Action) -> bool {
     true
 }
 
+/// Whether `handler` still is what `signal` calls; a program may have put its own in its place. Keeps
+/// errno. Async-signal-safe.
+pub(crate) fn is_installed(signal: i32, handler: Action) -> bool {
+    let saved = super::errno();
+    // SAFETY: all zeros is a valid `sigaction` to be filled in.
+    let mut now: libc::sigaction = unsafe { zeroed() };
+    // SAFETY: nothing is changed, and `now` is valid for writing.
+    let known = unsafe { libc::sigaction(signal, core::ptr::null(), &raw mut now) } == 0;
+    super::set_errno(saved);
+    known && now.sa_sigaction == handler as usize
+}
+
 /// Has `signal` do nothing, if it would end the process. Not SIG_IGN: programs that are executed would
 /// inherit that.
 pub(crate) fn ignore_if_default(signal: i32) {
@@ -96,6 +108,60 @@ pub(crate) fn held_back<T>(signal: i32, body: impl FnOnce() -> T) -> T {
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old, core::ptr::null_mut());
         result
     }
+}
+
+/// What only comes when the thread itself does something wrong, or asks for it: it can't be held back.
+const FAULTS: [i32; 7] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGABRT,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+];
+
+/// The signals that a thread holds back: a bit for each, as Linux has them on all 64-bit machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mask(pub(crate) u64);
+
+const _: () = assert!(size_of::<libc::sigset_t>() >= size_of::<u64>());
+
+impl Mask {
+    /// Holds back everything but faults on the calling thread; returns what it was. Async-signal-safe.
+    pub(crate) fn hold() -> Mask {
+        // SAFETY: a sigset_t is plain memory that sigfillset fills in, both sets are valid, and each
+        // begins with the word that the kernel knows.
+        unsafe {
+            let mut most: libc::sigset_t = zeroed();
+            let mut old: libc::sigset_t = zeroed();
+            libc::sigfillset(&raw mut most);
+            for fault in FAULTS {
+                libc::sigdelset(&raw mut most, fault);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const most, &raw mut old);
+            Mask((&raw const old).cast::<u64>().read())
+        }
+    }
+
+    /// Makes it the calling thread's again. Async-signal-safe.
+    pub(crate) fn restore(self) {
+        // SAFETY: as above.
+        unsafe {
+            let mut old: libc::sigset_t = zeroed();
+            (&raw mut old).cast::<u64>().write(self.0);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old, core::ptr::null_mut());
+        }
+    }
+}
+
+/// Runs `body` with everything but faults held back on the calling thread: no handler of the program's
+/// can fork, end the process or leave by a jump in the midst of it. Async-signal-safe.
+pub(crate) fn undisturbed<T>(body: impl FnOnce() -> T) -> T {
+    let mask = Mask::hold();
+    let result = body();
+    mask.restore();
+    result
 }
 
 /// Runs `body` with every signal blocked on the calling thread: threads that it makes inherit that

@@ -29,14 +29,30 @@ pub(crate) fn name() -> [u8; NAME_BYTES] {
     name
 }
 
+/// Lets other threads run first. Async-signal-safe; keeps errno.
+pub(crate) fn give_way() {
+    // SAFETY: sched_yield has no precondition, and does not fail on Linux.
+    unsafe { libc::sched_yield() };
+}
+
+/// Keys below this have their value in the thread's own block; the C library allocates memory for those
+/// above it at a thread's first use, which may be a signal handler's.
+const KEYS_IN_PLACE: libc::pthread_key_t = 32;
+
 /// A key whose destructor runs at the end of every thread that set it; -1 until made.
 static END_KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// Makes the key. `on_end` gets the thread's value, once for each round of the C library.
+/// Makes the key. `on_end` gets the thread's value, once for each round of the C library. False where no
+/// key is left that may be used in a signal handler: ends of threads are not told then.
 pub(crate) fn watch_ends(on_end: unsafe extern "C" fn(*mut libc::c_void)) -> bool {
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: `key` is valid for writing, `on_end` has the C ABI and never unwinds.
     if unsafe { libc::pthread_key_create(&raw mut key, Some(on_end)) } != 0 {
+        return false;
+    }
+    if key >= KEYS_IN_PLACE {
+        // SAFETY: made just now; no thread has a value of it.
+        unsafe { libc::pthread_key_delete(key) };
         return false;
     }
     // Release: pairs with the Acquire in `set_end_value`, so that the key is seen as made.
@@ -45,7 +61,7 @@ pub(crate) fn watch_ends(on_end: unsafe extern "C" fn(*mut libc::c_void)) -> boo
 }
 
 /// Sets the calling thread's value of the key; not null = the destructor will run.
-/// Async-signal-safe in practice: glibc and musl keep the first keys of a thread in place.
+/// Async-signal-safe in practice, for the keys that `watch_ends` takes.
 pub(crate) fn set_end_value(value: usize) {
     let key = END_KEY.load(Ordering::Acquire);
     if key != u32::MAX {
@@ -58,9 +74,9 @@ pub(crate) fn set_end_value(value: usize) {
 /// every thread that begins writes it, and statics that each record reads lie beside it.
 pub(crate) static NEWS: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
 
-/// Sleeps while [`NEWS`] is what it was. May return for no reason.
-pub(crate) fn wait_for_news(seen: u32) {
-    wait(&NEWS, seen, None);
+/// Sleeps while [`NEWS`] is what it was, at most for so long. May return for no reason.
+pub(crate) fn wait_for_news(seen: u32, most: Option<Duration>) {
+    wait(&NEWS, seen, most);
 }
 
 /// Wakes the dumper. Async-signal-safe; keeps errno.

@@ -2,6 +2,7 @@
 //! the ring file's layout, and calls whose every edge is known beforehand. Nothing in here may take
 //! the recorder's word for anything: what it says is parsed from its files and outputs.
 
+pub mod course;
 pub mod facts;
 pub mod folder;
 pub mod program;
@@ -11,4 +12,5 @@ pub mod ring_file;
 pub mod script;
 pub mod tally;
 pub mod trace;
+pub mod truth;
 pub mod wait;

@@ -12,6 +12,7 @@
 //! | | 24, 32 | offset of the slots, bytes from slot to slot |
 //! | | 40, 48 | offset and length of the function table |
 //! | | 76 | slots made (u32) |
+//! | | 112, 128 | records of threads whose slot another one has, and that never had one |
 //! | slot | 0 | cursor, an address |
 //! | | 24, 32 | address of the region, its chunks |
 //! | | 40 | number of the current chunk, from 1 |
@@ -37,6 +38,10 @@ const PREAMBLE: u64 = 48;
 pub struct RingFile {
     /// The process.
     pub pid: u32,
+    /// Records that are in no slot: of threads that had one, and of those that never got one.
+    pub retired: u64,
+    /// See `retired`.
+    pub unplaced: u64,
     /// Names by id.
     pub functions: BTreeMap<u32, String>,
     /// Threads that recorded, in the order of their slots.
@@ -85,6 +90,14 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 impl RingFile {
+    /// Every record that was asked for, wherever it went.
+    #[must_use]
+    pub fn asked_for(&self) -> u64 {
+        let of_thread =
+            |thread: &RingThread| thread.before + thread.edges.len() as u64 + thread.dropped;
+        self.threads.iter().map(of_thread).sum::<u64>() + self.retired + self.unplaced
+    }
+
     /// Reads a file.
     ///
     /// # Panics
@@ -99,6 +112,8 @@ impl RingFile {
         let slots = (0..made).map(|index| file.u64(24) + index * file.u64(32));
         RingFile {
             pid: file.u32(8),
+            retired: file.u64(112),
+            unplaced: file.u64(128),
             functions: functions(&file),
             threads: slots.filter_map(|slot| thread(&file, slot)).collect(),
         }

@@ -3,7 +3,7 @@
 //! The source pushes its events into the writer, thread after thread; nothing is kept here. It must
 //! never leave half a trace, nor be silent about what the new format can't hold.
 
-mod target;
+pub(super) mod target;
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Seek};
@@ -15,6 +15,7 @@ use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{Call, Diagnostic, Losses, Mark, Sink, Source, Thread, Writer, source};
 
 use super::Status;
+use crate::clock;
 use crate::place::{self, Pending, Shape};
 use crate::tally::Tally;
 use crate::trace;
@@ -42,10 +43,20 @@ pub(crate) struct Options {
     quiet: bool,
 }
 
+/// How a trace is to be written.
+#[derive(Clone, Copy)]
+pub(super) struct Job<'a> {
+    /// What is read, for errors.
+    pub(super) trace: &'a Path,
+    pub(super) to: &'static Target,
+    pub(super) force: bool,
+    pub(super) quiet: bool,
+}
+
 /// What was converted.
-struct Done {
+pub(super) struct Done {
     tally: Tally,
-    losses: Losses,
+    pub(super) losses: Losses,
 }
 
 /// Runs the command.
@@ -67,10 +78,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         place::check(&output, shape(target), options.force)?;
     }
     let source = trace::open(&options.trace)?;
+    let job = Job {
+        trace: &options.trace,
+        to: target,
+        force: options.force,
+        quiet: options.quiet,
+    };
     let (done, bytes) = match to_stdout {
-        true => (print(&*source, options)?, None),
+        true => (print(&*source, &job)?, None),
         false => {
-            let done = write(&*source, options, &output)?;
+            let done = write(&*source, &job, &output)?;
             (done, Some(place::size(&output)))
         }
     };
@@ -91,6 +108,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             ui::complain(&format!("{name}: {what}"));
         }
     }
+    // Most formats have no place for it.
+    clock::warn(&options.trace, &source.info().clock);
     Ok(Status::Done)
 }
 
@@ -104,29 +123,33 @@ fn check_stdout(target: &Target) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn shape(target: &Target) -> Shape {
+/// What a target makes.
+pub(super) fn shape(target: &Target) -> Shape {
     match target.kind {
         Kind::File | Kind::Stream => Shape::File,
         Kind::Folder => Shape::Folder,
     }
 }
 
-/// Writes to a file or folder.
-fn write(source: &dyn Source, options: &Options, output: &Path) -> anyhow::Result<Done> {
-    let (mut pending, out) = match shape(options.to) {
+/// Writes to a file or folder, which is in its place when it is whole.
+///
+/// # Errors
+/// Where the trace can't be read, or the new one not be written.
+pub(super) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow::Result<Done> {
+    let (mut pending, out) = match shape(job.to) {
         Shape::File => {
-            let (pending, file) = Pending::file(output, options.force)?;
+            let (pending, file) = Pending::file(output, job.force)?;
             (pending, Output::File(file))
         }
         Shape::Folder => {
-            let pending = Pending::folder(output, options.force)?;
+            let pending = Pending::folder(output, job.force)?;
             let folder = pending.temporary().to_owned();
             (pending, Output::Folder(folder))
         }
     };
     let watch = pending.watch().context("signals")?;
-    let done = convert(source, options, out).map_err(|failure| match failure {
-        Failure::Source(error) => trace::about(&options.trace, error),
+    let done = convert(source, job, out).map_err(|failure| match failure {
+        Failure::Source(error) => trace::about(job.trace, error),
         Failure::Output(error) => trace::about(output, error),
     })?;
     pending.place()?;
@@ -136,17 +159,17 @@ fn write(source: &dyn Source, options: &Options, output: &Path) -> anyhow::Resul
 
 /// Writes to standard output: at once where the format can be written to a pipe, through a file
 /// without a name where the writer must go back.
-fn print(source: &dyn Source, options: &Options) -> anyhow::Result<Done> {
+fn print(source: &dyn Source, job: &Job<'_>) -> anyhow::Result<Done> {
     let stdout = || io::stdout().as_fd().try_clone_to_owned().map(File::from);
-    let (out, file) = match options.to.kind {
+    let (out, file) = match job.to.kind {
         Kind::Stream => (Output::Stream(Box::new(stdout()?)), None),
         Kind::File | Kind::Folder => {
             let file = place::unnamed()?;
             (Output::File(file.try_clone()?), Some(file))
         }
     };
-    let done = convert(source, options, out).map_err(|failure| match failure {
-        Failure::Source(error) => trace::about(&options.trace, error),
+    let done = convert(source, job, out).map_err(|failure| match failure {
+        Failure::Source(error) => trace::about(job.trace, error),
         // The kind of an I/O error is looked at: a reader that went away is none.
         Failure::Output(fdr_formats::Error::Io(error)) => {
             anyhow::Error::new(error).context("standard output")
@@ -168,9 +191,9 @@ enum Failure {
     Output(fdr_formats::Error),
 }
 
-fn convert(source: &dyn Source, options: &Options, output: Output) -> Result<Done, Failure> {
-    let mut writer = (options.to.create)(output, source.info()).map_err(Failure::Output)?;
-    let progress = match options.quiet {
+fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Result<Done, Failure> {
+    let mut writer = (job.to.create)(output, source.info()).map_err(Failure::Output)?;
+    let progress = match job.quiet {
         true => Progress::hidden(),
         false => Progress::new(source),
     };

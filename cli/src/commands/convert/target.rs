@@ -14,7 +14,7 @@ use crate::ui;
 ///
 /// # Errors
 /// The nearest names, and all there are.
-pub(super) fn parse(name: &str) -> Result<&'static Target, String> {
+pub(in crate::commands) fn parse(name: &str) -> Result<&'static Target, String> {
     registry::target(&name.to_lowercase()).ok_or_else(|| {
         let near = nearest(targets().map(|target| target.name), name, 1);
         let near = near.first().copied().unwrap_or_default();

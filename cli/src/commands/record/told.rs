@@ -21,7 +21,7 @@ pub(super) struct Outcome {
 }
 
 const ENDED: &str = "a command that is killed, or ended by a signal (Ctrl-C, TERM, abort), writes no \
-                     trace at its end: send it the dump signal before (kill -USR2)";
+                     trace at its end, and leaves its ring";
 
 /// The lines to be said.
 pub(super) fn lines(outcome: &Outcome) -> Vec<String> {

@@ -5,7 +5,6 @@
 mod show;
 mod time;
 
-use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +14,8 @@ use fdr_formats::tcstate::{self, TcstateSource};
 use fdr_formats::{Clock, Source, ThreadId, TraceInfo, source};
 
 use super::{Status, records};
+use crate::clock;
+use crate::place::Pending;
 use crate::tally::Tally;
 use crate::trace;
 use crate::ui::{self, Progress};
@@ -123,7 +124,7 @@ fn span(tally: &Tally, clock: &Clock) -> Option<Span> {
 
 fn answer(options: &Options, info: &TraceInfo, span: Span, state: State) -> anyhow::Result<Status> {
     if let Some(file) = &options.snapshot {
-        write_snapshot(file, &state).with_context(|| ui::path(file))?;
+        write_snapshot(file, &state)?;
         return Ok(Status::Done);
     }
     let threads = match &options.thread {
@@ -137,6 +138,7 @@ fn answer(options: &Options, info: &TraceInfo, span: Span, state: State) -> anyh
         state,
         threads,
     };
+    clock::warn(&options.trace, &info.clock);
     ui::print(|out| match options.json {
         true => show::json(out, &answer),
         false => show::text(out, &answer),
@@ -147,9 +149,15 @@ fn answer(options: &Options, info: &TraceInfo, span: Span, state: State) -> anyh
 fn write_snapshot(path: &Path, state: &State) -> anyhow::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let analysis = name.strip_suffix(".snapshot.json").unwrap_or(&name);
-    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let (mut pending, file) = Pending::file(path, false)?;
+    let watch = pending.watch().context("signals")?;
     let mut out = BufWriter::new(file);
     // The version of the call stack analysis of Trace Compass 4.0 and up.
-    state.write_snapshot(&mut out, analysis, 3)?;
-    Ok(out.flush()?)
+    let written = state.write_snapshot(&mut out, analysis, 3);
+    written
+        .and_then(|()| out.flush())
+        .with_context(|| ui::path(path))?;
+    pending.place()?;
+    drop(watch);
+    Ok(())
 }

@@ -26,6 +26,8 @@ pub(super) struct Verdict {
     pub(super) synthetic: u64,
     /// Records that are missing between others.
     pub(super) lost: u64,
+    /// Places where a clock jumped or began anew.
+    pub(super) breaks: u64,
 }
 
 impl Verdict {
@@ -47,6 +49,8 @@ struct State {
     synthetic_exits: u64,
     /// Records that are missing between others.
     lost: u64,
+    /// Places where its clock jumped or began anew.
+    breaks: u64,
     /// Number of the last record before records were missing: what was entered up to there may have
     /// been left where they are missing.
     gap: Option<u64>,
@@ -118,10 +122,14 @@ impl Sink for Checker {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        if let Mark::Lost { records } = *mark {
-            let state = self.threads.entry(self.current).or_default();
-            state.lost = state.lost.saturating_add(records);
-            state.gap = Some(state.number);
+        let state = self.threads.entry(self.current).or_default();
+        match *mark {
+            Mark::Lost { records } => {
+                state.lost = state.lost.saturating_add(records);
+                state.gap = Some(state.number);
+            }
+            Mark::Break { .. } => state.breaks += 1,
+            _ => {}
         }
     }
 
@@ -279,6 +287,7 @@ impl State {
         self.synthetic_entries += more.synthetic_entries;
         self.synthetic_exits += more.synthetic_exits;
         self.lost = self.lost.saturating_add(more.lost);
+        self.breaks += more.breaks;
     }
 }
 
@@ -316,6 +325,7 @@ pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize)
     verdict.threads = seen.len() as u64;
     verdict.records = seen.values().map(State::measured).sum();
     verdict.synthetic = seen.values().map(State::synthetic).sum();
+    verdict.breaks = seen.values().map(|state| state.breaks).sum();
     verdict.lost = seen
         .values()
         .fold(0, |sum: u64, state| sum.saturating_add(state.lost));

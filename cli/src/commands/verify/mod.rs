@@ -13,8 +13,8 @@ use self::checker::{Checker, Verdict};
 use self::finding::{Finding, Where};
 use super::{Status, each};
 use crate::report::rows::name_of;
-use crate::trace;
 use crate::ui::{self, Progress};
+use crate::{clock, trace};
 
 /// Violations that are printed, where nothing else is asked for.
 const SHOWN: usize = 100;
@@ -118,6 +118,13 @@ fn write(
     if verdict.lost > 0 {
         let lost = ui::things(verdict.lost, "record");
         writeln!(out, "{file}: note: {lost} lost in the middle")?;
+    }
+    if verdict.breaks > 0 {
+        let breaks = clock::breaks_in_words(verdict.breaks);
+        writeln!(out, "{file}: note: {breaks}")?;
+    }
+    for note in clock::notes(&info.clock) {
+        writeln!(out, "{file}: note: {note}")?;
     }
     if let Some(missing) = trace::missing(&info.missing) {
         writeln!(out, "{file}: note: not in the trace: {missing}")?;

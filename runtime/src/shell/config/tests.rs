@@ -45,7 +45,7 @@ fn nothing_set_is_the_documented_defaults_and_off() {
     assert_eq!(config.clock, Clock::Rdtscp);
     assert_eq!(config.dir, None);
     assert_eq!(config.log, Log::Warn);
-    assert!(!config.panic);
+    assert!(!config.panic && config.crash);
 }
 
 #[test]
@@ -60,6 +60,7 @@ fn every_variable_is_read() {
         ("FDR", "app::*,-app::hot"),
         ("FDR_BUFFER", "200000"),
         ("FDR_CLOCK", "Monotonic"),
+        ("FDR_CRASH", "off"),
         ("FDR_DIR", "rings"),
         ("FDR_FORMAT", "xray1"),
         ("FDR_LOG", " info "),
@@ -80,7 +81,7 @@ fn every_variable_is_read() {
     assert_eq!(config.log, Log::Info);
     assert_eq!(config.mode, Mode::Full);
     assert_eq!(path(&config), Path::new("/tmp/prog/prog.7.1.fdr"));
-    assert!(config.panic);
+    assert!(config.panic && !config.crash);
     assert_eq!(config.signal, None);
 }
 
@@ -90,6 +91,7 @@ fn every_invalid_value_is_an_error_of_its_own_that_says_what_is_accepted() {
         ("FDR", ",", "`on`"),
         ("FDR_BUFFER", "4X", "K, M or G"),
         ("FDR_CLOCK", "tsc", "rdtscp, rdtsc, monotonic"),
+        ("FDR_CRASH", "never", "1, 0"),
         ("FDR_FORMAT", "json", "xray, xray1"),
         ("FDR_LOG", "loud", "quiet, warn, info"),
         ("FDR_MEMORY", "lots", "K, M or G"),

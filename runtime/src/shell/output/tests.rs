@@ -127,6 +127,11 @@ fn a_percent_sign_in_the_program_name_is_not_expanded() {
 
 #[test]
 fn times_are_those_of_the_calendar() {
+    let text = |unix_time_s| {
+        let mut text = Vec::new();
+        utc(unix_time_s, &mut |part| text.extend_from_slice(part));
+        String::from_utf8(text).unwrap()
+    };
     for (unix_time_s, expected) in [
         (0, "19700101T000000Z"),
         (68_169_599, "19720228T235959Z"),
@@ -137,7 +142,29 @@ fn times_are_those_of_the_calendar() {
         (4_107_542_400, "21000301T000000Z"),
         (253_402_300_799, "99991231T235959Z"),
     ] {
-        assert_eq!(utc(unix_time_s), expected);
+        assert_eq!(text(unix_time_s), expected);
     }
-    assert!(utc(u64::MAX).ends_with('Z'));
+    assert!(text(u64::MAX).ends_with('Z'));
+}
+
+#[test]
+fn another_extension_takes_the_place_of_the_last_one() {
+    for (pattern, expected) in [
+        ("/t/%e.%p.%n.htdump", "/t/prog.7.3.fdr"),
+        ("/t/x.y.ctf", "/t/x.y.fdr"),
+        ("/t.d/trace", "/t.d/trace.fdr"),
+        ("/t/.hidden", "/t/.hidden.fdr"),
+        ("/t/a.%p", "/t/a.7.fdr"),
+        ("/t/", "/t/prog.7.3.fdr"),
+    ] {
+        let output = Output::parse(OsStr::new(pattern), Path::new("/"), "htdump").unwrap();
+        let names = Names {
+            program: "prog",
+            pid: 7,
+            number: 3,
+            unix_time_s: 0,
+        };
+        let path = output.with_extension("fdr").path(&names);
+        assert_eq!(path, Path::new(expected), "{pattern}");
+    }
 }

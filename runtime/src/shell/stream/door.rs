@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use fdr_formats::TraceInfo;
-use fdr_formats::writer::{Kind, Output, Target};
+use fdr_formats::writer::{Kind, Target};
 
 use super::feed::{Feed, Parked};
 use crate::dump::staged::Staged;
 use crate::shell::address::Address;
-use crate::shell::{install, link, say};
-use crate::sys::socket::Socket;
+use crate::shell::{link, say};
+use crate::sys::{process, socket::Socket};
 
 /// The first wait before another try to connect; each is twice the one before.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -110,12 +110,11 @@ impl Door {
         match &mut self.place {
             Place::Path(path, staged) => {
                 self.next = None;
-                let (file, output) = Staged::begin(path, self.target, install::random())?;
+                let (file, output) = Staged::begin(path, self.target, process::random())?;
                 if self.target.kind == Kind::Stream {
-                    // As a stream: a file may be written so that it is whole at its end only.
-                    let output = Output::Stream(output.into_stream()?);
-                    feeds.push(Feed::path(output, self.target, &info())?);
+                    let feed = Feed::growing(output, self.target, &info())?;
                     file.place()?;
+                    feeds.push(feed);
                 } else {
                     feeds.push(Feed::path(output, self.target, &info())?);
                     *staged = Some(file);
@@ -173,7 +172,7 @@ impl Door {
         if std::mem::replace(&mut self.told.lost, true) {
             say::info(format_args!("{name}: {error}: {what}"));
         } else {
-            say::warn(format_args!("{name}: {error}: {what}"));
+            say::trouble(format_args!("{name}: {error}: {what}"));
         }
         match &self.place {
             Place::Address(Address::Connect(_) | Address::Unix(_)) => {

@@ -3,13 +3,14 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use fdr_formats::model::{Counts, Thread};
-use fdr_formats::writer::{Kind, Output, Target};
+use fdr_formats::writer::{Output, Target};
 use fdr_formats::xray::ChunkDecoder;
 use fdr_formats::{Call, Diagnostic, Function, Losses, Mark, Sink, TraceInfo, Writer};
 
@@ -77,8 +78,28 @@ enum Way {
         pending: Vec<u8>,
         sent: usize,
     },
-    /// The writer writes itself; whether others may read meanwhile.
-    Itself { readable: bool },
+    /// The writer writes itself; the file, where others may read meanwhile.
+    Itself(Option<Growing>),
+}
+
+/// A file under its final name that others may read while it grows: on a full disk too it ends with a
+/// whole record.
+struct Growing {
+    file: File,
+    /// Bytes up to the end of the last batch.
+    length: u64,
+}
+
+impl Growing {
+    fn grown(&mut self) -> io::Result<()> {
+        self.length = self.file.stream_position()?;
+        Ok(())
+    }
+
+    /// Takes back what was written since. Its writer must be gone: it may hold more.
+    fn cut(&self) {
+        let _ = self.file.set_len(self.length);
+    }
 }
 
 /// One receiver.
@@ -151,15 +172,28 @@ impl Feed {
         Ok(Feed::new(parked.writer, way, parked.functions))
     }
 
-    /// A file or folder.
+    /// A file or folder that is a trace when it is complete.
     pub(super) fn path(output: Output, target: &Target, info: &TraceInfo) -> io::Result<Feed> {
         let writer = (target.create)(output, info).map_err(as_io)?;
-        let readable = target.kind == Kind::Stream;
-        Ok(Feed::new(
-            writer,
-            Way::Itself { readable },
-            info.functions.len(),
-        ))
+        Ok(Feed::new(writer, Way::Itself(None), info.functions.len()))
+    }
+
+    /// A file that is a trace at any time, from its head on.
+    pub(super) fn growing(output: Output, target: &Target, info: &TraceInfo) -> io::Result<Feed> {
+        let Output::File(file) = output else {
+            return Feed::path(output, target, info);
+        };
+        let mut growing = Growing {
+            file: file.try_clone()?,
+            length: 0,
+        };
+        // As a stream: a file may be written so that it is whole at its end only.
+        let output = Output::Stream(Box::new(file));
+        let mut writer = (target.create)(output, info).map_err(as_io)?;
+        writer.flush().map_err(as_io)?;
+        growing.grown()?;
+        let way = Way::Itself(Some(growing));
+        Ok(Feed::new(writer, way, info.functions.len()))
     }
 
     fn new(writer: Box<dyn Writer>, way: Way, functions: usize) -> Feed {
@@ -178,7 +212,7 @@ impl Feed {
     pub(super) fn is_ready(&self) -> bool {
         match &self.way {
             Way::Peer { pending, .. } => pending.is_empty(),
-            Way::Itself { .. } => true,
+            Way::Itself(_) => true,
         }
     }
 
@@ -186,7 +220,7 @@ impl Feed {
     pub(super) fn socket(&self) -> Option<&Socket> {
         match &self.way {
             Way::Peer { socket, .. } => Some(socket),
-            Way::Itself { .. } => None,
+            Way::Itself(_) => None,
         }
     }
 
@@ -267,8 +301,14 @@ impl Feed {
     pub(super) fn seal(&mut self, batch: Rc<Batch>) -> io::Result<()> {
         self.batch = Some(batch);
         match (&mut self.way, &mut self.writer) {
-            (Way::Itself { readable: false }, _) | (_, None) => Ok(()),
-            (Way::Itself { readable: true }, Some(writer)) => writer.flush().map_err(as_io),
+            (Way::Itself(None), _) | (_, None) => Ok(()),
+            (Way::Itself(Some(growing)), Some(writer)) => {
+                let flushed = writer.flush().map_err(as_io);
+                flushed.and_then(|()| growing.grown()).inspect_err(|_| {
+                    self.writer = None;
+                    growing.cut();
+                })
+            }
             (
                 Way::Peer {
                     bytes,
@@ -322,7 +362,11 @@ impl Feed {
         let Some(writer) = self.writer.take() else {
             return Ok(Losses::default());
         };
-        let losses = writer.finish().map_err(as_io)?;
+        let finished = writer.finish().map_err(as_io);
+        if let (Way::Itself(Some(growing)), Err(_)) = (&self.way, &finished) {
+            growing.cut();
+        }
+        let losses = finished?;
         if let Way::Peer { bytes, pending, .. } = &mut self.way {
             pending.extend(bytes.take());
             self.progress = Instant::now();

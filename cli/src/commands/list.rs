@@ -1,0 +1,213 @@
+//! `fdr list`: the ring files in folders, and what has become of their processes. Must never take a
+//! file's word for whose it is: a process is running where it has the file mapped.
+
+use std::env;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use comfy_table::{Table, presets};
+use serde::Serialize;
+
+use super::Status;
+use crate::report::json;
+use crate::ring::{self, Owner};
+use crate::ui;
+
+/// Bytes of a block, as the system counts them.
+const BLOCK: u64 = 512;
+
+const HELP: &str = "\
+States: running; dead; crashed SIGSEGV (or another signal); perhaps: there is a process of that
+number, which may not be looked into; unreadable: what is wrong is said on stderr.
+
+The size is what the ring takes on the disk; the file's own is larger, for it has holes.
+
+Examples:
+  fdr list                             here, and where FDR_DIR says
+  fdr list /dev/shm traces/ --json
+  fdr list | grep dead                 what fdr recover can make traces of";
+
+/// List ring files, of processes that run and of those that left them
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// Folders, or ring files [default: the current folder, and FDR_DIR]
+    #[arg(value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One ring file.
+#[derive(Debug, Default, Serialize)]
+struct Row {
+    path: String,
+    state: String,
+    program: String,
+    process: Option<u32>,
+    /// Unix time in ns.
+    started_ns: Option<u64>,
+    threads: u64,
+    records: u64,
+    disk_bytes: u64,
+    /// Why it can't be read.
+    error: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let mut rows = Vec::new();
+    for folder in folders(options) {
+        let files = match folder.is_dir() {
+            true => ring::in_folder(&folder)?,
+            false => vec![folder],
+        };
+        rows.extend(files.iter().map(|file| row(file)));
+    }
+    for row in &rows {
+        if let Some(error) = &row.error {
+            ui::complain(error);
+        }
+    }
+    if options.json {
+        ui::print(|out| json::print(out, &rows))?;
+    } else {
+        ui::print(|out| write(out, &rows))?;
+    }
+    Ok(Status::Done)
+}
+
+/// Where to look.
+fn folders(options: &Options) -> Vec<PathBuf> {
+    if !options.folders.is_empty() {
+        return options.folders.clone();
+    }
+    let mut folders = vec![PathBuf::from(".")];
+    let dir = env::var_os("FDR_DIR").filter(|dir| !dir.is_empty());
+    if let Some(dir) = dir.map(PathBuf::from) {
+        let same = dir.canonicalize().ok() == env::current_dir().ok();
+        if dir.is_dir() && !same {
+            folders.push(dir);
+        }
+    }
+    folders
+}
+
+fn row(path: &Path) -> Row {
+    let disk = fs::metadata(path).map_or(0, |file| file.blocks().saturating_mul(BLOCK));
+    let row = Row {
+        path: path.to_string_lossy().into_owned(),
+        disk_bytes: disk,
+        ..Row::default()
+    };
+    match read(path) {
+        Ok(read) => Row {
+            path: row.path,
+            disk_bytes: disk,
+            ..read
+        },
+        Err(error) => Row {
+            state: "unreadable".into(),
+            error: Some(format!("{error:#}")),
+            ..row
+        },
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Row> {
+    let (ring, _) = ring::open(path)?;
+    let (threads, records) = ring.census()?;
+    let state = match (ring::owner(ring.process(), path), ring.crash()) {
+        (Owner::Runs, _) => "running".to_owned(),
+        (_, Some(crash)) => format!("crashed {}", crash.signal_name()),
+        (Owner::Ended, None) => "dead".to_owned(),
+        (Owner::Perhaps, None) => "perhaps".to_owned(),
+    };
+    Ok(Row {
+        state,
+        program: ring.program(),
+        process: Some(ring.process()),
+        started_ns: Some(ring.started()),
+        threads,
+        records,
+        ..Row::default()
+    })
+}
+
+fn write(out: &mut dyn Write, rows: &[Row]) -> anyhow::Result<()> {
+    if rows.is_empty() {
+        writeln!(out, "no ring files")?;
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header([
+        "pid", "threads", "records", "disk", "state", "started", "program", "path",
+    ]);
+    for row in rows {
+        let count = |count: u64| match row.error {
+            None => ui::count(count),
+            Some(_) => "-".to_owned(),
+        };
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        // Seconds will do for people.
+        let started = row.started_ns.map(|started| {
+            let text = ui::utc(started);
+            text.split('.').next().unwrap_or_default().to_owned() + "Z"
+        });
+        let program = match row.program.as_str() {
+            "" => "-".into(),
+            program => ui::clean(program).into_owned(),
+        };
+        table.add_row([
+            or_none(row.process.map(|process| process.to_string())),
+            count(row.threads),
+            count(row.records),
+            ui::size(row.disk_bytes),
+            row.state.clone(),
+            or_none(started),
+            program,
+            ui::clean(&row.path).into_owned(),
+        ]);
+    }
+    ui::write_table(out, &mut table, 4, ui::colour())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_harmless_in_a_table() {
+        let row = Row {
+            path: "a\x1b[2J.fdr-ring".into(),
+            state: "dead".into(),
+            program: "x\ny".into(),
+            process: Some(7),
+            started_ns: Some(951_782_400_000_000_000),
+            threads: 2,
+            records: 1234,
+            disk_bytes: 1 << 20,
+            error: None,
+        };
+        let mut out = Vec::new();
+        write(&mut out, &[row]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
+        let wanted = [
+            "7",
+            "2",
+            "1,234",
+            "1.0",
+            "MiB",
+            "dead",
+            "2000-02-29T00:00:00Z",
+            "x\\ny",
+            "a\\u{1b}[2J.fdr-ring",
+        ];
+        assert_eq!(words, wanted);
+    }
+}

@@ -1,0 +1,213 @@
+//! The rings of a process that runs, opened for reading: found among its mappings, so that neither its
+//! folder nor its environment need be known, and whether or not the files still have names. Must never
+//! disturb the process: nothing is sent to it, and it is not stopped.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, bail};
+use fdr_formats::ring::Ring;
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
+
+use crate::ring::{self, END};
+
+/// What the system puts behind the name of a file that has none any more.
+const DELETED: &[u8] = b" (deleted)";
+/// The recorder's own thread.
+const DUMPER: &str = "fdr-dumper";
+
+/// A ring and where it is, or was.
+pub(super) struct Mapped {
+    pub(super) path: PathBuf,
+    pub(super) ring: Ring,
+}
+
+/// A part of a file in a process's memory.
+#[derive(Debug, PartialEq, Eq)]
+struct Mapping {
+    /// As in the name of `map_files`: `7f00-7f01`.
+    range: String,
+    /// As the system tells it, with [`DELETED`].
+    path: Vec<u8>,
+}
+
+/// The rings that the process records into.
+///
+/// # Errors
+/// Where there is no such process, it may not be looked into, or it does not record.
+pub(super) fn rings(process: u32) -> anyhow::Result<Vec<Mapped>> {
+    let maps = fs::read(format!("/proc/{process}/maps")).map_err(|error| why(process, &error))?;
+    if maps.is_empty() {
+        bail!("process {process} has ended already, or is a part of the kernel");
+    }
+    let (mut found, mut others, mut refused) = (Vec::new(), None, None);
+    let numbers = numbers(process);
+    for mapping in mappings(&maps) {
+        let path = Path::new(std::ffi::OsStr::from_bytes(&mapping.path)).to_owned();
+        let file = match open(process, &mapping) {
+            Ok(file) => file,
+            Err(error) => {
+                refused = Some(error);
+                continue;
+            }
+        };
+        let ring = ring::open_file(&path, file)?;
+        // A child of a fork has its parent's ring as well.
+        if numbers.contains(&ring.process()) {
+            found.push(Mapped { path, ring });
+        } else {
+            others = Some(ring.process());
+        }
+    }
+    match (found.is_empty(), refused, others) {
+        (false, ..) => Ok(found),
+        (true, Some(error), _) => Err(why(process, &error)),
+        (true, None, Some(parent)) => bail!(
+            "process {process} does not record: it has only the ring of process {parent}, from \
+             which it was forked"
+        ),
+        (true, None, None) if has_dumper(process) => bail!(
+            "the ring of process {process} is in its memory alone (there was no file to be had: \
+             see what it said at its start): send it the dump signal, kill -USR2 {process} or what \
+             FDR_SIGNAL is"
+        ),
+        (true, None, None) => bail!(
+            "process {process} does not record: it was started without FDR, or is not built with \
+             the crate fdr"
+        ),
+    }
+}
+
+/// Why a process can't be looked into.
+fn why(process: u32, error: &io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => anyhow!("there is no process {process}"),
+        io::ErrorKind::PermissionDenied => anyhow!(
+            "process {process} may not be looked into: it is of another user, or protected; try as \
+             that user, or as root"
+        ),
+        _ if error.raw_os_error() == Some(nix::libc::ESRCH) => {
+            anyhow!("there is no process {process} any more")
+        }
+        _ => anyhow!("process {process}: {error}"),
+    }
+}
+
+/// The beginnings of ring files among the mappings, each file once.
+fn mappings(maps: &[u8]) -> Vec<Mapping> {
+    let mut found: Vec<Mapping> = Vec::new();
+    for line in maps.split(|&byte| byte == b'\n') {
+        let Some(mapping) = mapping(line) else {
+            continue;
+        };
+        if !found.iter().any(|known| known.path == mapping.path) {
+            found.push(mapping);
+        }
+    }
+    found
+}
+
+/// `7f00-7f01 rw-s 00000000 fe:00 13       /tmp/a b/app.7.x1.fdr-ring`
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    let mut fields = line.splitn(6, |&byte| byte == b' ');
+    let (range, rights) = (fields.next()?, fields.next()?);
+    let (_offset, _device, _inode) = (fields.next()?, fields.next()?, fields.next()?);
+    let path = fields.next()?.trim_ascii_start();
+    let name = path.strip_suffix(DELETED).unwrap_or(path);
+    let is_ring = rights.ends_with(b"s") && name.ends_with(END.as_bytes());
+    let range = String::from_utf8(range.to_vec()).ok()?;
+    is_ring.then(|| Mapping {
+        range,
+        path: path.to_vec(),
+    })
+}
+
+/// Opens what is mapped: by the process's own descriptor, by the mapping (for which one must be root),
+/// or by its name, where it has one.
+fn open(process: u32, mapping: &Mapping) -> io::Result<File> {
+    let folder = PathBuf::from(format!("/proc/{process}"));
+    let mut first = None;
+    for entry in fs::read_dir(folder.join("fd"))?.flatten() {
+        let target = fs::read_link(entry.path()).map(|target| target.into_os_string().into_vec());
+        if target.is_ok_and(|target| target == mapping.path) {
+            match read(&entry.path(), 0) {
+                Ok(file) => return Ok(file),
+                Err(error) => first = Some(error),
+            }
+        }
+    }
+    if let Ok(file) = read(&folder.join("map_files").join(&mapping.range), 0) {
+        return Ok(file);
+    }
+    // The process's own folders: it may be in a container.
+    let name = mapping.path.strip_prefix(b"/").unwrap_or(&mapping.path);
+    let name = Path::new(std::ffi::OsStr::from_bytes(name));
+    read(&folder.join("root").join(name), O_NOFOLLOW).map_err(|error| first.unwrap_or(error))
+}
+
+fn read(path: &Path, flags: i32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(O_NONBLOCK | flags);
+    let file = file.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("its ring is no regular file")),
+    }
+}
+
+/// The numbers that the process has, here and in its container, where it counted itself.
+fn numbers(process: u32) -> Vec<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let words = line.unwrap_or_default().split_whitespace();
+    let mut numbers: Vec<u32> = words.filter_map(|word| word.parse().ok()).collect();
+    numbers.push(process);
+    numbers
+}
+
+fn has_dumper(process: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{process}/task"));
+    let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm"));
+    let mut names = tasks.into_iter().flatten().flatten().map(name);
+    names.any(|name| name.is_ok_and(|name| name.trim_end() == DUMPER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_are_found_among_mappings() {
+        let maps = b"5500-5501 r-xp 00000000 fe:00 12                    /bin/app\n\
+            7f00-7f01 rw-s 00000000 fe:00 13                    /tmp/a b/app.7.x1.fdr-ring\n\
+            7f01-7f02 rw-s 00001000 00:05 15                    /dev/zero (deleted)\n\
+            7f02-7f03 rw-s 00002000 fe:00 13                    /tmp/a b/app.7.x1.fdr-ring\n\
+            7f04-7f05 rw-s 00000000 fe:00 14                    /app.7.x2.fdr-ring (deleted)\n\
+            7f06-7f07 r--p 00000000 fe:00 14                    /copy.fdr-ring\n\
+            7f08-7f09 rw-p 00000000 00:00 0 \n";
+        let found = mappings(maps);
+        let wanted = [
+            ("7f00-7f01", "/tmp/a b/app.7.x1.fdr-ring"),
+            ("7f04-7f05", "/app.7.x2.fdr-ring (deleted)"),
+        ];
+        let wanted = wanted.map(|(range, path)| Mapping {
+            range: range.into(),
+            path: path.into(),
+        });
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn what_can_not_be_had_is_told() {
+        let error = |process| rings(process).err().map(|error| error.to_string());
+        let own = error(std::process::id()).expect("this test does not record");
+        assert!(own.contains("does not record"), "{own}");
+        // No process has this number.
+        let nobody = error(u32::MAX).expect("no process");
+        assert_eq!(nobody, format!("there is no process {}", u32::MAX));
+        assert!(numbers(std::process::id()).contains(&std::process::id()));
+    }
+}

@@ -1,0 +1,162 @@
+//! `fdr snapshot`: a trace of a process that runs, read out of its ring beside it. Must never stop the
+//! process, signal it, or wait for it.
+
+mod find;
+
+use std::ffi::OsString;
+use std::fs;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::bail;
+use fdr_formats::ring::Ring;
+use fdr_formats::writer::Target;
+
+use super::Status;
+use super::convert::{shape, target};
+use super::recover::save::{self, Job};
+use crate::{place, ui};
+
+/// Numbers that are tried for a name that no file has.
+const NUMBERS: u32 = 100_000;
+
+const HELP: &str = "\
+The trace holds what every thread had recorded at the moment at which its turn came: threads are
+copied one after the other. The process is neither stopped nor signalled and does not notice; what it
+overwrites while it is copied is counted as overwritten.
+
+Needed is the right to look into the process: the same user, or root. Without a ring file (the
+recorder says so at the start, where it could make none) only the dump signal helps.
+
+Examples:
+  fdr snapshot 1234                              my_app.1234.snapshot-1.fdr, here
+  fdr snapshot 1234 -o now.fdr && fdr report now.fdr
+  fdr snapshot 1234 --every 10 --count 6 -o traces/";
+
+/// Write a trace of a process that runs, without stopping it
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// The process
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    process: u32,
+    /// The trace, or a folder for it [default: PROGRAM.PID.snapshot-N with the format's own end]
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// The format to write; fdr convert --help lists them
+    #[arg(long, value_name = "FORMAT", value_parser = target::parse, default_value = "xray")]
+    to: &'static Target,
+    /// Again after so many seconds, until the process ends
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    every: Option<Duration>,
+    /// With --every: so many times
+    #[arg(long, value_name = "N", requires = "every")]
+    count: Option<NonZeroU64>,
+    /// Replace what is there under the trace's name
+    #[arg(long)]
+    force: bool,
+    /// Say only what is wrong
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, &'static str> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
+    let wanted = Duration::try_from_secs_f64(seconds).ok();
+    let wanted = wanted.filter(|wanted| *wanted >= Duration::from_millis(1));
+    wanted.ok_or("it must be 0.001 or more")
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    one(options)?;
+    let Some(every) = options.every else {
+        return Ok(Status::Done);
+    };
+    let more = options.count.map_or(u64::MAX, |count| count.get() - 1);
+    for _ in 0..more {
+        thread::sleep(every);
+        if !Path::new(&format!("/proc/{}", options.process)).exists() {
+            if !options.quiet {
+                ui::complain(&format!("process {} has ended", options.process));
+            }
+            break;
+        }
+        one(options)?;
+    }
+    Ok(Status::Done)
+}
+
+fn one(options: &Options) -> anyhow::Result<()> {
+    let rings = find::rings(options.process)?;
+    // Two copies of the recorder, of different versions, have a ring each.
+    let several = rings.len() > 1 || options.every.is_some();
+    for mapped in rings {
+        let name = free_name(options, several, &mapped.ring)?;
+        let job = Job {
+            ring: &mapped.path,
+            to: options.to,
+            force: options.force,
+            quiet: options.quiet,
+        };
+        let output = save::output(options.output.as_deref(), several, Path::new(""), &name)?;
+        place::check(&output, shape(options.to), options.force)?;
+        let saved = job.save(&mapped.ring, "snapshot", &output)?;
+        job.tell(&saved, &format!("process {}", options.process), &output);
+    }
+    Ok(())
+}
+
+/// A name that nothing has where the trace goes.
+fn free_name(options: &Options, several: bool, ring: &Ring) -> anyhow::Result<OsString> {
+    let (program, process) = (harmless(&ring.program()), options.process);
+    let end = options.to.extension;
+    for number in 1..=NUMBERS {
+        let name = OsString::from(format!("{program}.{process}.snapshot-{number}.{end}"));
+        let path = save::output(options.output.as_deref(), several, Path::new(""), &name)?;
+        let is_ours = path.file_name() == Some(&name);
+        if !is_ours || fs::symlink_metadata(&path).is_err() {
+            return Ok(name);
+        }
+    }
+    bail!("there are {NUMBERS} snapshots already; -o gives another folder")
+}
+
+/// A program's name as a part of a file's: whoever wrote the ring chose it.
+fn harmless(program: &str) -> String {
+    let plain = |character: char| match character {
+        '.' | '_' | '-' | '+' => character,
+        other if other.is_alphanumeric() => other,
+        _ => '_',
+    };
+    let name: String = program.chars().map(plain).collect();
+    match name.trim_start_matches(['.', '-']) {
+        "" => "program".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_can_not_choose_where_its_trace_goes() {
+        assert_eq!(harmless("my_app"), "my_app");
+        assert_eq!(harmless("Größe-2.x"), "Größe-2.x");
+        assert_eq!(harmless("../../etc/x"), "_.._etc_x");
+        assert_eq!(harmless("a\x1b[31m b\n"), "a__31m_b_");
+        assert_eq!(harmless("-rf"), "rf");
+        assert_eq!(harmless(""), "program");
+    }
+
+    #[test]
+    fn seconds_are_numbers_of_some_length() {
+        assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1500)));
+        for wrong in ["0", "-1", "nan", "inf", "1e300", "x"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

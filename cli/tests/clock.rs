@@ -1,0 +1,224 @@
+//! Clocks that lie, and calls without an end: every command says so, and no figure is absurd.
+
+mod common;
+
+use std::fs::{self, OpenOptions};
+
+use common::{Folder, answer, calls, fdr, functions, json, stderr, write};
+use fdr_formats::model::Trouble;
+use fdr_formats::xray::{Version, XrayWriter};
+use fdr_formats::{Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
+use serde_json::{Value, json};
+
+fn info(trouble: Trouble) -> TraceInfo {
+    let mut info = TraceInfo {
+        functions: functions(&["app::run", "app::step"]),
+        ..TraceInfo::default()
+    };
+    info.clock.name = "rdtscp".into();
+    info.clock.constant = true;
+    info.clock.anchor = Some((Ticks(0), 1_700_000_000_000_000_000));
+    info.clock.trouble = trouble;
+    info
+}
+
+fn thread() -> Thread {
+    Thread {
+        id: ThreadId(7),
+        ..Thread::default()
+    }
+}
+
+#[test]
+fn every_command_says_what_is_wrong_with_the_clock() {
+    let folder = Folder::new("trouble");
+    let trace = folder.file("t.fdr");
+    let trouble = Trouble {
+        skew_ns: 5000,
+        steps_back: 12,
+        ahead_ns: -7_000_000_000,
+        wall_step_ns: 3_600_000_000_000,
+    };
+    let mut info = info(trouble);
+    info.clock.constant = false;
+    write(
+        &trace,
+        &info,
+        &[(thread(), calls(&[(1000, 1), (2000, -1)]))],
+    );
+    let said = [
+        "clock: its rate may change",
+        "clock: it fell behind the system's steady clock by 7.000 s",
+        "clock: the counters of two CPUs differ by at least 5.000 µs",
+        "clock: it was behind a thread's last record 12 times",
+        "time of day: it moved ahead by 3600",
+    ];
+    let heph = folder.file("t.heph");
+    for (arguments, on_stderr) in [
+        (&["report", &trace][..], false),
+        (&["info", &trace], false),
+        (&["verify", &trace], false),
+        (&["state", &trace], true),
+        (&["report", "--csv", &trace], true),
+        (&["convert", &trace, "--to", "heph", "-o", &heph], true),
+    ] {
+        let output = fdr(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        let text = match on_stderr {
+            true => stderr(&output),
+            false => common::stdout(&output),
+        };
+        for said in said {
+            assert!(text.contains(said), "{arguments:?}: {said:?} in {text}");
+        }
+    }
+    let report = json(&["report", "--json", &trace]);
+    let clock = &report["clock"];
+    assert_eq!(
+        (&clock["skew_ns"], &clock["steps_back"], &clock["ahead_ns"]),
+        (&json!(5000), &json!(12), &json!(-7_000_000_000_i64))
+    );
+    assert_eq!(clock["wall_step_ns"], json!(3_600_000_000_000_u64));
+    assert_eq!(report["clock_notes"].as_array().map(Vec::len), Some(5));
+}
+
+#[test]
+fn a_sound_clock_is_not_talked_about() {
+    let folder = Folder::new("sound");
+    let trace = folder.file("t.fdr");
+    let mut info = info(Trouble::default());
+    info.clock.error_ppm = Some(40.0);
+    let edges = calls(&[(1000, 1), (2000, -1)]);
+    write(&trace, &info, &[(thread(), edges)]);
+    for command in ["report", "info", "verify"] {
+        let text = answer(&[command, &trace]);
+        assert!(
+            !text.contains("clock:") && !text.contains("time of day"),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        json(&["report", "--json", &trace])["clock_notes"],
+        json!([])
+    );
+}
+
+#[test]
+fn calls_that_are_open_at_a_break_are_clipped() {
+    let folder = Folder::new("break");
+    let trace = folder.file("t.fdr");
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&trace);
+    let info = info(Trouble::default());
+    let mut writer = XrayWriter::new(file.expect("a file"), Version::V3, &info).expect("a header");
+    writer.thread(&thread());
+    writer.calls(&calls(&[(1000, 1), (1010, 2), (1030, -2)]));
+    writer.mark(&Mark::Break { time: Ticks(1030) });
+    writer.calls(&calls(&[(1040, 2), (1070, -2), (1100, -1)]));
+    writer.finish().expect("a trace");
+    let check = |trace: &str| {
+        let report = json(&["report", "--json", "--sort", "name", trace]);
+        let row = |at: usize| {
+            let row = &report["functions"][at];
+            [
+                &row["calls"],
+                &row["clipped"],
+                &row["max_ns"],
+                &row["total_ns"],
+            ]
+            .map(Value::clone)
+        };
+        assert_eq!(
+            row(0),
+            [json!(1), json!(1), Value::Null, json!(100)],
+            "{trace}"
+        );
+        assert_eq!(
+            row(1),
+            [json!(2), json!(0), json!(30), json!(50)],
+            "{trace}"
+        );
+        report
+    };
+    assert_eq!(check(&trace)["threads"][0]["clock_breaks"], json!(1));
+    let said = "clock: it jumped or began anew in 1 place";
+    for command in ["report", "info", "verify"] {
+        let text = answer(&[command, &trace]);
+        assert!(text.contains(said), "{command}: {text}");
+    }
+    // The same in other formats, where it is a place at which nothing is known to be missing.
+    for format in ["xray1", "heph", "htdump", "iet", "ctf"] {
+        let to = folder.file(format);
+        assert!(
+            fdr(&["convert", &trace, "--to", format, "-o", &to])
+                .status
+                .success()
+        );
+        check(&to);
+    }
+}
+
+/// Every byte of the records changed, one after the other: whatever a report then says, no call is longer
+/// than the trace, and the trace not longer than its last record allows.
+#[test]
+fn no_damage_makes_an_absurd_duration() {
+    let folder = Folder::new("mangled");
+    let trace = folder.file("t.fdr");
+    let (first, last) = (5_u64 << 33, 9_u64 << 33);
+    let edges = calls(&[
+        (first, 1),
+        (first + 1000, 2),
+        (first + 2000, -2),
+        (7 << 33, 2),
+        (8 << 33, -2),
+        (last, -1),
+    ]);
+    write(&trace, &info(Trouble::default()), &[(thread(), edges)]);
+    let sound = fs::read(&trace).expect("the trace");
+    let tick = (first + 1000).to_le_bytes();
+    assert!(sound.len() < 2000 && !sound.windows(8).any(|part| part == tick));
+    // The records of calls are at the end, behind the tables.
+    for (place, bit) in (sound.len() - 104..sound.len()).flat_map(|place| [(place, 2), (place, 7)])
+    {
+        let mut bytes = sound.clone();
+        bytes[place] ^= 1 << bit;
+        fs::write(&trace, &bytes).expect("the trace");
+        let output = fdr(&["report", "--json", &trace]);
+        assert!(output.status.success(), "{place}: {output:?}");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let duration = report["duration_ns"].as_u64().expect("a number");
+        // Steps back of up to 2^32 ticks are shown as they are.
+        assert!(duration <= last - first + (1 << 32), "{place}: {duration}");
+        for row in report["functions"].as_array().expect("functions") {
+            for key in ["max_ns", "total_ns", "self_ns"] {
+                assert!(row[key].as_u64().unwrap_or(0) <= duration, "{place}: {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_million_open_calls() {
+    let folder = Folder::new("bomb");
+    let trace = folder.file("t.fdr");
+    let depth = 1_000_000;
+    let edges: Vec<(u64, i64)> = (0..depth).map(|time| (time, 1)).collect();
+    write(
+        &trace,
+        &info(Trouble::default()),
+        &[(thread(), calls(&edges))],
+    );
+    let report = json(&["report", "--json", &trace]);
+    let row = &report["functions"][0];
+    assert_eq!(
+        (&row["calls"], &row["clipped"]),
+        (&json!(depth), &json!(depth))
+    );
+    assert_eq!(row["total_ns"], json!(depth - 1));
+    for command in ["info", "verify", "state"] {
+        answer(&[command, &trace]);
+    }
+}

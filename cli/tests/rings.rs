@@ -1,0 +1,292 @@
+//! Ring files as the tool meets them: of processes that are gone, damaged, never finished, with names
+//! that are hostile, among files that are none. What becomes of those of real processes,
+//! `tests/tests/recover.rs` shows.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Folder, answer, fdr, json, stderr, stdout};
+use fdr_formats::registry::targets;
+use serde_json::Value;
+
+/// The golden ring, of a process that there can't be.
+fn by_hand() -> Vec<u8> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/ring");
+    fs::read(Path::new(folder).join("by_hand.fdr-ring")).expect("a golden file")
+}
+
+fn ring(folder: &Folder, name: &str) -> String {
+    let path = folder.file(name);
+    fs::write(&path, by_hand()).expect("a ring");
+    path
+}
+
+/// The same, but the process was killed, not crashed.
+fn killed(folder: &Folder, name: &str) -> String {
+    let path = ring(folder, name);
+    let mut bytes = by_hand();
+    bytes[140..144].fill(0);
+    fs::write(&path, bytes).expect("a ring");
+    path
+}
+
+fn names(folder: &Folder) -> Vec<String> {
+    let entries = fs::read_dir(folder.path()).expect("a folder");
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+    let mut names: Vec<String> = entries
+        .map(|entry| name(entry).into_string().expect("UTF-8"))
+        .collect();
+    names.sort();
+    names
+}
+
+/// A file that is a trace.
+fn is_whole(trace: &str) {
+    let said = answer(&["verify", trace]);
+    assert!(
+        said.contains(": OK: 7 records in 1 thread, 3 synthetic"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_ring_becomes_a_trace_beside_it() {
+    let folder = Folder::new("recover");
+    let ring = ring(&folder, "golden.7.5f.fdr-ring");
+    let output = fdr(&["recover", &ring]);
+    assert!(output.status.success(), "{output:?}");
+    let trace = folder.file("golden.7.5f.fdr");
+    let said = stderr(&output);
+    let size = fs::metadata(&trace).expect("the trace").len();
+    let wanted = format!(
+        "fdr: {trace}: crash: SIGSEGV at 0x10 in thread 101: 7 records of 1 thread, 10 overwritten, \
+         4 dropped, {size} B\nfdr: {trace}: not in the trace: 2 records of threads that had no ring \
+         (raise FDR_MEMORY or lower FDR_BUFFER); 6 records of 1 ended thread whose rings were \
+         reused\n"
+    );
+    assert_eq!(said, wanted);
+    is_whole(&trace);
+    let info = answer(&["info", &trace]);
+    assert!(
+        info.contains("written    crash: SIGSEGV at 0x10 in thread 101\n"),
+        "{info}"
+    );
+    assert!(info.contains("program    golden\n"), "{info}");
+    // Not twice, unless it is told to.
+    let again = fdr(&["recover", &ring]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(stderr(&again).contains("exists; --force replaces it"));
+    assert!(
+        fdr(&["recover", "--force", "--quiet", &ring])
+            .status
+            .success()
+    );
+    assert_eq!(names(&folder), ["golden.7.5f.fdr", "golden.7.5f.fdr-ring"]);
+}
+
+#[test]
+fn a_ring_becomes_a_trace_of_any_format() {
+    let folder = Folder::new("recover-formats");
+    let ring = killed(&folder, "a.fdr-ring");
+    let report = |trace: &str| {
+        let mut report = json(&["report", "--json", trace]);
+        let rows = report["functions"]
+            .as_array_mut()
+            .expect("functions")
+            .iter_mut();
+        let row = |row: &mut Value| (row["name"].to_string(), row["calls"].to_string());
+        let mut rows: Vec<(String, String)> = rows.map(row).collect();
+        rows.sort();
+        rows
+    };
+    let wanted = report(&ring);
+    for target in targets() {
+        let out = folder.file(&format!("out-{}", target.name));
+        let output = fdr(&["recover", &ring, "--to", target.name, "-o", &out]);
+        assert!(output.status.success(), "{}: {output:?}", target.name);
+        let lossy = target.name == "tcstate";
+        assert!(lossy || report(&out) == wanted, "{}", target.name);
+    }
+}
+
+#[test]
+fn every_command_reads_a_ring() {
+    let folder = Folder::new("ring-commands");
+    let ring = killed(&folder, "a.fdr-ring");
+    is_whole(&ring);
+    let info = answer(&["info", &ring]);
+    assert!(
+        info.contains("format     ring of process 4200000, as XRay FDR"),
+        "{info}"
+    );
+    assert!(
+        info.contains("written    after the process had ended without a dump"),
+        "{info}"
+    );
+    assert!(answer(&["report", &ring]).contains("golden::f2"));
+    assert!(answer(&["records", &ring]).contains("Entry"));
+    let map = folder.file("map.elf");
+    assert!(fdr(&["map", &ring, "-o", &map]).status.success());
+    assert!(answer(&["state", &ring, "--at", "start"]).contains("main"));
+    let out = folder.file("out.heph");
+    assert!(
+        fdr(&["convert", &ring, "--to", "heph", "-o", &out])
+            .status
+            .success()
+    );
+}
+
+#[test]
+fn a_folder_is_every_ring_of_a_dead_process_in_it() {
+    let folder = Folder::new("recover-folder");
+    let elsewhere = Folder::new("recover-elsewhere");
+    killed(&folder, "a.1.x.fdr-ring");
+    killed(&folder, "b.2.y.fdr-ring");
+    fs::write(folder.file("notes.txt"), "no ring").expect("a file");
+    // Others may have put there what leads elsewhere, or never ends.
+    let planted = killed(&elsewhere, "planted.fdr-ring");
+    symlink(&planted, folder.file("c.3.z.fdr-ring")).expect("a link");
+    let pipe = folder.file("d.4.w.fdr-ring");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .expect("mkfifo")
+            .success()
+    );
+    let out = folder.file("traces/");
+    let path = folder.path().to_str().expect("UTF-8");
+    let output = fdr(&["recover", path, "-o", &out, "--remove"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(stderr(&output).lines().count(), 4, "{}", stderr(&output));
+    assert_eq!(
+        names(&folder),
+        ["c.3.z.fdr-ring", "d.4.w.fdr-ring", "notes.txt", "traces"]
+    );
+    for name in ["a.1.x.fdr", "b.2.y.fdr"] {
+        is_whole(&format!("{out}{name}"));
+    }
+    assert!(Path::new(&planted).exists());
+    let none = fdr(&["recover", path]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(stderr(&none).contains("there is no ring in this folder"));
+}
+
+#[test]
+fn a_damaged_ring_gives_what_is_intact_and_is_not_removed() {
+    let folder = Folder::new("recover-damaged");
+    let ring = ring(&folder, "a.fdr-ring");
+    let bytes = by_hand();
+    let end = bytes.len() - 12;
+    fs::write(&ring, &bytes[..end]).expect("a ring");
+    let output = fdr(&["recover", "--remove", &ring]);
+    assert!(output.status.success(), "{output:?}");
+    let said = stderr(&output);
+    // Half a record is none.
+    let place = format!(
+        "{ring}: is damaged at byte {}: thread 101: the file ends here",
+        end - 4
+    );
+    assert!(said.contains(&place), "{said}");
+    assert!(
+        said.contains("5 records of 1 thread, 10 overwritten, 6 dropped"),
+        "{said}"
+    );
+    assert!(said.contains("is damaged, and is not removed"), "{said}");
+    assert!(Path::new(&ring).exists());
+    // The judge of a ring is the same as that of a trace.
+    let verdict = fdr(&["verify", &ring]);
+    assert_eq!(verdict.status.code(), Some(1), "{verdict:?}");
+    assert!(stdout(&verdict).contains(&format!("at byte {}", end - 4)));
+}
+
+#[test]
+fn what_is_no_ring_is_explained() {
+    let folder = Folder::new("no-ring");
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.file(name);
+        fs::write(&path, bytes).expect("a file");
+        path
+    };
+    let unfinished = file("a.fdr-ring", &[0; 8192]);
+    let empty = file("b.fdr-ring", b"");
+    let newer = file("c.fdr-ring", b"FDRRING\x02 and more");
+    let text = file("notes.txt", b"just text");
+    let cut = file("d.fdr-ring", &by_hand()[..100]);
+    for (path, why) in [
+        (&unfinished, "was never finished"),
+        (&empty, "was never finished"),
+        (&newer, "of another version of the recorder"),
+        (&text, "is no ring file"),
+        (&cut, "at byte 100: the ring file ends within its head"),
+    ] {
+        let output = fdr(&["recover", path]);
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        let said = stderr(&output);
+        assert!(said.contains(why) && said.lines().count() == 1, "{said}");
+    }
+    assert!(stderr(&fdr(&["report", &unfinished])).contains("was never finished"));
+}
+
+#[test]
+fn rings_are_listed_with_their_states() {
+    let folder = Folder::new("list");
+    ring(&folder, "a.1.x.fdr-ring");
+    let hostile = killed(&folder, "b\x1b[31m.fdr-ring");
+    let mut bytes = fs::read(&hostile).expect("a ring");
+    bytes[168..183].copy_from_slice(b"x\x1b[2J\n</script>");
+    fs::write(&hostile, bytes).expect("a ring");
+    fs::write(folder.file("c.3.z.fdr-ring"), [0; 100]).expect("a file");
+    fs::write(folder.file("notes.txt"), "no ring").expect("a file");
+    let path = folder.path().to_str().expect("UTF-8");
+    let output = fdr(&["list", path]);
+    assert!(output.status.success(), "{output:?}");
+    let (table, said) = (stdout(&output), stderr(&output));
+    assert!(
+        !table.contains('\x1b') && !said.contains('\x1b'),
+        "{table}{said}"
+    );
+    assert!(
+        said.contains("c.3.z.fdr-ring") && said.contains("never finished"),
+        "{said}"
+    );
+    assert_eq!(table.lines().count(), 4, "{table}");
+    assert!(
+        table.contains("crashed SIGSEGV  2023-11-14T22:13:20Z  golden"),
+        "{table}"
+    );
+    let rows = json(&["list", "--json", path]);
+    let rows = rows.as_array().expect("rows");
+    let states: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["state"].as_str())
+        .collect();
+    assert_eq!(states, ["crashed SIGSEGV", "dead", "unreadable"]);
+    assert_eq!(rows[0]["records"], 21);
+    assert_eq!(rows[0]["threads"], 1);
+    assert_eq!(rows[0]["started_ns"], 1_700_000_000_000_000_000_u64);
+    assert_eq!(rows[1]["program"], "x\x1b[2J\n</script>");
+    let empty = Folder::new("list-empty");
+    let path = empty.path().to_str().expect("UTF-8");
+    assert_eq!(answer(&["list", path]), "no ring files\n");
+    assert_eq!(fdr(&["list", "/no/such/folder"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_snapshot_of_what_does_not_record_is_refused() {
+    let own = std::process::id().to_string();
+    for (process, why) in [
+        (own.as_str(), "does not record"),
+        ("4294967295", "there is no process 4294967295"),
+        ("0", "0 is not in"),
+        ("x", "invalid digit"),
+    ] {
+        let output = fdr(&["snapshot", process]);
+        assert_eq!(output.status.code(), Some(2), "{process}");
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    }
+}

@@ -1,0 +1,80 @@
+//! A crash in words: the reason that a trace gives. Must never say more than the kernel did: an
+//! address belongs to some signals only, and only where it was the kernel that raised them.
+
+use std::fmt;
+
+use super::layout::Crash;
+
+/// Signals of a crash, as Linux counts them on every machine that the recorder runs on, and whether
+/// the kernel gives them the address at which it happened.
+const SIGNALS: [(u32, &str, bool); 8] = [
+    (4, "SIGILL", true),
+    (5, "SIGTRAP", true),
+    (6, "SIGABRT", false),
+    (7, "SIGBUS", true),
+    (8, "SIGFPE", true),
+    (11, "SIGSEGV", true),
+    (24, "SIGXCPU", false),
+    (31, "SIGSYS", true),
+];
+
+/// The `si_code` of a SIGSEGV for an address that no address can be: the kernel does not say which.
+const SI_KERNEL: i32 = 0x80;
+
+impl Crash {
+    /// The signal's name: `SIGSEGV`; `signal 62` where it has none of a crash.
+    #[must_use]
+    pub fn signal_name(&self) -> String {
+        let known = SIGNALS.iter().find(|known| known.0 == self.signal);
+        known.map_or_else(
+            || format!("signal {}", self.signal),
+            |known| known.1.to_owned(),
+        )
+    }
+
+    fn has_address(&self) -> bool {
+        let raised = self.code > 0 && self.code != SI_KERNEL;
+        raised
+            && SIGNALS
+                .iter()
+                .any(|known| known.0 == self.signal && known.2)
+    }
+}
+
+/// `crash: SIGSEGV at 0x10 in thread 71`.
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "crash: {}", self.signal_name())?;
+        if self.has_address() {
+            write!(f, " at {:#x}", self.address)?;
+        }
+        write!(f, " in thread {}", self.thread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crash_is_told_as_the_kernel_told_it() {
+        let crash = |signal, code| Crash {
+            signal,
+            code,
+            thread: 71,
+            address: 0x10,
+            ticks: 5,
+        };
+        for (signal, code, wanted) in [
+            (11, 1, "crash: SIGSEGV at 0x10 in thread 71"),
+            // No address is known of one that is not canonical, nor of one that was sent by kill.
+            (11, SI_KERNEL, "crash: SIGSEGV in thread 71"),
+            (11, 0, "crash: SIGSEGV in thread 71"),
+            (6, -6, "crash: SIGABRT in thread 71"),
+            (7, 2, "crash: SIGBUS at 0x10 in thread 71"),
+            (62, -1, "crash: signal 62 in thread 71"),
+        ] {
+            assert_eq!(crash(signal, code).to_string(), wanted);
+        }
+    }
+}

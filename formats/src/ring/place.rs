@@ -1,0 +1,105 @@
+//! One slot of a ring file and what belongs to it, read part by part: the slot, its chunks' marks, where
+//! its chunks are. Each reading is one `pread`, and what comes after it is read later. Must never
+//! believe a slot where the head says where things are.
+
+use std::io;
+use std::sync::atomic::{Ordering, fence};
+
+use super::layout::{self, CHUNK, ENDED, Header, LIVE, MARK_SIZE, Mark, SLOT_SIZE, Slot};
+use super::walk::PREAMBLE;
+use crate::bytes::ReadAt;
+
+/// What is read where the file has no slot any more.
+pub(super) const CUT_OFF: Slot = Slot {
+    cursor: 0,
+    base: 0,
+    chunks: 0,
+    chunk: 0,
+    dropped: 0,
+    clock_steps: 0,
+    state: u32::MAX,
+    thread: 0,
+    generation: 0,
+    name: [0; 16],
+};
+
+/// One slot of the file.
+pub(super) struct Place<'a> {
+    pub(super) bytes: &'a dyn ReadAt,
+    pub(super) header: &'a Header,
+    pub(super) index: u64,
+}
+
+impl Place<'_> {
+    pub(super) fn offset(&self) -> u64 {
+        let header = self.header;
+        let slots = self.index.saturating_mul(header.slot_stride);
+        header.slots.saturating_add(slots)
+    }
+
+    /// Offset of the region. Where the slot says otherwise, it is damaged.
+    pub(super) fn region(&self) -> u64 {
+        let header = self.header;
+        let regions = self.index.saturating_mul(header.region_size);
+        header.regions.saturating_add(regions)
+    }
+
+    pub(super) fn chunks(&self) -> u64 {
+        (self.header.region_size / CHUNK as u64).max(1)
+    }
+
+    /// Offset of a chunk in the region.
+    pub(super) fn within(&self, number: u64) -> u64 {
+        (number - 1) % self.chunks() * CHUNK as u64
+    }
+
+    pub(super) fn slot(&self) -> io::Result<Slot> {
+        let mut bytes = [0; SLOT_SIZE];
+        let count = self.bytes.read_at(self.offset(), &mut bytes)?;
+        // Acquire: what is read from here on is read later.
+        fence(Ordering::Acquire);
+        Ok(layout::decode_slot(&bytes[..count]).unwrap_or(CUT_OFF))
+    }
+
+    /// The slot, all of it one owner's; `None` where that changed meanwhile.
+    pub(super) fn settled(&self) -> io::Result<Option<Slot>> {
+        let generation = self.slot()?.generation;
+        // An owner that is seen after its generation is there completely.
+        let middle = self.slot()?;
+        let slot = self.slot()?;
+        let same = middle.generation == generation && slot.generation == generation;
+        let settled = is_owned(&middle) && slot.chunk >= middle.chunk || !is_owned(&slot);
+        Ok((same && settled).then_some(slot))
+    }
+
+    pub(super) fn mark_offset(&self, number: u64) -> u64 {
+        let marks = (number - 1) % self.chunks() * MARK_SIZE as u64;
+        self.offset().saturating_add(SLOT_SIZE as u64 + marks)
+    }
+
+    pub(super) fn mark(&self, number: u64) -> io::Result<Mark> {
+        let mut bytes = [0; MARK_SIZE];
+        let count = self.bytes.read_at(self.mark_offset(number), &mut bytes)?;
+        fence(Ordering::Acquire);
+        Ok(layout::decode_mark(&bytes[..count]).unwrap_or_default())
+    }
+
+    /// Bytes of a chunk up to the cursor; `None` where that is elsewhere.
+    pub(super) fn up_to_cursor(&self, slot: &Slot, number: u64) -> io::Result<Option<u64>> {
+        let start = slot.base.wrapping_add(self.within(number));
+        let mut lowest = u64::MAX;
+        for _ in 0..2 {
+            let used = self.slot()?.cursor.wrapping_sub(start);
+            if !(PREAMBLE..=CHUNK as u64).contains(&used) {
+                return Ok(None);
+            }
+            lowest = lowest.min(used);
+        }
+        Ok(Some(lowest))
+    }
+}
+
+/// Whether a slot has records of somebody's.
+pub(super) fn is_owned(slot: &Slot) -> bool {
+    slot.state == LIVE || slot.state == ENDED
+}

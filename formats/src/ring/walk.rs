@@ -1,0 +1,109 @@
+//! What a chunk of the ring may hold, as the recorder writes it: `NewBuffer`, `WallTime`, `NewCPUId`,
+//! then function records, `NewCPUId` and `TSCWrap`. Pure; must accept nothing else, for in a damaged
+//! file anything may be there.
+
+/// `NewBuffer`, `WallTime`, `NewCPUId`, in bytes: a chunk without them has no record.
+pub(super) const PREAMBLE: u64 = 48;
+
+/// First bytes of metadata records, which have 16 bytes.
+const NEW_BUFFER: u8 = 0x01;
+const WALL_TIME: u8 = 0x09;
+const NEW_CPU: u8 = 0x05;
+const TSC_WRAP: u8 = 0x07;
+
+/// How far a chunk is good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Walked {
+    /// Bytes from its start; 0 where its head is not that thread's.
+    pub(super) bytes: usize,
+    /// Function records in them.
+    pub(super) records: u64,
+}
+
+/// Walks through a chunk, at most to the function record of that number.
+pub(super) fn walk(chunk: &[u8], thread: u32, most: u64) -> Walked {
+    if !is_head(chunk, thread) {
+        return Walked::default();
+    }
+    let mut walked = Walked {
+        bytes: PREAMBLE as usize,
+        records: 0,
+    };
+    while let Some(word) = chunk.get(walked.bytes..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*word);
+        if word & 1 == 0 {
+            let (id, action) = (word as u32 >> 4, word >> 1 & 7);
+            // Id 0 is no function: this place was never written.
+            if id == 0 || action > 1 || walked.records == most {
+                break;
+            }
+            walked.records += 1;
+            walked.bytes += 8;
+        } else if matches!(word as u8, NEW_CPU | TSC_WRAP) && chunk.len() - walked.bytes >= 16 {
+            walked.bytes += 16;
+        } else {
+            break;
+        }
+    }
+    walked
+}
+
+fn is_head(chunk: &[u8], thread: u32) -> bool {
+    chunk
+        .first_chunk::<{ PREAMBLE as usize }>()
+        .is_some_and(|head| {
+            let kinds = [head[0], head[16], head[32]] == [NEW_BUFFER, WALL_TIME, NEW_CPU];
+            kinds && head[1..5] == thread.to_le_bytes()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Thread 7, and two records of function 1 with a `NewCPUId` between them.
+    fn chunk() -> Vec<u8> {
+        let mut chunk = vec![0; 80];
+        (chunk[0], chunk[1], chunk[16], chunk[32]) = (NEW_BUFFER, 7, WALL_TIME, NEW_CPU);
+        (chunk[48], chunk[56], chunk[72]) = (0x10, NEW_CPU, 0x12);
+        chunk
+    }
+
+    fn good(chunk: &[u8]) -> (usize, u64) {
+        let walked = walk(chunk, 7, u64::MAX);
+        (walked.bytes, walked.records)
+    }
+
+    #[test]
+    fn a_chunk_is_good_as_far_as_it_holds_records() {
+        assert_eq!(good(&chunk()), (80, 2));
+        assert_eq!(good(&chunk()[..79]), (72, 1));
+        assert_eq!(good(&chunk()[..71]), (56, 1));
+        assert_eq!(good(&chunk()[..47]), (0, 0));
+        // A tail exit is none of the recorder's, nor is function 0.
+        for (place, byte, wanted) in [
+            (72, 0x14, (72, 1)),
+            (72, 0x02, (72, 1)),
+            (56, 0x0b, (56, 1)),
+            (32, NEW_BUFFER, (0, 0)),
+            (2, 1, (0, 0)),
+        ] {
+            let mut chunk = chunk();
+            chunk[place] = byte;
+            assert_eq!(good(&chunk), wanted, "{byte:#x} at {place}");
+        }
+    }
+
+    #[test]
+    fn a_walk_ends_at_a_number_of_records() {
+        assert_eq!(walk(&chunk(), 7, 1).records, 1);
+        assert_eq!(
+            walk(&chunk(), 7, 0),
+            Walked {
+                bytes: 48,
+                records: 0
+            }
+        );
+        assert_eq!(walk(&chunk(), 8, 2), Walked::default());
+    }
+}

@@ -1,0 +1,60 @@
+//! Text that others chose (names of functions, threads, programs, files), made fit for a terminal and for
+//! lines. Must never leave a character in it that a terminal obeys, that ends a line, or that hides what
+//! the text is.
+
+use std::borrow::Cow;
+
+/// Whether a character may change more than its own place where it is shown: control characters (escapes
+/// begin with one), those that turn the direction of writing, and those that show nothing at all.
+#[must_use]
+pub fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            // A soft hyphen, a joiner, letters without a shape.
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{3164}' | '\u{ffa0}'
+            // No width, ends of lines, directions.
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            // Variants of shapes, byte order, annotations.
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}'
+            // Tags, and more variants.
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Text as it may be shown: what is unsafe is written as `\n` or `\u{1b}`.
+#[must_use]
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if is_unsafe(character) {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_is_harmless() {
+        assert_eq!(clean("<Vec<T> as Größe>::m"), "<Vec<T> as Größe>::m");
+        assert_eq!(clean("a\x1b[31mb\n"), "a\\u{1b}[31mb\\n");
+        assert_eq!(clean("\u{9b}2J\u{7f}"), "\\u{9b}2J\\u{7f}");
+        assert_eq!(clean("safe\u{202e}txt"), "safe\\u{202e}txt");
+        assert_eq!(clean("run\u{e0041}\u{ad}"), "run\\u{e0041}\\u{ad}");
+    }
+
+    #[test]
+    fn letters_of_all_scripts_are_left_alone() {
+        let text = "функция 関数 함수 פונקציה دالة ώ ñ 🦀 a\u{301}";
+        assert_eq!(clean(text), text);
+        assert!(matches!(clean(text), Cow::Borrowed(_)));
+    }
+}

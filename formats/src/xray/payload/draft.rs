@@ -1,0 +1,275 @@
+//! The custom events of this project, composed: little-endian as every file that we write. Their layout
+//! is in [`payload`](super). Must never allocate in the half of it that takes a [`Place`].
+
+use super::{BALANCE, BREAK, CLOCK, FUNCTIONS, LOST, PROCESS, SYNTHETIC, TAG, THREAD, VERSION};
+use crate::model::{Clock, Counts, Function, Thread, Ticks, TraceInfo};
+
+/// A batch of functions is closed when it is longer than this.
+const BATCH_BYTES: usize = 32 * 1024;
+
+/// Where the bytes of a payload go.
+pub(in super::super) trait Place {
+    /// Texts are kept whole up to so many bytes.
+    const LONGEST_TEXT: usize;
+
+    fn put(&mut self, bytes: &[u8]);
+    fn bytes(&self) -> &[u8];
+}
+
+impl Place for Vec<u8> {
+    /// No real name has this length.
+    const LONGEST_TEXT: usize = 64 * 1024;
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+/// A payload where nothing may be allocated: one with at most two texts.
+pub(in super::super) struct Short {
+    bytes: [u8; Short::BYTES],
+    used: usize,
+}
+
+impl Short {
+    const BYTES: usize = 512;
+
+    pub(in super::super) fn new() -> Short {
+        Short {
+            bytes: [0; Short::BYTES],
+            used: 0,
+        }
+    }
+}
+
+impl Place for Short {
+    const LONGEST_TEXT: usize = 200;
+
+    fn put(&mut self, bytes: &[u8]) {
+        let end = self.used + bytes.len();
+        if let Some(place) = self.bytes.get_mut(self.used..end) {
+            place.copy_from_slice(bytes);
+            self.used = end;
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.used).unwrap_or(&[])
+    }
+}
+
+/// A payload under construction, little-endian as every file that we write.
+struct Draft<P>(P);
+
+impl Draft<Vec<u8>> {
+    fn new(kind: u8) -> Draft<Vec<u8>> {
+        Draft::within(Vec::new(), kind)
+    }
+}
+
+impl<P: Place> Draft<P> {
+    fn within(place: P, kind: u8) -> Draft<P> {
+        let mut draft = Draft(place);
+        draft.0.put(&TAG);
+        draft.0.put(&[VERSION, kind, 0, 0]);
+        draft
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.0.put(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.0.put(&value.to_le_bytes());
+    }
+
+    fn length(&mut self, text: &str) {
+        self.u32(u32::try_from(clip::<P>(text).len()).unwrap_or(0));
+    }
+
+    fn text(&mut self, text: &str) {
+        self.0.put(clip::<P>(text).as_bytes());
+    }
+
+    fn align(&mut self) {
+        let used = self.0.bytes().len();
+        let zeros = used.next_multiple_of(8) - used;
+        self.0.put([0; 8].get(..zeros).unwrap_or(&[]));
+    }
+
+    fn finish(mut self) -> P {
+        self.align();
+        self.0
+    }
+}
+
+/// Texts are cut at a character.
+fn clip<P: Place>(text: &str) -> &str {
+    let end = text.floor_char_boundary(P::LONGEST_TEXT);
+    text.get(..end).unwrap_or_default()
+}
+
+/// The function table, in as many payloads as it needs.
+pub fn encode_functions(functions: &[Function]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    let mut rest = functions;
+    std::iter::from_fn(move || {
+        let (mut count, mut bytes) = (0u32, 0);
+        for function in rest {
+            if bytes > BATCH_BYTES {
+                break;
+            }
+            count += 1;
+            bytes += 16 + function.name.len() + function.file.len();
+        }
+        let (batch, later) = rest
+            .split_at_checked(count as usize)
+            .filter(|_| count > 0)?;
+        rest = later;
+        let mut draft = Draft::new(FUNCTIONS);
+        draft.u32(count);
+        draft.u32(0);
+        for function in batch {
+            draft.u32(function.id.0);
+            draft.u32(function.line);
+            draft.length(&function.name);
+            draft.length(&function.file);
+            draft.text(&function.name);
+            draft.text(&function.file);
+        }
+        Some(draft.finish())
+    })
+}
+
+/// The thread of a block; `latest` is the latest tick of its records.
+#[must_use]
+pub fn encode_thread(thread: &Thread, latest: Option<Ticks>) -> Vec<u8> {
+    put_thread(Vec::new(), &thread.name, thread.counts, latest)
+}
+
+pub(in super::super) fn put_thread<P: Place>(
+    place: P,
+    name: &str,
+    known: Option<Counts>,
+    latest: Option<Ticks>,
+) -> P {
+    let counts = known.unwrap_or_default();
+    let mut draft = Draft::within(place, THREAD);
+    draft.u32(u32::from(known.is_some()) | u32::from(latest.is_some()) << 1);
+    draft.length(name);
+    for count in [
+        counts.recorded,
+        counts.readable,
+        counts.overwritten,
+        counts.dropped,
+    ] {
+        draft.u64(count);
+    }
+    draft.text(name);
+    if let Some(latest) = latest {
+        draft.align();
+        draft.u64(latest.0);
+    }
+    draft.finish()
+}
+
+/// What the header has no room for.
+#[must_use]
+pub fn encode_clock(clock: &Clock) -> Vec<u8> {
+    put_clock(Vec::new(), clock)
+}
+
+pub(in super::super) fn put_clock<P: Place>(place: P, clock: &Clock) -> P {
+    let (tick, nanos) = clock.anchor.unwrap_or_default();
+    let mut draft = Draft::within(place, CLOCK);
+    draft.u32(
+        u32::from(clock.error_ppm.is_some())
+            | u32::from(clock.anchor.is_some()) << 1
+            | 4
+            | u32::from(clock.until.is_some()) << 3,
+    );
+    draft.length(&clock.name);
+    draft.u64(clock.error_ppm.unwrap_or_default().to_bits());
+    draft.u64(tick.0);
+    draft.u64(nanos);
+    draft.text(&clock.name);
+    draft.align();
+    let trouble = &clock.trouble;
+    draft.u64(trouble.skew_ns);
+    draft.u64(trouble.steps_back);
+    draft.u64(trouble.ahead_ns.cast_unsigned());
+    draft.u64(trouble.wall_step_ns.cast_unsigned());
+    let (tick, nanos) = clock.until.unwrap_or_default();
+    draft.u64(tick.0);
+    draft.u64(nanos);
+    draft.finish()
+}
+
+/// Where the trace comes from.
+#[must_use]
+pub fn encode_process(info: &TraceInfo) -> Vec<u8> {
+    put_process(Vec::new(), info, &info.reason)
+}
+
+pub(in super::super) fn put_process<P: Place>(place: P, info: &TraceInfo, reason: &str) -> P {
+    let mut draft = Draft::within(place, PROCESS);
+    draft.u32(u32::from(info.process.is_some()) | u32::from(info.dump.is_some()) << 1 | 4);
+    draft.length(&info.program);
+    draft.length(reason);
+    draft.u32(0);
+    draft.u64(info.process.unwrap_or_default());
+    draft.u64(info.dump.unwrap_or_default());
+    draft.text(&info.program);
+    draft.text(reason);
+    draft.align();
+    draft.u64(info.missing.retired_threads);
+    draft.u64(info.missing.retired_records);
+    draft.u64(info.missing.unplaced_records);
+    draft.finish()
+}
+
+/// How many records of a block were not measured.
+#[must_use]
+pub fn encode_balance(entries: u64, exits: u64) -> Vec<u8> {
+    put_balance(Vec::new(), entries, exits)
+}
+
+pub(in super::super) fn put_balance<P: Place>(place: P, entries: u64, exits: u64) -> P {
+    let mut draft = Draft::within(place, BALANCE);
+    draft.u64(entries);
+    draft.u64(exits);
+    draft.finish()
+}
+
+/// Says that the next `count` function records were not measured.
+#[must_use]
+pub fn encode_synthetic(count: u32) -> Vec<u8> {
+    put_synthetic(Vec::new(), count)
+}
+
+pub(in super::super) fn put_synthetic<P: Place>(place: P, count: u32) -> P {
+    let mut draft = Draft::within(place, SYNTHETIC);
+    draft.u32(count);
+    draft.u32(0);
+    draft.finish()
+}
+
+/// Says that so many function records are missing at this place.
+#[must_use]
+pub fn encode_lost(records: u64) -> Vec<u8> {
+    let mut draft = Draft::new(LOST);
+    draft.u64(records);
+    draft.finish()
+}
+
+/// Says that the clock jumped ahead by so many ticks between the record before and the next absolute
+/// one; 0: the ticks that are written do not show it.
+#[must_use]
+pub fn encode_break(ticks: u64) -> Vec<u8> {
+    let mut draft = Draft::new(BREAK);
+    draft.u64(ticks);
+    draft.finish()
+}

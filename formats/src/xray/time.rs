@@ -1,0 +1,161 @@
+//! The running time of one thread's records: absolute ticks and deltas made into a time on which
+//! durations can be built. Knows of clocks that begin anew (a machine that was suspended or moved),
+//! that jump, and of ticks that can't be. Must never give a time that is far behind the one before it, or
+//! later than the trace says its records are.
+//!
+//! - An absolute tick that is up to [`LARGEST_STEP_BACK`] behind is given as it is: CPUs disagree by
+//!   so much, and people want to see it.
+//! - One that is further behind is another count: the clock began anew. Time goes on where it was,
+//!   and the time that passed between the two records is not known.
+//! - One behind a *break* of the writer's is set back by the ticks that the break names.
+//! - One later than the latest tick that the block states is damage. Time goes on where it was, and
+//!   with the next sound tick as if it had not been.
+
+/// The recorder holds its time where a clock is behind by up to so many ticks; a clock that is
+/// further behind it believes to be reset.
+pub(super) const LARGEST_STEP_BACK: u64 = u32::MAX as u64;
+
+/// What an absolute tick did to the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It went on, or a little back.
+    Plain,
+    /// The clock began anew.
+    Break,
+    /// It is later than any record of the block: damage.
+    Late,
+}
+
+/// The time of one thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Running {
+    /// `None` before the first record that sets it.
+    now: Option<u64>,
+    /// What is added to absolute ticks.
+    shift: i64,
+    /// The latest tick, where it is known.
+    latest: Option<u64>,
+}
+
+impl Running {
+    /// Another block begins, whose records are not later than that tick.
+    pub(super) fn begin(&mut self, latest: Option<u64>) {
+        *self = Running {
+            now: None,
+            shift: 0,
+            latest,
+        };
+    }
+
+    /// The time of the record before.
+    pub(super) fn now(&self) -> Option<u64> {
+        self.now
+    }
+
+    /// Records came with deltas; this is the time of the last one.
+    pub(super) fn advance(&mut self, now: u64) {
+        self.now = Some(now);
+    }
+
+    /// An event's absolute tick as time.
+    pub(super) fn of(&self, tick: u64) -> u64 {
+        tick.saturating_add_signed(self.shift)
+    }
+
+    /// No record is later than that.
+    pub(super) fn limit(&self) -> u64 {
+        let limit = self.latest.map(|latest| self.of(latest));
+        limit.map_or(u64::MAX, |limit| limit.max(self.now.unwrap_or(0)))
+    }
+
+    /// The clock jumped ahead by so many ticks.
+    pub(super) fn jumped(&mut self, ticks: u64) {
+        self.shift = self.shift.saturating_sub_unsigned(ticks);
+    }
+
+    /// A record sets the time.
+    pub(super) fn set(&mut self, tick: u64) -> Turn {
+        let Some(now) = self.now else {
+            self.now = Some(self.of(tick));
+            return Turn::Plain;
+        };
+        let late = self.latest.is_some_and(|latest| tick > latest);
+        // A time before tick 0, or after the last one, is none.
+        let time = tick.checked_add_signed(self.shift);
+        let time = time.filter(|&time| now.saturating_sub(time) <= LARGEST_STEP_BACK);
+        if let Some(time) = time.filter(|_| !late) {
+            self.now = Some(time);
+            return Turn::Plain;
+        }
+        if late {
+            // The deltas behind it begin here; the next absolute tick is believed again.
+            return Turn::Late;
+        }
+        // Back to what the clock was before it was wrong, or on from where it was.
+        let shift = i128::from(now) - i128::from(tick);
+        self.shift = i64::try_from(shift).unwrap_or(i64::MAX).max(0);
+        self.now = Some(self.of(tick));
+        Turn::Break
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAR: u64 = LARGEST_STEP_BACK + 1;
+
+    fn at(now: u64, latest: Option<u64>) -> Running {
+        let mut running = Running::default();
+        running.begin(latest);
+        assert_eq!(running.set(now), Turn::Plain);
+        running
+    }
+
+    #[test]
+    fn a_small_step_back_is_shown() {
+        let mut running = at(10 * FAR, None);
+        assert_eq!(running.set(9 * FAR + 1), Turn::Plain);
+        assert_eq!(running.now(), Some(9 * FAR + 1));
+    }
+
+    #[test]
+    fn a_clock_that_began_anew_goes_on_where_it_was() {
+        let mut running = at(10 * FAR, None);
+        assert_eq!(running.set(5), Turn::Break);
+        assert_eq!(running.now(), Some(10 * FAR));
+        assert_eq!(running.set(105), Turn::Plain);
+        assert_eq!(
+            (running.now(), running.of(106)),
+            (Some(10 * FAR + 100), 10 * FAR + 101)
+        );
+        // And again.
+        assert_eq!(running.set(90 * FAR), Turn::Plain);
+        let before = running.now();
+        assert_eq!(running.set(7), Turn::Break);
+        assert_eq!(running.now(), before);
+    }
+
+    #[test]
+    fn a_jump_is_taken_out() {
+        let mut running = at(1000, Some(60 * FAR));
+        running.jumped(50 * FAR);
+        assert_eq!(running.set(50 * FAR + 1500), Turn::Plain);
+        assert_eq!((running.now(), running.limit()), (Some(1500), 10 * FAR));
+        // A writer that lies about it makes a break, and no time that goes back.
+        running.jumped(50 * FAR);
+        assert_eq!(running.set(50 * FAR + 1600), Turn::Break);
+        assert!(running.now() >= Some(1500));
+    }
+
+    #[test]
+    fn ticks_that_cannot_be_are_not_believed() {
+        let mut running = at(1000, Some(2000));
+        assert_eq!(running.set(2001), Turn::Late);
+        assert_eq!(running.now(), Some(1000));
+        assert_eq!(running.set(1900), Turn::Plain);
+        assert_eq!((running.now(), running.limit()), (Some(1900), 2000));
+        // Also the first one of a block, which nothing can be compared with but what it says itself.
+        assert_eq!(at(5000, Some(2000)).limit(), 5000);
+    }
+}

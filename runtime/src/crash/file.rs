@@ -1,0 +1,162 @@
+//! A trace's file in the making: under a hidden temporary name beside its final one, which it gets when it
+//! is whole. Async-signal-safe. Must never leave the temporary file behind, nor replace what is no file.
+
+use core::ffi::{CStr, c_char};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use super::Kit;
+use super::text::Text;
+use crate::sys::file::{Descriptor, make_folders};
+use crate::sys::raw;
+
+/// Small records are gathered up to this size, bytes.
+const BUFFER: usize = 16 * 1024;
+
+/// How many temporary names are tried.
+const TRIES: u64 = 8;
+
+/// The temporary file that there is: for whoever must remove it in the midst of things.
+static UNFINISHED: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Removes the temporary file, if there is one.
+pub(super) fn remove_unfinished() {
+    let path = UNFINISHED.swap(core::ptr::null_mut(), Ordering::Acquire);
+    if !path.is_null() {
+        // SAFETY: a NUL-terminated path that stays where it is, in the kit.
+        raw::unlink(unsafe { CStr::from_ptr(path) });
+    }
+}
+
+/// The child of a fork has no file; the one that there is belongs to its parent.
+pub(super) fn forget() {
+    UNFINISHED.store(core::ptr::null_mut(), Ordering::Relaxed);
+}
+
+/// A file, and what is not written yet.
+pub(super) struct TraceFile {
+    fd: i32,
+    /// The first error, an errno; 0 = none.
+    error: i32,
+    /// When writing is given up, ns.
+    deadline_ns: u64,
+    used: usize,
+    buffer: [u8; BUFFER],
+    temporary: Text<4096>,
+}
+
+impl TraceFile {
+    pub(super) fn new() -> TraceFile {
+        TraceFile {
+            fd: -1,
+            error: 0,
+            deadline_ns: 0,
+            used: 0,
+            buffer: [0; BUFFER],
+            temporary: Text::new(),
+        }
+    }
+
+    /// Makes the temporary file in `folder`.
+    ///
+    /// # Errors
+    /// errno.
+    pub(super) fn create(&mut self, kit: &Kit, folder: &[u8], deadline_ns: u64) -> Result<(), i32> {
+        (self.used, self.error, self.deadline_ns) = (0, 0, deadline_ns);
+        let mine = kit.nonce ^ u64::from(raw::process()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut error = libc::EEXIST;
+        for nonce in 0..TRIES {
+            self.temporary.clear();
+            let name = self.temporary.push(folder).push(b".fdr-");
+            name.hex(mine.wrapping_add(nonce), 16).push(b".tmp");
+            let path = self.temporary.path().ok_or(libc::ENAMETOOLONG)?;
+            match raw::create(path) {
+                Ok(fd) => {
+                    let place = path.as_ptr().cast_mut();
+                    // Release: pairs with the Acquire in `remove_unfinished`.
+                    UNFINISHED.store(place, Ordering::Release);
+                    self.fd = raw::out_of_the_way(fd);
+                    return Ok(());
+                }
+                Err(again @ libc::EEXIST) => error = again,
+                // The second time it can't be helped.
+                Err(again) if again == error => break,
+                Err(again @ libc::ENOENT) => {
+                    error = again;
+                    make_folders(self.temporary.path_mut())?;
+                }
+                Err(again @ (libc::EMFILE | libc::ENFILE)) => {
+                    error = again;
+                    kit.spare.iter().copied().for_each(Descriptor::close);
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Err(error)
+    }
+
+    /// Takes bytes; false once something went wrong.
+    pub(super) fn put(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() > BUFFER - self.used {
+            self.flush();
+        }
+        if self.error != 0 {
+            return false;
+        }
+        if bytes.len() >= BUFFER {
+            self.error = send(self.fd, bytes, self.deadline_ns);
+        } else if let Some(place) = self.buffer.get_mut(self.used..self.used + bytes.len()) {
+            place.copy_from_slice(bytes);
+            self.used += bytes.len();
+        }
+        self.error == 0
+    }
+
+    fn flush(&mut self) {
+        let used = core::mem::take(&mut self.used);
+        if self.error == 0 {
+            let gathered = self.buffer.get(..used).unwrap_or(&[]);
+            self.error = send(self.fd, gathered, self.deadline_ns);
+        }
+    }
+
+    /// Gives the file its name; `replace`: also where a file has it.
+    ///
+    /// # Errors
+    /// errno; the file is then still there, under its temporary name.
+    pub(super) fn place(&mut self, path: &CStr, replace: bool) -> Result<(), i32> {
+        let temporary = self.temporary.path().ok_or(libc::ENAMETOOLONG)?;
+        raw::rename(temporary, path, replace)?;
+        UNFINISHED.store(core::ptr::null_mut(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Closes it.
+    ///
+    /// # Errors
+    /// errno: the first one that there was.
+    pub(super) fn close(&mut self) -> Result<(), i32> {
+        self.flush();
+        raw::close(self.fd);
+        self.fd = -1;
+        match self.error {
+            0 => Ok(()),
+            error => Err(error),
+        }
+    }
+}
+
+/// Writes all of it; the errno where that can't be, else 0.
+fn send(fd: i32, mut bytes: &[u8], deadline_ns: u64) -> i32 {
+    while !bytes.is_empty() {
+        if raw::monotonic_ns() > deadline_ns {
+            return libc::ETIMEDOUT;
+        }
+        match raw::write(fd, bytes) {
+            Ok(0) => return libc::ENOSPC,
+            Ok(taken) => bytes = bytes.get(taken..).unwrap_or(&[]),
+            Err(libc::EINTR) => {}
+            Err(other) => return other,
+        }
+    }
+    0
+}

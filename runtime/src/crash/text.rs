@@ -1,0 +1,128 @@
+//! Text where nothing may be allocated: reasons, lines for people, paths. What does not fit is left out.
+//! Async-signal-safe.
+
+use core::ffi::CStr;
+
+use fdr_formats::text::is_unsafe;
+
+use crate::shell::output::decimal;
+
+/// Text of at most `N` bytes, the last of which stays a NUL.
+pub(super) struct Text<const N: usize> {
+    bytes: [u8; N],
+    used: usize,
+    /// Something did not fit.
+    cut: bool,
+}
+
+impl<const N: usize> Text<N> {
+    pub(super) const fn new() -> Text<N> {
+        Text {
+            bytes: [0; N],
+            used: 0,
+            cut: false,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Text::new();
+    }
+
+    /// Appends bytes, all or none.
+    pub(super) fn push(&mut self, more: &[u8]) -> &mut Self {
+        let end = self.used.saturating_add(more.len());
+        match self.bytes.get_mut(self.used..end) {
+            Some(place) if end < N => {
+                place.copy_from_slice(more);
+                self.used = end;
+            }
+            _ => self.cut = true,
+        }
+        self
+    }
+
+    pub(super) fn number(&mut self, number: u64) -> &mut Self {
+        decimal(number, 1, &mut |digits| {
+            self.push(digits);
+        });
+        self
+    }
+
+    /// In hexadecimal, with at least so many digits.
+    pub(super) fn hex(&mut self, number: u64, least: u32) -> &mut Self {
+        let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(least);
+        for place in (0..digits).rev() {
+            let digit = (number >> (4 * place) & 15) as u8;
+            self.push(&[if digit < 10 { b'0' } else { b'a' - 10 } + digit]);
+        }
+        self
+    }
+
+    /// Appends what others chose, a path or what a thread or a program calls itself: as UTF-8, without what a terminal would obey.
+    pub(super) fn name(&mut self, name: &[u8]) -> &mut Self {
+        for part in name.utf8_chunks() {
+            for c in part.valid().chars() {
+                let c = if is_unsafe(c) { '\u{fffd}' } else { c };
+                self.push(c.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            if !part.invalid().is_empty() {
+                self.push("\u{fffd}".as_bytes());
+            }
+        }
+        self
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.used).unwrap_or(&[])
+    }
+
+    /// As text, which it is where only text was appended.
+    pub(super) fn text(&self) -> &str {
+        core::str::from_utf8(self.bytes()).unwrap_or_default()
+    }
+
+    /// As a path; `None` where it was cut, or holds a NUL.
+    pub(super) fn path(&self) -> Option<&CStr> {
+        let with_nul = self.bytes.get(..self.used.saturating_add(1))?;
+        CStr::from_bytes_with_nul(with_nul)
+            .ok()
+            .filter(|_| !self.cut)
+    }
+
+    /// The same, to be changed for a moment by whoever makes its folders.
+    pub(super) fn path_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_what_format_makes_of_them() {
+        for number in [0, 1, 9, 10, 0xf0, 4242, u64::MAX] {
+            let mut text = Text::<64>::new();
+            text.number(number).push(b" 0x").hex(number, 1);
+            assert_eq!(text.text(), format!("{number} 0x{number:x}"));
+        }
+        let mut text = Text::<64>::new();
+        assert_eq!(text.hex(0xab, 16).text(), "00000000000000ab");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_and_is_no_path() {
+        let mut text = Text::<6>::new();
+        assert_eq!(text.push(b"abc").path(), Some(c"abc"));
+        text.push(b"def");
+        assert_eq!((text.text(), text.path()), ("abc", None));
+        assert_eq!(text.push(b"de").text(), "abcde");
+    }
+
+    #[test]
+    fn names_are_harmless() {
+        let mut text = Text::<64>::new();
+        text.name(b"a\x1b[31m\xff\xc3\xa9");
+        assert_eq!(text.text(), "a\u{fffd}[31m\u{fffd}é");
+    }
+}

@@ -1,0 +1,246 @@
+//! The trace of a ring, written where nothing may be allocated; and the line about it. Async-signal-safe.
+//! Must never stop a thread, nor wait for one.
+
+use core::ffi::CStr;
+
+use fdr_formats::model::{Counts, Missing};
+use fdr_formats::xray::bare::{self, BareThread, BareWriter};
+
+use super::text::Text;
+use super::{DEADLINE_NS, Kit, Work, file, names};
+use crate::clock;
+use crate::primitive::Ordering;
+use crate::ring::Ring;
+use crate::ring::layout::Slot;
+use crate::shell::dumping;
+use crate::shell::output::Names;
+use crate::shell::say::was_said;
+use crate::sys::raw;
+
+/// Beyond the deadline for taking in more, what was taken is written; that takes at most so long, ns.
+const WRITING_NS: u64 = 400_000_000;
+
+/// How long the line about it waits for room on stderr, ns.
+const STDERR_NS: i64 = 100_000_000;
+
+/// How many numbers are tried for a name that no file has.
+const NUMBERS: u64 = 10_000;
+
+/// What is in a trace.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Done {
+    records: u64,
+    threads: u64,
+    /// There was no time for everything.
+    pub(super) cut: bool,
+}
+
+/// Why there is no trace.
+#[derive(Clone, Copy)]
+pub(super) enum Trouble {
+    /// No function was called.
+    Nothing,
+    /// What has the file's name is none.
+    NoFile,
+    /// An errno.
+    Error(i32),
+}
+
+/// Writes what `ring` holds, the slot of the thread `first` before the others.
+pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Result<Done, Trouble> {
+    let deadline = raw::monotonic_ns().saturating_add(DEADLINE_NS);
+    if dumping::asked_for(ring) == 0 {
+        return Err(Trouble::Nothing);
+    }
+    let mut name = Names {
+        program: &kit.program,
+        pid: raw::process(),
+        number: dumping::number_of_crash(),
+        unix_time_s: clock::realtime_ns() / 1_000_000_000,
+    };
+    let numbered = kit.output().is_numbered();
+    let mut folder = Text::<4096>::new();
+    kit.output().write_folder(&name, &mut |part| {
+        folder.push(part);
+    });
+    find_name(kit, &mut work.path, &mut name, numbered)?;
+    let late = deadline.saturating_add(WRITING_NS);
+    let made = work.file.create(kit, folder.bytes(), late);
+    made.map_err(Trouble::Error)?;
+    work.info.dump = Some(name.number);
+    let done = content(work, ring, first, deadline);
+    let result = work.file.close().and_then(|()| {
+        let last = name.number.saturating_add(NUMBERS);
+        loop {
+            let path = work.path.path().ok_or(libc::ENAMETOOLONG)?;
+            match work.file.place(path, !numbered) {
+                Err(libc::EEXIST) if numbered && name.number < last => name.number += 1,
+                other => return other,
+            }
+            path_of(kit, &mut work.path, &name);
+        }
+    });
+    if let Err(error) = result {
+        file::remove_unfinished();
+        return Err(Trouble::Error(error));
+    }
+    Ok(done)
+}
+
+/// A name that no file has, or, where names have no numbers, that nothing but a file has.
+fn find_name(
+    kit: &Kit,
+    path: &mut Text<4096>,
+    name: &mut Names<'_>,
+    numbered: bool,
+) -> Result<(), Trouble> {
+    let last = name.number.saturating_add(NUMBERS);
+    loop {
+        path_of(kit, path, name);
+        let Some(path) = path.path() else {
+            return Err(Trouble::Error(libc::ENAMETOOLONG));
+        };
+        if !numbered && raw::is_no_file(path) {
+            return Err(Trouble::NoFile);
+        }
+        if !numbered || name.number >= last || !raw::exists(path) {
+            return Ok(());
+        }
+        name.number += 1;
+    }
+}
+
+fn path_of(kit: &Kit, path: &mut Text<4096>, name: &Names<'_>) {
+    path.clear();
+    let mut push = |part: &[u8]| {
+        path.push(part);
+    };
+    kit.output().write_folder(name, &mut push);
+    kit.output().write_file(name, &mut push);
+}
+
+/// Everything in the file. What goes wrong with it, the file knows.
+fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
+    let Work {
+        snapshot,
+        room,
+        info,
+        file,
+        reason,
+        ..
+    } = work;
+    let missing = ring.missing();
+    info.missing = Missing { ..missing };
+    info.process = Some(u64::from(raw::process()));
+    match ring.header().frequency.load(Ordering::Relaxed) {
+        0 => {}
+        known => info.clock.frequency = known,
+    }
+    file.put(&bare::header(info));
+    let mut writer = BareWriter::new(info, reason.text(), names::all());
+    let mut done = Done::default();
+    let in_time = || raw::monotonic_ns() < deadline;
+    let is_first = |slot: &&Slot| slot.tid.load(Ordering::Relaxed) == first;
+    let crashed = ring.owned_slots().filter(is_first);
+    let others = ring.owned_slots().filter(|slot| !is_first(slot));
+    for slot in crashed.chain(others) {
+        if !in_time() {
+            done.cut = true;
+            break;
+        }
+        if !snapshot.take_while(slot, &in_time) || snapshot.counts.recorded == 0 {
+            continue;
+        }
+        let counts = snapshot.counts;
+        let mut name = Text::<64>::new();
+        name.name(snapshot.owner.name());
+        let thread = BareThread {
+            id: snapshot.owner.tid,
+            name: name.text(),
+            counts: Counts {
+                recorded: counts.recorded,
+                overwritten: counts.overwritten,
+                dropped: counts.dropped,
+                ..Counts::default()
+            },
+        };
+        let mut put = |bytes: &[u8]| file.put(bytes);
+        if let Some(block) = writer.thread(&thread, snapshot.chunks(), room, &mut put) {
+            done.threads += 1;
+            done.records += block.readable;
+        }
+    }
+    done
+}
+
+/// Says on stderr what became of a trace.
+pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Trouble>) {
+    if kit.quiet || matches!(result, Err(Trouble::Nothing)) {
+        return;
+    }
+    // A disk that is full was told of when the ring found no room.
+    if let Err(Trouble::Error(errno)) = *result
+        && was_said(errno.unsigned_abs() as usize)
+    {
+        return;
+    }
+    let mut line = Text::<9000>::new();
+    line.push(b"fdr: ").push(work.reason.bytes()).push(b": ");
+    match *result {
+        Ok(done) => {
+            line.push(b"the last ").number(done.records);
+            line.push(b" records of ").number(done.threads);
+            let threads: &[u8] = if done.threads == 1 {
+                b" thread"
+            } else {
+                b" threads"
+            };
+            line.push(threads).push(b" are in ").name(work.path.bytes());
+            if done.cut {
+                line.push(b"; there was no time for the rest");
+            }
+        }
+        Err(trouble) => {
+            line.push(b"no trace was written: ")
+                .name(work.path.bytes())
+                .push(b": ");
+            why(trouble, &mut line);
+        }
+    }
+    let kept = ring
+        .path()
+        .filter(|_| !matches!(result, Ok(done) if !done.cut));
+    if let Some(path) = kept.map(CStr::to_bytes) {
+        line.push(b"; the records are still in ").name(path);
+    }
+    line.push(b"\n");
+    raw::undisturbed(|| {
+        if raw::has_room(libc::STDERR_FILENO, STDERR_NS) {
+            let line = line.bytes();
+            // More than a pipe takes at once might have to wait.
+            let line = line.get(..libc::PIPE_BUF).unwrap_or(line);
+            let _ = raw::write(libc::STDERR_FILENO, line);
+        }
+    });
+}
+
+fn why<const N: usize>(trouble: Trouble, line: &mut Text<N>) {
+    let known: &[u8] = match trouble {
+        Trouble::Nothing => b"nothing was recorded",
+        Trouble::NoFile => b"not a file; it is left as it is",
+        Trouble::Error(libc::EACCES | libc::EPERM) => b"permission denied",
+        Trouble::Error(libc::EDQUOT) => b"no space left in the quota",
+        Trouble::Error(libc::EFBIG) => b"larger than the limit on the size of files",
+        Trouble::Error(libc::EMFILE | libc::ENFILE) => b"no descriptor is left",
+        Trouble::Error(libc::ENAMETOOLONG) => b"the name is too long",
+        Trouble::Error(libc::ENOENT | libc::ENOTDIR) => b"there is no such folder",
+        Trouble::Error(libc::ENOSPC) => b"no space left on the device",
+        Trouble::Error(libc::EROFS) => b"the file system is read-only",
+        Trouble::Error(libc::ETIMEDOUT) => b"writing took too long",
+        Trouble::Error(other) => {
+            line.push(b"error ").number(other.unsigned_abs().into());
+            return;
+        }
+    };
+    line.push(known);
+}

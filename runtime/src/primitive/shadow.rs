@@ -1,0 +1,260 @@
+//! Atomics for models: as large as core's and at the same places, for the ring's layout is bytes, and
+//! readers find words by their addresses. A word that a model has named by [`watch`] is kept by loom;
+//! any other is core's. It must never be part of a build that is not a model's.
+//!
+//! Each use of a watched word has a place in the source. A model can be run once more with one such
+//! [`Site`] made weaker ([`Weakening`]): if it then still finds nothing, it does not need that ordering,
+//! and its silence about it proves nothing.
+//!
+//! One model runs on one thread of the system (loom's threads are coroutines), so all that is kept here
+//! is that thread's own.
+
+use core::panic::Location;
+use core::sync::atomic as plain;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use plain::Ordering;
+
+/// What is done to a word, or between words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Action {
+    Load,
+    Store,
+    Swap,
+    Fence,
+}
+
+/// A use of a watched word, or a fence, where an ordering stands or a value is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Site {
+    pub(crate) file: &'static str,
+    pub(crate) line: u32,
+    column: u32,
+    pub(crate) action: Action,
+    /// Whether it has an ordering besides Relaxed.
+    pub(crate) ordered: bool,
+}
+
+/// What one run of a model takes away from the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weakening {
+    /// Relaxed instead of what stands there; no fence at all.
+    Relaxed(Site),
+    /// No store at all.
+    Omitted(Site),
+}
+
+/// A word that loom keeps.
+struct Watched<T> {
+    word: T,
+    /// Stored to before each use of the word, and never loaded. Of a word's uses loom remembers the last
+    /// one alone to find what else could have come first: a load by one thread hides that of another from
+    /// the store that follows. Stores hide nothing, and one that nobody loads orders nothing.
+    turn: loom::sync::atomic::AtomicU32,
+}
+
+type Words<T> = RefCell<HashMap<usize, Rc<Watched<T>>>>;
+
+thread_local! {
+    static U64: Words<loom::sync::atomic::AtomicU64> = RefCell::default();
+    static U32: Words<loom::sync::atomic::AtomicU32> = RefCell::default();
+    static SITES: RefCell<BTreeSet<Site>> = RefCell::default();
+    static WEAKENING: Cell<Option<Weakening>> = const { Cell::new(None) };
+    /// Whether a model runs: fences are loom's.
+    static RUNS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Begins one execution of a model: no word is watched yet.
+pub(crate) fn begin() {
+    U64.with_borrow_mut(HashMap::clear);
+    U32.with_borrow_mut(HashMap::clear);
+    RUNS.set(true);
+}
+
+/// Weakens the source for what this thread of the system runs from now on.
+pub(crate) fn weaken(weakening: Option<Weakening>) {
+    WEAKENING.set(weakening);
+}
+
+/// Every site that was used on this thread of the system.
+pub(crate) fn sites() -> BTreeSet<Site> {
+    SITES.take()
+}
+
+/// The ordering at the caller's place; `None` where nothing is to be done there.
+#[track_caller]
+fn at_site(action: Action, ordering: Ordering) -> Option<Ordering> {
+    let place = Location::caller();
+    let site = Site {
+        file: place.file(),
+        line: place.line(),
+        column: place.column(),
+        action,
+        ordered: ordering != Ordering::Relaxed,
+    };
+    SITES.with_borrow_mut(|sites| sites.insert(site));
+    match WEAKENING.get() {
+        Some(Weakening::Omitted(which)) if which == site => None,
+        Some(Weakening::Relaxed(which)) if which == site => {
+            (action != Action::Fence).then_some(Ordering::Relaxed)
+        }
+        _ => Some(ordering),
+    }
+}
+
+/// A fence of loom's where a model runs.
+#[track_caller]
+pub(crate) fn fence(ordering: Ordering) {
+    if !RUNS.get() {
+        plain::fence(ordering);
+    } else if let Some(ordering) = at_site(Action::Fence, ordering) {
+        loom::sync::atomic::fence(ordering);
+    }
+}
+
+macro_rules! atomic {
+    ($name:ident, $word:ty, $watched:ident) => {
+        /// As core's of that name.
+        #[repr(transparent)]
+        #[derive(Debug)]
+        pub(crate) struct $name(plain::$name);
+
+        const _: () = assert!(size_of::<$name>() == size_of::<$word>());
+
+        // As core's: not every width has a use for each.
+        #[allow(dead_code)]
+        impl $name {
+            pub(crate) const fn new(value: $word) -> $name {
+                $name(plain::$name::new(value))
+            }
+
+            /// # Safety
+            /// As of core's.
+            pub(crate) const unsafe fn from_ptr<'a>(at: *mut $word) -> &'a $name {
+                // SAFETY: the same layout; the rest as the caller vouches.
+                unsafe { &*at.cast::<$name>() }
+            }
+
+            /// From now on loom keeps the word, for this execution.
+            pub(crate) fn watch(&self) {
+                let word = Watched {
+                    word: loom::sync::atomic::$name::new(self.0.load(Ordering::Relaxed)),
+                    turn: loom::sync::atomic::AtomicU32::new(0),
+                };
+                let at = core::ptr::from_ref(self).addr();
+                let before = $watched.with_borrow_mut(|words| words.insert(at, Rc::new(word)));
+                assert!(before.is_none(), "watched twice");
+            }
+
+            fn watched(&self) -> Option<Rc<Watched<loom::sync::atomic::$name>>> {
+                let at = core::ptr::from_ref(self).addr();
+                let watched = $watched.with_borrow(|words| words.get(&at).cloned())?;
+                watched.turn.store(0, Ordering::Relaxed);
+                Some(watched)
+            }
+
+            #[track_caller]
+            pub(crate) fn load(&self, ordering: Ordering) -> $word {
+                let Some(watched) = self.watched() else {
+                    return self.0.load(ordering);
+                };
+                watched
+                    .word
+                    .load(at_site(Action::Load, ordering).unwrap_or(ordering))
+            }
+
+            #[track_caller]
+            pub(crate) fn store(&self, value: $word, ordering: Ordering) {
+                let Some(watched) = self.watched() else {
+                    return self.0.store(value, ordering);
+                };
+                if let Some(ordering) = at_site(Action::Store, ordering) {
+                    watched.word.store(value, ordering);
+                }
+            }
+
+            #[track_caller]
+            pub(crate) fn fetch_add(&self, value: $word, ordering: Ordering) -> $word {
+                let Some(watched) = self.watched() else {
+                    return self.0.fetch_add(value, ordering);
+                };
+                match at_site(Action::Swap, ordering) {
+                    Some(ordering) => watched.word.fetch_add(value, ordering),
+                    None => watched.word.load(Ordering::Relaxed),
+                }
+            }
+
+            #[track_caller]
+            pub(crate) fn swap(&self, value: $word, ordering: Ordering) -> $word {
+                let Some(watched) = self.watched() else {
+                    return self.0.swap(value, ordering);
+                };
+                match at_site(Action::Swap, ordering) {
+                    Some(ordering) => watched.word.swap(value, ordering),
+                    None => watched.word.load(Ordering::Relaxed),
+                }
+            }
+
+            #[track_caller]
+            pub(crate) fn fetch_or(&self, value: $word, ordering: Ordering) -> $word {
+                let Some(watched) = self.watched() else {
+                    return self.0.fetch_or(value, ordering);
+                };
+                match at_site(Action::Swap, ordering) {
+                    Some(ordering) => watched.word.fetch_or(value, ordering),
+                    None => watched.word.load(Ordering::Relaxed),
+                }
+            }
+
+            #[track_caller]
+            pub(crate) fn fetch_sub(&self, value: $word, ordering: Ordering) -> $word {
+                self.fetch_add(value.wrapping_neg(), ordering)
+            }
+
+            #[track_caller]
+            pub(crate) fn compare_exchange(
+                &self,
+                current: $word,
+                new: $word,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$word, $word> {
+                let Some(watched) = self.watched() else {
+                    return self.0.compare_exchange(current, new, success, failure);
+                };
+                match at_site(Action::Swap, success) {
+                    Some(success) => watched
+                        .word
+                        .compare_exchange(current, new, success, failure),
+                    // Without its store it takes place in the caller's eyes alone.
+                    None => match watched.word.load(failure) {
+                        found if found == current => Ok(found),
+                        found => Err(found),
+                    },
+                }
+            }
+
+            #[track_caller]
+            pub(crate) fn fetch_update(
+                &self,
+                success: Ordering,
+                failure: Ordering,
+                mut next: impl FnMut($word) -> Option<$word>,
+            ) -> Result<$word, $word> {
+                let mut found = self.load(failure);
+                while let Some(new) = next(found) {
+                    match self.compare_exchange(found, new, success, failure) {
+                        Ok(found) => return Ok(found),
+                        Err(other) => found = other,
+                    }
+                }
+                Err(found)
+            }
+        }
+    };
+}
+
+atomic!(AtomicU64, u64, U64);
+atomic!(AtomicU32, u32, U32);

@@ -1,0 +1,184 @@
+//! Which ring is this process's, through forks: the child of one has none at first, and makes its own at
+//! its first record. One thread makes it; records that come meanwhile, from others or from handlers, are
+//! counted and belong to it as unplaced ones. Must never write into a parent's ring.
+//!
+//! Async-signal-safe: system calls alone, no lock, no allocation.
+
+use core::cell::UnsafeCell;
+use core::ffi::CStr;
+use core::mem::MaybeUninit;
+
+use super::{FORKING, RING, UNCLAIMED, claim, tls};
+use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::ring::Ring;
+use crate::ring::heir::{LONGEST_PATH, write_path};
+use crate::ring::layout::Slot;
+use crate::site::unit;
+use crate::sys;
+
+/// In a child that has no ring yet: that of its parent, or of whichever ancestor had one.
+static PARENT: AtomicPtr<Ring> = AtomicPtr::new(core::ptr::null_mut());
+
+/// This process, where it is such a child.
+static PID: AtomicU32 = AtomicU32::new(0);
+
+/// Whether some thread makes the child's ring, or has tried to.
+static MAKING: AtomicU32 = AtomicU32::new(0);
+
+/// Records that found no ring in such a child.
+static UNPLACED: AtomicU64 = AtomicU64::new(0);
+
+/// What the thread that forks had before the window was opened.
+static FORKERS: AtomicPtr<Slot> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Where a child's ring is kept.
+struct Nursery {
+    path: UnsafeCell<[u8; LONGEST_PATH]>,
+    ring: UnsafeCell<MaybeUninit<Ring>>,
+}
+
+// SAFETY: filled in by the one thread that has `MAKING`, and not changed while the ring is in use.
+unsafe impl Sync for Nursery {}
+
+/// Two, for a child of a child reads its parent's while it makes its own.
+static NURSERIES: [Nursery; 2] = [const {
+    Nursery {
+        path: UnsafeCell::new([0; LONGEST_PATH]),
+        ring: UnsafeCell::new(MaybeUninit::uninit()),
+    }
+}; 2];
+
+/// The ring that is recorded into; `None` while there is none.
+pub(crate) fn ring() -> Option<&'static Ring> {
+    // Acquire: pairs with the Release in `publish`.
+    let ring = RING.load(Ordering::Acquire);
+    // SAFETY: a ring is never freed, see `shell::install` and `Nursery`.
+    unsafe { ring.as_ref() }
+}
+
+/// The same, made first in a child that has none yet. `None` also while another thread makes it.
+pub(crate) fn ring_or_heir() -> Option<&'static Ring> {
+    ring().or_else(make)
+}
+
+/// Whether this is a child that would make a ring at its next record.
+pub(crate) fn is_expecting() -> bool {
+    RING.load(Ordering::Acquire).is_null()
+        && !PARENT.load(Ordering::Acquire).is_null()
+        && MAKING.load(Ordering::Relaxed) == 0
+}
+
+/// Makes a ring this process's.
+pub(crate) fn publish(ring: *mut Ring) {
+    // Release: pairs with the Acquire in `ring`.
+    RING.store(ring, Ordering::Release);
+    settle();
+}
+
+/// Gives the ring what was counted while there was none.
+fn settle() {
+    if let Some(ring) = ring() {
+        ring.count_homeless(UNPLACED.swap(0, Ordering::AcqRel));
+    }
+}
+
+/// Counts a record of a thread that has no slot.
+pub(super) fn homeless() {
+    match ring() {
+        Some(ring) => ring.count_homeless(1),
+        None if PARENT.load(Ordering::Acquire).is_null() => {}
+        None => {
+            UNPLACED.fetch_add(1, Ordering::AcqRel);
+            // Whoever published a ring meanwhile may not have seen it.
+            settle();
+        }
+    }
+}
+
+#[cold]
+fn make() -> Option<&'static Ring> {
+    let parent = PARENT.load(Ordering::Acquire);
+    // SAFETY: null, or a ring, which is never freed.
+    let parent = unsafe { parent.as_ref() }?;
+    // A child of `vfork` has its parent's memory, and must not make anything for it.
+    if PID.load(Ordering::Relaxed) != sys::process::pid() {
+        return None;
+    }
+    let mine = MAKING.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
+    if mine.is_err() || ring().is_some() {
+        return ring();
+    }
+    sys::signal::undisturbed(|| {
+        let errno = sys::errno();
+        match make_in_nursery(parent) {
+            Some(ring) => publish(ring),
+            // Nobody shall try at every record from here on.
+            None => unit::UNIT.switch_off(),
+        }
+        sys::set_errno(errno);
+    });
+    ring()
+}
+
+fn make_in_nursery(parent: &Ring) -> Option<*mut Ring> {
+    let at = |nursery: &&Nursery| !core::ptr::eq(nursery.ring.get().cast(), parent);
+    let nursery = NURSERIES.iter().find(at)?;
+    // SAFETY: this thread has `MAKING`, and no ring of this process is in the nursery: one that was
+    // there belonged to an ancestor further up than `parent`.
+    let path: &'static mut [u8; LONGEST_PATH] = unsafe { &mut *nursery.path.get() };
+    let length = write_path(parent.template(), path)?;
+    // What can't be made shows when the file is made.
+    let _ = sys::file::make_folders(path.get_mut(..=length)?);
+    let path = CStr::from_bytes_with_nul(path.get(..=length)?).ok()?;
+    let ring = parent.heir(path)?;
+    let place = nursery.ring.get().cast::<Ring>();
+    // SAFETY: as above; a ring needs no drop.
+    unsafe { place.write(ring) };
+    Some(place)
+}
+
+/// Before a fork, in the thread that forks: what it records until [`fork_is_over`] is only counted, for
+/// the child must not write into the slot.
+pub(crate) fn fork_begins() {
+    let slot = core::ptr::from_ref(tls::get()).cast_mut();
+    FORKERS.store(slot, Ordering::Relaxed);
+    tls::set(&FORKING);
+}
+
+/// After a fork, in the parent.
+pub(crate) fn fork_is_over() {
+    let slot = FORKERS.load(Ordering::Relaxed);
+    // SAFETY: what `fork_begins` found: a slot of the ring or a static.
+    if let Some(slot) = unsafe { slot.as_ref() } {
+        tls::set(slot);
+    }
+    let counted = sys::process::take_counted_in_fork();
+    match ring() {
+        Some(ring) => ring.count_homeless(counted),
+        None => {
+            UNPLACED.fetch_add(counted, Ordering::AcqRel);
+        }
+    }
+}
+
+/// After a fork, in the child: nothing here is its own, and it may make its own ring. Callers see to it
+/// that no handler comes in between.
+pub(crate) fn in_child() {
+    PID.store(sys::process::pid(), Ordering::Relaxed);
+    let slot = match tls::get() {
+        // SAFETY: as in `fork_is_over`.
+        slot if core::ptr::eq(slot, &raw const FORKING) => unsafe {
+            FORKERS.load(Ordering::Relaxed).as_ref()
+        },
+        slot => Some(slot),
+    };
+    let ring = RING.swap(core::ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: null, or a ring, which is never freed.
+    if let Some(ring) = unsafe { ring.cast_const().as_ref() } {
+        ring.leave(slot.filter(|slot| claim::is_real(slot)));
+        PARENT.store(core::ptr::from_ref(ring).cast_mut(), Ordering::Release);
+    }
+    MAKING.store(0, Ordering::Relaxed);
+    UNPLACED.store(sys::process::take_counted_in_fork(), Ordering::Relaxed);
+    tls::set(&UNCLAIMED);
+}

@@ -1,0 +1,200 @@
+//! The models are run, and shown to be able to fail: whatever orders memory on their ways, and every
+//! store that a reader looks for, is taken away once (`primitive::shadow`), and some model must find
+//! something. What may be taken away and nothing happens is listed with its reason.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use super::checks::*;
+use super::explore;
+use crate::primitive::shadow::{Action, Site, Weakening};
+
+type Model = (&'static str, fn());
+
+macro_rules! models {
+    ($($name:ident)*) => { [$((stringify!($name), $name as fn())),*] };
+}
+
+/// The cheapest come first.
+const MODELS: &[Model] = &models! {
+    a_copy_beside_a_writer_in_its_chunk
+    a_copy_beside_a_writer_that_begins
+    a_count_beside_metadata
+    a_slot_is_taken_when_its_thread_ends
+    a_count_beside_a_new_chunk
+    a_count_beside_a_writer_that_wraps
+    two_threads_claim
+    a_spare_is_claimed
+    a_count_of_the_only_chunk
+    a_tail_of_the_only_chunk
+    a_copy_of_the_only_chunk
+    a_copy_beside_a_writer_that_wraps
+    a_tail_of_a_slot_that_changes_hands
+    a_tail_beside_a_writer_that_wraps
+    a_tail_that_begins_when_a_slot_changes_hands
+    a_copy_of_a_slot_that_changes_hands
+    a_count_of_a_slot_that_changes_hands
+};
+
+/// `file: function: line`, and why nothing is found without it.
+const SPARE: &[(&str, &str)] = &[
+    (
+        "dump/snapshot: try_take: fence(Ordering::Acquire); without its ordering",
+        "who saw anything of a new owner's came through the fence in `copy_chunk` or loaded `chunk`",
+    ),
+    (
+        "dump/snapshot: copy_chunk: if mark.number.load(Ordering::Acquire) != number { without its ordering",
+        "`chunk` was loaded with Acquire, and stored after it",
+    ),
+    (
+        "dump/snapshot: used: mark(slot, number).end.load(Ordering::Acquire) without its ordering",
+        "the cursor was loaded with Acquire, and left the chunk after `end` was stored",
+    ),
+    (
+        "dump/snapshot: committed: let head = slot.chunk.load(Ordering::Acquire); without its ordering",
+        "the mark's number is loaded with Acquire too; one of the two is enough",
+    ),
+    (
+        "dump/snapshot: committed: if mark.number.load(Ordering::Acquire) != head { without its ordering",
+        "the other of the two",
+    ),
+    (
+        "dump/snapshot: count: fence(Ordering::Acquire); without its ordering",
+        "the last fence in `committed` comes before it",
+    ),
+    (
+        "dump/snapshot: first_kept: let head = slot.chunk.load(Ordering::Acquire); without its ordering",
+        "the mark's number is loaded with Acquire too; one of the two is enough",
+    ),
+    (
+        "dump/snapshot: first_kept: let before = oldest.number.load(Ordering::Acquire); without its ordering",
+        "the other of the two",
+    ),
+    (
+        "dump/tail: new: let generation = slot.generation.load(Ordering::Acquire); without its ordering",
+        "`next` begins with the fence in `is_of`; one of the two is enough",
+    ),
+    (
+        "dump/tail: is_of: fence(Ordering::Acquire); without its ordering",
+        "the other of the two; at the end of `try_next` a fence comes before it",
+    ),
+    (
+        "dump/tail: next: let head = slot.chunk.load(Ordering::Acquire); without its ordering",
+        "the mark's number is loaded with Acquire too; one of the two is enough",
+    ),
+    (
+        "dump/tail: try_next: if mark.number.load(Ordering::Acquire) != number { without its ordering",
+        "the other of the two",
+    ),
+    (
+        "dump/tail: owned: let state = slot.state.load(Ordering::Acquire); without its ordering",
+        "in `next` the fence in `is_of` follows `new`",
+    ),
+    (
+        "recorder/writer: open_chunk: new.end.store(0, Ordering::Relaxed); left out",
+        "stored anew before the cursor leaves the chunk; for who finds the ring after a kill",
+    ),
+    (
+        "recorder/writer: open_chunk: new.number.store(next, Ordering::Release); without its ordering",
+        "`chunk` is stored with Release after it; for who looks at marks alone",
+    ),
+    (
+        "ring/mod: slots: let made = self.header().made.load(Ordering::Acquire) as usize; without its ordering",
+        "a slot is published by its state",
+    ),
+    (
+        "ring/mod: slots: (slot.state.load(Ordering::Acquire) > state::RAW).then_some(slot) without its ordering",
+        "whoever uses the slot loads its state again",
+    ),
+    (
+        "ring/slots: try_take: .compare_exchange(from, state::TAKEN, Ordering::Acquire, Ordering::Relaxed); without its ordering",
+        "`slots` loaded the same state with Acquire",
+    ),
+    (
+        "ring/slots: take_oldest_ended: let ended = |slot: &&Slot| slot.state.load(Ordering::Acquire) == state::ENDED; without its ordering",
+        "`try_take` loads it again with Acquire",
+    ),
+    (
+        "ring/slots: begin: chunk::mark(slot, number).number.store(0, Ordering::Relaxed); left out",
+        "the generation tells readers; for who finds the ring after a kill",
+    ),
+];
+
+/// Where the site is: `file: function: line`.
+fn place(site: Site) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .join(site.file);
+    let text = fs::read_to_string(&path).expect("a source file");
+    let lines: Vec<&str> = text
+        .lines()
+        .take(site.line as usize)
+        .map(str::trim)
+        .collect();
+    let function = lines.iter().rev().find_map(|line| {
+        let (before, after) = line.split_once("fn ")?;
+        let name = after.split(['(', '<']).next()?;
+        (before.is_empty() || before.ends_with(' ')).then_some(name)
+    });
+    let file = site
+        .file
+        .trim_start_matches("runtime/src/")
+        .trim_end_matches(".rs");
+    let line = lines.last().copied().unwrap_or_default();
+    format!("{file}: {}: {line}", function.unwrap_or_default())
+}
+
+/// What may be taken away at a site.
+fn weakenings(site: Site) -> Vec<Weakening> {
+    let ordered = site.ordered.then_some(Weakening::Relaxed(site));
+    let stored = (site.action == Action::Store).then_some(Weakening::Omitted(site));
+    ordered.into_iter().chain(stored).collect()
+}
+
+fn named(weakening: Weakening) -> String {
+    match weakening {
+        Weakening::Relaxed(site) => format!("{} without its ordering", place(site)),
+        Weakening::Omitted(site) => format!("{} left out", place(site)),
+    }
+}
+
+#[test]
+fn models_find_nothing_and_could() {
+    let mut sites: BTreeMap<Site, Vec<Model>> = BTreeMap::new();
+    for &(name, model) in MODELS {
+        let begin = Instant::now();
+        let (executions, visited) = explore(model, None).unwrap_or_else(|| panic!("{name} fails"));
+        println!("{name}: {executions} executions, {:?}", begin.elapsed());
+        assert!(executions > 5, "{name} explores nothing");
+        for site in visited {
+            sites.entry(site).or_default().push((name, model));
+        }
+    }
+    let (mut spare, mut survivors) = (Vec::new(), Vec::new());
+    let mut caught = 0;
+    for (&site, models) in &sites {
+        for weakening in weakenings(site) {
+            let name = named(weakening);
+            if SPARE.iter().any(|(spare, _)| *spare == name) {
+                spare.push(name);
+                continue;
+            }
+            let begin = Instant::now();
+            let by = models
+                .iter()
+                .find(|(_, model)| explore(*model, Some(weakening)).is_none());
+            match by {
+                Some((by, _)) => println!("{name}: caught by {by}, {:?}", begin.elapsed()),
+                None => survivors.push(format!("{name} (line {})", site.line)),
+            }
+            caught += usize::from(by.is_some());
+        }
+    }
+    println!("{caught} mutants caught, {} spare", spare.len());
+    assert_eq!(survivors, [] as [String; 0], "no model needs these");
+    for (name, _) in SPARE {
+        assert!(spare.iter().any(|found| found == name), "gone: {name}");
+    }
+}

@@ -1,0 +1,81 @@
+//! A ring in memory of its own, for models: the smallest one, without a file, new for each execution.
+//! It must never be used where threads outlive it.
+
+use std::alloc::{Layout as Memory, alloc_zeroed, dealloc, handle_alloc_error};
+
+use super::layout::{CHUNK, Layout};
+use super::{AtomicPtr, AtomicU32, AtomicU64, Kind, Ring};
+
+/// A ring of so many slots with two chunks each, and its memory.
+pub(crate) struct SmallRing {
+    pub(crate) ring: &'static Ring,
+    base: *mut u8,
+    memory: Memory,
+}
+
+impl SmallRing {
+    pub(crate) fn new(capacity: usize) -> SmallRing {
+        let mut layout = Layout::new(2 * CHUNK as u64, (2 * capacity * CHUNK) as u64);
+        // No functions are registered: room for their table would be the most of it.
+        let regions = layout.functions.next_multiple_of(CHUNK);
+        layout.length -= layout.regions - regions;
+        layout.regions = regions;
+        let memory = Memory::from_size_align(layout.length, 4096).expect("a small layout");
+        // SAFETY: the layout is not empty.
+        let base = unsafe { alloc_zeroed(memory) };
+        if base.is_null() {
+            handle_alloc_error(memory);
+        }
+        base.expose_provenance();
+        let ring = Box::leak(Box::new(Ring {
+            base,
+            layout,
+            full: false,
+            clock: Kind::Monotonic,
+            file: None,
+            path: None,
+            template: &[],
+            pieces: AtomicPtr::new(core::ptr::null_mut()),
+            out_of_space: AtomicU32::new(0),
+            retiring: AtomicU64::new(0),
+            retired: AtomicU64::new(0),
+            next_reaping: AtomicU64::new(0),
+            available: AtomicU32::new(0),
+        }));
+        ring.write_header();
+        SmallRing { ring, base, memory }
+    }
+
+    /// Loom keeps the words that claiming needs, the slots' states among them.
+    pub(crate) fn watch(&self) {
+        let header = self.ring.header();
+        header.made.watch();
+        header.retired_records.watch();
+        header.retired_threads.watch();
+        self.ring.available.watch();
+        for index in 0..self.ring.layout.capacity {
+            if let Some(slot) = self.ring.slot(index) {
+                slot.state.watch();
+            }
+        }
+    }
+
+    /// And where the slots' regions are.
+    pub(crate) fn watch_bases(&self) {
+        for index in 0..self.ring.layout.capacity {
+            if let Some(slot) = self.ring.slot(index) {
+                slot.base.watch();
+            }
+        }
+    }
+}
+
+impl Drop for SmallRing {
+    fn drop(&mut self) {
+        // SAFETY: both were made in `new`; the model's threads have ended.
+        unsafe {
+            drop(Box::from_raw(core::ptr::from_ref(self.ring).cast_mut()));
+            dealloc(self.base, self.memory);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Slots and their owners: which thread gets which, when it is given back, and what is known of those
+//! whose slot another one has. Async-signal-safe but for `prepare_spare`'s wait for the disk. It must
+//! never give a slot to two threads.
+
+use super::layout::{CHUNK, Slot, state};
+use super::{Ring, chunk, set_name};
+use crate::clock;
+use crate::primitive::{Ordering, fence};
+use crate::recorder::writer;
+use crate::sys;
+
+/// How much of a spare region is brought in beforehand, in bytes. Not all of it: many threads make
+/// few records, and memory that is never touched costs nothing.
+const PREFAULT: usize = 4 * CHUNK;
+
+/// How long after a reaping that was of no use the next one may be, ns.
+const REAPING_NS: u64 = 50_000_000;
+
+/// How often a sum over all slots is tried while threads come and go.
+const UNDIVIDED_TRIES: u32 = 100;
+
+impl Ring {
+    /// A slot for the calling thread: a prepared one, a new one, or that of the thread that ended
+    /// longest ago. Async-signal-safe.
+    pub(crate) fn claim(&self) -> Option<&'static Slot> {
+        let slot = self
+            .take(state::FREE)
+            .or_else(|| self.make(state::TAKEN))
+            .or_else(|| self.take_oldest_ended());
+        if let Some(slot) = slot {
+            self.begin(slot);
+        }
+        // The next new thread shall find a prepared one again, or one that nobody gave back.
+        sys::thread::tell_news();
+        slot
+    }
+
+    /// Takes some slot out of `from`, by one compare-and-swap per try.
+    fn take(&self, from: u32) -> Option<&'static Slot> {
+        self.slots().find(|slot| self.try_take(slot, from))
+    }
+
+    fn try_take(&self, slot: &Slot, from: u32) -> bool {
+        // Acquire: pairs with the Release that put it into `from`. Nothing is published here.
+        let swap =
+            slot.state
+                .compare_exchange(from, state::TAKEN, Ordering::Acquire, Ordering::Relaxed);
+        if swap.is_ok() {
+            self.available.fetch_sub(1, Ordering::Relaxed);
+        }
+        swap.is_ok()
+    }
+
+    fn take_oldest_ended(&self) -> Option<&'static Slot> {
+        if self.full {
+            return None;
+        }
+        loop {
+            let ended = |slot: &&Slot| slot.state.load(Ordering::Acquire) == state::ENDED;
+            let age = |slot: &&Slot| slot.ended.load(Ordering::Relaxed);
+            let oldest = self.slots().filter(ended).min_by_key(age)?;
+            // AcqRel, both: pair with `undivided`, for which the records are in one place or the other.
+            self.retiring.fetch_add(1, Ordering::AcqRel);
+            let taken = self.try_take(oldest, state::ENDED);
+            if taken {
+                let records = crate::dump::snapshot::committed(oldest).unwrap_or(0);
+                let dropped = oldest.dropped.load(Ordering::Relaxed);
+                let header = self.header();
+                header
+                    .retired_records
+                    .fetch_add(records + dropped, Ordering::Relaxed);
+                header.retired_threads.fetch_add(1, Ordering::Relaxed);
+            }
+            self.retired.fetch_add(1, Ordering::AcqRel);
+            if taken {
+                return Some(oldest);
+            }
+        }
+    }
+
+    /// What `sum` gives at a moment when no ended thread's slot was about to become another's: such a
+    /// thread's records are neither in the slot nor among the retired ones for some microseconds. Where
+    /// there is no such moment, what it gives at last. Async-signal-safe.
+    pub(crate) fn undivided<T>(&self, mut sum: impl FnMut() -> T) -> T {
+        for _ in 0..UNDIVIDED_TRIES {
+            let before = self.retired.load(Ordering::Acquire);
+            if self.retiring.load(Ordering::Acquire) == before {
+                let result = sum();
+                fence(Ordering::Acquire);
+                if self.retiring.load(Ordering::Relaxed) == before {
+                    return result;
+                }
+            }
+            sys::thread::give_way();
+        }
+        sum()
+    }
+
+    /// Gives a slot that was taken to the calling thread.
+    fn begin(&self, slot: &Slot) {
+        // Release: pairs with the Acquire of readers: who sees it does not take the slot for the former
+        // owner's, which `try_take` ended.
+        slot.generation.fetch_add(1, Ordering::Release);
+        // Release: pairs with the Acquire fence of `dump::snapshot`: a reader that sees anything of
+        // what follows sees the new generation.
+        fence(Ordering::Release);
+        for number in 1..=slot.chunks.load(Ordering::Relaxed) {
+            chunk::mark(slot, number).number.store(0, Ordering::Relaxed);
+        }
+        let base = slot.base.load(Ordering::Relaxed);
+        for field in [&slot.last_low, &slot.last_high, &slot.high] {
+            field.store(0, Ordering::Relaxed);
+        }
+        for field in [
+            &slot.chunk,
+            &slot.metadata,
+            &slot.dropped,
+            &slot.clock_steps,
+        ] {
+            field.store(0, Ordering::Relaxed);
+        }
+        slot.cursor.store(base, Ordering::Relaxed);
+        slot.cpu.store(writer::NO_CPU, Ordering::Relaxed);
+        slot.full.store(u32::from(self.full), Ordering::Relaxed);
+        slot.tid.store(sys::thread::tid(), Ordering::Relaxed);
+        set_name(slot, sys::thread::name());
+        // Release: pairs with the Acquire of `slots`; a reader that sees LIVE sees the rest.
+        slot.state.store(state::LIVE, Ordering::Release);
+    }
+
+    /// The calling thread ends; its records are kept until the space is needed. Async-signal-safe.
+    pub(crate) fn end(&self, slot: &Slot) {
+        slot.ended.store(clock::realtime_ns(), Ordering::Relaxed);
+        // Release: pairs with the Acquire of whoever takes it next.
+        slot.state.store(state::ENDED, Ordering::Release);
+        if !self.full {
+            self.available.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes back a slot that was just given and not used, if it is one of this ring's. Async-signal-safe.
+    pub(crate) fn give_back(&self, slot: &Slot) {
+        let at = core::ptr::from_ref(slot)
+            .addr()
+            .wrapping_sub(self.base.addr());
+        if at < self.layout.functions {
+            // Release: pairs with the Acquire of whoever takes it next.
+            slot.state.store(state::FREE, Ordering::Release);
+            self.available.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a thread that asks for a slot may get one. Async-signal-safe.
+    pub(crate) fn has_room(&self) -> bool {
+        let made = self.header().made.load(Ordering::Relaxed) as usize;
+        made < self.layout.capacity || self.available.load(Ordering::Relaxed) > 0
+    }
+
+    /// Counts records of threads that have no slot. Async-signal-safe.
+    pub(crate) fn count_homeless(&self, records: u64) {
+        self.header()
+            .homeless_records
+            .fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Takes back slots whose threads are gone without having given them back: their first records were
+    /// made in the last of their destructors, or there is no key for thread ends. Only where there is no
+    /// other room, and not again at once where that was of no use. Async-signal-safe; may change errno.
+    pub(crate) fn reap(&self) {
+        let now = clock::monotonic_raw_ns();
+        let next = self.next_reaping.load(Ordering::Relaxed);
+        if now < next || self.has_room() {
+            return;
+        }
+        // One at a time: a slot must not be taken for that of its former owner. Acquire: pairs with the
+        // Release below.
+        let mine = self.next_reaping.compare_exchange(
+            next,
+            u64::MAX,
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        );
+        if mine.is_err() {
+            return;
+        }
+        for slot in self.slots() {
+            let generation = slot.generation.load(Ordering::Acquire);
+            let live = slot.state.load(Ordering::Acquire) == state::LIVE;
+            let gone = live && !sys::thread::exists(slot.tid.load(Ordering::Relaxed));
+            // A thread that is gone can't end its slot any more: what has not changed by now never will.
+            let same = slot.generation.load(Ordering::Acquire) == generation
+                && slot.state.load(Ordering::Acquire) == state::LIVE;
+            if gone && same {
+                self.end(slot);
+            }
+        }
+        let next = if self.has_room() { 0 } else { now + REAPING_NS };
+        self.next_reaping.store(next, Ordering::Release);
+    }
+
+    /// Makes one slot ready beforehand, so that the next new thread finds it. Returns whether it
+    /// did; not where one is ready, and not near the end of the budget: a slot in the making is
+    /// nobody's, and a thread that finds no other would go without.
+    pub(crate) fn prepare_spare(&self) -> bool {
+        let made = self.header().made.load(Ordering::Relaxed) as usize;
+        let free = |slot: &Slot| slot.state.load(Ordering::Relaxed) == state::FREE;
+        if made + 2 >= self.layout.capacity || self.slots().any(free) {
+            return false;
+        }
+        self.available.fetch_add(1, Ordering::Relaxed);
+        let Some(slot) = self.make(state::FREE) else {
+            self.available.fetch_sub(1, Ordering::Relaxed);
+            return false;
+        };
+        // Whoever takes it meanwhile need not wait for this.
+        let base = slot.base.load(Ordering::Relaxed) as usize;
+        let length = self.layout.region_size.min(PREFAULT);
+        sys::memory::prefault(core::ptr::with_exposed_provenance_mut(base), length);
+        true
+    }
+
+    /// Gives the next unused slot and region their space. Async-signal-safe.
+    fn make(&self, becomes: u32) -> Option<&'static Slot> {
+        let made = &self.header().made;
+        let capacity = self.layout.capacity as u32;
+        let index = made
+            // Relaxed: the index is ours alone; what is made is published by its state.
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |made| {
+                (made < capacity).then(|| made + 1)
+            })
+            .ok()? as usize;
+        let layout = &self.layout;
+        let slot = self.slot(index)?;
+        if !self.give_space(layout.region(index), layout.region_size) {
+            return None;
+        }
+        let region = self.base.wrapping_add(layout.region(index));
+        // Its first use is between two clock readings: it shall not be a page fault.
+        sys::memory::prefault(region, CHUNK);
+        slot.base.store(region.addr() as u64, Ordering::Relaxed);
+        slot.chunks.store(layout.chunks() as u64, Ordering::Relaxed);
+        slot.full.store(u32::from(self.full), Ordering::Relaxed);
+        slot.state.store(becomes, Ordering::Release);
+        Some(slot)
+    }
+}

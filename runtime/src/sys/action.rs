@@ -1,0 +1,78 @@
+//! What signals do: asked, set, and put back. Async-signal-safe; errno changes only where a number is no
+//! signal's.
+
+use core::mem::zeroed;
+
+/// What a signal does.
+#[derive(Clone, Copy)]
+pub(crate) struct Action(libc::sigaction);
+
+/// A handler with what the kernel knows of the signal.
+pub(crate) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+impl Action {
+    /// What `signal` does now.
+    pub(crate) fn of(signal: i32) -> Action {
+        // SAFETY: all zeros is a valid `sigaction` to be filled in, which is SIG_DFL where it is not.
+        let mut now: libc::sigaction = unsafe { zeroed() };
+        // SAFETY: the structure is valid for writing.
+        unsafe { libc::sigaction(signal, core::ptr::null(), &raw mut now) };
+        Action(now)
+    }
+
+    /// A handler of crashes: on the alternate stack, where no other handler comes between, but faults
+    /// of its own do come.
+    pub(crate) fn crash(handler: Handler) -> Action {
+        let mut action = Action::default();
+        action.0.sa_sigaction = handler as usize;
+        action.0.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+        // SAFETY: the mask is valid for writing.
+        unsafe {
+            libc::sigfillset(&raw mut action.0.sa_mask);
+            for fault in FAULTS {
+                libc::sigdelset(&raw mut action.0.sa_mask, fault);
+            }
+        }
+        action
+    }
+
+    /// Makes it what `signal` does.
+    pub(crate) fn set(&self, signal: i32) -> bool {
+        // SAFETY: the structure is valid; its handler, if any, was the signal's before, or has the type
+        // of `Handler`.
+        unsafe { libc::sigaction(signal, &raw const self.0, core::ptr::null_mut()) == 0 }
+    }
+
+    pub(crate) fn is_default(&self) -> bool {
+        self.0.sa_sigaction == libc::SIG_DFL
+    }
+
+    pub(crate) fn is_ignored(&self) -> bool {
+        self.0.sa_sigaction == libc::SIG_IGN
+    }
+
+    pub(crate) fn is(&self, handler: Handler) -> bool {
+        self.0.sa_sigaction == handler as usize
+    }
+}
+
+/// SIG_DFL.
+impl Default for Action {
+    fn default() -> Action {
+        // SAFETY: all zeros is a valid `sigaction`: no flags, an empty mask.
+        let mut action: libc::sigaction = unsafe { zeroed() };
+        action.sa_sigaction = libc::SIG_DFL;
+        Action(action)
+    }
+}
+
+/// What only comes from what a thread does itself: a handler that held it back would hide a fault of its
+/// own, and the kernel would end the process on the spot.
+const FAULTS: [i32; 6] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+];

@@ -1,0 +1,202 @@
+//! A lock that knows who holds it, for what the shell shares between threads. `fork` copies memory but
+//! not threads, so a lock of the standard library that another thread holds stays locked in the child
+//! for good; this one is taken over there. Must never be waited for in a signal handler.
+
+use core::cell::UnsafeCell;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::time::Duration;
+
+use super::{process, thread};
+
+/// How long one sleep is: whoever held the lock may have ended with its process.
+const SLEEP: Duration = Duration::from_millis(50);
+
+/// A value that one thread at a time may use.
+pub(crate) struct Lock<T> {
+    /// Process << 32 | thread; 0 = nobody.
+    holder: AtomicU64,
+    /// What those who wait sleep on.
+    bell: AtomicU32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached through a `Guard` alone, of which there is one at a time.
+unsafe impl<T: Send> Sync for Lock<T> {}
+
+/// The calling thread, as a lock names it. Async-signal-safe.
+pub(crate) fn me() -> u64 {
+    u64::from(process::pid()) << 32 | u64::from(thread::tid())
+}
+
+impl<T> Lock<T> {
+    pub(crate) const fn new(value: T) -> Lock<T> {
+        Lock {
+            holder: AtomicU64::new(0),
+            bell: AtomicU32::new(0),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// The value, for as long as the guard lives. Who holds it already must not ask again.
+    pub(crate) fn lock(&'static self) -> Guard<T> {
+        self.hold();
+        Guard {
+            lock: self,
+            not_send: PhantomData,
+        }
+    }
+
+    /// Whether the calling thread holds it. Async-signal-safe.
+    pub(crate) fn is_mine(&self) -> bool {
+        // Relaxed: only the thread's own store can be its own number.
+        self.holder.load(Ordering::Relaxed) == me()
+    }
+
+    /// Whether any thread holds it. Async-signal-safe.
+    pub(crate) fn is_held(&self) -> bool {
+        self.holder.load(Ordering::SeqCst) != 0
+    }
+
+    /// Takes it without a guard; [`Lock::let_go`] ends that.
+    pub(crate) fn hold(&'static self) {
+        let me = me();
+        loop {
+            let seen = self.bell.load(Ordering::Acquire);
+            let holder = self.holder.load(Ordering::Relaxed);
+            // A holder of another process is one that `fork` left behind.
+            let free = holder == 0 || holder >> 32 != me >> 32;
+            if free && self.swap(holder, me) {
+                return;
+            }
+            if !free {
+                thread::wait(&self.bell, seen, Some(SLEEP));
+            }
+        }
+    }
+
+    fn swap(&self, from: u64, to: u64) -> bool {
+        // Acquire: pairs with the Release in `let_go`.
+        let swap = self
+            .holder
+            .compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed);
+        swap.is_ok()
+    }
+
+    /// Async-signal-safe.
+    pub(crate) fn let_go(&'static self) {
+        // Release: pairs with the Acquire of the next holder.
+        self.holder.store(0, Ordering::Release);
+        thread::wake(&self.bell);
+    }
+
+    /// In the child of a fork: what the thread that forked (`forker`, as it was called in the parent; 0 =
+    /// not known) held, it still holds; nobody else is there. Async-signal-safe.
+    pub(crate) fn in_child(&self, forker: u64) {
+        let holder = self.holder.load(Ordering::Relaxed);
+        let still = holder != 0 && holder == forker;
+        let now = if still { me() } else { 0 };
+        self.holder.store(now, Ordering::Release);
+    }
+}
+
+/// The right to use a lock's value, until it is dropped.
+pub(crate) struct Guard<T: 'static> {
+    lock: &'static Lock<T>,
+    not_send: PhantomData<*const ()>,
+}
+
+impl<T> Deref for Guard<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: this thread holds the lock, and only guards give the value out.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above; the guard is borrowed for as long as the value is.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<T> {
+    fn drop(&mut self) {
+        self.lock.let_go();
+    }
+}
+
+/// A value that is set once and lasts; reading it never waits.
+pub(crate) struct Lasting<T> {
+    value: AtomicPtr<T>,
+}
+
+// SAFETY: the value is shared as `&T`, and comes from whichever thread set it.
+unsafe impl<T: Send + Sync> Sync for Lasting<T> {}
+
+impl<T> Lasting<T> {
+    pub(crate) const fn new() -> Lasting<T> {
+        Lasting {
+            value: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    /// The value, once it is set.
+    pub(crate) fn get(&'static self) -> Option<&'static T> {
+        // Acquire: pairs with the Release in `set`.
+        let value = self.value.load(Ordering::Acquire);
+        // SAFETY: null, or from a Box that is never freed.
+        unsafe { value.as_ref() }
+    }
+
+    /// Sets it; one at a time.
+    pub(crate) fn set(&self, value: T) {
+        self.value
+            .store(Box::into_raw(Box::new(value)), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_at_a_time() {
+        static LOCK: Lock<u64> = Lock::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let mut value = LOCK.lock();
+                        assert!(LOCK.is_mine());
+                        let before = *value;
+                        core::hint::spin_loop();
+                        *value = before + 1;
+                    }
+                });
+            }
+        });
+        assert_eq!(*LOCK.lock(), 4000);
+        assert!(!LOCK.is_mine());
+    }
+
+    #[test]
+    fn a_holder_that_a_fork_left_behind_is_no_holder() {
+        static LOCK: Lock<u64> = Lock::new(7);
+        // Process 1 is not this one.
+        LOCK.holder.store(1 << 32 | 1, Ordering::Relaxed);
+        assert_eq!(*LOCK.lock(), 7);
+        LOCK.holder.store(me() + 1, Ordering::Relaxed);
+        LOCK.in_child(me());
+        assert_eq!(*LOCK.lock(), 7, "another thread of the parent held it");
+        LOCK.in_child(0);
+        assert!(!LOCK.is_mine(), "nobody held it");
+        let guard = LOCK.lock();
+        LOCK.in_child(me());
+        assert!(LOCK.is_mine(), "the thread that forked goes on holding it");
+        drop(guard);
+    }
+}

@@ -1,0 +1,358 @@
+//! Crashes in the way that its argument says, inside `crash`, which `work` calls on the thread that the way
+//! names: the crashing function is the innermost call, its thread's last record is its entry. Before that,
+//! ten calls of `step`. Prints nothing but what a test reads.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::env;
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use fdr::traced;
+
+/// An allocator with a lock, as the C library's has; on command it crashes while it holds the lock. A
+/// handler that allocates then hangs.
+struct Locked(Mutex<()>);
+
+static CRASH_IN_MALLOC: AtomicBool = AtomicBool::new(false);
+
+/// The thread that may allocate nothing any more, as the kernel counts: where it does, the process ends in
+/// a way of its own. 0 = none.
+static NO_MORE: AtomicI64 = AtomicI64::new(0);
+
+fn thread_id() -> i64 {
+    // SAFETY: no arguments.
+    unsafe { libc::syscall(libc::SYS_gettid) }
+}
+
+// SAFETY: all of it is done by the system's allocator.
+unsafe impl GlobalAlloc for Locked {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let no_more = NO_MORE.load(Ordering::Relaxed);
+        if no_more != 0 && no_more == thread_id() {
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(99) };
+        }
+        let _guard = self.0.lock();
+        if CRASH_IN_MALLOC.swap(false, Ordering::Relaxed) {
+            NO_MORE.store(thread_id(), Ordering::Relaxed);
+            write_to(0x10);
+        }
+        // SAFETY: as the caller vouches.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        let _guard = self.0.lock();
+        // SAFETY: as the caller vouches.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Locked = Locked(Mutex::new(()));
+
+/// Ways that nobody survives and after which the standard library says nothing.
+const FAULTS: [&str; 9] = [
+    "null", "read", "wild", "bus", "illegal", "divide", "trap", "abort", "sys",
+];
+
+#[traced]
+fn step(number: u64) -> u64 {
+    black_box(number) * 7
+}
+
+#[traced]
+fn crash(way: &str) {
+    if FAULTS.contains(&way) {
+        // From here on nothing may be allocated: the handler is all that is left to run.
+        NO_MORE.store(thread_id(), Ordering::Relaxed);
+    }
+    match way {
+        "null" => write_to(0x10),
+        "read" => read_from(0x123_000),
+        "wild" => read_from(0x8000_0000_0000_0000),
+        "bus" => past_the_end_of_a_file(),
+        "illegal" => illegal(),
+        "divide" => divide(),
+        "trap" => trap(),
+        "abort" => std::process::abort(),
+        "sys" => forbidden_call(),
+        "overflow" => {
+            overflow(1);
+        }
+        "broken" => {
+            lose_the_ring();
+            trap();
+        }
+        "malloc" => {
+            CRASH_IN_MALLOC.store(true, Ordering::Relaxed);
+            drop(black_box(Box::new(1)));
+        }
+        "wait" => loop {
+            thread::park();
+        },
+        signal => raise(signal.parse().expect("a way or a signal's number")),
+    }
+}
+
+#[traced]
+fn work(way: &str) {
+    for number in 0..10 {
+        step(number);
+    }
+    crash(way);
+}
+
+fn write_to(address: usize) {
+    // SAFETY: none: this is the crash.
+    unsafe { black_box(address as *mut u64).write_volatile(1) };
+}
+
+fn read_from(address: usize) {
+    // SAFETY: none: this is the crash.
+    black_box(unsafe { black_box(address as *const u64).read_volatile() });
+}
+
+fn past_the_end_of_a_file() {
+    // SAFETY: a file of the test's own, mapped and never unmapped; the read is the crash.
+    unsafe {
+        let file = libc::open(c"short".as_ptr(), libc::O_RDWR | libc::O_CREAT, 0o600);
+        let flags = libc::MAP_SHARED;
+        let page = libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ, flags, file, 0);
+        libc::unlink(c"short".as_ptr());
+        black_box(page.cast::<u8>().read_volatile());
+    }
+}
+
+fn illegal() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: none: this is the crash.
+    unsafe {
+        std::arch::asm!("ud2");
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    raise(libc::SIGILL);
+}
+
+fn divide() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: none: this is the crash.
+    unsafe {
+        std::arch::asm!("xor ecx, ecx", "mov eax, 1", "cdq", "idiv ecx",
+            out("eax") _, out("ecx") _, out("edx") _);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    raise(libc::SIGFPE);
+}
+
+fn trap() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: none: this is the crash.
+    unsafe {
+        std::arch::asm!("int3");
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    raise(libc::SIGTRAP);
+}
+
+/// Has the kernel answer `getppid` with SIGSYS, and calls it.
+fn forbidden_call() {
+    let statement = |code: u32, jt, jf, k| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let mut filter = [
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        statement(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            0,
+            1,
+            libc::SYS_getppid as u32,
+        ),
+        statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_TRAP),
+        statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: the program is valid; the call that it forbids is the crash.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        let mode = libc::SECCOMP_MODE_FILTER;
+        libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program);
+        libc::syscall(libc::SYS_getppid);
+    }
+}
+
+fn overflow(depth: u64) -> u64 {
+    let room = black_box([depth; 64]);
+    if depth == 0 {
+        return 0;
+    }
+    overflow(black_box(depth + 1)) + room[7]
+}
+
+/// Takes the recorder's memory away, so that its handler comes to a fault of its own.
+fn lose_the_ring() {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
+    for map in maps.lines().filter(|map| map.ends_with(".fdr-ring")) {
+        let addresses = map
+            .split_whitespace()
+            .next()
+            .and_then(|range| range.split_once('-'));
+        let (from, to) = addresses.expect("a range");
+        let number = |hex| usize::from_str_radix(hex, 16).expect("an address");
+        let (from, to) = (number(from), number(to));
+        // SAFETY: nobody but the recorder uses it; what comes of that is the test.
+        unsafe { libc::mprotect(from as *mut libc::c_void, to - from, libc::PROT_NONE) };
+    }
+}
+
+fn raise(signal: i32) {
+    // SAFETY: a plain system call on this thread.
+    unsafe { libc::raise(signal) };
+}
+
+struct Trap;
+
+impl Drop for Trap {
+    fn drop(&mut self) {
+        panic!("the second one");
+    }
+}
+
+/// A panic while another one unwinds.
+#[traced]
+fn twice() {
+    let _trap = Trap;
+    panic!("the first one");
+}
+
+extern "C" fn in_pthread(way: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: `raw_thread` passes a leaked string.
+    let way = unsafe { &*way.cast::<String>() };
+    work(way);
+    std::ptr::null_mut()
+}
+
+/// A thread that the standard library knows nothing of, without an alternate stack.
+fn raw_thread(way: &str) {
+    let way = Box::into_raw(Box::new(way.to_owned()));
+    // SAFETY: the function has the right type; no attributes are given.
+    unsafe {
+        let mut id = std::mem::zeroed();
+        libc::pthread_create(&raw mut id, std::ptr::null(), in_pthread, way.cast());
+        libc::pthread_join(id, std::ptr::null_mut());
+    }
+}
+
+fn std_thread(way: &str) {
+    let way = way.to_owned();
+    let thread = thread::Builder::new().name("worker".into());
+    let _ = thread.spawn(move || work(&way)).expect("a thread").join();
+}
+
+/// Both at the same moment, as far as that can be.
+fn two_at_once(way: &str) {
+    static BARRIER: AtomicU32 = AtomicU32::new(0);
+    let both = Barrier::new(2);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                both.wait();
+                step(1);
+                BARRIER.fetch_add(1, Ordering::SeqCst);
+                while BARRIER.load(Ordering::SeqCst) < 2 {
+                    std::hint::spin_loop();
+                }
+                work(way);
+            });
+        }
+    });
+}
+
+static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+/// The program's own handler: says that it came, and where the program crashed, and ends it.
+extern "C" fn own_handler(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    HANDLED.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the kernel's structure; nothing but a write and an exit.
+    unsafe {
+        let known = (*info).si_addr() as usize == 0x10;
+        let text: &[u8] = if known { b"own 0x10\n" } else { b"own ?\n" };
+        libc::write(1, text.as_ptr().cast(), text.len());
+        libc::_exit(77);
+    }
+}
+
+fn own(signal: i32) {
+    // SAFETY: zeros are a valid `sigaction`, and the handler does only what one may.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = own_handler as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+    }
+}
+
+/// A second thread sends SIGABRT to the one that records, wherever that is.
+fn anywhere(after_us: u64) {
+    // SAFETY: plain system calls.
+    let (process, thread) = unsafe { (libc::getpid(), libc::syscall(libc::SYS_gettid)) };
+    // The first record installs the handlers.
+    step(0);
+    thread::spawn(move || {
+        thread::sleep(Duration::from_micros(after_us));
+        // SAFETY: as above.
+        unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGABRT) };
+    });
+    loop {
+        step(1);
+    }
+}
+
+/// Waits until the test closes the input.
+fn wait_for_the_test() {
+    println!("ready");
+    let _ = io::stdin().read(&mut [0]);
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().collect();
+    let [_, place, way, rest @ ..] = &arguments[..] else {
+        panic!("crasher PLACE WAY");
+    };
+    for option in rest {
+        match option.as_str() {
+            "own" => own(libc::SIGSEGV),
+            "wait" => wait_for_the_test(),
+            // SAFETY: the program says nothing any more.
+            "closed" => (0..1024).for_each(|fd| unsafe {
+                libc::close(fd);
+            }),
+            "full" => while File::open("/dev/null").map(std::mem::forget).is_ok() {},
+            "recorded" => {
+                step(0);
+            }
+            other => panic!("no such option: {other:?}"),
+        }
+    }
+    match place.as_str() {
+        "main" => work(way),
+        "std" => std_thread(way),
+        "raw" => raw_thread(way),
+        "two" => two_at_once(way),
+        "twice" => twice(),
+        "anywhere" => anywhere(way.parse().expect("microseconds")),
+        "unrecorded" => write_to(0x10),
+        other => panic!("no such place: {other:?}"),
+    }
+}

@@ -1,0 +1,39 @@
+//! Does on purpose what sanitizers look for, to show that they are on: a race between two threads, a read
+//! behind the end of a vector. Must never be taken for an example.
+
+use std::cell::UnsafeCell;
+use std::env;
+use std::thread;
+
+struct Shared(UnsafeCell<u64>);
+
+// SAFETY: this is the fault: it is not so.
+unsafe impl Sync for Shared {}
+
+static SHARED: Shared = Shared(UnsafeCell::new(0));
+
+fn add() {
+    for _ in 0..1000 {
+        // SAFETY: none: another thread does the same.
+        unsafe { *SHARED.0.get() += 1 };
+    }
+}
+
+fn main() {
+    match env::args().nth(1).as_deref() {
+        Some("race") => {
+            let other = thread::spawn(add);
+            add();
+            other.join().expect("its end");
+        }
+        Some("overflow") => {
+            let words = vec![1_u64; 4];
+            let end = std::hint::black_box(words.len());
+            // SAFETY: none: it is behind the end.
+            let word = unsafe { words.as_ptr().add(end).read_volatile() };
+            std::hint::black_box(word);
+        }
+        other => panic!("no such fault: {other:?}"),
+    }
+    println!("nobody saw it");
+}

@@ -1,0 +1,107 @@
+//! Children that a program forks, and a page that it shares with them, in which each says how many
+//! records it has made since then: the program prints that at its end, and tests compare it with what the
+//! recorder kept. Must never have a child print: its output would mix with its parent's.
+
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How a child ends that succeeded.
+pub(crate) const WELL: i32 = 7;
+
+/// Most children that can report.
+const MOST: usize = 1000;
+
+/// A report: the process, and its records plus one (0 = it said nothing yet).
+#[repr(C)]
+struct Report {
+    pid: AtomicU64,
+    records: AtomicU64,
+}
+
+/// What children say.
+#[derive(Clone, Copy)]
+pub(crate) struct Reports(&'static [Report]);
+
+impl Reports {
+    /// A page for the children to come.
+    ///
+    /// # Panics
+    /// If there is no memory.
+    pub(crate) fn new() -> Reports {
+        let (protection, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+        );
+        let length = MOST * size_of::<Report>();
+        // SAFETY: a new mapping, never unmapped; zeros are valid reports.
+        let page = unsafe {
+            let page = libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0);
+            assert_ne!(page, libc::MAP_FAILED);
+            std::slice::from_raw_parts(page.cast(), MOST)
+        };
+        Reports(page)
+    }
+
+    /// The calling process has made so many records since it was forked. May be called in a handler.
+    pub(crate) fn report(self, records: u64) {
+        let pid = u64::from(process::id());
+        let free = |report: &&Report| {
+            let swap = report
+                .pid
+                .compare_exchange(0, pid, Ordering::AcqRel, Ordering::Relaxed);
+            swap.is_ok() || swap == Err(pid)
+        };
+        if let Some(report) = self.0.iter().find(free) {
+            report.records.store(records + 1, Ordering::Release);
+        }
+    }
+
+    /// Says in the program's output what its children have said: `child PID RECORDS`.
+    pub(crate) fn print(self) {
+        for report in self.0 {
+            let records = report.records.load(Ordering::Acquire);
+            if records > 0 {
+                println!(
+                    "child {} {}",
+                    report.pid.load(Ordering::Acquire),
+                    records - 1
+                );
+            }
+        }
+    }
+}
+
+/// Forks; the child runs `child` and ends by `exit`, its handlers included.
+///
+/// # Panics
+/// If there can be no child.
+pub(crate) fn fork(child: impl FnOnce()) -> libc::pid_t {
+    // SAFETY: the child's code is of this program; where other threads run beside, it restricts itself
+    // to what a child of theirs may do.
+    match unsafe { libc::fork() } {
+        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
+        0 => {
+            child();
+            process::exit(WELL)
+        }
+        pid => pid,
+    }
+}
+
+/// Ends the process without any handler.
+pub(crate) fn leave() -> ! {
+    // SAFETY: ends the process at once.
+    unsafe { libc::_exit(WELL) }
+}
+
+/// Waits for a child, which must have ended well.
+///
+/// # Panics
+/// If it has not.
+pub(crate) fn wait_for(pid: libc::pid_t) {
+    let mut status = 0;
+    // SAFETY: `pid` is a child of this process, and `status` is valid for writing.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+    assert_eq!(code, Some(WELL), "the child's status is {status:#x}");
+}

@@ -1,0 +1,245 @@
+//! Children by `fork`, in every ordinary way. The parent makes ten calls of `work` before and ten after;
+//! children tell in a shared page how many records they made, so that nothing of theirs mixes with the
+//! parent's output.
+
+mod children;
+
+use std::env;
+use std::fs;
+use std::process::{self, Command};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use children::{Reports, fork, leave, wait_for};
+use fdr::traced;
+use fdr_tests::support::facts;
+
+/// Calls of this process.
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+#[traced]
+fn work(number: u64) -> u64 {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    std::hint::black_box(number) * 7
+}
+
+#[traced]
+fn childs_work(number: u64) -> u64 {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    work(number) + 1
+}
+
+fn ten() -> u64 {
+    (0..10).map(work).sum()
+}
+
+/// Calls in a child, and what it reports of them.
+fn calls(reports: Reports, count: u64) {
+    for number in 0..count {
+        childs_work(number);
+    }
+    reports.report(2 * CALLS.load(Ordering::Relaxed));
+}
+
+/// At the beginning of a child: what its parent did does not count.
+fn anew() {
+    CALLS.store(0, Ordering::Relaxed);
+}
+
+fn tell(text: &str) {
+    fs::write("child", text).expect("the file for children");
+}
+
+/// A child that goes on as if nothing had happened.
+fn child_calls(reports: Reports) {
+    anew();
+    calls(reports, 100);
+    let statistics = facts::of_statistics(&fdr::statistics());
+    tell(&format!("enabled {}\n{statistics}", fdr::is_enabled()));
+}
+
+/// A child that wants a dumper of its own, and dumps by signal, by a call and at its end.
+fn child_enables(reports: Reports) {
+    anew();
+    calls(reports, 5);
+    let on = fdr::enable().expect("a dumper of its own");
+    calls(reports, 5);
+    // SAFETY: a plain system call on this process.
+    unsafe { libc::kill(libc::getpid(), libc::SIGUSR2) };
+    let dump = fdr::dump().expect("a dump of its own");
+    // The ring as a reader would find it if this process died now.
+    let mine = format!("forks.{}.", process::id());
+    for entry in fs::read_dir(".").expect("this folder") {
+        let name = entry.expect("an entry").file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(&mine) && name.ends_with(".fdr-ring") {
+            fs::copy(&*name, "child-ring").expect("a copy of the ring");
+        }
+    }
+    let statistics = facts::of_statistics(&fdr::statistics());
+    tell(&format!(
+        "pid {}\non {on}\nrecords {}\n{statistics}",
+        process::id(),
+        dump.records
+    ));
+}
+
+/// A child that makes no record and looks what it has of its parent's recorder; another one that is
+/// executed anew.
+fn silent() {
+    wait_for(fork(|| {
+        let maps = fs::read_to_string("/proc/self/maps").expect("its mappings");
+        let files = fs::read_dir("/proc/self/fd").expect("its descriptors");
+        let targets = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+        let open = targets.filter(|target| target.to_string_lossy().contains("fdr-ring"));
+        let threads = fs::read_dir("/proc/self/task")
+            .expect("its threads")
+            .count();
+        tell(&format!(
+            "mapped {}\nopen {}\nthreads {threads}\n",
+            maps.contains("fdr-ring"),
+            open.count(),
+        ));
+    }));
+    wait_for(fork(|| {
+        let list = [
+            c"sh".as_ptr(),
+            c"-c".as_ptr(),
+            c"exit 7".as_ptr(),
+            std::ptr::null(),
+        ];
+        // SAFETY: a list of C strings that ends with null.
+        unsafe { libc::execvp(list[0], list.as_ptr()) };
+    }));
+}
+
+/// Two hundred children, while another thread records and dumps all the time.
+fn many(reports: Reports) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                ten();
+                let _ = fdr::dump();
+            }
+        });
+        for nth in 0..200 {
+            let child = fork(|| {
+                anew();
+                calls(reports, nth % 3 * 5);
+                // No exit handlers: those of the standard library may want locks that some other
+                // thread of the parent held.
+                leave()
+            });
+            wait_for(child);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// A child's child's child …; every other one makes no record before it forks.
+fn generations(reports: Reports, left: u64) {
+    if left == 0 {
+        return;
+    }
+    let child = fork(|| {
+        anew();
+        if left.is_multiple_of(2) {
+            calls(reports, left);
+        }
+        generations(reports, left - 1);
+        calls(reports, 1);
+    });
+    wait_for(child);
+}
+
+/// Forks in a thread that is not the first one, while others record; the children have threads too.
+fn threads(reports: Reports) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    ten();
+                }
+            });
+        }
+        let forker = scope.spawn(|| {
+            for _ in 0..20 {
+                ten();
+                wait_for(fork(|| {
+                    anew();
+                    ten();
+                    thread::spawn(|| ten()).join().expect("it ends");
+                    calls(reports, 3);
+                }));
+            }
+        });
+        forker.join().expect("it ends");
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Children of a program whose threads hold every lock there is, again and again.
+fn locks(reports: Reports) {
+    let stop = AtomicBool::new(false);
+    let repeat = |body: &dyn Fn()| {
+        while !stop.load(Ordering::Relaxed) {
+            body();
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| repeat(&|| drop(fdr::statistics())));
+        scope.spawn(|| repeat(&|| drop(fdr::dump())));
+        scope.spawn(|| repeat(&|| drop(fdr::set_filter("*"))));
+        scope.spawn(|| repeat(&|| drop(fdr::enable())));
+        for nth in 0..60 {
+            let child = fork(|| {
+                anew();
+                if nth % 2 == 0 {
+                    calls(reports, 2);
+                }
+                let _ = (fdr::statistics(), fdr::is_enabled());
+                fdr::set_filter("*").expect("a filter");
+                fdr::enable().expect("it can be recorded");
+                calls(reports, 2);
+                fdr::dump().expect("a dump");
+                leave()
+            });
+            wait_for(child);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Starts this program again, in another way, and one that knows nothing of the recorder.
+fn spawn() {
+    let this = env::current_exe().expect("this program");
+    let again = Command::new(this).arg("nothing").status();
+    println!("again {}", again.expect("it starts").success());
+    let list = Command::new("ls").args(["-l", "/proc/self/fd"]).output();
+    let list = list.expect("ls starts");
+    let list = String::from_utf8_lossy(&list.stdout).into_owned();
+    println!("inherited {}", list.contains("fdr-ring"));
+}
+
+fn main() {
+    let reports = Reports::new();
+    println!("{}", ten());
+    match env::args().nth(1).unwrap_or_default().as_str() {
+        "nothing" => {}
+        "calls" => wait_for(fork(|| child_calls(reports))),
+        "enables" => wait_for(fork(|| child_enables(reports))),
+        "silent" => silent(),
+        "many" => many(reports),
+        "generations" => generations(reports, 6),
+        "threads" => threads(reports),
+        "locks" => locks(reports),
+        "spawn" => spawn(),
+        other => panic!("no such way: {other:?}"),
+    }
+    println!("{}", ten());
+    println!("enabled {}", fdr::is_enabled());
+    println!("records {}", 2 * CALLS.load(Ordering::Relaxed));
+    reports.print();
+}

@@ -1,0 +1,245 @@
+//! Signals where they hurt: on every instruction of a child's first record, in the midst of dumps, beside
+//! an `exit` in other threads. Every function counts its own calls.
+
+#[path = "forks/children.rs"]
+mod children;
+
+use std::env;
+use std::process;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use children::{Reports, fork, leave, wait_for};
+use fdr::traced;
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+static TRAPS: AtomicU64 = AtomicU64::new(0);
+static WRONG: AtomicU64 = AtomicU64::new(0);
+
+/// What errno is set to: no call of the system's gives it.
+const MARK: i32 = 4242;
+
+#[traced]
+#[inline(never)]
+fn work() {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+}
+
+fn ten() {
+    (0..10).for_each(|_| work());
+}
+
+fn records() -> u64 {
+    2 * CALLS.load(Ordering::Relaxed)
+}
+
+fn errno() -> &'static mut i32 {
+    // SAFETY: the thread's own, and one use at a time.
+    unsafe { &mut *libc::__errno_location() }
+}
+
+/// A traced call must leave errno as it finds it.
+fn watched_work() {
+    *errno() = MARK;
+    work();
+    if *errno() != MARK {
+        WRONG.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+extern "C" fn on_trap(_: i32) {
+    if TRAPS.fetch_add(1, Ordering::Relaxed).is_multiple_of(3) {
+        work();
+    }
+}
+
+extern "C" fn on_alarm(_: i32) {
+    watched_work();
+}
+
+extern "C" fn exits(_: i32) {
+    // SAFETY: not what a handler should do, but what programs do.
+    unsafe { libc::exit(3) }
+}
+
+fn install(signal: i32, handler: extern "C" fn(i32)) {
+    // SAFETY: zeros are a valid `sigaction`; the handlers are those above.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_RESTART;
+        assert_eq!(
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut()),
+            0
+        );
+    }
+}
+
+fn every(micros: i64) {
+    let every = libc::timeval {
+        tv_sec: 0,
+        tv_usec: micros,
+    };
+    let timer = libc::itimerval {
+        it_interval: every,
+        it_value: every,
+    };
+    // SAFETY: a valid structure; no old value is asked for.
+    assert_eq!(
+        unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) },
+        0
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+fn stepping(body: impl FnOnce()) {
+    use std::arch::asm;
+
+    // SAFETY: the trap flag does nothing but raise SIGTRAP, which has a handler; the stack is as it was
+    // after each block.
+    unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
+    body();
+    // SAFETY: as above.
+    unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn stepping(body: impl FnOnce()) {
+    body();
+}
+
+/// Children whose first records are made one instruction at a time, with a handler that records.
+fn first_records(reports: Reports) {
+    install(libc::SIGTRAP, on_trap);
+    for threads in [false, true, false] {
+        let child = || {
+            CALLS.store(0, Ordering::Relaxed);
+            stepping(|| (0..3).for_each(|_| work()));
+            if threads {
+                let several = || (0..4).for_each(|_| drop(thread::spawn(ten).join()));
+                several();
+            }
+            ten();
+            reports.report(records());
+            if TRAPS.load(Ordering::Relaxed) < 500 {
+                process::exit(1);
+            }
+            leave();
+        };
+        wait_for(fork(child));
+    }
+}
+
+/// A child whose threads and handlers all make the first record at once.
+fn races(reports: Reports) {
+    for _ in 0..30 {
+        let child = || {
+            CALLS.store(0, Ordering::Relaxed);
+            install(libc::SIGALRM, on_alarm);
+            let barrier = Barrier::new(4);
+            thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        ten();
+                    });
+                }
+                every(50);
+            });
+            every(0);
+            reports.report(records());
+            leave();
+        };
+        wait_for(fork(child));
+    }
+}
+
+/// errno through first records, full chunks, signals that dump, and handlers.
+fn keeps_errno() {
+    install(libc::SIGALRM, on_alarm);
+    every(200);
+    let many = || (0..30_000).for_each(|_| watched_work());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(many);
+        }
+        for _ in 0..20 {
+            *errno() = MARK;
+            // SAFETY: raises a signal in the calling thread, before it returns.
+            let raised = unsafe { libc::raise(libc::SIGUSR2) };
+            if raised != 0 || *errno() != MARK {
+                WRONG.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    every(0);
+    let child = fork(|| {
+        let before = WRONG.load(Ordering::Relaxed);
+        (0..20_000).for_each(|_| watched_work());
+        *errno() = MARK;
+        // SAFETY: as above.
+        let raised = unsafe { libc::raise(libc::SIGUSR2) };
+        if raised != 0 || *errno() != MARK || WRONG.load(Ordering::Relaxed) != before {
+            process::exit(1);
+        }
+    });
+    wait_for(child);
+}
+
+/// `exit` in a handler that comes while a dump is written, sooner or later.
+fn exit_in_dump(after: i64) {
+    install(libc::SIGALRM, exits);
+    (0..100_000).for_each(|_| work());
+    every(after);
+    loop {
+        let _ = fdr::dump();
+    }
+}
+
+/// `exit` in two threads at once, beside a dump and recording threads.
+fn two_exits() {
+    let barrier = Barrier::new(4);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            barrier.wait();
+            loop {
+                work();
+            }
+        });
+        scope.spawn(|| {
+            barrier.wait();
+            let _ = fdr::dump();
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                ten();
+                barrier.wait();
+                process::exit(5);
+            });
+        }
+    });
+}
+
+unsafe extern "C" {
+    fn quick_exit(status: i32) -> !;
+}
+
+fn main() {
+    let reports = Reports::new();
+    ten();
+    let number = env::args().nth(2).and_then(|text| text.parse().ok());
+    match env::args().nth(1).unwrap_or_default().as_str() {
+        "first-records" => first_records(reports),
+        "races" => races(reports),
+        "errno" => keeps_errno(),
+        "exit-in-dump" => exit_in_dump(number.unwrap_or(1)),
+        "two-exits" => two_exits(),
+        // SAFETY: ends the process.
+        "quick-exit" => unsafe { quick_exit(6) },
+        other => panic!("no such way: {other:?}"),
+    }
+    println!("wrong {}", WRONG.load(Ordering::Relaxed));
+    println!("records {}", records());
+    reports.print();
+}

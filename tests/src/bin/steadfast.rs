@@ -1,0 +1,110 @@
+//! Does what its arguments say, one step after the other, and prints the same whether it is recorded or
+//! not, and whatever becomes of the recording. Some steps take away what a recorder needs. Must never
+//! print anything that depends on the recorder.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::panic;
+use std::process;
+use std::thread;
+use std::time::Duration;
+
+use fdr::traced;
+
+#[traced]
+fn work(number: u64) -> u64 {
+    std::hint::black_box(number) * 7
+}
+
+#[traced]
+fn fail(number: u64) -> u64 {
+    assert!(number < 3, "this panic is wanted");
+    work(number)
+}
+
+fn calls(count: u64) -> u64 {
+    (0..count).map(work).sum()
+}
+
+/// One thread after the other, none of which ends before the last has begun: each needs a ring.
+fn threads() -> u64 {
+    let barrier = std::sync::Barrier::new(12);
+    let one = || {
+        barrier.wait();
+        calls(1000)
+    };
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..12).map(|_| scope.spawn(one)).collect();
+        all.into_iter().map(|one| one.join().expect("a sum")).sum()
+    })
+}
+
+/// Takes the last byte of the disk.
+fn fill() {
+    let mut rest = File::create("rest").expect("a file");
+    for size in [1 << 16, 1 << 12, 1] {
+        while rest.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+/// Takes the last descriptor.
+fn starve() {
+    while let Ok(file) = File::open("/dev/null") {
+        std::mem::forget(file);
+    }
+}
+
+/// Removes the folders in which rings and traces are.
+fn lose() {
+    for folder in ["traces", "rings"] {
+        let _ = fs::remove_dir_all(folder);
+    }
+}
+
+/// A signal that does nothing by itself, and asks for a dump where `FDR_SIGNAL=WINCH`.
+fn signal() {
+    // SAFETY: a plain system call on this process.
+    unsafe { libc::kill(libc::getpid(), libc::SIGWINCH) };
+    // For the dump to be made before the next step, more often than not. Nothing depends on it.
+    thread::sleep(Duration::from_millis(20));
+}
+
+/// A child that works, and ends without the parent's end.
+fn fork() {
+    let _ = io::stdout().flush();
+    // SAFETY: the only thread besides the recorder's; the child does nothing that needs another one.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let sum = calls(100);
+        process::exit(if sum == 34_650 { 7 } else { 1 });
+    }
+    let mut status = 0;
+    // SAFETY: the child just made, and a place for its status.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    println!("child {status:#x}");
+}
+
+fn main() {
+    for step in std::env::args().skip(1) {
+        match step.as_str() {
+            "work" => println!("{}", calls(10)),
+            "much" => println!("{}", calls(200_000)),
+            "threads" => println!("{}", threads()),
+            "fill" => fill(),
+            "starve" => starve(),
+            "lose" => lose(),
+            "signal" => signal(),
+            "fork" => fork(),
+            "dump" => {
+                let _ = fdr::dump();
+            }
+            "caught" => println!("{}", panic::catch_unwind(|| fail(3)).is_err()),
+            "panic" => println!("{}", fail(3)),
+            "abort" => process::abort(),
+            // SAFETY: it is not: the crash is what is wanted.
+            "crash" => unsafe { std::ptr::without_provenance_mut::<u8>(16).write_volatile(1) },
+            "exit" => process::exit(42),
+            other => panic!("no such step: {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Threads of odd kinds and in great numbers: a hundred thousand short ones, ones that C made and that end
+//! by `pthread_exit` or are cancelled, ones in a program that has used up its thread keys; and traced
+//! calls before and after `main`. Every call is counted by the program itself.
+
+use std::ffi::c_void;
+use std::fs;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use fdr::traced;
+use fdr_tests::support::facts;
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+#[traced]
+#[inline(never)]
+fn work() {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+}
+
+#[traced]
+fn early_work() {
+    std::hint::black_box(1);
+}
+
+#[traced]
+fn late_work() {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+}
+
+#[traced]
+fn last_work() {
+    std::hint::black_box(1);
+}
+
+unsafe extern "C-unwind" {
+    fn pthread_exit(value: *mut c_void) -> !;
+    fn pthread_testcancel();
+}
+
+unsafe extern "C" {
+    fn pthread_cancel(thread: libc::pthread_t) -> i32;
+}
+
+/// Run before `main` and after everything.
+extern "C" fn before_main() {
+    early_work();
+}
+
+extern "C" fn after_all() {
+    last_work();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE: extern "C" fn() = before_main;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AFTER: extern "C" fn() = after_all;
+
+/// Ends by `pthread_exit`.
+extern "C-unwind" fn exits(_: *mut c_void) -> *mut c_void {
+    work();
+    // SAFETY: no frame of this thread has anything to drop.
+    unsafe { pthread_exit(null_mut()) }
+}
+
+/// Is cancelled, at the place that says so and nowhere else: not while it records.
+extern "C-unwind" fn cancelled(_: *mut c_void) -> *mut c_void {
+    // SAFETY: cancels this very thread, which ends at the call below; no frame has anything to drop.
+    unsafe {
+        pthread_cancel(libc::pthread_self());
+        work();
+        CALLS.fetch_add(1 << 32, Ordering::Relaxed);
+        loop {
+            pthread_testcancel();
+        }
+    }
+}
+
+type Start = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
+fn create(start: Start) -> libc::pthread_t {
+    let mut thread = 0;
+    // SAFETY: the two types differ in what may unwind through, which the C library does anyway.
+    let start =
+        unsafe { std::mem::transmute::<Start, extern "C" fn(*mut c_void) -> *mut c_void>(start) };
+    // SAFETY: valid pointers, and a function that lives as long as the program.
+    let result =
+        unsafe { libc::pthread_create(&raw mut thread, std::ptr::null(), start, null_mut()) };
+    assert_eq!(result, 0);
+    thread
+}
+
+fn join(thread: libc::pthread_t) {
+    // SAFETY: a thread of ours that nobody joined yet.
+    assert_eq!(unsafe { libc::pthread_join(thread, null_mut()) }, 0);
+}
+
+fn foreign() {
+    for _ in 0..100 {
+        let threads = [create(exits), create(cancelled), create(exits)];
+        threads.into_iter().for_each(join);
+    }
+    let reached = CALLS.load(Ordering::Relaxed) >> 32;
+    CALLS.fetch_and(u64::from(u32::MAX), Ordering::Relaxed);
+    println!("reached {reached}");
+}
+
+/// What the process has: mappings, descriptors, memory in KiB.
+fn has() -> [u64; 3] {
+    let maps = fs::read_to_string("/proc/self/maps").expect("its mappings");
+    let status = fs::read_to_string("/proc/self/status").expect("its status");
+    let number = |key: &str| {
+        let line = status
+            .lines()
+            .find(|line| line.starts_with(key))
+            .expect(key);
+        let number = line.split_whitespace().nth(1).expect("a number");
+        number.parse::<u64>().expect("a number")
+    };
+    let open = fs::read_dir("/proc/self/fd")
+        .expect("its descriptors")
+        .count();
+    [maps.lines().count() as u64, open as u64, number("VmRSS:")]
+}
+
+fn short(count: u64) {
+    let some = |count: u64| {
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(move || {
+                    for _ in 0..count / 4 {
+                        thread::spawn(work).join().expect("it ends");
+                    }
+                });
+            }
+        });
+    };
+    some(2000);
+    let first = has();
+    some(count - 2000);
+    let last = has();
+    let words = |numbers: [u64; 3]| numbers.map(|number| number.to_string()).join(" ");
+    println!("first {}\nlast {}", words(first), words(last));
+}
+
+/// Uses up the keys, and then turns recording on.
+fn keys() {
+    let mut key = 0;
+    let mut made = 0;
+    // SAFETY: `key` is valid for writing; the keys have no destructor.
+    while unsafe { libc::pthread_key_create(&raw mut key, None) } == 0 {
+        made += 1;
+    }
+    println!("keys {made}");
+    // The standard library needs some; the recorder can't use ones with such high numbers.
+    for key in key - 16..key {
+        // SAFETY: made above; no thread has a value of it.
+        assert_eq!(unsafe { libc::pthread_key_delete(key) }, 0);
+    }
+    fdr::enable().expect("it can be recorded");
+    for _ in 0..400 {
+        let threads: Vec<_> = (0..2).map(|_| create(exits)).collect();
+        threads.into_iter().for_each(join);
+    }
+}
+
+extern "C" fn at_exit() {
+    late_work();
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments[1].as_str() {
+        "foreign" => foreign(),
+        "short" => short(arguments[2].parse().expect("a number")),
+        "keys" => keys(),
+        "around" => {
+            work();
+            // SAFETY: a function that may run at exit.
+            assert_eq!(unsafe { libc::atexit(at_exit) }, 0);
+        }
+        other => panic!("no such way: {other:?}"),
+    }
+    println!("calls {}", CALLS.load(Ordering::Relaxed));
+    print!("{}", facts::of_statistics(&fdr::statistics()));
+}

@@ -1,0 +1,131 @@
+//! Threads of a trace against their own truth: which records there must be, in which order, and what
+//! must be said of the others.
+
+use fdr_tests::support::course::Course;
+use fdr_tests::support::truth::{CALLS, LIFE, MADE, Truth};
+
+use crate::look::{Lane, Look};
+use crate::plan::Failure;
+
+/// How exactly the page knows what a thread has made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// The program stands still, or is gone: what is surely made, or one more.
+    Now,
+    /// It went on after the trace: at least what was made before, at most what is made now.
+    Since(u64),
+    /// So much, and no more.
+    Exactly(u64),
+}
+
+/// A thread's kept records are the course's, without a gap up to its last one.
+pub(crate) fn window(lane: &Lane, course: Course) -> Result<(), Failure> {
+    let expected = course.window(lane.counts.overwritten, lane.counts.readable);
+    if lane.edges == expected {
+        return Ok(());
+    }
+    let pairs = lane.edges.iter().zip(&expected);
+    let same = pairs.take_while(|(found, wanted)| found == wanted).count();
+    let Lane { name, counts, .. } = lane;
+    Err(Failure::Wrong(format!(
+        "{name}: other records than were made, from {same} on ({counts:?})"
+    )))
+}
+
+/// The thread's course.
+pub(crate) fn course(truth: &Truth, seed: u64, number: usize) -> Course {
+    Course::new(seed.wrapping_add(number as u64), truth.get(number, CALLS))
+}
+
+/// One thread that drops nothing: what there is, and how much was made.
+pub(crate) fn thread(
+    lane: &Lane,
+    course: Course,
+    truth: &Truth,
+    number: usize,
+    moment: Moment,
+) -> Result<(), Failure> {
+    let Lane { name, counts, .. } = lane;
+    let (made, sure) = (lane.made(), truth.get(number, MADE));
+    let (least, most) = match moment {
+        Moment::Now if truth.get(number, LIFE) == 2 => (sure, sure),
+        Moment::Now => (sure, sure + 1),
+        Moment::Since(before) => (before, sure + 1),
+        Moment::Exactly(made) => (made, made),
+    };
+    if counts.dropped > 0 {
+        let why = format!("{name}: {} records dropped", counts.dropped);
+        return Err(Failure::Lost(counts.dropped, why));
+    }
+    if made < least {
+        let why = format!("{name}: {made} records of {least} ({counts:?})");
+        return Err(Failure::Lost(least - made, why));
+    }
+    if made > most {
+        return Err(Failure::Wrong(format!(
+            "{name}: {made} records of {most} ({counts:?})"
+        )));
+    }
+    window(lane, course)
+}
+
+/// The lane of that thread; each has at most one.
+pub(crate) fn lane(look: &Look, number: usize) -> Result<Option<&Lane>, Failure> {
+    let mut lanes = look
+        .lanes
+        .iter()
+        .filter(|lane| lane.number() == Some(number));
+    let (first, second) = (lanes.next(), lanes.next());
+    match second {
+        Some(lane) => Err(Failure::Wrong(format!("{} is there twice", lane.name))),
+        None => Ok(first),
+    }
+}
+
+/// All threads of a program: each is there, or counted among those whose place others have. `taken`:
+/// places that were being given away at that moment, whose former threads may or may not be counted.
+pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result<(), Failure> {
+    let (mut gone, mut known) = (Vec::new(), 0);
+    for number in truth.threads() {
+        match lane(look, number)? {
+            Some(lane) => {
+                known += 1;
+                let course = course(truth, seed, number);
+                thread(lane, course, truth, number, Moment::Now)?;
+            }
+            None => gone.push(truth.get(number, MADE)),
+        }
+    }
+    if known < look.lanes.len() {
+        let names: Vec<&str> = look.lanes.iter().map(|lane| lane.name.as_str()).collect();
+        return Err(Failure::Wrong(format!(
+            "threads that never were: {names:?}"
+        )));
+    }
+    let missing = look.info.missing;
+    let made: u64 = gone.iter().sum();
+    let said = missing.retired_records + missing.unplaced_records;
+    if made < said {
+        let why = format!("{missing:?}, but threads that are gone made {made} records");
+        return Err(Failure::Wrong(why));
+    }
+    if !is_sum(&gone, made - said, taken) {
+        let why = format!("{missing:?}, but threads that are gone made {made} records");
+        return Err(Failure::Lost(made - said, why));
+    }
+    Ok(())
+}
+
+/// Whether at most `most` of the numbers have that sum.
+fn is_sum(numbers: &[u64], sum: u64, most: usize) -> bool {
+    // No more than eight at a time, and of almost all tries none.
+    let mut sums = vec![0];
+    for _ in 0..most.min(2) {
+        let next: Vec<u64> = sums
+            .iter()
+            .flat_map(|sum| numbers.iter().map(move |number| sum + number))
+            .collect();
+        sums.extend(next);
+    }
+    sums.contains(&sum)
+}

@@ -1,0 +1,150 @@
+//! A program that is started, watched and ended. Its output goes to files in its folder, so that nobody
+//! needs to read it meanwhile. Must never wait without a deadline, or leave a process behind.
+
+use std::env;
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child as Process, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often somebody who waits looks.
+const LOOK: Duration = Duration::from_micros(100);
+
+pub(crate) struct Child(Process);
+
+/// A command with its folder, and without any variable of the recorder's.
+pub(crate) fn command(program: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(folder);
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with("FDR") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+impl Child {
+    /// Starts it with the variables, in the form `FDR=1 FDR_MODE=full`.
+    pub(crate) fn start(
+        program: &Path,
+        folder: &Path,
+        variables: &str,
+        arguments: &[String],
+    ) -> Result<Child, String> {
+        let mut command = command(program, folder);
+        for variable in variables.split_whitespace() {
+            let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
+            command.env(name, value);
+        }
+        let output = |name: &str| {
+            let path = folder.join(name);
+            File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let command = command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(output("stdout")?)
+            .stderr(output("stderr")?);
+        let process = command.spawn();
+        process
+            .map(Child)
+            .map_err(|error| format!("{}: {error}", program.display()))
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// SIGKILL, and the end.
+    pub(crate) fn kill(mut self) -> Result<ExitStatus, String> {
+        let wrong = |error| format!("cannot kill: {error}");
+        self.0.kill().map_err(wrong)?;
+        self.0.wait().map_err(wrong)
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>, String> {
+        self.0.try_wait().map_err(|error| format!("wait: {error}"))
+    }
+
+    /// Waits until something is so, or the program has ended, which is an error.
+    pub(crate) fn until(
+        &mut self,
+        what: &str,
+        limit: Duration,
+        mut is_so: impl FnMut() -> bool,
+    ) -> Result<(), String> {
+        let begun = Instant::now();
+        while !is_so() {
+            if let Some(status) = self.ended()? {
+                return Err(format!("ended ({status}) before {what}"));
+            }
+            if begun.elapsed() > limit {
+                let states = self.states();
+                return Err(format!("hangs: {what} did not come in {limit:?}: {states}"));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Its own end, which comes within that time.
+    pub(crate) fn end(&mut self, limit: Duration) -> Result<ExitStatus, String> {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.ended()? {
+                return Ok(status);
+            }
+            if begun.elapsed() > limit {
+                return Err(format!("hangs: no end in {limit:?}: {}", self.states()));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// What its threads are doing, for people: a letter as in `ps`, and the system call or place.
+    fn states(&self) -> String {
+        let tasks = Path::new("/proc").join(self.id().to_string()).join("task");
+        let tasks = fs::read_dir(tasks).into_iter().flatten().flatten();
+        let word = |path: &Path, name: &str| fs::read_to_string(path.join(name));
+        let state = |path: &Path| {
+            let stat = word(path, "stat").ok()?;
+            let letter = stat.rsplit_once(") ")?.1.chars().next()?;
+            let place = word(path, "wchan").unwrap_or_default();
+            Some(format!("{letter} {place}"))
+        };
+        let states: Vec<String> = tasks.filter_map(|task| state(&task.path())).collect();
+        states.join(", ")
+    }
+
+    /// The same where it must have succeeded.
+    pub(crate) fn succeed(&mut self, folder: &Path, limit: Duration) -> Result<(), String> {
+        let status = self.end(limit)?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(format!("{status}: {}", said(folder))),
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The end of what it said on standard error.
+pub(crate) fn said(folder: &Path) -> String {
+    let text = fs::read(folder.join("stderr")).unwrap_or_default();
+    let tail = &text[text.len().saturating_sub(2000)..];
+    String::from_utf8_lossy(tail).into_owned()
+}
+
+/// What a status is, in short.
+pub(crate) fn signal(status: ExitStatus) -> i32 {
+    status.signal().unwrap_or(0)
+}

@@ -1,0 +1,133 @@
+//! A million dump signals over 64 threads. Signals that come while a dump waits to begin are one; each
+//! file must be whole and right for its moment, and the last one complete to the record.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fdr_tests::support::truth::{HANDLED, Truth, WRONG};
+
+use crate::check::{self, Moment};
+use crate::child::Child;
+use crate::look::{Look, look};
+use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+
+const THREADS: u64 = 64;
+/// Signals of a process.
+const ROUND: u64 = 50_000;
+const LIMIT: Duration = Duration::from_secs(300);
+/// Without a record, a file or a signal for so long, it hangs.
+const STILL: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(2);
+
+pub(crate) fn run(plan: &Plan) -> Tally {
+    let round = plan.tries.clamp(1, ROUND);
+    plan.each(1, round, |one, tally| {
+        one.within(true, |folder| process(one, round, folder, tally))
+    })
+}
+
+/// What is known of the files so far.
+struct Files<'a> {
+    folder: &'a Folder,
+    truth: &'a Truth,
+    seed: u64,
+    /// What each thread had made in the file before.
+    made: BTreeMap<usize, u64>,
+    count: u64,
+}
+
+fn process(
+    one: &Try<'_>,
+    signals: u64,
+    folder: &Folder,
+    tally: &Mutex<Tally>,
+) -> Result<(), Failure> {
+    let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+    let seed = one.seed >> 1;
+    let words = ["dumps", "page", &seed.to_string(), &THREADS.to_string()];
+    let mut words: Vec<String> = words.map(str::to_owned).to_vec();
+    words.push(signals.to_string());
+    let program = one.plan.programs.join("torture_victim");
+    let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=16M FDR_OUT=%n.fdr";
+    let mut child = Child::start(&program, folder.path(), variables, &words)?;
+    let mut files = Files {
+        folder,
+        truth: &truth,
+        seed,
+        made: BTreeMap::new(),
+        count: 0,
+    };
+    let (begun, mut moved) = (Instant::now(), (0, 0, 0, Instant::now()));
+    while child.ended()?.is_none() {
+        files.take()?;
+        let (count, handled, made) = (files.count, truth.get(0, HANDLED), truth.made());
+        if (count, handled, made) != (moved.0, moved.1, moved.2) {
+            moved = (count, handled, made, Instant::now());
+        }
+        if moved.3.elapsed() > STILL || begun.elapsed() > LIMIT {
+            let why = format!("hangs: {handled} signals handled, {made} records made");
+            return Err(Failure::Wrong(why));
+        }
+        thread::sleep(PAUSE);
+    }
+    child.succeed(folder.path(), STILL)?;
+    let last = files.take()?;
+    let last = last.ok_or_else(|| "there is no file of the end".to_owned())?;
+    check::all(&last, &truth, seed, 0)?;
+    let (wrong, handled) = (truth.get(0, WRONG), truth.get(0, HANDLED));
+    if wrong > 0 || handled < signals {
+        let why = format!("errno changed {wrong} times; {handled} signals handled");
+        return Err(Failure::Wrong(why));
+    }
+    let mut tally = lock(tally);
+    tally.count("signals handled", handled);
+    tally.count("files", files.count);
+    tally.count("records made", truth.made());
+    Ok(())
+}
+
+/// The number of a file `NUMBER.fdr`.
+fn number(path: &Path) -> Option<u64> {
+    path.file_stem()?.to_str()?.parse().ok()
+}
+
+impl Files<'_> {
+    /// Looks at the files that are there and removes them; the last one of them.
+    fn take(&mut self) -> Result<Option<Look>, Failure> {
+        let files = self.folder.ending(".fdr").into_iter();
+        let mut files: Vec<(u64, PathBuf)> = files
+            .filter_map(|path| Some((number(&path)?, path)))
+            .collect();
+        files.sort();
+        let mut last = None;
+        for (_, path) in files {
+            let look = look(&path)?;
+            self.check(&look)?;
+            fs::remove_file(&path).map_err(|error| error.to_string())?;
+            self.count += 1;
+            last = Some(look);
+        }
+        Ok(last)
+    }
+
+    fn check(&mut self, look: &Look) -> Result<(), Failure> {
+        for thread in self.truth.threads() {
+            let Some(lane) = check::lane(look, thread)? else {
+                if let Some(made) = self.made.get(&thread) {
+                    let why = format!("n{thread} was in an earlier file and is in this no more");
+                    return Err(Failure::Lost(*made, why));
+                }
+                continue;
+            };
+            let before = self.made.insert(thread, lane.made()).unwrap_or(0);
+            let course = check::course(self.truth, self.seed, thread);
+            let moment = Moment::Since(before);
+            check::thread(lane, course, self.truth, thread, moment)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! Random combinations of what can go wrong around a program: a full disk, a folder that can't be written
+//! or goes away, limits on files and descriptors, signals. Output and end are byte for byte those of the
+//! same program, in the same trouble, without the recorder.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child as Process, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use fdr_tests::support::random::Random;
+
+use crate::child::command;
+use crate::look::look;
+use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+
+const LIMIT: Duration = Duration::from_secs(30);
+/// Ways of the program `endings`.
+const WAYS: [&str; 8] = [
+    "return",
+    "exit",
+    "exit-from-a-thread",
+    "panic",
+    "caught",
+    "twice",
+    "abort",
+    "silent",
+];
+const OUTS: [&str; 7] = [
+    "",
+    "%n.fdr",
+    "file/%n.fdr",
+    "/proc/%n.fdr",
+    "/dev/full",
+    "a/b/%n.fdr",
+    "rings/%n.fdr",
+];
+const DIRS: [&str; 5] = ["", "rings", "file/x", "/proc", "/dev/null"];
+
+pub(crate) fn run(plan: &Plan) -> Tally {
+    plan.each(2, 1, |one, tally| {
+        let mut random = one.random();
+        let in_memory = random.below(2) == 0;
+        one.within(in_memory, |folder| {
+            if random.below(4) == 0 {
+                goes_away(one, &mut random, folder, tally)
+            } else {
+                limited(one, &mut random, folder, tally)
+            }
+        })
+    })
+}
+
+/// A program's end and what it printed, without the recorder's lines.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    status: ExitStatus,
+    stdout: Vec<u8>,
+    stderr: Vec<String>,
+}
+
+/// A program's end, and the recorder's lines.
+fn end(mut process: Process) -> Result<(Outcome, Vec<String>), String> {
+    let begun = Instant::now();
+    // What it prints fits into the pipes.
+    let status = loop {
+        if let Some(status) = process.try_wait().map_err(|error| error.to_string())? {
+            break status;
+        }
+        if begun.elapsed() > LIMIT {
+            let _ = process.kill();
+            let _ = process.wait();
+            return Err(format!("hangs: no end in {LIMIT:?}"));
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    };
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    if let (Some(out), Some(err)) = (&mut process.stdout, &mut process.stderr) {
+        let read = out
+            .read_to_end(&mut stdout)
+            .and(err.read_to_end(&mut stderr));
+        read.map_err(|error| error.to_string())?;
+    }
+    let lines = String::from_utf8_lossy(&stderr).into_owned();
+    let lines = lines.lines().map(masked);
+    let (own, others) = lines.partition(|line| line.starts_with("fdr: "));
+    let outcome = Outcome {
+        status,
+        stdout,
+        stderr: others,
+    };
+    Ok((outcome, own))
+}
+
+/// A line without what differs from run to run: the thread's id, which follows its name in a panic's
+/// message (`'main' (4711)`), and addresses, which the message of a panic in a panic is full of.
+fn masked(line: &str) -> String {
+    let mut masked = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find("0x").or_else(|| rest.find("' (")) {
+        let (before, after) = rest.split_at(at + 2);
+        masked += before;
+        rest = after.trim_start_matches(|c: char| c == '(' || c.is_ascii_hexdigit());
+    }
+    masked + rest
+}
+
+fn spawn(command: &mut Command) -> Result<Process, String> {
+    let command = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let process = command.spawn();
+    process.map_err(|error| format!("{command:?}: {error}"))
+}
+
+/// What is done before the program is run, in words of the shell.
+fn trouble(random: &mut Random, way: &str) -> (String, String) {
+    let mut before = Vec::new();
+    match random.below(4) {
+        0 => {
+            let kib = 4 << random.below(13);
+            before.push(format!(
+                "mount -t tmpfs -o size={kib}K none small && cd small"
+            ));
+            if random.below(2) == 0 {
+                before.push("head -c 64M /dev/zero > rest 2> /dev/null; true".into());
+            }
+        }
+        1 => before.push("mount -t tmpfs -o ro none small && cd small".into()),
+        _ => {}
+    }
+    let mut limits = vec!["ulimit -c 0".to_owned()];
+    if random.below(2) == 0 {
+        let most = 1 << random.below(19);
+        limits.push(format!("ulimit -f {}", random.below(most)));
+    }
+    if random.below(3) == 0 {
+        // The recorder has two descriptors of its own: a program that needs all up to its limit,
+        // as for the names in a backtrace, is not the same with it.
+        let least = if way == "twice" { 7 } else { 3 };
+        limits.push(format!("ulimit -n {}", least + random.below(8)));
+    }
+    (before.join(" && "), limits.join("; "))
+}
+
+/// The recorder's variables.
+fn variables(random: &mut Random) -> Vec<(&'static str, String)> {
+    let mut variables = vec![("FDR", "1".to_owned())];
+    let out = OUTS[random.below(OUTS.len() as u64) as usize];
+    let dir = DIRS[random.below(DIRS.len() as u64) as usize];
+    let sizes = [("128K", "384K"), ("1M", "64M"), ("4M", "1G")];
+    let (buffer, memory) = sizes[random.below(3) as usize];
+    variables.push(("FDR_BUFFER", buffer.into()));
+    variables.push(("FDR_MEMORY", memory.into()));
+    for (name, value) in [("FDR_OUT", out), ("FDR_DIR", dir)] {
+        if !value.is_empty() {
+            variables.push((name, value.into()));
+        }
+    }
+    variables
+}
+
+fn limited(
+    one: &Try<'_>,
+    random: &mut Random,
+    folder: &Folder,
+    tally: &Mutex<Tally>,
+) -> Result<(), Failure> {
+    let way = WAYS[random.below(WAYS.len() as u64) as usize];
+    let ((before, limits), variables) = (trouble(random, way), variables(random));
+    let program = one.plan.programs.join("endings");
+    let script = format!(
+        "{}({limits}; exec \"$0\" {way}); code=$?; ls -A; exit $code",
+        if before.is_empty() {
+            String::new()
+        } else {
+            before + " && "
+        },
+    );
+    let mut outcomes = Vec::new();
+    for recorded in [false, true] {
+        let place = folder.join(if recorded { "with" } else { "without" });
+        fs::create_dir_all(place.join("small")).map_err(|error| error.to_string())?;
+        fs::write(place.join("file"), "").map_err(|error| error.to_string())?;
+        let mut command = command(Path::new("unshare"), &place);
+        // Addresses are others each time.
+        command.env("RUST_BACKTRACE", "0");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+        // `ls` names what is left; it belongs to no output.
+        let script = script.replace("ls -A", "ls -A > \"$LEFT\"");
+        command.arg(&script).arg(&program);
+        command.env("LEFT", folder.join("left"));
+        if recorded {
+            command.envs(variables.iter().map(|(name, value)| (name, value)));
+        }
+        outcomes.push(end(spawn(&mut command)?)?);
+    }
+    let what = || format!("{variables:?} {script}");
+    compare(outcomes, &what(), tally)?;
+    let left = fs::read_to_string(folder.join("left")).unwrap_or_default();
+    whole(&folder.join("with"), &left, &what())
+}
+
+/// Both are the same, and the recorder has said something only where it was there.
+fn compare(
+    outcomes: Vec<(Outcome, Vec<String>)>,
+    what: &str,
+    tally: &Mutex<Tally>,
+) -> Result<(), Failure> {
+    let [(without, nothing), (with, lines)] = outcomes.as_slice() else {
+        return Err(Failure::Wrong("not two outcomes".into()));
+    };
+    if with != without || !nothing.is_empty() {
+        let why = format!("{what}\n  without: {without:?}\n  with: {with:?}\n  said: {lines:?}");
+        return Err(Failure::Wrong(why));
+    }
+    let warnings = lines.iter().filter(|line| !is_good_news(line)).count();
+    lock(tally).count(&format!("programs with {warnings} lines of warning"), 1);
+    Ok(())
+}
+
+fn is_good_news(line: &str) -> bool {
+    line.starts_with("fdr: wrote ") || line.starts_with("fdr: replaced ")
+}
+
+/// No half-written file under a final name, and no temporary one.
+fn whole(folder: &Path, left: &str, what: &str) -> Result<(), Failure> {
+    let mut names: Vec<String> = left.lines().map(str::to_owned).collect();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).map_err(|error| error.to_string())?;
+        for entry in entries.filter_map(Result::ok) {
+            let path = entry.path();
+            names.push(path.to_string_lossy().into_owned());
+            if path.is_dir() {
+                folders.push(path);
+            } else if names.last().is_some_and(|name| name.ends_with(".fdr")) {
+                look(&path).map_err(|why| Failure::Wrong(format!("{what}: {why}")))?;
+            }
+        }
+    }
+    match names.iter().find(|name| name.ends_with(".tmp")) {
+        Some(name) => Err(Failure::Wrong(format!("{what}: left {name}"))),
+        None => Ok(()),
+    }
+}
+
+/// The folder goes away, and signals come, while the program works.
+fn goes_away(
+    one: &Try<'_>,
+    random: &mut Random,
+    folder: &Folder,
+    tally: &Mutex<Tally>,
+) -> Result<(), Failure> {
+    let (signals, variables) = (random.below(6), variables(random));
+    let keep = random.below(3) == 0;
+    let mut outcomes = Vec::new();
+    for recorded in [false, true] {
+        let place = folder.join("place");
+        fs::create_dir_all(&place).map_err(|error| error.to_string())?;
+        let mut command = command(&one.plan.programs.join("steady"), &place);
+        if recorded {
+            command.envs(variables.iter().map(|(name, value)| (name, value)));
+        }
+        let mut process = spawn(&mut command)?;
+        let mut ready = String::new();
+        let output = process.stdout.take().ok_or_else(|| "no pipe".to_owned())?;
+        let mut output = BufReader::new(output);
+        let read = output.read_line(&mut ready);
+        read.map_err(|error| error.to_string())?;
+        if !keep {
+            fs::remove_dir_all(&place).map_err(|error| error.to_string())?;
+        }
+        for _ in 0..if recorded { signals } else { 0 } {
+            let kill = Command::new("kill")
+                .args(["-s", "USR2", &process.id().to_string()])
+                .status();
+            kill.map_err(|error| error.to_string())?;
+        }
+        drop(process.stdin.take());
+        process.stdout = Some(output.into_inner());
+        outcomes.push(end(process)?);
+    }
+    let what = format!("{signals} signals, folder {keep} {variables:?}");
+    compare(outcomes, &what, tally)?;
+    whole(folder.path(), "", &what)
+}

@@ -1,0 +1,157 @@
+//! SIGKILL at random moments: before the ring is there, at the first records, at the change of a chunk,
+//! after many rounds, between short threads that take each other's places. Whatever was committed is in
+//! the file, and nothing else.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use fdr_formats::ring::layout;
+use fdr_tests::support::random::Random;
+use fdr_tests::support::truth::Truth;
+
+use crate::check;
+use crate::child::{self, Child};
+use crate::look::look;
+use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+
+const LANES: usize = 8;
+/// No moment is so far away.
+const LIMIT: Duration = Duration::from_secs(30);
+/// Slots that are being given to a thread.
+const TAKEN: u32 = 2;
+
+/// When it is killed.
+enum Moment {
+    /// So long after it was started.
+    After(Duration),
+    /// When so many records are made.
+    Records(u64),
+    /// When so many threads have begun.
+    Threads(u64),
+}
+
+pub(crate) fn run(plan: &Plan) -> Tally {
+    plan.each(2, 1, one)
+}
+
+/// Calls of each thread at most (0 = no end), and the moment.
+fn moment(random: &mut Random) -> (u64, Moment) {
+    let calls = |random: &mut Random| [0, 0, 40, 3_000, 10_000][random.below(5) as usize];
+    match random.below(5) {
+        0 => {
+            let us = random.below(6_000);
+            (calls(random), Moment::After(Duration::from_micros(us)))
+        }
+        1 => (calls(random), Moment::Records(1 + random.below(200))),
+        2 => (calls(random), Moment::Records(1 + random.below(60_000))),
+        3 => {
+            let most = [40, 400, 3_000][random.below(3) as usize];
+            (most, Moment::Threads(1 + random.below(120)))
+        }
+        _ => (0, Moment::Records(1 + random.below(600_000))),
+    }
+}
+
+fn variables(random: &mut Random) -> String {
+    let buffer = [128, 192, 256][random.below(3) as usize];
+    let clock = ["rdtscp", "rdtsc", "monotonic"][random.below(3) as usize];
+    // Room for twice as many threads as live at a time.
+    let memory = 2 * LANES * 256;
+    format!("FDR=1 FDR_BUFFER={buffer}K FDR_MEMORY={memory}K FDR_CLOCK={clock}")
+}
+
+fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
+    let mut random = one.random();
+    let in_memory = random.below(2) == 0;
+    let (calls, moment) = moment(&mut random);
+    let variables = variables(&mut random);
+    let pause = Duration::from_nanos(random.below(100_000));
+    one.within(in_memory, |folder| {
+        let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+        let seed = one.seed >> 1;
+        let arguments = ["storm", "page", &seed.to_string(), &LANES.to_string()];
+        let mut arguments: Vec<String> = arguments.map(str::to_owned).to_vec();
+        arguments.push(calls.to_string());
+        let program = one.plan.programs.join("torture_victim");
+        let mut child = Child::start(&program, folder.path(), &variables, &arguments)?;
+        match moment {
+            Moment::After(time) => {
+                let begun = Instant::now();
+                child.until("the moment", LIMIT, || begun.elapsed() >= time)?;
+            }
+            Moment::Records(count) => {
+                child.until("enough records", LIMIT, || truth.made() >= count)?;
+            }
+            Moment::Threads(count) => {
+                let begun = || truth.threads().count() as u64 >= count;
+                child.until("enough threads", LIMIT, begun)?;
+            }
+        }
+        std::thread::sleep(pause);
+        let status = child.kill()?;
+        if child::signal(status) != 9 {
+            return Err(Failure::Wrong(format!("{status} before it was killed")));
+        }
+        let what = left(folder, &truth, seed)?;
+        lock(tally).count(what, 1);
+        Ok(())
+    })
+}
+
+/// Looks at what is left; says in short what it was.
+fn left(folder: &Folder, truth: &Truth, seed: u64) -> Result<&'static str, Failure> {
+    let made = truth.made();
+    let rings = folder.ending(".fdr-ring");
+    let [ring] = rings.as_slice() else {
+        return match rings.len() {
+            0 if made == 0 => Ok("before there was a ring"),
+            0 => Err(Failure::Lost(made, "there is no ring".into())),
+            _ => Err(Failure::Wrong(format!("{rings:?}"))),
+        };
+    };
+    let others = folder.files().len() - 4;
+    if others > 0 {
+        return Err(Failure::Wrong(format!("{:?}", folder.files())));
+    }
+    if !is_finished(ring) {
+        return match made {
+            0 => Ok("while the ring was made"),
+            _ => Err(Failure::Lost(made, "the ring is not finished".into())),
+        };
+    }
+    let taken = slots_in(ring, TAKEN)?;
+    let look = look(ring)?;
+    check::all(&look, truth, seed, taken)?;
+    Ok(match (made, look.info.missing.retired_threads, taken) {
+        (0, ..) => "before the first record",
+        (_, 0, 0) => "while recording",
+        (_, _, 0) => "while threads took each other's places",
+        (_, _, _) => "while a place changed hands",
+    })
+}
+
+/// Whether the file's head was written.
+fn is_finished(ring: &Path) -> bool {
+    let mut magic = [0; layout::MAGIC.len()];
+    let file = fs::File::open(ring);
+    file.is_ok_and(|file| file.read_exact_at(&mut magic, 0).is_ok()) && magic == layout::MAGIC
+}
+
+/// How many slots are in that state.
+pub(crate) fn slots_in(ring: &Path, state: u32) -> Result<usize, Failure> {
+    let wrong = || Failure::Wrong(format!("{}: no head", ring.display()));
+    let file = fs::File::open(ring).map_err(|_| wrong())?;
+    let mut head = [0; layout::HEADER_SIZE];
+    file.read_exact_at(&mut head, 0).map_err(|_| wrong())?;
+    let header = layout::decode_header(&head).ok_or_else(wrong)?;
+    let is_so = |index: &u64| {
+        let mut slot = [0; layout::SLOT_SIZE];
+        let at = header.slots + index * header.slot_stride;
+        let read = file.read_exact_at(&mut slot, at);
+        read.is_ok() && layout::decode_slot(&slot).is_some_and(|slot| slot.state == state)
+    };
+    Ok((0..u64::from(header.made)).filter(is_so).count())
+}

@@ -1,0 +1,175 @@
+//! A trace or a ring, looked at as `fdr verify` does: nothing that the reader complains of, times that
+//! never go back, calls that nest, counts that agree with what is there. Must never panic on what it
+//! finds: what is wrong is the result.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fdr_formats::model::Counts;
+use fdr_formats::source::{Source, drive};
+use fdr_formats::{
+    Call, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo, registry,
+};
+use fdr_tests::support::script::FUNCTIONS;
+
+/// Functions that are in no script have the numbers behind those that are.
+const OTHERS: [&str; 2] = ["outer", "inner"];
+pub(crate) const OUTER: u8 = 2 * FUNCTIONS.len() as u8;
+pub(crate) const INNER: u8 = OUTER + 2;
+/// The number of functions that no check knows by name.
+const ANY: u8 = INNER + 2;
+
+/// All of a trace.
+pub(crate) struct Look {
+    pub(crate) info: TraceInfo,
+    pub(crate) lanes: Vec<Lane>,
+}
+
+/// One thread of it.
+#[derive(Default)]
+pub(crate) struct Lane {
+    pub(crate) id: ThreadId,
+    pub(crate) name: String,
+    pub(crate) counts: Counts,
+    /// Measured edges in the words of a script.
+    pub(crate) edges: Vec<u8>,
+    synthetic: [u64; 2],
+    open: Vec<FunctionId>,
+    last: Ticks,
+}
+
+struct Collect {
+    words: BTreeMap<FunctionId, u8>,
+    lanes: Vec<Lane>,
+    wrong: Vec<String>,
+}
+
+impl Collect {
+    fn call(&mut self, call: &Call) {
+        let Some(lane) = self.lanes.last_mut() else {
+            return self.wrong.push("a call before any thread".into());
+        };
+        if call.time < lane.last {
+            let Lane { name, last, .. } = lane;
+            self.wrong
+                .push(format!("{name}: time {last} goes back to {}", call.time));
+        }
+        lane.last = call.time;
+        let exit = call.edge != Edge::Entry;
+        if !exit {
+            lane.open.push(call.function);
+        } else if lane.open.pop() != Some(call.function) {
+            let Lane { name, edges, .. } = lane;
+            let (place, function) = (edges.len(), call.function);
+            self.wrong.push(format!(
+                "{name}: exit of function {function}, which is not the last entered, after {place} records"
+            ));
+        }
+        if call.synthetic {
+            lane.synthetic[usize::from(exit)] += 1;
+        } else if let Some(word) = self.words.get(&call.function) {
+            lane.edges.push(word + u8::from(exit));
+        } else {
+            self.wrong
+                .push(format!("function {} has no name", call.function));
+        }
+    }
+}
+
+impl Sink for Collect {
+    fn thread(&mut self, thread: &Thread) {
+        if self.lanes.last().is_none_or(|lane| lane.id != thread.id) {
+            self.lanes.push(Lane::default());
+        }
+        if let Some(lane) = self.lanes.last_mut() {
+            lane.id = thread.id;
+            lane.name.clone_from(&thread.name);
+            lane.counts = thread.counts.unwrap_or(lane.counts);
+        }
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        calls.iter().for_each(|call| self.call(call));
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if let Mark::Lost { records } = mark {
+            self.wrong
+                .push(format!("{records} records lost between others"));
+        }
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.wrong.push(format!("{diagnostic:?}"));
+    }
+}
+
+/// The number of each function in scripts; the name's last part is what counts.
+fn words(info: &TraceInfo) -> BTreeMap<FunctionId, u8> {
+    let known = || FUNCTIONS.iter().chain(&OTHERS);
+    let word = |name: &str| {
+        let last = name.rsplit("::").next().unwrap_or(name);
+        known().position(|known| *known == last)
+    };
+    let functions = info.functions.iter();
+    functions
+        .map(|function| (function.id, word(&function.name)))
+        .map(|(id, known)| (id, known.map_or(ANY, |place| 2 * place as u8)))
+        .collect()
+}
+
+/// Looks at a file.
+pub(crate) fn look(path: &Path) -> Result<Look, String> {
+    let name = path.display();
+    let failed = |error: &dyn std::fmt::Display| format!("{name}: {error}");
+    let source: Box<dyn Source> = registry::open_path(path).map_err(|error| failed(&error))?;
+    let mut collect = Collect {
+        words: words(source.info()),
+        lanes: Vec::new(),
+        wrong: Vec::new(),
+    };
+    drive(&*source, &mut collect, &|_| {}).map_err(|error| failed(&error))?;
+    let Collect {
+        mut lanes,
+        mut wrong,
+        ..
+    } = collect;
+    // A trace of nothing has a thread of nothing.
+    lanes.retain(|lane| lane.counts.recorded > 0 || !lane.edges.is_empty());
+    wrong.extend(source.diagnostics().iter().map(|one| format!("{one:?}")));
+    wrong.extend(lanes.iter().filter_map(Lane::wrong));
+    match wrong.first() {
+        None => Ok(Look {
+            info: source.info().clone(),
+            lanes,
+        }),
+        Some(first) => Err(format!("{name}: {} findings: {first}", wrong.len())),
+    }
+}
+
+impl Lane {
+    fn wrong(&self) -> Option<String> {
+        let Lane { name, counts, .. } = self;
+        let sum = counts.readable + counts.overwritten + counts.dropped;
+        let synthetic = [counts.synthetic_entries, counts.synthetic_exits];
+        let (open, there) = (self.open.len(), self.edges.len() as u64);
+        let agrees = sum == counts.recorded
+            && counts.readable == there
+            && synthetic == self.synthetic
+            && open == 0;
+        let synthetic = self.synthetic;
+        (!agrees).then(|| {
+            format!("{name}: {counts:?}, but {there} records, {synthetic:?} synthetic, {open} open")
+        })
+    }
+
+    /// The thread's number, from its name.
+    pub(crate) fn number(&self) -> Option<usize> {
+        self.name.strip_prefix('n')?.parse().ok()
+    }
+
+    /// Records that were committed.
+    pub(crate) fn made(&self) -> u64 {
+        self.counts.overwritten + self.counts.readable
+    }
+}

@@ -1,0 +1,95 @@
+//! Snapshots of a living process that records as fast as it can: each is whole, right, and as new as the
+//! moment at which it was begun.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use fdr_tests::support::truth::{MADE, STOP, Truth};
+
+use crate::check::{self, Moment};
+use crate::child::Child;
+use crate::look::look;
+use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+use crate::speed;
+
+const THREADS: usize = 8;
+/// Snapshots of a process.
+const ROUND: u64 = 250;
+const LIMIT: Duration = Duration::from_secs(30);
+/// Records after which every ring has been overwritten.
+const FULL: u64 = 100_000;
+
+pub(crate) fn run(plan: &Plan) -> Tally {
+    let round = plan.tries.clamp(1, ROUND);
+    let mut tally = plan.each(1, round, |one, tally| {
+        one.within(true, |folder| process(one, round, folder, tally))
+    });
+    match speed::compare(plan) {
+        Ok(said) => tally.say(said),
+        Err(why) => {
+            tally.wrong += 1;
+            println!("WRONG the speed could not be compared: {why}");
+        }
+    }
+    tally
+}
+
+/// Starts a storm of so many threads without end, and waits until each has filled its ring.
+pub(crate) fn start(
+    plan: &Plan,
+    folder: &Folder,
+    seed: u64,
+    threads: usize,
+) -> Result<(Child, Truth), String> {
+    let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+    let words = ["storm", "page", &seed.to_string(), &threads.to_string()];
+    let mut words: Vec<String> = words.map(str::to_owned).to_vec();
+    words.push("0".to_owned());
+    let program = plan.programs.join("torture_victim");
+    let variables = "FDR=1 FDR_BUFFER=256K FDR_OUT=%n.fdr";
+    let mut child = Child::start(&program, folder.path(), variables, &words)?;
+    child.until("full rings", LIMIT, || {
+        (1..=threads).all(|thread| truth.get(thread, MADE) >= FULL)
+    })?;
+    Ok((child, truth))
+}
+
+fn process(
+    one: &Try<'_>,
+    count: u64,
+    folder: &Folder,
+    tally: &Mutex<Tally>,
+) -> Result<(), Failure> {
+    let seed = one.seed >> 1;
+    let (mut child, truth) = start(one.plan, folder, seed, THREADS)?;
+    let rings = folder.ending(".fdr-ring");
+    let [ring] = rings.as_slice() else {
+        return Err(Failure::Wrong(format!("rings: {rings:?}")));
+    };
+    let mut records = 0;
+    for _ in 0..count {
+        let before: Vec<u64> = (0..=THREADS)
+            .map(|thread| truth.get(thread, MADE))
+            .collect();
+        let look = look(ring)?;
+        for (thread, &before) in before.iter().enumerate().skip(1) {
+            let lane = check::lane(&look, thread)?;
+            let lane = lane.ok_or_else(|| Failure::Lost(before, format!("no n{thread}")))?;
+            records += lane.counts.readable;
+            let course = check::course(&truth, seed, thread);
+            let moment = Moment::Since(before);
+            check::thread(lane, course, &truth, thread, moment)?;
+        }
+    }
+    truth.set(0, STOP, 1);
+    child.succeed(folder.path(), LIMIT)?;
+    let last = folder.ending(".fdr");
+    let last = last
+        .first()
+        .ok_or_else(|| "no file of the end".to_owned())?;
+    check::all(&look(last)?, &truth, seed, 0)?;
+    let mut tally = lock(tally);
+    tally.count("records in snapshots", records);
+    tally.count("records made meanwhile", truth.made());
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Traced functions in a handler that interrupts eight threads ten thousand times a second, wherever they
+//! are. The handler's records may be dropped where it interrupts the recorder, each time all four of them
+//! and counted; a thread's own never.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use fdr_tests::support::truth::{HANDLED, MADE, Truth, WRONG};
+
+use crate::check;
+use crate::child::Child;
+use crate::look::{INNER, Lane, Look, OUTER, look};
+use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+
+const THREADS: u64 = 8;
+/// Signals of a process where the time is limited: ten seconds' worth, if the machine keeps up.
+const ROUND: u64 = 800_000;
+const LIMIT: Duration = Duration::from_secs(600);
+/// Records that a handler makes.
+const EACH: u64 = 4;
+
+pub(crate) fn run(plan: &Plan) -> Tally {
+    let most = if plan.until.is_some() {
+        ROUND
+    } else {
+        u64::MAX
+    };
+    let round = plan.tries.clamp(THREADS, most);
+    plan.each(1, round, |one, tally| {
+        one.within(true, |folder| process(one, round, folder, tally))
+    })
+}
+
+fn process(
+    one: &Try<'_>,
+    signals: u64,
+    folder: &Folder,
+    tally: &Mutex<Tally>,
+) -> Result<(), Failure> {
+    let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+    let seed = one.seed >> 1;
+    let (each, threads) = (signals / THREADS, THREADS);
+    let words = ["timer", "page", &seed.to_string(), &threads.to_string()];
+    let mut words: Vec<String> = words.map(str::to_owned).to_vec();
+    words.push(each.to_string());
+    let program = one.plan.programs.join("torture_victim");
+    let variables = "FDR=1 FDR_BUFFER=256K FDR_OUT=%n.fdr";
+    let mut child = Child::start(&program, folder.path(), variables, &words)?;
+    child.succeed(folder.path(), LIMIT)?;
+    let mut last: Option<(u64, Look)> = None;
+    for path in folder.ending(".fdr") {
+        let look = look(&path)?;
+        look.lanes.iter().try_for_each(groups)?;
+        let number = look.info.dump.unwrap_or(0);
+        if last.as_ref().is_none_or(|(known, _)| *known < number) {
+            last = Some((number, look));
+        }
+    }
+    let (_, last) = last.ok_or_else(|| "there is no file".to_owned())?;
+    exact(&last, &truth, seed)?;
+    if truth.get(0, WRONG) > 0 {
+        return Err(Failure::Wrong("a dump in between failed".into()));
+    }
+    let handled = truth.threads().map(|thread| truth.get(thread, HANDLED));
+    let dropped = last.lanes.iter().map(|lane| lane.counts.dropped);
+    let mut tally = lock(tally);
+    tally.count("signals handled", handled.sum());
+    tally.count("records of handlers that were dropped", dropped.sum());
+    tally.count("records made", truth.made());
+    Ok(())
+}
+
+/// A handler's four records are together, but for the first handler's.
+fn groups(lane: &Lane) -> Result<(), Failure> {
+    const GROUP: [u8; 4] = [OUTER, INNER, INNER + 1, OUTER + 1];
+    let mut at = None;
+    for (place, edge) in lane.edges.iter().enumerate() {
+        let of_handler = GROUP.iter().position(|known| known == edge);
+        let expected = match at {
+            // The window may begin within a group.
+            None if place == 0 => of_handler,
+            None | Some(4) => of_handler.map(|_| 0),
+            within => within,
+        };
+        if of_handler != expected {
+            let name = &lane.name;
+            return Err(Failure::Wrong(format!(
+                "{name}: record {place} is {edge}, of a handler {of_handler:?}, not {expected:?}"
+            )));
+        }
+        at = of_handler.map(|at| at + 1);
+    }
+    Ok(())
+}
+
+/// The last file, when all threads have ended.
+fn exact(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
+    let mut without_place = 0;
+    for thread in truth.threads() {
+        let lane = check::lane(look, thread)?;
+        let lane = lane.ok_or_else(|| format!("n{thread} is missing"))?;
+        let Lane { name, counts, .. } = lane;
+        let (own, handled) = (truth.get(thread, MADE), truth.get(thread, HANDLED));
+        let asked = own + EACH * handled;
+        if counts.recorded > asked || !counts.dropped.is_multiple_of(EACH) {
+            let why = format!("{name}: {asked} records, {handled} signals; {counts:?}");
+            return Err(Failure::Wrong(why));
+        }
+        // A handler that interrupts the thread's first record has no place for its own.
+        without_place += asked - counts.recorded;
+        let kept: Vec<u8> = lane.edges.iter().copied().filter(|e| *e < OUTER).collect();
+        let course = check::course(truth, seed, thread);
+        if course.window(own - kept.len() as u64, kept.len() as u64) != kept {
+            let why = format!("{name}: its own records are not the last ones of its course");
+            return Err(Failure::Wrong(why));
+        }
+    }
+    let missing = look.info.missing;
+    if missing.unplaced_records != without_place || missing.retired_threads > 0 {
+        let why = format!("{without_place} records are nowhere; {missing:?}");
+        return Err(Failure::Wrong(why));
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! Dies of a crash of a chosen kind, at a chosen place, while other threads record.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use fdr_tests::support::course::Course;
+use fdr_tests::support::random::Random;
+use fdr_tests::support::truth::{CRASHED, CRASHED_AT, MADE, crash};
+
+use crate::page::{Entry, Page};
+use crate::walk;
+
+/// So many records later a signal has surely arrived.
+const AGAIN: u64 = 100_000;
+/// Threads that record beside the one that crashes.
+const OTHERS: usize = 3;
+/// Records that the crashing thread makes before, at most.
+const MOST: u64 = 40_000;
+
+/// The system's allocator behind a lock that is taken and never given back once a crash is to happen in
+/// it: whoever allocates in the handler waits for ever.
+struct Allocator;
+
+static CRASH_IN_MALLOC: AtomicU64 = AtomicU64::new(0);
+/// The thread that is to crash there, and no other.
+static THREAD: AtomicI32 = AtomicI32::new(0);
+static LOCKED: AtomicBool = AtomicBool::new(false);
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+// SAFETY: the system's allocator does all of it; what comes before changes no memory.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        enter();
+        // SAFETY: as the caller vouches.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        enter();
+        // SAFETY: as the caller vouches.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+fn enter() {
+    while LOCKED.load(Ordering::Acquire) {
+        std::hint::spin_loop();
+    }
+    let kind = CRASH_IN_MALLOC.load(Ordering::Acquire);
+    if kind > 0 && THREAD.load(Ordering::Acquire) == thread_id() {
+        CRASH_IN_MALLOC.store(0, Ordering::Release);
+        LOCKED.store(true, Ordering::Release);
+        now(kind - 1);
+        // The standard library let the program go on, see `from_outside`.
+        LOCKED.store(false, Ordering::Release);
+    }
+}
+
+fn thread_id() -> i32 {
+    // SAFETY: a plain system call.
+    unsafe { libc::gettid() }
+}
+
+/// Without an end, and with a frame of its own each time.
+#[expect(unconditional_recursion, reason = "the stack is to overflow")]
+fn overflow(depth: u64) -> u64 {
+    let frame = black_box([depth; 64]);
+    overflow(depth + 1) + frame[(depth % 64) as usize]
+}
+
+struct Twice;
+
+impl Drop for Twice {
+    fn drop(&mut self) {
+        panic!("wanted, while another one unwinds");
+    }
+}
+
+/// The crash itself.
+fn now(kind: u64) {
+    // SAFETY: none of it is meant to be sound: the process is to die of it here and now.
+    unsafe {
+        match kind {
+            crash::WRITE => std::ptr::without_provenance_mut::<u32>(16).write_volatile(1),
+            crash::READ => {
+                let _ = std::ptr::without_provenance::<u32>(usize::MAX - 4095).read_volatile();
+            }
+            crash::ABORT => std::process::abort(),
+            crash::OVERFLOW => {
+                black_box(overflow(0));
+            }
+            crash::TWICE => {
+                let _trap = Twice;
+                panic!("wanted");
+            }
+            crash::ILLEGAL => illegal(),
+            _ => {
+                libc::raise(crash::signal(kind));
+            }
+        }
+    }
+}
+
+fn illegal() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the process is to die of it.
+    unsafe {
+        core::arch::asm!("ud2");
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: as above.
+    unsafe {
+        libc::raise(libc::SIGILL);
+    }
+}
+
+/// A core of a process that was to crash is of no use, and takes seconds.
+fn no_core() {
+    let none = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the structure is valid.
+    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+}
+
+/// Notes how far the thread is, and the time.
+fn crashes(truth: &Entry) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let us = now.map_or(0, |since| since.as_micros() as u64);
+    truth.set(CRASHED_AT, us);
+    truth.set(CRASHED, truth.get(MADE));
+}
+
+/// A thread crashes after some records; `place` says where.
+pub(crate) fn run(page: Page, seed: u64, kind: u64, place: u64) {
+    no_core();
+    // The default hook prints a backtrace for a panic in a panic: that takes longer than all the rest.
+    std::panic::set_hook(Box::new(|_| ()));
+    let mut random = Random::new(seed);
+    let before = 1 + random.below(MOST);
+    // The recorder looks for its time to take the crash's signals at the main thread's first record.
+    let first = walk::next_number(page).expect("room in the page");
+    let course = Course::new(seed.wrapping_add(first as u64), 1);
+    walk::run(course, &page[first], &page[0], &mut || ());
+    for _ in 0..OTHERS {
+        let number = walk::next_number(page).expect("room in the page");
+        drop(walk::spawn(page, seed, number, u64::MAX, || ()));
+    }
+    let number = walk::next_number(page).expect("room in the page");
+    let truth: &'static Entry = &page[number];
+    let mut left = before;
+    let each = move || {
+        left -= u64::from(left > 0);
+        if left > 0 {
+            return;
+        }
+        if place != crash::IN_RECORDER && truth.get(CRASHED) == 0 {
+            crashes(truth);
+        }
+        match place {
+            crash::IN_CODE => now(kind),
+            crash::IN_MALLOC => {
+                THREAD.store(thread_id(), Ordering::Release);
+                CRASH_IN_MALLOC.store(1 + kind, Ordering::Release);
+                drop(black_box(Box::new(1)));
+            }
+            _ => {}
+        }
+    };
+    let victim = walk::spawn(page, seed, number, u64::MAX, each);
+    if place == crash::IN_RECORDER {
+        from_outside(
+            &victim,
+            truth,
+            crash::signal(kind),
+            before,
+            random.below(2_000),
+        );
+    }
+    let _ = victim.join();
+    loop {
+        thread::park();
+    }
+}
+
+/// Sends the signal once so many records are made, and `spins` later. The standard library takes a SIGSEGV
+/// that is no fault for one, and lets the program go on: then it is sent again.
+fn from_outside(victim: &JoinHandle<()>, truth: &Entry, signal: i32, before: u64, spins: u64) {
+    let mut enough = before;
+    loop {
+        while truth.get(MADE) < enough {
+            thread::yield_now();
+        }
+        (0..spins).for_each(|_| std::hint::spin_loop());
+        if enough == before {
+            crashes(truth);
+        }
+        enough = truth.get(MADE) + AGAIN;
+        // SAFETY: the thread was not joined yet, so its handle is valid.
+        unsafe { libc::pthread_kill(victim.as_pthread_t(), signal) };
+    }
+}

@@ -1,0 +1,135 @@
+//! Threads that send the dump signal to one another while they record: each signal is handled once, and
+//! none may change the errno of the code that it interrupts.
+
+use std::sync::Arc;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use fdr_tests::support::course::Course;
+use fdr_tests::support::random::Random;
+use fdr_tests::support::truth::{HANDLED, PHASE, STOP, WRONG};
+
+use crate::page::{Entry, Page};
+use crate::walk;
+
+/// What errno is throughout.
+const ERRNO: i32 = 4242;
+/// At most so many records lie between two signals of a thread.
+const PAUSE: u64 = 40;
+
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+static PROGRAM: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts, and calls the recorder's handler, which it replaced.
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+    // SAFETY: the page's first entry, stored before the handler was installed.
+    let program = unsafe { &*(PROGRAM.load(Ordering::Acquire) as *const Entry) };
+    program.count_shared(HANDLED);
+    let next = NEXT.load(Ordering::Acquire);
+    if next > 1 {
+        // SAFETY: sigaction gave this address as that of a handler with three arguments.
+        let next = unsafe { std::mem::transmute::<usize, Handler>(next) };
+        next(signal, info, context);
+    }
+}
+
+fn install(program: &'static Entry) {
+    PROGRAM.store(std::ptr::from_ref(program).addr(), Ordering::Release);
+    // SAFETY: zeros are valid `sigaction`s, both live until the call returns, and the handler above does
+    // only what a handler may.
+    unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        assert_eq!(
+            libc::sigaction(libc::SIGUSR2, std::ptr::null(), &raw mut old),
+            0
+        );
+        NEXT.store(old.sa_sigaction, Ordering::Release);
+        let mut new = old;
+        new.sa_sigaction = on_signal as *const () as usize;
+        new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        assert_eq!(
+            libc::sigaction(libc::SIGUSR2, &raw const new, std::ptr::null_mut()),
+            0
+        );
+    }
+}
+
+fn errno() -> *mut i32 {
+    // SAFETY: always returns the address of the thread's own.
+    unsafe { libc::__errno_location() }
+}
+
+/// One thread's part: signals to others, until there were enough of them.
+struct Sender {
+    random: Random,
+    pause: u64,
+    threads: Arc<[AtomicU64]>,
+    program: &'static Entry,
+    signals: u64,
+}
+
+impl Sender {
+    fn after_a_record(&mut self) {
+        // SAFETY: the thread's own errno.
+        if unsafe { *errno() } != ERRNO {
+            self.program.count_shared(WRONG);
+            // SAFETY: as above.
+            unsafe { *errno() = ERRNO };
+        }
+        self.pause -= 1;
+        if self.pause > 0 {
+            return;
+        }
+        self.pause = 1 + self.random.below(PAUSE);
+        if self.program.get(HANDLED) >= self.signals {
+            self.program.set(STOP, 1);
+            return;
+        }
+        let thread = self.random.below(self.threads.len() as u64) as usize;
+        let thread = self.threads[thread].load(Ordering::Acquire);
+        // SAFETY: no thread ends before all have sent their last signal.
+        unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
+    }
+}
+
+pub(crate) fn run(page: Page, seed: u64, threads: u64, signals: u64) {
+    install(&page[0]);
+    let ids: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
+    let (begin, end) = (
+        Arc::new(Barrier::new(threads as usize)),
+        Arc::new(Barrier::new(threads as usize)),
+    );
+    let spawn = |place: usize| -> JoinHandle<()> {
+        let number = walk::next_number(page).expect("room in the page");
+        let mut sender = Sender {
+            random: Random::new(seed ^ number as u64),
+            pause: 1 + number as u64,
+            threads: Arc::clone(&ids),
+            program: &page[0],
+            signals,
+        };
+        let course = Course::new(seed.wrapping_add(number as u64), u64::MAX);
+        let (begin, end) = (Arc::clone(&begin), Arc::clone(&end));
+        let body = move || {
+            // SAFETY: always succeeds.
+            let me = unsafe { libc::pthread_self() };
+            sender.threads[place].store(me, Ordering::Release);
+            begin.wait();
+            // SAFETY: the thread's own errno.
+            unsafe { *errno() = ERRNO };
+            let mut each = || sender.after_a_record();
+            walk::run(course, &page[number], &page[0], &mut each);
+            end.wait();
+        };
+        let builder = Builder::new().name(format!("n{number}"));
+        builder.spawn(body).expect("a thread")
+    };
+    let running: Vec<_> = (0..threads as usize).map(spawn).collect();
+    page[0].set(PHASE, 1);
+    for thread in running {
+        thread.join().expect("its end");
+    }
+    page[0].set(PHASE, 2);
+}

@@ -1,0 +1,35 @@
+//! A program to be killed, crashed, signalled, forked and snapshotted: `torture_victim MODE PAGE SEED …`.
+//! What its threads call follows from the seed; how far they came is in the page, a file in shared
+//! memory that outlives it, and never in anything that the recorder keeps.
+
+mod crash;
+mod dumps;
+mod forks;
+mod page;
+mod storm;
+mod threads;
+mod timer;
+mod walk;
+
+use std::env;
+
+use fdr_tests::support::facts::number;
+
+fn main() {
+    // A victim shall not outlive whoever looks after it.
+    // SAFETY: a plain system call on this process.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    let words: Vec<String> = env::args().skip(1).collect();
+    let page = page::open(&words[1]);
+    let seed = number(&words[2]);
+    let values: Vec<u64> = words[3..].iter().map(|word| number(word)).collect();
+    match words[0].as_str() {
+        "storm" => storm::run(page, seed, values[0], values[1]),
+        "dumps" => dumps::run(page, seed, values[0], values[1]),
+        "timer" => timer::run(page, seed, values[0], values[1]),
+        "forks" => forks::run(page, seed, values[0], values[1]),
+        "threads" => threads::run(page, values[0], values[1]),
+        "crash" => crash::run(page, seed, values[0], values[1]),
+        other => panic!("no such mode: {other:?}"),
+    }
+}

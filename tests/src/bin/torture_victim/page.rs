@@ -1,0 +1,68 @@
+//! The truth: a shared page in which each thread keeps how many records it has surely made. Must never
+//! be written but by plain stores, so that it is as far as the program whenever that dies.
+
+use std::fs::OpenOptions;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fdr_tests::support::truth::{ENTRIES, ENTRY};
+
+/// One thread's truth; the first is for the program as a whole. The words are those of
+/// [`fdr_tests::support::truth`].
+#[repr(align(64))]
+pub(crate) struct Entry([AtomicU64; 8]);
+
+const _: () = assert!(size_of::<Entry>() == ENTRY);
+
+impl Entry {
+    pub(crate) const fn new() -> Entry {
+        Entry([const { AtomicU64::new(0) }; 8])
+    }
+
+    pub(crate) fn set(&self, word: usize, value: u64) {
+        self.0[word].store(value, Ordering::Release);
+    }
+
+    pub(crate) fn get(&self, word: usize) -> u64 {
+        self.0[word].load(Ordering::Acquire)
+    }
+
+    /// One more; the owner alone writes.
+    pub(crate) fn count(&self, word: usize) {
+        self.set(word, self.0[word].load(Ordering::Relaxed) + 1);
+    }
+
+    /// One more, whoever else writes.
+    pub(crate) fn count_shared(&self, word: usize) -> u64 {
+        self.0[word].fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// At least so much.
+    pub(crate) fn raise(&self, word: usize, value: u64) {
+        self.0[word].fetch_max(value, Ordering::AcqRel);
+    }
+}
+
+pub(crate) type Page = &'static [Entry; ENTRIES];
+
+/// Maps the page, which is made already.
+pub(crate) fn open(path: &str) -> Page {
+    let file = OpenOptions::new().read(true).write(true).open(path);
+    let file = file.expect("the page's file");
+    let length = file.metadata().expect("its length").len();
+    assert_eq!(length, (ENTRIES * ENTRY) as u64);
+    // SAFETY: a new shared mapping of a file that is so long; it is never unmapped, zeros are valid
+    // atomics, and pages are aligned to more than 64.
+    unsafe {
+        let page = libc::mmap(
+            std::ptr::null_mut(),
+            ENTRIES * ENTRY,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        );
+        assert_ne!(page, libc::MAP_FAILED);
+        &*page.cast::<[Entry; ENTRIES]>()
+    }
+}

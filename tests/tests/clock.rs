@@ -1,0 +1,42 @@
+//! What a real trace says of its clock, on a machine whose clocks are sound: two moments that agree, a
+//! frequency, and no trouble. Clocks that are not sound are made by hand, in the tests of the formats.
+
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::trace::Trace;
+
+#[test]
+fn a_sound_clock_is_told_and_not_complained_of() {
+    for clock in ["rdtscp", "rdtsc", "monotonic"] {
+        let folder = Folder::new(&format!("clock-{clock}"));
+        let program = Program::new(env!("CARGO_BIN_EXE_unwinding"), &folder);
+        let outcome = program
+            .set("FDR=1")
+            .env("FDR_CLOCK", clock)
+            .args(&["deep", "10"])
+            .run();
+        let _ = outcome.ok();
+        let path = folder.only_trace();
+        let trace = Trace::read(&path);
+        let said = &trace.info.clock;
+        let (tick, unix) = said.anchor.expect("a dump has it");
+        let (later_tick, later_unix) = said.until.expect("a dump has it");
+        let ticks = said.nanos(later_tick.since(tick)).0;
+        let wall = later_unix.saturating_sub(unix);
+        assert!(ticks > 0 && wall > 0, "{said:?}");
+        // What a time daemon may do meanwhile, and what the measurement of a moment may be off.
+        assert!(ticks.abs_diff(wall) < 10_000_000 + wall / 100, "{said:?}");
+        assert_eq!((said.trouble.ahead_ns, said.trouble.wall_step_ns), (0, 0));
+        let times = trace.threads.iter().flat_map(|lane| &lane.times);
+        let mut times = times.copied();
+        assert!(
+            times.all(|time| (tick.0..=later_tick.0).contains(&time)),
+            "{clock}"
+        );
+        let notes = fdr(&["info".as_ref(), path.as_ref()]);
+        assert!(
+            !notes.contains("steady clock") && !notes.contains("began anew"),
+            "{notes}"
+        );
+    }
+}

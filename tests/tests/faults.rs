@@ -1,0 +1,270 @@
+//! A program whose recorder lacks something (space, rights, descriptors, memory, a folder) prints and ends
+//! as one that is not recorded, to the byte, but for one line of the recorder's; and nothing half-made is
+//! left of its files. Each row of the tables is run once without and once with a recorder.
+
+mod faults_support;
+
+use faults_support::{Row, UNSHARE, all_ways, may};
+use fdr_formats::registry;
+use fdr_formats::writer::Target;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, verify};
+
+#[test]
+fn a_file_system_that_takes_no_files() {
+    for way in all_ways() {
+        let places = "FDR=1 FDR_PANIC=1 FDR_OUT=/proc/traces/ FDR_DIR=/proc/rings";
+        let left = Row::new(places, "true", &way).check(&[]);
+        assert_eq!((left.said, left.traces.len()), (1, 0), "{left:?}");
+    }
+}
+
+#[test]
+fn a_standard_error_that_nobody_reads() {
+    // A pipe that takes nothing more: who waits for it, waits for ever.
+    let full = "mkdir traces rings; mkfifo pipe; exec 3<>pipe; \
+                dd if=/dev/zero of=pipe bs=4096 count=64 oflag=nonblock 2>/dev/null; true";
+    for way in ["exit", "signal exit", "dump exit", "fork", "abort", "crash"] {
+        let row = Row::new(PLACES, full, &format!("work {way}"));
+        let left = row.with_prefix("sh -c 'exec \"$@\" 2>&3' sh").check(&[]);
+        assert!(left.lines.is_empty() && !left.traces.is_empty(), "{left:?}");
+    }
+}
+
+/// The tool in the same want: it says so and ends, and what it was to make is not there.
+#[test]
+fn the_tool_leaves_nothing_half_made() {
+    let folder = Folder::new("fault-tool");
+    let places = format!("{PLACES} FDR_CRASH=0");
+    let row = Row::new(&places, "mkdir traces rings", "much dump abort");
+    let trace = row.check_in(&folder, &[]).traces[0].clone();
+    let rings = std::fs::read_dir(folder.join("rings")).expect("rings");
+    let ring = rings.map(|ring| ring.expect("a ring").path()).next();
+    let ring = ring.expect("a ring is left");
+    let tool = fdr_tests::tool(fdr_tests::Profile::Dev);
+    let wants = [
+        (
+            "a full disk",
+            UNSHARE,
+            "mkdir small && mount -t tmpfs -o size=16K none small && cd small",
+        ),
+        (
+            "a limit",
+            &["prlimit", "--fsize=4096"][..],
+            "mkdir small && cd small",
+        ),
+        (
+            "no right",
+            UNSHARE,
+            "mkdir small && mount --bind small small && mount -o remount,bind,ro small && cd small",
+        ),
+    ];
+    for (what, around, before) in wants {
+        if around == UNSHARE && !may(what, before) {
+            continue;
+        }
+        let convert =
+            |target: &Target| format!("convert {} --to {} -o out", trace.display(), target.name);
+        let mut commands: Vec<String> = registry::targets().map(convert).collect();
+        commands.push(format!("recover {} -o out", ring.display()));
+        commands.push(format!("recover {} --to ctf -o out", ring.display()));
+        commands.push(format!("state {} --snapshot out", trace.display()));
+        commands.push(format!("map {} -o out", trace.display()));
+        for command in commands {
+            let place = Folder::new("fault-tool-place");
+            // Spools go elsewhere.
+            let script = format!("{before} && \"$0\" {command}; code=$?; ls -A; exit $code");
+            let mut words = around.to_vec();
+            let tool = tool.to_str().expect("UTF-8");
+            words.extend(["sh", "-c", &script, tool]);
+            let outcome = Program::new(words[0], &place).args(&words[1..]).run();
+            // What is small enough for it may be there, whole.
+            let whole = outcome.status.success() && outcome.stdout == "out\n";
+            let refused = outcome.status.code() == Some(2) && outcome.stdout.is_empty();
+            let line = outcome.stderr.starts_with("fdr: ");
+            assert!(whole || (refused && line), "{what}: {command}: {outcome:?}");
+            assert!(
+                !command.starts_with("recover") || refused,
+                "{what}: {command}: {outcome:?}"
+            );
+        }
+    }
+}
+
+/// A file system of so many KiB, with folders for rings and traces.
+fn small(kib: u32) -> String {
+    format!(
+        "mkdir small && mount -t tmpfs -o size={kib}K none small && cd small && mkdir traces rings"
+    )
+}
+
+const PLACES: &str = "FDR=1 FDR_PANIC=1 FDR_OUT=traces/ FDR_DIR=rings";
+
+#[test]
+fn a_disk_without_room_for_a_ring() {
+    if !may("a full disk", &small(64)) {
+        return;
+    }
+    // Nothing at all; the ring's head; a trace as well.
+    for kib in [16, 64, 600] {
+        for way in all_ways() {
+            let row = Row::new(PLACES, &small(kib), &way);
+            let left = row.check(UNSHARE);
+            assert_eq!(left.said, 1, "{row:?}: {left:?}");
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_when_threads_or_traces_come() {
+    if !may("a full disk", &small(64)) {
+        return;
+    }
+    for before in ["work", "threads"] {
+        for way in all_ways() {
+            let steps = format!("{before} fill threads signal dump {way}");
+            let places = format!("{PLACES} FDR_BUFFER=128K FDR_MEMORY=2M");
+            let row = Row::new(&places, &small(6000), &steps);
+            let left = row.check(UNSHARE);
+            assert!(left.said >= 1, "{row:?}: {left:?}");
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_in_the_midst_of_a_trace() {
+    if !may("a full disk", &small(64)) {
+        return;
+    }
+    // The ring has 2 MiB and is full of records; a trace needs more than is left.
+    for format in [
+        "xray", "xray1", "heph", "htdump", "entrace", "ctf", "tcstate",
+    ] {
+        for way in ["dump exit", "signal exit", "caught exit", "exit"] {
+            let places = format!("{PLACES} FDR_BUFFER=1M FDR_MEMORY=2M FDR_FORMAT={format}");
+            let row = Row::new(&places, &small(1800), &format!("much {way}"));
+            let left = row.check(UNSHARE);
+            assert_eq!((left.said, left.traces.len()), (1, 0), "{row:?}: {left:?}");
+        }
+    }
+}
+
+#[test]
+fn folders_that_may_not_be_written() {
+    let reasons = [
+        // Without the right to pass over rights, root has its own folder's.
+        (
+            "no right",
+            "setpriv --bounding-set=-dac_override,-dac_read_search",
+            "mkdir ro && chmod 500 ro && cd ro",
+        ),
+        (
+            "read-only",
+            "",
+            "mkdir -p ro/traces ro/rings && mount --bind ro ro && mount -o remount,bind,ro ro && cd ro",
+        ),
+    ];
+    for (name, prefix, before) in reasons {
+        let before = format!("umask 077; {before}");
+        if !may(name, &before) {
+            continue;
+        }
+        for way in all_ways() {
+            let row = Row::new(PLACES, &before, &way).with_prefix(prefix);
+            let left = row.check(UNSHARE);
+            assert_eq!(
+                (left.said, left.traces.len()),
+                (1, 0),
+                "{name}: {row:?}: {left:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_limit_on_the_size_of_files() {
+    // Nothing, a part of the ring's head, a region, all but the trace.
+    for bytes in [0, 512, 150_000, 1_500_000, 70_000_000] {
+        for way in all_ways() {
+            let row = Row::new(PLACES, "mkdir traces rings", &way);
+            let _ = row
+                .with_prefix(&format!("prlimit --fsize={bytes}"))
+                .check(&[]);
+        }
+    }
+}
+
+#[test]
+fn few_descriptors() {
+    for limit in [4, 6, 100] {
+        for way in all_ways() {
+            let steps = format!("work starve threads signal dump {way}");
+            let row = Row::new(PLACES, "mkdir traces rings", &steps);
+            let _ = row
+                .with_prefix(&format!("prlimit --nofile={limit}"))
+                .check(&[]);
+        }
+    }
+}
+
+#[test]
+fn little_memory() {
+    // MiB of addresses: none for the ring, some for a part of what is needed.
+    for limit in [30, 250, 280, 330, 500] {
+        for way in ["exit", "signal dump exit", "caught", "abort", "crash"] {
+            let row = Row::new(PLACES, "mkdir traces rings", &format!("work {way}"));
+            let _ = row
+                .with_prefix(&format!("prlimit --as={}", limit << 20))
+                .check(&[]);
+        }
+    }
+}
+
+#[test]
+fn folders_that_vanish() {
+    for way in all_ways() {
+        let row = Row::new(PLACES, "mkdir traces rings", &format!("work lose {way}"));
+        let left = row.check(&[]);
+        assert_eq!(left.said, 0, "{row:?}: {left:?}");
+    }
+    // The one that the program is in: nothing can be made there any more.
+    for way in all_ways() {
+        let before = "mkdir gone && cd gone && rmdir ../gone";
+        let row = Row::new("FDR=1", before, &way);
+        let left = row.check(&[]);
+        assert_eq!((left.said, left.traces.len()), (1, 0), "{row:?}: {left:?}");
+    }
+}
+
+#[test]
+fn without_a_fault_nothing_is_said_but_where_the_trace_is() {
+    for way in all_ways() {
+        let row = Row::new(PLACES, "mkdir traces rings", &way);
+        let left = row.check(&[]);
+        assert_eq!(left.said, 0, "{row:?}: {left:?}");
+        assert!(!left.traces.is_empty(), "{row:?}: {left:?}");
+    }
+}
+
+#[test]
+fn a_stream_to_a_file_ends_with_what_found_room() {
+    if !may("a full disk", &small(64)) {
+        return;
+    }
+    for format in ["htdump", "entrace", "heph", "ctf", "xray"] {
+        let places =
+            format!("{PLACES} FDR_MODE=stream FDR_BUFFER=1M FDR_MEMORY=2M FDR_FORMAT={format}");
+        let row = Row::new(&places, &small(2600), "much much exit");
+        let left = row.check(UNSHARE);
+        assert_eq!(left.said, 1, "{row:?}: {left:?}");
+    }
+}
+
+#[test]
+fn what_is_left_is_whole() {
+    let folder = Folder::new("fault-whole");
+    let row = Row::new(PLACES, "mkdir traces rings", "threads dump exit");
+    let left = row.check_in(&folder, &[]);
+    assert_eq!(left.traces.len(), 2);
+    left.traces.iter().for_each(|trace| verify(trace));
+}

@@ -1,0 +1,393 @@
+//! Others on the machine: who plants files and links where traces go, who may run a program with more
+//! rights than his own, and who chooses the names that are printed. What is theirs is left as it is, what
+//! is ours is ours alone.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+use std::path::Path;
+
+use fdr_formats::registry;
+use fdr_formats::text::is_unsafe;
+use fdr_formats::writer::Kind;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, fdr, verify};
+
+const SUM: &str = "315\n";
+const ENDINGS: &str = env!("CARGO_BIN_EXE_endings");
+const HOSTILE: &str = env!("CARGO_BIN_EXE_hostile");
+
+fn mode(path: &Path) -> u32 {
+    let known = fs::symlink_metadata(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    known.permissions().mode() & 0o7777
+}
+
+/// No line of text that a terminal obeys.
+fn harmless(text: &str) {
+    let bad = text.chars().find(|&c| c != '\n' && is_unsafe(c));
+    assert_eq!(bad, None, "{text:?}");
+}
+
+fn endings(folder: &Folder, variables: &str) -> Outcome {
+    let outcome = Program::new(ENDINGS, folder)
+        .set(variables)
+        .args(&["return"])
+        .run()
+        .ok();
+    assert_eq!(outcome.stdout, SUM, "{outcome:?}");
+    outcome
+}
+
+#[test]
+fn files_are_their_owners_alone_whatever_the_umask() {
+    for umask in ["000", "022", "077", "277", "777"] {
+        for target in registry::targets() {
+            let folder = Folder::new("hostile-umask");
+            let out = folder.join("out");
+            let program = Program::in_shell(
+                &format!("umask {umask}; exec \"$0\" \"$@\""),
+                ENDINGS,
+                &folder,
+            );
+            let program = program
+                .set("FDR=1 FDR_OUT=out")
+                .env("FDR_FORMAT", target.name);
+            let outcome = program.args(&["return"]).run().ok();
+            assert_eq!(outcome.stdout, SUM, "{outcome:?}");
+            let is_folder = target.kind == Kind::Folder;
+            let wanted = if is_folder { 0o700 } else { 0o600 };
+            assert_eq!(mode(&out), wanted, "umask {umask}, {}", target.name);
+            // In a folder of its owner alone, files have the rights that the umask leaves.
+            for file in fs::read_dir(&out).into_iter().flatten() {
+                let file = file.expect("an entry").path();
+                assert_eq!(mode(&file) & !0o600, 0, "umask {umask}: {file:?}");
+            }
+        }
+        let folder = Folder::new("hostile-umask-ring");
+        let script = format!("umask {umask}; \"$0\" abort; true");
+        let program = Program::in_shell(&script, ENDINGS, &folder);
+        let _ = program.set("FDR=1 FDR_CRASH=0").run().ok();
+        let rings = folder.ending(".fdr-ring");
+        assert_eq!(mode(&rings[0]), 0o600, "umask {umask}");
+        let folder = Folder::new("hostile-umask-crash");
+        let program = Program::in_shell(&script, ENDINGS, &folder);
+        let _ = program.set("FDR=1").run().ok();
+        for file in folder.names() {
+            assert_eq!(mode(&folder.join(&file)), 0o600, "umask {umask}: {file}");
+        }
+    }
+}
+
+#[test]
+fn nobody_else_may_put_anything_into_folders_that_are_made() {
+    let folder = Folder::new("hostile-folders");
+    let script = "umask 000; exec \"$0\" return";
+    let program = Program::in_shell(script, ENDINGS, &folder);
+    let _ = program
+        .set("FDR=1 FDR_OUT=a/b/out.fdr FDR_DIR=c/d")
+        .run()
+        .ok();
+    for made in ["a", "a/b", "c", "c/d"] {
+        assert_eq!(mode(&folder.join(made)) & 0o022, 0, "{made}");
+    }
+    verify(&folder.join("a/b/out.fdr"));
+}
+
+#[test]
+fn names_of_rings_are_not_to_be_guessed() {
+    let folder = Folder::new("hostile-guess");
+    for _ in 0..3 {
+        let program = Program::in_shell("\"$0\" abort; true", ENDINGS, &folder);
+        let _ = program.set("FDR=1 FDR_CRASH=0").run().ok();
+    }
+    let names: BTreeSet<String> = folder
+        .names()
+        .iter()
+        .map(|name| {
+            let random = name.trim_end_matches(".fdr-ring").rsplit('.').next();
+            random.expect("a random part").to_owned()
+        })
+        .collect();
+    let hex = |name: &String| name.len() == 16 && name.chars().all(|c| c.is_ascii_hexdigit());
+    assert!(names.len() == 3 && names.iter().all(hex), "{names:?}");
+}
+
+#[test]
+fn a_link_of_another_user_is_neither_followed_nor_replaced() {
+    let folder = Folder::new("hostile-planted");
+    fs::write(folder.join("precious"), "precious").expect("a file");
+    let planted = folder.join("out.fdr");
+    symlink("precious", &planted).expect("a link");
+    if lchown(&planted, Some(54_321), None).is_err() {
+        fdr_tests::skip("links of other users: no right to give a file away");
+        return;
+    }
+    for (format, dangles) in [
+        ("xray", false),
+        ("xray", true),
+        ("heph", false),
+        ("ctf", false),
+    ] {
+        if dangles {
+            fs::rename(folder.join("precious"), folder.join("elsewhere")).expect("moved");
+        }
+        let variables = format!("FDR=1 FDR_OUT=out.fdr FDR_FORMAT={format}");
+        let outcome = endings(&folder, &variables);
+        let said = outcome.said();
+        assert!(
+            said.len() == 1 && said[0].contains("no trace was written: "),
+            "{said:?}"
+        );
+        assert!(said[0].contains("left as it is"), "{said:?}");
+        if dangles {
+            assert!(!folder.join("precious").exists());
+            fs::rename(folder.join("elsewhere"), folder.join("precious")).expect("moved");
+        }
+        assert_eq!(
+            fs::read(folder.join("precious")).expect("it is there"),
+            b"precious"
+        );
+        assert!(
+            fs::symlink_metadata(&planted)
+                .expect("the link")
+                .is_symlink()
+        );
+        // The records are still there, in the ring.
+        let rings = folder.ending(".fdr-ring");
+        assert_eq!(rings.len(), 1, "{:?}", folder.names());
+        fs::remove_file(&rings[0]).expect("the ring");
+    }
+    assert_eq!(folder.names(), ["out.fdr", "precious"]);
+    // Names that have numbers pass it by.
+    symlink("precious", folder.join("t.1")).expect("a link");
+    endings(&folder, "FDR=1 FDR_OUT=t.%n");
+    verify(&folder.join("t.2"));
+}
+
+#[test]
+fn the_tool_follows_no_link_of_another_user() {
+    let folder = Folder::new("hostile-planted-tool");
+    endings(&folder, "FDR=1 FDR_OUT=in.fdr");
+    fs::write(folder.join("precious"), "precious").expect("a file");
+    let planted = folder.join("out");
+    symlink("precious", &planted).expect("a link");
+    if lchown(&planted, Some(54_321), None).is_err() {
+        fdr_tests::skip("links of other users: no right to give a file away");
+        return;
+    }
+    let tool = fdr_tests::tool(fdr_tests::Profile::Dev);
+    for arguments in [
+        "convert in.fdr --to heph -o out",
+        "convert in.fdr --to heph -o out --force",
+        "convert in.fdr --to ctf -o out --force",
+        "map in.fdr -o out",
+        "state in.fdr --snapshot out",
+    ] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let outcome = Program::new(&tool, &folder).args(&arguments).run();
+        assert_eq!(outcome.status.code(), Some(2), "{arguments:?}: {outcome:?}");
+        assert!(
+            outcome.stderr.contains("left as it is"),
+            "{arguments:?}: {outcome:?}"
+        );
+        assert_eq!(
+            fs::read(folder.join("precious")).expect("it is there"),
+            b"precious"
+        );
+        assert_eq!(folder.names(), ["in.fdr", "out", "precious"]);
+    }
+    // One's own link stays one, and what it points to is replaced where that was asked for.
+    fs::remove_file(&planted).expect("the link");
+    symlink("precious", &planted).expect("a link");
+    let outcome = Program::new(&tool, &folder)
+        .args(&["convert", "in.fdr", "--to", "xray1", "-o", "out", "--force"])
+        .run();
+    assert!(outcome.status.success(), "{outcome:?}");
+    assert!(
+        fs::symlink_metadata(&planted)
+            .expect("the link")
+            .is_symlink()
+    );
+    verify(&folder.join("precious"));
+    assert_eq!(mode(&folder.join("precious")), 0o600);
+}
+
+#[test]
+fn what_is_no_file_keeps_its_name() {
+    let folder = Folder::new("hostile-special");
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.join("pipe"))
+        .status();
+    assert!(made.expect("mkfifo runs").success());
+    symlink("/dev/null", folder.join("device")).expect("a link");
+    fs::create_dir(folder.join("folder")).expect("a folder");
+    fs::write(folder.join("folder/precious"), "precious").expect("a file");
+    fs::create_dir(folder.join("rings")).expect("a folder");
+    let before = folder.names();
+    for out in ["pipe", "device", "folder/../folder/."] {
+        for format in ["xray", "heph", "ctf"] {
+            let variables = format!("FDR=1 FDR_DIR=rings FDR_OUT={out} FDR_FORMAT={format}");
+            let outcome = endings(&folder, &variables);
+            assert_eq!(folder.names(), before, "{outcome:?}");
+        }
+    }
+    assert_eq!(
+        fs::read(folder.join("folder/precious")).expect("it is there"),
+        b"precious"
+    );
+    assert!(
+        fs::symlink_metadata(folder.join("device"))
+            .expect("the link")
+            .is_symlink()
+    );
+}
+
+#[test]
+fn a_folder_behind_a_link_is_a_folder() {
+    let folder = Folder::new("hostile-linked");
+    fs::create_dir(folder.join("real")).expect("a folder");
+    symlink("real", folder.join("linked")).expect("a link");
+    let script = "\"$0\" abort; true";
+    let program = Program::in_shell(script, ENDINGS, &folder);
+    let _ = program.set("FDR=1 FDR_DIR=linked FDR_CRASH=0").run().ok();
+    let rings = fs::read_dir(folder.join("real"))
+        .expect("the folder")
+        .count();
+    assert_eq!(
+        (folder.names(), rings),
+        (vec!["linked".into(), "real".into()], 1)
+    );
+}
+
+/// A program that has more rights than whoever runs it: it obeys nobody's environment.
+#[test]
+fn programs_with_more_rights_ignore_the_environment() {
+    let folder = Folder::new("hostile-setgid");
+    let run = |program: &Path, way: &str| {
+        // Who obeys, complains about this one.
+        let program = Program::new(program, &folder)
+            .set("FDR=1 LD_PRELOAD=/no/such.so FDR_LOG=info FDR_OUT=x.fdr");
+        program.args(&[way]).run()
+    };
+    let copy = folder.join("copy");
+    fs::copy(ENDINGS, &copy).expect("a copy");
+    let obeys = run(&copy, "return");
+    assert!(
+        obeys.stderr.contains("/no/such.so") && obeys.stderr.contains("fdr: "),
+        "{obeys:?}"
+    );
+    verify(&folder.join("x.fdr"));
+    fs::remove_file(folder.join("x.fdr")).expect("the trace");
+    let given = [65_534].into_iter().chain(groups()).any(|group| {
+        let given = chown(&copy, None, Some(group)).is_ok();
+        given && group != primary_group()
+    });
+    let rights = fs::Permissions::from_mode(0o2755);
+    let set = given && fs::set_permissions(&copy, rights).is_ok();
+    let secure = set && !run(&copy, "idle").stderr.contains("/no/such.so");
+    if !secure {
+        fdr_tests::skip("setgid programs: no second group, or a file system without such rights");
+        return;
+    }
+    for way in ["return", "dump", "abort", "caught"] {
+        let outcome = run(&copy, way);
+        assert!(outcome.stdout.starts_with(SUM), "{outcome:?}");
+        assert!(!outcome.stderr.contains("fdr: "), "{outcome:?}");
+        assert_eq!(folder.names(), ["copy"], "{way}");
+    }
+}
+
+fn groups() -> Vec<u32> {
+    let output = std::process::Command::new("id")
+        .arg("-G")
+        .output()
+        .expect("id runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect()
+}
+
+fn primary_group() -> u32 {
+    let output = std::process::Command::new("id")
+        .arg("-g")
+        .output()
+        .expect("id runs");
+    String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .expect("a number")
+}
+
+#[test]
+fn hostile_programs_threads_and_functions_are_named_harmlessly() {
+    let base = Folder::new("hostile-names");
+    let names: [&[u8]; 4] = [
+        b"\x1b]0;owned\x07\x1b[2J",
+        b"two\nlines fdr: wrote",
+        b"\xff\xc2\x9b31m\xe2\x80\xae",
+        b"$(touch owned)'\"<b>;=1",
+    ];
+    for (nth, name) in names.into_iter().enumerate() {
+        let place = base.join(&format!("in {nth} \u{1b}[31m\nfdr: x"));
+        fs::create_dir(&place).expect("a folder");
+        let program = place.join(Path::new(OsStr::from_bytes(name)));
+        fs::copy(HOSTILE, &program).expect("a copy");
+        for (format, way) in [
+            ("xray", "return"),
+            ("xray", "abort"),
+            ("heph", "return"),
+            ("ctf", "return"),
+        ] {
+            let script = "cd \"$1\" && \"$0\" \"$2\"; echo end";
+            let outcome = Program::new("sh", &base)
+                .args(&["-c", script])
+                .args(&[program.as_os_str(), place.as_os_str(), OsStr::new(way)])
+                .set("FDR=1 FDR_LOG=info")
+                .env("FDR_FORMAT", format)
+                .env("FDR_UNKNOWN_\u{1b}[2J", "x")
+                .run();
+            assert_eq!(outcome.stdout, "end\n", "{outcome:?}");
+            let lines: Vec<&str> = outcome
+                .stderr
+                .lines()
+                .filter(|line| line.starts_with("fdr: "))
+                .collect();
+            assert!(lines.len() >= 2, "{outcome:?}");
+            lines.iter().for_each(|line| harmless(line));
+            // What is not ours may be anything: the shell tells of the program's end.
+            let forged = outcome
+                .stderr
+                .lines()
+                .filter(|line| line.starts_with("fdr: x"))
+                .count();
+            assert_eq!(forged, 0, "{outcome:?}");
+            let made = entries(&place).into_iter().filter(|path| *path != program);
+            let traces: Vec<_> = made.collect();
+            assert_eq!(traces.len(), 1, "{traces:?}: {outcome:?}");
+            let file = traces[0]
+                .file_name()
+                .expect("a name")
+                .to_str()
+                .expect("UTF-8");
+            assert!(!file.contains(|c: char| c.is_control()), "{file:?}");
+            for command in ["info", "report", "records", "verify", "state"] {
+                harmless(&fdr(&[OsStr::new(command), traces[0].as_os_str()]));
+            }
+            if traces[0].is_dir() {
+                fs::remove_dir_all(&traces[0]).expect("removed");
+            } else {
+                fs::remove_file(&traces[0]).expect("removed");
+            }
+        }
+    }
+}
+
+fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder");
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect()
+}

@@ -1,0 +1,175 @@
+//! Children made in odd ways and at odd moments, and programs that execute themselves: what each process
+//! says that it recorded is in files of its own, and nothing else is.
+
+use std::fs;
+use std::path::PathBuf;
+
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::ring_file::RingFile;
+use fdr_tests::support::trace::Trace;
+
+fn odd(folder: &Folder, variables: &str, way: &str) -> Outcome {
+    let program = Program::new(env!("CARGO_BIN_EXE_forks_odd"), folder);
+    program.set(variables).args(&[way]).run().ok()
+}
+
+fn fact(outcome: &Outcome, key: &str) -> u64 {
+    facts::number(&facts::one(&outcome.stdout, key)[0])
+}
+
+/// What the children said: process and records.
+fn children(outcome: &Outcome) -> Vec<(u32, u64)> {
+    let lines = facts::all(&outcome.stdout, "child").into_iter();
+    lines
+        .map(|words| (facts::number(&words[0]), facts::number(&words[1])))
+        .collect()
+}
+
+/// The only file with that in its name and that end.
+fn only(folder: &Folder, part: &str, end: &str) -> PathBuf {
+    let found = folder.ending(end).into_iter();
+    let mut found: Vec<_> = found
+        .filter(|path| path.to_string_lossy().contains(part))
+        .collect();
+    assert_eq!(found.len(), 1, "{part}…{end} in {:?}", folder.names());
+    found.remove(0)
+}
+
+fn asked_for(trace: &Trace) -> u64 {
+    let lanes = trace.threads.iter();
+    let recorded: u64 = lanes.map(|lane| lane.checked_counts().recorded).sum();
+    let missing = trace.info.missing;
+    recorded + missing.retired_records + missing.unplaced_records
+}
+
+/// The trace of a process, which must hold so many records and its own number.
+fn trace_of(folder: &Folder, pid: u32, records: u64) -> Trace {
+    let path = only(folder, &format!("forks_odd.{pid}."), ".fdr");
+    verify(&path);
+    let trace = Trace::read(&path);
+    assert_eq!(trace.info.process, Some(u64::from(pid)));
+    assert_eq!(asked_for(&trace), records);
+    trace
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn handlers_that_fork_on_every_instruction_of_a_record() {
+    for clock in ["rdtscp", "rdtsc"] {
+        let folder = Folder::new("fork-handler");
+        let variables = format!("FDR=1 FDR_BUFFER=128K FDR_CLOCK={clock}");
+        let outcome = odd(&folder, &variables, "handler");
+        assert_eq!(fact(&outcome, "failed"), 0);
+        assert!(fact(&outcome, "traps") > 3000, "{}", outcome.stdout);
+        let children = children(&outcome);
+        assert!(children.len() > 80, "{} children", children.len());
+        for (pid, records) in children {
+            let ring = RingFile::read(&only(&folder, &format!("odd.{pid}."), ".fdr-ring"));
+            assert_eq!(ring.pid, pid);
+            // The call that the handler interrupted: its exit is the child's unless it was under way, and
+            // where it was counted after the fork its entry may be the parent's.
+            let differs = ring.asked_for().abs_diff(records);
+            assert!(differs <= 2, "{} of {records}", ring.asked_for());
+            assert!(ring.threads.iter().all(|thread| thread.tid == pid));
+            assert!(ring.threads.len() == 1, "{} threads", ring.threads.len());
+        }
+        let pid = fact(&outcome, "pid") as u32;
+        trace_of(&folder, pid, fact(&outcome, "records"));
+    }
+}
+
+#[test]
+fn a_child_behind_the_c_librarys_back_leaves_its_parents_ring_soon() {
+    let folder = Folder::new("fork-raw");
+    let outcome = odd(&folder, "FDR=1 FDR_CLOCK=rdtscp", "raw");
+    let [(pid, records)] = children(&outcome).try_into().expect("one child");
+    let ring = RingFile::read(&only(&folder, &format!("odd.{pid}."), ".fdr-ring"));
+    let in_parents = records - ring.asked_for();
+    // What is left of the chunk that its parent was in.
+    assert!(in_parents < 8186, "{in_parents}");
+    let parent = fact(&outcome, "pid") as u32;
+    let path = only(&folder, &format!("forks_odd.{parent}."), ".fdr");
+    verify(&path);
+    assert_eq!(asked_for(&Trace::read(&path)), 40 + in_parents);
+}
+
+#[test]
+fn a_child_in_its_parents_memory_breaks_nothing() {
+    let folder = Folder::new("fork-shared");
+    let outcome = odd(&folder, "FDR=1", "shared");
+    let trace = trace_of(
+        &folder,
+        fact(&outcome, "pid") as u32,
+        fact(&outcome, "records"),
+    );
+    let processes = trace.threads.iter().map(|lane| lane.thread.process);
+    assert!(
+        processes
+            .into_iter()
+            .all(|process| process == trace.info.process)
+    );
+    assert_eq!(
+        trace.info.missing.unplaced_records, 2,
+        "the child's that came before its parent's first"
+    );
+    assert_eq!(folder.names().len(), 1);
+}
+
+#[test]
+fn a_daemon_is_recorded() {
+    for variables in [
+        "FDR=1 FDR_OUT=some/traces/",
+        "FDR=1 FDR_OUT=some/traces/ FDR_DIR=rings",
+    ] {
+        let folder = Folder::new("fork-daemon");
+        let outcome = odd(&folder, variables, "daemon");
+        let children = children(&outcome);
+        assert_eq!(children.len(), 2);
+        for (pid, records) in children {
+            let path = folder.join(&format!("some/traces/forks_odd.{pid}.1.fdr"));
+            verify(&path);
+            let trace = Trace::read(&path);
+            assert_eq!(trace.info.process, Some(u64::from(pid)));
+            assert_eq!(asked_for(&trace), records);
+        }
+        assert_eq!(
+            fs::read_dir(folder.join("some/traces"))
+                .expect("it")
+                .count(),
+            3
+        );
+    }
+}
+
+#[test]
+fn forks_while_the_recorder_comes_up() {
+    let folder = Folder::new("fork-installing");
+    let variables = "FDR_BUFFER=128K FDR_MEMORY=1M FDR_LOG=quiet";
+    let outcome = odd(&folder, variables, "installing");
+    let children = children(&outcome);
+    assert_eq!(children.len(), 30);
+    for (pid, records) in children {
+        trace_of(&folder, pid, records);
+    }
+    assert_eq!(folder.ending(".fdr-ring"), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn a_program_that_executes_itself_leaves_its_ring() {
+    let folder = Folder::new("fork-exec");
+    let outcome = odd(&folder, "FDR=1", "exec");
+    let pid = fact(&outcome, "pid") as u32;
+    trace_of(&folder, pid, 40);
+    let ring = RingFile::read(&only(&folder, &format!("odd.{pid}."), ".fdr-ring"));
+    assert_eq!((ring.pid, ring.asked_for()), (pid, 20));
+    let folder = Folder::new("fork-exec-not");
+    let other = odd(&folder, "FDR=1", "nothing");
+    let open = fact(&other, "open");
+    assert_eq!(
+        fact(&outcome, "open"),
+        open,
+        "none of the former image's descriptors"
+    );
+}

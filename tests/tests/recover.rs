@@ -1,0 +1,306 @@
+//! What is left of programs that were killed, and what is seen of those that run: `fdr recover`, `fdr
+//! snapshot` and `fdr list` on real processes, against what these counted in a page of memory, and
+//! against the script that they follow.
+#![forbid(unsafe_code)]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, Running, fdr, verify};
+use fdr_tests::support::random::Random;
+use fdr_tests::support::script::Script;
+use fdr_tests::support::trace::{Lane, Trace};
+use fdr_tests::support::wait::until;
+use fdr_tests::{Profile, tool};
+use serde_json::Value;
+
+/// Threads of the program: name and seed; their calls never end.
+const THREADS: [(&str, u64); 4] = [("k0", 11), ("k1", 12), ("k2", 13), ("k3", 14)];
+
+/// Records that the thread at that place has surely made.
+fn surely_made(page: &Path, place: usize) -> u64 {
+    let page = fs::File::open(page).expect("the page");
+    let mut bytes = [0; 8];
+    page.read_exact_at(&mut bytes, 64 * place as u64)
+        .expect("the page is long enough");
+    u64::from_ne_bytes(bytes)
+}
+
+/// The program in that folder, once its threads have made so many records.
+fn start(folder: &Folder, records: u64, variables: &str) -> Running {
+    // Built before, not beside a program that takes all there is of the processors.
+    let _ = tool(Profile::Dev);
+    fs::create_dir(folder.join("rings")).expect("a folder");
+    let threads = THREADS.map(|(name, seed)| format!("{name}:{seed}:{}", u64::MAX));
+    let mut program = Program::new(env!("CARGO_BIN_EXE_exact"), folder)
+        .set("FDR=1 FDR_DIR=rings")
+        .set(variables)
+        .args(&["--page", "page", &threads.join(",")])
+        .start();
+    assert_eq!(program.line(), "ready");
+    let page = folder.join("page");
+    until("records of every thread", || {
+        let all = (0..THREADS.len()).all(|place| surely_made(&page, place) > records);
+        all.then_some(())
+    });
+    program
+}
+
+fn kill(program: Running) -> u32 {
+    let pid = program.id();
+    program.signal("KILL");
+    assert!(program.end().status.code().is_none());
+    pid
+}
+
+fn only_ring(folder: &Folder) -> PathBuf {
+    let files = fs::read_dir(folder.join("rings")).expect("the folder");
+    let mut files: Vec<PathBuf> = files.map(|entry| entry.expect("an entry").path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    files.remove(0)
+}
+
+/// Runs the tool in the folder, whatever comes of it.
+fn run(folder: &Folder, arguments: &[&OsStr]) -> Output {
+    let mut command = Command::new(tool(Profile::Dev));
+    let command = command.args(arguments).current_dir(folder.path());
+    command.env_remove("FDR_DIR").output().expect("fdr runs")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What is kept of a thread is an unbroken run of its script; returns how many records it made.
+fn follows_script(trace: &Trace, lane: &Lane, seed: u64) -> u64 {
+    let counts = lane.checked_counts();
+    let made = counts.recorded - counts.dropped;
+    let edges = Script::new(seed, u64::MAX).edges(made);
+    let expected = &edges[counts.overwritten as usize..];
+    let name = &lane.thread.name;
+    assert!(
+        trace.scripted(lane, "exact") == expected,
+        "{name}: {counts:?}"
+    );
+    made
+}
+
+/// Kills the program, and makes a trace of what is left.
+fn recovered(records: u64, variables: &str, to: &str) {
+    let folder = Folder::new("recover");
+    let program = start(&folder, records, variables);
+    let pid = kill(program);
+    let ring = only_ring(&folder);
+    let trace = folder.join("out");
+    let arguments = ["recover", "--to", to, "-o", "out", "--remove"].map(OsStr::new);
+    let output = run(&folder, &[&arguments, &[ring.as_os_str()][..]].concat());
+    assert!(output.status.success(), "{output:?}");
+    assert!(!ring.exists(), "{output:?}");
+    let line = said(&output);
+    assert!(
+        line.contains(&format!("process {pid}, which ended without a dump: ")),
+        "{line}"
+    );
+    verify(&trace);
+    let trace = Trace::read(&trace);
+    assert_eq!(trace.info.reason, "killed");
+    assert_eq!(trace.info.program, "exact");
+    assert_eq!(trace.info.process, Some(u64::from(pid)));
+    assert_eq!(trace.threads.len(), THREADS.len());
+    let page = folder.join("page");
+    for (place, (name, seed)) in THREADS.into_iter().enumerate() {
+        let lane = trace.thread(name);
+        let made = follows_script(&trace, lane, seed);
+        let asked = made + lane.checked_counts().dropped;
+        let sure = surely_made(&page, place);
+        assert!(
+            asked == sure || asked == sure + 1,
+            "{name}: {asked} asked for, {sure} for sure"
+        );
+    }
+}
+
+#[test]
+fn every_record_before_a_kill_is_recovered() {
+    let mut random = Random::new(4);
+    // Within the first chunk, within the first round, after many rounds; full; in any format.
+    for bound in [2_000, 30_000, 500_000] {
+        recovered(random.below(bound), "FDR_BUFFER=256K", "xray");
+    }
+    recovered(
+        random.below(200_000),
+        "FDR_BUFFER=128K FDR_MODE=full",
+        "xray",
+    );
+    recovered(
+        random.below(200_000),
+        "FDR_BUFFER=128K FDR_CLOCK=monotonic",
+        "xray1",
+    );
+}
+
+#[test]
+fn snapshots_of_a_program_at_full_speed_are_whole() {
+    let folder = Folder::new("snapshot");
+    let program = start(&folder, 100, "FDR_BUFFER=512K");
+    let (pid, page) = (program.id().to_string(), folder.join("page"));
+    let mut before = [0; THREADS.len()];
+    for round in 0..30 {
+        let sure: Vec<u64> = (0..THREADS.len())
+            .map(|place| surely_made(&page, place))
+            .collect();
+        let arguments = ["snapshot", "--force", "-o", "now.fdr", &pid].map(OsStr::new);
+        let output = run(&folder, &arguments);
+        assert!(output.status.success(), "{output:?}");
+        let trace = Trace::read(&folder.join("now.fdr"));
+        assert_eq!(
+            (trace.info.reason.as_str(), trace.threads.len()),
+            ("snapshot", 4)
+        );
+        for (place, (name, seed)) in THREADS.into_iter().enumerate() {
+            let lane = trace.thread(name);
+            // A script of millions of edges takes its time.
+            let made = match round < 8 {
+                true => follows_script(&trace, lane, seed),
+                false => lane.checked_counts().recorded,
+            };
+            assert!(
+                made >= sure[place] && made > before[place],
+                "{name}: {made}"
+            );
+            before[place] = made;
+        }
+    }
+    verify(&folder.join("now.fdr"));
+    // The ring itself is as good, while the program runs: by name, and without one.
+    let ring = only_ring(&folder);
+    verify(&ring);
+    fs::remove_file(&ring).expect("it may be removed");
+    let output = run(&folder, &["snapshot", &pid].map(OsStr::new));
+    assert!(output.status.success(), "{output:?}");
+    verify(&folder.join(&format!("exact.{pid}.snapshot-1.fdr")));
+    let several = ["snapshot", &pid, "--every", "0.01", "--count", "3", "-q"].map(OsStr::new);
+    let output = run(&folder, &several);
+    assert_eq!(
+        (output.status.code(), said(&output).as_str()),
+        (Some(0), "")
+    );
+    assert_eq!(folder.ending(".fdr").len(), 5);
+    kill(program);
+    let output = run(&folder, &["snapshot", &pid].map(OsStr::new));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said(&output).contains(&format!("there is no process {pid}")),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_ring_that_is_in_memory_only_can_not_be_had() {
+    let _ = tool(Profile::Dev);
+    let folder = Folder::new("snapshot-memory");
+    fs::write(folder.join("file"), "no folder").expect("a file");
+    let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)
+        .set("FDR=1 FDR_DIR=file/none FDR_BUFFER=256K")
+        .start();
+    assert_eq!(program.line(), "ready");
+    let pid = program.id().to_string();
+    let output = run(&folder, &["snapshot", &pid].map(OsStr::new));
+    assert_eq!(output.status.code(), Some(2));
+    let said = said(&output);
+    assert!(
+        said.contains("is in its memory alone") && said.contains("kill -USR2"),
+        "{said}"
+    );
+    let _ = program.end().ok();
+}
+
+/// What the tool lists: state, process, threads, by name of the file.
+fn listed(folder: &Folder) -> Vec<(String, u64, u64)> {
+    let rings = folder.join("rings");
+    let json = fdr(&["list".as_ref(), "--json".as_ref(), rings.as_os_str()]);
+    let rows: Vec<Value> = serde_json::from_str(&json).expect("JSON");
+    let row = |row: &Value| {
+        let state = row["state"].as_str().expect("a state").to_owned();
+        let number = |field: &str| row[field].as_u64().unwrap_or_default();
+        (state, number("process"), number("threads"))
+    };
+    rows.iter().map(row).collect()
+}
+
+#[test]
+fn rings_of_living_and_dead_processes_are_listed_and_told_apart() {
+    let folder = Folder::new("list");
+    let program = start(&folder, 100, "FDR_BUFFER=128K");
+    let pid = u64::from(program.id());
+    fs::write(folder.join("rings/notes.txt"), "no ring").expect("a file");
+    assert_eq!(listed(&folder), [("running".to_owned(), pid, 4)]);
+    let rings = folder.join("rings");
+    let ring = listed_path(&folder);
+    // It is not taken from a program that runs, whichever way it is meant.
+    for path in [&ring, &rings] {
+        let output = run(&folder, &["recover".as_ref(), path.as_os_str()]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(said(&output).contains("fdr snapshot"), "{output:?}");
+    }
+    kill(program);
+    assert_eq!(listed(&folder), [("dead".to_owned(), pid, 4)]);
+    let output = run(
+        &folder,
+        &[
+            "recover".as_ref(),
+            rings.as_os_str(),
+            "-o".as_ref(),
+            "t/".as_ref(),
+        ],
+    );
+    assert!(output.status.success(), "{output:?}");
+    let name = ring.with_extension("fdr");
+    verify(&folder.join("t").join(name.file_name().expect("a name")));
+}
+
+fn listed_path(folder: &Folder) -> PathBuf {
+    let files = fs::read_dir(folder.join("rings")).expect("the folder");
+    let mut paths = files.map(|entry| entry.expect("an entry").path());
+    let ring = paths.find(|path| path.extension().is_some_and(|end| end == "fdr-ring"));
+    ring.expect("a ring")
+}
+
+#[test]
+fn the_clocks_rate_in_the_ring_is_as_good_as_that_of_a_dump() {
+    let folder = Folder::new("recover-rate");
+    let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)
+        .set("FDR=1 FDR_BUFFER=128K")
+        .start();
+    assert_eq!(program.line(), "ready");
+    let ring = folder.ending(".fdr-ring").remove(0);
+    let rate = || {
+        let file = fs::File::open(&ring).expect("the ring");
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, 104).expect("the head");
+        u64::from_le_bytes(bytes)
+    };
+    // It is measured anew soon after the start, and then ever more rarely.
+    let head = fs::OpenOptions::new().write(true).open(&ring);
+    let head = head.expect("the ring");
+    head.write_all_at(&1u64.to_le_bytes(), 104)
+        .expect("the head");
+    let later = until("a rate that was measured again", || {
+        let now = rate();
+        (now != 1).then_some(now)
+    });
+    program.signal("USR2");
+    let _ = program.said("wrote ");
+    let trace = Trace::read(&folder.ending(".fdr").remove(0));
+    let dumped = trace.info.clock.frequency;
+    let apart = later.abs_diff(dumped) as f64 / dumped as f64;
+    assert!(
+        apart < 1e-3,
+        "{later} Hz in the ring, {dumped} Hz in the dump"
+    );
+    let _ = program.end().ok();
+}

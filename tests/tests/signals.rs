@@ -1,0 +1,106 @@
+//! Signals on every instruction of a child's first record, errno, and ends of the process in the midst of
+//! things: what is recorded or counted is all there was, nothing hangs, no half file has a final name.
+
+use std::fs;
+use std::path::PathBuf;
+
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::ring_file::RingFile;
+
+fn signalled(folder: &Folder, variables: &str, ways: &[&str]) -> Outcome {
+    let program = Program::new(env!("CARGO_BIN_EXE_signalled"), folder);
+    program.set(variables).args(ways).run()
+}
+
+/// Each child's ring holds or counts every record that it says it made.
+fn rings_of_children(folder: &Folder, outcome: &Outcome, count: usize) {
+    let children = facts::all(&outcome.stdout, "child");
+    assert_eq!(children.len(), count);
+    for words in children {
+        let (pid, records) = (&words[0], facts::number::<u64>(&words[1]));
+        let rings = folder.ending(".fdr-ring").into_iter();
+        let rings: Vec<PathBuf> = rings
+            .filter(|path| {
+                path.to_string_lossy()
+                    .contains(&format!("signalled.{pid}."))
+            })
+            .collect();
+        assert_eq!(rings.len(), 1, "{:?}", folder.names());
+        let ring = RingFile::read(&rings[0]);
+        assert_eq!(
+            (ring.pid.to_string(), ring.asked_for()),
+            (pid.clone(), records)
+        );
+        assert!(ring.threads.iter().any(|thread| !thread.edges.is_empty()));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn handlers_on_every_instruction_of_a_childs_first_record() {
+    for clock in ["rdtscp", "rdtsc", "monotonic"] {
+        let folder = Folder::new("signals-first");
+        let variables = format!("FDR=1 FDR_BUFFER=128K FDR_CLOCK={clock}");
+        let outcome = signalled(&folder, &variables, &["first-records"]).ok();
+        rings_of_children(&folder, &outcome, 3);
+    }
+}
+
+#[test]
+fn one_of_many_makes_a_childs_ring() {
+    let folder = Folder::new("signals-races");
+    let outcome = signalled(&folder, "FDR=1 FDR_BUFFER=128K", &["races"]).ok();
+    assert_eq!(facts::one(&outcome.stdout, "wrong"), ["0"]);
+    rings_of_children(&folder, &outcome, 30);
+}
+
+#[test]
+fn errno_is_kept() {
+    let folder = Folder::new("signals-errno");
+    let variables = "FDR=1 FDR_BUFFER=128K FDR_LOG=quiet";
+    let outcome = signalled(&folder, variables, &["errno"]).ok();
+    assert_eq!(facts::one(&outcome.stdout, "wrong"), ["0"]);
+    for trace in folder.ending(".fdr") {
+        verify(&trace);
+    }
+    assert_eq!(folder.ending(".fdr-ring"), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn an_exit_in_a_handler_waits_for_the_dump() {
+    for micros in [300, 2000, 20_000] {
+        let folder = Folder::new("signals-exit");
+        let variables = "FDR=1 FDR_OUT=last.fdr FDR_LOG=quiet";
+        let ways = ["exit-in-dump", &micros.to_string()];
+        let outcome = signalled(&folder, variables, &ways);
+        assert_eq!(outcome.status.code(), Some(3), "{outcome:?}");
+        verify(&folder.only_trace());
+    }
+}
+
+#[test]
+fn two_exits_at_once_leave_the_records_in_one_place_or_the_other() {
+    for _ in 0..4 {
+        let folder = Folder::new("signals-two");
+        let outcome = signalled(&folder, "FDR=1 FDR_LOG=quiet", &["two-exits"]);
+        assert_eq!(outcome.status.code(), Some(5), "{outcome:?}");
+        let traces = folder.ending(".fdr");
+        traces.iter().for_each(|trace| verify(trace));
+        let rings = folder.ending(".fdr-ring");
+        assert!(traces.len() + rings.len() > 0, "{:?}", folder.names());
+    }
+}
+
+#[test]
+fn a_quick_exit_leaves_the_ring() {
+    let folder = Folder::new("signals-quick");
+    let outcome = signalled(&folder, "FDR=1", &["quick-exit"]);
+    assert_eq!(outcome.status.code(), Some(6), "{outcome:?}");
+    assert_eq!(outcome.stderr, "");
+    let names = folder.names();
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert_eq!(RingFile::read(&folder.join(&names[0])).asked_for(), 20);
+    fs::remove_file(folder.join(&names[0])).expect("the ring");
+}

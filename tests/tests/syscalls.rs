@@ -1,0 +1,156 @@
+//! The system calls of the recorder's handlers, as strace sees them between a signal and its end, against
+//! a list of those that do nothing which another thread, or the interrupted code, could be in the midst
+//! of: no call that waits for a lock, none that changes the heap.
+
+use std::fs;
+
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::Program;
+
+/// What a handler may do, by number and name: signal-safety(7), and calls of the kernel's that keep no
+/// state in the C library: who and when it is, files by their names and descriptors, giving the signal on.
+const SAFE: &[&str] = &[
+    "clock_gettime",
+    "close",
+    "fallocate",
+    "fstat",
+    "ftruncate",
+    "getpid",
+    "gettid",
+    "linkat",
+    "lseek",
+    "newfstatat",
+    "openat",
+    "prctl",
+    "pwrite64",
+    "renameat2",
+    "rt_sigaction",
+    "rt_sigpending",
+    "rt_sigprocmask",
+    "rt_tgsigqueueinfo",
+    "sched_yield",
+    "sigaltstack",
+    "statx",
+    "tgkill",
+    "unlinkat",
+    "write",
+    "writev",
+];
+
+/// The same where their words say so: a futex may wake, never wait. No call that makes memory is here.
+const SAFE_SO: &[(&str, &str)] = &[("futex", "FUTEX_WAKE")];
+
+/// One call that a handler made.
+struct Call {
+    name: String,
+    line: String,
+}
+
+impl Call {
+    fn is_safe(&self) -> bool {
+        SAFE.contains(&self.name.as_str())
+            || SAFE_SO
+                .iter()
+                .any(|(name, words)| self.name == *name && self.line.contains(words))
+    }
+}
+
+/// The calls of the thread that got the signal, from its arrival to the handler's end or the process's.
+fn calls_of_handler(log: &str, signal: &str) -> Vec<Call> {
+    let arrival = format!("--- {signal} ");
+    let mut thread = None;
+    let mut calls = Vec::new();
+    for line in log.lines() {
+        let Some((id, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        let rest = rest.trim_start();
+        if thread.is_none() && rest.starts_with(&arrival) {
+            thread = Some(id);
+        } else if thread == Some(id) {
+            if rest.starts_with("rt_sigreturn") || rest.starts_with("+++") {
+                return calls;
+            }
+            // The second half of a call that another thread's line came into, or a signal within.
+            if rest.starts_with('<') || rest.starts_with("---") {
+                continue;
+            }
+            let name = rest.split('(').next().unwrap_or_default().to_owned();
+            calls.push(Call {
+                name,
+                line: rest.to_owned(),
+            });
+        }
+    }
+    panic!("{signal}: no whole handler in\n{log}");
+}
+
+/// What the program does under strace; `None` and a skip where that can't be.
+fn traced(way: &str, folder: &Folder) -> Option<String> {
+    let strace = fdr_tests::reader("strace", "the system calls of signal handlers")?;
+    let output = Folder::new("syscalls-strace");
+    let calls = output.join("calls");
+    let command = [
+        "-f",
+        "-o",
+        calls.to_str().expect("UTF-8"),
+        env!("CARGO_BIN_EXE_no_alloc"),
+        way,
+    ];
+    let outcome = Program::new(strace, folder)
+        .args(&command)
+        .set("FDR=1 FDR_OUT=trace.fdr")
+        .run();
+    if outcome.stderr.to_lowercase().contains("ptrace") {
+        fdr_tests::skip("the system calls of signal handlers: strace may not trace");
+        return None;
+    }
+    Some(fs::read_to_string(&calls).expect("strace's file"))
+}
+
+fn assert_safe(way: &str, signal: &str, must: &[&str]) {
+    let folder = Folder::new("syscalls");
+    let Some(log) = traced(way, &folder) else {
+        return;
+    };
+    let calls = calls_of_handler(&log, signal);
+    for call in &calls {
+        assert!(call.is_safe(), "{way}: {}", call.line);
+    }
+    // A look that sees nothing would find nothing.
+    for name in must {
+        let made = calls.iter().any(|call| call.name == *name);
+        assert!(made, "{way}: no {name} in {}", calls.len());
+    }
+}
+
+#[test]
+fn the_dump_signals_handler_only_wakes() {
+    assert_safe("dump-signal", "SIGUSR2", &["futex"]);
+}
+
+#[test]
+fn the_crash_handler_makes_safe_calls() {
+    assert_safe("crash", "SIGSEGV", &["openat", "write", "renameat2"]);
+    assert_safe("abort", "SIGABRT", &["openat", "write", "renameat2"]);
+}
+
+#[test]
+fn a_log_is_read_by_thread() {
+    let log = "7 write(1, \"x\", 1) = 1\n\
+               8 --- SIGUSR2 {si_signo=SIGUSR2} ---\n\
+               7 brk(NULL) = 0x55\n\
+               8 futex(0x7f, FUTEX_WAKE_PRIVATE, 1 <unfinished ...>\n\
+               7 mmap(NULL, 4096) = 0x7f\n\
+               8 <... futex resumed>) = 1\n\
+               8 brk(0x56) = 0x56\n\
+               8 rt_sigreturn({mask=[]}) = 0\n\
+               8 mmap(NULL, 4096) = 0x7f\n";
+    let calls = calls_of_handler(log, "SIGUSR2");
+    let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+    assert_eq!(names, ["futex", "brk"]);
+    assert!(calls[0].is_safe() && !calls[1].is_safe());
+    let waits =
+        "8 --- SIGUSR2 {} ---\n8 futex(0x7f, FUTEX_WAIT_PRIVATE, 1, NULL) = 0\n8 +++ exited +++\n";
+    assert!(!calls_of_handler(waits, "SIGUSR2")[0].is_safe());
+}

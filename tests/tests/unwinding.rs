@@ -1,0 +1,172 @@
+//! Calls that never return: unwound, jumped over, left behind on a stack that moved to another thread, ended
+//! with their thread or process. Readers close them and say so, and what did return keeps its times.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, fdr, verify};
+use fdr_tests::support::trace::Trace;
+use fdr_tests::{Profile, tool};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_unwinding");
+
+fn run(folder: &Folder, way: &str, times: u64) -> (Outcome, PathBuf) {
+    let outcome = Program::new(PROGRAM, folder)
+        .set("FDR=1 FDR_OUT=%n.fdr")
+        .args(&[way.to_owned(), times.to_string()])
+        .run();
+    let trace = folder.join("1.fdr");
+    assert!(trace.is_file(), "{way}: {outcome:?}");
+    verify(&trace);
+    (outcome, trace)
+}
+
+/// What `fdr report` says of each function: calls, and how many of them are clipped.
+fn report(trace: &Path) -> (BTreeMap<String, (u64, u64)>, Value) {
+    let text = fdr(&["report".as_ref(), "--json".as_ref(), trace.as_ref()]);
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let duration = report["duration_ns"].as_u64().expect("a number");
+    let mut functions = BTreeMap::new();
+    for row in report["functions"].as_array().expect("functions") {
+        let number = |key: &str| row[key].as_u64().expect("a number");
+        let (calls, clipped) = (number("calls"), number("clipped"));
+        assert_eq!(row["max_ns"].is_null(), calls == clipped, "{row}");
+        assert!(row["max_ns"].as_u64().unwrap_or(0) <= duration, "{row}");
+        let name = row["name"].as_str().expect("a name").rsplit("::").next();
+        let name = name.unwrap_or_default().to_owned();
+        assert!(functions.insert(name, (calls, clipped)).is_none());
+    }
+    let all: u64 = functions.values().map(|(_, clipped)| clipped).sum();
+    assert_eq!(report["balance"]["clipped_calls"], all);
+    (functions, report)
+}
+
+fn calls(functions: &BTreeMap<String, (u64, u64)>) -> Vec<(&str, u64, u64)> {
+    let row = |(name, &(calls, clipped)): (&'static str, &(u64, u64))| (name, calls, clipped);
+    const NAMES: [&str; 8] = [
+        "deep",
+        "inner",
+        "innermost",
+        "leaf",
+        "open",
+        "outer",
+        "throw",
+        "wanders",
+    ];
+    let known = NAMES
+        .iter()
+        .filter_map(|name| Some((*name, functions.get(*name)?)));
+    known.map(row).collect()
+}
+
+fn synthetic(trace: &Path, thread: &str) -> [u64; 2] {
+    let trace = Trace::read(trace);
+    let lane = trace.thread(thread);
+    let _ = lane.checked_counts();
+    lane.synthetic
+}
+
+#[test]
+fn a_panic_ends_the_calls_that_it_unwinds() {
+    let folder = Folder::new("unwinding-panics");
+    let (outcome, trace) = run(&folder, "panics", 0);
+    let _ = outcome.ok();
+    assert_eq!(synthetic(&trace, "unwinding"), [0, 0]);
+    let (functions, _) = report(&trace);
+    let wanted = [("leaf", 11, 0), ("outer", 10, 0), ("throw", 100, 0)];
+    assert_eq!(calls(&functions), wanted);
+}
+
+#[test]
+fn calls_that_are_jumped_over_end_with_the_call_around_them() {
+    // More of them than a search would look at that does not pay.
+    let times = 20_000;
+    for (way, outer) in [("jumps", true), ("jumps-at-top", false)] {
+        let folder = Folder::new(&format!("unwinding-{way}"));
+        let (outcome, trace) = run(&folder, way, times);
+        let _ = outcome.ok();
+        assert_eq!(synthetic(&trace, "unwinding"), [0, 2 * times], "{way}");
+        let (functions, _) = report(&trace);
+        let mut wanted = vec![
+            ("inner", times, times),
+            ("innermost", times, times),
+            ("leaf", times + 1 + u64::from(outer), 0),
+        ];
+        wanted.extend(outer.then_some(("outer", 1, 0)));
+        assert_eq!(calls(&functions), wanted, "{way}");
+    }
+}
+
+#[test]
+fn a_stack_that_moves_to_another_thread_leaves_half_a_call_on_each() {
+    let folder = Folder::new("unwinding-wanders");
+    let (outcome, trace) = run(&folder, "wanders", 0);
+    let _ = outcome.ok();
+    assert_eq!(synthetic(&trace, "unwinding"), [0, 1]);
+    assert_eq!(synthetic(&trace, "other"), [1, 0]);
+    let (functions, _) = report(&trace);
+    assert_eq!(calls(&functions), [("leaf", 6, 0), ("wanders", 2, 2)]);
+}
+
+#[test]
+fn what_ends_within_a_call_leaves_it_open() {
+    for (way, thread, leaves) in [
+        ("thread-exit", "ends", 2),
+        ("exit", "unwinding", 0),
+        ("_exit", "unwinding", 0),
+        ("abort", "unwinding", 0),
+    ] {
+        let folder = Folder::new(&format!("unwinding-{way}"));
+        let (outcome, trace) = run(&folder, way, 0);
+        assert_eq!(outcome.status.success(), way != "abort", "{outcome:?}");
+        assert_eq!(synthetic(&trace, thread), [0, 1], "{way}");
+        let (functions, _) = report(&trace);
+        let mut wanted = vec![("leaf", leaves, 0), ("outer", 1, 1)];
+        wanted.retain(|(_, calls, _)| *calls > 0);
+        assert_eq!(calls(&functions), wanted, "{way}");
+    }
+}
+
+/// Runs a command of the tool within 1 GB of addresses.
+fn small(folder: &Folder, arguments: &[&str]) -> Outcome {
+    let tool = tool(Profile::Dev);
+    let limit = "ulimit -v 1000000; exec \"$0\" \"$@\"";
+    let tool = tool.to_str().expect("UTF-8");
+    Program::in_shell(limit, tool, folder)
+        .args(arguments)
+        .run()
+        .ok()
+}
+
+#[test]
+fn a_hundred_thousand_calls_deep() {
+    let depth = 100_000;
+    for (way, wanted) in [
+        ("deep", [("deep", depth + 1, 0), ("leaf", 2, 0)]),
+        ("open", [("leaf", 0, 0), ("open", depth, depth)]),
+    ] {
+        let folder = Folder::new(&format!("unwinding-deep-{way}"));
+        let (outcome, trace) = run(&folder, way, depth);
+        let _ = outcome.ok();
+        let (functions, report) = report(&trace);
+        let mut wanted = wanted.to_vec();
+        wanted.retain(|(_, calls, _)| *calls > 0);
+        assert_eq!(calls(&functions), wanted);
+        assert_eq!(report["balance"]["calls_too_deep"], 0);
+        let name = trace.to_str().expect("UTF-8");
+        for arguments in [
+            &["info"][..],
+            &["report"],
+            &["state"],
+            &["verify"],
+            &["records", "--limit", "5"],
+        ] {
+            let _ = small(&folder, &[arguments, &[name]].concat());
+        }
+        for format in ["xray1", "heph", "htdump", "et", "iet", "ctf", "tcstate"] {
+            let _ = small(&folder, &["convert", name, "--to", format, "-o", format]);
+        }
+    }
+}

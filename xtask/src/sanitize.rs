@@ -1,0 +1,261 @@
+//! `cargo xtask sanitize`, `model` and `miri`: the recorder under programs that watch memory. The first
+//! two sanitizers come with the stable compiler, behind a switch; std is not built for them, so what only
+//! std's own synchronisation would show to be in order is listed in [`SUPPRESSED`]. No result counts
+//! before a fault that was made on purpose has been found.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Result;
+use crate::process::{
+    cannot_run, cargo, command, on_path, output, run as run_command, work_folder,
+};
+
+/// Reports of ThreadSanitizer's that are none: std as it is delivered has no calls into its runtime.
+const SUPPRESSED: &str = "\
+# The last owner of an Arc looks at its count behind a fence, which ThreadSanitizer does not know.
+race:alloc::sync::Arc<
+# libtest hands over results by std's channel, whose orderings are inside std.
+race:core::mem::maybe_uninit::MaybeUninit<test::
+";
+
+/// A sanitizer, and what it says when it has found something.
+#[derive(Clone, Copy)]
+struct Sanitizer {
+    name: &'static str,
+    /// The fault of the program `faulty` that it must find.
+    fault: &'static str,
+    says: &'static str,
+    /// Configuration for the compiler.
+    flags: &'static str,
+    /// What `cargo test` is told, line by line.
+    suites: &'static [&'static str],
+}
+
+/// The assembly is not seen by ThreadSanitizer: it gets the writer that other architectures use.
+const THREAD: Sanitizer = Sanitizer {
+    name: "thread",
+    fault: "race",
+    says: "ThreadSanitizer: data race",
+    flags: "--cfg miri",
+    suites: &["test --package fdr --lib"],
+};
+
+const ADDRESS: Sanitizer = Sanitizer {
+    name: "address",
+    fault: "overflow",
+    says: "AddressSanitizer: heap-buffer-overflow",
+    flags: "",
+    suites: &[
+        "test --package fdr --lib",
+        "test --package fdr-formats --lib --test golden --test limits --test ring --test regressions",
+    ],
+};
+
+/// Whole programs, with recording on: threads that begin and end, and a dump from a handler.
+const PROGRAMS: [(&str, &[&str]); 3] = [
+    (
+        "exact",
+        &["a:1:60000,b:2:60000,c:3:60000", "d:4:60000,e:5:60000"],
+    ),
+    ("handlers", &["first-records"]),
+    ("handlers", &["after-and-next"]),
+];
+
+/// Runs the parts that are named, else all.
+///
+/// # Errors
+///
+/// If something was found, or a sanitizer does not find what it must.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let all = [THREAD, ADDRESS];
+    if let Some(other) = words
+        .iter()
+        .find(|word| all.iter().all(|one| one.name != **word))
+    {
+        return Err(format!("{other}: thread or address"));
+    }
+    let asked = |one: &&Sanitizer| words.is_empty() || words.contains(&one.name);
+    for sanitizer in all.iter().filter(asked) {
+        sanitizer.run()?;
+    }
+    Ok(())
+}
+
+impl Sanitizer {
+    fn run(&self) -> Result<()> {
+        let host = host()?;
+        self.finds_the_fault(&host)?;
+        for suite in self.suites {
+            run_command(&mut self.cargo(suite, &host)?)?;
+        }
+        let mut programs: Vec<&str> = PROGRAMS.map(|(name, _)| name).to_vec();
+        programs.dedup();
+        for name in programs {
+            self.build(name, &host)?;
+        }
+        for (name, arguments) in PROGRAMS {
+            self.runs_clean(name, arguments, &host)?;
+        }
+        println!("{}: nothing found", self.name);
+        Ok(())
+    }
+
+    /// Cargo with the sanitizer on, in a target folder of its own.
+    fn cargo(&self, words: &str, host: &str) -> Result<Command> {
+        let mut build = cargo(words);
+        let flags = format!(
+            "-Zsanitizer={} -Cunsafe-allow-abi-mismatch=sanitizer {}",
+            self.name, self.flags
+        );
+        // With a target of its own, the flags are not for build scripts and macros.
+        build.args(["--target", host]).env("RUSTC_BOOTSTRAP", "1");
+        build.env("RUSTFLAGS", flags.trim_end());
+        build.env("CARGO_TARGET_DIR", self.folder()?);
+        self.set_options(&mut build)?;
+        Ok(build)
+    }
+
+    fn folder(&self) -> Result<PathBuf> {
+        work_folder(&format!("sanitize-{}", self.name))
+    }
+
+    fn set_options(&self, command: &mut Command) -> Result<()> {
+        let path = self.folder()?.join("suppressions");
+        fs::write(&path, SUPPRESSED)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        command.env("TSAN_OPTIONS", format!("suppressions={}", path.display()));
+        // Memory that a program still holds at its end is no fault of this kind.
+        command.env("ASAN_OPTIONS", "detect_leaks=0");
+        Ok(())
+    }
+
+    fn build(&self, name: &str, host: &str) -> Result<PathBuf> {
+        let words = format!("build --quiet --package fdr-tests --bin {name}");
+        run_command(&mut self.cargo(&words, host)?)?;
+        Ok(self.folder()?.join(host).join("debug").join(name))
+    }
+
+    fn finds_the_fault(&self, host: &str) -> Result<()> {
+        let program = self.build("faulty", host)?;
+        let (succeeded, said) = self.outcome(&program, &[self.fault], &self.folder()?)?;
+        if succeeded || !said.contains(self.says) {
+            return Err(format!(
+                "{} sanitizer is off: no {} in\n{said}",
+                self.name, self.says
+            ));
+        }
+        println!("{}: the fault that was made on purpose is found", self.name);
+        Ok(())
+    }
+
+    fn runs_clean(&self, name: &str, arguments: &[&str], host: &str) -> Result<()> {
+        let work = self.folder()?.join("programs");
+        let _ = fs::remove_dir_all(&work);
+        fs::create_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
+        let program = self.folder()?.join(host).join("debug").join(name);
+        let (succeeded, said) = self.outcome(&program, arguments, &work)?;
+        if !succeeded || said.contains("Sanitizer") {
+            return Err(format!(
+                "{name} {arguments:?}, {} sanitizer:\n{said}",
+                self.name
+            ));
+        }
+        let traces = fs::read_dir(&work).map_or(0, |entries| entries.flatten().count());
+        if traces == 0 {
+            return Err(format!("{name} {arguments:?} recorded nothing:\n{said}"));
+        }
+        println!("{name} {}: clean", arguments.join(" "));
+        Ok(())
+    }
+
+    /// Whether it succeeded, and what it said on stderr.
+    fn outcome(&self, program: &Path, arguments: &[&str], folder: &Path) -> Result<(bool, String)> {
+        let mut run = command(program);
+        self.set_options(&mut run)?;
+        run.args(arguments).current_dir(folder).env("FDR", "1");
+        run.stdin(Stdio::null());
+        let output = run.output().map_err(|error| cannot_run(&run, &error))?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok((output.status.success(), said))
+    }
+}
+
+/// What the compiler builds for.
+fn host() -> Result<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let (version, _) = output(command(rustc).arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host
+        .ok_or("rustc does not say what it builds for")?
+        .to_owned())
+}
+
+/// The recorder's protocol in every order that the memory model allows: `recorder/tests/model`. Without
+/// assembly, which loom can't stand in for; in a target folder of its own.
+pub(crate) fn models() -> Result<Command> {
+    let mut tests = cargo("test --package fdr --lib");
+    tests.env("RUSTFLAGS", "--cfg loom --cfg miri");
+    tests.env("CARGO_TARGET_DIR", work_folder("model")?);
+    tests.args(["recorder::tests::model", "--", "--nocapture"]);
+    Ok(tests)
+}
+
+/// Runs the recorder's and the decoders' tests under Miri, where the toolchain has it.
+///
+/// # Errors
+///
+/// If Miri finds something.
+pub(crate) fn miri() -> Result<()> {
+    if let Some(why) = no_miri() {
+        println!("SKIPPED: tests under Miri: {why}");
+        return Ok(());
+    }
+    for suite in [
+        "miri test --package fdr --lib recorder::",
+        "miri test --package fdr-formats --lib",
+    ] {
+        let mut miri = cargo(suite);
+        miri.env("CARGO_TARGET_DIR", work_folder("miri")?);
+        // The recorder's cursors are addresses, its slots are found by exposed provenance.
+        miri.env(
+            "MIRIFLAGS",
+            "-Zmiri-permissive-provenance -Zmiri-disable-isolation",
+        );
+        run_command(&mut miri)?;
+    }
+    Ok(())
+}
+
+/// Why Miri can't be run; `None` where it can.
+pub(crate) fn no_miri() -> Option<String> {
+    if on_path("cargo-miri").is_none() {
+        return Some("cargo-miri is not installed".to_owned());
+    }
+    // rustup's stand-in is there also where the component is not.
+    let error = output(cargo("miri").arg("--version")).err()?;
+    let line = error.lines().find(|line| line.contains("error"));
+    Some(line.unwrap_or("it does not start").trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sanitizers_are_asked_for() {
+        assert!(run(&["memory"]).is_err());
+    }
+
+    #[test]
+    fn each_suppression_has_its_reason() {
+        let lines: Vec<&str> = SUPPRESSED.lines().collect();
+        for pair in lines.chunks(2) {
+            assert!(
+                pair[0].starts_with("# ") && pair[1].starts_with("race:"),
+                "{pair:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! `cargo xtask torture`: kills, crashes, signals, forks and full disks without number, on programs that
+//! count for themselves. The work is done by `tests/src/bin/torture`; here it is built, given its share
+//! of the time, and its results become a table. Must never show a case that did not run as a good one.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::Result;
+use crate::process::{cannot_run, cargo, command, run as run_command, target, work_folder};
+use crate::test::Tally;
+
+/// A case, and how much of it there is.
+struct Case {
+    name: &'static str,
+    /// What is counted as tries.
+    what: &'static str,
+    /// Tries of the long form and of the short one.
+    long: u64,
+    short: u64,
+    /// Its part of the time, where that is limited.
+    share: u32,
+}
+
+const CASES: [Case; 8] = [
+    case("kill", "kill -9 at random moments", 10_000, 300, 4),
+    case("crash", "crashes of every kind", 10_000, 200, 5),
+    case(
+        "dumps",
+        "dump signals over 64 threads",
+        1_000_000,
+        20_000,
+        2,
+    ),
+    case(
+        "timer",
+        "signals whose handler is traced",
+        4_800_000,
+        80_000,
+        2,
+    ),
+    case("forks", "forks beside 8 recording threads", 10_000, 200, 2),
+    case("snapshots", "snapshots at full speed", 1_000, 50, 2),
+    case("threads", "short threads", 100_000, 10_000, 1),
+    case("faults", "combinations of faults", 2_000, 60, 2),
+];
+
+/// Who drives, and who is driven.
+const PROGRAMS: [&str; 4] = ["torture", "torture_victim", "endings", "steady"];
+
+const fn case(name: &'static str, what: &'static str, long: u64, short: u64, share: u32) -> Case {
+    Case {
+        name,
+        what,
+        long,
+        short,
+        share,
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, PartialEq)]
+struct Options {
+    /// None: all of them.
+    cases: Vec<String>,
+    minutes: Option<f64>,
+    seed: u64,
+    short: bool,
+    tries: Option<u64>,
+    first: u64,
+    release: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            cases: Vec::new(),
+            minutes: None,
+            seed: 1,
+            short: false,
+            tries: None,
+            first: 0,
+            release: false,
+        }
+    }
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Options> {
+        let mut options = Options::default();
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+            let number = |text: &str| {
+                let number = text.parse::<u64>();
+                number.map_err(|_| format!("{word} needs a whole number, not {text:?}"))
+            };
+            match word {
+                "--minutes" => {
+                    let minutes = value()?.parse().ok().filter(|&minutes| minutes > 0.0);
+                    options.minutes = Some(minutes.ok_or("--minutes needs a number")?);
+                }
+                "--seed" => options.seed = number(value()?)?,
+                "--tries" => options.tries = Some(number(value()?)?),
+                "--first" => options.first = number(value()?)?,
+                "--short" => options.short = true,
+                "--release" => options.release = true,
+                name if CASES.iter().any(|case| case.name == name) => {
+                    options.cases.push(name.to_owned());
+                }
+                other => {
+                    let known: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+                    let known = known.join(", ");
+                    return Err(format!(
+                        "{other:?} is no case and no option (cases: {known})"
+                    ));
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    fn chosen(&self) -> Vec<&'static Case> {
+        let is_asked =
+            |case: &&Case| self.cases.is_empty() || self.cases.iter().any(|name| name == case.name);
+        CASES.iter().filter(is_asked).collect()
+    }
+
+    /// How many tries, and in how much time at most.
+    fn bounds(&self, case: &Case) -> (u64, Option<Duration>) {
+        let all: u32 = self.chosen().iter().map(|case| case.share).sum();
+        let share = |minutes: f64| minutes * 60.0 * f64::from(case.share) / f64::from(all);
+        let time = self.minutes.map(share).map(Duration::from_secs_f64);
+        let count = match (self.tries, time) {
+            (Some(tries), _) => tries,
+            (None, Some(_)) => u64::MAX,
+            (None, None) if self.short => case.short,
+            (None, None) => case.long,
+        };
+        (count, time)
+    }
+}
+
+/// What became of a case.
+#[derive(Debug, Default, PartialEq)]
+struct Row {
+    tries: u64,
+    survived: u64,
+    lost: u64,
+    wrong: u64,
+    seconds: f64,
+    notes: Vec<String>,
+    good: bool,
+}
+
+impl Row {
+    /// Takes in a line of the driver's; false where it is one for people.
+    fn take(&mut self, line: &str) -> bool {
+        if let Some(note) = line.strip_prefix("note ") {
+            self.notes.push(note.to_owned());
+            return true;
+        }
+        let Some(words) = line.strip_prefix("result ") else {
+            return false;
+        };
+        let mut words = words.split(' ');
+        let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        (self.tries, self.survived) = (number(), number());
+        (self.lost, self.wrong) = (number(), number());
+        let seconds = words.next().and_then(|word| word.parse().ok());
+        self.seconds = seconds.unwrap_or(0.0);
+        true
+    }
+}
+
+/// Runs what is asked for, and prints the table.
+///
+/// # Errors
+///
+/// If the programs cannot be built, or something was lost or wrong.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    torture(&Options::parse(words)?)?.close()
+}
+
+/// The short form: how many cases passed and failed.
+///
+/// # Errors
+///
+/// If the programs cannot be built.
+pub(crate) fn short() -> Result<Tally> {
+    torture(&Options {
+        short: true,
+        ..Options::default()
+    })
+}
+
+fn torture(options: &Options) -> Result<Tally> {
+    let profile = if options.release { "release" } else { "debug" };
+    let mut build = cargo("build --quiet --package fdr-tests");
+    for program in PROGRAMS {
+        build.args(["--bin", program]);
+    }
+    if options.release {
+        build.arg("--release");
+    }
+    build.env("CARGO_TARGET_DIR", target()?);
+    run_command(&mut build)?;
+    println!("seed {}, {profile} build", options.seed);
+    let mut rows = Vec::new();
+    for case in options.chosen() {
+        rows.push((case, one(case, options, profile)?));
+    }
+    print!("\n{}", table(&rows));
+    let passed = rows.iter().filter(|(_, row)| row.good).count() as u64;
+    Ok(Tally {
+        passed,
+        failed: rows.len() as u64 - passed,
+    })
+}
+
+/// Runs a case; its failures are printed as they come.
+fn one(case: &Case, options: &Options, profile: &str) -> Result<Row> {
+    let programs = target()?.join(profile);
+    let (tries, time) = options.bounds(case);
+    let mut driver = command(programs.join("torture"));
+    driver.arg(case.name);
+    for (name, value) in [
+        ("--seed", options.seed),
+        ("--tries", tries),
+        ("--first", options.first),
+        ("--seconds", time.map_or(0, |time| time.as_secs().max(1))),
+    ] {
+        driver.args([name, &value.to_string()]);
+    }
+    driver.arg("--folder").arg(work_folder("torture")?);
+    driver.arg("--programs").arg(programs);
+    eprintln!("{}: {}", case.name, case.what);
+    let child = driver.stdout(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| cannot_run(&driver, &error))?;
+    let mut row = Row::default();
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).lines() {
+            let line = line.map_err(|error| format!("{}: {error}", case.name))?;
+            if !row.take(&line) {
+                println!("{}: {line}", case.name);
+            }
+        }
+    }
+    let status = child.wait().map_err(|error| cannot_run(&driver, &error))?;
+    row.good = status.success() && row.tries > 0;
+    if !row.good && row.wrong + row.lost == 0 && row.survived == row.tries {
+        println!("{}: the driver ended without a result: {status}", case.name);
+        row.wrong = 1;
+    }
+    Ok(row)
+}
+
+/// For people: the figures, and below them what is worth knowing.
+fn table(rows: &[(&Case, Row)]) -> String {
+    let mut text = format!(
+        "{:<10} {:>10} {:>10} {:>6} {:>6} {:>8}\n",
+        "case", "tries", "survived", "lost", "wrong", "time (s)"
+    );
+    for (case, row) in rows {
+        let Row {
+            tries,
+            survived,
+            lost,
+            wrong,
+            seconds,
+            ..
+        } = row;
+        text += &format!(
+            "{:<10} {tries:>10} {survived:>10} {lost:>6} {wrong:>6} {seconds:>8.1}  {}\n",
+            case.name, case.what
+        );
+    }
+    for (case, row) in rows {
+        for note in &row.notes {
+            text += &format!("{}: {note}\n", case.name);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_divided_among_the_chosen_cases() {
+        let options = Options::parse(&["--minutes", "9", "kill", "crash", "--seed", "7"]);
+        let options = options.expect("good options");
+        assert_eq!(options.seed, 7);
+        let chosen = options.chosen();
+        let times: Vec<_> = chosen.iter().map(|case| options.bounds(case)).collect();
+        let seconds = |seconds| (u64::MAX, Some(Duration::from_secs(seconds)));
+        assert_eq!(times, [seconds(240), seconds(300)]);
+        let one = Options::parse(&["kill", "--first", "5", "--tries", "1"]).expect("good options");
+        assert_eq!(one.bounds(&CASES[0]), (1, None));
+        assert_eq!(Options::default().bounds(&CASES[0]), (10_000, None));
+        assert!(Options::parse(&["--minutes", "0"]).is_err());
+        assert!(Options::parse(&["kil"]).is_err_and(|error| error.contains("kill, crash")));
+    }
+
+    #[test]
+    fn what_the_driver_says_becomes_a_row() {
+        let mut row = Row::default();
+        assert!(!row.take("WRONG n1: other records than were made"));
+        assert!(row.take("note files: 7"));
+        assert!(row.take("result 10 8 3 1 2.5"));
+        let expected = Row {
+            tries: 10,
+            survived: 8,
+            lost: 3,
+            wrong: 1,
+            seconds: 2.5,
+            notes: vec!["files: 7".into()],
+            good: false,
+        };
+        assert_eq!(row, expected);
+        let text = table(&[(&CASES[0], row)]);
+        assert!(
+            text.contains("kill               10          8      3      1      2.5"),
+            "{text}"
+        );
+        assert!(text.ends_with("kill: files: 7\n"));
+    }
+}
