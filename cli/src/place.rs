@@ -73,7 +73,9 @@ pub(crate) fn check(path: &Path, shape: Shape, replace: bool) -> anyhow::Result<
 
 /// Whether a link may be followed: it is this user's, or of whoever the folder belongs to.
 fn is_trusted(path: &Path, link: &Metadata) -> bool {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     let folder = fs::metadata(folder.unwrap_or(Path::new(".")));
     link.uid() == geteuid().as_raw() || folder.is_ok_and(|folder| folder.uid() == link.uid())
 }

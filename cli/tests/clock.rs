@@ -80,6 +80,19 @@ fn every_command_says_what_is_wrong_with_the_clock() {
     );
     assert_eq!(clock["wall_step_ns"], json!(3_600_000_000_000_u64));
     assert_eq!(report["clock_notes"].as_array().map(Vec::len), Some(5));
+
+    // It goes with the trace, or is counted among what a format can't hold.
+    for format in ["xray1", "heph", "et", "iet", "tcstate", "htdump", "ctf"] {
+        let to = folder.file(format);
+        let output = fdr(&["convert", &trace, "--to", format, "-o", &to, "--force"]);
+        let mut there = json(&["report", "--json", &to])["clock"].take();
+        let left_out = stderr(&output).contains("wrong with the clock: left out");
+        assert_eq!(left_out, ["htdump", "ctf"].contains(&format), "{output:?}");
+        for field in ["skew_ns", "steps_back", "ahead_ns", "wall_step_ns"] {
+            let wanted = if left_out { &json!(0) } else { &clock[field] };
+            assert_eq!(there[field].take(), *wanted, "{format}: {field}");
+        }
+    }
 }
 
 #[test]

@@ -51,6 +51,7 @@ impl Sink for Lines {
         match mark {
             Mark::Cpu { time, cpu } => self.0.push(format!("cpu {} at {time}", cpu.0)),
             Mark::Argument { value } => self.0.push(format!("argument {value}")),
+            Mark::Break { time } => self.0.push(format!("break at {time}")),
             _ => {}
         }
     }
@@ -126,6 +127,20 @@ fn arguments_and_unknown_records() {
     assert_eq!(lines.0, ["1 + 3", "argument 42", "2 - 3"]);
     // A metadata record of no kind, a function record of no action, one that is cut.
     assert_eq!(decoder.unknown_bytes(), 16 + 8 + 6);
+}
+
+#[test]
+fn a_clock_that_began_anew_goes_on_where_it_was() {
+    let (mut decoder, mut lines) = (ChunkDecoder::new(), Lines::default());
+    let _ = decoder.decode(&hex(CHUNK), &mut lines);
+    // NewCPUId on CPU 4 at tick 50, and an exit of function 3 seven ticks later.
+    let later = "05 0400 3200000000000000 0000000000 32000000 07000000";
+    assert_eq!(decoder.decode(&hex(later), &mut lines), 1);
+    let wanted = [
+        format!("break at {}", FIRST + 10),
+        format!("{} - 3", FIRST + 17),
+    ];
+    assert_eq!(lines.0[lines.0.len() - 2..], wanted);
 }
 
 #[test]

@@ -233,8 +233,8 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     }
     if report.clipped > 0 {
         notes.push(format!(
-            "clipped: {} seen in part (open where the trace begins or ends): in calls, total and \
-             self, not in min to max",
+            "clipped: {} seen in part (open where the trace begins or ends, or without an exit): in \
+             calls, total and self, not in min to max",
             ui::things(report.clipped, "call"),
         ));
     }

@@ -207,11 +207,11 @@ fn an_unseen_recursion_counts_once() {
 }
 
 #[test]
-fn a_missing_exit_is_closed_by_its_callers() {
+fn a_missing_exit_comes_with_the_record_before_that_of_a_caller() {
     let (rows, flaws) = sums(&[entry(0, 1), entry(10, 2), entry(20, 3), exit(50, 1)]);
-    assert_eq!(rows[&1], [1, 0, 50, 10]);
-    assert_eq!(rows[&2], [1, 1, 40, 10]);
-    assert_eq!(rows[&3], [1, 1, 30, 30]);
+    assert_eq!(rows[&1], [1, 0, 50, 40]);
+    assert_eq!(rows[&2], [1, 1, 10, 10]);
+    assert_eq!(rows[&3], [1, 1, 0, 0]);
     assert_eq!(
         flaws,
         Flaws {

@@ -14,7 +14,7 @@ use super::layout::{self, FACTS, NO_CPU};
 use super::packets::Packets;
 use super::{metadata, symbols};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo};
+use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo, Trouble};
 use crate::sink::{Losses, Sink};
 use crate::writer::Writer;
 
@@ -61,6 +61,8 @@ impl CtfWriter {
         });
         let what = "anchors of the clock over 292 years from 1970: other readers do not see them";
         losses.add(what, far.into());
+        let what = "what is known to be wrong with the clock: left out";
+        losses.add(what, (info.clock.trouble != Trouble::default()).into());
         Ok(CtfWriter {
             folder,
             uuid,

@@ -109,6 +109,10 @@ fn nonzero(name: &str, value: u64) -> Option<(&str, Value<'_>)> {
     (value != 0).then_some((name, Value::U64(value)))
 }
 
+fn signed(name: &str, value: i64) -> Option<(&str, Value<'_>)> {
+    (value != 0).then_some((name, Value::I64(value)))
+}
+
 fn text<'a>(name: &'a str, value: &'a str) -> Option<(&'a str, Value<'a>)> {
     (!value.is_empty()).then_some((name, Value::String(value)))
 }
@@ -128,15 +132,19 @@ pub(super) fn encode_trace(info: &TraceInfo, nanos: impl Fn(Ticks) -> u64) -> En
         retired_records,
         unplaced_records,
     } = info.missing;
-    let error = clock.error_ppm.map(Value::Float);
+    let (error, trouble) = (clock.error_ppm.map(Value::Float), clock.trouble);
     let list = [
         tick.and_then(|tick| number("anchor_ns", nanos(tick))),
         unix.and_then(|unix| number("anchor_unix_ns", unix)),
         text("clock", &clock.name),
+        signed("clock_ahead_ns", trouble.ahead_ns),
         truth("clock_constant", clock.constant),
         error.map(|error| ("clock_error_ppm", error)),
         number("clock_hz", clock.frequency),
         truth("clock_nonstop", clock.nonstop),
+        nonzero("clock_skew_ns", trouble.skew_ns),
+        nonzero("clock_steps_back", trouble.steps_back),
+        signed("clock_wall_step_ns", trouble.wall_step_ns),
         info.dump.and_then(|dump| number("dump", dump)),
         nonzero("missing_retired_records", retired_records),
         nonzero("missing_retired_threads", retired_threads),
@@ -161,6 +169,10 @@ pub(super) fn decode_trace(entry: &Entry<'_>, info: &mut TraceInfo) {
             ("clock_constant", Value::Bool(value)) => info.clock.constant = value,
             ("clock_error_ppm", Value::Float(value)) => info.clock.error_ppm = Some(value),
             ("clock_nonstop", Value::Bool(value)) => info.clock.nonstop = value,
+            ("clock_ahead_ns", Value::I64(value)) => info.clock.trouble.ahead_ns = value,
+            ("clock_skew_ns", Value::U64(value)) => info.clock.trouble.skew_ns = value,
+            ("clock_steps_back", Value::U64(value)) => info.clock.trouble.steps_back = value,
+            ("clock_wall_step_ns", Value::I64(value)) => info.clock.trouble.wall_step_ns = value,
             ("dump", Value::U64(value)) => info.dump = Some(value),
             ("missing_retired_records", Value::U64(value)) => info.missing.retired_records = value,
             ("missing_retired_threads", Value::U64(value)) => info.missing.retired_threads = value,

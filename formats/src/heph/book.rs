@@ -5,7 +5,7 @@ use super::decode::MAX_PAYLOAD;
 use super::encode::{self, EventPacket, MAX_TEXT, Place};
 use super::facts::{self, FACTS};
 use super::tables::{Functions, Label, Lane, Threads, Untimed};
-use crate::model::{Clock, Function, Thread, Ticks, TraceInfo};
+use crate::model::{Clock, Function, Thread, Ticks, TraceInfo, Trouble};
 use crate::sink::Losses;
 use crate::spans::Span;
 
@@ -127,6 +127,16 @@ impl Book {
             && let Some(time) = scale(clock, tick)
         {
             packet.numbers("anchor", &[time, unix]);
+        }
+        let Trouble {
+            skew_ns,
+            steps_back,
+            ahead_ns,
+            wall_step_ns,
+        } = clock.trouble;
+        let signed = [ahead_ns, wall_step_ns].map(i64::cast_unsigned);
+        if clock.trouble != Trouble::default() {
+            packet.numbers("trouble", &[skew_ns, steps_back, signed[0], signed[1]]);
         }
         packet.end();
     }

@@ -5,7 +5,7 @@
 //!
 //! | description | attributes |
 //! | --- | --- |
-//! | `fdr:trace` | `version` 1; where known: `program`, `process`, `reason`, `dump` (from 1), `missing` (u64 array: threads that ended, their records, records without a place), `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor` (u64 array: a time in ns as events have it, the Unix time in ns at that time) |
+//! | `fdr:trace` | `version` 1; where known: `program`, `process`, `reason`, `dump` (from 1), `missing` (u64 array: threads that ended, their records, records without a place), `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor` (u64 array: a time in ns as events have it, the Unix time in ns at that time), `trouble` of the clock (u64 array: skew of CPUs in ns, steps back; as two's complements: ns ahead, ns by which the time of day was moved) |
 //! | `fdr:function` | `id`, `name`, `file`, `line`; comes before the function's first call |
 //! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `process`, `name`, `counts` (u64 array: records asked for, readable, overwritten, dropped, synthetic entries, synthetic exits); the last one of a thread holds |
 //!
@@ -33,7 +33,7 @@
 //! | `arguments` | u64 array: the call's arguments |
 
 use super::record::{Attribute, Event, Value};
-use crate::model::{Counts, CpuId, Missing};
+use crate::model::{Counts, CpuId, Missing, Trouble};
 
 /// The stream of facts. No thread is written to it.
 pub(super) const FACTS: u32 = u32::MAX;
@@ -128,6 +128,7 @@ pub(super) struct TraceFacts {
     pub(super) nonstop: bool,
     /// A time as events have it, and the Unix time at it, in ns.
     pub(super) anchor: Option<(u64, u64)>,
+    pub(super) trouble: Trouble,
 }
 
 impl TraceFacts {
@@ -150,6 +151,15 @@ impl TraceFacts {
                 (b"clock", Value::Text(text)) => facts.clock = lossy(text),
                 (b"error_ppm", Value::Float(error)) => {
                     facts.error_ppm = Some(error.to_bits());
+                }
+                (b"trouble", Value::Unsigneds(values)) => {
+                    let [skew_ns, steps_back, ahead_ns, wall_step_ns] = first(values.iter());
+                    facts.trouble = Trouble {
+                        skew_ns,
+                        steps_back,
+                        ahead_ns: ahead_ns.cast_signed(),
+                        wall_step_ns: wall_step_ns.cast_signed(),
+                    };
                 }
                 (b"constant", Value::Unsigned(constant)) => facts.constant = constant != 0,
                 (b"nonstop", Value::Unsigned(nonstop)) => facts.nonstop = nonstop != 0,

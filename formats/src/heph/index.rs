@@ -71,6 +71,7 @@ fn info(reading: Reading) -> TraceInfo {
         constant: facts.constant,
         nonstop: facts.nonstop,
         anchor: anchor.map(|(time, unix)| (Ticks(time), unix)),
+        trouble: facts.trouble,
         ..Clock::default()
     };
     TraceInfo {

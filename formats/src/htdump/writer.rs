@@ -13,7 +13,9 @@ use super::tables::nanos;
 use super::walk::MAX_RECORD;
 use crate::bytes::ByteOrder;
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Clock, Edge, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{
+    Call, Clock, Edge, Function, Mark, Thread, ThreadId, Ticks, TraceInfo, Trouble,
+};
 use crate::sink::{Losses, Sink};
 use crate::spans::Spans;
 use crate::writer::Writer;
@@ -54,7 +56,10 @@ impl<W: Write> HtdumpWriter<W> {
     /// some amount of it, or [`Writer::flush`].
     #[must_use]
     pub fn new(out: W, order: ByteOrder, info: &TraceInfo) -> HtdumpWriter<W> {
-        let stream = Stream::new(out, order, info);
+        let mut stream = Stream::new(out, order, info);
+        let what = "what is known to be wrong with the clock: left out";
+        let trouble = info.clock.trouble != Trouble::default();
+        stream.losses.add(what, trouble.into());
         HtdumpWriter {
             clock: info.clock.clone(),
             lanes: Vec::new(),

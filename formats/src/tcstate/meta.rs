@@ -6,6 +6,7 @@
 //! start, end, unit, timestamp      of the history, of state.json; unit "ns"
 //! files {types, tree, state, history}
 //! program, process, reason, dump, begin, missing {…}, clock {name, error_ppm, constant, nonstop,
+//!                                  skew_ns, steps_back, ahead_ns, wall_step_ns,
 //!                                  anchor {time, unix}}
 //! threads [{id, process, name, counts {…}, wall [seconds, micros],
 //!           first, last            times of its entries and exits; left out without any
@@ -22,7 +23,7 @@ use std::io::{self, Write};
 
 use crate::json::{Bad, Reader, Token, Value, push_text};
 use crate::model::{
-    Clock, Counts, Function, FunctionId, Missing, Thread, ThreadId, Ticks, TraceInfo,
+    Clock, Counts, Function, FunctionId, Missing, Thread, ThreadId, Ticks, TraceInfo, Trouble,
 };
 
 /// What the history has of a thread beside its calls.
@@ -207,6 +208,11 @@ impl Meta {
             }
             clock.flag("constant", info.clock.constant);
             clock.flag("nonstop", info.clock.nonstop);
+            let trouble = &info.clock.trouble;
+            clock.count("skew_ns", trouble.skew_ns);
+            clock.count("steps_back", trouble.steps_back);
+            clock.count("ahead_ns", trouble.ahead_ns);
+            clock.count("wall_step_ns", trouble.wall_step_ns);
             if let Some((time, unix)) = info.clock.anchor {
                 clock.object("anchor", |anchor| {
                     anchor.number("time", time.0);
@@ -290,6 +296,12 @@ impl Meta {
                     error_ppm: value.get("error_ppm").and_then(Value::float),
                     constant: value.get("constant") == Some(&Value::Bool(true)),
                     nonstop: value.get("nonstop") == Some(&Value::Bool(true)),
+                    trouble: Trouble {
+                        skew_ns: count(value, "skew_ns"),
+                        steps_back: count(value, "steps_back"),
+                        ahead_ns: member(value, "ahead_ns").unwrap_or(0),
+                        wall_step_ns: member(value, "wall_step_ns").unwrap_or(0),
+                    },
                     anchor: anchor.map(|(time, unix)| (Ticks(time), unix)),
                     ..Clock::default()
                 }

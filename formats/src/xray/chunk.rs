@@ -4,6 +4,7 @@
 //! and the CPU between two parts; must never guess a time, or stop at a record that it does not know.
 
 use super::record::{self, Action, Bad, FUNCTION_SIZE, Layout, METADATA_SIZE, Record};
+use super::time::{Running, Turn};
 use crate::bytes::ByteOrder;
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
 use crate::sink::Sink;
@@ -28,7 +29,7 @@ const NO_CALL: Call = Call {
 /// Decodes one thread's chunks, in order, in parts of whole records.
 #[derive(Clone, Debug, Default)]
 pub struct ChunkDecoder {
-    base: u64,
+    time: Running,
     cpu: Option<CpuId>,
     unknown: u64,
 }
@@ -43,7 +44,7 @@ impl ChunkDecoder {
     /// The time of the last record, in ticks, and the CPU of it, once a record said it.
     #[must_use]
     pub fn place(&self) -> (Ticks, Option<CpuId>) {
-        (Ticks(self.base), self.cpu)
+        (Ticks(self.time.now().unwrap_or(0)), self.cpu)
     }
 
     /// Bytes that were no records of a ring chunk, so far.
@@ -75,7 +76,7 @@ impl ChunkDecoder {
 
     /// The inner loop: function records until anything else.
     fn functions(&mut self, bytes: &[u8], batch: &mut Batch<'_>) -> usize {
-        let (mut used, mut time) = (0, self.base);
+        let (mut used, mut time) = (0, self.time.now().unwrap_or(0));
         for bytes in bytes.as_chunks::<FUNCTION_SIZE>().0 {
             let word = record::function_word::<false>(*bytes);
             // Bit 0 tells a metadata record, bit 3 an action that is none.
@@ -93,7 +94,7 @@ impl ChunkDecoder {
             });
             used += FUNCTION_SIZE;
         }
-        self.base = time;
+        self.time.advance(time);
         used
     }
 
@@ -101,15 +102,14 @@ impl ChunkDecoder {
     fn other(&mut self, bytes: &[u8], batch: &mut Batch<'_>) -> usize {
         match record::decode(bytes, RING) {
             Ok(Record::NewCpu { cpu, tsc }) => {
-                self.base = tsc;
-                let (time, cpu) = (Ticks(tsc), CpuId(cpu.into()));
+                let (time, cpu) = (self.set_time(tsc, batch), CpuId(cpu.into()));
                 if self.cpu.replace(cpu) != Some(cpu) {
                     batch.mark(&Mark::Cpu { time, cpu });
                 }
                 METADATA_SIZE
             }
             Ok(Record::TscWrap { tsc }) => {
-                self.base = tsc;
+                self.set_time(tsc, batch);
                 METADATA_SIZE
             }
             Ok(Record::CallArgument { value }) => {
@@ -122,6 +122,15 @@ impl ChunkDecoder {
             Err(Bad::Action(_)) => self.skip(FUNCTION_SIZE),
             Err(Bad::Short) => self.skip(bytes.len()),
         }
+    }
+
+    fn set_time(&mut self, tick: u64, batch: &mut Batch<'_>) -> Ticks {
+        let before = self.time.now().unwrap_or(tick);
+        if self.time.set(tick) == Turn::Break {
+            let time = Ticks(before);
+            batch.mark(&Mark::Break { time });
+        }
+        Ticks(self.time.now().unwrap_or(tick))
     }
 
     fn skip(&mut self, bytes: usize) -> usize {

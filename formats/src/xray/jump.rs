@@ -1,5 +1,5 @@
 //! Where a clock jumped ahead, found in a thread's ring chunks: each says what the time of day was at its
-//! first tick, so where the ticks ran ahead of that by seconds, and a gap between two records is as
+//! first tick, so where the ticks ran ahead of that by minutes, and a gap between two records is as
 //! long, the clock jumped in it (a virtual machine that went on elsewhere). Must not take a time of
 //! day that was set for a clock that jumped: without such a gap there was no jump, nor where the
 //! recorder compared its clock with the system's steady one and found them to agree.
@@ -10,7 +10,7 @@ use super::record::{FUNCTION_SIZE, METADATA_SIZE};
 use crate::model::{Clock, TraceInfo};
 
 /// Less than this, in ns, is no jump: a thread that opens a chunk may have to wait between the two readings.
-const LEAST_NS: i128 = 10_000_000_000;
+const LEAST_NS: i128 = 60_000_000_000;
 
 /// A jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

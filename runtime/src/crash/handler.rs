@@ -138,6 +138,11 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c
                 // SAFETY: only the owner comes here, once; `on_own_stack` does not unwind.
                 unsafe { kit.stack.call(on_own_stack, place) };
                 if may_survive(&crash) {
+                    // Should it be killed later, this will not have been the reason.
+                    let header = ring.header();
+                    header
+                        .crash_signal
+                        .store(0, crate::primitive::Ordering::Release);
                     put_back(|known| known == signal);
                     OWNER.store(0, Ordering::Release);
                     return send_again(signal, info);

@@ -11,7 +11,7 @@ use super::{DEADLINE_NS, Kit, Work, file, names};
 use crate::clock;
 use crate::primitive::Ordering;
 use crate::ring::Ring;
-use crate::ring::layout::Slot;
+use crate::ring::layout::{Slot, state};
 use crate::shell::dumping;
 use crate::shell::output::Names;
 use crate::shell::say::was_said;
@@ -136,6 +136,9 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         0 => {}
         known => info.clock.frequency = known,
     }
+    let flags = ring.header().clock_flags.load(Ordering::Relaxed);
+    info.clock.trouble.skew_ns = u64::from(flags >> 8) * 1000;
+    info.clock.trouble.steps_back = dumping::steps_back(ring);
     file.put(&bare::header(info));
     let mut writer = BareWriter::new(info, reason.text(), names::all());
     let mut done = Done::default();
@@ -148,7 +151,10 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
             done.cut = true;
             break;
         }
-        if !snapshot.take_while(slot, &in_time) || snapshot.counts.recorded == 0 {
+        let taken = snapshot.take_while(slot, &in_time);
+        // What changed hands too fast, or came too late, is in the ring alone.
+        done.cut |= !in_time() || !taken && is_owned(slot);
+        if !taken || snapshot.counts.recorded == 0 {
             continue;
         }
         let counts = snapshot.counts;
@@ -171,6 +177,13 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         }
     }
     done
+}
+
+fn is_owned(slot: &Slot) -> bool {
+    matches!(
+        slot.state.load(Ordering::Acquire),
+        state::LIVE | state::ENDED
+    )
 }
 
 /// Says on stderr what became of a trace.

@@ -1,6 +1,8 @@
 //! Drives the writer with times and CPUs typed by hand through every transition, and checks the
 //! bytes that a reader would find. `stub` holds the assembly to the same.
 
+#[cfg(not(loom))]
+mod clocks;
 #[cfg(loom)]
 mod model;
 #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -311,8 +311,8 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
     }
 }
 
-/// How often threads found the clock behind their last record.
-fn steps_back(ring: &Ring) -> u64 {
+/// How often threads found the clock behind their last record. Async-signal-safe.
+pub(crate) fn steps_back(ring: &Ring) -> u64 {
     let slots = ring.owned_slots();
     slots
         .map(|slot| slot.clock_steps.load(Ordering::Relaxed))

@@ -81,7 +81,10 @@ mod tests {
     #[test]
     fn the_same_error_is_known_again() {
         let error = std::io::Error::from_raw_os_error(libc::ENOSPC);
-        assert_eq!(errno_in(&format!("x: {error}; and more")), Some(libc::ENOSPC as usize));
+        assert_eq!(
+            errno_in(&format!("x: {error}; and more")),
+            Some(libc::ENOSPC as usize)
+        );
         assert_eq!(errno_in("x: (os error 4x)"), None);
         assert_eq!(errno_in("nothing of the system's"), None);
     }

@@ -92,8 +92,13 @@ pub(crate) fn create(path: &CStr) -> Result<i32> {
         path.as_ptr() as usize,
         flags as usize,
     ];
-    // SAFETY: the path is NUL-terminated.
-    let fd = check(unsafe { call(libc::SYS_openat, [at, path, flags, 0o600, 0, 0]) })?;
+    let fd = loop {
+        // SAFETY: the path is NUL-terminated.
+        match check(unsafe { call(libc::SYS_openat, [at, path, flags, 0o600, 0, 0]) }) {
+            Err(libc::EINTR) => {}
+            other => break other?,
+        }
+    };
     // A umask may have taken the owner's own rights. Where that can't be, it stays as it is.
     // SAFETY: a descriptor that was just opened.
     unsafe { call(libc::SYS_fchmod, [fd, 0o600, 0, 0, 0, 0]) };

@@ -61,6 +61,8 @@ mod context {
 
     // SAFETY: who uses a place is in a strict order: one thread hands it over and waits.
     unsafe impl Sync for Place {}
+    // SAFETY: as above.
+    unsafe impl Send for Place {}
 
     impl Place {
         pub(super) fn new() -> Place {

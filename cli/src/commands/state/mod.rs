@@ -149,6 +149,10 @@ fn answer(options: &Options, info: &TraceInfo, span: Span, state: State) -> anyh
 fn write_snapshot(path: &Path, state: &State) -> anyhow::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let analysis = name.strip_suffix(".snapshot.json").unwrap_or(&name);
+    if path.symlink_metadata().is_ok() {
+        let text = ui::path(path);
+        bail!("{text}: File exists, and is left as it is; give another name");
+    }
     let (mut pending, file) = Pending::file(path, false)?;
     let watch = pending.watch().context("signals")?;
     let mut out = BufWriter::new(file);
