@@ -306,6 +306,7 @@ fn the_end_in_a_signal_handler() {
 
 #[test]
 fn a_child_of_fork_has_no_part_in_it() {
+    // It dumps at its end, over a connection of its own.
     let folder = Folder::new("stream-fork");
     let listener = Listener::tcp();
     let running = Program::new(env!("CARGO_BIN_EXE_forks"), &folder)
@@ -317,5 +318,8 @@ fn a_child_of_fork_has_no_part_in_it() {
     let outcome = running.end().ok();
     let tally = Tally::read(&reading.end());
     assert_eq!(tally.records(), 40);
-    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+    let said = outcome.said();
+    assert!(said[0].starts_with("wrote ") && said[0].contains(": 400 records"));
+    assert!(said[1].starts_with("streamed 40 records"), "{outcome:?}");
+    assert_eq!(said.len(), 2, "{outcome:?}");
 }

@@ -7,6 +7,7 @@ use std::thread;
 
 use super::calibrate::Refinement;
 use super::{dumping, install, say, skew};
+use crate::ring::Ring;
 use crate::{clock, crash, recorder, sys};
 
 /// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins
@@ -73,13 +74,18 @@ fn prepare() {
     if let Some(ring) = recorder::ring() {
         ring.reap();
         ring.prepare_spare();
-        if let Some(errno) = ring.says_out_of_space() {
-            let error = std::io::Error::from_raw_os_error(errno);
-            say::trouble(format_args!(
-                "no space for a thread's ring on the disk: {error}; it is in memory only, and lost \
-                 with the process; set FDR_DIR or a smaller FDR_BUFFER"
-            ));
-        }
+        say_out_of_space(ring);
+    }
+}
+
+/// Says, once, that a thread's ring found no room.
+pub(crate) fn say_out_of_space(ring: &Ring) {
+    if let Some(errno) = ring.says_out_of_space() {
+        let error = std::io::Error::from_raw_os_error(errno);
+        say::trouble(format_args!(
+            "no space for a thread's ring on the disk: {error}; it is in memory only, and lost with \
+             the process; set FDR_DIR or a smaller FDR_BUFFER"
+        ));
     }
 }
 

@@ -71,6 +71,7 @@ pub(crate) extern "C" fn at_exit() {
         return;
     }
     say_replaced();
+    dumper::say_out_of_space(ring);
     let result = if stream::is_begun() {
         stream::finish()
     } else {

@@ -20,9 +20,9 @@ pub const HANDLED: usize = 2;
 /// Word of a thread: calls that it was given.
 pub const CALLS: usize = 3;
 
-/// Word of a thread: records that were made when it was to crash.
+/// Word of a thread: records that it had surely made when the process was to crash.
 pub const CRASHED: usize = 6;
-/// Word of a thread: when it was to crash, in µs of Unix time.
+/// Word of the thread that crashes: when it was to, in µs of Unix time.
 pub const CRASHED_AT: usize = 7;
 
 /// Entry of the first child; its own child's is the next one, then comes the second.
@@ -40,6 +40,10 @@ pub const STOP: usize = 1;
 pub const THREADS: usize = 2;
 /// Word of the program: how often something was wrong in its own eyes.
 pub const WRONG: usize = 3;
+/// Word of the program, written from outside: chunks of each thread's ring.
+pub const CHUNKS: usize = 4;
+/// Word of the program: signals handled, by whichever thread.
+pub const SIGNALS: usize = 5;
 
 /// A page, seen from outside.
 #[derive(Debug)]

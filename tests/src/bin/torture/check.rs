@@ -1,8 +1,9 @@
 //! Threads of a trace against their own truth: which records there must be, in which order, and what
 //! must be said of the others.
 
+use fdr_formats::ring::layout;
 use fdr_tests::support::course::Course;
-use fdr_tests::support::truth::{CALLS, LIFE, MADE, Truth};
+use fdr_tests::support::truth::{CALLS, CHUNKS, LIFE, MADE, Truth};
 
 use crate::look::{Lane, Look};
 use crate::plan::Failure;
@@ -66,7 +67,33 @@ pub(crate) fn thread(
             "{name}: {made} records of {most} ({counts:?})"
         )));
     }
+    if !matches!(moment, Moment::Since(_)) {
+        keeps(lane, truth.get(0, CHUNKS))?;
+    } else if counts.readable == 0 && made > 0 {
+        return Err(Failure::Lost(made, format!("{name}: nothing is readable")));
+    }
     window(lane, course)
+}
+
+/// A ring that went around and stands still keeps all its chunks but the oldest, which the newest one
+/// takes the place of; full are those between. A chunk is full of records, 8 bytes each, but for its
+/// preamble, for 16 bytes at each change of the CPU, and for an end too short for both.
+fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
+    const PREAMBLE: u64 = 48;
+    const SHORT: u64 = 16;
+    /// Records' room that long pauses may have taken: 16 bytes each.
+    const PAUSES: u64 = 64;
+    let Lane { name, counts, .. } = lane;
+    if chunks < 2 {
+        return Err(Failure::Wrong("nobody said how many chunks".into()));
+    }
+    let full = (layout::CHUNK as u64 - PREAMBLE - SHORT) / 8;
+    let least = ((chunks - 1) * full).saturating_sub(2 * lane.cpus + PAUSES);
+    if counts.overwritten > 0 && counts.readable < least {
+        let why = format!("{name}: of {chunks} chunks at least {least} records ({counts:?})");
+        return Err(Failure::Lost(least - counts.readable, why));
+    }
+    Ok(())
 }
 
 /// The lane of that thread; each has at most one.

@@ -6,18 +6,19 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{CRASHED, CRASHED_AT, MADE, Truth, crash};
+use fdr_tests::support::truth::{CHUNKS, CRASHED, CRASHED_AT, MADE, Truth, crash};
 
 use crate::check::{self, Moment};
 use crate::child::{self, Child};
-use crate::look::look;
+use crate::look::{Lane, Look, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
 
 /// From the crash to the end of the process.
 const LIMIT: Duration = Duration::from_secs(2);
 /// When it is not waited for any longer.
 const HANGS: Duration = Duration::from_secs(30);
-/// The thread that crashes; 1 is the main thread.
+/// The main thread's number, and that of the thread that crashes.
+const MAIN: usize = 1;
 const CRASHING: usize = 5;
 
 pub(crate) fn run(plan: &Plan) -> Tally {
@@ -47,6 +48,7 @@ fn process(
 ) -> Result<(), Failure> {
     let (kind, place) = choose(random);
     let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+    truth.set(0, CHUNKS, 2);
     let seed = one.seed >> 1;
     let words = [seed, kind, place].map(|value| value.to_string());
     let mut all = vec!["crash".to_owned(), "page".to_owned()];
@@ -98,24 +100,10 @@ fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), 
     }
     for file in traces.iter().chain(&rings) {
         let look = look(file).map_err(|why| format!("{what}: {why}"))?;
-        for thread in truth.threads().skip(1) {
-            let moment = match thread {
-                CRASHING if file.extension().is_some_and(|end| end == "fdr") => crash.moment(truth),
-                CRASHING => Moment::Now,
-                _ => Moment::Since(0),
-            };
-            match check::lane(&look, thread)? {
-                Some(lane) => {
-                    let course = check::course(truth, seed, thread);
-                    check::thread(lane, course, truth, thread, moment)
-                        .map_err(|failure| failure.with(what))?;
-                }
-                None if thread == CRASHING => {
-                    let why = format!("{what}: nothing of the thread that crashed");
-                    return Err(Failure::Lost(truth.get(CRASHING, MADE), why));
-                }
-                None => {}
-            }
+        let is_ring = rings.contains(file);
+        threads(&look, is_ring, truth, seed, crash).map_err(|failure| failure.with(what))?;
+        if !is_ring || traces.is_empty() {
+            told(&look, is_ring, crash).map_err(|failure| failure.with(what))?;
         }
     }
     if traces.is_empty() {
@@ -127,6 +115,87 @@ fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), 
         return Err(Failure::Wrong(format!("{what}: {rings:?} beside a trace")));
     }
     Ok(())
+}
+
+/// Every thread as far as it surely was at the crash, and as it is in the end.
+fn threads(
+    look: &Look,
+    is_ring: bool,
+    truth: &Truth,
+    seed: u64,
+    crash: &Crash,
+) -> Result<(), Failure> {
+    let mut known = 0;
+    for thread in truth.threads() {
+        let sure = truth.get(thread, CRASHED);
+        let moment = match thread {
+            _ if is_ring => Moment::Now,
+            CRASHING => crash.moment(truth),
+            _ => Moment::Since(sure),
+        };
+        let lane = match thread {
+            MAIN => look.lanes.iter().find(|lane| lane.number().is_none()),
+            _ => check::lane(look, thread)?,
+        };
+        match lane {
+            Some(lane) => {
+                let course = check::course(truth, seed, thread);
+                check::thread(lane, course, truth, thread, moment)?;
+                known += 1;
+            }
+            None if sure > 0 => {
+                let why = format!("nothing of thread {thread}, of {sure} records");
+                return Err(Failure::Lost(sure, why));
+            }
+            None => {}
+        }
+    }
+    if known == look.lanes.len() {
+        return Ok(());
+    }
+    let names: Vec<&str> = look.lanes.iter().map(|lane| lane.name.as_str()).collect();
+    Err(Failure::Wrong(format!("threads {names:?}")))
+}
+
+/// What the file says of the crash. In a trace the thread that crashed is the first, and the calls are
+/// open that it was in.
+fn told(look: &Look, is_ring: bool, crash: &Crash) -> Result<(), Failure> {
+    let lane = check::lane(look, CRASHING)?;
+    let Lane { id, name, .. } = lane.ok_or_else(|| "it has no such thread".to_owned())?;
+    let reason = &look.info.reason;
+    let name = if is_ring {
+        String::new()
+    } else {
+        format!(" ({name})")
+    };
+    let end = format!(" in thread {id}{name}");
+    let middle = reason
+        .strip_prefix("crash: ")
+        .and_then(|rest| rest.strip_suffix(&end));
+    let wanted = crash.told();
+    let is_so = middle.is_some_and(|middle| match wanted.strip_suffix('*') {
+        Some(before) => middle.strip_prefix(before).is_some_and(is_hexadecimal),
+        None => middle == wanted,
+    });
+    if !is_so {
+        let why = format!("the reason is {reason:?}, not \"crash: {wanted}{end}\"");
+        return Err(Failure::Wrong(why));
+    }
+    if is_ring {
+        return Ok(());
+    }
+    let first = &look.lanes[0];
+    let (closed, open) = first.open_at_the_end();
+    if first.number() != Some(CRASHING) || closed != open {
+        let name = &first.name;
+        let why = format!("{name} is the first, {closed} of its {open} open calls were closed");
+        return Err(Failure::Wrong(why));
+    }
+    Ok(())
+}
+
+fn is_hexadecimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// What is done to a process.
@@ -143,6 +212,27 @@ impl Crash {
         let sent = self.place == crash::IN_RECORDER
             || crash::RAISED.iter().any(|(kind, _)| *kind == self.kind);
         sent && [libc::SIGSEGV, libc::SIGBUS].contains(&crash::signal(self.kind))
+    }
+
+    /// The signal and its address, as the reason has them; `*` = an address that nobody knows before.
+    fn told(&self) -> &'static str {
+        let raised = match self.kind {
+            _ if self.place == crash::IN_RECORDER => None,
+            crash::WRITE => Some("SIGSEGV at 0x10"),
+            crash::READ => Some("SIGSEGV at 0xfffffffffffff000"),
+            // The standard library's handler aborts after ours.
+            crash::OVERFLOW => Some("SIGSEGV at 0x*"),
+            crash::ILLEGAL if cfg!(target_arch = "x86_64") => Some("SIGILL at 0x*"),
+            _ => None,
+        };
+        raised.unwrap_or(match crash::signal(self.kind) {
+            libc::SIGABRT => "SIGABRT",
+            libc::SIGILL => "SIGILL",
+            libc::SIGBUS => "SIGBUS",
+            libc::SIGFPE => "SIGFPE",
+            libc::SIGSYS => "SIGSYS",
+            _ => "SIGSEGV",
+        })
     }
 
     /// How far the thread was in the trace.

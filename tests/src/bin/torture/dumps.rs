@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fdr_tests::support::truth::{HANDLED, Truth, WRONG};
+use fdr_tests::support::truth::{CHUNKS, SIGNALS, Truth, WRONG};
 
 use crate::check::{self, Moment};
 use crate::child::Child;
@@ -47,6 +47,7 @@ fn process(
     tally: &Mutex<Tally>,
 ) -> Result<(), Failure> {
     let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+    truth.set(0, CHUNKS, 2);
     let seed = one.seed >> 1;
     let words = ["dumps", "page", &seed.to_string(), &THREADS.to_string()];
     let mut words: Vec<String> = words.map(str::to_owned).to_vec();
@@ -64,7 +65,7 @@ fn process(
     let (begun, mut moved) = (Instant::now(), (0, 0, 0, Instant::now()));
     while child.ended()?.is_none() {
         files.take()?;
-        let (count, handled, made) = (files.count, truth.get(0, HANDLED), truth.made());
+        let (count, handled, made) = (files.count, truth.get(0, SIGNALS), truth.made());
         if (count, handled, made) != (moved.0, moved.1, moved.2) {
             moved = (count, handled, made, Instant::now());
         }
@@ -78,7 +79,7 @@ fn process(
     let last = files.take()?;
     let last = last.ok_or_else(|| "there is no file of the end".to_owned())?;
     check::all(&last, &truth, seed, 0)?;
-    let (wrong, handled) = (truth.get(0, WRONG), truth.get(0, HANDLED));
+    let (wrong, handled) = (truth.get(0, WRONG), truth.get(0, SIGNALS));
     if wrong > 0 || handled < signals {
         let why = format!("errno changed {wrong} times; {handled} signals handled");
         return Err(Failure::Wrong(why));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, FIRST_CHILD, MADE, PHASE, Truth};
+use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, CHUNKS, FIRST_CHILD, MADE, PHASE, Truth};
 
 use crate::check;
 use crate::child::Child;
@@ -64,6 +64,7 @@ fn process(
     tally: &Mutex<Tally>,
 ) -> Result<(), Failure> {
     let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+    truth.set(0, CHUNKS, 2);
     let seed = one.seed >> 1;
     let words = ["forks", "page", &seed.to_string(), &forks.to_string(), "0"];
     let words: Vec<String> = words.map(str::to_owned).to_vec();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fdr_formats::ring::layout;
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::Truth;
+use fdr_tests::support::truth::{CHUNKS, Truth};
 
 use crate::check;
 use crate::child::{self, Child};
@@ -55,22 +55,27 @@ fn moment(random: &mut Random) -> (u64, Moment) {
     }
 }
 
-fn variables(random: &mut Random) -> String {
+/// The recorder's variables, and the chunks of a thread's ring that follow from them.
+fn variables(random: &mut Random) -> (String, u64) {
     let buffer = [128, 192, 256][random.below(3) as usize];
     let clock = ["rdtscp", "rdtsc", "monotonic"][random.below(3) as usize];
     // Room for twice as many threads as live at a time.
     let memory = 2 * LANES * 256;
-    format!("FDR=1 FDR_BUFFER={buffer}K FDR_MEMORY={memory}K FDR_CLOCK={clock}")
+    (
+        format!("FDR=1 FDR_BUFFER={buffer}K FDR_MEMORY={memory}K FDR_CLOCK={clock}"),
+        buffer / 64,
+    )
 }
 
 fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
     let mut random = one.random();
     let in_memory = random.below(2) == 0;
     let (calls, moment) = moment(&mut random);
-    let variables = variables(&mut random);
+    let (variables, chunks) = variables(&mut random);
     let pause = Duration::from_nanos(random.below(100_000));
     one.within(in_memory, |folder| {
         let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+        truth.set(0, CHUNKS, chunks);
         let seed = one.seed >> 1;
         let arguments = ["storm", "page", &seed.to_string(), &LANES.to_string()];
         let mut arguments: Vec<String> = arguments.map(str::to_owned).to_vec();

@@ -33,6 +33,8 @@ pub(crate) struct Lane {
     pub(crate) counts: Counts,
     /// Measured edges in the words of a script.
     pub(crate) edges: Vec<u8>,
+    /// How often it changed its CPU, the beginnings of chunks among it.
+    pub(crate) cpus: u64,
     synthetic: [u64; 2],
     open: Vec<FunctionId>,
     last: Ticks,
@@ -93,9 +95,12 @@ impl Sink for Collect {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        if let Mark::Lost { records } = mark {
-            self.wrong
-                .push(format!("{records} records lost between others"));
+        match (mark, self.lanes.last_mut()) {
+            (Mark::Lost { records }, _) => self
+                .wrong
+                .push(format!("{records} records lost between others")),
+            (Mark::Cpu { .. }, Some(lane)) => lane.cpus += 1,
+            _ => {}
         }
     }
 
@@ -166,6 +171,15 @@ impl Lane {
     /// The thread's number, from its name.
     pub(crate) fn number(&self) -> Option<usize> {
         self.name.strip_prefix('n')?.parse().ok()
+    }
+
+    /// Calls whose end was added, and calls that are open after the last record.
+    pub(crate) fn open_at_the_end(&self) -> (u64, u64) {
+        let step = |open: u64, edge: &u8| match edge % 2 {
+            0 => open + 1,
+            _ => open.saturating_sub(1),
+        };
+        (self.synthetic[1], self.edges.iter().fold(0, step))
     }
 
     /// Records that were committed.

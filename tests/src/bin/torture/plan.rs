@@ -123,7 +123,9 @@ impl Try<'_> {
 
     fn name(&self) -> String {
         let Plan { case, seed, .. } = self.plan;
-        format!("fdr-torture-{case}-{seed}-{}", self.index)
+        // Another checkout on the same host has the same cases, seeds and folders in memory.
+        let driver = std::process::id();
+        format!("fdr-torture-{driver}-{case}-{seed}-{}", self.index)
     }
 
     /// A new folder, in memory or on a disk.
@@ -177,9 +179,21 @@ impl Plan {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 
-    fn command(&self, index: u64) -> String {
+    /// What repeats that try. A round is as long as it was: cases whose programs are one round each
+    /// divide the tries among them.
+    fn command(&self, index: u64, weight: u64) -> String {
         let Plan { case, seed, .. } = self;
-        format!("cargo xtask torture {case} --seed {seed} --first {index} --tries 1")
+        let release = if self.is_release() { " --release" } else { "" };
+        format!(
+            "cargo xtask torture {case} --seed {seed} --first {index} --tries {weight}{release}"
+        )
+    }
+
+    /// By the folder that cargo put the programs into.
+    fn is_release(&self) -> bool {
+        self.programs
+            .file_name()
+            .is_some_and(|name| name == "release")
     }
 
     /// Tries that do not look at each other, `at_once` at a time. Each counts for `weight`.
@@ -190,7 +204,7 @@ impl Plan {
         body: impl Fn(&Try<'_>, &Mutex<Tally>) -> Result<(), Failure> + Sync,
     ) -> Tally {
         let (next, tally) = (AtomicU64::new(self.first), Mutex::new(Tally::default()));
-        let end = self.first + self.tries.div_ceil(weight);
+        let end = self.first.saturating_add(self.tries.div_ceil(weight));
         thread::scope(|scope| {
             for _ in 0..at_once {
                 scope.spawn(|| {
@@ -258,7 +272,7 @@ impl Tally {
         };
         self.count(what, 1);
         if self.counted.get(what).is_some_and(|times| *times <= SHOWN) {
-            println!("{what} {why}\n  again: {}", plan.command(index));
+            println!("{what} {why}\n  again: {}", plan.command(index, weight));
         }
     }
 

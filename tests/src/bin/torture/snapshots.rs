@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fdr_tests::support::truth::{MADE, STOP, Truth};
+use fdr_tests::support::truth::{CHUNKS, MADE, STOP, Truth};
 
 use crate::check::{self, Moment};
 use crate::child::Child;
@@ -42,6 +42,7 @@ pub(crate) fn start(
     threads: usize,
 ) -> Result<(Child, Truth), String> {
     let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+    truth.set(0, CHUNKS, 4);
     let words = ["storm", "page", &seed.to_string(), &threads.to_string()];
     let mut words: Vec<String> = words.map(str::to_owned).to_vec();
     words.push("0".to_owned());

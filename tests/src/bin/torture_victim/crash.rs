@@ -130,8 +130,12 @@ fn no_core() {
     unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
 }
 
-/// Notes how far the thread is, and the time.
-fn crashes(truth: &Entry) {
+/// Notes how far each thread is, and the time; what was noted last is that of the thread that crashes.
+fn crashes(page: Page, number: usize) {
+    let truth = &page[number];
+    for other in page.iter().take(number).skip(1) {
+        other.set(CRASHED, other.get(MADE));
+    }
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let us = now.map_or(0, |since| since.as_micros() as u64);
     truth.set(CRASHED_AT, us);
@@ -162,7 +166,7 @@ pub(crate) fn run(page: Page, seed: u64, kind: u64, place: u64) {
             return;
         }
         if place != crash::IN_RECORDER && truth.get(CRASHED) == 0 {
-            crashes(truth);
+            crashes(page, number);
         }
         match place {
             crash::IN_CODE => now(kind),
@@ -178,7 +182,7 @@ pub(crate) fn run(page: Page, seed: u64, kind: u64, place: u64) {
     if place == crash::IN_RECORDER {
         from_outside(
             &victim,
-            truth,
+            (page, number),
             crash::signal(kind),
             before,
             random.below(2_000),
@@ -192,7 +196,14 @@ pub(crate) fn run(page: Page, seed: u64, kind: u64, place: u64) {
 
 /// Sends the signal once so many records are made, and `spins` later. The standard library takes a SIGSEGV
 /// that is no fault for one, and lets the program go on: then it is sent again.
-fn from_outside(victim: &JoinHandle<()>, truth: &Entry, signal: i32, before: u64, spins: u64) {
+fn from_outside(
+    victim: &JoinHandle<()>,
+    (page, number): (Page, usize),
+    signal: i32,
+    before: u64,
+    spins: u64,
+) {
+    let truth = &page[number];
     let mut enough = before;
     loop {
         while truth.get(MADE) < enough {
@@ -200,7 +211,7 @@ fn from_outside(victim: &JoinHandle<()>, truth: &Entry, signal: i32, before: u64
         }
         (0..spins).for_each(|_| std::hint::spin_loop());
         if enough == before {
-            crashes(truth);
+            crashes(page, number);
         }
         enough = truth.get(MADE) + AGAIN;
         // SAFETY: the thread was not joined yet, so its handle is valid.

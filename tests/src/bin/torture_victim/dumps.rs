@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 
 use fdr_tests::support::course::Course;
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{HANDLED, PHASE, STOP, WRONG};
+use fdr_tests::support::truth::{PHASE, SIGNALS, STOP, WRONG};
 
 use crate::page::{Entry, Page};
 use crate::walk;
@@ -26,7 +26,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
     type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
     // SAFETY: the page's first entry, stored before the handler was installed.
     let program = unsafe { &*(PROGRAM.load(Ordering::Acquire) as *const Entry) };
-    program.count_shared(HANDLED);
+    program.count_shared(SIGNALS);
     let next = NEXT.load(Ordering::Acquire);
     if next > 1 {
         // SAFETY: sigaction gave this address as that of a handler with three arguments.
@@ -83,7 +83,7 @@ impl Sender {
             return;
         }
         self.pause = 1 + self.random.below(PAUSE);
-        if self.program.get(HANDLED) >= self.signals {
+        if self.program.get(SIGNALS) >= self.signals {
             self.program.set(STOP, 1);
             return;
         }
