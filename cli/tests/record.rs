@@ -260,7 +260,7 @@ fn where_nothing_was_written_the_reasons_are_told() {
         assert_eq!(text, expected);
     }
     let killed = said(&folder, &[], "kill -KILL $$");
-    assert!(killed.contains("send it the dump signal"), "{killed}");
+    assert!(killed.contains("leaves its ring"), "{killed}");
 }
 
 #[test]

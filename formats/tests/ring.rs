@@ -67,6 +67,7 @@ impl Ring {
         self.u64(at + 56, dropped);
         self.u32(at + 72, 3);
         self.u32(at + 76, 100 + slot as u32);
+        self.u64(at + 80, 1);
         self.0[at + 96..at + 102].copy_from_slice(b"worker");
         for (number, first, Chunk(bytes)) in chunks {
             let index = (*number as usize - 1) % 2;
@@ -209,6 +210,7 @@ fn every_byte_that_matters_may_be_wrong() {
     let mut ring = Ring::new();
     let second = chunk(2000).enter(2, 5).exit(2, 5);
     ring.thread(0, &[(2, 7, second), (3, 9, chunk(3000).enter(1, 1))], 4);
+    let whole = read(&ring.0).expect("a ring");
     let places = (0..136).chain(SLOTS..SLOTS + 176);
     let places = places.chain(FUNCTIONS..FUNCTIONS + 48);
     for place in places.chain(REGIONS..REGIONS + 72) {
@@ -218,6 +220,16 @@ fn every_byte_that_matters_may_be_wrong() {
                 assert!(
                     read.kept.count() < 40,
                     "byte {place}: events out of nothing"
+                );
+                // Of the slot: all but what nothing else in the file tells of, and the name.
+                let slot = place.wrapping_sub(SLOTS);
+                let alone = (56..64).contains(&slot) || (96..112).contains(&slot);
+                assert!(
+                    !(0..176).contains(&slot)
+                        || alone
+                        || !read.diagnostics.is_empty()
+                        || (times(&read), counts(&read, 0)) == (times(&whole), counts(&whole, 0)),
+                    "byte {place} ^ {mask:#x}: nothing is said"
                 );
                 for thread in &read.info.threads {
                     assert!(thread.id != ThreadId(0) || place / 4 == (SLOTS + 76) / 4);
@@ -281,6 +293,15 @@ fn what_a_mark_says_wrongly_is_not_believed() {
     let cases = [
         // The end of the closed chunk: its records are counted by the next one's mark.
         (mark + 16, u64::MAX, &all[..], [12, 8, 0, 4]),
+        // The newest chunk's number, and the slot's of it: each is told by the other, and by the
+        // chunk before.
+        (mark + 24, 0, &all[..], [12, 8, 0, 4]),
+        (mark + 24, 2 | 1 << 40, &all[..], [12, 8, 0, 4]),
+        (mark + 24, 3, &all[..], [12, 8, 0, 4]),
+        (slot + 40, 0, &all[..], [12, 8, 0, 4]),
+        (slot + 40, 1, &all[..], [12, 8, 0, 4]),
+        (slot + 40, 3, &all[..], [12, 8, 0, 4]),
+        (slot + 40, u64::MAX, &all[..], [12, 8, 0, 4]),
         // Its number: what was before the newest chunk is gone.
         (mark, 77, &all[6..], [12, 2, 6, 4]),
         // The cursor: nobody knows how much of the newest chunk is new.
@@ -297,6 +318,36 @@ fn what_a_mark_says_wrongly_is_not_believed() {
         assert_eq!(times(&read), wanted, "byte {place}");
         assert_eq!(counts(&read, 0), sums, "byte {place}");
         assert!(!read.diagnostics.is_empty(), "byte {place}");
+    }
+}
+
+#[test]
+fn a_thread_of_one_chunk_is_found_by_its_slot_or_its_mark() {
+    for (place, value) in [(40, 0), (40, 2), (40, 3), (128, 0), (128, 2), (128, 3)] {
+        let mut ring = Ring::new();
+        ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5).exit(1, 5))], 0);
+        ring.u64(SLOTS + place, value);
+        let read = read(&ring.0).expect("a ring");
+        assert_eq!(counts(&read, 0), [2, 2, 0, 0], "{value} at {place}");
+        assert_eq!(read.diagnostics.len(), 1, "{:?}", read.diagnostics);
+        let offset = read.diagnostics[0].offset;
+        assert_eq!(offset, (SLOTS + place) as u64);
+    }
+}
+
+#[test]
+fn records_of_a_slot_that_is_nobodys_are_told() {
+    for state in [0, 1, 2] {
+        let mut ring = two_chunks();
+        ring.u32(SLOTS + 72, state);
+        let read = read(&ring.0).expect("a ring");
+        assert_eq!(read.info.threads.len(), 0);
+        assert_eq!(read.diagnostics.len(), 1, "state {state}");
+        assert_eq!(read.diagnostics[0].offset, SLOTS as u64);
+        // One that was given back unused has none.
+        ring.u64(SLOTS + 40, 0);
+        ring.u64(SLOTS + 128, 0);
+        assert_eq!(self::read(&ring.0).expect("a ring").diagnostics, []);
     }
 }
 

@@ -177,11 +177,10 @@ fn folders_that_may_not_be_written() {
         for way in all_ways() {
             let row = Row::new(PLACES, &before, &way).with_prefix(prefix);
             let left = row.check(UNSHARE);
-            assert_eq!(
-                (left.said, left.traces.len()),
-                (1, 0),
-                "{name}: {row:?}: {left:?}"
-            );
+            // A child has a line of its own, for it tries to make a ring as well.
+            let most = 1 + usize::from(way.ends_with("fork"));
+            let once = (1..=most).contains(&left.said);
+            assert!(once && left.traces.is_empty(), "{name}: {row:?}: {left:?}");
         }
     }
 }

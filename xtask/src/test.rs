@@ -123,7 +123,7 @@ fn without_assembly() -> Result<Command> {
     Ok(tests)
 }
 
-/// Runs `cargo test`, passes its output on as it comes, and adds up the results in it.
+/// Runs `cargo test`, passes its output on as it comes, and adds up the results in it. No result is a failure.
 fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> {
     eprintln!("$ {}", shown(tests));
     let mut child = tests
@@ -142,6 +142,11 @@ fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> {
     let status = child.wait().map_err(|error| cannot_run(tests, &error))?;
     if !status.success() && tally.failed == 0 {
         let _ = writeln!(out, "`{}`: {status}", shown(tests));
+        tally.failed = 1;
+    }
+    // A name or a `cfg` that no test has any more chooses nothing, and cargo is content.
+    if tally == Tally::default() {
+        let _ = writeln!(out, "`{}`: no test was run", shown(tests));
         tally.failed = 1;
     }
     Ok(tally)
@@ -174,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_that_does_not_compile_is_a_failure() {
+    fn a_suite_that_does_not_compile_or_has_no_test_is_a_failure() {
         let tally = |script: &str| {
             // Not to our own output, where these results would be taken for real ones.
             let mut shown = Vec::new();
@@ -193,6 +198,10 @@ mod tests {
         assert_eq!(
             tally("printf 'test result: ok. 3 passed; 0 failed'"),
             (3, 0)
+        );
+        assert_eq!(
+            tally("echo 'test result: ok. 0 passed; 0 failed; 0 ignored; 9 filtered out'"),
+            (0, 1)
         );
         assert!(
             Tally {

@@ -18,8 +18,8 @@
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 
-use super::layout::{CHUNK, Header, LIVE, Slot};
-use super::place::{CUT_OFF, Place, is_owned};
+use super::layout::{CHUNK, ENDED, Header, LIVE, Slot};
+use super::place::{CUT_OFF, Place};
 use super::walk::{PREAMBLE, walk};
 use crate::bytes::ReadAt;
 use crate::error::Diagnostic;
@@ -39,6 +39,8 @@ pub(super) enum Found {
     Changing,
     /// A state that no slot has.
     Damaged,
+    /// Records, and a state in which a slot is nobody's.
+    Unowned,
     /// The file ends before the slot does.
     CutOff,
 }
@@ -85,36 +87,70 @@ impl Copy {
             header,
             index: index.into(),
         };
-        let mut found = Found::Changing;
+        let (mut found, mut before) = (Found::Changing, None);
         for _ in 0..TRIES {
             self.clear();
             let Some(slot) = place.settled()? else {
                 found = Found::Changing;
                 continue;
             };
-            if !is_owned(&slot) {
-                return Ok(match slot.state {
-                    ..LIVE => Found::Nobody,
-                    _ if slot == CUT_OFF => Found::CutOff,
-                    _ => Found::Damaged,
-                });
+            match unowned(&place, &slot)? {
+                None => {}
+                // It may be about to be given away.
+                Some(Found::Unowned) => {
+                    found = Found::Unowned;
+                    continue;
+                }
+                Some(other) => return Ok(other),
             }
             self.slot = slot;
             self.check_slot(&place);
-            let whole = self.chunks_of(&place, most)?;
-            if place.slot()?.generation != slot.generation {
+            let whole = self.chunks_of(&place, slot.chunk, most)?;
+            let is_behind = place.is_behind(&slot)?;
+            let now = place.slot()?;
+            if now.generation != slot.generation {
                 found = Found::Changing;
-            } else if whole {
+            } else if whole && !(is_behind && now == slot) {
                 self.count();
                 return Ok(Found::Thread);
+            } else if now == slot && before == Some(slot) {
+                return self.mend(&place, most);
             } else {
                 found = Found::Thread;
+                before = Some(slot);
             }
         }
         if found == Found::Thread {
+            self.clear();
             self.count_without(&place)?;
         }
         Ok(found)
+    }
+
+    /// Copies where the slot does not name its newest chunk, and nobody is writing.
+    fn mend(&mut self, place: &Place<'_>, most: u64) -> io::Result<Found> {
+        self.clear();
+        self.check_slot(place);
+        let Some(newest) = place.newest(&self.slot)? else {
+            let what = "the number of its newest chunk is damaged, and no chunk has one";
+            self.complain(place.offset() + 40, what);
+            self.count_without(place)?;
+            return Ok(Found::Thread);
+        };
+        if newest.marked == newest.number {
+            let what = "the number of its newest chunk is damaged; the chunks tell which it is";
+            self.complain(place.offset() + 40, what);
+        } else {
+            let what = "the newest chunk's number is damaged; the slot tells which it is";
+            self.complain(place.mark_offset(newest.number), what);
+        }
+        self.slot.chunk = newest.number;
+        if self.chunks_of(place, newest.marked, most)? {
+            self.count();
+        } else {
+            self.count_without(place)?;
+        }
+        Ok(Found::Thread)
     }
 
     fn clear(&mut self) {
@@ -195,7 +231,6 @@ impl Copy {
     /// Where the thread overwrites its chunks faster than they are copied: all but its newest chunk's
     /// records are known to have been made, and none could be had.
     fn count_without(&mut self, place: &Place<'_>) -> io::Result<()> {
-        self.clear();
         let slot = place.slot()?;
         let first = place.mark(slot.chunk.max(1))?.first;
         self.counts = Counts {
@@ -207,12 +242,13 @@ impl Copy {
         Ok(())
     }
 
-    /// False where even the newest chunk was overwritten meanwhile.
-    fn chunks_of(&mut self, place: &Place<'_>, most: u64) -> io::Result<bool> {
+    /// False where even the newest chunk, which is `marked` so, was overwritten meanwhile.
+    fn chunks_of(&mut self, place: &Place<'_>, marked: u64, most: u64) -> io::Result<bool> {
         let newest = self.slot.chunk;
         let oldest = newest.saturating_sub(place.chunks().min(most));
         for number in (oldest..newest).rev().map(|before| before + 1) {
-            let Some(part) = self.chunk(place, number)? else {
+            let marked = if number == newest { marked } else { number };
+            let Some(part) = self.chunk(place, number, marked)? else {
                 self.check_missing(place, number)?;
                 break;
             };
@@ -224,7 +260,7 @@ impl Copy {
     /// Complains where a chunk that is not there can't have been overwritten yet.
     fn check_missing(&mut self, place: &Place<'_>, number: u64) -> io::Result<()> {
         let there = place.mark(number)?.number;
-        let opened = place.slot()?.chunk.saturating_add(1);
+        let opened = place.slot()?.chunk.max(self.slot.chunk).saturating_add(1);
         // While it is overwritten there is a 0, and then a later one of this place.
         let later = there > number && (there - number).is_multiple_of(place.chunks());
         let fits = there == 0 || (later && there <= opened);
@@ -236,9 +272,9 @@ impl Copy {
     }
 
     /// Copies one chunk behind the others. `None` where it was overwritten meanwhile.
-    fn chunk(&mut self, place: &Place<'_>, number: u64) -> io::Result<Option<Part>> {
+    fn chunk(&mut self, place: &Place<'_>, number: u64, marked: u64) -> io::Result<Option<Part>> {
         let mark = place.mark(number)?;
-        if mark.number != number {
+        if mark.number != marked {
             return Ok(None);
         }
         let used = match place.up_to_cursor(&self.slot, number)? {
@@ -254,7 +290,7 @@ impl Copy {
         let got = place.bytes.read_at(offset, target)?;
         fence(Ordering::Acquire);
         let after = place.mark(number)?;
-        if after.number != number || after.first != mark.first {
+        if after.number != marked || after.first != mark.first {
             self.bytes.truncate(start);
             return Ok(None);
         }
@@ -318,4 +354,23 @@ impl Copy {
         }
         part
     }
+}
+
+/// What a slot is that has no owner; `None` where it has one.
+fn unowned(place: &Place<'_>, slot: &Slot) -> io::Result<Option<Found>> {
+    Ok(match slot.state {
+        LIVE | ENDED => None,
+        _ if *slot == CUT_OFF => Some(Found::CutOff),
+        // One that was given back has never had a chunk.
+        ..LIVE if slot.generation > 0 && slot.chunk > 0 => {
+            let is_there = place.mark(slot.chunk)?.number == slot.chunk;
+            Some(if is_there {
+                Found::Unowned
+            } else {
+                Found::Nobody
+            })
+        }
+        ..LIVE => Some(Found::Nobody),
+        _ => Some(Found::Damaged),
+    })
 }

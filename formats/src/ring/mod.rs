@@ -5,6 +5,7 @@
 //! | [`layout`] | every part of the file, pure |
 //! | `walk` | what a chunk may hold, pure |
 //! | `crash` | a crash in words |
+//! | `newest` | a thread's newest chunk, where slot and marks disagree |
 //! | `place` | one slot, read part by part |
 //! | `copy` | one thread's records, beside a writer that may be at work |
 //! | `source` | a ring file as a trace like any other |
@@ -25,6 +26,7 @@ use crate::xray::{DumpSummary, DumpWriter, Version, XraySource};
 mod copy;
 mod crash;
 pub mod layout;
+mod newest;
 mod place;
 mod source;
 mod walk;
@@ -203,14 +205,25 @@ impl Ring {
             let found = copy.take(&*self.bytes, &self.header, index, u64::MAX)?;
             moved.look(index, found, &copy.slot);
             match found {
-                Found::Thread if copy.counts.recorded > 0 => {}
-                Found::Thread | Found::Nobody => continue,
+                Found::Thread => {
+                    copied.diagnostics.extend(copy.damage());
+                    if copy.counts.recorded == 0 {
+                        continue;
+                    }
+                }
+                Found::Nobody => continue,
                 Found::Changing => {
                     copied.moved += 1;
                     continue;
                 }
                 Found::Damaged => {
                     let what = "a slot in a state that none has: its thread is left out";
+                    copied.diagnostics.push(self.about_slot(index, what));
+                    continue;
+                }
+                Found::Unowned => {
+                    let what = "a slot has records, and its state says that it is nobody's (damaged, or \
+                                the process ended as it gave it away): they are left out";
                     copied.diagnostics.push(self.about_slot(index, what));
                     continue;
                 }
@@ -226,7 +239,6 @@ impl Ring {
                 name: padded(&copy.slot.name),
                 counts: Some(copy.counts),
             };
-            copied.diagnostics.extend(copy.damage());
             let (chunks, gaps) = copy.chunks();
             writer.thread_with_gaps(&thread, &chunks, &gaps)?;
             copied.add(&copy.counts);

@@ -1,6 +1,7 @@
 //! From a signal to the end of the process. The handler notes the crash in the ring's head, has the trace
 //! written, puts back what the signals did before, and sends its own signal again: when it returns, the
-//! handler before ours (or the kernel) finds the program as it was when it crashed.
+//! handler before ours (or the kernel) finds the program as it was when it crashed. Where a handler that
+//! was installed after ours called it, the one before ours is called as well.
 //!
 //! Of the stack that it comes on it needs the kernel's frame and a few hundred bytes; the rest is done on a
 //! stack of its own. A fault of its own ends the process by the signal that it came for; a second thread
@@ -8,7 +9,7 @@
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use super::reason::{Crash, SIGNALS};
 use super::trace::{self, Trouble};
@@ -33,9 +34,17 @@ const INSTALLED: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(OFF);
 
-/// The thread that crashed first, as the kernel counts; 0 = none, [`OVER`] = it has written its trace.
+/// The thread that crashed first, as the kernel counts; 0 = none, [`OVER`] = it has written its trace, and
+/// the process ends.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 const OVER: u32 = u32::MAX;
+
+/// The thread that [`OWNER`] was last.
+static CRASHED: AtomicU32 = AtomicU32::new(0);
+
+/// Signals that the process survived, and that still come by way of a handler that was installed after
+/// ours: they are its matter from then on.
+static SURVIVED: AtomicU64 = AtomicU64::new(0);
 
 /// The process whose crashes are handled.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -83,8 +92,10 @@ pub(super) fn install(now: bool) -> bool {
     let previous = core::array::from_fn(|nth| {
         let signal = SIGNALS.get(nth)?;
         let action = Action::of(signal.number);
-        // Who handles SIGTRAP steps or breaks on purpose, and goes on.
-        let is_tool = signal.number == libc::SIGTRAP && !action.is_default();
+        // Who handles SIGTRAP steps or breaks on purpose, who handles SIGSYS makes the call itself: both
+        // go on.
+        let is_purpose = matches!(signal.number, libc::SIGTRAP | libc::SIGSYS);
+        let is_tool = is_purpose && !action.is_default();
         (!action.is_ignored() && !is_tool).then_some(action)
     });
     // SAFETY: this thread made the state INSTALLING, and no handler is there yet.
@@ -107,10 +118,18 @@ fn previous() -> Option<&'static [Option<Action>; SIGNALS.len()]> {
         .then(|| unsafe { (*PREVIOUS.0.get()).assume_init_ref() })
 }
 
+/// What `signal` did before; `None` where it is not handled.
+fn previous_of(signal: i32) -> Option<&'static Action> {
+    let mut known = SIGNALS.iter().zip(previous()?);
+    let (_, action) = known.find(|(known, _)| known.number == signal)?;
+    action.as_ref()
+}
+
 /// The child of a fork has not crashed.
 pub(super) fn after_fork() {
     PROCESS.store(raw::process(), Ordering::Relaxed);
     OWNER.store(0, Ordering::Relaxed);
+    CRASHED.store(0, Ordering::Relaxed);
     file::forget();
 }
 
@@ -121,16 +140,17 @@ struct Arrival {
     crash: Crash,
 }
 
-extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let me = raw::thread();
     // The child of a vfork has its parent's memory: nothing in it is to be changed.
     let at_home = PROCESS.load(Ordering::Relaxed) == raw::process();
-    if let (true, Some(kit), Some(ring)) = (at_home, kit(), recorder::ring()) {
+    let is_new = SURVIVED.load(Ordering::Relaxed) & raw::bit(signal) == 0;
+    if let (true, Some(kit), Some(ring)) = (at_home && is_new, kit(), recorder::ring()) {
         // From here on a fault of our own is known as such: the ring itself may be what is broken.
-        // Acquire: whoever comes second has the first one's stores, such as they are.
-        match OWNER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => {
+        match become_owner(me) {
+            Ok(()) => {
                 ORIGINAL.store(signal, Ordering::Relaxed);
+                CRASHED.store(me, Ordering::Relaxed);
                 // SAFETY: the kernel's.
                 let crash = unsafe { Crash::new(signal, info, me) };
                 let mut arrival = Arrival { kit, ring, crash };
@@ -138,14 +158,9 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c
                 // SAFETY: only the owner comes here, once; `on_own_stack` does not unwind.
                 unsafe { kit.stack.call(on_own_stack, place) };
                 if may_survive(&crash) {
-                    // Should it be killed later, this will not have been the reason.
-                    let header = ring.header();
-                    header
-                        .crash_signal
-                        .store(0, crate::primitive::Ordering::Release);
-                    put_back(|known| known == signal);
-                    OWNER.store(0, Ordering::Release);
-                    return send_again(signal, info);
+                    forgive(ring);
+                    // SAFETY: what this handler was called with.
+                    return unsafe { pass_on(signal, info, context, |known| known == signal) };
                 }
                 OWNER.store(OVER, Ordering::Release);
             }
@@ -157,29 +172,60 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c
                 }
                 die();
             }
-            Err(_) => wait(),
+            Err(_) => {}
         }
     }
-    pass_on(signal, info);
+    // SAFETY: what this handler was called with.
+    unsafe { pass_on(signal, info, context, |_| true) };
 }
 
-/// Whether the process may go on: a signal that was sent does not come again by itself, and that handler
-/// decides (the standard library's goes on, once). Such a process records on, and may crash again.
-fn may_survive(crash: &Crash) -> bool {
-    let Some(previous) = previous().filter(|_| crash.is_sent()) else {
-        return false;
-    };
-    let mut known = SIGNALS.iter().zip(previous);
-    let action = known.find(|(known, _)| known.number == crash.signal);
-    action.is_some_and(|(_, action)| action.is_some_and(|action| !action.is_default()))
-}
-
-/// Waits until the thread that crashed first has its trace.
-fn wait() {
+/// Makes `me` the thread that crashed; waits while another one writes its trace, which the process may
+/// survive. `Err`: who it is instead.
+fn become_owner(me: u32) -> Result<(), u32> {
     let end = raw::monotonic_ns().saturating_add(PATIENCE_NS);
-    while OWNER.load(Ordering::Acquire) != OVER && raw::monotonic_ns() < end {
+    loop {
+        // Acquire: whoever comes second has the first one's stores, such as they are.
+        match OWNER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return Ok(()),
+            Err(owner) if owner == me || owner == OVER => return Err(owner),
+            Err(owner) if raw::monotonic_ns() >= end => return Err(owner),
+            Err(_) => raw::sleep_ns(LOOK_NS),
+        }
+    }
+}
+
+/// Waits, while another thread crashes, until the process is dead; not for ever. For who would end it in
+/// another way. Async-signal-safe.
+pub(super) fn let_die() {
+    let end = raw::monotonic_ns().saturating_add(PATIENCE_NS);
+    while OWNER.load(Ordering::Acquire) != 0
+        && CRASHED.load(Ordering::Relaxed) != raw::thread()
+        && raw::monotonic_ns() < end
+    {
         raw::sleep_ns(LOOK_NS);
     }
+}
+
+/// Whether the process may go on, record on and crash again: a handler of the program's own may mend what
+/// it likes. The standard library's mends nothing, but goes on, once, after a signal that was sent: such
+/// a one does not come again by itself.
+fn may_survive(crash: &Crash) -> bool {
+    previous_of(crash.signal)
+        .is_some_and(|action| !action.is_default() && (crash.is_sent() || !is_of_std(action)))
+}
+
+/// Whether a handler looks like the standard library's: it has SIGSEGV and SIGBUS, and these flags.
+fn is_of_std(action: &Action) -> bool {
+    let both = [libc::SIGSEGV, libc::SIGBUS].map(previous_of);
+    let same = |other: Option<&Action>| other.is_some_and(|other| other.has_handler_of(action));
+    both.into_iter().all(same) && action.is_plain_on_alternate_stack()
+}
+
+/// Should the process be killed later, this crash will not have been the reason; another may come.
+fn forgive(ring: &Ring) {
+    let signal = &ring.header().crash_signal;
+    signal.store(0, crate::primitive::Ordering::Release);
+    OWNER.store(0, Ordering::Release);
 }
 
 extern "C" fn on_own_stack(arrival: *mut ()) {
@@ -264,9 +310,30 @@ fn die() -> ! {
     raw::exit(128_i32.wrapping_add(signal))
 }
 
-/// Puts back what the signals did, and sends this one again.
-fn pass_on(signal: i32, info: *mut libc::siginfo_t) {
-    put_back(|_| true);
+/// Puts back what some signals did, this one among them, and has it do that.
+///
+/// # Safety
+/// The arguments are those of a handler.
+unsafe fn pass_on(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+    which: impl Fn(i32) -> bool,
+) {
+    let is_ours = Action::of(signal).is(on_signal);
+    put_back(which);
+    let action = previous_of(signal).filter(|action| !action.is_default());
+    match action {
+        // A handler that was installed after ours called it, and has the signal: sent again, it would come
+        // there again, and so on.
+        Some(action) if !is_ours => {
+            SURVIVED.fetch_or(raw::bit(signal), Ordering::Relaxed);
+            // SAFETY: as the caller vouches.
+            return unsafe { action.call(signal, info, context) };
+        }
+        None if !is_ours => drop(Action::default().set(signal)),
+        _ => {}
+    }
     send_again(signal, info);
 }
 

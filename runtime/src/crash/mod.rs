@@ -205,6 +205,12 @@ pub(crate) fn after_fork() {
     handler::after_fork();
 }
 
+/// Waits for the end of a process in which another thread crashes, up to 1.5 s: it shall end by that, and
+/// not by an `exit` meanwhile. Async-signal-safe.
+pub(crate) fn let_die() {
+    handler::let_die();
+}
+
 /// Writes a trace now, on the calling thread, as for a crash, and says on stderr where it is. False where
 /// there is none: nothing is recorded, another thread writes one, or it can't be. Takes up to a second.
 /// Async-signal-safe; keeps errno, and needs little of the stack.

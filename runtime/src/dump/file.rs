@@ -40,20 +40,39 @@ pub(crate) struct Dump<'a> {
 
 impl Dump<'_> {
     /// Writes the ring's records to `path`. The temporary file is beside it, so that the rename stays
-    /// on one file system.
+    /// on one file system. An earlier trace of that name is replaced.
     pub(crate) fn to_path(&self, path: &Path) -> io::Result<Written> {
         unlimited(|| {
-            let (staged, output) = Staged::begin(path, self.target, self.nonce)?;
-            let written = match (native(self.target), output) {
-                (Some(version), Output::File(file)) => self.copy(version, file)?,
-                (_, output) => {
-                    let folder = path.parent().unwrap_or(Path::new("."));
-                    self.through(folder, || Ok(output))?
-                }
-            };
+            let (staged, written) = self.staged(path)?;
             staged.place()?;
             Ok(written)
         })
+    }
+
+    /// The same, but where somebody else took the name meanwhile, `next` gives another one.
+    pub(crate) fn to_free_path(
+        &self,
+        path: &mut PathBuf,
+        next: impl FnMut() -> PathBuf,
+    ) -> io::Result<Written> {
+        unlimited(|| {
+            let (staged, written) = self.staged(path)?;
+            *path = staged.place_where_free(next)?;
+            Ok(written)
+        })
+    }
+
+    /// All of it, under a temporary name.
+    fn staged(&self, path: &Path) -> io::Result<(Staged, Written)> {
+        let (staged, output) = Staged::begin(path, self.target, self.nonce)?;
+        let written = match (native(self.target), output) {
+            (Some(version), Output::File(file)) => self.copy(version, file)?,
+            (_, output) => {
+                let folder = path.parent().unwrap_or(Path::new("."));
+                self.through(folder, || Ok(output))?
+            }
+        };
+        Ok((staged, written))
     }
 
     /// Writes the ring's records to a stream, of which `open` is told when there is something to send.

@@ -3,7 +3,7 @@
 //! is not ours: an earlier trace is replaced, anything else is left as it is.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -14,6 +14,9 @@ use fdr_formats::registry::{FORMATS, Opener};
 use fdr_formats::writer::{Kind, Output, Target};
 
 use crate::sys;
+
+/// How many names are tried until one is free.
+const NAMES: u32 = 1000;
 
 /// A trace under its temporary name. Removed on drop, unless it was put in its place.
 #[derive(Debug)]
@@ -110,6 +113,31 @@ impl Staged {
         Ok(())
     }
 
+    /// Gives it its final name, or, where something has that, the first of those that `next` gives that
+    /// nothing has. Returns it. Two processes that share a folder may have the same pid, in two containers.
+    ///
+    /// # Errors
+    /// Where that can't be; then it is gone.
+    pub(crate) fn place_where_free(
+        mut self,
+        mut next: impl FnMut() -> PathBuf,
+    ) -> io::Result<PathBuf> {
+        let mut tries = 1;
+        loop {
+            match rename_where_free(&self.temporary, &self.path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < NAMES => {
+                    tries += 1;
+                    self.path = next();
+                }
+                result => {
+                    result?;
+                    self.placed = true;
+                    return Ok(std::mem::take(&mut self.path));
+                }
+            }
+        }
+    }
+
     fn place_folder(&self) -> io::Result<()> {
         let Ok(old) = names(&self.path) else {
             return fs::rename(&self.temporary, &self.path);
@@ -131,6 +159,24 @@ impl Staged {
         }
         remove(&aside, &old);
         Ok(())
+    }
+}
+
+/// Gives a file or a folder a name that nothing has.
+fn rename_where_free(from: &Path, to: &Path) -> io::Result<()> {
+    let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
+    let error = match sys::raw::rename(&text(from)?, &text(to)?, false) {
+        Ok(_) => return Ok(()),
+        Err(error) => io::Error::from_raw_os_error(error),
+    };
+    let unknown = [libc::ENOSYS, libc::EPERM, libc::EOPNOTSUPP, libc::EMLINK];
+    if !unknown.iter().any(|&no| error.raw_os_error() == Some(no)) {
+        return Err(error);
+    }
+    // A file system, or a kernel, that can't do it in one step.
+    match fs::symlink_metadata(to) {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => fs::rename(from, to),
     }
 }
 

@@ -41,6 +41,10 @@ pub(super) fn is_stray() -> bool {
 /// A record of such a child: the first one of its own.
 #[cold]
 pub(super) fn stray(word: u32) {
+    // A hook that comes before ours in a child that we shall be told of.
+    if family::is_forking() {
+        return sys::process::count_in_fork();
+    }
     sys::process::notice_child();
     busy(word);
 }
@@ -50,13 +54,11 @@ fn first(word: u32) {
     // The traced function's caller may look at errno afterwards.
     let errno = sys::errno();
     // A handler that interrupts this must not take another.
-    let before = tls::swap(&CLAIMING);
-    if core::ptr::eq(before, &raw const UNCLAIMED) {
+    if tls::replace(&UNCLAIMED, &CLAIMING) {
         take_slot(word);
     } else {
         // One came just before, and has taken it.
-        tls::set(before);
-        write_now(before, word);
+        write_now(tls::get(), word);
     }
     sys::set_errno(errno);
 }
@@ -68,11 +70,9 @@ fn take_slot(word: u32) {
         crash::thread_begins();
     }
     compiler_fence(Ordering::SeqCst);
-    let before = tls::swap(claimed.unwrap_or(&UNCLAIMED));
-    if !core::ptr::eq(before, &raw const CLAIMING) {
+    if !tls::replace(&CLAIMING, claimed.unwrap_or(&UNCLAIMED)) {
         // A handler that interrupted this has forked, and this is the child. The record is its parent's,
         // and so is the slot, or else it is the child's second one.
-        tls::set(before);
         if let (Some(ring), Some(slot)) = (family::ring(), claimed) {
             ring.give_back(slot);
         }

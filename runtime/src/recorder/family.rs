@@ -97,27 +97,34 @@ pub(super) fn homeless() {
 
 #[cold]
 fn make() -> Option<&'static Ring> {
+    if is_expecting() {
+        let errno = sys::errno();
+        // All of it: the child of a handler that forked in between would be in the same nursery.
+        sys::signal::undisturbed(make_now);
+        sys::set_errno(errno);
+    }
+    ring()
+}
+
+fn make_now() {
     let parent = PARENT.load(Ordering::Acquire);
     // SAFETY: null, or a ring, which is never freed.
-    let parent = unsafe { parent.as_ref() }?;
+    let Some(parent) = (unsafe { parent.as_ref() }) else {
+        return;
+    };
     // A child of `vfork` has its parent's memory, and must not make anything for it.
     if PID.load(Ordering::Relaxed) != sys::process::pid() {
-        return None;
+        return;
     }
     let mine = MAKING.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
     if mine.is_err() || ring().is_some() {
-        return ring();
+        return;
     }
-    sys::signal::undisturbed(|| {
-        let errno = sys::errno();
-        match make_in_nursery(parent) {
-            Some(ring) => publish(ring),
-            // Nobody shall try at every record from here on.
-            None => unit::UNIT.switch_off(),
-        }
-        sys::set_errno(errno);
-    });
-    ring()
+    match make_in_nursery(parent) {
+        Some(ring) => publish(ring),
+        // Nobody shall try at every record from here on.
+        None => unit::UNIT.switch_off(),
+    }
 }
 
 fn make_in_nursery(parent: &Ring) -> Option<*mut Ring> {
@@ -135,6 +142,11 @@ fn make_in_nursery(parent: &Ring) -> Option<*mut Ring> {
     // SAFETY: as above; a ring needs no drop.
     unsafe { place.write(ring) };
     Some(place)
+}
+
+/// Whether the calling thread is between [`fork_begins`] and the end of that fork, in the parent or the child.
+pub(crate) fn is_forking() -> bool {
+    core::ptr::eq(tls::get(), &raw const FORKING)
 }
 
 /// Before a fork, in the thread that forks: what it records until [`fork_is_over`] is only counted, for

@@ -6,7 +6,7 @@
 //! remains a call, and the library stays one that `dlopen` can load at any time (the initial-exec
 //! model would not: all of the library's thread storage would have to fit into a small reserve).
 
-pub(super) use model::{get, set, swap};
+pub(super) use model::{get, replace, set};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 /// The variable's name: of this very version, should a program have two.
@@ -78,20 +78,26 @@ mod model {
         }
     }
 
-    /// Replaces it and gives what was there: one instruction, which no handler can come into.
-    pub(crate) fn swap(slot: &'static Slot) -> &'static Slot {
-        let mut slot: *const Slot = slot;
-        // SAFETY: as in `get`; it writes the variable as well.
+    /// Replaces it where it is `from`, and changes nothing where it is not: one instruction, which no
+    /// handler can come into. Whether it was.
+    pub(crate) fn replace(from: &'static Slot, to: &'static Slot) -> bool {
+        let from = core::ptr::from_ref(from);
+        let found: *const Slot;
+        // SAFETY: as in `get`; it writes the variable as well. Other threads have their own: no lock prefix.
         unsafe {
             asm!(
                 place!(),
-                "xchg qword ptr fs:[rax], rdx",
-                inout("rdx") slot,
-                out("rax") _,
+                "mov rcx, rax",
+                "mov rax, rsi",
+                "cmpxchg qword ptr fs:[rcx], rdx",
+                in("rsi") from,
+                in("rdx") core::ptr::from_ref(to),
+                out("rax") found,
+                out("rcx") _,
                 clobber_abi("C"),
             );
-            &*slot
         }
+        core::ptr::eq(found, from)
     }
 
     /// Replaces it.
@@ -111,29 +117,37 @@ mod model {
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod model {
-    use core::cell::Cell;
+    // Not the model checker's: no other thread sees it.
+    use core::sync::atomic::{AtomicPtr, Ordering};
 
     use crate::recorder::UNCLAIMED;
     use crate::ring::layout::Slot;
 
     thread_local! {
-        static SLOT: Cell<&'static Slot> = const { Cell::new(&UNCLAIMED) };
+        static SLOT: AtomicPtr<Slot> = const { AtomicPtr::new((&raw const UNCLAIMED).cast_mut()) };
     }
 
     /// The calling thread's slot; [`UNCLAIMED`] before its first record.
     #[inline(always)]
     pub(crate) fn get() -> &'static Slot {
-        SLOT.get()
+        let slot = SLOT.with(|place| place.load(Ordering::Relaxed));
+        // SAFETY: from a `&'static Slot`, always.
+        unsafe { &*slot }
     }
 
-    /// Replaces it and gives what was there. Not one instruction: a handler that comes into it and makes
-    /// the thread's first record costs the thread a second slot.
-    pub(crate) fn swap(slot: &'static Slot) -> &'static Slot {
-        SLOT.replace(slot)
+    /// Replaces it where it is `from`, and changes nothing where it is not, whichever handler comes in
+    /// between. Whether it was.
+    pub(crate) fn replace(from: &'static Slot, to: &'static Slot) -> bool {
+        let [from, to] = [from, to].map(|slot| core::ptr::from_ref(slot).cast_mut());
+        let swap = |place: &AtomicPtr<Slot>| {
+            place.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed)
+        };
+        SLOT.with(swap).is_ok()
     }
 
     /// Replaces it.
     pub(crate) fn set(slot: &'static Slot) {
-        SLOT.set(slot);
+        let slot = core::ptr::from_ref(slot).cast_mut();
+        SLOT.with(|place| place.store(slot, Ordering::Relaxed));
     }
 }

@@ -140,7 +140,8 @@ fn finish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
 
 /// Makes an uncommon record; returns the cursor behind it. `None` where there is no room for it.
 fn make(slot: &Slot, word: u32, mut stamp: Stamp, before: u32) -> Option<u64> {
-    if slot.full.load(Ordering::Relaxed) == STOPPED {
+    // A slot without chunks is what is left of one whose ring a child of a fork has let go.
+    if slot.full.load(Ordering::Relaxed) == STOPPED || slot.chunks.load(Ordering::Relaxed) == 0 {
         return None;
     }
     let last = last(slot);

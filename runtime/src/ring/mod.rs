@@ -181,9 +181,11 @@ impl Ring {
         self.layout.region_size
     }
 
-    /// Whether this process made it; not so in a child that was made behind the back of `fork`.
+    /// Whether this process made it; not so in a child that was made behind the back of `fork`, which may
+    /// have its parent's number, in a namespace of its own.
     pub(crate) fn is_of_this_process(&self) -> bool {
         self.header().pid.load(Ordering::Relaxed) == sys::process::pid()
+            && !sys::process::is_unnoticed_child()
     }
 
     /// Records of threads that a dump can't have.

@@ -97,6 +97,8 @@ pub(crate) extern "C" fn on_signal(
     context: *mut libc::c_void,
 ) {
     let errno = sys::errno();
+    // The dumper of a parent hears nothing of it.
+    sys::process::notice_child();
     if RUNS.load(Ordering::Acquire) == 0 {
         // The child of a fork: nobody else can.
         crash::write_now("signal");

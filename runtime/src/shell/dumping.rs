@@ -11,7 +11,7 @@ use fdr_formats::{Losses, Ticks, TraceInfo};
 
 use super::install::{State, state};
 use super::output::Names;
-use super::sites::table;
+use super::sites::{self, table};
 use super::{dumper, link, say, stream};
 use crate::api::{Dump, Error};
 use crate::clock;
@@ -63,6 +63,7 @@ pub(crate) fn in_child(forker: u64) {
 
 pub(crate) extern "C" fn at_exit() {
     sys::process::notice_child();
+    crash::let_die();
     // A child of a fork that never recorded has no ring, and nothing of the parent's is its own.
     let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
         return;
@@ -72,7 +73,7 @@ pub(crate) extern "C" fn at_exit() {
     }
     say_replaced();
     dumper::say_out_of_space(ring);
-    let result = if stream::is_begun() {
+    let result = if stream::is_begun() && !sites::is_mine() {
         stream::finish()
     } else {
         dump_and_say("exit").map(|_| ())
@@ -130,6 +131,10 @@ pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
 /// Dumps, and says on stderr where the trace is.
 pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
     sys::process::notice_child();
+    if sites::is_mine() {
+        let why = "a fault's handler interrupted a change of what is recorded".to_owned();
+        return Err(Error::Failed(why));
+    }
     let (Some(ring), Some(state)) = (ring(), state()) else {
         return Err(Error::NothingRecorded(
             "set FDR=1 or call fdr::enable()".into(),
@@ -215,9 +220,13 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
             (PathBuf::from(address.to_string()), false, written)
         }
         None => {
-            let path = dump_path(state);
+            let mut path = dump_path(state);
             let replaced = path.symlink_metadata().is_ok();
-            let written = dump.to_path(&path);
+            let written = if state.output().is_numbered() {
+                dump.to_free_path(&mut path, || next_path(state))
+            } else {
+                dump.to_path(&path)
+            };
             (path, replaced, written)
         }
     };
@@ -243,10 +252,16 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
 }
 
 /// As [`dump_path`], and the one after it is another one.
-pub(crate) fn next_path(state: &State) -> PathBuf {
+pub(crate) fn take_path(state: &State) -> PathBuf {
     let path = dump_path(state);
     NUMBER.fetch_add(1, Ordering::Relaxed);
     path
+}
+
+/// The file after that of the next dump.
+fn next_path(state: &State) -> PathBuf {
+    NUMBER.fetch_add(1, Ordering::Relaxed);
+    dump_path(state)
 }
 
 /// The file of the next dump. Where names have numbers, one that no file has: another process may have

@@ -50,28 +50,39 @@ extern "C" fn before() {
 
 extern "C" fn in_parent() {
     keeping_errno(|| {
-        if leave_one() {
-            family::fork_is_over();
-            go_on();
-        }
+        leave();
     });
 }
 
+/// The fork is over in a process that goes on as it was.
+fn leave() {
+    if leave_one() {
+        family::fork_is_over();
+        go_on();
+    }
+}
+
 extern "C" fn in_child() {
-    keeping_errno(|| {
-        if DEPTH.load(Ordering::Relaxed) == 0 {
-            // Made behind the C library's back: no hook was called before.
-            return undisturbed(|| {
-                FORKER.store(0, Ordering::Relaxed);
-                forget();
-            });
+    keeping_errno(|| match (family::is_forking(), process::may_be_new()) {
+        (true, true) => {
+            forget();
+            if leave_one() {
+                go_on();
+            } else {
+                family::fork_begins();
+            }
         }
-        forget();
-        if leave_one() {
-            go_on();
-        } else {
-            family::fork_begins();
-        }
+        // A fork within a hook of this one led here, and did all of it.
+        (true, false) => leave(),
+        // Made behind the C library's back: this thread's `begin` was not called. Another thread's may
+        // have been, and that one is not here.
+        (false, true) => undisturbed(|| {
+            FORKER.store(0, Ordering::Relaxed);
+            DEPTH.store(0, Ordering::Relaxed);
+            forget();
+        }),
+        // A call of ours in a hook that came before this one has done it.
+        (false, false) => {}
     });
 }
 
@@ -83,11 +94,12 @@ fn keeping_errno(body: impl FnOnce()) {
 
 fn begin() {
     let mask = Mask::hold();
-    let held = sites::TABLE.is_mine();
-    if held && DEPTH.load(Ordering::Relaxed) > 0 {
+    // Not by who holds the table: in a child whose hooks fork before ours is called, that is its parent.
+    if family::is_forking() {
         DEPTH.fetch_add(1, Ordering::Relaxed);
         return;
     }
+    let held = sites::TABLE.is_mine();
     if !held {
         sites::TABLE.hold();
     }
@@ -123,5 +135,6 @@ fn forget() {
     stream::forget();
     socket::forget();
     crash::after_fork();
+    FORKER.store(me(), Ordering::Relaxed);
     process::notice_fork();
 }

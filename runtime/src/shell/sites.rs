@@ -1,6 +1,7 @@
 //! The table of sites: every traced function of every unit, with its id and its name, and which of
 //! them are on. Guarded by a lock that no recording thread ever takes.
 
+use core::ops::{Deref, DerefMut};
 use core::sync::atomic::Ordering;
 
 use fdr_formats::Ticks;
@@ -15,6 +16,7 @@ use crate::ring::functions::Entry;
 use crate::site::CallSite;
 use crate::site::unit::{UNIT, Unit};
 use crate::sys::lock::{Guard, Lock};
+use crate::sys::signal::Mask;
 
 /// Ids are 28 bits wide in the records, and 0 is none.
 const LARGEST_ID: usize = (1 << 28) - 1;
@@ -51,9 +53,49 @@ pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     own_bit: 0,
 });
 
-/// The table, for as long as the guard lives.
-pub(crate) fn table() -> Guard<Table> {
-    TABLE.lock()
+/// The table, for as long as it lives. The thread's signals are held back meanwhile: a handler that came
+/// and called `exit`, or a dump, would wait for its own thread. In this order they end.
+pub(crate) struct Held {
+    table: Guard<Table>,
+    _signals: HeldBack,
+}
+
+/// Signals that come again when it ends.
+struct HeldBack(Mask);
+
+/// Takes the table, for moments. Who has it already ([`is_mine`]) must not ask again.
+pub(crate) fn table() -> Held {
+    let signals = HeldBack(Mask::hold());
+    Held {
+        table: TABLE.lock(),
+        _signals: signals,
+    }
+}
+
+/// Whether the calling thread is in the midst of using the table: only a handler of a fault, which can't
+/// be held back, sees that. Async-signal-safe.
+pub(crate) fn is_mine() -> bool {
+    TABLE.is_mine()
+}
+
+impl Drop for HeldBack {
+    fn drop(&mut self) {
+        self.0.restore();
+    }
+}
+
+impl Deref for Held {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.table
+    }
+}
+
+impl DerefMut for Held {
+    fn deref_mut(&mut self) -> &mut Table {
+        &mut self.table
+    }
 }
 
 impl Table {

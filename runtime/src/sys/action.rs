@@ -54,6 +54,48 @@ impl Action {
     pub(crate) fn is(&self, handler: Handler) -> bool {
         self.0.sa_sigaction == handler as usize
     }
+
+    pub(crate) fn has_handler_of(&self, other: &Action) -> bool {
+        self.0.sa_sigaction == other.0.sa_sigaction
+    }
+
+    /// Whether it is a handler of three arguments, on the alternate stack, with no other wish.
+    pub(crate) fn is_plain_on_alternate_stack(&self) -> bool {
+        const WISHES: i32 = libc::SA_NOCLDSTOP
+            | libc::SA_NOCLDWAIT
+            | libc::SA_NODEFER
+            | libc::SA_RESETHAND
+            | libc::SA_RESTART;
+        let told = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        let holds = |signal| {
+            // SAFETY: the mask is valid.
+            unsafe { libc::sigismember(&raw const self.0.sa_mask, signal) == 1 }
+        };
+        self.0.sa_flags & (told | WISHES) == told && !(1..32).any(holds)
+    }
+
+    /// Calls its handler, if it has one.
+    ///
+    /// # Safety
+    /// The arguments are those of a handler of `signal`.
+    pub(crate) unsafe fn call(
+        &self,
+        signal: i32,
+        info: *mut libc::siginfo_t,
+        context: *mut libc::c_void,
+    ) {
+        let handler = self.0.sa_sigaction;
+        if self.is_default() || self.is_ignored() {
+        } else if self.0.sa_flags & libc::SA_SIGINFO != 0 {
+            // SAFETY: the kernel would have called this address with these arguments.
+            let handler = unsafe { core::mem::transmute::<usize, Handler>(handler) };
+            handler(signal, info, context);
+        } else {
+            // SAFETY: as above, with one argument.
+            let handler = unsafe { core::mem::transmute::<usize, extern "C" fn(i32)>(handler) };
+            handler(signal);
+        }
+    }
 }
 
 /// SIG_DFL.

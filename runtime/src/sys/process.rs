@@ -121,6 +121,12 @@ pub(crate) fn is_unnoticed_child() -> bool {
     watch().is_some_and(|watch| watch.noticed.load(Ordering::Relaxed) == 0)
 }
 
+/// Whether [`notice_fork`] was not called in this process yet, as far as that can be known: an old kernel
+/// has no page that tells. Async-signal-safe.
+pub(crate) fn may_be_new() -> bool {
+    watch().is_none_or(|watch| watch.noticed.load(Ordering::Relaxed) == 0)
+}
+
 /// This process is known. Async-signal-safe.
 pub(crate) fn notice_fork() {
     if let Some(watch) = watch() {

@@ -36,8 +36,8 @@ Each option sets an environment variable of the recorder. Without the option, th
 it is, `FDR=off` too; only where FDR is not set, everything is recorded. The command must be built
 with the crate `fdr`; other programs just run.
 
-A command that is killed, or ended by a signal (Ctrl-C, TERM, abort), writes no trace at its end:
-send it the dump signal before. What it recorded is in its ring file, which is left and named.
+A command that is killed, or ended by a signal (Ctrl-C, TERM), writes no trace at its end: what it
+recorded is in its ring file, which is left and named (fdr recover). One that crashes writes one.
 
 The command's exit code is passed on; where a signal ended it, fdr ends by the same signal, which a
 shell shows as 128 + n. 126: the command can't be run; 127: it is not there. INT, TERM, HUP, QUIT,

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{CHUNKS, CRASHED, CRASHED_AT, MADE, Truth, crash};
+use fdr_tests::support::truth::{CHUNKS, CRASHED, CRASHED_AT, Truth, crash};
 
 use crate::check::{self, Moment};
 use crate::child::{self, Child};

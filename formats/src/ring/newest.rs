@@ -1,0 +1,80 @@
+//! Which chunk of a slot is the newest, where the slot and its chunks' marks do not say the same: one of
+//! them is damaged, and the others tell which. Must be asked only where the slot stands still: beside a
+//! writer that goes on, what does not fit together is the rule.
+
+use std::io;
+
+use super::layout::{CHUNK, Slot};
+use super::place::Place;
+use super::walk::PREAMBLE;
+
+/// The newest chunk, as the marks around it have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Newest {
+    pub(super) number: u64,
+    /// The number in its mark, which may be damaged.
+    pub(super) marked: u64,
+}
+
+impl Place<'_> {
+    /// Whether the thread writes to a later chunk than the slot names. The next one may be just opened.
+    pub(super) fn is_behind(&self, slot: &Slot) -> io::Result<bool> {
+        let used = slot.cursor.wrapping_sub(slot.base);
+        if used > self.chunks() * CHUNK as u64 {
+            return Ok(false);
+        }
+        if slot.chunk == 0 {
+            return Ok(used > PREAMBLE);
+        }
+        let mark = self.mark(slot.chunk)?;
+        if mark.number != slot.chunk || mark.end == 0 || self.has_cursor(slot, slot.chunk) {
+            return Ok(false);
+        }
+        let next = self.within(slot.chunk.saturating_add(1));
+        Ok(used.wrapping_sub(next) > PREAMBLE)
+    }
+
+    fn has_cursor(&self, slot: &Slot, number: u64) -> bool {
+        let used = slot.cursor.wrapping_sub(slot.base);
+        let used = used.wrapping_sub(self.within(number));
+        (PREAMBLE..=CHUNK as u64).contains(&used)
+    }
+
+    /// The newest chunk; `None` where no mark is of any.
+    pub(super) fn newest(&self, slot: &Slot) -> io::Result<Option<Newest>> {
+        let mut greatest = 0;
+        for index in 1..=self.chunks() {
+            let number = self.mark(index)?.number;
+            if number == 0 || self.within(number) != self.within(index) {
+                continue;
+            }
+            if self.has_cursor(slot, number) && self.is_head(number)? {
+                return Ok(Some(Newest {
+                    number,
+                    marked: number,
+                }));
+            }
+            greatest = greatest.max(number);
+        }
+        // Its own mark is the damaged one.
+        let number = slot.chunk;
+        if number > 0 && self.has_cursor(slot, number) && self.is_head(number)? {
+            let marked = self.mark(number)?.number;
+            return Ok(Some(Newest { number, marked }));
+        }
+        Ok((greatest > 0).then_some(Newest {
+            number: greatest,
+            marked: greatest,
+        }))
+    }
+
+    /// Whether the chunk before that one is in its place, and the one behind it is not.
+    fn is_head(&self, number: u64) -> io::Result<bool> {
+        let next = number.saturating_add(1);
+        let there = self.mark(next)?.number;
+        Ok(match number {
+            1 => there == 0,
+            _ => there != next && self.mark(number - 1)?.number == number - 1,
+        })
+    }
+}
