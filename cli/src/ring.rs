@@ -3,7 +3,7 @@
 //! link that lies in a folder, for others may have put it there.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -15,6 +15,10 @@ use fdr_formats::ring::{self, layout};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 use crate::{trace, ui};
+
+pub(crate) mod mapped;
+
+use mapped::Mapped;
 
 /// How the names of ring files end.
 pub(crate) const END: &str = ".fdr-ring";
@@ -33,23 +37,36 @@ pub(crate) struct Ring {
 pub(crate) enum Owner {
     /// It runs, and the file is mapped into it.
     Runs,
-    /// There is no such process, or it is another one.
+    /// No process has the file mapped.
     Ended,
-    /// There is a process of that number, which may not be looked into.
+    /// There may be a process of that number, which may not be looked into.
     Perhaps,
 }
 
 impl Ring {
     /// The ring in that file; `None` where it is no ring.
     pub(crate) fn read(file: &Path) -> Option<Ring> {
-        let mut head = [0; 12];
-        regular(file).ok()?.read_exact(&mut head).ok()?;
-        let process = process_of(&head)?;
-        Some(Ring {
-            path: file.to_owned(),
-            process,
-            owner: owner(process, file),
+        Ring::read_all(&[file.to_owned()]).remove(0)
+    }
+
+    /// The same for many files, with one look at the system's processes.
+    pub(crate) fn read_all(files: &[PathBuf]) -> Vec<Option<Ring>> {
+        let heads: Vec<Option<Head>> = files.iter().map(|file| Head::read(file)).collect();
+        if heads.iter().all(Option::is_none) {
+            return heads.iter().map(|_| None).collect();
+        }
+        // Later than the heads were there: who made them has the files mapped, or is gone.
+        let mapped = Mapped::look();
+        let both = files.iter().zip(heads);
+        both.map(|(path, head)| {
+            let Head { process, file } = head?;
+            Some(Ring {
+                path: path.clone(),
+                process,
+                owner: mapped.owner(process, path, &file),
+            })
         })
+        .collect()
     }
 
     /// Whether its process runs, as far as can be told.
@@ -80,8 +97,8 @@ impl Ring {
                  trace, {recover}"
             ),
             Owner::Perhaps => format!(
-                "this is the ring of process {process}; there is a process of that number, of \
-                 another user: for a trace, {recover}"
+                "this is the ring of process {process}; there may be a process of that \
+                 number, of another user: for a trace, {recover}"
             ),
         }
     }
@@ -170,36 +187,34 @@ fn is_ring(path: &Path) -> bool {
     read.is_ok() && head == layout::MAGIC
 }
 
+/// What is known of a ring before its process is looked for.
+struct Head {
+    process: u32,
+    file: Metadata,
+}
+
+impl Head {
+    fn read(path: &Path) -> Option<Head> {
+        let (mut file, mut head) = (regular(path).ok()?, [0; 12]);
+        file.read_exact(&mut head).ok()?;
+        Some(Head {
+            process: process_of(&head)?,
+            file: file.metadata().ok()?,
+        })
+    }
+}
+
+/// Whether a file has nothing where a ring has its head.
+pub(crate) fn is_unfinished(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = regular(path).map(|file| file.take(8).read_to_end(&mut head));
+    matches!(read, Ok(Ok(_))) && head.iter().all(|&byte| byte == 0)
+}
+
 fn process_of(head: &[u8; 12]) -> Option<u32> {
     let (magic, process) = head.split_first_chunk::<8>()?;
     let process = u32::from_le_bytes(process.try_into().ok()?);
     (*magic == layout::MAGIC).then_some(process)
-}
-
-/// What has become of the process of a ring.
-pub(crate) fn owner(process: u32, file: &Path) -> Owner {
-    let folder = format!("/proc/{process}");
-    if !Path::new(&folder).exists() {
-        return Owner::Ended;
-    }
-    let name = file.canonicalize().ok();
-    let Some(name) = name.as_deref().and_then(Path::file_name) else {
-        return Owner::Perhaps;
-    };
-    match fs::read(format!("{folder}/maps")) {
-        // Ring files have a random part in their names.
-        Ok(maps) if is_mapped(&maps, name.as_encoded_bytes()) => Owner::Runs,
-        Ok(_) => Owner::Ended,
-        Err(_) => Owner::Perhaps,
-    }
-}
-
-/// Whether a file of that name is among a process's mappings.
-fn is_mapped(maps: &[u8], name: &[u8]) -> bool {
-    maps.split(|&byte| byte == b'\n').any(|line| {
-        let folder = line.strip_suffix(name);
-        folder.is_some_and(|folder| folder.ends_with(b"/"))
-    })
 }
 
 #[cfg(test)]
@@ -222,16 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_is_found_by_its_whole_name() {
-        let maps = b"7f00-7f01 r-xp 00000000 fe:00 12 /usr/lib/libc.so.6\n\
-                     7f01-7f02 rw-s 00000000 fe:00 13 /tmp/a b/app.7.x1.fdr-ring\n";
-        assert!(is_mapped(maps, b"app.7.x1.fdr-ring"));
-        assert!(!is_mapped(maps, b"7.x1.fdr-ring"));
-        assert!(!is_mapped(maps, b"app.7.x2.fdr-ring"));
-    }
-
-    #[test]
-    fn only_a_process_that_has_the_file_open_is_its_owner() {
+    fn a_ring_says_how_to_come_to_a_trace() {
         let words = |owner| {
             let path = PathBuf::from("a b.fdr-ring");
             let process = 7;
@@ -245,10 +251,5 @@ mod tests {
         assert!(words(Owner::Runs).ends_with("fdr snapshot 7"));
         assert!(words(Owner::Ended).ends_with("fdr recover 'a b.fdr-ring'"));
         assert!(words(Owner::Perhaps).contains("of another user"));
-        // This test runs, and has no ring: a file that says otherwise is from another process.
-        let own = std::process::id();
-        assert_eq!(owner(own, Path::new("/proc/self/status")), Owner::Ended);
-        let nobody = owner(u32::MAX, Path::new("/proc/self/status"));
-        assert_eq!(nobody, Owner::Ended);
     }
 }

@@ -158,14 +158,24 @@ fn a_folder_is_every_ring_of_a_dead_process_in_it() {
             .expect("mkfifo")
             .success()
     );
+    // A process may be making it just now.
+    fs::write(folder.file("e.5.v.fdr-ring"), [0; 8192]).expect("a ring");
     let out = folder.file("traces/");
     let path = folder.path().to_str().expect("UTF-8");
     let output = fdr(&["recover", path, "-o", &out, "--remove"]);
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(stderr(&output).lines().count(), 4, "{}", stderr(&output));
+    let said = stderr(&output);
+    assert_eq!(said.lines().count(), 5, "{said}");
+    assert!(said.contains("1 ring without a head passed over"), "{said}");
     assert_eq!(
         names(&folder),
-        ["c.3.z.fdr-ring", "d.4.w.fdr-ring", "notes.txt", "traces"]
+        [
+            "c.3.z.fdr-ring",
+            "d.4.w.fdr-ring",
+            "e.5.v.fdr-ring",
+            "notes.txt",
+            "traces"
+        ]
     );
     for name in ["a.1.x.fdr", "b.2.y.fdr"] {
         is_whole(&format!("{out}{name}"));
@@ -202,6 +212,63 @@ fn a_damaged_ring_gives_what_is_intact_and_is_not_removed() {
     let verdict = fdr(&["verify", &ring]);
     assert_eq!(verdict.status.code(), Some(1), "{verdict:?}");
     assert!(stdout(&verdict).contains(&format!("at byte {}", end - 4)));
+}
+
+#[test]
+fn a_ring_is_not_removed_for_less_than_all_of_it() {
+    let folder = Folder::new("recover-remove");
+    let ring = killed(&folder, "a.fdr-ring");
+    // CTF can't say by how much the counters differ, for one.
+    let mut bytes = fs::read(&ring).expect("a ring");
+    bytes[137] = 5;
+    fs::write(&ring, bytes).expect("a ring");
+    let out = folder.file("ctf");
+    let output = fdr(&["recover", "--remove", "--to", "ctf", "-o", &out, &ring]);
+    assert!(output.status.success(), "{output:?}");
+    let kept = "has what the trace's format can't hold, and is not removed";
+    assert!(stderr(&output).contains(kept), "{}", stderr(&output));
+    assert!(Path::new(&ring).exists());
+    // The trace never takes the ring's place, whatever the way to it.
+    let link = folder.file("link");
+    symlink(&ring, &link).expect("a link");
+    for (from, to) in [(&ring, &ring), (&ring, &link), (&link, &ring)] {
+        let output = fdr(&["recover", "--force", "--remove", "-o", to, from]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains("is the ring itself"));
+        assert_eq!(fs::read(&ring).expect("the ring")[..7], *b"FDRRING");
+    }
+    // The file goes, not what leads there.
+    let out = folder.file("t.fdr");
+    let output = fdr(&["recover", "--remove", "-o", &out, &link]);
+    assert!(output.status.success(), "{output:?}");
+    is_whole(&out);
+    assert!(!Path::new(&ring).exists() && fs::symlink_metadata(&link).is_ok());
+}
+
+#[test]
+fn a_ring_whose_newest_chunk_is_in_doubt_is_kept() {
+    let folder = Folder::new("recover-newest");
+    let ring = killed(&folder, "a.fdr-ring");
+    let mut bytes = fs::read(&ring).expect("a ring");
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    let (slots, stride, made) = (word(24) as usize, word(32) as usize, 2);
+    let mut slots = (0..made).map(|slot| slots + slot * stride);
+    let slot = slots.find(|slot| word(slot + 40) > 0).expect("a chunk");
+    bytes[slot + 40] ^= 0x80;
+    fs::write(&ring, bytes).expect("a ring");
+    let output = fdr(&["recover", "--remove", &ring]);
+    assert!(output.status.success(), "{output:?}");
+    let said = stderr(&output);
+    assert!(
+        said.contains("number of its newest chunk is damaged"),
+        "{said}"
+    );
+    assert!(
+        said.contains(": 7 records of 1 thread, 10 overwritten"),
+        "{said}"
+    );
+    assert!(said.contains("is damaged, and is not removed"), "{said}");
+    assert!(Path::new(&ring).exists());
 }
 
 #[test]
@@ -273,7 +340,12 @@ fn rings_are_listed_with_their_states() {
     let empty = Folder::new("list-empty");
     let path = empty.path().to_str().expect("UTF-8");
     assert_eq!(answer(&["list", path]), "no ring files\n");
-    assert_eq!(fdr(&["list", "/no/such/folder"]).status.code(), Some(0));
+    let absent = fdr(&["list", "/no/such/folder", path]);
+    assert_eq!(absent.status.code(), Some(2));
+    assert_eq!(
+        stderr(&absent),
+        "fdr: /no/such/folder: No such file or directory (os error 2)\n"
+    );
 }
 
 #[test]

@@ -341,7 +341,7 @@ fn records_of_a_slot_that_is_nobodys_are_told() {
         let mut ring = two_chunks();
         ring.u32(SLOTS + 72, state);
         let read = read(&ring.0).expect("a ring");
-        assert_eq!(read.info.threads.len(), 0);
+        assert!(times(&read).is_empty());
         assert_eq!(read.diagnostics.len(), 1, "state {state}");
         assert_eq!(read.diagnostics[0].offset, SLOTS as u64);
         // One that was given back unused has none.
@@ -400,6 +400,15 @@ fn a_crash_is_the_reason() {
     ring.u64(152, 0x10);
     let read = read(&ring.0).expect("a ring");
     assert_eq!(read.info.reason, "crash: SIGSEGV at 0x10 in thread 100");
+    // Another thread went on for long, or this one for moments; and then this one.
+    let later = || chunk(11_000_000_000).enter(1, 5);
+    let others = Chunk::new(101, 3, 11_000_000_000).enter(1, 5);
+    ring.thread(1, &[(1, 0, others)], 0);
+    for (ticks, wanted) in [(999_999_999, ""), (1_000_000_000, &*read.info.reason)] {
+        ring.thread(0, &[(1, 0, later())], 0);
+        ring.u64(160, ticks);
+        assert_eq!(self::read(&ring.0).expect("a ring").info.reason, wanted);
+    }
 }
 
 fn golden(name: &str) -> Read {

@@ -11,7 +11,7 @@ use faults_support::Row;
 use fdr_tests::support::folder::Folder;
 
 /// A call, and what it fails with.
-const FAILURES: [(&str, &[&str]); 14] = [
+const FAILURES: [(&str, &[&str]); 15] = [
     ("openat", &["EMFILE", "EACCES", "EINTR"]),
     ("fallocate", &["ENOSPC", "EOPNOTSUPP", "EINTR"]),
     ("write", &["ENOSPC", "EINTR"]),
@@ -21,6 +21,7 @@ const FAILURES: [(&str, &[&str]); 14] = [
     ("unlink", &["EPERM"]),
     ("unlinkat", &["EPERM"]),
     ("mkdir", &["EACCES"]),
+    ("mkdirat", &["EACCES"]),
     ("mmap", &["ENOMEM"]),
     ("clone3", &["EAGAIN"]),
     ("fcntl", &["EMFILE"]),
@@ -49,7 +50,7 @@ const RUNS: [(&str, &str, usize); 5] = [
 /// Whether a call, as strace prints it, is the recorder's and not the loader's or the program's.
 fn is_ours(call: &str) -> bool {
     let named = |name: &str| call.starts_with(name);
-    if ["openat(", "mkdir(", "unlink(", "unlinkat("]
+    if ["openat(", "mkdir(", "mkdirat(", "unlink(", "unlinkat("]
         .iter()
         .any(|name| named(name))
     {

@@ -80,6 +80,26 @@ fn handlers_that_fork_on_every_instruction_of_a_record() {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_handler_makes_a_threads_first_record_and_another_one_forks() {
+    let folder = Folder::new("fork-first");
+    let outcome = odd(&folder, "FDR=1 FDR_BUFFER=128K", "first");
+    assert_eq!(fact(&outcome, "failed"), 0);
+    let children = children(&outcome);
+    assert_eq!(children.len(), 250);
+    for (pid, records) in children {
+        let ring = RingFile::read(&only(&folder, &format!("odd.{pid}."), ".fdr-ring"));
+        assert_eq!(ring.pid, pid);
+        // As above.
+        let differs = ring.asked_for().abs_diff(records);
+        assert!(differs <= 2, "{} of {records}", ring.asked_for());
+        assert!(ring.threads.iter().all(|thread| thread.tid == pid));
+    }
+    let pid = fact(&outcome, "pid") as u32;
+    trace_of(&folder, pid, fact(&outcome, "records"));
+}
+
 #[test]
 fn a_child_behind_the_c_librarys_back_leaves_its_parents_ring_soon() {
     let folder = Folder::new("fork-raw");

@@ -80,6 +80,26 @@ fn an_exit_in_a_handler_waits_for_the_dump() {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn an_exit_in_a_handler_in_the_midst_of_a_call_still_dumps() {
+    let run = |step: u64| {
+        let folder = Folder::new("signals-exit-in-call");
+        let ways = ["exit-in-call", &step.to_string()];
+        let outcome = signalled(&folder, "FDR=1 FDR_OUT=last.fdr", &ways);
+        verify(&folder.only_trace());
+        outcome
+    };
+    let all = run(i64::MAX as u64).ok();
+    let steps: u64 = facts::number(&facts::one(&all.stdout, "traps")[0]);
+    assert!(steps > 100, "{steps}");
+    for step in (0..steps).step_by(steps.div_ceil(40) as usize) {
+        let outcome = run(step);
+        assert_eq!(outcome.status.code(), Some(3), "{step}: {outcome:?}");
+        assert_eq!(outcome.said().len(), 1, "{step}: {outcome:?}");
+    }
+}
+
 #[test]
 fn two_exits_at_once_leave_the_records_in_one_place_or_the_other() {
     for _ in 0..4 {

@@ -55,9 +55,11 @@ fn a_hundred_thousand_threads_need_no_more_than_a_few() {
     let outcome = strands(&folder, variables, &["short", "100000"]);
     let (first, last) = (numbers(&outcome, "first"), numbers(&outcome, "last"));
     let [maps, open, memory] = [0, 1, 2].map(|at| (first[at], last[at]));
-    assert!(maps.1 <= maps.0 + 4, "mappings: {maps:?}");
+    // The C library keeps arenas and stacks for as many threads as ever ran at a time, which depends on
+    // the machine's load. One mapping, or 50 bytes, left by each of the threads would be far more.
+    assert!(maps.1 <= maps.0 + 32, "mappings: {maps:?}");
     assert_eq!(open.0, open.1, "descriptors");
-    assert!(memory.1 <= memory.0 + 1024, "KiB: {memory:?}");
+    assert!(memory.1 <= memory.0 + 4096, "KiB: {memory:?}");
     all_counted(&folder, &outcome, early(&outcome));
     let statistics = facts::statistics(&outcome.stdout);
     assert!(statistics.threads.len() <= 16);

@@ -3,6 +3,7 @@
 //! of the time, and its results become a table. Must never show a case that did not run as a good one.
 
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -69,6 +70,8 @@ struct Options {
     tries: Option<u64>,
     first: u64,
     release: bool,
+    /// Where a case writes what it could not do here.
+    skips: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -81,6 +84,7 @@ impl Default for Options {
             tries: None,
             first: 0,
             release: false,
+            skips: None,
         }
     }
 }
@@ -182,14 +186,15 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     torture(&Options::parse(words)?)?.close()
 }
 
-/// The short form: how many cases passed and failed.
+/// The short form: how many cases passed and failed; what was left out is appended to `skips`.
 ///
 /// # Errors
 ///
 /// If the programs cannot be built.
-pub(crate) fn short() -> Result<Tally> {
+pub(crate) fn short(skips: &Path) -> Result<Tally> {
     torture(&Options {
         short: true,
+        skips: Some(skips.to_owned()),
         ..Options::default()
     })
 }
@@ -234,6 +239,9 @@ fn one(case: &Case, options: &Options, profile: &str) -> Result<Row> {
     }
     driver.arg("--folder").arg(work_folder("torture")?);
     driver.arg("--programs").arg(programs);
+    if let Some(skips) = &options.skips {
+        driver.env("FDR_SKIPS", skips);
+    }
     eprintln!("{}: {}", case.name, case.what);
     let child = driver.stdout(Stdio::piped()).spawn();
     let mut child = child.map_err(|error| cannot_run(&driver, &error))?;

@@ -12,14 +12,14 @@ use serde::Serialize;
 
 use super::Status;
 use crate::report::json;
-use crate::ring::{self, Owner};
+use crate::ring::{self, Owner, Ring};
 use crate::ui;
 
 /// Bytes of a block, as the system counts them.
 const BLOCK: u64 = 512;
 
 const HELP: &str = "\
-States: running; dead; crashed SIGSEGV (or another signal); perhaps: there is a process of that
+States: running; dead; crashed SIGSEGV (or another signal); perhaps: there may be a process of that
 number, which may not be looked into; unreadable: what is wrong is said on stderr.
 
 The size is what the ring takes on the disk; the file's own is larger, for it has holes.
@@ -59,14 +59,23 @@ struct Row {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let mut rows = Vec::new();
+    let (mut files, mut absent) = (Vec::new(), false);
     for folder in folders(options) {
-        let files = match folder.is_dir() {
-            true => ring::in_folder(&folder)?,
-            false => vec![folder],
-        };
-        rows.extend(files.iter().map(|file| row(file)));
+        if let Err(error) = fs::metadata(&folder) {
+            ui::complain(&format!("{}: {error}", ui::path(&folder)));
+            absent = true;
+        } else if folder.is_dir() {
+            files.append(&mut ring::in_folder(&folder)?);
+        } else {
+            files.push(folder);
+        }
     }
+    let rings = Ring::read_all(&files);
+    let rows: Vec<Row> = files
+        .iter()
+        .zip(rings)
+        .map(|(file, ring)| row(file, ring))
+        .collect();
     for row in &rows {
         if let Some(error) = &row.error {
             ui::complain(error);
@@ -77,7 +86,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     } else {
         ui::print(|out| write(out, &rows))?;
     }
-    Ok(Status::Done)
+    Ok(if absent {
+        Status::Code(2)
+    } else {
+        Status::Done
+    })
 }
 
 /// Where to look.
@@ -96,14 +109,14 @@ fn folders(options: &Options) -> Vec<PathBuf> {
     folders
 }
 
-fn row(path: &Path) -> Row {
+fn row(path: &Path, ring: Option<Ring>) -> Row {
     let disk = fs::metadata(path).map_or(0, |file| file.blocks().saturating_mul(BLOCK));
     let row = Row {
         path: path.to_string_lossy().into_owned(),
         disk_bytes: disk,
         ..Row::default()
     };
-    match read(path) {
+    match read(path, ring) {
         Ok(read) => Row {
             path: row.path,
             disk_bytes: disk,
@@ -117,10 +130,11 @@ fn row(path: &Path) -> Row {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<Row> {
+fn read(path: &Path, head: Option<Ring>) -> anyhow::Result<Row> {
     let (ring, _) = ring::open(path)?;
     let (threads, records) = ring.census()?;
-    let state = match (ring::owner(ring.process(), path), ring.crash()) {
+    let owner = head.map_or(Owner::Perhaps, |head| head.owner);
+    let state = match (owner, ring.crash()) {
         (Owner::Runs, _) => "running".to_owned(),
         (_, Some(crash)) => format!("crashed {}", crash.signal_name()),
         (Owner::Ended, None) => "dead".to_owned(),

@@ -1,9 +1,16 @@
 //! A crash in words: the reason that a trace gives. Must never say more than the kernel did: an
 //! address belongs to some signals only, and only where it was the kernel that raised them.
 
-use std::fmt;
+use std::{fmt, io};
 
-use super::layout::Crash;
+use super::layout::{Crash, Header};
+use super::place::{Place, is_owned};
+use super::walk::{PREAMBLE, opened_at};
+use crate::bytes::ReadAt;
+
+/// A thread that opens a chunk so long after its crash has survived it, s: what writes the trace of a
+/// crash, and what the program does in its own handlers, takes less.
+const SURVIVED_AFTER_S: u64 = 10;
 
 /// Signals of a crash, as Linux counts them on every machine that the recorder runs on, and whether
 /// the kernel gives them the address at which it happened.
@@ -30,6 +37,36 @@ impl Crash {
             || format!("signal {}", self.signal),
             |known| known.1.to_owned(),
         )
+    }
+
+    /// Whether the thread that crashed went on recording.
+    pub(super) fn was_survived(&self, bytes: &dyn ReadAt, header: &Header) -> io::Result<bool> {
+        let rate = match header.frequency {
+            0 => 1_000_000_000,
+            known => known,
+        };
+        let end = (self.ticks).saturating_add(rate.saturating_mul(SURVIVED_AFTER_S));
+        for index in (0..header.made).map(u64::from) {
+            let place = Place {
+                bytes,
+                header,
+                index,
+            };
+            let slot = place.slot()?;
+            if !is_owned(&slot) || slot.thread != self.thread || slot.chunk == 0 {
+                continue;
+            }
+            let chunk = place.region().saturating_add(place.within(slot.chunk));
+            let mut head = [0; PREAMBLE as usize];
+            let read = bytes.read_at(chunk, &mut head)?;
+            let opened = head
+                .get(..read)
+                .and_then(|head| opened_at(head, slot.thread));
+            if opened.is_some_and(|opened| opened > end) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn has_address(&self) -> bool {

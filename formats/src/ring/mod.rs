@@ -78,11 +78,16 @@ impl Ring {
         let mut head = [0; HEADER_SIZE];
         let count = bytes.read_at(0, &mut head)?;
         let header = layout::decode_header(&head[..count]);
-        let header = header.ok_or_else(|| match head.starts_with(&layout::MAGIC) {
+        let mut header = header.ok_or_else(|| match head.starts_with(&layout::MAGIC) {
             true => Error::format(count as u64, "the ring file ends within its head"),
             false => Error::format(0, "not the head of a ring file"),
         })?;
         check(&header)?;
+        if let Some(crash) = header.crash
+            && crash.was_survived(&*bytes, &header)?
+        {
+            header.crash = None;
+        }
         let mut ring = Ring {
             bytes,
             header,
@@ -116,7 +121,7 @@ impl Ring {
         self.header.start_realtime
     }
 
-    /// What the process noted of a crash.
+    /// What the process noted of a crash, unless its thread went on recording afterwards.
     #[must_use]
     pub fn crash(&self) -> Option<Crash> {
         self.header.crash

@@ -100,6 +100,6 @@ impl Place<'_> {
 }
 
 /// Whether a slot has records of somebody's.
-fn is_owned(slot: &Slot) -> bool {
+pub(super) fn is_owned(slot: &Slot) -> bool {
     slot.state == LIVE || slot.state == ENDED
 }

@@ -48,6 +48,12 @@ pub(super) fn walk(chunk: &[u8], thread: u32, most: u64) -> Walked {
     walked
 }
 
+/// The tick of a chunk's first record; `None` where it is not that thread's.
+pub(super) fn opened_at(chunk: &[u8], thread: u32) -> Option<u64> {
+    let ticks = chunk.get(35..43)?.try_into().ok()?;
+    is_head(chunk, thread).then(|| u64::from_le_bytes(ticks))
+}
+
 fn is_head(chunk: &[u8], thread: u32) -> bool {
     chunk
         .first_chunk::<{ PREAMBLE as usize }>()
@@ -92,6 +98,15 @@ mod tests {
             chunk[place] = byte;
             assert_eq!(good(&chunk), wanted, "{byte:#x} at {place}");
         }
+    }
+
+    #[test]
+    fn a_chunk_tells_when_it_was_opened() {
+        let mut chunk = chunk();
+        (chunk[35], chunk[42]) = (2, 1);
+        assert_eq!(opened_at(&chunk, 7), Some(1 << 56 | 2));
+        assert_eq!(opened_at(&chunk, 8), None);
+        assert_eq!(opened_at(&chunk[..47], 7), None);
     }
 
     #[test]

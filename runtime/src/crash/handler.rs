@@ -18,6 +18,7 @@ use crate::clock::{self, Kind};
 use crate::recorder;
 use crate::ring::Ring;
 use crate::sys::action::Action;
+use crate::sys::process::is_unnoticed_child;
 use crate::sys::raw;
 
 /// How long a second thread that crashes waits, ns.
@@ -30,7 +31,13 @@ const LOOK_NS: u32 = 2_000_000;
 const OFF: u32 = 0;
 const READY: u32 = 1;
 const INSTALLING: u32 = 2;
-const INSTALLED: u32 = 3;
+/// What the signals did before is known; the first handlers may be there.
+const KNOWN: u32 = 3;
+const INSTALLED: u32 = 4;
+
+/// How long a thread that begins waits for another one that installs, ns, and how long between two looks.
+const INSTALL_PATIENCE_NS: u64 = 250_000_000;
+const INSTALL_LOOK_NS: u32 = 50_000;
 
 static STATE: AtomicU32 = AtomicU32::new(OFF);
 
@@ -58,7 +65,7 @@ pub(super) static PANICKED: AtomicU32 = AtomicU32::new(0);
 /// What the signals did before, in the order of [`SIGNALS`]; `None` for those that are not handled.
 struct Previous(UnsafeCell<MaybeUninit<[Option<Action>; SIGNALS.len()]>>);
 
-// SAFETY: written by whoever made `STATE` INSTALLING, before a handler is installed; then only read.
+// SAFETY: written by whoever made `STATE` INSTALLING, before it is KNOWN; then only read.
 unsafe impl Sync for Previous {}
 
 static PREVIOUS: Previous = Previous(UnsafeCell::new(MaybeUninit::uninit()));
@@ -101,20 +108,43 @@ pub(super) fn install(now: bool) -> bool {
     // SAFETY: this thread made the state INSTALLING, and no handler is there yet.
     unsafe { (*PREVIOUS.0.get()).write(previous) };
     // Release: pairs with the Acquire in `previous`.
-    STATE.store(INSTALLED, Ordering::Release);
+    STATE.store(KNOWN, Ordering::Release);
+    put_ours(&previous);
+    true
+}
+
+/// What comes after KNOWN.
+fn put_ours(previous: &[Option<Action>]) {
     let ours = Action::crash(on_signal);
-    for (signal, known) in SIGNALS.iter().zip(&previous) {
+    for (signal, known) in SIGNALS.iter().zip(previous) {
         if known.is_some() {
             ours.set(signal.number);
         }
     }
-    true
+    // Release: pairs with the Acquire in `is_installing`.
+    STATE.store(INSTALLED, Ordering::Release);
+}
+
+fn is_installing() -> bool {
+    matches!(STATE.load(Ordering::Acquire), INSTALLING | KNOWN)
+}
+
+/// Waits while another thread installs the handlers: what the caller does next may be to crash. Not for
+/// ever: the caller may have interrupted that thread. Async-signal-safe.
+pub(super) fn let_install() {
+    if !is_installing() {
+        return;
+    }
+    let end = raw::monotonic_ns().saturating_add(INSTALL_PATIENCE_NS);
+    while is_installing() && raw::monotonic_ns() < end {
+        raw::sleep_ns(INSTALL_LOOK_NS);
+    }
 }
 
 fn previous() -> Option<&'static [Option<Action>; SIGNALS.len()]> {
     // Acquire: pairs with the Release in `install`.
-    (STATE.load(Ordering::Acquire) == INSTALLED)
-        // SAFETY: written before the state became INSTALLED, and never again.
+    (STATE.load(Ordering::Acquire) >= KNOWN)
+        // SAFETY: written before the state became KNOWN, and never again.
         .then(|| unsafe { (*PREVIOUS.0.get()).assume_init_ref() })
 }
 
@@ -131,6 +161,12 @@ pub(super) fn after_fork() {
     OWNER.store(0, Ordering::Relaxed);
     CRASHED.store(0, Ordering::Relaxed);
     file::forget();
+    // The thread that was installing them is the parent's.
+    match STATE.load(Ordering::Acquire) {
+        INSTALLING => STATE.store(READY, Ordering::Relaxed),
+        KNOWN => previous().into_iter().for_each(|known| put_ours(known)),
+        _ => {}
+    }
 }
 
 /// What the handler was called with, and what it found.
@@ -142,8 +178,9 @@ struct Arrival {
 
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let me = raw::thread();
-    // The child of a vfork has its parent's memory: nothing in it is to be changed.
-    let at_home = PROCESS.load(Ordering::Relaxed) == raw::process();
+    // The child of a vfork has its parent's memory: nothing in it is to be changed. One that nobody noticed
+    // may have its parent's number.
+    let at_home = PROCESS.load(Ordering::Relaxed) == raw::process() && !is_unnoticed_child();
     let is_new = SURVIVED.load(Ordering::Relaxed) & raw::bit(signal) == 0;
     if let (true, Some(kit), Some(ring)) = (at_home && is_new, kit(), recorder::ring()) {
         // From here on a fault of our own is known as such: the ring itself may be what is broken.
@@ -158,6 +195,9 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
                 // SAFETY: only the owner comes here, once; `on_own_stack` does not unwind.
                 unsafe { kit.stack.call(on_own_stack, place) };
                 if may_survive(&crash) {
+                    if !Action::of(signal).is(on_signal) {
+                        SURVIVED.fetch_or(raw::bit(signal), Ordering::Relaxed);
+                    }
                     forgive(ring);
                     // SAFETY: what this handler was called with.
                     return unsafe { pass_on(signal, info, context, |known| known == signal) };
@@ -176,7 +216,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
         }
     }
     // SAFETY: what this handler was called with.
-    unsafe { pass_on(signal, info, context, |_| true) };
+    unsafe { pass_on(signal, info, context, |known| is_new || known == signal) };
 }
 
 /// Makes `me` the thread that crashed; waits while another one writes its trace, which the process may
@@ -225,6 +265,7 @@ fn is_of_std(action: &Action) -> bool {
 fn forgive(ring: &Ring) {
     let signal = &ring.header().crash_signal;
     signal.store(0, crate::primitive::Ordering::Release);
+    CRASHED.store(0, Ordering::Relaxed);
     OWNER.store(0, Ordering::Release);
 }
 
@@ -326,12 +367,11 @@ unsafe fn pass_on(
     match action {
         // A handler that was installed after ours called it, and has the signal: sent again, it would come
         // there again, and so on.
-        Some(action) if !is_ours => {
-            SURVIVED.fetch_or(raw::bit(signal), Ordering::Relaxed);
-            // SAFETY: as the caller vouches.
-            return unsafe { action.call(signal, info, context) };
+        // SAFETY: as the caller vouches.
+        Some(action) if !is_ours => return unsafe { action.call(signal, info, context) },
+        None if !is_ours => {
+            Action::default().set(signal);
         }
-        None if !is_ours => drop(Action::default().set(signal)),
         _ => {}
     }
     send_again(signal, info);

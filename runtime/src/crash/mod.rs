@@ -14,8 +14,10 @@
 //!
 //! Installed late: the standard library installs its handler of stack overflows, and gives its threads
 //! alternate stacks, at the start of `main`, but only where SIGSEGV has no handler yet; and the recorder
-//! comes up before `main`. So ours wait for somebody else's, or for [`LOOKS`] looks in vain: a program
-//! that does not begin in Rust has none. A crash before that leaves the ring for `fdr recover`.
+//! comes up before `main`. So ours wait for somebody else's, or for [`WAIT_NS`] in vain: a program that does
+//! not begin in Rust has none. A crash before that leaves the ring for `fdr recover`. A constructor that
+//! keeps `main` away for longer costs the standard library's message of stack overflows: from outside,
+//! nothing tells it from a program that has no Rust in `main`.
 
 mod file;
 mod handler;
@@ -25,7 +27,7 @@ mod text;
 mod trace;
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use fdr_formats::model::TraceInfo;
@@ -46,9 +48,10 @@ use text::Text;
 const STACK: usize = 128 * 1024;
 const NESTED_STACK: usize = 64 * 1024;
 
-/// How often it is looked whether the program has a handler of SIGSEGV; each time is twice as long as the
-/// one before, from a millisecond on: a quarter of a second together.
-const LOOKS: u32 = 8;
+/// For how long it is looked whether the program has a handler of SIGSEGV, ns; each time is twice as long
+/// as the one before, from [`FIRST_WAIT_NS`] on.
+const WAIT_NS: u64 = 256 * FIRST_WAIT_NS;
+const FIRST_WAIT_NS: u64 = 1_000_000;
 
 /// How long a trace may take, ns; what was written by then is made whole.
 const DEADLINE_NS: u64 = 1_000_000_000;
@@ -165,26 +168,34 @@ fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Opt
 
 /// Looks whether the handlers may be installed; when to look again. For the dumper.
 pub(crate) fn look() -> Option<Duration> {
-    static LOOKED: AtomicU32 = AtomicU32::new(0);
+    /// The time of the first look, ns; 0 = none yet.
+    static FIRST: AtomicU64 = AtomicU64::new(0);
     if !handler::is_ready() {
         return None;
     }
-    let looked = LOOKED.fetch_add(1, Ordering::Relaxed);
-    if handler::install(looked >= LOOKS) {
+    let now = raw::monotonic_ns();
+    let first = FIRST.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+    let waited = now.saturating_sub(first.err().unwrap_or(now));
+    if handler::install(waited >= WAIT_NS) {
         return None;
     }
-    Some(Duration::from_millis(1 << looked.min(LOOKS)))
+    Some(Duration::from_nanos(
+        waited.clamp(FIRST_WAIT_NS, WAIT_NS / 2),
+    ))
 }
 
-/// A thread makes its first record. Async-signal-safe.
-pub(crate) fn thread_begins() {
+/// A thread makes its first record; `end_is_told`: [`thread_ends`] will be called. Async-signal-safe.
+pub(crate) fn thread_begins(end_is_told: bool) {
     if !handler::is_wanted() {
         return;
     }
-    stack::give_alternate();
+    if end_is_told {
+        stack::give_alternate();
+    }
     if handler::is_ready() {
         handler::install(false);
     }
+    handler::let_install();
 }
 
 /// A thread made its last record. Async-signal-safe.

@@ -63,7 +63,7 @@ pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Resu
     kit.output().write_folder(&name, &mut |part| {
         folder.push(part);
     });
-    find_name(kit, &mut work.path, &mut name, numbered)?;
+    find_name(kit, &mut work.path, &mut name, numbered, deadline)?;
     let late = deadline.saturating_add(WRITING_NS);
     let made = work.file.create(kit, folder.bytes(), late);
     made.map_err(Trouble::Error)?;
@@ -74,6 +74,7 @@ pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Resu
         loop {
             let path = work.path.path().ok_or(libc::ENAMETOOLONG)?;
             match work.file.place(path, !numbered) {
+                Err(libc::EEXIST) if raw::monotonic_ns() > late => return Err(libc::ETIMEDOUT),
                 Err(libc::EEXIST) if numbered && name.number < last => name.number += 1,
                 other => return other,
             }
@@ -93,6 +94,7 @@ fn find_name(
     path: &mut Text<4096>,
     name: &mut Names<'_>,
     numbered: bool,
+    deadline: u64,
 ) -> Result<(), Trouble> {
     let last = name.number.saturating_add(NUMBERS);
     loop {
@@ -105,6 +107,9 @@ fn find_name(
         }
         if !numbered || name.number >= last || !raw::exists(path) {
             return Ok(());
+        }
+        if raw::monotonic_ns() > deadline {
+            return Err(Trouble::Error(libc::ETIMEDOUT));
         }
         name.number += 1;
     }

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fdr_formats::bytes::FileBytes;
 use fdr_formats::model::{Counts, Thread};

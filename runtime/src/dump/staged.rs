@@ -261,3 +261,72 @@ fn is_trace(folder: &Path, target: &Target) -> bool {
         writes && matches!(format.opener, Opener::Folder { probe, .. } if probe(folder))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn target(name: &str) -> &'static Target {
+        let mut targets = FORMATS.iter().flat_map(|format| format.targets);
+        targets
+            .find(|target| target.name == name)
+            .expect("a format")
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let name = format!("fdr-staged-{name}-{:016x}", sys::process::random());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir(&folder).expect("a folder");
+        folder
+    }
+
+    #[test]
+    fn a_name_that_another_process_took_meanwhile_is_left_to_it() {
+        let folder = folder("file");
+        let name = |number: u32| folder.join(format!("x.1.{number}.fdr"));
+        let (staged, output) = Staged::begin(&name(1), target("xray"), 7).expect("begun");
+        let Output::File(mut file) = output else {
+            panic!("it is a file")
+        };
+        file.write_all(b"ours").expect("written");
+        fs::write(name(1), b"theirs").expect("written");
+        fs::write(name(2), b"theirs").expect("written");
+        let mut number = 1;
+        let placed = staged.place_where_free(|| {
+            number += 1;
+            name(number)
+        });
+        assert_eq!(placed.expect("placed"), name(3));
+        assert_eq!(fs::read(name(1)).expect("it"), b"theirs");
+        assert_eq!(fs::read(name(2)).expect("it"), b"theirs");
+        assert_eq!(fs::read(name(3)).expect("it"), b"ours");
+        assert_eq!(names(&folder).expect("a folder").len(), 3);
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn a_folder_leaves_even_an_empty_one_alone() {
+        let folder = folder("folder");
+        let name = |number: u32| folder.join(number.to_string());
+        let (staged, _) = Staged::begin(&name(1), target("ctf"), 7).expect("begun");
+        fs::create_dir(name(1)).expect("made");
+        let placed = staged.place_where_free(|| name(2));
+        assert_eq!(placed.expect("placed"), name(2));
+        assert_eq!(names(&folder).expect("a folder").len(), 2);
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn without_a_free_name_it_is_gone() {
+        let folder = folder("none");
+        let path = folder.join("x.fdr");
+        let (staged, _) = Staged::begin(&path, target("xray"), 7).expect("begun");
+        fs::write(&path, b"theirs").expect("written");
+        let error = staged.place_where_free(|| path.clone()).expect_err("taken");
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(names(&folder).expect("a folder").len(), 1);
+        fs::remove_dir_all(folder).expect("removed");
+    }
+}

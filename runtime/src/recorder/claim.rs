@@ -66,8 +66,7 @@ fn first(word: u32) {
 fn take_slot(word: u32) {
     let claimed = claim();
     if claimed.is_some() {
-        sys::thread::set_end_value(1);
-        crash::thread_begins();
+        crash::thread_begins(sys::thread::set_end_value(1));
     }
     compiler_fence(Ordering::SeqCst);
     if !tls::replace(&CLAIMING, claimed.unwrap_or(&UNCLAIMED)) {

@@ -35,6 +35,8 @@ static FORKERS: AtomicPtr<Slot> = AtomicPtr::new(core::ptr::null_mut());
 struct Nursery {
     path: UnsafeCell<[u8; LONGEST_PATH]>,
     ring: UnsafeCell<MaybeUninit<Ring>>,
+    /// Whether a ring was ever put there.
+    filled: AtomicU32,
 }
 
 // SAFETY: filled in by the one thread that has `MAKING`, and not changed while the ring is in use.
@@ -45,6 +47,7 @@ static NURSERIES: [Nursery; 2] = [const {
     Nursery {
         path: UnsafeCell::new([0; LONGEST_PATH]),
         ring: UnsafeCell::new(MaybeUninit::uninit()),
+        filled: AtomicU32::new(0),
     }
 }; 2];
 
@@ -139,6 +142,10 @@ fn make_in_nursery(parent: &Ring) -> Option<*mut Ring> {
     let path = CStr::from_bytes_with_nul(path.get(..=length)?).ok()?;
     let ring = parent.heir(path)?;
     let place = nursery.ring.get().cast::<Ring>();
+    if nursery.filled.swap(1, Ordering::Relaxed) != 0 {
+        // SAFETY: as above; it was filled in by an ancestor.
+        unsafe { &*place }.unmap_what_was_left();
+    }
     // SAFETY: as above; a ring needs no drop.
     unsafe { place.write(ring) };
     Some(place)

@@ -7,9 +7,9 @@
 use core::ffi::CStr;
 use core::fmt::Write as _;
 
-use super::chunk::at_address;
-use super::layout::{Header, Slot};
 use super::Ring;
+use super::chunk::at_address;
+use super::layout::{Header, Layout, Slot};
 use crate::primitive::{AtomicU64, Ordering};
 use crate::sys;
 
@@ -18,6 +18,9 @@ pub(crate) const LONGEST_PATH: usize = libc::PATH_MAX as usize;
 
 /// The path of a ring file but for its random part. A NUL, which no path can hold, stands for the pid.
 pub(crate) type Template = &'static [u8];
+
+/// The [`Ring::kept`] of a ring that no child has let go.
+pub(super) const NOT_LEFT: u64 = u64::MAX;
 
 const HEADER_WORDS: usize = size_of::<Header>() / size_of::<u64>();
 const SLOT_WORDS: usize = size_of::<Slot>() / size_of::<u64>();
@@ -122,11 +125,11 @@ impl Ring {
         if let Some((at, own)) = own {
             put_back(at, &own);
         }
-        let (mut from, end) = (layout.functions, layout.length);
+        let mut kept = layout.length;
         if let Some(slot) = slot {
             let region = slot.base.load(Ordering::Relaxed) as usize;
             let at = region.wrapping_sub(self.base.addr());
-            let valid = at >= layout.regions && at < end;
+            let valid = at >= layout.regions && at < layout.length;
             // SAFETY: a region of ours; as above.
             let replaced = valid
                 && unsafe { sys::memory::map_anonymous(self.base.add(at), layout.region_size) }
@@ -134,16 +137,42 @@ impl Ring {
             if !replaced {
                 return;
             }
+            kept = at;
+        }
+        for (from, length) in self.let_go_parts(kept) {
             // SAFETY: as above; nothing there is used any more.
-            unsafe { sys::memory::abandon(self.base.add(from), at - from) };
-            from = at + layout.region_size;
+            unsafe { sys::memory::abandon(self.base.add(from), length) };
         }
-        if from < end {
-            // SAFETY: as above.
-            unsafe { sys::memory::abandon(self.base.add(from), end - from) };
-        }
+        self.kept.store(kept as u64, Ordering::Relaxed);
         if let Some(file) = self.file {
             file.close();
+        }
+    }
+}
+
+impl Ring {
+    /// What a child lets go that keeps the head and the region at `kept`: offset and length of each part.
+    fn let_go_parts(&self, kept: usize) -> impl Iterator<Item = (usize, usize)> {
+        let Layout {
+            functions, length, ..
+        } = self.layout;
+        let behind = length.min(kept.saturating_add(self.layout.region_size));
+        let parts = [(functions, kept), (behind, length)];
+        let parts = parts.map(|(from, to)| (from, to.saturating_sub(from)));
+        parts.into_iter().filter(|&(_, length)| length > 0)
+    }
+
+    /// Gives back the addresses that [`Ring::leave`] made inaccessible, so that a family of any length has
+    /// room. The head and one region stay, as memory: two forks ago a handler may have interrupted a record
+    /// that is still to be finished there. To be called once, by the last who knows this ring.
+    pub(crate) fn unmap_what_was_left(&self) {
+        let kept = self.kept.swap(NOT_LEFT, Ordering::Relaxed);
+        if kept == NOT_LEFT {
+            return;
+        }
+        for (from, length) in self.let_go_parts(kept as usize) {
+            // SAFETY: part of our mapping; nothing can be read or written there since `leave`.
+            unsafe { sys::memory::unmap(self.base.add(from), length) };
         }
     }
 }

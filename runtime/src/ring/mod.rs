@@ -58,6 +58,8 @@ pub(crate) struct Ring {
     retired: AtomicU64,
     /// When slots may be reaped again, ns of CLOCK_MONOTONIC_RAW; all ones while it is done.
     next_reaping: AtomicU64,
+    /// Where the region is that a child of a fork kept when it let go; [`heir::NOT_LEFT`] = it did not.
+    kept: AtomicU64,
     /// How many slots could be given to a thread that asks: FREE or ENDED.
     available: AtomicU32,
 }
@@ -111,6 +113,7 @@ impl Ring {
             retiring: AtomicU64::new(0),
             retired: AtomicU64::new(0),
             next_reaping: AtomicU64::new(0),
+            kept: AtomicU64::new(heir::NOT_LEFT),
             available: AtomicU32::new(0),
         };
         base.expose_provenance();

@@ -59,23 +59,29 @@ impl Ring {
             let ended = |slot: &&Slot| slot.state.load(Ordering::Acquire) == state::ENDED;
             let age = |slot: &&Slot| slot.ended.load(Ordering::Relaxed);
             let oldest = self.slots().filter(ended).min_by_key(age)?;
-            // AcqRel, both: pair with `undivided`, for which the records are in one place or the other.
-            self.retiring.fetch_add(1, Ordering::AcqRel);
-            let taken = self.try_take(oldest, state::ENDED);
-            if taken {
-                let records = crate::dump::snapshot::committed(oldest).unwrap_or(0);
-                let dropped = oldest.dropped.load(Ordering::Relaxed);
-                let header = self.header();
-                header
-                    .retired_records
-                    .fetch_add(records + dropped, Ordering::Relaxed);
-                header.retired_threads.fetch_add(1, Ordering::Relaxed);
-            }
-            self.retired.fetch_add(1, Ordering::AcqRel);
-            if taken {
+            // A handler that left by a jump would leave the slot nobody's, and every sum divided.
+            if sys::signal::undisturbed(|| self.retire(oldest)) {
                 return Some(oldest);
             }
         }
+    }
+
+    /// Takes the slot of a thread that ended; false where another thread has it by now.
+    fn retire(&self, slot: &Slot) -> bool {
+        // AcqRel, both: pair with `undivided`, for which the records are in one place or the other.
+        self.retiring.fetch_add(1, Ordering::AcqRel);
+        let taken = self.try_take(slot, state::ENDED);
+        if taken {
+            let records = crate::dump::snapshot::committed(slot).unwrap_or(0);
+            let dropped = slot.dropped.load(Ordering::Relaxed);
+            let header = self.header();
+            header
+                .retired_records
+                .fetch_add(records + dropped, Ordering::Relaxed);
+            header.retired_threads.fetch_add(1, Ordering::Relaxed);
+        }
+        self.retired.fetch_add(1, Ordering::AcqRel);
+        taken
     }
 
     /// What `sum` gives at a moment when no ended thread's slot was about to become another's: such a
@@ -169,9 +175,13 @@ impl Ring {
     pub(crate) fn reap(&self) {
         let now = clock::monotonic_raw_ns();
         let next = self.next_reaping.load(Ordering::Relaxed);
-        if now < next || self.has_room() {
-            return;
+        if now >= next && !self.has_room() {
+            // A handler that left by a jump would leave it the one reaping for good.
+            sys::signal::undisturbed(|| self.reap_since(now, next));
         }
+    }
+
+    fn reap_since(&self, now: u64, next: u64) {
         // One at a time: a slot must not be taken for that of its former owner. Acquire: pairs with the
         // Release below.
         let mine = self.next_reaping.compare_exchange(

@@ -18,6 +18,7 @@ pub(crate) fn enable() -> Result<usize, Error> {
     if let Some(host) = recorder::host() {
         return guest::ask(host, Operation::Enable, "").and_then(number);
     }
+    sys::process::notice_child();
     let config = match install::state() {
         // What was read at the start stays.
         Some(state) => state.config.clone(),
@@ -43,6 +44,7 @@ pub(crate) fn disable() {
     if let Some(host) = recorder::host() {
         let _ = guest::ask(host, Operation::Disable, "");
     } else {
+        sys::process::notice_child();
         table().enable(false);
     }
 }
@@ -52,6 +54,7 @@ pub(crate) fn set_filter(text: &str) -> Result<usize, Error> {
         return guest::ask(host, Operation::SetFilter, text).and_then(number);
     }
     let filter = Filter::parse(text).map_err(Error::Configuration)?;
+    sys::process::notice_child();
     guest::attach(&unit::UNIT);
     Ok(table().set_filter(filter))
 }

@@ -223,7 +223,7 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
             let mut path = dump_path(state);
             let replaced = path.symlink_metadata().is_ok();
             let written = if state.output().is_numbered() {
-                dump.to_free_path(&mut path, || next_path(state))
+                dump.to_free_path(&mut path, || path_after(state))
             } else {
                 dump.to_path(&path)
             };
@@ -252,14 +252,14 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
 }
 
 /// As [`dump_path`], and the one after it is another one.
-pub(crate) fn take_path(state: &State) -> PathBuf {
+pub(crate) fn next_path(state: &State) -> PathBuf {
     let path = dump_path(state);
     NUMBER.fetch_add(1, Ordering::Relaxed);
     path
 }
 
 /// The file after that of the next dump.
-fn next_path(state: &State) -> PathBuf {
+fn path_after(state: &State) -> PathBuf {
     NUMBER.fetch_add(1, Ordering::Relaxed);
     dump_path(state)
 }

@@ -113,11 +113,12 @@ fn variable(name: &str) -> Option<OsString> {
 /// Brings the recorder up: clock, ring, table of sites, handlers, dumper. Nothing is on yet. Does
 /// nothing where it is up.
 pub(crate) fn install(config: Config) -> Result<(), String> {
+    // Before the lock: it frees the parent's.
+    sys::process::notice_child();
     if INSTALLING.is_mine() {
         return Err("it is being brought up by this very thread".into());
     }
     let _guard = INSTALLING.lock();
-    sys::process::notice_child();
     if UP.load(Ordering::Relaxed) && ring().is_some() {
         return Ok(());
     }

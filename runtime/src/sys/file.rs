@@ -47,7 +47,7 @@ pub(crate) fn create(path: &CStr) -> Result<Descriptor, i32> {
 
 /// Makes the folders of a file's path (NUL-terminated), as far as they are not there; nobody but their
 /// owner may put anything there. `Err`: why the last of those is missing, an errno; what is there already
-/// is no error. Async-signal-safe.
+/// is no error. Async-signal-safe; keeps errno.
 pub(crate) fn make_folders(path: &mut [u8]) -> Result<(), i32> {
     let mut made = Ok(());
     for at in 1..path.len() {
@@ -57,13 +57,11 @@ pub(crate) fn make_folders(path: &mut [u8]) -> Result<(), i32> {
             Some(_) => continue,
         }
         path[at] = 0;
-        // SAFETY: the path ends at the NUL just stored.
-        made = match unsafe { libc::mkdir(path.as_ptr().cast(), 0o755) } {
-            0 => Ok(()),
-            _ => match super::errno() {
-                libc::EEXIST => Ok(()),
-                other => Err(other),
-            },
+        // The path ends at the NUL just stored.
+        made = match CStr::from_bytes_until_nul(path).map(super::raw::make_folder) {
+            Ok(Ok(_) | Err(libc::EEXIST)) => Ok(()),
+            Ok(Err(other)) => Err(other),
+            Err(_) => Err(libc::EINVAL),
         };
         path[at] = b'/';
     }

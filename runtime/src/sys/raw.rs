@@ -135,6 +135,13 @@ pub(crate) fn close(fd: i32) {
     unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
+/// Makes a folder, into which nobody but its owner may put anything.
+pub(crate) fn make_folder(path: &CStr) -> Result<usize> {
+    let [at, path] = [libc::AT_FDCWD as usize, path.as_ptr() as usize];
+    // SAFETY: the path is NUL-terminated.
+    check(unsafe { call(libc::SYS_mkdirat, [at, path, 0o755, 0, 0, 0]) })
+}
+
 /// Whether there is something of that name.
 pub(crate) fn exists(path: &CStr) -> bool {
     let [at, path] = [libc::AT_FDCWD as usize, path.as_ptr() as usize];

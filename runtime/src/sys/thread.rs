@@ -60,14 +60,12 @@ pub(crate) fn watch_ends(on_end: unsafe extern "C" fn(*mut libc::c_void)) -> boo
     true
 }
 
-/// Sets the calling thread's value of the key; not null = the destructor will run.
-/// Async-signal-safe in practice, for the keys that `watch_ends` takes.
-pub(crate) fn set_end_value(value: usize) {
+/// Sets the calling thread's value of the key; not null = the destructor will run. False where there is
+/// no key. Async-signal-safe in practice, for the keys that `watch_ends` takes.
+pub(crate) fn set_end_value(value: usize) -> bool {
     let key = END_KEY.load(Ordering::Acquire);
-    if key != u32::MAX {
-        // SAFETY: the key was made by `watch_ends` and is never deleted.
-        unsafe { libc::pthread_setspecific(key, value as *const libc::c_void) };
-    }
+    // SAFETY: the key was made by `watch_ends` and is never deleted.
+    key != u32::MAX && unsafe { libc::pthread_setspecific(key, value as *const libc::c_void) } == 0
 }
 
 /// What the dumper thread sleeps on: changes whenever there may be work for it. On a line of its own:

@@ -7,18 +7,20 @@ use std::env;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use fdr::traced;
+use fdr_tests::support::crashed;
 
 /// An allocator with a lock, as the C library's has; on command it crashes while it holds the lock. A
 /// handler that allocates then hangs.
 struct Locked(Mutex<()>);
 
-static CRASH_IN_MALLOC: AtomicBool = AtomicBool::new(false);
+/// The thread that is to crash there, as the kernel counts: not the recorder's, which allocates as well.
+static CRASH_IN_MALLOC: AtomicI64 = AtomicI64::new(0);
 
 /// The thread that may allocate nothing any more, as the kernel counts: where it does, the process ends in
 /// a way of its own. 0 = none.
@@ -38,7 +40,8 @@ unsafe impl GlobalAlloc for Locked {
             unsafe { libc::_exit(99) };
         }
         let _guard = self.0.lock();
-        if CRASH_IN_MALLOC.swap(false, Ordering::Relaxed) {
+        let victim = CRASH_IN_MALLOC.load(Ordering::Relaxed);
+        if victim != 0 && victim == thread_id() {
             NO_MORE.store(thread_id(), Ordering::Relaxed);
             write_to(0x10);
         }
@@ -90,12 +93,13 @@ fn crash(way: &str) {
             trap();
         }
         "malloc" => {
-            CRASH_IN_MALLOC.store(true, Ordering::Relaxed);
+            CRASH_IN_MALLOC.store(thread_id(), Ordering::Relaxed);
             drop(black_box(Box::new(1)));
         }
         "wait" => loop {
             thread::park();
         },
+        "emulated" => forbidden_call(),
         signal => raise(signal.parse().expect("a way or a signal's number")),
     }
 }
@@ -105,6 +109,7 @@ fn work(way: &str) {
     for number in 0..10 {
         step(number);
     }
+    crashed::note();
     crash(way);
 }
 
@@ -293,14 +298,93 @@ extern "C" fn own_handler(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_vo
     }
 }
 
-fn own(signal: i32) {
-    // SAFETY: zeros are a valid `sigaction`, and the handler does only what one may.
+type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// Installs a handler; what there was before.
+fn install(signal: i32, handler: Handler) -> libc::sigaction {
+    // SAFETY: zeros are a valid `sigaction`, and the handlers do only what they may.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = own_handler as *const () as usize;
+        let mut before: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        libc::sigaction(signal, &raw const action, &raw mut before);
+        before
     }
+}
+
+/// The handlers that [`chaining_handler`] found, of SIGSEGV and of SIGABRT.
+static BEFORE: [AtomicUsize; 2] = [const { AtomicUsize::new(libc::SIG_DFL) }; 2];
+const CHAINED: [i32; 2] = [libc::SIGSEGV, libc::SIGABRT];
+
+/// Calls the handler that it found, as many programs do, and goes on.
+extern "C" fn chaining_handler(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    let nth = usize::from(signal == libc::SIGABRT);
+    let before = BEFORE[nth].load(Ordering::Relaxed);
+    // SAFETY: what was installed takes these arguments: the standard library's does, and the recorder's.
+    unsafe {
+        if before == libc::SIG_DFL {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        } else {
+            std::mem::transmute::<usize, Handler>(before)(signal, info, context);
+        }
+    }
+}
+
+fn chain() {
+    for (signal, before) in CHAINED.into_iter().zip(&BEFORE) {
+        let found = install(signal, chaining_handler).sa_sigaction;
+        before.store(found, Ordering::Relaxed);
+    }
+}
+
+/// A page that nobody may write, until [`mending_handler`] allows it.
+static PAGE: AtomicUsize = AtomicUsize::new(0);
+
+/// Lets the write go on that came to it.
+extern "C" fn mending_handler(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    let page = PAGE.load(Ordering::Relaxed) as *mut libc::c_void;
+    // SAFETY: the page is this program's own.
+    unsafe { libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_WRITE) };
+}
+
+/// Writes where that is forbidden, once.
+fn mended() {
+    step(0);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: new memory, never unmapped.
+    let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_NONE, flags, -1, 0) };
+    PAGE.store(page as usize, Ordering::Relaxed);
+    write_to(page as usize);
+}
+
+extern "C" fn returning_handler(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
+
+/// A thread crashes, and another calls `exit` when the trace is there: the handler is not done then, for
+/// stderr is full, and it waits for room.
+fn exit_meanwhile() {
+    let filler = [b'.'; 4096];
+    // SAFETY: descriptors of this program's own.
+    unsafe {
+        let mut ends = [0; 2];
+        libc::pipe2(ends.as_mut_ptr(), libc::O_NONBLOCK);
+        while libc::write(ends[1], filler.as_ptr().cast(), filler.len()) > 0 {}
+        libc::dup2(ends[1], libc::STDERR_FILENO);
+    }
+    thread::spawn(|| work("null"));
+    let is_trace = |file: io::Result<std::fs::DirEntry>| {
+        let name = file.expect("a file").file_name();
+        name.to_str().is_some_and(|name| name.ends_with(".fdr"))
+    };
+    while !std::fs::read_dir(".").expect("here").any(is_trace) {
+        thread::yield_now();
+    }
+    std::process::exit(0);
 }
 
 /// A second thread sends SIGABRT to the one that records, wherever that is.
@@ -332,7 +416,11 @@ fn main() {
     };
     for option in rest {
         match option.as_str() {
-            "own" => own(libc::SIGSEGV),
+            "own" => drop(install(libc::SIGSEGV, own_handler)),
+            "chain" => chain(),
+            "mend" => drop(install(libc::SIGSEGV, mending_handler)),
+            "mended" => mended(),
+            "emulate" => drop(install(libc::SIGSYS, returning_handler)),
             "wait" => wait_for_the_test(),
             // SAFETY: the program says nothing any more.
             "closed" => (0..1024).for_each(|fd| unsafe {
@@ -353,6 +441,7 @@ fn main() {
         "twice" => twice(),
         "anywhere" => anywhere(way.parse().expect("microseconds")),
         "unrecorded" => write_to(0x10),
+        "exit" => exit_meanwhile(),
         other => panic!("no such place: {other:?}"),
     }
 }

@@ -45,9 +45,29 @@ static FAILED: AtomicU64 = AtomicU64::new(0);
 extern "C" fn on_trap(_: i32) {
     let trap = TRAPS.fetch_add(1, Ordering::Relaxed);
     // 37: every place in a call has its turn.
-    if trap % 37 != 0 || !MAY_FORK.load(Ordering::Relaxed) {
+    if trap.is_multiple_of(37) && MAY_FORK.load(Ordering::Relaxed) {
+        fork_here(trap);
+    }
+}
+
+/// The step of a first record at which a handler records, and the later one at which another one forks.
+static RECORD_AT: AtomicU64 = AtomicU64::new(0);
+static FORK_AT: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn on_first(_: i32) {
+    let trap = TRAPS.fetch_add(1, Ordering::Relaxed);
+    if !MAY_FORK.load(Ordering::Relaxed) {
         return;
     }
+    if trap == RECORD_AT.load(Ordering::Relaxed) {
+        work();
+    } else if trap == FORK_AT.load(Ordering::Relaxed) {
+        fork_here(1);
+    }
+}
+
+/// In a handler.
+fn fork_here(trap: u64) {
     // SAFETY: the child does what a handler may do, and goes on with the code that was interrupted.
     match unsafe { libc::fork() } {
         0 => {
@@ -87,16 +107,44 @@ fn stepping(body: impl FnOnce()) {
     body();
 }
 
-/// Forks on every kind of instruction of a record: in the midst of common ones, of a chunk's last and
-/// first one, and of a thread's first one.
-fn handler(reports: Reports) {
-    // SAFETY: zeros are a valid `sigaction`; the handler does only what a handler may.
+fn on_each_step(handler: extern "C" fn(i32)) {
+    // SAFETY: zeros are a valid `sigaction`; the handlers do only what a handler may.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_trap as extern "C" fn(i32) as usize;
+        action.sa_sigaction = handler as usize;
         let installed = libc::sigaction(libc::SIGTRAP, &raw const action, std::ptr::null_mut());
         assert_eq!(installed, 0);
     }
+}
+
+/// In each thread's first record one handler records, and one a few instructions later forks. The child
+/// goes on in the handler, and in the record.
+fn first(reports: Reports) {
+    on_each_step(on_first);
+    let parent = process::id();
+    for at in 0..250_u64 {
+        RECORD_AT.store(at / 2, Ordering::Relaxed);
+        FORK_AT.store(at / 2 + 1 + at % 2, Ordering::Relaxed);
+        let thread = thread::spawn(move || {
+            TRAPS.store(0, Ordering::Relaxed);
+            MAY_FORK.store(true, Ordering::Relaxed);
+            stepping(work);
+            MAY_FORK.store(false, Ordering::Relaxed);
+            if process::id() != parent {
+                calls(2);
+                reports.report(records());
+                leave();
+            }
+        });
+        thread.join().expect("it ends");
+    }
+    println!("failed {}", FAILED.load(Ordering::Relaxed));
+}
+
+/// Forks on every kind of instruction of a record: in the midst of common ones, of a chunk's last and
+/// first one, and of a thread's first one.
+fn handler(reports: Reports) {
+    on_each_step(on_trap);
     let round = |before: u64| {
         calls(before);
         let parent = process::id();
@@ -237,6 +285,7 @@ fn main() {
     match way.as_str() {
         "nothing" => {}
         "handler" => handler(reports),
+        "first" => first(reports),
         "raw" => raw(reports),
         "shared" => shared(),
         "daemon" => daemon(reports),

@@ -86,10 +86,8 @@ fn every(micros: i64) {
         it_value: every,
     };
     // SAFETY: a valid structure; no old value is asked for.
-    assert_eq!(
-        unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) },
-        0
-    );
+    let set = unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
+    assert_eq!(set, 0);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -197,6 +195,26 @@ fn exit_in_dump(after: i64) {
     }
 }
 
+/// At which step a signal is raised whose handler calls `exit`.
+static EXIT_AT: AtomicU64 = AtomicU64::new(u64::MAX);
+
+extern "C" fn on_step(_: i32) {
+    if TRAPS.fetch_add(1, Ordering::Relaxed) == EXIT_AT.load(Ordering::Relaxed) {
+        // SAFETY: comes at once, or when the thread no longer holds it back.
+        unsafe { libc::raise(libc::SIGALRM) };
+    }
+}
+
+/// `exit` in a handler in the midst of a call of the recorder, one that allocates nothing: a handler that
+/// interrupts an allocation must not call `exit`, whatever the recorder does.
+fn exit_in_call(step: i64) {
+    install(libc::SIGALRM, exits);
+    install(libc::SIGTRAP, on_step);
+    EXIT_AT.store(step.unsigned_abs(), Ordering::Relaxed);
+    stepping(fdr::disable);
+    println!("traps {}", TRAPS.load(Ordering::Relaxed));
+}
+
 /// `exit` in two threads at once, beside a dump and recording threads.
 fn two_exits() {
     let barrier = Barrier::new(4);
@@ -234,6 +252,7 @@ fn main() {
         "races" => races(reports),
         "errno" => keeps_errno(),
         "exit-in-dump" => exit_in_dump(number.unwrap_or(1)),
+        "exit-in-call" => exit_in_call(number.unwrap_or(i64::MAX)),
         "two-exits" => two_exits(),
         // SAFETY: ends the process.
         "quick-exit" => unsafe { quick_exit(6) },

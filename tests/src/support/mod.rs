@@ -3,6 +3,7 @@
 //! the recorder's word for anything: what it says is parsed from its files and outputs.
 
 pub mod course;
+pub mod crashed;
 pub mod facts;
 pub mod folder;
 pub mod program;

@@ -45,6 +45,9 @@ pub const CHUNKS: usize = 4;
 /// Word of the program: signals handled, by whichever thread.
 pub const SIGNALS: usize = 5;
 
+/// Second name of a program's ring, in its folder: what it was at the end, whoever removes it.
+pub const LINK: &str = "link";
+
 /// A page, seen from outside.
 #[derive(Debug)]
 pub struct Truth(File);
@@ -125,6 +128,10 @@ pub mod crash {
     pub const IN_MALLOC: u64 = 1;
     /// By a signal from another thread, while the recorder is at work most of the time.
     pub const IN_RECORDER: u64 = 2;
+    /// At the recorder's own store of a record: the thread's region is read-only from then on.
+    pub const IN_COMMIT: u64 = 3;
+    /// The same, and nobody can read the region either, the handler as little.
+    pub const UNREADABLE: u64 = 4;
 
     /// What the process dies of.
     #[must_use]

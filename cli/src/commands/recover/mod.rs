@@ -15,7 +15,7 @@ use fdr_formats::writer::Target;
 use self::save::Job;
 use super::convert::{shape, target};
 use super::{Status, each};
-use crate::ring::{self, END, Owner};
+use crate::ring::{self, END, Owner, Ring};
 use crate::{place, ui};
 
 const HELP: &str = "\
@@ -47,10 +47,11 @@ pub(crate) struct Options {
     /// The format to write; fdr convert --help lists them
     #[arg(long, value_name = "FORMAT", value_parser = target::parse, default_value = "xray")]
     to: &'static Target,
-    /// Remove the ring when the trace is in its place, and nothing of it is damaged
+    /// Remove the ring when the trace is in its place and holds all of it, and its process has surely ended
     #[arg(long)]
     remove: bool,
-    /// Replace what is there under the trace's name
+    /// Replace what is there under the trace's name; with --remove, remove the ring also where it is not
+    /// known whether its process has ended
     #[arg(long)]
     force: bool,
     /// Say only what is wrong
@@ -60,9 +61,14 @@ pub(crate) struct Options {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let rings = found(&options.rings)?;
-    let several = rings.len() > 1;
-    each(&rings, |ring| one(options, ring, several))
+    let paths = found(&options.rings)?;
+    // Before they are read: what a process adds to its ring in its last moments is there then.
+    let rings = Ring::read_all(&paths);
+    let several = paths.len() > 1;
+    let mut rings = rings.into_iter();
+    each(&paths, |path| {
+        one(options, path, rings.next().flatten(), several)
+    })
 }
 
 /// The rings that are meant: those that are named, and those of dead processes in folders.
@@ -74,10 +80,22 @@ fn found(asked: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             continue;
         }
         let all = ring::in_folder(path)?;
-        let runs = |file: &PathBuf| ring::Ring::read(file).is_some_and(|ring| ring.runs());
-        let (living, dead): (Vec<PathBuf>, Vec<PathBuf>) = all.into_iter().partition(runs);
         let folder = ui::path(path);
-        let living = match living.len() as u64 {
+        let (mut living, mut dead, mut unfinished) = (0, Vec::new(), 0);
+        for (file, ring) in all.iter().zip(Ring::read_all(&all)) {
+            match ring {
+                Some(ring) if ring.runs() => living += 1,
+                None if ring::is_unfinished(file) => unfinished += 1,
+                _ => dead.push(file.clone()),
+            }
+        }
+        if unfinished > 0 {
+            let rings = ui::things(unfinished, "ring");
+            ui::complain(&format!(
+                "{folder}: {rings} without a head passed over: not finished yet, or never"
+            ));
+        }
+        let living = match living {
             0 => String::new(),
             count => format!("{} of running processes", ui::things(count, "ring")),
         };
@@ -87,15 +105,20 @@ fn found(asked: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             (false, "") => {}
             (false, living) => ui::complain(&format!("{folder}: {living} passed over")),
         }
-        rings.extend(dead);
+        rings.append(&mut dead);
     }
     Ok(rings)
 }
 
-fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> {
+fn one(
+    options: &Options,
+    path: &Path,
+    head: Option<Ring>,
+    several: bool,
+) -> anyhow::Result<Status> {
+    let owner = head.map_or(Owner::Perhaps, |head| head.owner);
     let (ring, file) = ring::open(path)?;
     let process = ring.process();
-    let owner = ring::owner(process, path);
     if owner == Owner::Runs {
         bail!(
             "{}: process {process} is running: fdr snapshot {process} makes a trace meanwhile",
@@ -109,6 +132,12 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
         folder,
         &name(path, options.to),
     )?;
+    if identity(&output).is_some_and(|there| Some(there) == identity(path)) {
+        bail!(
+            "{}: is the ring itself: -o must be another file",
+            ui::path(&output)
+        );
+    }
     let reason = match owner {
         Owner::Ended => "killed",
         Owner::Runs | Owner::Perhaps => "",
@@ -128,30 +157,38 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
     };
     job.tell(&saved, &what, &output);
     if options.remove {
-        match (saved.is_whole(), owner) {
-            (false, _) => keep(path, "is damaged"),
-            (true, Owner::Ended) => remove(path, &file)?,
-            (true, _) => keep(path, "may still be in use"),
+        match (saved.why_not_whole(), owner) {
+            (Some(why), _) => keep(path, why, ""),
+            (None, Owner::Ended) => remove(path, &file)?,
+            (None, _) if options.force => remove(path, &file)?,
+            (None, _) => keep(path, "may still be in use", "; --force removes it"),
         }
     }
     Ok(Status::Done)
 }
 
-fn keep(ring: &Path, why: &str) {
-    ui::complain(&format!("{}: {why}, and is not removed", ui::path(ring)));
+fn keep(ring: &Path, why: &str, but: &str) {
+    let ring = ui::path(ring);
+    ui::complain(&format!("{ring}: {why}, and is not removed{but}"));
 }
 
-/// Removes the file that was read, and no other that has its name by now.
+/// What tells a file from all others, if it is there.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let file = fs::metadata(path).ok()?;
+    Some((file.dev(), file.ino()))
+}
+
+/// Removes the file that was read, not a link to it, and no other that has its name by now.
 fn remove(path: &Path, file: &File) -> anyhow::Result<()> {
     let read = file.metadata().with_context(|| ui::path(path))?;
-    let there = fs::metadata(path).with_context(|| ui::path(path))?;
-    if (read.dev(), read.ino()) != (there.dev(), there.ino()) {
+    let real = path.canonicalize().with_context(|| ui::path(path))?;
+    if Some((read.dev(), read.ino())) != identity(&real) {
         bail!(
             "{}: is another file now, and is not removed",
             ui::path(path)
         );
     }
-    fs::remove_file(path).with_context(|| ui::path(path))
+    fs::remove_file(&real).with_context(|| ui::path(&real))
 }
 
 /// What a trace of that ring is called.

@@ -65,7 +65,11 @@ impl Job<'_> {
             };
             let done = convert::write(&source, &job, output)?;
             sync(output).with_context(|| ui::path(output))?;
-            (copied, done.losses)
+            let mut losses = copied.dump.losses.clone();
+            for (what, count) in done.losses.iter() {
+                losses.add(what, count);
+            }
+            (copied, losses)
         };
         let mut damage = ring.diagnostics().to_vec();
         damage.extend_from_slice(&copied.diagnostics);
@@ -106,9 +110,17 @@ impl Job<'_> {
 }
 
 impl Saved {
-    /// Whether all that the ring should hold is in the trace.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.damage.is_empty()
+    /// Why the ring has, or should have, what is not in the trace; `None` where the trace has all of it.
+    pub(crate) fn why_not_whole(&self) -> Option<&'static str> {
+        if !self.damage.is_empty() {
+            Some("is damaged")
+        } else if !self.losses.is_empty() {
+            Some("has what the trace's format can't hold")
+        } else if self.copied.moved > 0 {
+            Some("changed while it was read")
+        } else {
+            None
+        }
     }
 
     fn lines(&self, what: &str) -> Vec<String> {

@@ -2,6 +2,7 @@
 //! folder nor its environment need be known, and whether or not the files still have names. Must never
 //! disturb the process: nothing is sent to it, and it is not stopped.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,7 +13,7 @@ use anyhow::{anyhow, bail};
 use fdr_formats::ring::Ring;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-use crate::ring::{self, END};
+use crate::ring::{self, END, mapped};
 
 /// What the system puts behind the name of a file that has none any more.
 const DELETED: &[u8] = b" (deleted)";
@@ -39,22 +40,23 @@ struct Mapping {
 /// # Errors
 /// Where there is no such process, it may not be looked into, or it does not record.
 pub(super) fn rings(process: u32) -> anyhow::Result<Vec<Mapped>> {
-    let maps = fs::read(format!("/proc/{process}/maps")).map_err(|error| why(process, &error))?;
+    let (folder, maps) = mapped::maps(process).map_err(|error| why(process, &error))?;
     if maps.is_empty() {
         bail!("process {process} has ended already, or is a part of the kernel");
     }
     let (mut found, mut others, mut refused) = (Vec::new(), None, None);
-    let numbers = numbers(process);
+    let numbers = mapped::numbers(process);
     for mapping in mappings(&maps) {
-        let path = Path::new(std::ffi::OsStr::from_bytes(&mapping.path)).to_owned();
-        let file = match open(process, &mapping) {
-            Ok(file) => file,
+        let path = PathBuf::from(OsString::from_vec(unescaped(&mapping.path)));
+        let file = open(process, &folder, &mapping).map_err(|error| why(process, &error));
+        // One that is in the making is no reason to do without the others.
+        let ring = match file.and_then(|file| ring::open_file(&path, file)) {
+            Ok(ring) => ring,
             Err(error) => {
                 refused = Some(error);
                 continue;
             }
         };
-        let ring = ring::open_file(&path, file)?;
         // A child of a fork has its parent's ring as well.
         if numbers.contains(&ring.process()) {
             found.push(Mapped { path, ring });
@@ -64,7 +66,7 @@ pub(super) fn rings(process: u32) -> anyhow::Result<Vec<Mapped>> {
     }
     match (found.is_empty(), refused, others) {
         (false, ..) => Ok(found),
-        (true, Some(error), _) => Err(why(process, &error)),
+        (true, Some(error), _) => Err(error),
         (true, None, Some(parent)) => bail!(
             "process {process} does not record: it has only the ring of process {parent}, from \
              which it was forked"
@@ -78,6 +80,14 @@ pub(super) fn rings(process: u32) -> anyhow::Result<Vec<Mapped>> {
             "process {process} does not record: it was started without FDR, or is not built with \
              the crate fdr"
         ),
+    }
+}
+
+/// Whether there is no such process, or nothing is left of it but its number.
+pub(super) fn has_ended(process: u32) -> bool {
+    match mapped::maps(process) {
+        Ok((_, maps)) => maps.is_empty(),
+        Err(error) => mapped::is_gone(&error),
     }
 }
 
@@ -127,24 +137,25 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
 
 /// Opens what is mapped: by the process's own descriptor, by the mapping (for which one must be root),
 /// or by its name, where it has one.
-fn open(process: u32, mapping: &Mapping) -> io::Result<File> {
-    let folder = PathBuf::from(format!("/proc/{process}"));
+/// `folder` is that of a thread that has the process's files.
+fn open(process: u32, folder: &Path, mapping: &Mapping) -> io::Result<File> {
     let mut first = None;
     for entry in fs::read_dir(folder.join("fd"))?.flatten() {
         let target = fs::read_link(entry.path()).map(|target| target.into_os_string().into_vec());
-        if target.is_ok_and(|target| target == mapping.path) {
+        if target.is_ok_and(|target| mapped::escaped(&target) == mapping.path) {
             match read(&entry.path(), 0) {
                 Ok(file) => return Ok(file),
                 Err(error) => first = Some(error),
             }
         }
     }
-    if let Ok(file) = read(&folder.join("map_files").join(&mapping.range), 0) {
+    let files = PathBuf::from(format!("/proc/{process}/map_files"));
+    if let Ok(file) = read(&files.join(&mapping.range), 0) {
         return Ok(file);
     }
     // The process's own folders: it may be in a container.
-    let name = mapping.path.strip_prefix(b"/").unwrap_or(&mapping.path);
-    let name = Path::new(std::ffi::OsStr::from_bytes(name));
+    let name = unescaped(&mapping.path);
+    let name = Path::new(OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(&name)));
     read(&folder.join("root").join(name), O_NOFOLLOW).map_err(|error| first.unwrap_or(error))
 }
 
@@ -158,14 +169,22 @@ fn read(path: &Path, flags: i32) -> io::Result<File> {
     }
 }
 
-/// The numbers that the process has, here and in its container, where it counted itself.
-fn numbers(process: u32) -> Vec<u32> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-    let words = line.unwrap_or_default().split_whitespace();
-    let mut numbers: Vec<u32> = words.filter_map(|word| word.parse().ok()).collect();
-    numbers.push(process);
-    numbers
+/// A path out of the mappings as it is.
+fn unescaped(path: &[u8]) -> Vec<u8> {
+    let (mut plain, mut rest) = (Vec::new(), path);
+    while let [first, after @ ..] = rest {
+        match rest.strip_prefix(b"\\012") {
+            Some(after) => {
+                plain.push(b'\n');
+                rest = after;
+            }
+            None => {
+                plain.push(*first);
+                rest = after;
+            }
+        }
+    }
+    plain
 }
 
 fn has_dumper(process: u32) -> bool {
@@ -201,6 +220,13 @@ mod tests {
     }
 
     #[test]
+    fn a_path_may_have_lines() {
+        let path = b"/a\nb\\01/c\n.fdr-ring";
+        assert_eq!(mapped::escaped(path), b"/a\\012b\\01/c\\012.fdr-ring");
+        assert_eq!(unescaped(&mapped::escaped(path)), path);
+    }
+
+    #[test]
     fn what_can_not_be_had_is_told() {
         let error = |process| rings(process).err().map(|error| error.to_string());
         let own = error(std::process::id()).expect("this test does not record");
@@ -208,6 +234,6 @@ mod tests {
         // No process has this number.
         let nobody = error(u32::MAX).expect("no process");
         assert_eq!(nobody, format!("there is no process {}", u32::MAX));
-        assert!(numbers(std::process::id()).contains(&std::process::id()));
+        assert!(has_ended(u32::MAX) && !has_ended(std::process::id()));
     }
 }

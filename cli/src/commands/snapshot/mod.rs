@@ -78,13 +78,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let more = options.count.map_or(u64::MAX, |count| count.get() - 1);
     for _ in 0..more {
         thread::sleep(every);
-        if !Path::new(&format!("/proc/{}", options.process)).exists() {
+        // It may end between two looks as well, and what can't be read then is no error.
+        let ended = find::has_ended(options.process);
+        let copied = if ended { Ok(()) } else { one(options) };
+        if ended || (copied.is_err() && find::has_ended(options.process)) {
             if !options.quiet {
                 ui::complain(&format!("process {} has ended", options.process));
             }
             break;
         }
-        one(options)?;
+        copied?;
     }
     Ok(Status::Done)
 }

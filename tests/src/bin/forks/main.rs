@@ -170,7 +170,7 @@ fn threads(reports: Reports) {
                 wait_for(fork(|| {
                     anew();
                     ten();
-                    thread::spawn(|| ten()).join().expect("it ends");
+                    thread::spawn(ten).join().expect("it ends");
                     calls(reports, 3);
                 }));
             }

@@ -78,7 +78,7 @@ pub(crate) fn thread(
 /// A ring that went around and stands still keeps all its chunks but the oldest, which the newest one
 /// takes the place of; full are those between. A chunk is full of records, 8 bytes each, but for its
 /// preamble, for 16 bytes at each change of the CPU, and for an end too short for both.
-fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
+pub(crate) fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
     const PREAMBLE: u64 = 48;
     const SHORT: u64 = 16;
     /// Records' room that long pauses may have taken: 16 bytes each.
@@ -155,4 +155,23 @@ fn is_sum(numbers: &[u64], sum: u64, most: usize) -> bool {
         sums.extend(next);
     }
     sums.contains(&sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_that_keeps_one_chunk_of_four_is_seen() {
+        let mut lane = Lane::default();
+        (lane.counts.overwritten, lane.cpus) = (50_000, 4);
+        lane.counts.readable = 8_184;
+        assert!(matches!(keeps(&lane, 4), Err(Failure::Lost(..))));
+        lane.counts.readable = 3 * 8_184 + 1;
+        assert!(keeps(&lane, 4).is_ok());
+        // Nothing was overwritten: there may be as little as was made.
+        (lane.counts.overwritten, lane.counts.readable) = (0, 7);
+        assert!(keeps(&lane, 4).is_ok());
+        assert!(keeps(&lane, 0).is_err(), "nobody said");
+    }
 }

@@ -1,15 +1,19 @@
-//! Crashes of every kind, a tenth of them in the allocator with its lock held, a tenth in the recorder. The
-//! process dies of the right signal and in time, and leaves a trace that is right up to the crash.
+//! Crashes of every kind: a tenth in the allocator with its lock held, more by a signal at a random moment
+//! while the recorder is at work, a tenth by a fault at the recorder's own store. The process dies of the
+//! right signal and in time, and leaves a trace that is right up to the crash. Must never count a crash as
+//! one in the recorder whose slot did not say so when the process was dead.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use fdr_formats::ring::layout::Slot;
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{CHUNKS, CRASHED, CRASHED_AT, Truth, crash};
+use fdr_tests::support::truth::{CHUNKS, CRASHED, CRASHED_AT, LINK, Truth, crash};
 
 use crate::check::{self, Moment};
 use crate::child::{self, Child};
+use crate::kill;
 use crate::look::{Lane, Look, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
 
@@ -21,21 +25,34 @@ const HANGS: Duration = Duration::from_secs(30);
 const MAIN: usize = 1;
 const CRASHING: usize = 5;
 
+const FROM_OUTSIDE: &str = "signals at a random moment";
+const BUSY_FROM_OUTSIDE: &str = "of these, in the midst of a record";
+/// With so many signals at random moments some must have come in the midst of a record.
+const MANY: u64 = 700;
+
 pub(crate) fn run(plan: &Plan) -> Tally {
-    plan.each(2, 1, |one, tally| {
+    let mut tally = plan.each(2, 1, |one, tally| {
         let mut random = one.random();
         let in_memory = random.below(2) == 0;
         one.within(in_memory, |folder| process(one, &mut random, folder, tally))
-    })
+    });
+    if tally.counted(FROM_OUTSIDE) >= MANY && tally.counted(BUSY_FROM_OUTSIDE) == 0 {
+        tally.wrong += 1;
+        println!("WRONG no signal of {MANY} came in the midst of a record");
+    }
+    tally
 }
 
 /// Kind and place.
 fn choose(random: &mut Random) -> (u64, u64) {
     let kind = random.below(crash::KINDS);
-    match random.below(10) {
+    match random.below(20) {
         // A panic allocates, and would wait for itself.
-        0 if kind != crash::TWICE => (kind, crash::IN_MALLOC),
-        1 => (kind, crash::IN_RECORDER),
+        0 | 1 if kind == crash::TWICE => (crash::ABORT, crash::IN_MALLOC),
+        0 | 1 => (kind, crash::IN_MALLOC),
+        2..=4 => (kind, crash::IN_RECORDER),
+        5 | 6 => (crash::WRITE, crash::IN_COMMIT),
+        7 => (crash::WRITE, crash::UNREADABLE),
         _ => (kind, crash::IN_CODE),
     }
 }
@@ -59,7 +76,13 @@ fn process(
     let status = child.end(HANGS)?;
     let (wanted, what) = (
         crash::signal(kind),
-        ["in code", "in malloc", "in the recorder"],
+        [
+            "in code",
+            "in malloc",
+            "from outside",
+            "at a record's store",
+            "at a record's store, region unreadable",
+        ],
     );
     let what = format!("signal {wanted} {}", what[place as usize]);
     if child::signal(status) != wanted {
@@ -75,7 +98,12 @@ fn process(
     }
     let crash = Crash { kind, place, what };
     left(folder, &truth, seed, &crash)?;
+    let busy = was_busy(folder, &crash)?;
     let mut tally = lock(tally);
+    if crash.is_random() {
+        tally.count(FROM_OUTSIDE, 1);
+        tally.count(BUSY_FROM_OUTSIDE, u64::from(busy));
+    }
     tally.count(&crash.what, 1);
     tally.most(
         "ms from the crash to the end at most",
@@ -95,7 +123,7 @@ fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), 
     let what = &crash.what;
     let (traces, rings) = (folder.ending(".fdr"), folder.ending(".fdr-ring"));
     let files: Vec<PathBuf> = folder.files();
-    if files.len() > 3 + traces.len() + rings.len() || traces.len() + rings.len() == 0 {
+    if files.len() > 4 + traces.len() + rings.len() || traces.len() + rings.len() == 0 {
         return Err(Failure::Wrong(format!("{what}: {files:?}")));
     }
     for file in traces.iter().chain(&rings) {
@@ -105,6 +133,13 @@ fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), 
         if !is_ring || traces.is_empty() {
             told(&look, is_ring, crash).map_err(|failure| failure.with(what))?;
         }
+    }
+    if crash.place == crash::UNREADABLE {
+        // The handler faults as well, and leaves the ring, which a file's reader can read.
+        return match (traces.len(), rings.len()) {
+            (0, 1) => Ok(()),
+            _ => Err(Failure::Wrong(format!("{what}: {files:?}"))),
+        };
     }
     if traces.is_empty() {
         let said = child::said(folder.path());
@@ -198,6 +233,25 @@ fn is_hexadecimal(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// Whether the thread was making a record when it died: then its slot is busy for ever. A store that
+/// faults is one.
+fn was_busy(folder: &Folder, crash: &Crash) -> Result<bool, Failure> {
+    /// The CPU of a slot whose owner makes a record.
+    const BUSY: u32 = 0x8000_0000;
+    let slots = kill::slots(&folder.join(LINK))?;
+    let name = format!("n{CRASHING}");
+    let is_its = |slot: &Slot| slot.name.starts_with(name.as_bytes());
+    let own = slots.iter().find(|(slot, _)| is_its(slot));
+    let (_, cpu) = own.ok_or_else(|| format!("no slot of {name}"))?;
+    let busy = *cpu == BUSY;
+    if crash.is_at_store() && !busy {
+        let what = &crash.what;
+        let why = format!("{what}: the recorder was not at work (CPU {cpu:#x})");
+        return Err(Failure::Wrong(why));
+    }
+    Ok(busy)
+}
+
 /// What is done to a process.
 struct Crash {
     kind: u64,
@@ -214,10 +268,20 @@ impl Crash {
         sent && [libc::SIGSEGV, libc::SIGBUS].contains(&crash::signal(self.kind))
     }
 
+    fn is_at_store(&self) -> bool {
+        [crash::IN_COMMIT, crash::UNREADABLE].contains(&self.place)
+    }
+
+    /// Whether a signal came at a random moment, and the thread was not heard of any more.
+    fn is_random(&self) -> bool {
+        self.place == crash::IN_RECORDER && !self.is_swallowed()
+    }
+
     /// The signal and its address, as the reason has them; `*` = an address that nobody knows before.
     fn told(&self) -> &'static str {
         let raised = match self.kind {
             _ if self.place == crash::IN_RECORDER => None,
+            _ if self.is_at_store() => Some("SIGSEGV at 0x*"),
             crash::WRITE => Some("SIGSEGV at 0x10"),
             crash::READ => Some("SIGSEGV at 0xfffffffffffff000"),
             // The standard library's handler aborts after ours.

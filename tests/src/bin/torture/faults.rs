@@ -16,6 +16,11 @@ use crate::look::look;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
 
 const LIMIT: Duration = Duration::from_secs(30);
+/// Without them no tool has a file system of its own to mount.
+const UNSHARE: [&str; 3] = ["--user", "--map-root-user", "--mount"];
+/// What the shell prints just before it becomes the program, and the program's own first line.
+const BEGUN: &str = "begun\n";
+const FIRST: &str = "315\n";
 /// Ways of the program `endings`.
 const WAYS: [&str; 8] = [
     "return",
@@ -39,6 +44,12 @@ const OUTS: [&str; 7] = [
 const DIRS: [&str; 5] = ["", "rings", "file/x", "/proc", "/dev/null"];
 
 pub(crate) fn run(plan: &Plan) -> Tally {
+    let may_mount = may_mount();
+    if !may_mount {
+        fdr_tests::skip(
+            "full and read-only file systems: no right to mount (unshare --user --mount)",
+        );
+    }
     plan.each(2, 1, |one, tally| {
         let mut random = one.random();
         let in_memory = random.below(2) == 0;
@@ -46,10 +57,19 @@ pub(crate) fn run(plan: &Plan) -> Tally {
             if random.below(4) == 0 {
                 goes_away(one, &mut random, folder, tally)
             } else {
-                limited(one, &mut random, folder, tally)
+                limited(one, &mut random, may_mount, folder, tally)
             }
         })
     })
+}
+
+/// Whether a small file system can be mounted here.
+fn may_mount() -> bool {
+    let script = "mount -t tmpfs -o size=64K none /mnt && : > /mnt/file";
+    let mut unshare = Command::new("unshare");
+    let unshare = unshare.args(UNSHARE).args(["sh", "-c", script]);
+    let quiet = unshare.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
 }
 
 /// A program's end and what it printed, without the recorder's lines.
@@ -139,7 +159,8 @@ fn trouble(random: &mut Random, way: &str) -> (String, String) {
     if random.below(3) == 0 {
         // The recorder has two descriptors of its own: a program that needs all up to its limit,
         // as for the names in a backtrace, is not the same with it.
-        let least = if way == "twice" { 7 } else { 3 };
+        // Any program needs a fourth, for its libraries, before it begins.
+        let least = if way == "twice" { 7 } else { 4 };
         limits.push(format!("ulimit -n {}", least + random.below(8)));
     }
     (before.join(" && "), limits.join("; "))
@@ -162,71 +183,99 @@ fn variables(random: &mut Random) -> Vec<(&'static str, String)> {
     variables
 }
 
+/// The shell's part: trouble first, the program in it, and then what is left, by name; traces in a file
+/// system that goes with the shell are copied out of it.
+fn script(before: &str, limits: &str, way: &str) -> String {
+    let (into, copy) = match before {
+        "" => (String::new(), ""),
+        _ => (
+            format!("{before} && "),
+            "find . -name '*.fdr' -exec cp --parents -t \"$KEPT\" {} + || code=99; ",
+        ),
+    };
+    format!(
+        "{into}({limits}; echo begun; exec \"$0\" {way}); code=$?; find . > \"$LEFT\"; {copy}exit $code"
+    )
+}
+
 fn limited(
     one: &Try<'_>,
     random: &mut Random,
+    may_mount: bool,
     folder: &Folder,
     tally: &Mutex<Tally>,
 ) -> Result<(), Failure> {
     let way = WAYS[random.below(WAYS.len() as u64) as usize];
-    let ((before, limits), variables) = (trouble(random, way), variables(random));
+    let ((mut before, limits), variables) = (trouble(random, way), variables(random));
+    if !before.is_empty() && !may_mount {
+        lock(tally).count("tries without the file system that they were to have", 1);
+        before.clear();
+    }
     let program = one.plan.programs.join("endings");
-    let script = format!(
-        "{}({limits}; exec \"$0\" {way}); code=$?; ls -A; exit $code",
-        if before.is_empty() {
-            String::new()
-        } else {
-            before + " && "
-        },
-    );
+    let script = script(&before, &limits, way);
     let mut outcomes = Vec::new();
     for recorded in [false, true] {
         let place = folder.join(if recorded { "with" } else { "without" });
         fs::create_dir_all(place.join("small")).map_err(|error| error.to_string())?;
         fs::write(place.join("file"), "").map_err(|error| error.to_string())?;
-        let mut command = command(Path::new("unshare"), &place);
+        let kept = place.join("kept");
+        fs::create_dir_all(&kept).map_err(|error| error.to_string())?;
+        let shell = if before.is_empty() { "sh" } else { "unshare" };
+        let mut command = command(Path::new(shell), &place);
         // Addresses are others each time.
         command.env("RUST_BACKTRACE", "0");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
-        // `ls` names what is left; it belongs to no output.
-        let script = script.replace("ls -A", "ls -A > \"$LEFT\"");
-        command.arg(&script).arg(&program);
-        command.env("LEFT", folder.join("left"));
+        if !before.is_empty() {
+            command.args(UNSHARE).arg("sh");
+        }
+        command.arg("-c").arg(&script).arg(&program);
+        command.env("LEFT", folder.join("left")).env("KEPT", &kept);
         if recorded {
             command.envs(variables.iter().map(|(name, value)| (name, value)));
         }
         outcomes.push(end(spawn(&mut command)?)?);
     }
-    let what = || format!("{variables:?} {script}");
-    compare(outcomes, &what(), tally)?;
-    let left = fs::read_to_string(folder.join("left")).unwrap_or_default();
-    whole(&folder.join("with"), &left, &what())
+    let what = format!("{variables:?} {script}");
+    compare(&outcomes, &format!("{BEGUN}{FIRST}"), &what, tally)?;
+    let left = fs::read_to_string(folder.join("left"));
+    let left = left.map_err(|error| format!("{what}: nothing of what is left: {error}"))?;
+    let count = whole(&folder.join("with"), &left, &what)?;
+    lock(tally).count("traces that were looked at", count);
+    Ok(())
 }
 
-/// Both are the same, and the recorder has said something only where it was there.
+/// Both are the same, both worked, the recorder has said something only where it was there, and has
+/// warned of no more than one trouble.
 fn compare(
-    outcomes: Vec<(Outcome, Vec<String>)>,
+    outcomes: &[(Outcome, Vec<String>)],
+    first: &str,
     what: &str,
     tally: &Mutex<Tally>,
 ) -> Result<(), Failure> {
-    let [(without, nothing), (with, lines)] = outcomes.as_slice() else {
+    let [(without, nothing), (with, lines)] = outcomes else {
         return Err(Failure::Wrong("not two outcomes".into()));
     };
-    if with != without || !nothing.is_empty() {
+    let warnings = lines.iter().filter(|line| !is_of_a_trace(line)).count();
+    let works = without.stdout.starts_with(first.as_bytes());
+    if with != without || !works || !nothing.is_empty() || warnings > 1 {
         let why = format!("{what}\n  without: {without:?}\n  with: {with:?}\n  said: {lines:?}");
         return Err(Failure::Wrong(why));
     }
-    let warnings = lines.iter().filter(|line| !is_good_news(line)).count();
     lock(tally).count(&format!("programs with {warnings} lines of warning"), 1);
     Ok(())
 }
 
-fn is_good_news(line: &str) -> bool {
-    line.starts_with("fdr: wrote ") || line.starts_with("fdr: replaced ")
+/// Whether it says where a trace is, or that there is none.
+fn is_of_a_trace(line: &str) -> bool {
+    let is_end = |text: &str| line.contains(text);
+    line.starts_with("fdr: wrote ")
+        || line.starts_with("fdr: replaced ")
+        || is_end("no trace was written: ")
+        || (is_end(" records of ") && is_end(" are in "))
 }
 
-/// No half-written file under a final name, and no temporary one.
-fn whole(folder: &Path, left: &str, what: &str) -> Result<(), Failure> {
+/// No half-written file under a final name, and no temporary one; how many traces there are.
+fn whole(folder: &Path, left: &str, what: &str) -> Result<u64, Failure> {
+    let mut traces = 0;
     let mut names: Vec<String> = left.lines().map(str::to_owned).collect();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -238,12 +287,13 @@ fn whole(folder: &Path, left: &str, what: &str) -> Result<(), Failure> {
                 folders.push(path);
             } else if names.last().is_some_and(|name| name.ends_with(".fdr")) {
                 look(&path).map_err(|why| Failure::Wrong(format!("{what}: {why}")))?;
+                traces += 1;
             }
         }
     }
     match names.iter().find(|name| name.ends_with(".tmp")) {
         Some(name) => Err(Failure::Wrong(format!("{what}: left {name}"))),
-        None => Ok(()),
+        None => Ok(traces),
     }
 }
 
@@ -270,6 +320,11 @@ fn goes_away(
         let mut output = BufReader::new(output);
         let read = output.read_line(&mut ready);
         read.map_err(|error| error.to_string())?;
+        if ready != "ready\n" {
+            return Err(Failure::Wrong(format!(
+                "{variables:?}: began with {ready:?}"
+            )));
+        }
         if !keep {
             fs::remove_dir_all(&place).map_err(|error| error.to_string())?;
         }
@@ -284,6 +339,11 @@ fn goes_away(
         outcomes.push(end(process)?);
     }
     let what = format!("{signals} signals, folder {keep} {variables:?}");
-    compare(outcomes, &what, tally)?;
-    whole(folder.path(), "", &what)
+    compare(&outcomes, "", &what, tally)?;
+    if outcomes[0].0.stdout.is_empty() {
+        return Err(Failure::Wrong(format!("{what}: the program had no result")));
+    }
+    let count = whole(folder.path(), "", &what)?;
+    lock(tally).count("traces that were looked at", count);
+    Ok(())
 }

@@ -44,6 +44,7 @@ struct Collect {
     words: BTreeMap<FunctionId, u8>,
     lanes: Vec<Lane>,
     wrong: Vec<String>,
+    said: Vec<Diagnostic>,
 }
 
 impl Collect {
@@ -105,7 +106,7 @@ impl Sink for Collect {
     }
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
-        self.wrong.push(format!("{diagnostic:?}"));
+        self.said.push(diagnostic);
     }
 }
 
@@ -125,6 +126,11 @@ fn words(info: &TraceInfo) -> BTreeMap<FunctionId, u8> {
 
 /// Looks at a file.
 pub(crate) fn look(path: &Path) -> Result<Look, String> {
+    look_but(path, &|_| false)
+}
+
+/// The same where the reader may have something to say that is true.
+pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Result<Look, String> {
     let name = path.display();
     let failed = |error: &dyn std::fmt::Display| format!("{name}: {error}");
     let source: Box<dyn Source> = registry::open_path(path).map_err(|error| failed(&error))?;
@@ -132,16 +138,20 @@ pub(crate) fn look(path: &Path) -> Result<Look, String> {
         words: words(source.info()),
         lanes: Vec::new(),
         wrong: Vec::new(),
+        said: Vec::new(),
     };
     drive(&*source, &mut collect, &|_| {}).map_err(|error| failed(&error))?;
     let Collect {
         mut lanes,
         mut wrong,
+        said,
         ..
     } = collect;
     // A trace of nothing has a thread of nothing.
     lanes.retain(|lane| lane.counts.recorded > 0 || !lane.edges.is_empty());
-    wrong.extend(source.diagnostics().iter().map(|one| format!("{one:?}")));
+    let said = said.iter().chain(source.diagnostics());
+    let said = said.filter(|one| !is_true(one));
+    wrong.extend(said.map(|one| format!("{one:?}")));
     wrong.extend(lanes.iter().filter_map(Lane::wrong));
     match wrong.first() {
         None => Ok(Look {

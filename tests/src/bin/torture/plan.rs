@@ -237,6 +237,11 @@ impl Tally {
         *self.counted.entry(what.to_owned()).or_default() += times;
     }
 
+    /// How often it did.
+    pub(crate) fn counted(&self, what: &str) -> u64 {
+        self.counted.get(what).copied().unwrap_or(0)
+    }
+
     /// The greatest value of something.
     pub(crate) fn most(&mut self, what: &str, value: u64) {
         let known = self.counted.entry(what.to_owned()).or_default();
@@ -279,5 +284,46 @@ impl Tally {
     /// Whether no more were missed than may be: one in a thousand.
     pub(crate) fn is_enough(&self) -> bool {
         (self.tries - self.survived) * 1000 <= self.tries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(programs: &str, first: u64) -> Plan {
+        Plan {
+            case: "forks".into(),
+            seed: 7,
+            tries: u64::MAX,
+            first,
+            begun: Instant::now(),
+            until: Some(Instant::now()),
+            disk: PathBuf::new(),
+            programs: programs.into(),
+        }
+    }
+
+    #[test]
+    fn what_is_printed_repeats_the_try() {
+        let command = plan("target/release", 0).command(5, 200);
+        let words = "cargo xtask torture forks --seed 7 --first 5 --tries 200 --release";
+        assert_eq!(command, words);
+        assert!(!plan("target/debug", 0).command(5, 1).contains("--release"));
+    }
+
+    #[test]
+    fn tries_without_a_number_begin_anywhere_and_the_first_one_is_always_made() {
+        let made = Mutex::new(Vec::new());
+        let tally = plan("target/debug", 5).each(1, 3, |one, _| {
+            lock_of(&made).push(one.index);
+            Ok(())
+        });
+        assert_eq!((tally.tries, tally.survived), (3, 3));
+        assert_eq!(*lock_of(&made), [5]);
+    }
+
+    fn lock_of(made: &Mutex<Vec<u64>>) -> std::sync::MutexGuard<'_, Vec<u64>> {
+        made.lock().expect("nobody panicked")
     }
 }

@@ -16,6 +16,8 @@ const THREADS: usize = 8;
 /// Snapshots of a process.
 const ROUND: u64 = 250;
 const LIMIT: Duration = Duration::from_secs(30);
+/// Records of half a ring: two chunks of four.
+const HALF: u64 = 2 * 8_184;
 /// Records after which every ring has been overwritten.
 const FULL: u64 = 100_000;
 
@@ -81,6 +83,12 @@ fn process(
             let moment = Moment::Since(before);
             check::thread(lane, course, &truth, thread, moment)?;
         }
+    }
+    // Each may have lost chunks to its thread while it was made; all of them together not half.
+    let least = count * THREADS as u64 * HALF;
+    if records < least {
+        let why = format!("{records} records in {count} snapshots, {least} would be half");
+        return Err(Failure::Lost(least - records, why));
     }
     truth.set(0, STOP, 1);
     child.succeed(folder.path(), LIMIT)?;

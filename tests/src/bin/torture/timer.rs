@@ -16,6 +16,8 @@ const THREADS: u64 = 8;
 /// Signals of a process where the time is limited: ten seconds' worth, if the machine keeps up.
 const ROUND: u64 = 800_000;
 const LIMIT: Duration = Duration::from_secs(600);
+/// Chunks of a thread's ring.
+const CHUNKS: u64 = 4;
 /// Records that a handler makes.
 const EACH: u64 = 4;
 
@@ -44,8 +46,8 @@ fn process(
     let mut words: Vec<String> = words.map(str::to_owned).to_vec();
     words.push(each.to_string());
     let program = one.plan.programs.join("torture_victim");
-    let variables = "FDR=1 FDR_BUFFER=256K FDR_OUT=%n.fdr";
-    let mut child = Child::start(&program, folder.path(), variables, &words)?;
+    let variables = format!("FDR=1 FDR_BUFFER={}K FDR_OUT=%n.fdr", 64 * CHUNKS);
+    let mut child = Child::start(&program, folder.path(), &variables, &words)?;
     child.succeed(folder.path(), LIMIT)?;
     let mut last: Option<(u64, Look)> = None;
     for path in folder.ending(".fdr") {
@@ -99,6 +101,7 @@ fn exact(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
     for thread in truth.threads() {
         let lane = check::lane(look, thread)?;
         let lane = lane.ok_or_else(|| format!("n{thread} is missing"))?;
+        check::keeps(lane, CHUNKS)?;
         let Lane { name, counts, .. } = lane;
         let (own, handled) = (truth.get(thread, MADE), truth.get(thread, HANDLED));
         let asked = own + EACH * handled;

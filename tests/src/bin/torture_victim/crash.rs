@@ -12,7 +12,7 @@ use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{CRASHED, CRASHED_AT, MADE, crash};
 
 use crate::page::{Entry, Page};
-use crate::walk;
+use crate::{region, walk};
 
 /// So many records later a signal has surely arrived.
 const AGAIN: u64 = 100_000;
@@ -153,6 +153,7 @@ pub(crate) fn run(page: Page, seed: u64, kind: u64, place: u64) {
     let first = walk::next_number(page).expect("room in the page");
     let course = Course::new(seed.wrapping_add(first as u64), 1);
     walk::run(course, &page[first], &page[0], &mut || ());
+    region::keep_ring();
     for _ in 0..OTHERS {
         let number = walk::next_number(page).expect("room in the page");
         drop(walk::spawn(page, seed, number, u64::MAX, || ()));
@@ -175,6 +176,9 @@ pub(crate) fn run(page: Page, seed: u64, kind: u64, place: u64) {
                 CRASH_IN_MALLOC.store(1 + kind, Ordering::Release);
                 drop(black_box(Box::new(1)));
             }
+            // The thread's next record is the crash.
+            crash::IN_COMMIT => region::protect(libc::PROT_READ),
+            crash::UNREADABLE => region::protect(libc::PROT_NONE),
             _ => {}
         }
     };

@@ -6,6 +6,7 @@ mod crash;
 mod dumps;
 mod forks;
 mod page;
+mod region;
 mod storm;
 mod threads;
 mod timer;

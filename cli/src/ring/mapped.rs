@@ -1,0 +1,194 @@
+//! Which files the processes of this machine have mapped, by one look at all of them: a ring's process is
+//! the one that has the ring in its memory, whatever number it counts itself by. Must never take a
+//! process for gone that could not be looked into.
+
+use std::collections::HashSet;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::sys::signal;
+use nix::unistd::Pid;
+
+use super::Owner;
+
+/// Files that processes have in memory that they share with others, and who could not be asked.
+#[derive(Debug, Default)]
+pub(crate) struct Mapped {
+    /// Device and inode: sure, but for file systems whose mappings tell another device.
+    files: HashSet<(u64, u64)>,
+    /// Last parts of their paths, as the system writes them: ring files have a random part in theirs.
+    names: HashSet<Vec<u8>>,
+    /// Every number of the processes that may not be looked into.
+    refused: HashSet<u32>,
+    /// There may be processes that do not show.
+    hidden: bool,
+}
+
+impl Mapped {
+    /// Looks at every process.
+    pub(crate) fn look() -> Mapped {
+        let mut mapped = Mapped {
+            // Every container has a process 1.
+            hidden: !Path::new("/proc/1/status").exists() || fs::read("/proc/1/status").is_err(),
+            ..Mapped::default()
+        };
+        let Ok(entries) = fs::read_dir("/proc") else {
+            mapped.hidden = true;
+            return mapped;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(process) = name.to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            match maps(process) {
+                Ok((_, maps)) => mapped.add(&maps),
+                Err(error) if is_gone(&error) => {}
+                Err(_) => mapped.refused.extend(numbers(process)),
+            }
+        }
+        mapped
+    }
+
+    fn add(&mut self, maps: &[u8]) {
+        for line in maps.split(|&byte| byte == b'\n') {
+            let Some((file, path)) = shared(line) else {
+                continue;
+            };
+            self.files.insert(file);
+            let name = path.rsplit(|&byte| byte == b'/').next();
+            self.names.insert(name.unwrap_or_default().to_vec());
+        }
+    }
+
+    /// What has become of the process that a ring names.
+    pub(super) fn owner(&self, process: u32, path: &Path, file: &Metadata) -> Owner {
+        let name = path.canonicalize().ok();
+        let name = name.as_deref().and_then(Path::file_name);
+        let name = name.map(|name| escaped(name.as_bytes()));
+        if self.files.contains(&(file.dev(), file.ino()))
+            || name.is_some_and(|name| self.names.contains(&name))
+        {
+            Owner::Runs
+        } else if self.refused.contains(&process) || (self.hidden && !is_nobody(process)) {
+            Owner::Perhaps
+        } else {
+            Owner::Ended
+        }
+    }
+}
+
+/// A process's mappings, and the folder of it, or of its thread, that has them: a main thread that
+/// ended has none any more, while others go on. Empty where it has ended.
+///
+/// # Errors
+/// Where it may not be looked into, or is gone.
+pub(crate) fn maps(process: u32) -> io::Result<(PathBuf, Vec<u8>)> {
+    let folder = PathBuf::from(format!("/proc/{process}"));
+    let maps = fs::read(folder.join("maps"))?;
+    if !maps.is_empty() {
+        return Ok((folder, maps));
+    }
+    for task in fs::read_dir(folder.join("task"))?.flatten() {
+        match fs::read(task.path().join("maps")) {
+            Ok(maps) if !maps.is_empty() => return Ok((task.path(), maps)),
+            Err(error) if !is_gone(&error) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok((folder, Vec::new()))
+}
+
+/// Whether an error says that there is no such process any more.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    let gone = error.raw_os_error() == Some(nix::libc::ESRCH);
+    gone || error.kind() == io::ErrorKind::NotFound
+}
+
+/// The numbers that the process has, here and in its container, where it counted itself.
+pub(crate) fn numbers(process: u32) -> Vec<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let words = line.unwrap_or_default().split_whitespace();
+    let mut numbers: Vec<u32> = words.filter_map(|word| word.parse().ok()).collect();
+    numbers.push(process);
+    numbers
+}
+
+/// Whether no process has that number: the system tells even where it does not show others' processes.
+fn is_nobody(process: u32) -> bool {
+    let Ok(number) = i32::try_from(process) else {
+        return true;
+    };
+    number <= 0 || signal::kill(Pid::from_raw(number), None) == Err(Errno::ESRCH)
+}
+
+/// A name as mappings have it.
+pub(crate) fn escaped(name: &[u8]) -> Vec<u8> {
+    let lines: Vec<&[u8]> = name.split(|&byte| byte == b'\n').collect();
+    lines.join(&b"\\012"[..])
+}
+
+/// `7f00-7f01 rw-s 00000000 fe:00 13    /tmp/a b/app.7.x1.fdr-ring`: device, inode and path, if it is shared.
+fn shared(line: &[u8]) -> Option<((u64, u64), &[u8])> {
+    let mut fields = line.splitn(6, |&byte| byte == b' ');
+    let (_range, rights, _offset) = (fields.next()?, fields.next()?, fields.next()?);
+    let device = str::from_utf8(fields.next()?).ok()?;
+    let inode = str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let path = fields.next()?.trim_ascii_start();
+    let (major, minor) = device.split_once(':')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let device = device_number(number(major)?, number(minor)?);
+    rights.ends_with(b"s").then_some(((device, inode), path))
+}
+
+/// A device as `stat` has it.
+fn device_number(major: u64, minor: u64) -> u64 {
+    (major & 0xfff) << 8 | (major & !0xfff) << 32 | minor & 0xff | (minor & !0xff) << 12
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    const MAPS: &[u8] = b"7f00-7f01 r-xp 00000000 fe:00 12     /usr/lib/libc.so.6\n\
+        7f01-7f02 rw-s 00000000 103:12345 13     /tmp/a b/app.7.x\\0121.fdr-ring\n\
+        7f02-7f03 rw-s 00000000 00:00 0 \n";
+
+    #[test]
+    fn a_mapping_is_found_by_its_file_or_its_whole_name() {
+        let mut mapped = Mapped::default();
+        mapped.add(MAPS);
+        assert!(mapped.files.contains(&(device_number(0x103, 0x12345), 13)));
+        assert!(!mapped.files.iter().any(|file| file.1 == 12));
+        assert!(mapped.names.contains(&escaped(b"app.7.x\n1.fdr-ring")));
+        assert!(!mapped.names.contains(&b"7.x\\0121.fdr-ring"[..]));
+        assert_eq!(device_number(0xfe, 0x12345), 0x1230_fe45);
+    }
+
+    #[test]
+    fn a_process_is_gone_only_where_that_is_known() {
+        let own = std::process::id();
+        let path = Path::new("/proc/self/status");
+        let file = File::open(path).unwrap().metadata().unwrap();
+        let nobody = |process, mapped: &Mapped| mapped.owner(process, path, &file);
+        let mut mapped = Mapped::default();
+        // This test runs, and has no ring: a file that says otherwise is from another process.
+        assert_eq!(nobody(own, &Mapped::look()), Owner::Ended);
+        assert_eq!(nobody(own, &mapped), Owner::Ended);
+        mapped.hidden = true;
+        assert_eq!(nobody(own, &mapped), Owner::Perhaps);
+        assert_eq!(nobody(u32::MAX, &mapped), Owner::Ended);
+        // A container's process that may not be looked into, by its number there.
+        mapped.refused.extend([4_200_000, 7]);
+        assert_eq!(nobody(7, &mapped), Owner::Perhaps);
+        mapped.files.insert((file.dev(), file.ino()));
+        assert_eq!(nobody(7, &mapped), Owner::Runs);
+        assert!(numbers(own).contains(&own));
+    }
+}

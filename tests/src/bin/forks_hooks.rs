@@ -1,0 +1,285 @@
+//! Forks whose hooks do what hooks hardly do: a child's record before the recorder is told of the child, or
+//! fork again; children made behind the C library's back beside a fork, and in namespaces where they have
+//! their parent's number. The hooks are registered before the recorder's own. Children tell in a shared page
+//! how many records they made.
+
+#[path = "forks/children.rs"]
+mod children;
+
+use std::env;
+use std::process;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::thread;
+
+use children::{Reports, fork, leave, wait_for};
+use fdr::traced;
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// What the hooks do.
+static RECORDS: AtomicBool = AtomicBool::new(false);
+static FORKS: AtomicBool = AtomicBool::new(false);
+static WAITS: AtomicBool = AtomicBool::new(false);
+
+/// The child that a hook forked.
+static HOOKS_CHILD: AtomicI32 = AtomicI32::new(0);
+
+#[traced]
+#[inline(never)]
+fn work() {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+}
+
+fn calls(count: u64) {
+    (0..count).for_each(|_| work());
+}
+
+fn records() -> u64 {
+    2 * CALLS.load(Ordering::Relaxed)
+}
+
+fn anew() {
+    CALLS.store(0, Ordering::Relaxed);
+}
+
+extern "C" fn before() {
+    while WAITS.load(Ordering::Acquire) {
+        thread::yield_now();
+    }
+}
+
+extern "C" fn in_child() {
+    if RECORDS.load(Ordering::Relaxed) {
+        anew();
+        calls(5);
+    }
+    if FORKS.swap(false, Ordering::Relaxed) {
+        // SAFETY: a fork like any other.
+        match unsafe { libc::fork() } {
+            // Its own hook made a new beginning.
+            0 => calls(2),
+            child => HOOKS_CHILD.store(child, Ordering::Relaxed),
+        }
+    }
+}
+
+/// The signals that the thread holds back, as the kernel counts them.
+fn mask() -> u64 {
+    let mut set = 0_u64;
+    // SAFETY: nothing is changed, and the kernel's set has this size.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_BLOCK,
+            std::ptr::null::<u64>(),
+            &raw mut set,
+            size_of::<u64>(),
+        )
+    };
+    assert_eq!(result, 0);
+    set
+}
+
+/// A child records before the recorder's hook comes; and, if `forks`, has a child before that.
+fn hooks(reports: Reports, forks: bool) {
+    RECORDS.store(true, Ordering::Relaxed);
+    FORKS.store(forks, Ordering::Relaxed);
+    wait_for(fork(|| {
+        if mask() != 0 {
+            process::exit(1);
+        }
+        calls(3);
+        thread::spawn(|| calls(1)).join().expect("it ends");
+        reports.report(records());
+        let child = HOOKS_CHILD.load(Ordering::Relaxed);
+        if child != 0 {
+            wait_for(child);
+        }
+    }));
+}
+
+/// A thread makes a child by a system call while another one is in a fork, with signals held back.
+fn beside(reports: Reports) {
+    WAITS.store(true, Ordering::Release);
+    let begun = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // SAFETY: a set that is filled in.
+            unsafe {
+                let mut all: libc::sigset_t = std::mem::zeroed();
+                libc::sigfillset(&raw mut all);
+                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+            }
+            begun.store(true, Ordering::Release);
+            wait_for(fork(|| {
+                anew();
+                calls(4);
+                reports.report(records());
+            }));
+        });
+        while !begun.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        wait_until_held();
+        // SAFETY: the child does little but traced calls and calls of the recorder.
+        let child = unsafe { libc::syscall(libc::SYS_fork) };
+        if child == 0 {
+            anew();
+            let on = fdr::set_filter("*").unwrap_or(0);
+            if mask() != 0 || on != 1 {
+                process::exit(1);
+            }
+            calls(6);
+            if mask() != 0 {
+                process::exit(2);
+            }
+            reports.report(records());
+            leave();
+        }
+        // Lets the other thread go on, whatever became of it.
+        let mut status = 0;
+        // SAFETY: a child of this process, and a place for its status.
+        unsafe { libc::waitpid(child as i32, &raw mut status, 0) };
+        WAITS.store(false, Ordering::Release);
+        assert_eq!(status, children::WELL << 8);
+    });
+}
+
+/// Until the thread that forks is in its hook: what it holds is looked at by somebody who may wait.
+fn wait_until_held() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    // Held by the fork: a thread that asks is not answered.
+    loop {
+        let sender = sender.clone();
+        thread::spawn(move || sender.send(fdr::statistics().functions));
+        let patience = std::time::Duration::from_millis(50);
+        if receiver.recv_timeout(patience).is_err() {
+            return;
+        }
+    }
+}
+
+/// Keeps the thread on one CPU: another one's would tell the recorder of a child.
+fn stay() {
+    // SAFETY: a set of the right size, which is filled in before it is read.
+    let kept = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(libc::sched_getcpu() as usize, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+    };
+    assert_eq!(kept, 0);
+    calls(1);
+}
+
+/// The dump signal in a child that nobody was told of.
+fn signal(reports: Reports) {
+    stay();
+    // SAFETY: the child does nothing but traced calls, and signals of its own.
+    let child = unsafe { libc::syscall(libc::SYS_fork) };
+    if child == 0 {
+        anew();
+        // SAFETY: comes before the call returns.
+        unsafe { libc::raise(libc::SIGUSR2) };
+        calls(3);
+        // SAFETY: as above.
+        unsafe { libc::raise(libc::SIGUSR2) };
+        reports.report(records());
+        leave();
+    }
+    wait_for(child as libc::pid_t);
+}
+
+/// A process in a namespace of its own, by the system call.
+fn apart(flags: i32, child: impl FnOnce()) -> bool {
+    let flags = flags | libc::SIGCHLD;
+    // SAFETY: like a fork, with a copy of the memory; the child goes on where its parent is.
+    match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
+        -1 => false,
+        0 => {
+            child();
+            process::exit(children::WELL)
+        }
+        child => {
+            wait_for(child as libc::pid_t);
+            true
+        }
+    }
+}
+
+const CRASHES: i32 = libc::CLONE_NEWPID | libc::SIGCHLD;
+
+/// Two generations that both are process 1.
+fn namespaces(reports: Reports) {
+    let made = apart(libc::CLONE_NEWUSER | libc::CLONE_NEWPID, || {
+        assert_eq!(process::id(), 1);
+        anew();
+        // Noticed here.
+        let _ = fdr::statistics();
+        calls(3);
+        // One that nobody noticed, and that crashes: the records are not its own.
+        // SAFETY: as in `apart`.
+        let child = unsafe { libc::syscall(libc::SYS_clone, CRASHES, 0, 0, 0, 0) };
+        if child == 0 {
+            // SAFETY: comes before the call returns.
+            unsafe { libc::raise(libc::SIGABRT) };
+            leave();
+        }
+        let mut status = 0;
+        // SAFETY: a child of this process, and a place for its status.
+        unsafe { libc::waitpid(child as i32, &raw mut status, 0) };
+        assert!(!libc::WIFEXITED(status));
+        assert!(apart(libc::CLONE_NEWPID, || {
+            assert_eq!(process::id(), 1);
+            anew();
+            if !fdr::statistics().threads.is_empty() {
+                process::exit(1);
+            }
+            calls(5);
+        }));
+        reports.report(records());
+    });
+    println!("made {made}");
+}
+
+/// Each generation has a ring, and is a child of the one before. Each tells how many MiB of addresses are
+/// inaccessible: they must not run out.
+fn generations(reports: Reports, left: u64) {
+    anew();
+    calls(2);
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("its mappings");
+    let hole = |line: &&str| line.contains("---p 00000000 00:00 0");
+    let bytes: u64 = maps.lines().filter(hole).filter_map(length).sum();
+    reports.report(bytes >> 20);
+    if left > 0 {
+        wait_for(fork(|| generations(reports, left - 1)));
+    }
+}
+
+fn length(line: &str) -> Option<u64> {
+    let (from, rest) = line.split_once('-')?;
+    let (to, _) = rest.split_once(' ')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    Some(number(to)? - number(from)?)
+}
+
+fn main() {
+    let reports = Reports::new();
+    // SAFETY: functions of the right type that don't unwind. Before the recorder's: in a child it comes
+    // first, before a fork last.
+    let hooked = unsafe { libc::pthread_atfork(Some(before), None, Some(in_child)) };
+    assert_eq!(hooked, 0);
+    assert_eq!(fdr::enable(), Ok(1));
+    calls(10);
+    match env::args().nth(1).unwrap_or_default().as_str() {
+        "records" => hooks(reports, false),
+        "forks" => hooks(reports, true),
+        "beside" => beside(reports),
+        "signal" => signal(reports),
+        "namespaces" => namespaces(reports),
+        "generations" => generations(reports, 8),
+        other => panic!("no such way: {other:?}"),
+    }
+    println!("pid {}", process::id());
+    println!("records {}", records());
+    reports.print();
+}

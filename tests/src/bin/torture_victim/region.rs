@@ -1,0 +1,47 @@
+//! The calling thread's own region of the ring, made unfit for records: the next one faults in the midst
+//! of the recorder, which believes itself at work. Must never be used but to crash.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use fdr_formats::ring::layout::{self, Slot};
+use fdr_tests::support::truth::LINK;
+
+/// Gives the ring's file a second name, under which it stays when the recorder removes it.
+pub(crate) fn keep_ring() {
+    let entries = fs::read_dir(".").expect("the folder");
+    let mut names = entries.map(|entry| entry.expect("an entry").file_name());
+    let ring = names.find(|name| name.to_string_lossy().ends_with(".fdr-ring"));
+    fs::hard_link(ring.expect("a ring"), LINK).expect("a link");
+}
+
+/// The slot of the calling thread, as a reader finds it.
+fn own() -> io::Result<Slot> {
+    let nothing = || io::Error::other("no slot of this thread");
+    let ring = File::open(LINK)?;
+    let mut head = [0; layout::HEADER_SIZE];
+    ring.read_exact_at(&mut head, 0)?;
+    let header = layout::decode_header(&head).ok_or_else(nothing)?;
+    // SAFETY: a plain system call.
+    let me = unsafe { libc::gettid() }.cast_unsigned();
+    for index in 0..u64::from(header.made) {
+        let mut slot = [0; layout::SLOT_SIZE];
+        ring.read_exact_at(&mut slot, header.slots + index * header.slot_stride)?;
+        let slot = layout::decode_slot(&slot).ok_or_else(nothing)?;
+        if (slot.state, slot.thread) == (layout::LIVE, me) {
+            return Ok(slot);
+        }
+    }
+    Err(nothing())
+}
+
+/// Takes from the region what `protection` does not name: `PROT_READ`, or nothing at all.
+pub(crate) fn protect(protection: i32) {
+    let slot = own().expect("the thread's slot");
+    let place = std::ptr::with_exposed_provenance_mut(slot.base as usize);
+    let length = slot.chunks as usize * layout::CHUNK;
+    // SAFETY: whole pages of a mapping that stays; who touches them next is to die of it.
+    let result = unsafe { libc::mprotect(place, length, protection) };
+    assert_eq!(result, 0, "{}", io::Error::last_os_error());
+}

@@ -1,0 +1,123 @@
+//! Forks whose hooks record or fork, and children that have their parent's process number: each process has
+//! its own records in its own files, and its own signals.
+
+use std::path::{Path, PathBuf};
+
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::ring_file::RingFile;
+use fdr_tests::support::trace::Trace;
+
+fn hooks(folder: &Folder, way: &str) -> Outcome {
+    let program = Program::new(env!("CARGO_BIN_EXE_forks_hooks"), folder);
+    let variables = "FDR_BUFFER=128K FDR_MEMORY=64M";
+    program.set(variables).args(&[way]).run().ok()
+}
+
+/// What the children said: process and records.
+fn children(outcome: &Outcome) -> Vec<(u64, u64)> {
+    let lines = facts::all(&outcome.stdout, "child").into_iter();
+    lines
+        .map(|words| (facts::number(&words[0]), facts::number(&words[1])))
+        .collect()
+}
+
+fn of_process(folder: &Folder, pid: u64, end: &str) -> Vec<PathBuf> {
+    let part = format!("forks_hooks.{pid}.");
+    let found = folder.ending(end).into_iter();
+    found
+        .filter(|path| path.to_string_lossy().contains(&part))
+        .collect()
+}
+
+fn asked_for(path: &Path) -> u64 {
+    verify(path);
+    let trace = Trace::read(path);
+    let lanes = trace.threads.iter();
+    let recorded: u64 = lanes.map(|lane| lane.checked_counts().recorded).sum();
+    let missing = trace.info.missing;
+    recorded + missing.retired_records + missing.unplaced_records
+}
+
+/// Every child's one trace has what it says it made, and no ring is left.
+fn traces_of_children(way: &str, count: usize) {
+    let folder = Folder::new(&format!("hooks-{way}"));
+    let outcome = hooks(&folder, way);
+    let children = children(&outcome);
+    assert_eq!(children.len(), count, "{outcome:?}");
+    for (pid, records) in children {
+        let traces = of_process(&folder, pid, ".fdr");
+        assert_eq!(traces.len(), 1, "{pid} in {:?}", folder.names());
+        assert_eq!(asked_for(&traces[0]), records, "of {pid}");
+    }
+    assert_eq!(folder.ending(".fdr-ring"), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn a_hook_that_records_before_the_recorder_knows_of_the_child() {
+    traces_of_children("records", 1);
+}
+
+#[test]
+fn a_hook_that_forks_before_the_recorder_knows_of_the_child() {
+    traces_of_children("forks", 2);
+}
+
+#[test]
+fn a_child_behind_the_c_librarys_back_while_another_thread_forks() {
+    let folder = Folder::new("hooks-beside");
+    let outcome = hooks(&folder, "beside");
+    let children = children(&outcome);
+    assert_eq!(children.len(), 2);
+    for (pid, records) in children {
+        let traces = of_process(&folder, pid, ".fdr");
+        let rings = of_process(&folder, pid, ".fdr-ring");
+        // The one that leaves without its exit handlers leaves a ring.
+        let asked_for = match (&traces[..], &rings[..]) {
+            ([trace], []) => asked_for(trace),
+            ([], [ring]) => RingFile::read(ring).asked_for(),
+            _ => panic!("{:?}", folder.names()),
+        };
+        assert_eq!(asked_for, records);
+    }
+}
+
+#[test]
+fn the_dump_signal_in_a_child_that_nobody_was_told_of() {
+    let folder = Folder::new("hooks-signal");
+    let outcome = hooks(&folder, "signal");
+    let [(pid, records)] = children(&outcome).try_into().expect("one child");
+    let traces = of_process(&folder, pid, ".fdr");
+    assert_eq!(traces.len(), 1, "{:?}", folder.names());
+    assert_eq!((asked_for(&traces[0]), records), (6, 6));
+}
+
+#[test]
+fn generations_with_the_same_process_number() {
+    let folder = Folder::new("hooks-namespaces");
+    let outcome = hooks(&folder, "namespaces");
+    if facts::one(&outcome.stdout, "made") != ["true"] {
+        fdr_tests::skip("children with their parent's process number: no namespaces are to be had");
+        return;
+    }
+    let traces = of_process(&folder, 1, ".fdr");
+    let mut records: Vec<u64> = traces.iter().map(|path| asked_for(path)).collect();
+    records.sort_unstable();
+    assert_eq!(records, [6, 10], "{:?}", folder.names());
+    assert_eq!(folder.ending(".fdr-ring"), [] as [PathBuf; 0]);
+    let parent = facts::number(&facts::one(&outcome.stdout, "pid")[0]);
+    let own = of_process(&folder, parent, ".fdr");
+    assert_eq!((own.len(), asked_for(&own[0])), (1, 20));
+}
+
+#[test]
+fn addresses_do_not_run_out_in_a_long_family() {
+    let folder = Folder::new("hooks-generations");
+    let outcome = hooks(&folder, "generations");
+    let mib: Vec<u64> = children(&outcome).iter().map(|child| child.1).collect();
+    assert_eq!(mib.len(), 9, "{outcome:?}");
+    // The first ring's stay, as do those of the last two.
+    assert!(mib[0] < mib[2], "{mib:?} MiB are inaccessible");
+    assert!(mib[2..].iter().all(|&one| one == mib[2]), "{mib:?}");
+}
