@@ -8,9 +8,9 @@ pub(crate) mod chunk;
 pub(crate) mod functions;
 pub(crate) mod heir;
 pub(crate) mod layout;
-mod slots;
 #[cfg(all(loom, test))]
 pub(crate) mod model;
+mod slots;
 
 use core::ffi::CStr;
 
@@ -256,9 +256,9 @@ impl Ring {
     /// What it holds, in part, is in memory only, because of an errno: to be said once.
     fn misses_space(&self, error: i32) {
         let error = error.unsigned_abs();
-        let _ =
-            self.out_of_space
-                .compare_exchange(0, error, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self
+            .out_of_space
+            .compare_exchange(0, error, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 

@@ -27,7 +27,7 @@ fn main() {
             other.join().expect("its end");
         }
         Some("overflow") => {
-            let words = vec![1_u64; 4];
+            let words = vec![1_u64; std::hint::black_box(4)];
             let end = std::hint::black_box(words.len());
             // SAFETY: none: it is behind the end.
             let word = unsafe { words.as_ptr().add(end).read_volatile() };
