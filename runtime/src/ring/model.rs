@@ -41,6 +41,7 @@ impl SmallRing {
             retired: AtomicU64::new(0),
             next_reaping: AtomicU64::new(0),
             available: AtomicU32::new(0),
+            kept: AtomicU64::new(super::heir::NOT_LEFT),
         }));
         ring.write_header();
         SmallRing { ring, base, memory }
