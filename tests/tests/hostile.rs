@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
+use std::process::Command;
 
 use fdr_formats::registry;
 use fdr_formats::text::is_unsafe;
@@ -272,7 +273,11 @@ fn programs_with_more_rights_ignore_the_environment() {
         program.args(&[way]).run()
     };
     let copy = folder.join("copy");
-    fs::copy(ENDINGS, &copy).expect("a copy");
+    // By another program: a file that this one writes could be open in a child of another test's.
+    let copied = Command::new("cp")
+        .args([Path::new(ENDINGS), &copy])
+        .status();
+    assert!(copied.expect("cp").success());
     let obeys = run(&copy, "return");
     assert!(
         obeys.stderr.contains("/no/such.so") && obeys.stderr.contains("fdr: "),
@@ -334,7 +339,8 @@ fn hostile_programs_threads_and_functions_are_named_harmlessly() {
         let place = base.join(&format!("in {nth} \u{1b}[31m\nfdr: x"));
         fs::create_dir(&place).expect("a folder");
         let program = place.join(Path::new(OsStr::from_bytes(name)));
-        fs::copy(HOSTILE, &program).expect("a copy");
+        // A copy could be open for writing in a child that another test forks: "text file busy".
+        fs::hard_link(HOSTILE, &program).expect("a second name");
         for (format, way) in [
             ("xray", "return"),
             ("xray", "abort"),
