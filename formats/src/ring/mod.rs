@@ -95,7 +95,8 @@ impl Ring {
             diagnostics: Vec::new(),
         };
         ring.read_functions()?;
-        if header.frequency == 0 {
+        // A process that was killed while it made the ring has no times.
+        if header.frequency == 0 && header.made > 0 {
             let what = "the clock's rate is not known: times are as if it were 1 GHz";
             let (offset, what) = (layout::HEADER_OFFSETS[15] as u64, what.into());
             ring.diagnostics.push(Diagnostic { offset, what });

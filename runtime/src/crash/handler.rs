@@ -89,7 +89,9 @@ pub(super) fn is_wanted() -> bool {
 /// Installs the handlers if SIGSEGV has one, or `now`, whatever it has; whether nothing is left to do. A
 /// signal that is ignored stays so. Async-signal-safe.
 pub(super) fn install(now: bool) -> bool {
-    if !now && Action::of(libc::SIGSEGV).is_default() {
+    // The standard library installs one for both, one after the other.
+    let waits = [libc::SIGSEGV, libc::SIGBUS].map(Action::of);
+    if !now && waits.iter().any(Action::is_default) {
         return !is_ready();
     }
     let mine = STATE.compare_exchange(READY, INSTALLING, Ordering::Acquire, Ordering::Relaxed);
