@@ -1,8 +1,9 @@
 //! What whole-system tests share: where the built programs are, which readers of other people are
 //! installed, and how a test says that it was skipped. It must never hide a skip: each is printed
 //! past the test harness's capture, appended to the file that `FDR_SKIPS` names, and a failure in CI.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+pub mod programs;
 pub mod support;
 
 use std::env;

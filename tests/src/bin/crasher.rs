@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use fdr::traced;
+use fdr_tests::programs::region;
 use fdr_tests::support::crashed;
 
 /// An allocator with a lock, as the C library's has; on command it crashes while it holds the lock. A
@@ -89,7 +90,10 @@ fn crash(way: &str) {
             overflow(1);
         }
         "broken" => {
-            lose_the_ring();
+            // The handler, which reads its records, comes to a fault of its own.
+            if let Some(ring) = region::ring_here() {
+                region::protect(&ring, libc::PROT_NONE);
+            }
             trap();
         }
         "malloc" => {
@@ -203,22 +207,6 @@ fn overflow(depth: u64) -> u64 {
         return 0;
     }
     overflow(black_box(depth + 1)) + room[7]
-}
-
-/// Takes the recorder's memory away, so that its handler comes to a fault of its own.
-fn lose_the_ring() {
-    let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
-    for map in maps.lines().filter(|map| map.ends_with(".fdr-ring")) {
-        let addresses = map
-            .split_whitespace()
-            .next()
-            .and_then(|range| range.split_once('-'));
-        let (from, to) = addresses.expect("a range");
-        let number = |hex| usize::from_str_radix(hex, 16).expect("an address");
-        let (from, to) = (number(from), number(to));
-        // SAFETY: nobody but the recorder uses it; what comes of that is the test.
-        unsafe { libc::mprotect(from as *mut libc::c_void, to - from, libc::PROT_NONE) };
-    }
 }
 
 fn raise(signal: i32) {

@@ -1,18 +1,20 @@
 //! Dies of a crash of a chosen kind, at a chosen place, while other threads record.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs;
 use std::hint::black_box;
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use fdr_tests::programs::region;
 use fdr_tests::support::course::Course;
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{CRASHED, CRASHED_AT, MADE, crash};
+use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, MADE, crash};
 
 use crate::page::{Entry, Page};
-use crate::{region, walk};
+use crate::walk;
 
 /// So many records later a signal has surely arrived.
 const AGAIN: u64 = 100_000;
@@ -153,7 +155,8 @@ pub(crate) fn run(page: Page, seed: u64, kind: u64, place: u64) {
     let first = walk::next_number(page).expect("room in the page");
     let course = Course::new(seed.wrapping_add(first as u64), 1);
     walk::run(course, &page[first], &page[0], &mut || ());
-    region::keep_ring();
+    // Under its second name the ring stays when the recorder removes it.
+    fs::hard_link(region::ring_here().expect("a ring"), LINK).expect("a link");
     for _ in 0..OTHERS {
         let number = walk::next_number(page).expect("room in the page");
         drop(walk::spawn(page, seed, number, u64::MAX, || ()));
@@ -177,8 +180,8 @@ pub(crate) fn run(page: Page, seed: u64, kind: u64, place: u64) {
                 drop(black_box(Box::new(1)));
             }
             // The thread's next record is the crash.
-            crash::IN_COMMIT => region::protect(libc::PROT_READ),
-            crash::UNREADABLE => region::protect(libc::PROT_NONE),
+            crash::IN_COMMIT => region::protect(LINK.as_ref(), libc::PROT_READ),
+            crash::UNREADABLE => region::protect(LINK.as_ref(), libc::PROT_NONE),
             _ => {}
         }
     };

@@ -6,7 +6,6 @@ mod crash;
 mod dumps;
 mod forks;
 mod page;
-mod region;
 mod storm;
 mod threads;
 mod timer;

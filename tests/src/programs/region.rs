@@ -1,25 +1,31 @@
-//! The calling thread's own region of the ring, made unfit for records: the next one faults in the midst
-//! of the recorder, which believes itself at work. Must never be used but to crash.
+//! The calling thread's own region of its process's ring, made unfit for records or for readers. What else
+//! is in the ring stays as it is, and so do the recorder's own threads, which have no business in it. Must
+//! never be used but to crash.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use fdr_formats::ring::layout::{self, Slot};
-use fdr_tests::support::truth::LINK;
 
-/// Gives the ring's file a second name, under which it stays when the recorder removes it.
-pub(crate) fn keep_ring() {
+/// The ring in the current folder; `None` where nothing is recorded.
+///
+/// # Panics
+///
+/// If the folder cannot be read.
+#[must_use]
+pub fn ring_here() -> Option<PathBuf> {
     let entries = fs::read_dir(".").expect("the folder");
     let mut names = entries.map(|entry| entry.expect("an entry").file_name());
     let ring = names.find(|name| name.to_string_lossy().ends_with(".fdr-ring"));
-    fs::hard_link(ring.expect("a ring"), LINK).expect("a link");
+    ring.map(PathBuf::from)
 }
 
 /// The slot of the calling thread, as a reader finds it.
-fn own() -> io::Result<Slot> {
+fn own(ring: &Path) -> io::Result<Slot> {
     let nothing = || io::Error::other("no slot of this thread");
-    let ring = File::open(LINK)?;
+    let ring = File::open(ring)?;
     let mut head = [0; layout::HEADER_SIZE];
     ring.read_exact_at(&mut head, 0)?;
     let header = layout::decode_header(&head).ok_or_else(nothing)?;
@@ -37,8 +43,12 @@ fn own() -> io::Result<Slot> {
 }
 
 /// Takes from the region what `protection` does not name: `PROT_READ`, or nothing at all.
-pub(crate) fn protect(protection: i32) {
-    let slot = own().expect("the thread's slot");
+///
+/// # Panics
+///
+/// If the ring has no slot of this thread.
+pub fn protect(ring: &Path, protection: i32) {
+    let slot = own(ring).expect("the thread's slot");
     let place = std::ptr::with_exposed_provenance_mut(slot.base as usize);
     let length = slot.chunks as usize * layout::CHUNK;
     // SAFETY: whole pages of a mapping that stays; who touches them next is to die of it.
