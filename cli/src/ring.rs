@@ -39,7 +39,7 @@ pub(crate) enum Owner {
     Runs,
     /// No process has the file mapped.
     Ended,
-    /// There may be a process of that number, which may not be looked into.
+    /// There may be a process that can't be looked into: another user's, or in another container.
     Perhaps,
 }
 
@@ -97,8 +97,8 @@ impl Ring {
                  trace, {recover}"
             ),
             Owner::Perhaps => format!(
-                "this is the ring of process {process}; there may be a process of that \
-                 number, of another user: for a trace, {recover}"
+                "this is the ring of process {process}, which may be running where this can't be \
+                 seen, for another user or in another container: for a trace, {recover}"
             ),
         }
     }
@@ -250,6 +250,6 @@ mod tests {
         };
         assert!(words(Owner::Runs).ends_with("fdr snapshot 7"));
         assert!(words(Owner::Ended).ends_with("fdr recover 'a b.fdr-ring'"));
-        assert!(words(Owner::Perhaps).contains("of another user"));
+        assert!(words(Owner::Perhaps).contains("for another user"));
     }
 }

@@ -315,6 +315,44 @@ fn a_process_is_found_by_its_memory_whatever_its_number_and_main_thread_say() {
     let _ = program.end().ok();
 }
 
+/// From a container, whose processes are not those outside.
+#[test]
+fn the_ring_of_a_process_that_cannot_be_seen_is_not_removed() {
+    let contained = [
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+    ];
+    let within = |arguments: &[&OsStr], folder: &Folder| {
+        let mut command = Command::new("unshare");
+        let command = command.args(contained).args(arguments);
+        command.current_dir(folder.path()).output()
+    };
+    let folder = Folder::new("recover-contained");
+    if !within(&["true".as_ref()], &folder).is_ok_and(|output| output.status.success()) {
+        return fdr_tests::skip(
+            "a tool in a container: no right to make one (unshare --user --pid)",
+        );
+    }
+    let program = start(&folder, 100, "FDR_BUFFER=128K");
+    let ring = only_ring(&folder);
+    let tool = tool(Profile::Dev);
+    let remove = ["recover", "--remove", "-o", "t.fdr"].map(OsStr::new);
+    let arguments = [&[tool.as_os_str()], &remove[..], &[ring.as_os_str()]].concat();
+    let output = within(&arguments, &folder).expect("unshare runs");
+    assert!(output.status.success(), "{output:?}");
+    assert!(said(&output).contains("may still be in use"), "{output:?}");
+    assert!(ring.exists());
+    verify(&folder.join("t.fdr"));
+    let _ = kill(program);
+    fs::remove_file(folder.join("t.fdr")).expect("the trace");
+    let output = within(&arguments, &folder).expect("unshare runs");
+    assert!(output.status.success(), "{output:?}");
+    assert!(!ring.exists(), "nobody has it any more");
+}
+
 #[test]
 fn snapshots_end_with_the_process() {
     let folder = Folder::new("snapshot-end");

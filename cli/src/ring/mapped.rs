@@ -3,7 +3,7 @@
 //! process for gone that could not be looked into.
 
 use std::collections::HashSet;
-use std::fs::{self, Metadata};
+use std::fs::{self, Metadata, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -74,7 +74,10 @@ impl Mapped {
             || name.is_some_and(|name| self.names.contains(&name))
         {
             Owner::Runs
-        } else if self.refused.contains(&process) || (self.hidden && !is_nobody(process)) {
+        } else if self.refused.contains(&process)
+            || (self.hidden && !is_nobody(process))
+            || is_locked(path)
+        {
             Owner::Perhaps
         } else {
             Owner::Ended
@@ -117,6 +120,13 @@ pub(crate) fn numbers(process: u32) -> Vec<u32> {
     let mut numbers: Vec<u32> = words.filter_map(|word| word.parse().ok()).collect();
     numbers.push(process);
     numbers
+}
+
+/// Whether somebody holds the recorder's lock, who need not be seen: containers have processes of their own.
+/// Taken together by any number of readers.
+fn is_locked(path: &Path) -> bool {
+    let file = super::regular(path);
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Whether no process has that number: the system tells even where it does not show others' processes.

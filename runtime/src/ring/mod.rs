@@ -123,6 +123,7 @@ impl Ring {
 
     fn map_file(path: &CStr, base: *mut u8, layout: &Layout) -> Result<Descriptor, i32> {
         let file = sys::file::create(path)?;
+        file.lock();
         let head = layout.functions + layout::FUNCTIONS_STEP;
         let mapped = file
             .allocate(0, head as u64)

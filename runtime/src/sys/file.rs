@@ -161,6 +161,13 @@ impl Descriptor {
         self.inode
     }
 
+    /// Locks it for as long as any process has this descriptor: who can't see our process, from another
+    /// container, sees that. Where that can't be it is not locked. Async-signal-safe.
+    pub(crate) fn lock(&self) {
+        // SAFETY: a plain system call on our descriptor, which does not wait.
+        unsafe { libc::flock(self.fd, libc::LOCK_EX | libc::LOCK_NB) };
+    }
+
     /// Closes the number if it still means that file. Async-signal-safe.
     pub(crate) fn close_if(fd: i32, inode: u64) {
         if identity(fd).is_some_and(|(_, now)| now == inode) {
