@@ -9,6 +9,7 @@ mod clock;
 mod commands;
 mod glob;
 mod nearest;
+mod packed;
 mod place;
 mod report;
 mod ring;
@@ -26,8 +27,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Status, convert, info, list, listen, map, record, records, recover, report as report_command,
-    snapshot, state, verify,
+    Status, convert, info, list, listen, map, pack, record, records, recover,
+    report as report_command, snapshot, state, unpack, verify,
 };
 
 const EXIT_CODES: &str = "\
@@ -35,7 +36,8 @@ Exit codes:
   0    done; also where the reader of the output went away, and where a trace is damaged: info,
        report, records, map, state, convert and recover say so on stderr, and give what can be read;
        verify is the judge
-  1    fdr verify found a violation; fdr listen kept a trace that is damaged or cut off
+  1    fdr verify found a violation; fdr listen or fdr unpack kept a trace that
+       is damaged or cut off
   2    wrong usage, or a file that can't be read or written
   fdr record ends as its command does: with its exit code, or by the signal that ended it
   (128 + n to a shell); 126 and 127 if the command can't be run or is not there
@@ -46,6 +48,7 @@ Examples:
   fdr verify my_app.1234.1.fdr           is the trace whole?
   fdr convert my_app.1234.1.fdr --to heph
                                          the same for another tool
+  fdr pack my_app.1234.1.fdr             a fifth of its size, and still read by every command
   fdr recover my_app.1234.5f0c.fdr-ring  what a killed program had recorded
   fdr snapshot 1234                      the same of one that runs, without stopping it
   fdr listen tcp://127.0.0.1:7000 -o FILE
@@ -71,6 +74,8 @@ enum Command {
     Map(map::Options),
     State(state::Options),
     Convert(convert::Options),
+    Pack(pack::Options),
+    Unpack(unpack::Options),
     Recover(recover::Options),
     Snapshot(snapshot::Options),
     List(list::Options),
@@ -92,6 +97,8 @@ fn main() -> ExitCode {
         Command::Map(options) => map::run(&options),
         Command::State(options) => state::run(&options),
         Command::Convert(options) => convert::run(&options),
+        Command::Pack(options) => pack::run(&options),
+        Command::Unpack(options) => unpack::run(&options),
         Command::Recover(options) => recover::run(&options),
         Command::Snapshot(options) => snapshot::run(&options),
         Command::List(options) => list::run(&options),

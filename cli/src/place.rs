@@ -12,6 +12,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, bail};
@@ -172,16 +173,20 @@ impl Pending {
     pub(crate) fn watch(&self) -> io::Result<Watch> {
         let mut signals = Signals::new(signals::ending())?;
         let handle = signals.handle();
-        let (temporary, shape) = (self.temporary.clone(), self.shape);
+        let watched = (self.temporary.clone(), self.shape);
+        let all = || WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
+        all().push(watched.clone());
         let thread = std::thread::spawn(move || {
             for signal in &mut signals {
-                remove(&temporary, shape);
+                // All of them: whichever thread is first ends the process.
+                all().iter().for_each(|(path, shape)| remove(path, *shape));
                 let _ = emulate_default_handler(signal);
             }
         });
         Ok(Watch {
             handle,
             thread: Some(thread),
+            watched,
         })
     }
 }
@@ -200,12 +205,18 @@ impl Drop for Pending {
 pub(crate) struct Watch {
     handle: Handle,
     thread: Option<JoinHandle<()>>,
+    watched: (PathBuf, Shape),
 }
+
+/// What is to be removed when a signal ends the process.
+static WATCHED: Mutex<Vec<(PathBuf, Shape)>> = Mutex::new(Vec::new());
 
 impl Drop for Watch {
     fn drop(&mut self) {
         self.handle.close();
         let _ = self.thread.take().map(JoinHandle::join);
+        let mut all = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|watched| *watched != self.watched);
     }
 }
 
@@ -288,6 +299,23 @@ pub(crate) fn unnamed() -> anyhow::Result<File> {
     });
     let what = || format!("{} (TMPDIR chooses another folder)", ui::path(&path));
     made.with_context(what)
+}
+
+/// A folder for this process alone, in the one for temporary files; gone when it is dropped.
+///
+/// # Errors
+/// As [`unnamed`].
+pub(crate) fn unnamed_folder() -> anyhow::Result<Pending> {
+    let temporary = beside(&std::env::temp_dir().join("fdr"), "part");
+    let made = DirBuilder::new().mode(0o700).create(&temporary);
+    made.with_context(|| format!("{} (TMPDIR chooses another folder)", ui::path(&temporary)))?;
+    Ok(Pending {
+        path: temporary.clone(),
+        temporary,
+        shape: Shape::Folder,
+        replace: false,
+        made: true,
+    })
 }
 
 /// The size of a file, or of all files in a folder.

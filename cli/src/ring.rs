@@ -14,7 +14,7 @@ use fdr_formats::bytes::FileBytes;
 use fdr_formats::ring::{self, layout};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-use crate::{trace, ui};
+use crate::{packed, trace, ui};
 
 pub(crate) mod mapped;
 
@@ -115,13 +115,16 @@ fn regular(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// Opens a ring; the error names the file. Also returns the file itself.
+/// Opens a ring, packed or not; the error names the file. Also returns the file itself.
 ///
 /// # Errors
 /// Where it can't be read, is no ring, or was never finished.
 pub(crate) fn open(path: &Path) -> anyhow::Result<(ring::Ring, File)> {
-    let file = regular(path)?;
+    let mut file = regular(path)?;
     let again = file.try_clone().with_context(|| ui::path(path))?;
+    if packed::probe(&packed::head(&file)) {
+        file = packed::plain(path, file)?.0;
+    }
     Ok((open_file(path, file)?, again))
 }
 

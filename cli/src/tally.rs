@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use fdr_formats::pieces::{Division, Join, drive_pieces};
 use fdr_formats::{
-    Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, model::Counts, source,
+    Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, model::Counts,
 };
 
 use crate::ui;
@@ -82,7 +83,8 @@ impl Tally {
     /// # Errors
     /// Where the file can't be read.
     pub(crate) fn of(source: &dyn Source, progress: &(dyn Fn(u64) + Sync)) -> Result<Tally, Error> {
-        let parts = source::drive_parallel(source, ui::jobs(None), Tally::default, progress)?;
+        let division = Division::of(source, ui::jobs(None));
+        let parts = drive_pieces(source, division, |_| Tally::default(), progress)?;
         let mut sum = Tally::default();
         for thread in &source.info().threads {
             sum.thread(thread);
@@ -218,6 +220,19 @@ impl Sink for Tally {
         } else {
             self.more_diagnostics += 1;
         }
+    }
+}
+
+impl Join for Tally {
+    fn join(&mut self, piece: Tally) -> bool {
+        let Some(now) = self.threads.get(self.current).map(|seen| seen.first) else {
+            return false;
+        };
+        self.add(piece);
+        // The first in order, which is not the earliest where time went back.
+        let seen = self.now();
+        seen.first = now.or(seen.first);
+        true
     }
 }
 

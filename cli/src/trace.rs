@@ -12,7 +12,7 @@ use fdr_formats::{Diagnostic, Error, Source, TraceInfo, registry, ring};
 
 use crate::report::engine::KEPT_DIAGNOSTICS;
 use crate::ring::{Ring, has_end, no_ring};
-use crate::ui;
+use crate::{packed, ui};
 
 /// Opens a trace; the error names the file.
 pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
@@ -26,6 +26,12 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
     if !kind.is_file() && !kind.is_dir() {
         let what = "is no regular file: save what it gives to a file first";
         bail!("{}: {what}", ui::path(file));
+    }
+    if kind.is_file() {
+        let opened = File::open(file).with_context(|| ui::path(file))?;
+        if packed::probe(&packed::head(&opened)) {
+            return packed::open(file, opened);
+        }
     }
     if let Some(ring) = Ring::read(file) {
         let bytes = File::open(file).and_then(FileBytes::new);

@@ -170,6 +170,12 @@ impl<'a> Window<'a> {
         }
     }
 
+    /// What it slides over.
+    #[must_use]
+    pub fn source(&self) -> &'a dyn ReadAt {
+        self.bytes
+    }
+
     /// Whether the `want` bytes from `offset` on are in the window.
     #[must_use]
     pub fn holds(&self, offset: u64, want: usize) -> bool {

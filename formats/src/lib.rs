@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`model`] | the neutral vocabulary: calls, marks, functions, threads, clocks |
 //! | [`source`] | the reading side: [`Source`], and sequential or parallel driving |
+//! | [`pieces`] | decoding on several cores, one large thread too |
 //! | [`sink`] | the receiving side: [`Sink`] |
 //! | [`writer`] | the writing side: [`Writer`], and where a trace goes |
 //! | [`bytes`] | bounded reading of files and of records; no method can panic |
@@ -32,6 +33,7 @@ pub mod htdump;
 mod json;
 pub mod model;
 mod nest;
+pub mod pieces;
 mod reach;
 pub mod registry;
 pub mod ring;

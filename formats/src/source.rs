@@ -2,7 +2,7 @@
 //!
 //! A source is divided into *lanes*, parts that can be decoded independently and at the same time.
 //! For XRay a lane is a thread (all of its blocks); for formats that interleave their threads the
-//! whole file is one lane.
+//! whole file is one lane. Some sources can also divide a lane: [`crate::pieces`] makes use of it.
 //!
 //! No source ever holds its file, and memory does not grow with the events. What a source keeps is
 //! proportional to the threads, blocks and functions of the trace (names included), each listed
@@ -40,11 +40,130 @@ pub trait Source: Send + Sync {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error>;
 
+    /// Where the lane may be divided into parts of about `bytes` that can be decoded at the same
+    /// time, in order. These are guesses: [`Source::decode_part`] finds out whether they are right.
+    /// Empty, as here, for a lane that can't be divided.
+    ///
+    /// # Errors
+    /// Only where the file can't be read.
+    fn cuts(&self, lane: usize, bytes: u64) -> Result<Vec<Position>, Error> {
+        let _ = (lane, bytes);
+        Ok(Vec::new())
+    }
+
+    /// Pushes the events of a part of a lane into the sink. Returns where it stopped: at the part's
+    /// end, or at the next place behind it where that can be done. For lanes that have cuts.
+    ///
+    /// # Errors
+    /// Only where the file can't be read.
+    fn decode_part(
+        &self,
+        part: &Part,
+        sink: &mut dyn Sink,
+        complaints: &mut Complaints,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Position, Error> {
+        let _ = complaints;
+        self.decode(part.lane, sink, progress)?;
+        Ok(Position::default())
+    }
+
     /// Visits every on-disk unit in the order of the file, until the visitor breaks.
     ///
     /// # Errors
     /// Only where the file can't be read.
     fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error>;
+}
+
+/// A place between two records of a lane, and what a source must know to go on there. The default is
+/// the lane's beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Which of the lane's blocks.
+    pub(crate) block: usize,
+    /// Byte offset in the file of the next record; 0: the block begins.
+    pub(crate) offset: u64,
+    /// The time of the record before.
+    pub(crate) now: Option<u64>,
+    /// What is added to the ticks of the file.
+    pub(crate) shift: i64,
+    /// So many function records to come were not measured.
+    pub(crate) synthetic: u32,
+    /// What follows can be decoded without the three above.
+    pub(crate) free: bool,
+}
+
+impl Position {
+    /// Whether a part that was decoded from `cut` on, without knowing what comes before it, goes on
+    /// here.
+    #[must_use]
+    pub fn confirms(&self, cut: &Position) -> bool {
+        self.free && (self.block, self.offset) == (cut.block, cut.offset)
+    }
+
+    /// Whether this is at or behind the other place.
+    pub(crate) fn reaches(&self, other: &Position) -> bool {
+        (self.block, self.offset) >= (other.block, other.offset)
+    }
+}
+
+/// A part of a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Which lane.
+    pub lane: usize,
+    /// Where it begins.
+    pub from: Position,
+    /// Where it ends. `None`: with the lane.
+    pub to: Option<Position>,
+}
+
+/// Problems of a lane: the first hundred are told one by one, the rest is only counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Complaints {
+    count: u64,
+    /// Byte offset of the last one that was told.
+    last: u64,
+}
+
+impl Complaints {
+    const MOST: u64 = 100;
+
+    /// Counts a problem at that byte; returns whether it is to be told.
+    pub fn add(&mut self, offset: u64) -> bool {
+        self.count += 1;
+        let tell = self.count <= Self::MOST;
+        if tell {
+            self.last = offset;
+        }
+        tell
+    }
+
+    /// Those of the part that follows: `told` were told there. Gives them on, as far as they are to
+    /// be told here.
+    pub fn join(&mut self, part: &Complaints, told: Vec<Diagnostic>, sink: &mut dyn Sink) {
+        let silent = part.count.saturating_sub(told.len() as u64);
+        for diagnostic in told {
+            if self.add(diagnostic.offset) {
+                sink.diagnostic(diagnostic);
+            }
+        }
+        self.count += silent;
+    }
+
+    /// How many were not told, in words; at the lane's end.
+    #[must_use]
+    pub fn rest(&self) -> Option<Diagnostic> {
+        let more = self
+            .count
+            .checked_sub(Self::MOST)
+            .filter(|&more| more > 0)?;
+        let what = format!("{more} more problems of this thread are not listed");
+        Some(Diagnostic {
+            offset: self.last,
+            what,
+        })
+    }
 }
 
 /// One on-disk unit, for people: what `fdr records` prints.

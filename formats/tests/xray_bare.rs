@@ -1,6 +1,8 @@
 //! `bare`: its files are those of `DumpWriter`, byte for byte, whatever is in the chunks; it allocates
 //! nothing, and says so where it can't write.
 mod common;
+#[path = "common/dump.rs"]
+mod dump;
 
 #[path = "../../fuzz/src/alloc.rs"]
 mod alloc;
@@ -9,53 +11,20 @@ use std::io::Cursor;
 
 use alloc::Counting;
 use common::{Chunk, Random, read};
-use fdr_formats::model::{Counts, Missing};
+use dump::{counts, function, told_info};
 use fdr_formats::xray::bare::{self, BareThread, BareWriter, Room};
 use fdr_formats::xray::{BlockSummary, DumpWriter, Version};
-use fdr_formats::{Clock, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 fn info() -> TraceInfo {
-    let function = |id, name: &str| Function {
-        id: FunctionId(id),
-        name: name.to_owned(),
-        file: "src/lib.rs".to_owned(),
-        line: id,
-    };
-    TraceInfo {
-        clock: Clock {
-            frequency: 2_000_000_000,
-            name: "rdtscp".into(),
-            error_ppm: Some(1.5),
-            constant: true,
-            nonstop: true,
-            anchor: Some((Ticks(900), 1_700_000_000_000_000_000)),
-            ..Clock::default()
-        },
-        functions: vec![function(1, "demo::main"), function(2, "<Böx<T>>::\"go\"")],
-        program: "demo".into(),
-        process: Some(4242),
-        reason: "crash: SIGSEGV at 0x10 in thread 7 (main)".into(),
-        dump: Some(3),
-        missing: Missing {
-            retired_threads: 12,
-            retired_records: 5000,
-            unplaced_records: 16_000,
-        },
-        start: Some(Ticks(900)),
-        ..TraceInfo::default()
-    }
-}
-
-fn counts() -> Counts {
-    Counts {
-        recorded: 30,
-        overwritten: 20,
-        dropped: 1,
-        ..Counts::default()
-    }
+    let functions = vec![
+        function(1, "demo::main", 1),
+        function(2, "<Böx<T>>::\"go\"", 2),
+    ];
+    told_info(functions, "crash: SIGSEGV at 0x10 in thread 7 (main)")
 }
 
 type Lanes = Vec<(u32, &'static str, Vec<Vec<u8>>)>;

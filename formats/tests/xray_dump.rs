@@ -1,6 +1,8 @@
 //! `DumpWriter`: ring chunks typed by hand go in, the reader must give exactly their calls and the
 //! synthetic ones that make them nest, flagged. Whether llvm-xray agrees is tested elsewhere.
 mod common;
+#[path = "common/dump.rs"]
+mod dump;
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -10,62 +12,26 @@ use common::{
     Chunk, Counted, Event, Read, assert_nested, cut_everywhere, enter, exit, flip_everywhere, read,
     synthetic,
 };
-use fdr_formats::model::{Counts, Missing};
+use dump::{counts, function, told_info};
 use fdr_formats::registry;
 use fdr_formats::xray::{BlockSummary, DumpSummary, DumpWriter, Version};
-use fdr_formats::{Call, Clock, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Call, Thread, ThreadId, Ticks, TraceInfo};
 
 fn info() -> TraceInfo {
-    let function = |id, name: &str, line| {
-        let (id, name, file) = (FunctionId(id), name.to_owned(), "src/lib.rs".to_owned());
-        Function {
-            id,
-            name,
-            file,
-            line,
-        }
-    };
-    TraceInfo {
-        clock: Clock {
-            frequency: 2_000_000_000,
-            name: "rdtscp".into(),
-            error_ppm: Some(1.5),
-            constant: true,
-            nonstop: true,
-            anchor: Some((Ticks(900), 1_700_000_000_000_000_000)),
-            ..Clock::default()
-        },
-        functions: vec![
-            function(1, "demo::main", 10),
-            function(2, "<demo::Böx<T> as Trait>::\"go\"", 20),
-            function(3, "demo::leaf", 0),
-        ],
-        program: "demo".into(),
-        process: Some(4242),
-        reason: "signal".into(),
-        dump: Some(3),
-        missing: Missing {
-            retired_threads: 12,
-            retired_records: 5000,
-            unplaced_records: 16_000,
-        },
-        start: Some(Ticks(900)),
-        ..TraceInfo::default()
-    }
+    let functions = vec![
+        function(1, "demo::main", 10),
+        function(2, "<demo::Böx<T> as Trait>::\"go\"", 20),
+        function(3, "demo::leaf", 0),
+    ];
+    told_info(functions, "signal")
 }
 
 fn thread(id: u64, name: &str) -> Thread {
-    let counts = Counts {
-        recorded: 30,
-        overwritten: 20,
-        dropped: 1,
-        ..Counts::default()
-    };
     Thread {
         id: ThreadId(id),
         process: None,
         name: name.into(),
-        counts: Some(counts),
+        counts: Some(counts()),
     }
 }
 

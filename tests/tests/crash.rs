@@ -5,41 +5,18 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::time::Duration;
 
-use fdr_tests::support::crashed::{self, Crashed};
+use fdr_tests::support::crashed::Crasher;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, verify};
 use fdr_tests::support::trace::Trace;
 
-const CRASHER: &str = env!("CARGO_BIN_EXE_crasher");
+const CRASHER: Crasher = Crasher(env!("CARGO_BIN_EXE_crasher"));
 
-/// Nothing may take longer from the crash to the end.
-const LONGEST: Duration = Duration::from_secs(2);
-
-fn crasher(folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
-    let crashed = Crashed::new();
-    let program = Program::new(CRASHER, folder).args(arguments).set(variables);
-    let outcome = program.env(crashed::VARIABLE, crashed.path()).run();
-    let took = crashed.elapsed();
-    assert!(took < LONGEST, "{arguments:?} took {took:?}");
-    outcome
-}
-
-/// Without the recorder: how it ends.
-fn untraced(arguments: &[&str]) -> Outcome {
-    crasher(&Folder::new("crash-untraced"), "", arguments)
-}
-
-/// The same end as without the recorder, by `signal`.
+/// The same end as without the recorder, by `signal`, and the same output.
 fn same_end(outcome: &Outcome, arguments: &[&str], signal: i32) {
-    assert_eq!(outcome.status.signal(), Some(signal), "{outcome:?}");
-    let plain = untraced(arguments);
-    assert_eq!(
-        (plain.status.signal(), plain.stdout.as_str()),
-        (Some(signal), outcome.stdout.as_str()),
-        "{plain:?}"
-    );
+    let plain = CRASHER.ended_as_untraced(outcome, arguments, signal);
+    assert_eq!(plain.stdout, outcome.stdout, "{plain:?}");
 }
 
 /// The thread's whole course: ten steps, then into the crash.
@@ -81,7 +58,7 @@ fn reason(trace: &Trace) -> String {
 fn one(place: &str, way: &str, signal: i32, thread: &str, expected: &str) {
     let folder = Folder::new("crash");
     let arguments = [place, way];
-    let outcome = crasher(&folder, "FDR=1", &arguments);
+    let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
     same_end(&outcome, &arguments, signal);
     let trace = only_whole_trace(&folder);
     check_course(&trace, thread);
@@ -142,7 +119,7 @@ fn stack_overflows() {
     for (place, thread) in [("main", "crasher"), ("std", "worker")] {
         one(place, "overflow", libc::SIGABRT, thread, "SIGSEGV at 0x*");
         let folder = Folder::new("crash-overflow");
-        let outcome = crasher(&folder, "FDR=1", &[place, "overflow"]);
+        let outcome = CRASHER.run(&folder, "FDR=1", &[place, "overflow"]);
         let name = if place == "main" { "main" } else { "worker" };
         let said = format!("thread '{name}'");
         assert!(
@@ -173,7 +150,7 @@ fn inside_the_recorder_at_any_instruction() {
     for round in 0..30 {
         let folder = Folder::new("crash-anywhere");
         let after = (50 + 137 * round).to_string();
-        let outcome = crasher(&folder, "FDR=1 FDR_BUFFER=256K", &["anywhere", &after]);
+        let outcome = CRASHER.run(&folder, "FDR=1 FDR_BUFFER=256K", &["anywhere", &after]);
         assert_eq!(outcome.status.signal(), Some(libc::SIGABRT), "{outcome:?}");
         let trace = only_whole_trace(&folder);
         let lane = trace.thread("crasher");
@@ -187,7 +164,7 @@ fn inside_the_recorder_at_any_instruction() {
 fn a_fault_in_the_handler_ends_the_process_by_the_first_signal() {
     for place in ["main", "std"] {
         let folder = Folder::new("crash-broken");
-        let outcome = crasher(&folder, "FDR=1", &[place, "broken"]);
+        let outcome = CRASHER.run(&folder, "FDR=1", &[place, "broken"]);
         same_end(&outcome, &[place, "broken"], libc::SIGTRAP);
         // What was recorded is still there.
         let names = folder.names();
@@ -202,7 +179,7 @@ fn a_fault_in_the_handler_ends_the_process_by_the_first_signal() {
 fn two_threads_at_once() {
     for _ in 0..10 {
         let folder = Folder::new("crash-two");
-        let outcome = crasher(&folder, "FDR=1", &["two", "null"]);
+        let outcome = CRASHER.run(&folder, "FDR=1", &["two", "null"]);
         assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
         let trace = only_whole_trace(&folder);
         assert!((1..=2).contains(&trace.threads.len()), "{trace:?}");
@@ -222,7 +199,7 @@ fn two_threads_at_once() {
 #[test]
 fn a_panic_during_a_panic() {
     let folder = Folder::new("crash-twice");
-    let outcome = crasher(&folder, "FDR=1", &["twice", ""]);
+    let outcome = CRASHER.run(&folder, "FDR=1", &["twice", ""]);
     assert_eq!(outcome.status.signal(), Some(libc::SIGABRT), "{outcome:?}");
     let trace = only_whole_trace(&folder);
     let lane = trace.thread("crasher");
@@ -234,11 +211,11 @@ fn a_panic_during_a_panic() {
 fn a_handler_of_the_programs_own_comes_after_ours() {
     let folder = Folder::new("crash-own");
     let arguments = ["main", "null", "own"];
-    let outcome = crasher(&folder, "FDR=1", &arguments);
+    let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
     assert_eq!(outcome.status.code(), Some(77), "{outcome:?}");
     // It was told the address, as the kernel tells it.
     assert_eq!(outcome.stdout, "own 0x10\n");
-    assert_eq!(untraced(&arguments).stdout, outcome.stdout);
+    assert_eq!(CRASHER.untraced(&arguments).stdout, outcome.stdout);
     // Such a handler might have mended it: the ring stays as well.
     let traces = folder.ending(".fdr");
     assert_eq!((traces.len(), folder.names().len()), (1, 2), "{folder:?}");
@@ -249,7 +226,7 @@ fn a_handler_of_the_programs_own_comes_after_ours() {
 fn a_handler_that_is_installed_later_takes_ours_away() {
     let folder = Folder::new("crash-later");
     let arguments = ["main", "null", "recorded", "own"];
-    let outcome = crasher(&folder, "FDR=1", &arguments);
+    let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
     assert_eq!(
         (outcome.status.code(), outcome.stdout.as_str()),
         (Some(77), "own 0x10\n")
@@ -261,7 +238,7 @@ fn a_handler_that_is_installed_later_takes_ours_away() {
 #[test]
 fn a_signal_from_outside() {
     let folder = Folder::new("crash-outside");
-    let program = Program::new(CRASHER, &folder).args(&["main", "wait", "recorded", "wait"]);
+    let program = Program::new(CRASHER.0, &folder).args(&["main", "wait", "recorded", "wait"]);
     let mut running = program.set("FDR=1").start();
     assert_eq!(running.line(), "ready");
     running.tell("go");
@@ -283,8 +260,8 @@ fn a_signal_from_outside() {
 fn a_signal_that_the_process_survives() {
     // The standard library's handler lets a SIGSEGV that was sent pass, once.
     let folder = Folder::new("crash-survived");
-    let outcome = crasher(&folder, "FDR=1", &["main", "11"]).ok();
-    assert_eq!(untraced(&["main", "11"]).status.code(), Some(0));
+    let outcome = CRASHER.run(&folder, "FDR=1", &["main", "11"]).ok();
+    assert_eq!(CRASHER.untraced(&["main", "11"]).status.code(), Some(0));
     let traces = folder.ending(".fdr");
     assert_eq!(traces.len(), 2, "{:?}", folder.names());
     traces.iter().for_each(|path| verify(path));
@@ -302,7 +279,7 @@ fn a_signal_that_the_process_survives() {
 fn nothing_recorded_or_not_wanted() {
     for variables in ["FDR=1 FDR_CRASH=0", "FDR=1 FDR_CRASH=off FDR_LOG=info"] {
         let folder = Folder::new("crash-off");
-        let outcome = crasher(&folder, variables, &["main", "null"]);
+        let outcome = CRASHER.run(&folder, variables, &["main", "null"]);
         same_end(&outcome, &["main", "null"], libc::SIGSEGV);
         // The ring is left for `fdr recover`.
         let names = folder.names();
@@ -312,7 +289,7 @@ fn nothing_recorded_or_not_wanted() {
         );
     }
     let folder = Folder::new("crash-nothing");
-    let outcome = crasher(&folder, "FDR=1", &["unrecorded", ""]);
+    let outcome = CRASHER.run(&folder, "FDR=1", &["unrecorded", ""]);
     assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
     assert_eq!(folder.ending(".fdr").len(), 0);
     assert_eq!(outcome.said().len(), 0, "{outcome:?}");
@@ -327,20 +304,20 @@ fn files_are_called_as_the_pattern_says() {
     ] {
         let folder = Folder::new("crash-names");
         let variables = format!("FDR=1 FDR_OUT={out} FDR_DIR=rings FDR_LOG=quiet");
-        let outcome = crasher(&folder, &variables, &["main", "null"]);
+        let outcome = CRASHER.run(&folder, &variables, &["main", "null"]);
         assert_eq!(outcome.stderr, "");
         check_course(&Trace::read(&folder.join(expected)), "crasher");
         assert_eq!(fs::read_dir(folder.join("rings")).expect("it").count(), 0);
     }
     // Another format: a trace of the recorder's own all the same.
     let folder = Folder::new("crash-format");
-    let outcome = crasher(&folder, "FDR=1 FDR_FORMAT=htdump", &["main", "null"]);
+    let outcome = CRASHER.run(&folder, "FDR=1 FDR_FORMAT=htdump", &["main", "null"]);
     assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV));
     check_course(&only_whole_trace(&folder), "crasher");
     // A number that is taken is left alone; a file without a number is replaced.
     let folder = Folder::new("crash-taken");
     fs::write(folder.join("t.1.fdr"), "mine").expect("a file");
-    let _ = crasher(&folder, "FDR=1 FDR_OUT=t.%n.fdr", &["main", "null"]);
+    let _ = CRASHER.run(&folder, "FDR=1 FDR_OUT=t.%n.fdr", &["main", "null"]);
     assert_eq!(fs::read(folder.join("t.1.fdr")).expect("it"), b"mine");
     let second = Trace::read(&folder.join("t.2.fdr"));
     assert_eq!(second.info.dump, Some(2));
@@ -368,11 +345,11 @@ fn check_kept(folder: &Folder, outcome: &Outcome, why: &str) {
 fn a_file_that_cannot_be_written() {
     let null = ["main", "null"];
     let folder = Folder::new("crash-device");
-    let outcome = crasher(&folder, "FDR=1 FDR_OUT=/dev/full FDR_DIR=.", &null);
+    let outcome = CRASHER.run(&folder, "FDR=1 FDR_OUT=/dev/full FDR_DIR=.", &null);
     check_kept(&folder, &outcome, "/dev/full: not a file");
 
     let folder = Folder::new("crash-no-folder");
-    let outcome = crasher(&folder, "FDR=1 FDR_OUT=/proc/x/y.fdr FDR_DIR=.", &null);
+    let outcome = CRASHER.run(&folder, "FDR=1 FDR_OUT=/proc/x/y.fdr FDR_DIR=.", &null);
     check_kept(&folder, &outcome, "there is no such folder");
 }
 
@@ -381,7 +358,7 @@ fn a_limit_on_the_size_of_files() {
     // One line says that nothing can be written, at the start; the end has nothing to add to it.
     let folder = Folder::new("crash-fsize");
     let script = "ulimit -f 0; exec \"$0\" \"$@\"";
-    let program = Program::in_shell(script, CRASHER, &folder).args(&["main", "null"]);
+    let program = Program::in_shell(script, CRASHER.0, &folder).args(&["main", "null"]);
     let outcome = program.set("FDR=1").run();
     assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
     let said = outcome.said();
@@ -396,7 +373,7 @@ fn a_limit_on_the_size_of_files() {
 fn no_descriptors() {
     for option in ["full", "closed"] {
         let folder = Folder::new("crash-descriptors");
-        let outcome = crasher(&folder, "FDR=1", &["main", "null", option]);
+        let outcome = CRASHER.run(&folder, "FDR=1", &["main", "null", option]);
         assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
         check_course(&only_whole_trace(&folder), "crasher");
     }
@@ -405,7 +382,7 @@ fn no_descriptors() {
 #[test]
 fn a_folder_that_is_gone() {
     let folder = Folder::new("crash-gone");
-    let program = Program::new(CRASHER, &folder).args(&["main", "null", "wait"]);
+    let program = Program::new(CRASHER.0, &folder).args(&["main", "null", "wait"]);
     let mut running = program.set("FDR=1 FDR_OUT=sub/").start();
     assert_eq!(running.line(), "ready");
     fs::remove_dir_all(folder.join("sub")).expect("the folder");

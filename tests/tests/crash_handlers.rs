@@ -3,38 +3,13 @@
 //! without the recorder. Nothing takes two seconds.
 
 use std::os::unix::process::ExitStatusExt;
-use std::time::Duration;
 
-use fdr_tests::support::crashed::{self, Crashed};
+use fdr_tests::support::crashed::Crasher;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, fdr, verify};
+use fdr_tests::support::program::{fdr, verify};
 use fdr_tests::support::trace::Trace;
 
-const CRASHER: &str = env!("CARGO_BIN_EXE_crasher");
-
-/// Nothing may take longer.
-const LONGEST: Duration = Duration::from_secs(2);
-
-fn crasher(folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
-    let crashed = Crashed::new();
-    let program = Program::new(CRASHER, folder).args(arguments).set(variables);
-    let outcome = program.env(crashed::VARIABLE, crashed.path()).run();
-    let took = crashed.elapsed();
-    assert!(took < LONGEST, "{arguments:?} took {took:?}");
-    outcome
-}
-
-/// Without the recorder: how it ends.
-fn untraced(arguments: &[&str]) -> Outcome {
-    crasher(&Folder::new("handlers-untraced"), "", arguments)
-}
-
-/// The same end as without the recorder, by `signal`.
-fn same_end(outcome: &Outcome, arguments: &[&str], signal: i32) {
-    assert_eq!(outcome.status.signal(), Some(signal), "{outcome:?}");
-    let plain = untraced(arguments);
-    assert_eq!(plain.status.signal(), Some(signal), "{plain:?}");
-}
+const CRASHER: Crasher = Crasher(env!("CARGO_BIN_EXE_crasher"));
 
 /// The only things in the folder: traces for these reasons, in this order, as far as the first word.
 fn reasons(folder: &Folder) -> Vec<String> {
@@ -58,8 +33,8 @@ fn a_handler_that_is_installed_later_and_calls_ours() {
     ] {
         let folder = Folder::new("crash-chained");
         let arguments = ["main", way, "recorded", "chain"];
-        let outcome = crasher(&folder, "FDR=1", &arguments);
-        same_end(&outcome, &arguments, signal);
+        let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
+        let _ = CRASHER.ended_as_untraced(&outcome, &arguments, signal);
         assert_eq!(reasons(&folder), [said]);
         let trace = Trace::read(&folder.only_trace());
         assert_eq!(trace.thread("crasher").edges.len(), 24);
@@ -67,9 +42,9 @@ fn a_handler_that_is_installed_later_and_calls_ours() {
     }
     // The standard library's handler lets a SIGSEGV that was sent pass, once.
     let arguments = ["main", "11", "recorded", "chain"];
-    assert_eq!(untraced(&arguments).status.code(), Some(0));
+    assert_eq!(CRASHER.untraced(&arguments).status.code(), Some(0));
     let folder = Folder::new("crash-chained-sent");
-    let _ = crasher(&folder, "FDR=1", &arguments).ok();
+    let _ = CRASHER.run(&folder, "FDR=1", &arguments).ok();
     assert_eq!(reasons(&folder), ["SIGSEGV", "exit"]);
 }
 
@@ -78,18 +53,18 @@ fn a_fault_that_the_programs_handler_mends() {
     // The process goes on: it records, has its ring, and may crash of something else.
     let folder = Folder::new("crash-mended");
     let arguments = ["main", "0", "mend", "mended"];
-    assert_eq!(untraced(&arguments).status.code(), Some(0));
-    let _ = crasher(&folder, "FDR=1", &arguments).ok();
+    assert_eq!(CRASHER.untraced(&arguments).status.code(), Some(0));
+    let _ = CRASHER.run(&folder, "FDR=1", &arguments).ok();
     assert_eq!(reasons(&folder), ["SIGSEGV", "exit"]);
 
     let folder = Folder::new("crash-mended-abort");
     let arguments = ["main", "abort", "mend", "mended"];
-    let outcome = crasher(&folder, "FDR=1", &arguments);
-    same_end(&outcome, &arguments, libc::SIGABRT);
+    let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
+    let _ = CRASHER.ended_as_untraced(&outcome, &arguments, libc::SIGABRT);
     assert_eq!(reasons(&folder), ["SIGSEGV", "SIGABRT"]);
 
     let folder = Folder::new("crash-mended-killed");
-    let outcome = crasher(&folder, "FDR=1", &["main", "9", "mend", "mended"]);
+    let outcome = CRASHER.run(&folder, "FDR=1", &["main", "9", "mend", "mended"]);
     assert_eq!(outcome.status.signal(), Some(libc::SIGKILL), "{outcome:?}");
     let rings = folder.ending(".fdr-ring");
     assert_eq!(rings.len(), 1, "{:?}", folder.names());
@@ -101,7 +76,9 @@ fn a_fault_that_the_programs_handler_mends() {
 #[test]
 fn a_system_call_that_the_programs_handler_makes() {
     let folder = Folder::new("crash-emulated");
-    let _ = crasher(&folder, "FDR=1", &["main", "emulated", "emulate"]).ok();
+    let _ = CRASHER
+        .run(&folder, "FDR=1", &["main", "emulated", "emulate"])
+        .ok();
     assert_eq!(reasons(&folder), ["exit"]);
 }
 
@@ -109,7 +86,7 @@ fn a_system_call_that_the_programs_handler_makes() {
 fn an_exit_while_another_thread_crashes() {
     for _ in 0..5 {
         let folder = Folder::new("crash-exit");
-        let outcome = crasher(&folder, "FDR=1", &["exit", ""]);
+        let outcome = CRASHER.run(&folder, "FDR=1", &["exit", ""]);
         assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
         assert_eq!(reasons(&folder), ["SIGSEGV"]);
     }

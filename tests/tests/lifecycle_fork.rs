@@ -17,10 +17,7 @@ fn forks(folder: &Folder, variables: &str, way: &str) -> Outcome {
 
 /// What the children said: process and records.
 fn children(outcome: &Outcome) -> Vec<(String, u64)> {
-    let lines = facts::all(&outcome.stdout, "child").into_iter();
-    lines
-        .map(|words| (words[0].clone(), facts::number(&words[1])))
-        .collect()
+    facts::children(&outcome.stdout)
 }
 
 /// Every record that a trace knows of, wherever it went; it is whole, and of that process.
@@ -28,10 +25,7 @@ fn asked_for(path: &std::path::Path, pid: &str) -> u64 {
     verify(path);
     let trace = Trace::read(path);
     assert_eq!(trace.info.process, Some(facts::number(pid)));
-    let lanes = trace.threads.iter();
-    let recorded: u64 = lanes.map(|lane| lane.checked_counts().recorded).sum();
-    let missing = trace.info.missing;
-    recorded + missing.retired_records + missing.unplaced_records
+    trace.asked_for()
 }
 
 /// The only file with that beginning and end; it is removed from the list.

@@ -17,10 +17,7 @@ fn hooks(folder: &Folder, way: &str) -> Outcome {
 
 /// What the children said: process and records.
 fn children(outcome: &Outcome) -> Vec<(u64, u64)> {
-    let lines = facts::all(&outcome.stdout, "child").into_iter();
-    lines
-        .map(|words| (facts::number(&words[0]), facts::number(&words[1])))
-        .collect()
+    facts::children(&outcome.stdout)
 }
 
 fn of_process(folder: &Folder, pid: u64, end: &str) -> Vec<PathBuf> {
@@ -33,11 +30,7 @@ fn of_process(folder: &Folder, pid: u64, end: &str) -> Vec<PathBuf> {
 
 fn asked_for(path: &Path) -> u64 {
     verify(path);
-    let trace = Trace::read(path);
-    let lanes = trace.threads.iter();
-    let recorded: u64 = lanes.map(|lane| lane.checked_counts().recorded).sum();
-    let missing = trace.info.missing;
-    recorded + missing.retired_records + missing.unplaced_records
+    Trace::read(path).asked_for()
 }
 
 /// Every child's one trace has what it says it made, and no ring is left.

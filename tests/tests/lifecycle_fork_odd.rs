@@ -21,10 +21,7 @@ fn fact(outcome: &Outcome, key: &str) -> u64 {
 
 /// What the children said: process and records.
 fn children(outcome: &Outcome) -> Vec<(u32, u64)> {
-    let lines = facts::all(&outcome.stdout, "child").into_iter();
-    lines
-        .map(|words| (facts::number(&words[0]), facts::number(&words[1])))
-        .collect()
+    facts::children(&outcome.stdout)
 }
 
 /// The only file with that in its name and that end.
@@ -37,21 +34,31 @@ fn only(folder: &Folder, part: &str, end: &str) -> PathBuf {
     found.remove(0)
 }
 
-fn asked_for(trace: &Trace) -> u64 {
-    let lanes = trace.threads.iter();
-    let recorded: u64 = lanes.map(|lane| lane.checked_counts().recorded).sum();
-    let missing = trace.info.missing;
-    recorded + missing.retired_records + missing.unplaced_records
-}
-
 /// The trace of a process, which must hold so many records and its own number.
 fn trace_of(folder: &Folder, pid: u32, records: u64) -> Trace {
     let path = only(folder, &format!("forks_odd.{pid}."), ".fdr");
     verify(&path);
     let trace = Trace::read(&path);
     assert_eq!(trace.info.process, Some(u64::from(pid)));
-    assert_eq!(asked_for(&trace), records);
+    assert_eq!(trace.asked_for(), records);
     trace
+}
+
+fn ring_of(folder: &Folder, pid: u32) -> RingFile {
+    RingFile::read(&only(folder, &format!("odd.{pid}."), ".fdr-ring"))
+}
+
+/// The ring of a child that a handler forked in the midst of a call, with so many records of its own.
+#[cfg(target_arch = "x86_64")]
+fn ring_of_interrupted(folder: &Folder, pid: u32, records: u64) -> RingFile {
+    let ring = ring_of(folder, pid);
+    assert_eq!(ring.pid, pid);
+    // Of the call that the handler interrupted: its exit is the child's unless it was under way, and
+    // where it was counted after the fork its entry may be the parent's.
+    let differs = ring.asked_for().abs_diff(records);
+    assert!(differs <= 2, "{} of {records}", ring.asked_for());
+    assert!(ring.threads.iter().all(|thread| thread.tid == pid));
+    ring
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -66,13 +73,7 @@ fn handlers_that_fork_on_every_instruction_of_a_record() {
         let children = children(&outcome);
         assert!(children.len() > 80, "{} children", children.len());
         for (pid, records) in children {
-            let ring = RingFile::read(&only(&folder, &format!("odd.{pid}."), ".fdr-ring"));
-            assert_eq!(ring.pid, pid);
-            // The call that the handler interrupted: its exit is the child's unless it was under way, and
-            // where it was counted after the fork its entry may be the parent's.
-            let differs = ring.asked_for().abs_diff(records);
-            assert!(differs <= 2, "{} of {records}", ring.asked_for());
-            assert!(ring.threads.iter().all(|thread| thread.tid == pid));
+            let ring = ring_of_interrupted(&folder, pid, records);
             assert!(ring.threads.len() == 1, "{} threads", ring.threads.len());
         }
         let pid = fact(&outcome, "pid") as u32;
@@ -89,12 +90,7 @@ fn a_handler_makes_a_threads_first_record_and_another_one_forks() {
     let children = children(&outcome);
     assert_eq!(children.len(), 250);
     for (pid, records) in children {
-        let ring = RingFile::read(&only(&folder, &format!("odd.{pid}."), ".fdr-ring"));
-        assert_eq!(ring.pid, pid);
-        // As above.
-        let differs = ring.asked_for().abs_diff(records);
-        assert!(differs <= 2, "{} of {records}", ring.asked_for());
-        assert!(ring.threads.iter().all(|thread| thread.tid == pid));
+        let _ = ring_of_interrupted(&folder, pid, records);
     }
     let pid = fact(&outcome, "pid") as u32;
     trace_of(&folder, pid, fact(&outcome, "records"));
@@ -105,14 +101,14 @@ fn a_child_behind_the_c_librarys_back_leaves_its_parents_ring_soon() {
     let folder = Folder::new("fork-raw");
     let outcome = odd(&folder, "FDR=1 FDR_CLOCK=rdtscp", "raw");
     let [(pid, records)] = children(&outcome).try_into().expect("one child");
-    let ring = RingFile::read(&only(&folder, &format!("odd.{pid}."), ".fdr-ring"));
+    let ring = ring_of(&folder, pid);
     let in_parents = records - ring.asked_for();
     // What is left of the chunk that its parent was in.
     assert!(in_parents < 8186, "{in_parents}");
     let parent = fact(&outcome, "pid") as u32;
     let path = only(&folder, &format!("forks_odd.{parent}."), ".fdr");
     verify(&path);
-    assert_eq!(asked_for(&Trace::read(&path)), 40 + in_parents);
+    assert_eq!(Trace::read(&path).asked_for(), 40 + in_parents);
 }
 
 #[test]
@@ -152,7 +148,7 @@ fn a_daemon_is_recorded() {
             verify(&path);
             let trace = Trace::read(&path);
             assert_eq!(trace.info.process, Some(u64::from(pid)));
-            assert_eq!(asked_for(&trace), records);
+            assert_eq!(trace.asked_for(), records);
         }
         assert_eq!(
             fs::read_dir(folder.join("some/traces"))
@@ -182,7 +178,7 @@ fn a_program_that_executes_itself_leaves_its_ring() {
     let outcome = odd(&folder, "FDR=1", "exec");
     let pid = fact(&outcome, "pid") as u32;
     trace_of(&folder, pid, 40);
-    let ring = RingFile::read(&only(&folder, &format!("odd.{pid}."), ".fdr-ring"));
+    let ring = ring_of(&folder, pid);
     assert_eq!((ring.pid, ring.asked_for()), (pid, 20));
     let folder = Folder::new("fork-exec-not");
     let other = odd(&folder, "FDR=1", "nothing");

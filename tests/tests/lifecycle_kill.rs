@@ -3,9 +3,9 @@
 //! program kept how many records it had surely made.
 
 use std::fs;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+use fdr_tests::support::endless::{self, THREADS, only_ring, surely_made};
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
@@ -14,18 +14,6 @@ use fdr_tests::support::ring_file::{RingFile, RingThread};
 use fdr_tests::support::script::{FUNCTIONS, Script};
 use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::until;
-
-/// Threads of the program that is killed: name and seed; their calls never end.
-const THREADS: [(&str, u64); 4] = [("k0", 11), ("k1", 12), ("k2", 13), ("k3", 14)];
-
-/// Records that the thread at that place has surely made.
-fn surely_made(page: &Path, place: usize) -> u64 {
-    let page = fs::File::open(page).expect("the page");
-    let mut bytes = [0; 8];
-    page.read_exact_at(&mut bytes, 64 * place as u64)
-        .expect("the page is long enough");
-    u64::from_ne_bytes(bytes)
-}
 
 /// A thread's records in the words of the script.
 fn scripted(file: &RingFile, thread: &RingThread) -> Vec<u8> {
@@ -42,32 +30,22 @@ fn scripted(file: &RingFile, thread: &RingThread) -> Vec<u8> {
 /// Kills the program after so many records of its first thread, and looks at what is left.
 fn kill_after(records: u64, variables: &str) {
     let folder = Folder::new("kill");
-    fs::create_dir(folder.join("rings")).expect("a folder");
-    let threads = THREADS
-        .map(|(name, seed)| format!("{name}:{seed}:{}", u64::MAX))
-        .join(",");
-    let mut program = Program::new(env!("CARGO_BIN_EXE_exact"), &folder)
-        .set("FDR=1 FDR_DIR=rings")
-        .set(variables)
-        .args(&["--page", "page", &threads])
-        .start();
-    assert_eq!(program.line(), "ready");
-    let page = folder.join("page");
+    let program = endless::start(env!("CARGO_BIN_EXE_exact"), &folder, variables);
     until("records of every thread", || {
-        let all = (0..4).all(|place| surely_made(&page, place) > 0);
-        (all && surely_made(&page, 0) >= records).then_some(())
+        let all = (0..4).all(|place| surely_made(&folder, place) > 0);
+        (all && surely_made(&folder, 0) >= records).then_some(())
     });
     program.signal("KILL");
     let pid = program.id();
     assert!(program.end().status.code().is_none());
 
-    let ring = only_file(&folder.join("rings"));
+    let ring = only_ring(&folder);
     let file = RingFile::read(&ring);
     assert_eq!(file.pid, pid);
     for (place, (name, seed)) in THREADS.iter().enumerate() {
         let thread = file.threads.iter().find(|thread| thread.name == *name);
         let thread = thread.unwrap_or_else(|| panic!("no {name}: {:?}", file.threads.len()));
-        let (sure, kept) = (surely_made(&page, place), thread.edges.len() as u64);
+        let (sure, kept) = (surely_made(&folder, place), thread.edges.len() as u64);
         assert!(!thread.ended);
         let made = thread.before + kept;
         let asked = made + thread.dropped;
@@ -82,15 +60,6 @@ fn kill_after(records: u64, variables: &str) {
             "{name}: {made} records, {kept} kept"
         );
     }
-}
-
-fn only_file(folder: &Path) -> PathBuf {
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .expect("the folder")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    assert_eq!(files.len(), 1, "{files:?}");
-    files.remove(0)
 }
 
 #[test]
@@ -121,7 +90,7 @@ fn the_file_is_private_and_goes_with_a_clean_end() {
         .set("FDR=1 FDR_DIR=rings FDR_BUFFER=256K")
         .start();
     assert_eq!(program.line(), "ready");
-    let ring = only_file(&folder.join("rings"));
+    let ring = only_ring(&folder);
     let name = ring
         .file_name()
         .expect("a name")

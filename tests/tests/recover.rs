@@ -6,9 +6,10 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use fdr_tests::support::endless::{self, THREADS, only_ring, surely_made};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, Running, fdr, verify};
 use fdr_tests::support::random::Random;
@@ -18,33 +19,13 @@ use fdr_tests::support::wait::until;
 use fdr_tests::{Profile, tool};
 use serde_json::Value;
 
-/// Threads of the program: name and seed; their calls never end.
-const THREADS: [(&str, u64); 4] = [("k0", 11), ("k1", 12), ("k2", 13), ("k3", 14)];
-
-/// Records that the thread at that place has surely made.
-fn surely_made(page: &Path, place: usize) -> u64 {
-    let page = fs::File::open(page).expect("the page");
-    let mut bytes = [0; 8];
-    page.read_exact_at(&mut bytes, 64 * place as u64)
-        .expect("the page is long enough");
-    u64::from_ne_bytes(bytes)
-}
-
 /// The program in that folder, once its threads have made so many records.
 fn start(folder: &Folder, records: u64, variables: &str) -> Running {
     // Built before, not beside a program that takes all there is of the processors.
     let _ = tool(Profile::Dev);
-    fs::create_dir(folder.join("rings")).expect("a folder");
-    let threads = THREADS.map(|(name, seed)| format!("{name}:{seed}:{}", u64::MAX));
-    let mut program = Program::new(env!("CARGO_BIN_EXE_exact"), folder)
-        .set("FDR=1 FDR_DIR=rings")
-        .set(variables)
-        .args(&["--page", "page", &threads.join(",")])
-        .start();
-    assert_eq!(program.line(), "ready");
-    let page = folder.join("page");
+    let program = endless::start(env!("CARGO_BIN_EXE_exact"), folder, variables);
     until("records of every thread", || {
-        let all = (0..THREADS.len()).all(|place| surely_made(&page, place) > records);
+        let all = (0..THREADS.len()).all(|place| surely_made(folder, place) > records);
         all.then_some(())
     });
     program
@@ -55,13 +36,6 @@ fn kill(program: Running) -> u32 {
     program.signal("KILL");
     assert!(program.end().status.code().is_none());
     pid
-}
-
-fn only_ring(folder: &Folder) -> PathBuf {
-    let files = fs::read_dir(folder.join("rings")).expect("the folder");
-    let mut files: Vec<PathBuf> = files.map(|entry| entry.expect("an entry").path()).collect();
-    assert_eq!(files.len(), 1, "{files:?}");
-    files.remove(0)
 }
 
 /// Runs the tool in the folder, whatever comes of it.
@@ -111,12 +85,11 @@ fn recovered(records: u64, variables: &str, to: &str) {
     assert_eq!(trace.info.program, "exact");
     assert_eq!(trace.info.process, Some(u64::from(pid)));
     assert_eq!(trace.threads.len(), THREADS.len());
-    let page = folder.join("page");
     for (place, (name, seed)) in THREADS.into_iter().enumerate() {
         let lane = trace.thread(name);
         let made = follows_script(&trace, lane, seed);
         let asked = made + lane.checked_counts().dropped;
-        let sure = surely_made(&page, place);
+        let sure = surely_made(&folder, place);
         assert!(
             asked == sure || asked == sure + 1,
             "{name}: {asked} asked for, {sure} for sure"
@@ -147,11 +120,11 @@ fn every_record_before_a_kill_is_recovered() {
 fn snapshots_of_a_program_at_full_speed_are_whole() {
     let folder = Folder::new("snapshot");
     let program = start(&folder, 100, "FDR_BUFFER=512K");
-    let (pid, page) = (program.id().to_string(), folder.join("page"));
+    let pid = program.id().to_string();
     let mut before = [0; THREADS.len()];
     for round in 0..30 {
         let sure: Vec<u64> = (0..THREADS.len())
-            .map(|place| surely_made(&page, place))
+            .map(|place| surely_made(&folder, place))
             .collect();
         let arguments = ["snapshot", "--force", "-o", "now.fdr", &pid].map(OsStr::new);
         let output = run(&folder, &arguments);

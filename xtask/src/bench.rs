@@ -3,10 +3,12 @@
 //! every round, and the medians of the rounds are told with their spread. Figures are compared within
 //! one run only, and no test asserts them.
 
-mod code;
+mod beside;
+pub(crate) mod code;
 mod figures;
 pub(crate) mod formats;
 mod formats_table;
+pub(crate) mod history;
 pub(crate) mod read;
 mod report;
 
@@ -14,6 +16,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use beside::Beside;
 use figures::{Cell, Sample, Table};
 
 use crate::Result;
@@ -77,6 +80,7 @@ pub(crate) const VARIANTS: [Variant; 5] = [
 struct Options {
     rounds: usize,
     json: Option<PathBuf>,
+    beside: Option<String>,
 }
 
 impl Options {
@@ -84,6 +88,7 @@ impl Options {
         let mut options = Options {
             rounds: 15,
             json: None,
+            beside: None,
         };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
@@ -97,6 +102,7 @@ impl Options {
                     options.rounds = LEAST_ROUNDS.max(rounds);
                 }
                 "--json" => options.json = Some(PathBuf::from(value()?)),
+                "--beside" => options.beside = Some((*value()?).to_owned()),
                 _ => return Err(format!("unknown option {word}; see cargo xtask help")),
             }
         }
@@ -107,7 +113,7 @@ impl Options {
 /// The built bench program and the folder that it records into.
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl Program {
@@ -142,7 +148,7 @@ impl Program {
     }
 
     /// Removes the traces of the last run and returns their bytes.
-    fn take_traces(&self) -> Result<u64> {
+    pub(crate) fn take_traces(&self) -> Result<u64> {
         let bad = |error| format!("{}: {error}", self.folder.display());
         let mut bytes = 0;
         for entry in fs::read_dir(&self.folder).map_err(bad)? {
@@ -166,6 +172,8 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
     let program = Program::build()?;
     program.take_traces()?;
+    let beside = options.beside.as_deref().map(Beside::build);
+    let mut beside = beside.transpose()?;
     let steps = figures::get(&program.ask(&["steps"], None)?, "steps")?.to_string();
     let mut table = Table::new(BODIES.len(), VARIANTS.len());
     for round in 0..options.rounds {
@@ -175,6 +183,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
             let at = (at + round * VARIANTS.len() + round) % (BODIES.len() * VARIANTS.len());
             let (body, variant) = (at / VARIANTS.len(), at % VARIANTS.len());
             measure(&program, &steps, body, variant, table.cell(body, variant));
+            if let Some(Beside { program, table, .. }) = &mut beside {
+                measure(program, &steps, body, variant, table.cell(body, variant));
+            }
         }
     }
     eprintln!();
@@ -187,6 +198,13 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         table,
     };
     print!("{}", findings.text());
+    if let Some(beside) = beside {
+        print!("{}", beside.text(&findings.table, &findings.code));
+    }
+    let ratio = |body, variant| findings.ratio(body, variant);
+    if let Err(error) = history::add(&findings.machine, options.rounds, ratio) {
+        eprintln!("{error}");
+    }
     match &options.json {
         Some(path) => write(path, &findings.json()),
         None => Ok(()),

@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod demo;
 mod fuzz;
+mod guard;
 mod process;
 mod readers;
 mod sanitize;
@@ -23,12 +24,16 @@ cargo xtask COMMAND
   test [--no-install]   every test of the workspace. Installs the external readers that it compares
                         with where it may (Debian's packages: as root; crates: below the target
                         folder); otherwise says what it skips
-  check [--add LINE]    rustfmt, clippy, docs, tidy; LINE: a tally `N passed, N failed` to add to
+  check [--add LINE]    rustfmt, clippy, docs, tidy, guard; LINE: a tally `N passed, N failed` to add to
   ci                    test, then check: all of CI
   tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths
+  guard [--bless]       instructions of a call, and of each format's reader and writer, against
+                        bench/guard.toml (needs valgrind); --bless writes that file anew
   demo                  records a real program, dumps it while it runs, prints the report
-  bench [--quick] [--rounds N] [--json FILE]
-                        what a traced call costs, beside two bare clock reads (about 2 minutes)
+  bench [--quick] [--rounds N] [--json FILE] [--beside REVISION]
+                        what a traced call costs, beside two bare clock reads (about 2 minutes), and
+                        beside what another revision's costs, in the same rounds
+  bench --history       how the ratios moved: every run adds a line to bench/history.jsonl
   fuzz [FORMAT…] [--minutes N]
                         libFuzzer on the readers of all formats, 10 minutes each (needs a C++ compiler)
   fuzz FORMAT --input FILE
@@ -64,11 +69,13 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["demo"] => demo::run(),
         ["bench", "read", options @ ..] => bench::read::run(options),
         ["bench", "formats", options @ ..] => bench::formats::run(options),
+        ["bench", "--history"] => bench::history::show(),
         ["bench", options @ ..] => bench::run(options),
         ["--help" | "-h" | "help"] => {
             print!("{USAGE}");
             Ok(())
         }
+        ["guard", words @ ..] => guard::command_line(words),
         ["fuzz", words @ ..] => fuzz::run(words),
         ["model"] => process::run(&mut sanitize::models()?),
         ["sanitize", words @ ..] => sanitize::run(words),

@@ -91,7 +91,7 @@ const READERS: &[Reader] = &[
         name: "valgrind",
         sign: Sign::Program(&["valgrind"]),
         origin: Origin::Debian(&["valgrind"]),
-        what_for: "instructions of a call site that is off",
+        what_for: "instructions of calls, readers and writers, counted",
     },
 ];
 
@@ -161,6 +161,27 @@ pub(crate) fn prepare(install: bool) -> Result<()> {
         eprintln!("  {}", reader.advice());
     }
     Ok(())
+}
+
+/// Whether the program is there, in the end: one of Debian's packages is installed where it may be.
+///
+/// # Errors
+///
+/// If the log cannot be written.
+pub(crate) fn provide(name: &str) -> Result<bool> {
+    let Some(reader) = READERS.iter().find(|reader| reader.name == name) else {
+        return Ok(on_path(name).is_some());
+    };
+    if !reader.is_installed()
+        && let Origin::Debian(packages) = reader.origin
+        && is_root()
+        && on_path("apt-get").is_some()
+    {
+        let log = work_folder("xtask")?.join("install.log");
+        File::create(&log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
+        install_packages(packages, &log);
+    }
+    Ok(reader.is_installed())
 }
 
 fn told(result: Result<()>) {

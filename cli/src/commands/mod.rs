@@ -5,12 +5,14 @@ pub(crate) mod info;
 pub(crate) mod list;
 pub(crate) mod listen;
 pub(crate) mod map;
+pub(crate) mod pack;
 pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod recover;
 pub(crate) mod report;
 pub(crate) mod snapshot;
 pub(crate) mod state;
+pub(crate) mod unpack;
 pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};

@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use fdr_formats::{TraceInfo, source};
+use fdr_formats::TraceInfo;
+use fdr_formats::pieces::{self, Division};
 
 use super::{Status, each};
 use crate::glob::Filter;
@@ -94,9 +95,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status> {
     let source = trace::open(trace)?;
     let progress = Progress::new(&*source);
-    let make = || Engine::new(&*source, options.per_thread);
-    let jobs = ui::jobs(options.jobs);
-    let engines = source::drive_parallel(&*source, jobs, make, &|bytes| progress.add(bytes));
+    let make = |share| Engine::new(&*source, options.per_thread, share);
+    let division = Division::of(&*source, ui::jobs(options.jobs));
+    let engines = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let engines = engines.map_err(|error| trace::about(trace, error))?;
     let mut figures = gather(engines, options.per_thread);

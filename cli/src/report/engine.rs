@@ -1,11 +1,12 @@
 //! The engine of `fdr report`: a sink that turns the calls of a trace into figures per function.
 //!
-//! Every worker has an engine of its own, over the lanes that it decodes; [`gather`] merges them.
-//! It must never keep an event, so that a trace may be larger than memory.
+//! Every worker has an engine of its own, over the lanes that it decodes, and every lane that is
+//! decoded in pieces; [`gather`] merges them. It must never keep an event, so that a trace may be larger than memory.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
+use fdr_formats::pieces::{Join, Share};
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
 use super::stack::{Flaws, Stack};
@@ -23,6 +24,8 @@ pub(crate) struct Engine {
     per_thread: bool,
     /// A thread has ended when another one begins.
     one_by_one: bool,
+    /// It begins in the middle of a thread.
+    piece: bool,
     /// One for all threads, or one for each.
     tables: Vec<Table>,
     threads: Vec<(Thread, Stack)>,
@@ -64,14 +67,16 @@ pub(crate) struct Figures {
 }
 
 impl Engine {
-    /// An engine for that source, which keeps figures per thread also, or only over all threads.
-    pub(crate) fn new(source: &dyn Source, per_thread: bool) -> Engine {
+    /// An engine for that share of a source, which keeps figures per thread also, or only over all
+    /// threads.
+    pub(crate) fn new(source: &dyn Source, per_thread: bool, share: Share) -> Engine {
         // With a lane for each thread, threads are not interleaved. One lane may hold more threads
         // than it says.
         let one_by_one = source.lanes() > 1 && source.lanes() == source.info().threads.len();
         Engine {
             per_thread,
             one_by_one,
+            piece: share == Share::Piece,
             ..Engine::default()
         }
     }
@@ -110,8 +115,9 @@ impl Sink for Engine {
             return;
         }
         let threads = &mut self.threads;
+        let stack: fn() -> Stack = if self.piece { Stack::piece } else { Stack::default };
         self.current = *self.by_id.entry(thread.id).or_insert_with(|| {
-            threads.push((thread.clone(), Stack::default()));
+            threads.push((thread.clone(), stack()));
             threads.len() - 1
         });
         *slot = self.current;
@@ -152,6 +158,21 @@ impl Sink for Engine {
         } else {
             self.more_diagnostics += 1;
         }
+    }
+}
+
+impl Join for Engine {
+    fn join(&mut self, mut piece: Engine) -> bool {
+        let (Some((thread, stack)), Some(theirs)) = (piece.threads.pop(), piece.tables.pop()) else {
+            return true;
+        };
+        let table = if self.per_thread { self.current } else { 0 };
+        let own = self.threads.get_mut(self.current);
+        let own = own.filter(|(own, _)| own.id == thread.id && piece.threads.is_empty());
+        let (Some((_, own)), Some(table)) = (own, self.tables.get_mut(table)) else {
+            return false;
+        };
+        own.join(table, stack, theirs)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the engine makes of places where records are missing. 1 tick = 1 ns.
 
+use fdr_formats::pieces::Share;
 use fdr_formats::{Call, Mark, Sink, Thread, ThreadId, TraceInfo};
 
 use super::engine::{Engine, gather};
@@ -15,7 +16,7 @@ const ALL: Selection = Selection {
 };
 
 fn engine() -> Engine {
-    Engine::new(&MemoryTrace::default(), false)
+    Engine::new(&MemoryTrace::default(), false, Share::Lanes)
 }
 
 fn report(engine: Engine) -> Report {

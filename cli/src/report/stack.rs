@@ -7,10 +7,13 @@
 //!
 //! Nothing in here hashes or allocates per event, and no depth that a file claims is believed.
 
+mod join;
+
 use std::hint::select_unpredictable;
 
 use fdr_formats::{Call, Edge, FunctionId, Ticks};
 
+use self::join::Past;
 use super::stats::{CLIPPED, Closed, OTHERS, Table};
 
 /// Open calls that are followed per thread (24 MiB); a real stack ends long before.
@@ -68,6 +71,8 @@ pub(crate) struct Stack {
     depth: usize,
     /// By the place in the table.
     active: Vec<Active>,
+    /// Where this is but a piece of the thread's calls: what it must know of those before.
+    past: Option<Past>,
     /// Open calls above [`MAX_DEPTH`], which are counted and not followed.
     beyond: u64,
     /// Where records were last missing; calls that are open there are clipped.
@@ -95,7 +100,9 @@ pub(crate) struct Stack {
 impl Stack {
     /// Takes some calls, in order.
     pub(crate) fn run(&mut self, table: &mut Table, calls: &[Call]) {
-        let Some(first) = calls.first() else { return };
+        let Some(first) = calls.first().filter(|_| !self.is_unclear()) else {
+            return;
+        };
         // Sources give what went back in a batch of its own.
         let earliest = self.first.map_or(first.time, |known| known.min(first.time));
         self.first = Some(earliest);
@@ -122,6 +129,7 @@ impl Stack {
     /// So many records are missing here. Calls that are open now may have ended, and others of the
     /// same functions begun: they are clipped.
     pub(crate) fn lose(&mut self, records: u64) {
+        self.make_unclear();
         self.lost = self.lost.saturating_add(records);
         self.gap = self.first.map(|_| self.last);
         self.doubt();
@@ -133,6 +141,7 @@ impl Stack {
 
     /// The clock jumped or began anew here: what calls took that are open now is not known.
     pub(crate) fn break_off(&mut self) {
+        self.make_unclear();
         self.breaks += 1;
         self.doubt();
     }
@@ -254,6 +263,7 @@ impl Stack {
         } else if self.beyond == 0 && self.one(table, call, place) {
             // There was no room before, or it is a function that the hot loop does not know.
         } else if entry {
+            self.make_unclear();
             self.beyond += 1;
             self.flaws.too_deep += 1;
             table.stats[place as usize].clipped += 1;
@@ -293,6 +303,9 @@ impl Stack {
                 self.flaws.missing_exits += 1;
             }
             return;
+        }
+        if self.past.is_some() {
+            return self.leave_past(call, place);
         }
         self.flaws.missing_entries += 1;
         if self.depth == 0 {

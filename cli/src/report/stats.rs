@@ -148,6 +148,23 @@ impl Table {
         self.others == Some(place)
     }
 
+    /// Whether all functions of another table have room of their own here.
+    pub(crate) fn has_room_for(&self, more: &Table) -> bool {
+        let shared = self.others.is_some() || more.others.is_some();
+        !shared && self.stats.len() + more.stats.len() <= MAX_FUNCTIONS
+    }
+
+    /// Adds what another table has, for which there is room. Returns where each of its places is here.
+    pub(crate) fn join(&mut self, more: Table) -> Vec<u32> {
+        let mut places = Vec::with_capacity(more.ids.len());
+        for (function, stats) in more.ids.into_iter().zip(more.stats) {
+            let place = self.place(function);
+            self.stats[place as usize].merge(&stats);
+            places.push(place);
+        }
+        places
+    }
+
     /// Functions that were called, and what is known of them, in the order of their first calls.
     pub(crate) fn into_functions(self) -> impl Iterator<Item = (FunctionId, Stats)> {
         self.ids

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fdr_formats::model::Counts;
+use fdr_formats::pieces::Share;
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Clock, Function, FunctionId, Thread, ThreadId, TraceInfo};
 
@@ -12,7 +13,7 @@ use super::stack::Flaws;
 use crate::testing::{MemoryTrace, entry, exit, synthetic, tail_exit};
 
 fn figures(trace: &MemoryTrace, per_thread: bool) -> Figures {
-    let engines = drive_parallel(trace, 2, || Engine::new(trace, per_thread), &|_| {}).unwrap();
+    let engines = drive_parallel(trace, 2, || Engine::new(trace, per_thread, Share::Lanes), &|_| {}).unwrap();
     gather(engines, per_thread)
 }
 

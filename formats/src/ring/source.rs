@@ -8,7 +8,7 @@ use crate::bytes::ReadAt;
 use crate::error::{Diagnostic, Error};
 use crate::model::TraceInfo;
 use crate::sink::Sink;
-use crate::source::{Record, Source};
+use crate::source::{Complaints, Part, Position, Record, Source};
 use crate::xray::XraySource;
 
 /// A ring file that was copied. Offsets of records are those of the copy.
@@ -59,6 +59,20 @@ impl Source for RingSource {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error> {
         self.copy.decode(lane, sink, progress)
+    }
+
+    fn cuts(&self, lane: usize, bytes: u64) -> Result<Vec<Position>, Error> {
+        self.copy.cuts(lane, bytes)
+    }
+
+    fn decode_part(
+        &self,
+        part: &Part,
+        sink: &mut dyn Sink,
+        complaints: &mut Complaints,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Position, Error> {
+        self.copy.decode_part(part, sink, complaints, progress)
     }
 
     fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {

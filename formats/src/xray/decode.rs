@@ -2,17 +2,16 @@
 //! hundred million records go through. Keeps one batch of calls and one window of the file; must
 //! never stop at a damaged record while there is something intact behind it.
 
-use super::index::{Block, DAMAGED_OWN, Index, MAX_DIAGNOSTICS, MAX_PAYLOAD};
+use super::index::{Block, DAMAGED_OWN, Index, MAX_PAYLOAD};
 use super::payload::{self, Payload};
 use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, When};
 use super::time::{Running, Turn};
-use crate::bytes::{ByteOrder, ReadAt, Window};
+use crate::bytes::{ByteOrder, Window};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
 use crate::sink::Sink;
+use crate::source::{Complaints, Position};
 
-/// Bytes of the file in memory: enough for long reads, and less than a second-level cache.
-const WINDOW: usize = 256 * 1024;
 /// Calls handed over at once.
 const BATCH: usize = 512;
 /// Edge by action.
@@ -25,40 +24,6 @@ const NO_CALL: Call = Call {
     has_arguments: false,
 };
 
-/// Pushes all blocks of a lane into the sink.
-pub(super) fn lane(
-    bytes: &dyn ReadAt,
-    index: &Index,
-    lane: usize,
-    sink: &mut dyn Sink,
-    progress: &(dyn Fn(u64) + Sync),
-) -> Result<(), Error> {
-    let (Some(thread), Some(places)) = (index.info.threads.get(lane), index.lanes.get(lane)) else {
-        return Ok(());
-    };
-    sink.thread(thread);
-    let mut window = Window::new(bytes, WINDOW);
-    let mut decoder = Decoder {
-        index,
-        sink,
-        batch: [NO_CALL; BATCH],
-        filled: 0,
-        time: Running::default(),
-        limit: u64::MAX,
-        start: 0,
-        synthetic: 0,
-        arguments: false,
-        cpu: None,
-        complaints: 0,
-        last_told: 0,
-    };
-    for block in places.iter().filter_map(|&place| index.blocks.get(place)) {
-        decoder.block(bytes, &mut window, block, progress)?;
-    }
-    decoder.finish();
-    Ok(())
-}
-
 /// Why a run of records stopped.
 enum Stop {
     /// The next record is not whole in these bytes.
@@ -67,11 +32,15 @@ enum Stop {
     Payload(Record, i32),
     /// `EndOfBuffer` of version 1.
     End,
+    /// A record that sets the time to that tick, where the part ends.
+    Cut(u64),
 }
 
-struct Decoder<'a> {
+/// Decodes the records of one thread, block by block.
+pub(super) struct Decoder<'a> {
     index: &'a Index,
     sink: &'a mut dyn Sink,
+    complaints: &'a mut Complaints,
     batch: [Call; BATCH],
     filled: usize,
     time: Running,
@@ -85,19 +54,41 @@ struct Decoder<'a> {
     arguments: bool,
     /// A change of CPU that is not handed over yet: in front of our own events it is none.
     cpu: Option<(u64, u16)>,
-    complaints: usize,
-    /// Byte offset of the last problem that was told.
-    last_told: u64,
+    /// Byte offset from which on the next record that sets the time ends the part.
+    stop: u64,
 }
 
-impl Decoder<'_> {
-    fn block(
+impl<'a> Decoder<'a> {
+    pub(super) fn new(
+        index: &'a Index,
+        sink: &'a mut dyn Sink,
+        complaints: &'a mut Complaints,
+    ) -> Decoder<'a> {
+        Decoder {
+            index,
+            sink,
+            complaints,
+            batch: [NO_CALL; BATCH],
+            filled: 0,
+            time: Running::default(),
+            limit: u64::MAX,
+            start: 0,
+            synthetic: 0,
+            arguments: false,
+            cpu: None,
+            stop: u64::MAX,
+        }
+    }
+
+    /// Decodes a block from a place in it on; returns where, if it stopped at `stop` or soon after it.
+    pub(super) fn block(
         &mut self,
-        bytes: &dyn ReadAt,
         window: &mut Window<'_>,
         block: &Block,
+        from: &Position,
+        stop: u64,
         progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Position>, Error> {
         let Block {
             start,
             end,
@@ -105,11 +96,16 @@ impl Decoder<'_> {
             latest,
             ..
         } = *block;
-        let mut at = start.saturating_add(METADATA_SIZE as u64);
-        progress(at - start);
-        self.time.begin(latest);
+        let mut at = from.offset;
+        if at == 0 {
+            at = start.saturating_add(METADATA_SIZE as u64);
+            progress(at - start);
+        }
+        self.time.resume(latest, from.now, from.shift);
         (self.start, self.limit) = (start, self.time.limit());
-        (self.synthetic, self.arguments) = (0, false);
+        (self.synthetic, self.arguments) = (from.synthetic, false);
+        // Where it goes on is the record that the part before stopped at.
+        self.stop = stop.max(from.offset.saturating_add(1));
         let mut closed = self.index.layout.version > 1;
         while at < end {
             let before = at;
@@ -130,8 +126,12 @@ impl Decoder<'_> {
                     break;
                 }
                 Stop::More => {}
+                Stop::Cut(tick) => {
+                    progress(at - before);
+                    return Ok(Some(self.position(from.block, at, tick)));
+                }
                 Stop::Payload(record, size) => {
-                    let next = self.payload(bytes, window, record, size, at, end)?;
+                    let next = self.payload(window, record, size, at, end)?;
                     // In a cut block, the rest is the event's; else its size is damaged.
                     at = next.unwrap_or(if cut { end } else { at });
                 }
@@ -147,7 +147,23 @@ impl Decoder<'_> {
             self.cpu = None;
         }
         self.settle();
-        Ok(())
+        Ok(None)
+    }
+
+    /// The place before a record that sets the time to that tick.
+    fn position(&mut self, block: usize, offset: u64, tick: u64) -> Position {
+        // As that record does.
+        self.settle();
+        let (now, shift) = self.time.state();
+        let (synthetic, plain) = (self.synthetic, self.time.clone().set(tick) == Turn::Plain);
+        Position {
+            block,
+            offset,
+            now,
+            shift,
+            synthetic,
+            free: plain && shift == 0 && synthetic == 0,
+        }
     }
 
     /// Takes whole records off `view`; returns how many bytes that were, and why it stopped.
@@ -181,6 +197,9 @@ impl Decoder<'_> {
                     used += METADATA_SIZE;
                 }
                 Ok(Record::EndOfBuffer) if layout.version == 1 => return (used, Stop::End),
+                Ok(Record::NewCpu { tsc, .. } | Record::TscWrap { tsc }) if at >= self.stop => {
+                    return (used, Stop::Cut(tsc));
+                }
                 Ok(record) => {
                     used += record.size();
                     if let Record::Custom { size, .. } | Record::Typed { size, .. } = record {
@@ -283,7 +302,6 @@ impl Decoder<'_> {
     /// An event whose payload of `size` bytes begins at `at`; returns where it ends, if it fits.
     fn payload(
         &mut self,
-        bytes: &dyn ReadAt,
         window: &mut Window<'_>,
         record: Record,
         size: i32,
@@ -314,7 +332,7 @@ impl Decoder<'_> {
             self.event(record, data, told_at);
         } else {
             let mut data = vec![0; held];
-            let count = bytes.read_at(at, &mut data)?;
+            let count = window.source().read_at(at, &mut data)?;
             self.event(record, data.get(..count).unwrap_or(&[]), told_at);
         }
         Ok(Some(at + size))
@@ -456,22 +474,7 @@ impl Decoder<'_> {
     }
 
     fn note(&mut self, offset: u64, what: String) {
-        self.complaints += 1;
-        if self.complaints <= MAX_DIAGNOSTICS {
-            self.last_told = offset;
-            self.sink.diagnostic(Diagnostic { offset, what });
-        }
-    }
-
-    fn finish(&mut self) {
-        self.settle();
-        if let Some(more) = self
-            .complaints
-            .checked_sub(MAX_DIAGNOSTICS)
-            .filter(|&more| more > 0)
-        {
-            let offset = self.last_told;
-            let what = format!("{more} more problems of this thread are not listed");
+        if self.complaints.add(offset) {
             self.sink.diagnostic(Diagnostic { offset, what });
         }
     }

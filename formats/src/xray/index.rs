@@ -38,7 +38,7 @@ pub(super) struct Block {
     /// The latest tick of its records, where the file says it.
     pub(super) latest: Option<u64>,
     /// First time in it.
-    tsc: Option<u64>,
+    pub(super) tsc: Option<u64>,
 }
 
 /// A file, indexed.

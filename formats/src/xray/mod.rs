@@ -6,6 +6,7 @@
 //! | [`payload`] | layout of the custom events that this project adds |
 //! | `index`, `heads`, `search` | where the blocks are and what the file says of itself |
 //! | `decode` | records to events, fast |
+//! | `part` | where a thread may be divided, and parts of it decoded |
 //! | `time` | the running time, also of a clock that begins anew or jumps |
 //! | `list` | records to lines, for people |
 //! | `reader` | [`XraySource`] |
@@ -34,6 +35,7 @@ mod heads;
 mod index;
 mod jump;
 mod list;
+mod part;
 pub mod payload;
 mod reader;
 pub mod record;

@@ -4,12 +4,12 @@
 use std::ops::ControlFlow;
 
 use super::index::{self, Index};
-use super::{decode, list};
+use super::{list, part};
 use crate::bytes::ReadAt;
 use crate::error::{Diagnostic, Error};
 use crate::model::TraceInfo;
 use crate::sink::Sink;
-use crate::source::{Record, Source};
+use crate::source::{Complaints, Part, Position, Record, Source};
 
 /// An XRay FDR file, opened and indexed. A lane is a thread: lane `n` is the `n`th of
 /// [`TraceInfo::threads`].
@@ -62,7 +62,27 @@ impl Source for XraySource {
         sink: &mut dyn Sink,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error> {
-        decode::lane(&*self.bytes, &self.index, lane, sink, progress)
+        let (from, to) = (Position::default(), None);
+        let mut complaints = Complaints::default();
+        self.decode_part(&Part { lane, from, to }, sink, &mut complaints, progress)?;
+        if let Some(rest) = complaints.rest() {
+            sink.diagnostic(rest);
+        }
+        Ok(())
+    }
+
+    fn cuts(&self, lane: usize, bytes: u64) -> Result<Vec<Position>, Error> {
+        part::cuts(&*self.bytes, &self.index, lane, bytes)
+    }
+
+    fn decode_part(
+        &self,
+        part: &Part,
+        sink: &mut dyn Sink,
+        complaints: &mut Complaints,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Position, Error> {
+        part::decode(&*self.bytes, &self.index, part, sink, complaints, progress)
     }
 
     fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {

@@ -38,13 +38,15 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Another block begins, whose records are not later than that tick.
-    pub(super) fn begin(&mut self, latest: Option<u64>) {
-        *self = Running {
-            now: None,
-            shift: 0,
-            latest,
-        };
+    /// Another block, whose records are not later than that tick: its beginning (no time, no shift), or
+    /// a place in it where [`Running::state`] was so.
+    pub(super) fn resume(&mut self, latest: Option<u64>, now: Option<u64>, shift: i64) {
+        *self = Running { now, shift, latest };
+    }
+
+    /// Time of the record before, and what is added to absolute ticks.
+    pub(super) fn state(&self) -> (Option<u64>, i64) {
+        (self.now, self.shift)
     }
 
     /// The time of the record before.
@@ -107,7 +109,7 @@ mod tests {
 
     fn at(now: u64, latest: Option<u64>) -> Running {
         let mut running = Running::default();
-        running.begin(latest);
+        running.resume(latest, None, 0);
         assert_eq!(running.set(now), Turn::Plain);
         running
     }

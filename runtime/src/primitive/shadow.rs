@@ -123,8 +123,7 @@ macro_rules! atomic {
 
         const _: () = assert!(size_of::<$name>() == size_of::<$word>());
 
-        // As core's: not every width has a use for each.
-        #[allow(dead_code)]
+        #[allow(dead_code, reason = "as core's: not every width has a use for each")]
         impl $name {
             pub(crate) const fn new(value: $word) -> $name {
                 $name(plain::$name::new(value))

@@ -90,6 +90,14 @@ impl Drop for Rig {
     }
 }
 
+/// What the snapshot counts: nothing is forgotten, and nothing counted twice.
+fn exact_counts(snapshot: &Snapshot) -> Counts {
+    let counts = snapshot.counts;
+    let sum = counts.readable + counts.overwritten + counts.dropped;
+    assert_eq!(counts.recorded, sum, "{counts:?}");
+    counts
+}
+
 const FN_1: u32 = 1 << 4;
 const FN_2: u32 = 2 << 4;
 
@@ -379,15 +387,9 @@ fn a_reader_beside_a_writer_finds_unbroken_records() {
             if !snapshot.take(rig.slot()) {
                 continue;
             }
-            let Counts {
-                recorded,
-                readable,
-                overwritten,
-                dropped,
-            } = snapshot.counts;
-            assert_eq!(recorded, readable + overwritten + dropped);
+            let counts = exact_counts(&snapshot);
             // Record number n was made at tick n: an absolute time, then steps of one.
-            let mut expected = overwritten;
+            let mut expected = counts.overwritten;
             for chunk in snapshot.chunks() {
                 let first = u64::from_le_bytes(chunk[35..43].try_into().unwrap());
                 assert_eq!(first, expected + 1);
@@ -396,7 +398,7 @@ fn a_reader_beside_a_writer_finds_unbroken_records() {
                 }
                 expected += (chunk.len() as u64 - PREAMBLE) / 8;
             }
-            assert_eq!(expected, readable + overwritten);
+            assert_eq!(expected, counts.readable + counts.overwritten);
         }
         reading.store(false, Relaxed);
         // A join that sanitizers see; the scope's own end is inside std.

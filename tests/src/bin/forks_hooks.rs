@@ -3,18 +3,16 @@
 //! their parent's number. The hooks are registered before the recorder's own. Children tell in a shared page
 //! how many records they made.
 
-#[path = "forks/children.rs"]
-mod children;
-
 use std::env;
 use std::process;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
-use children::{Reports, fork, leave, wait_for};
 use fdr::traced;
+use fdr_tests::programs::calls::{Calls, repeat};
+use fdr_tests::programs::children::{self, Reports, fork, leave, wait_for};
 
-static CALLS: AtomicU64 = AtomicU64::new(0);
+static CALLS: Calls = Calls::new();
 
 /// What the hooks do.
 static RECORDS: AtomicBool = AtomicBool::new(false);
@@ -27,19 +25,7 @@ static HOOKS_CHILD: AtomicI32 = AtomicI32::new(0);
 #[traced]
 #[inline(never)]
 fn work() {
-    CALLS.fetch_add(1, Ordering::Relaxed);
-}
-
-fn calls(count: u64) {
-    (0..count).for_each(|_| work());
-}
-
-fn records() -> u64 {
-    2 * CALLS.load(Ordering::Relaxed)
-}
-
-fn anew() {
-    CALLS.store(0, Ordering::Relaxed);
+    CALLS.count();
 }
 
 extern "C" fn before() {
@@ -50,14 +36,14 @@ extern "C" fn before() {
 
 extern "C" fn in_child() {
     if RECORDS.load(Ordering::Relaxed) {
-        anew();
-        calls(5);
+        CALLS.anew();
+        repeat(5, work);
     }
     if FORKS.swap(false, Ordering::Relaxed) {
         // SAFETY: a fork like any other.
         match unsafe { libc::fork() } {
             // Its own hook made a new beginning.
-            0 => calls(2),
+            0 => repeat(2, work),
             child => HOOKS_CHILD.store(child, Ordering::Relaxed),
         }
     }
@@ -88,9 +74,9 @@ fn hooks(reports: Reports, forks: bool) {
         if mask() != 0 {
             process::exit(1);
         }
-        calls(3);
-        thread::spawn(|| calls(1)).join().expect("it ends");
-        reports.report(records());
+        repeat(3, work);
+        thread::spawn(|| repeat(1, work)).join().expect("it ends");
+        reports.report(CALLS.records());
         let child = HOOKS_CHILD.load(Ordering::Relaxed);
         if child != 0 {
             wait_for(child);
@@ -112,9 +98,9 @@ fn beside(reports: Reports) {
             }
             begun.store(true, Ordering::Release);
             wait_for(fork(|| {
-                anew();
-                calls(4);
-                reports.report(records());
+                CALLS.anew();
+                repeat(4, work);
+                reports.report(CALLS.records());
             }));
         });
         while !begun.load(Ordering::Acquire) {
@@ -124,16 +110,16 @@ fn beside(reports: Reports) {
         // SAFETY: the child does little but traced calls and calls of the recorder.
         let child = unsafe { libc::syscall(libc::SYS_fork) };
         if child == 0 {
-            anew();
+            CALLS.anew();
             let on = fdr::set_filter("*").unwrap_or(0);
             if mask() != 0 || on != 1 {
                 process::exit(1);
             }
-            calls(6);
+            repeat(6, work);
             if mask() != 0 {
                 process::exit(2);
             }
-            reports.report(records());
+            reports.report(CALLS.records());
             leave();
         }
         // Lets the other thread go on, whatever became of it.
@@ -168,7 +154,7 @@ fn stay() {
         libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
     };
     assert_eq!(kept, 0);
-    calls(1);
+    repeat(1, work);
 }
 
 /// The dump signal in a child that nobody was told of.
@@ -177,13 +163,13 @@ fn signal(reports: Reports) {
     // SAFETY: the child does nothing but traced calls, and signals of its own.
     let child = unsafe { libc::syscall(libc::SYS_fork) };
     if child == 0 {
-        anew();
+        CALLS.anew();
         // SAFETY: comes before the call returns.
         unsafe { libc::raise(libc::SIGUSR2) };
-        calls(3);
+        repeat(3, work);
         // SAFETY: as above.
         unsafe { libc::raise(libc::SIGUSR2) };
-        reports.report(records());
+        reports.report(CALLS.records());
         leave();
     }
     wait_for(child as libc::pid_t);
@@ -212,10 +198,10 @@ const CRASHES: i32 = libc::CLONE_NEWPID | libc::SIGCHLD;
 fn namespaces(reports: Reports) {
     let made = apart(libc::CLONE_NEWUSER | libc::CLONE_NEWPID, || {
         assert_eq!(process::id(), 1);
-        anew();
+        CALLS.anew();
         // Noticed here.
         let _ = fdr::statistics();
-        calls(3);
+        repeat(3, work);
         // One that nobody noticed, and that crashes: the records are not its own.
         // SAFETY: as in `apart`.
         let child = unsafe { libc::syscall(libc::SYS_clone, CRASHES, 0, 0, 0, 0) };
@@ -231,13 +217,13 @@ fn namespaces(reports: Reports) {
         assert_eq!(status, children::WELL << 8);
         assert!(apart(libc::CLONE_NEWPID, || {
             assert_eq!(process::id(), 1);
-            anew();
+            CALLS.anew();
             if !fdr::statistics().threads.is_empty() {
                 process::exit(1);
             }
-            calls(5);
+            repeat(5, work);
         }));
-        reports.report(records());
+        reports.report(CALLS.records());
     });
     println!("made {made}");
 }
@@ -245,8 +231,8 @@ fn namespaces(reports: Reports) {
 /// Each generation has a ring, and is a child of the one before. Each tells how many MiB of addresses are
 /// inaccessible: they must not run out.
 fn generations(reports: Reports, left: u64) {
-    anew();
-    calls(2);
+    CALLS.anew();
+    repeat(2, work);
     let maps = std::fs::read_to_string("/proc/self/maps").expect("its mappings");
     let hole = |line: &&str| line.contains("---p 00000000 00:00 0");
     let bytes: u64 = maps.lines().filter(hole).filter_map(length).sum();
@@ -270,7 +256,7 @@ fn main() {
     let hooked = unsafe { libc::pthread_atfork(Some(before), None, Some(in_child)) };
     assert_eq!(hooked, 0);
     assert_eq!(fdr::enable(), Ok(1));
-    calls(10);
+    repeat(10, work);
     match env::args().nth(1).unwrap_or_default().as_str() {
         "records" => hooks(reports, false),
         "forks" => hooks(reports, true),
@@ -281,6 +267,6 @@ fn main() {
         other => panic!("no such way: {other:?}"),
     }
     println!("pid {}", process::id());
-    println!("records {}", records());
+    println!("records {}", CALLS.records());
     reports.print();
 }

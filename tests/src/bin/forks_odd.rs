@@ -2,37 +2,23 @@
 //! behind the C library's back, while the recorder comes up; a daemon; a program that executes itself.
 //! The parent makes calls of `work`; children tell in a shared page how many records they made.
 
-#[path = "forks/children.rs"]
-mod children;
-
 use std::env;
 use std::fs;
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use children::{Reports, fork, leave, wait_for};
 use fdr::traced;
+use fdr_tests::programs::calls::{Calls, repeat};
+use fdr_tests::programs::children::{self, Reports, fork, leave, wait_for};
+use fdr_tests::programs::stepping::{on_each_step, stepping};
 
-/// Calls of this process.
-static CALLS: AtomicU64 = AtomicU64::new(0);
+static CALLS: Calls = Calls::new();
 
 #[traced]
 #[inline(never)]
 fn work() {
-    CALLS.fetch_add(1, Ordering::Relaxed);
-}
-
-fn calls(count: u64) {
-    (0..count).for_each(|_| work());
-}
-
-fn records() -> u64 {
-    2 * CALLS.load(Ordering::Relaxed)
-}
-
-fn anew() {
-    CALLS.store(0, Ordering::Relaxed);
+    CALLS.count();
 }
 
 /// Signals that came while single-stepping; whether the next one may fork; the children.
@@ -72,8 +58,8 @@ fn fork_here(trap: u64) {
     match unsafe { libc::fork() } {
         0 => {
             MAY_FORK.store(false, Ordering::Relaxed);
-            anew();
-            calls(trap % 5);
+            CALLS.anew();
+            repeat(trap % 5, work);
         }
         -1 => {
             FAILED.fetch_add(1, Ordering::Relaxed);
@@ -87,33 +73,6 @@ fn fork_here(trap: u64) {
             }
             LAST.store(child as u64, Ordering::Relaxed);
         }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn stepping(body: impl FnOnce()) {
-    use std::arch::asm;
-
-    // SAFETY: the trap flag does nothing but raise SIGTRAP, which has a handler; the stack is as it was
-    // after each block.
-    unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
-    body();
-    // SAFETY: as above.
-    unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn stepping(body: impl FnOnce()) {
-    body();
-}
-
-fn on_each_step(handler: extern "C" fn(i32)) {
-    // SAFETY: zeros are a valid `sigaction`; the handlers do only what a handler may.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as usize;
-        let installed = libc::sigaction(libc::SIGTRAP, &raw const action, std::ptr::null_mut());
-        assert_eq!(installed, 0);
     }
 }
 
@@ -131,8 +90,8 @@ fn first(reports: Reports) {
             stepping(work);
             MAY_FORK.store(false, Ordering::Relaxed);
             if process::id() != parent {
-                calls(2);
-                reports.report(records());
+                repeat(2, work);
+                reports.report(CALLS.records());
                 leave();
             }
         });
@@ -146,14 +105,14 @@ fn first(reports: Reports) {
 fn handler(reports: Reports) {
     on_each_step(on_trap);
     let round = |before: u64| {
-        calls(before);
+        repeat(before, work);
         let parent = process::id();
         MAY_FORK.store(true, Ordering::Relaxed);
-        stepping(|| (0..4).for_each(|_| work()));
+        stepping(|| repeat(4, work));
         MAY_FORK.store(false, Ordering::Relaxed);
         if process::id() != parent {
-            calls(2);
-            reports.report(records());
+            repeat(2, work);
+            reports.report(CALLS.records());
             leave();
         }
     };
@@ -176,9 +135,9 @@ fn raw(reports: Reports) {
     // SAFETY: the child does nothing but system calls and traced calls.
     let child = unsafe { libc::syscall(libc::SYS_fork) };
     if child == 0 {
-        anew();
-        calls(20_000);
-        reports.report(records());
+        CALLS.anew();
+        repeat(20_000, work);
+        reports.report(CALLS.records());
         leave();
     }
     wait_for(child as libc::pid_t);
@@ -191,7 +150,10 @@ fn shared() {
         let list = [c"true".as_ptr(), std::ptr::null()];
         // SAFETY: the child makes traced calls, which may be made anywhere, and leaves. Its parent goes on
         // in the same frame, which the child does not return from.
-        #[allow(deprecated)]
+        #[allow(
+            deprecated,
+            reason = "programs use it, and posix_spawn does so for them"
+        )]
         let child = unsafe { libc::vfork() };
         if child == 0 {
             work();
@@ -210,7 +172,7 @@ fn shared() {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
             child();
-            calls(5);
+            repeat(5, work);
         });
         thread.join().expect("it ends");
     });
@@ -221,12 +183,12 @@ fn daemon(reports: Reports) {
     // SAFETY: makes the daemon's end known to this process.
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) }, 0);
     wait_for(fork(|| {
-        anew();
-        calls(3);
+        CALLS.anew();
+        repeat(3, work);
         // SAFETY: plain system calls.
         unsafe { libc::setsid() };
         fork(|| {
-            anew();
+            CALLS.anew();
             // SAFETY: as above.
             unsafe {
                 libc::umask(0o777);
@@ -238,12 +200,12 @@ fn daemon(reports: Reports) {
                     libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
                 }
             }
-            calls(7);
-            let thread = thread::spawn(|| calls(4));
+            repeat(7, work);
+            let thread = thread::spawn(|| repeat(4, work));
             thread.join().expect("it ends");
-            reports.report(records());
+            reports.report(CALLS.records());
         });
-        reports.report(records());
+        reports.report(CALLS.records());
     }));
     let mut status = 0;
     // SAFETY: waits for the daemon, which is ours now.
@@ -259,12 +221,12 @@ fn installing(reports: Reports) {
             (0..nth * nth * 160).for_each(|_| std::hint::spin_loop());
             wait_for(fork(|| {
                 fdr::enable().expect("it can be recorded");
-                anew();
-                calls(5);
-                reports.report(records());
+                CALLS.anew();
+                repeat(5, work);
+                reports.report(CALLS.records());
             }));
             enables.join().expect("it ends");
-            calls(1);
+            repeat(1, work);
         }));
     }
 }
@@ -281,7 +243,7 @@ fn exec() {
 fn main() {
     let reports = Reports::new();
     let way = env::args().nth(1).unwrap_or_default();
-    calls(10);
+    repeat(10, work);
     match way.as_str() {
         "nothing" => {}
         "handler" => handler(reports),
@@ -293,9 +255,9 @@ fn main() {
         "exec" => exec(),
         other => panic!("no such way: {other:?}"),
     }
-    calls(10);
+    repeat(10, work);
     println!("pid {}", process::id());
-    println!("records {}", records());
+    println!("records {}", CALLS.records());
     let open = fs::read_dir("/proc/self/fd").expect("its descriptors");
     println!("open {}", open.count());
     reports.print();

@@ -1,19 +1,18 @@
 //! Signals where they hurt: on every instruction of a child's first record, in the midst of dumps, beside
 //! an `exit` in other threads. Every function counts its own calls.
 
-#[path = "forks/children.rs"]
-mod children;
-
 use std::env;
 use std::process;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use children::{Reports, fork, leave, wait_for};
 use fdr::traced;
+use fdr_tests::programs::calls::{Calls, repeat};
+use fdr_tests::programs::children::{Reports, fork, leave, wait_for};
+use fdr_tests::programs::stepping::stepping;
 
-static CALLS: AtomicU64 = AtomicU64::new(0);
+static CALLS: Calls = Calls::new();
 static TRAPS: AtomicU64 = AtomicU64::new(0);
 static WRONG: AtomicU64 = AtomicU64::new(0);
 
@@ -23,15 +22,11 @@ const MARK: i32 = 4242;
 #[traced]
 #[inline(never)]
 fn work() {
-    CALLS.fetch_add(1, Ordering::Relaxed);
+    CALLS.count();
 }
 
 fn ten() {
-    (0..10).for_each(|_| work());
-}
-
-fn records() -> u64 {
-    2 * CALLS.load(Ordering::Relaxed)
+    repeat(10, work);
 }
 
 fn errno() -> &'static mut i32 {
@@ -90,36 +85,19 @@ fn every(micros: i64) {
     assert_eq!(set, 0);
 }
 
-#[cfg(target_arch = "x86_64")]
-fn stepping(body: impl FnOnce()) {
-    use std::arch::asm;
-
-    // SAFETY: the trap flag does nothing but raise SIGTRAP, which has a handler; the stack is as it was
-    // after each block.
-    unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
-    body();
-    // SAFETY: as above.
-    unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn stepping(body: impl FnOnce()) {
-    body();
-}
-
 /// Children whose first records are made one instruction at a time, with a handler that records.
 fn first_records(reports: Reports) {
     install(libc::SIGTRAP, on_trap);
     for threads in [false, true, false] {
         let child = || {
-            CALLS.store(0, Ordering::Relaxed);
-            stepping(|| (0..3).for_each(|_| work()));
+            CALLS.anew();
+            stepping(|| repeat(3, work));
             if threads {
                 let several = || (0..4).for_each(|_| drop(thread::spawn(ten).join()));
                 several();
             }
             ten();
-            reports.report(records());
+            reports.report(CALLS.records());
             if TRAPS.load(Ordering::Relaxed) < 500 {
                 process::exit(1);
             }
@@ -133,7 +111,7 @@ fn first_records(reports: Reports) {
 fn races(reports: Reports) {
     for _ in 0..30 {
         let child = || {
-            CALLS.store(0, Ordering::Relaxed);
+            CALLS.anew();
             install(libc::SIGALRM, on_alarm);
             let barrier = Barrier::new(4);
             thread::scope(|scope| {
@@ -146,7 +124,7 @@ fn races(reports: Reports) {
                 every(50);
             });
             every(0);
-            reports.report(records());
+            reports.report(CALLS.records());
             leave();
         };
         wait_for(fork(child));
@@ -157,7 +135,7 @@ fn races(reports: Reports) {
 fn keeps_errno() {
     install(libc::SIGALRM, on_alarm);
     every(200);
-    let many = || (0..30_000).for_each(|_| watched_work());
+    let many = || repeat(30_000, watched_work);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(many);
@@ -174,7 +152,7 @@ fn keeps_errno() {
     every(0);
     let child = fork(|| {
         let before = WRONG.load(Ordering::Relaxed);
-        (0..20_000).for_each(|_| watched_work());
+        repeat(20_000, watched_work);
         *errno() = MARK;
         // SAFETY: as above.
         let raised = unsafe { libc::raise(libc::SIGUSR2) };
@@ -188,7 +166,7 @@ fn keeps_errno() {
 /// `exit` in a handler that comes while a dump is written, sooner or later.
 fn exit_in_dump(after: i64) {
     install(libc::SIGALRM, exits);
-    (0..100_000).for_each(|_| work());
+    repeat(100_000, work);
     every(after);
     loop {
         let _ = fdr::dump();
@@ -259,6 +237,6 @@ fn main() {
         other => panic!("no such way: {other:?}"),
     }
     println!("wrong {}", WRONG.load(Ordering::Relaxed));
-    println!("records {}", records());
+    println!("records {}", CALLS.records());
     reports.print();
 }

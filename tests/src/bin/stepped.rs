@@ -1,12 +1,11 @@
-//! Runs traced calls one instruction at a time: after every instruction, those of the recorder
-//! included, the processor raises SIGTRAP, and its handler makes traced calls of its own. So a signal
-//! lands on every instruction of a record, for certain and not by chance. Which traps make calls is
-//! drawn from a seed. x86-64 alone has the flag.
+//! Runs traced calls one instruction at a time, with a handler that makes traced calls of its own after
+//! each: a signal on every instruction of a record. After which ones it makes calls is drawn from a seed.
 
 use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fdr::traced;
+use fdr_tests::programs::stepping::{on_each_step, stepping};
 use fdr_tests::support::facts;
 
 static STEPPED: AtomicU64 = AtomicU64::new(0);
@@ -43,36 +42,11 @@ extern "C" fn on_trap(_: i32) {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-fn stepping(body: impl FnOnce()) {
-    use std::arch::asm;
-
-    // SAFETY: the trap flag does nothing but raise SIGTRAP, which has a handler; the stack is as it
-    // was after each block.
-    unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
-    body();
-    // SAFETY: as above.
-    unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn stepping(body: impl FnOnce()) {
-    body();
-}
-
 fn main() {
     let number = |at: usize| env::args().nth(at).and_then(|text| text.parse().ok());
     let (seed, rounds) = (number(1).unwrap_or(1), number(2).unwrap_or(1_u64));
     STATE.store(seed, Ordering::Relaxed);
-    // SAFETY: zeros are a valid `sigaction`; the handler does only what a handler may.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_trap as extern "C" fn(i32) as usize;
-        assert_eq!(
-            libc::sigaction(libc::SIGTRAP, &raw const action, std::ptr::null_mut()),
-            0
-        );
-    }
+    on_each_step(on_trap);
     step();
     for _ in 0..rounds {
         // To just before the end of a chunk of 64 KiB, where most can go wrong.

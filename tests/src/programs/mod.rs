@@ -1,5 +1,8 @@
-//! What the programs share that the tests run: ways to harm themselves that safe code does not have. No
-//! test may use it in its own process.
+//! What the programs share that the tests run: children, single steps, and ways to harm themselves, none of
+//! which safe code has. No test may use it in its own process.
 #![allow(unsafe_code, reason = "what they do to themselves is the test")]
 
+pub mod calls;
+pub mod children;
 pub mod region;
+pub mod stepping;

@@ -1,27 +1,76 @@
-//! When a program is about to crash, told by itself in a file, so that a busy machine's time for its start
-//! is not taken for that of its end. Must never go by a clock that somebody can set.
+//! A program that crashes, run to its end, which must come soon after the crash. When that is it tells
+//! itself, in a file, so that a busy machine's time for its start is not taken for that of its end. Must
+//! never go by a clock that somebody can set.
 
 use std::env;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::folder::Folder;
+use super::program::{Outcome, Program};
 
 /// The variable that names the file.
-pub const VARIABLE: &str = "CRASHED_FILE";
+const VARIABLE: &str = "CRASHED_FILE";
+
+/// Nothing may take longer from the crash to the end.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// A program that crashes, by its path.
+#[derive(Clone, Copy, Debug)]
+pub struct Crasher(pub &'static str);
+
+impl Crasher {
+    /// Runs it to its end, with the variables `"FDR=1 FDR_MODE=full"`.
+    ///
+    /// # Panics
+    ///
+    /// If its end takes too long.
+    #[must_use]
+    pub fn run(self, folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
+        let crashed = Crashed::new();
+        let program = Program::new(self.0, folder).args(arguments).set(variables);
+        let outcome = program.env(VARIABLE, crashed.path()).run();
+        let took = crashed.elapsed();
+        assert!(took < LONGEST, "{arguments:?} took {took:?}");
+        outcome
+    }
+
+    /// The same without the recorder: how it ends.
+    ///
+    /// # Panics
+    ///
+    /// Like [`Crasher::run`].
+    #[must_use]
+    pub fn untraced(self, arguments: &[&str]) -> Outcome {
+        self.run(&Folder::new("crash-untraced"), "", arguments)
+    }
+
+    /// It ended by `signal`, as it does without the recorder; returns what that run was like.
+    ///
+    /// # Panics
+    ///
+    /// If one of the two ended in another way.
+    #[must_use]
+    pub fn ended_as_untraced(self, outcome: &Outcome, arguments: &[&str], signal: i32) -> Outcome {
+        assert_eq!(outcome.status.signal(), Some(signal), "{outcome:?}");
+        let plain = self.untraced(arguments);
+        assert_eq!(plain.status.signal(), Some(signal), "{plain:?}");
+        plain
+    }
+}
 
 /// A file for a program's note, in a folder of its own.
 #[derive(Debug)]
-pub struct Crashed {
+struct Crashed {
     folder: Folder,
     begun: Duration,
 }
 
 impl Crashed {
     /// For a program that is to be started now.
-    #[must_use]
-    pub fn new() -> Crashed {
+    fn new() -> Crashed {
         Crashed {
             folder: Folder::new("crashed"),
             begun: since_boot(),
@@ -29,29 +78,17 @@ impl Crashed {
     }
 
     /// The file.
-    #[must_use]
-    pub fn path(&self) -> PathBuf {
+    fn path(&self) -> PathBuf {
         self.folder.join("note")
     }
 
     /// Time since the program's note; since the beginning where it made none.
-    ///
-    /// # Panics
-    ///
-    /// If what it noted is no number.
-    #[must_use]
-    pub fn elapsed(&self) -> Duration {
+    fn elapsed(&self) -> Duration {
         let noted = fs::read_to_string(self.path()).map(|text| {
             let ms = text.parse().expect("a number of milliseconds");
             Duration::from_millis(ms)
         });
         since_boot().saturating_sub(noted.unwrap_or(self.begun))
-    }
-}
-
-impl Default for Crashed {
-    fn default() -> Crashed {
-        Crashed::new()
     }
 }
 

@@ -92,6 +92,19 @@ pub fn streamed(line: &str) -> [u64; 2] {
     [number(streamed), number(lost)]
 }
 
+/// What the children of a program said: process and records. The other direction is in `programs::children`.
+///
+/// # Panics
+///
+/// If a word is no number.
+#[must_use]
+pub fn children<P: FromStr>(text: &str) -> Vec<(P, u64)> {
+    let lines = all(text, "child").into_iter();
+    lines
+        .map(|words| (number(&words[0]), number(&words[1])))
+        .collect()
+}
+
 /// The words after `key` in each line that begins with it.
 #[must_use]
 pub fn all(text: &str, key: &str) -> Vec<Vec<String>> {

@@ -4,6 +4,7 @@
 
 pub mod course;
 pub mod crashed;
+pub mod endless;
 pub mod facts;
 pub mod folder;
 pub mod program;

@@ -125,6 +125,19 @@ impl Trace {
         calls
     }
 
+    /// Every record that it knows of, wherever it went.
+    ///
+    /// # Panics
+    ///
+    /// Like [`Lane::checked_counts`].
+    #[must_use]
+    pub fn asked_for(&self) -> u64 {
+        let lanes = self.threads.iter();
+        let recorded: u64 = lanes.map(|lane| lane.checked_counts().recorded).sum();
+        let missing = self.info.missing;
+        recorded + missing.retired_records + missing.unplaced_records
+    }
+
     /// The name of an edge's function.
     ///
     /// # Panics

@@ -74,19 +74,7 @@ pub(crate) fn leaf_instructions(program: &Path) -> Result<Twins> {
     if on_path("valgrind").is_none() {
         return Err("valgrind is not installed (Debian package valgrind)".to_owned());
     }
-    let out = work_folder("bench")?.join("callgrind.out");
-    let count = |twin: &str, calls: u32| {
-        let mut valgrind = command("valgrind");
-        valgrind
-            .arg("--tool=callgrind")
-            .arg(format!("--callgrind-out-file={}", out.display()));
-        valgrind
-            .arg(program)
-            .args(["calls", "leaf", twin, &calls.to_string(), "1"]);
-        let (_, log) = output(&mut valgrind)?;
-        let _ = std::fs::remove_file(&out);
-        collected(&log).ok_or_else(|| format!("callgrind counted nothing:\n{log}"))
-    };
+    let count = |twin: &str, calls: u32| Ok(instructions(program, twin, calls, &[])?.0);
     let per_call = |twin: &str| -> Result<f64> {
         let (few, many) = (1_000, 101_000);
         Ok((count(twin, many)? - count(twin, few)?) / f64::from(many - few))
@@ -95,6 +83,34 @@ pub(crate) fn leaf_instructions(program: &Path) -> Result<Twins> {
         untraced: per_call("untraced")?,
         traced: per_call("traced")?,
     })
+}
+
+/// Instructions of the bench program that makes so many calls of the leaf, start-up included; and what it
+/// and valgrind said. `variables`: its environment beside the caller's.
+///
+/// # Errors
+///
+/// If valgrind cannot run the program.
+pub(crate) fn instructions(
+    program: &Path,
+    twin: &str,
+    calls: u32,
+    variables: &[(&str, &str)],
+) -> Result<(f64, String)> {
+    let out = work_folder("bench")?.join("callgrind.out");
+    let mut valgrind = command("valgrind");
+    valgrind
+        .arg("--tool=callgrind")
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(program)
+        .args(["calls", "leaf", twin, &calls.to_string(), "1"])
+        .envs(variables.iter().copied());
+    let (_, log) = output(&mut valgrind)?;
+    let _ = std::fs::remove_file(&out);
+    match collected(&log) {
+        Some(count) => Ok((count, log)),
+        None => Err(format!("callgrind counted nothing:\n{log}")),
+    }
 }
 
 /// The sum of callgrind's line `==PID== Collected : 12345`.

@@ -20,7 +20,7 @@ pub(crate) struct Findings {
 
 impl Findings {
     /// Median of the variant over the median of its floor, if both were measured.
-    fn ratio(&self, body: usize, variant: usize) -> Option<f64> {
+    pub(crate) fn ratio(&self, body: usize, variant: usize) -> Option<f64> {
         let row = self.table.row(body);
         let floor = VARIANTS
             .iter()

@@ -8,7 +8,7 @@ use fdr_formats::registry::{self, targets};
 use fdr_formats::writer::{Kind, Target};
 
 use crate::nearest::nearest;
-use crate::ui;
+use crate::{packed, ui};
 
 /// The format of that name, in capital letters or not.
 ///
@@ -66,6 +66,8 @@ Examples:
 /// # Errors
 /// Where that is the trace itself.
 pub(super) fn default_output(trace: &Path, target: &Target) -> anyhow::Result<PathBuf> {
+    let plain = packed::plain_name(trace);
+    let (trace, packed) = (plain.as_deref().unwrap_or(trace), trace);
     let known = |end: &str| targets().any(|target| target.extension == end);
     let end = trace.extension().and_then(|end| end.to_str());
     let output = match (trace.file_name(), end) {
@@ -79,7 +81,7 @@ pub(super) fn default_output(trace: &Path, target: &Target) -> anyhow::Result<Pa
             trace.with_file_name(name)
         }
     };
-    if output == trace {
+    if output == packed {
         let trace = ui::path(trace);
         bail!("{trace}: the new trace would have the same name; -o gives another");
     }
@@ -117,9 +119,13 @@ mod tests {
         };
         is(&format!("a/app.7.1.{own}"), "a/app.7.1.other");
         is("app.7.1", "app.7.1.other");
+        is(&format!("a/app.7.1.{own}.zst"), "a/app.7.1.other");
+        is("a/app.tar.zst", "a/app.other");
         is("a b/", "a b.other");
         assert!(name("..").is_err());
         other.extension = own;
         assert!(default_output(&PathBuf::from(format!("x.{own}")), &other).is_err());
+        let packed = default_output(&PathBuf::from(format!("x.{own}.zst")), &other);
+        assert_eq!(packed.unwrap(), PathBuf::from(format!("x.{own}")));
     }
 }

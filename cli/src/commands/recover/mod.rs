@@ -16,7 +16,7 @@ use self::save::Job;
 use super::convert::{shape, target};
 use super::{Status, each};
 use crate::ring::{self, END, Owner, Ring};
-use crate::{place, ui};
+use crate::{packed, place, ui};
 
 const HELP: &str = "\
 A program that is killed, or that ends in another way without a dump, leaves its ring file,
@@ -193,6 +193,8 @@ fn remove(path: &Path, file: &File) -> anyhow::Result<()> {
 
 /// What a trace of that ring is called.
 fn name(ring: &Path, target: &Target) -> OsString {
+    let plain = packed::plain_name(ring);
+    let ring = plain.as_deref().unwrap_or(ring);
     let name = ring.file_name().unwrap_or_default().as_bytes();
     let mut name = name.strip_suffix(END.as_bytes()).unwrap_or(name).to_vec();
     name.push(b'.');
@@ -211,6 +213,7 @@ mod tests {
         let of = |ring: &str| name(Path::new(ring), xray);
         assert_eq!(of("a/app.7.5f.fdr-ring"), "app.7.5f.fdr");
         assert_eq!(of("left behind"), "left behind.fdr");
+        assert_eq!(of("app.7.5f.fdr-ring.zst"), "app.7.5f.fdr");
     }
 
     #[test]

@@ -3,13 +3,17 @@
 //! It must never keep more than the open calls of each thread and as many findings as are shown,
 //! whatever a file claims.
 
+mod join;
+
 use std::collections::BTreeMap;
 
+use fdr_formats::pieces::Share;
 use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, model::Counts,
 };
 
-use super::finding::{Finding, What, Where};
+use self::join::Past;
+use super::finding::{Finding, Found, What};
 
 /// Open calls that are followed per thread; a real stack ends long before.
 pub(super) const MAX_DEPTH: usize = 1 << 20;
@@ -54,75 +58,60 @@ struct State {
     /// Number of the last record before records were missing: what was entered up to there may have
     /// been left where they are missing.
     gap: Option<u64>,
+    /// Where this is but a piece of the thread's calls: what it must know of those before.
+    past: Option<Past>,
 }
 
 /// Checks a worker's share of the trace.
 #[derive(Debug)]
 pub(super) struct Checker {
     allow_open: bool,
-    limit: usize,
+    share: Share,
     threads: BTreeMap<ThreadId, State>,
     current: ThreadId,
     found: Found,
 }
 
-/// Findings, as many as are shown, and the count of all.
-#[derive(Debug)]
-struct Found {
-    limit: usize,
-    findings: Vec<Finding>,
-    count: u64,
-}
-
-impl Found {
-    #[cold]
-    fn add(&mut self, thread: ThreadId, number: u64, what: What) {
-        self.push(Finding {
-            place: Where::Record { thread, number },
-            what,
-        });
-    }
-
-    fn push(&mut self, finding: Finding) {
-        self.count += 1;
-        if self.findings.len() < self.limit {
-            self.findings.push(finding);
-        }
-    }
-}
-
 impl Checker {
     /// Keeps at most `limit` findings.
-    pub(super) fn new(allow_open: bool, limit: usize) -> Checker {
+    pub(super) fn new(allow_open: bool, limit: usize, share: Share) -> Checker {
         Checker {
             allow_open,
-            limit,
+            share,
             threads: BTreeMap::new(),
             current: ThreadId::default(),
-            found: Found {
-                limit,
-                findings: Vec::new(),
-                count: 0,
-            },
+            found: Found::new(limit),
         }
+    }
+
+    /// The thread at hand.
+    fn state(&mut self) -> &mut State {
+        let past = (self.share == Share::Piece).then(Past::default);
+        self.threads.entry(self.current).or_insert_with(|| State {
+            past,
+            ..State::default()
+        })
     }
 }
 
 impl Sink for Checker {
     fn thread(&mut self, thread: &Thread) {
         self.current = thread.id;
-        self.threads.entry(thread.id).or_default();
+        self.state();
     }
 
     fn calls(&mut self, calls: &[Call]) {
-        let state = self.threads.entry(self.current).or_default();
+        self.state().begin(calls);
+        let Some(state) = self.threads.get_mut(&self.current) else {
+            return;
+        };
         for call in calls {
             state.check(call, self.current, self.allow_open, &mut self.found);
         }
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        let state = self.threads.entry(self.current).or_default();
+        let state = self.state();
         match *mark {
             Mark::Lost { records } => {
                 state.lost = state.lost.saturating_add(records);
@@ -174,6 +163,9 @@ impl State {
 
     #[cold]
     fn leave_other(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut Found) {
+        if self.leave_past(call) {
+            return;
+        }
         let near = self.open.len().saturating_sub(SEARCH);
         let place = self.open[near..]
             .iter()
@@ -294,11 +286,7 @@ impl State {
 /// Ends the checkers: what is still open, the counts, and the sum of all.
 pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize) -> Verdict {
     let mut verdict = Verdict::default();
-    let mut found = Found {
-        limit,
-        findings: Vec::new(),
-        count: 0,
-    };
+    let mut found = Found::new(limit);
     let mut seen: BTreeMap<ThreadId, State> = BTreeMap::new();
     for mut checker in checkers {
         for (id, state) in &mut checker.threads {
@@ -309,9 +297,7 @@ pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize)
             }
             seen.entry(*id).or_default().add(state);
         }
-        verdict.count += checker.found.count;
-        verdict.findings.append(&mut checker.found.findings);
-        debug_assert_eq!(checker.limit, limit);
+        found.join(checker.found, 0);
     }
     for thread in threads {
         if let Some(counts) = &thread.counts {
@@ -320,8 +306,8 @@ pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize)
                 .check_counts(thread.id, counts, &mut found);
         }
     }
-    verdict.count += found.count;
-    verdict.findings.append(&mut found.findings);
+    verdict.count = found.count;
+    verdict.findings = found.into_first();
     verdict.threads = seen.len() as u64;
     verdict.records = seen.values().map(State::measured).sum();
     verdict.synthetic = seen.values().map(State::synthetic).sum();

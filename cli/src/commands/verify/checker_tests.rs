@@ -2,11 +2,12 @@
 
 use fdr_formats::source::drive_parallel;
 
+use super::super::finding::Where;
 use super::*;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
 fn check(trace: &MemoryTrace, allow_open: bool, limit: usize) -> Verdict {
-    let make = || Checker::new(allow_open, limit);
+    let make = || Checker::new(allow_open, limit, Share::Lanes);
     let checkers = drive_parallel(trace, 2, make, &|_| {}).unwrap();
     conclude(checkers, &trace.info.threads, limit)
 }
@@ -102,7 +103,7 @@ fn open_ends_can_be_allowed_and_nothing_else() {
 
 /// The findings of a thread with a gap between two runs of calls.
 fn with_gap(before: &[Call], lost: u64, after: &[Call]) -> Vec<What> {
-    let mut checker = Checker::new(false, 100);
+    let mut checker = Checker::new(false, 100, Share::Lanes);
     checker.thread(&Thread {
         id: ThreadId(7),
         ..Thread::default()
@@ -178,7 +179,7 @@ fn gaps_are_part_of_the_accounting() {
             counts: Some(counts),
             ..Thread::default()
         };
-        let mut checker = Checker::new(false, 100);
+        let mut checker = Checker::new(false, 100, Share::Lanes);
         checker.thread(&thread);
         checker.calls(&[entry(1, 1), exit(2, 1)]);
         checker.mark(&Mark::Lost { records: lost });

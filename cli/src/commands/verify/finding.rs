@@ -1,6 +1,8 @@
 //! What `fdr verify` finds, where, and in words. Must never hold more than numbers and names' ids, so
 //! that findings can be sorted and limited before anything is looked up.
 
+use std::collections::BinaryHeap;
+
 use fdr_formats::{Diagnostic, FunctionId, ThreadId, Ticks};
 
 use super::checker::MAX_DEPTH;
@@ -114,5 +116,89 @@ impl Finding {
             place: Where::Offset(diagnostic.offset),
             what: What::Grammar(diagnostic.what),
         }
+    }
+}
+
+/// Findings: the first ones in the order in which they are printed, and the count of all.
+#[derive(Debug)]
+pub(super) struct Found {
+    limit: usize,
+    first: BinaryHeap<Finding>,
+    pub(super) count: u64,
+}
+
+impl Found {
+    /// Keeps at most `limit` of them.
+    pub(super) fn new(limit: usize) -> Found {
+        Found {
+            limit,
+            first: BinaryHeap::new(),
+            count: 0,
+        }
+    }
+
+    /// Something is wrong with a thread's record of that number.
+    #[cold]
+    pub(super) fn add(&mut self, thread: ThreadId, number: u64, what: What) {
+        let place = Where::Record { thread, number };
+        self.push(Finding { place, what });
+    }
+
+    pub(super) fn push(&mut self, finding: Finding) {
+        self.count += 1;
+        self.keep(finding);
+    }
+
+    fn keep(&mut self, finding: Finding) {
+        if self.first.len() < self.limit {
+            self.first.push(finding);
+        } else if let Some(mut last) = self.first.peek_mut()
+            && finding < *last
+        {
+            *last = finding;
+        }
+    }
+
+    /// Adds others, whose record numbers were counted from the thread's record `base` on.
+    pub(super) fn join(&mut self, more: Found, base: u64) {
+        self.count += more.count;
+        for mut finding in more.first {
+            if let Where::Record { number, .. } = &mut finding.place {
+                *number += base;
+            }
+            self.keep(finding);
+        }
+    }
+
+    /// Those that were kept, in order.
+    pub(super) fn into_first(self) -> Vec<Finding> {
+        self.first.into_sorted_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_findings_are_kept_in_whatever_order_they_come() {
+        let numbers = |found: Found| -> Vec<u64> {
+            let number = |finding: Finding| match finding.place {
+                Where::Record { number, .. } => number,
+                Where::Offset(_) => 0,
+            };
+            found.into_first().into_iter().map(number).collect()
+        };
+        let of = |numbers: &[u64]| {
+            let mut found = Found::new(3);
+            for &number in numbers {
+                found.add(ThreadId(1), number, What::TooDeep);
+            }
+            found
+        };
+        assert_eq!(numbers(of(&[9, 2, 7, 4, 8, 3])), [2, 3, 4]);
+        let mut found = of(&[9, 2]);
+        found.join(of(&[1, 5, 3, 4]), 4);
+        assert_eq!((found.count, numbers(found)), (6, vec![2, 5, 7]));
     }
 }

@@ -7,7 +7,8 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use fdr_formats::{TraceInfo, source};
+use fdr_formats::TraceInfo;
+use fdr_formats::pieces::{self, Division};
 
 use self::checker::{Checker, Verdict};
 use self::finding::{Finding, Where};
@@ -63,9 +64,9 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let source = trace::open(trace)?;
     let limit = options.limit.map_or(SHOWN, NonZeroUsize::get);
     let progress = Progress::new(&*source);
-    let make = || Checker::new(options.allow_open, limit);
-    let checkers =
-        source::drive_parallel(&*source, ui::jobs(None), make, &|bytes| progress.add(bytes));
+    let make = |share| Checker::new(options.allow_open, limit, share);
+    let division = Division::of(&*source, ui::jobs(None));
+    let checkers = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let checkers = checkers.map_err(|error| trace::about(trace, error))?;
     let info = source.info();

@@ -98,14 +98,8 @@ fn lasting(slot: &Slot) -> &'static Slot {
 /// The snapshot holds an unbroken run of records on one CPU, and its counts are exact. Returns the
 /// number of the last.
 fn assert_unbroken(snapshot: &Snapshot) -> u64 {
-    let Counts {
-        recorded,
-        readable,
-        overwritten,
-        dropped,
-    } = snapshot.counts;
-    assert_eq!(recorded, readable + overwritten + dropped);
-    let mut number = overwritten;
+    let counts = exact_counts(snapshot);
+    let mut number = counts.overwritten;
     for chunk in snapshot.chunks() {
         assert_eq!(chunk[35..43], (number + 1).to_le_bytes(), "the first tick");
         let records = chunk[PREAMBLE as usize..].chunks(8);
@@ -115,6 +109,6 @@ fn assert_unbroken(snapshot: &Snapshot) -> u64 {
             assert_eq!(record, ((number << 4) | delta << 32).to_le_bytes());
         }
     }
-    assert_eq!(number, readable + overwritten);
+    assert_eq!(number, counts.readable + counts.overwritten);
     number
 }

@@ -9,13 +9,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fdr_formats::ring::layout::Slot;
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{CHUNKS, CRASHED, CRASHED_AT, LINK, Truth, crash};
+use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, Truth, crash};
 
 use crate::check::{self, Moment};
-use crate::child::{self, Child};
+use crate::child;
 use crate::kill;
 use crate::look::{Lane, Look, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+use crate::victim::Part;
 
 /// From the crash to the end of the process.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -64,15 +65,10 @@ fn process(
     tally: &Mutex<Tally>,
 ) -> Result<(), Failure> {
     let (kind, place) = choose(random);
-    let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
-    truth.set(0, CHUNKS, 2);
     let seed = one.seed >> 1;
-    let words = [seed, kind, place].map(|value| value.to_string());
-    let mut all = vec!["crash".to_owned(), "page".to_owned()];
-    all.extend(words);
-    let program = one.plan.programs.join("torture_victim");
-    let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=4M FDR_OUT=%n.fdr";
-    let mut child = Child::start(&program, folder.path(), variables, &all)?;
+    let part = Part("crash", [seed, kind, place]);
+    let variables = "FDR_MEMORY=4M FDR_OUT=%n.fdr";
+    let (mut child, truth) = part.start(one.plan, folder, 2, variables)?;
     let status = child.end(HANGS)?;
     let (wanted, what) = (
         crash::signal(kind),

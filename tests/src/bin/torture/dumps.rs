@@ -8,12 +8,12 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fdr_tests::support::truth::{CHUNKS, SIGNALS, Truth, WRONG};
+use fdr_tests::support::truth::{SIGNALS, Truth, WRONG};
 
 use crate::check::{self, Moment};
-use crate::child::Child;
 use crate::look::{Look, look};
-use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
+use crate::victim::Part;
 
 const THREADS: u64 = 64;
 /// Signals of a process.
@@ -40,21 +40,11 @@ struct Files<'a> {
     count: u64,
 }
 
-fn process(
-    one: &Try<'_>,
-    signals: u64,
-    folder: &Folder,
-    tally: &Mutex<Tally>,
-) -> Result<(), Failure> {
-    let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
-    truth.set(0, CHUNKS, 2);
+fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
     let seed = one.seed >> 1;
-    let words = ["dumps", "page", &seed.to_string(), &THREADS.to_string()];
-    let mut words: Vec<String> = words.map(str::to_owned).to_vec();
-    words.push(signals.to_string());
-    let program = one.plan.programs.join("torture_victim");
-    let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=16M FDR_OUT=%n.fdr";
-    let mut child = Child::start(&program, folder.path(), variables, &words)?;
+    let part = Part("dumps", [seed, THREADS, signals]);
+    let variables = "FDR_MEMORY=16M FDR_OUT=%n.fdr";
+    let (mut child, truth) = part.start(one.plan, folder, 2, variables)?;
     let mut files = Files {
         folder,
         truth: &truth,

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, CHUNKS, FIRST_CHILD, MADE, PHASE, Truth};
+use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, FIRST_CHILD, MADE, PHASE, Truth};
 
 use crate::check;
-use crate::child::Child;
 use crate::look::{Look, look};
-use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
+use crate::victim::Part;
 
 /// Forks of a process; the page has room for 2000.
 const ROUND: u64 = 200;
@@ -57,20 +57,11 @@ fn files(folder: &Folder) -> Result<Files, Failure> {
     Ok(files)
 }
 
-fn process(
-    one: &Try<'_>,
-    forks: u64,
-    folder: &Folder,
-    tally: &Mutex<Tally>,
-) -> Result<(), Failure> {
-    let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
-    truth.set(0, CHUNKS, 2);
+fn process(one: &Try<'_>, forks: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
     let seed = one.seed >> 1;
-    let words = ["forks", "page", &seed.to_string(), &forks.to_string(), "0"];
-    let words: Vec<String> = words.map(str::to_owned).to_vec();
-    let program = one.plan.programs.join("torture_victim");
-    let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=4M";
-    let mut child = Child::start(&program, folder.path(), variables, &words)?;
+    let part = Part("forks", [seed, forks, 0]);
+    let variables = "FDR_MEMORY=4M";
+    let (mut child, truth) = part.start(one.plan, folder, 2, variables)?;
     let parent = u64::from(child.id());
     child.succeed(folder.path(), LIMIT)?;
     if truth.get(0, PHASE) != forks {

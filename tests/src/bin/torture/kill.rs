@@ -11,14 +11,15 @@ use std::time::{Duration, Instant};
 use fdr_formats::Diagnostic;
 use fdr_formats::ring::layout::{self, Slot};
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{CHUNKS, Truth};
+use fdr_tests::support::truth::Truth;
 
 use crate::check;
-use crate::child::{self, Child};
+use crate::child;
 use crate::look::look_but;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+use crate::victim::Part;
 
-const LANES: usize = 8;
+const LANES: u64 = 8;
 /// No moment is so far away.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Slots that are being given to a thread.
@@ -56,16 +57,13 @@ fn moment(random: &mut Random) -> (u64, Moment) {
     }
 }
 
-/// The recorder's variables, and the chunks of a thread's ring that follow from them.
+/// The recorder's variables, and the chunks of a thread's ring.
 fn variables(random: &mut Random) -> (String, u64) {
-    let buffer = [128, 192, 256][random.below(3) as usize];
+    let chunks = [2, 3, 4][random.below(3) as usize];
     let clock = ["rdtscp", "rdtsc", "monotonic"][random.below(3) as usize];
     // Room for twice as many threads as live at a time.
     let memory = 2 * LANES * 256;
-    (
-        format!("FDR=1 FDR_BUFFER={buffer}K FDR_MEMORY={memory}K FDR_CLOCK={clock}"),
-        buffer / 64,
-    )
+    (format!("FDR_MEMORY={memory}K FDR_CLOCK={clock}"), chunks)
 }
 
 fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
@@ -75,14 +73,9 @@ fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
     let (variables, chunks) = variables(&mut random);
     let pause = Duration::from_nanos(random.below(100_000));
     one.within(in_memory, |folder| {
-        let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
-        truth.set(0, CHUNKS, chunks);
         let seed = one.seed >> 1;
-        let arguments = ["storm", "page", &seed.to_string(), &LANES.to_string()];
-        let mut arguments: Vec<String> = arguments.map(str::to_owned).to_vec();
-        arguments.push(calls.to_string());
-        let program = one.plan.programs.join("torture_victim");
-        let mut child = Child::start(&program, folder.path(), &variables, &arguments)?;
+        let part = Part("storm", [seed, LANES, calls]);
+        let (mut child, truth) = part.start(one.plan, folder, chunks, &variables)?;
         match moment {
             Moment::After(time) => {
                 let begun = Instant::now();

@@ -41,6 +41,9 @@ pub(crate) enum Failure {
     Missed(String),
 }
 
+/// What became of a try.
+pub(crate) type Verdict = Result<(), Failure>;
+
 impl From<String> for Failure {
     fn from(why: String) -> Failure {
         Failure::Wrong(why)

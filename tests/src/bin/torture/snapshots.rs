@@ -4,13 +4,14 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fdr_tests::support::truth::{CHUNKS, MADE, STOP, Truth};
+use fdr_tests::support::truth::{MADE, STOP, Truth};
 
 use crate::check::{self, Moment};
 use crate::child::Child;
 use crate::look::look;
-use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
 use crate::speed;
+use crate::victim::Part;
 
 const THREADS: usize = 8;
 /// Snapshots of a process.
@@ -43,26 +44,16 @@ pub(crate) fn start(
     seed: u64,
     threads: usize,
 ) -> Result<(Child, Truth), String> {
-    let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
-    truth.set(0, CHUNKS, 4);
-    let words = ["storm", "page", &seed.to_string(), &threads.to_string()];
-    let mut words: Vec<String> = words.map(str::to_owned).to_vec();
-    words.push("0".to_owned());
-    let program = plan.programs.join("torture_victim");
-    let variables = "FDR=1 FDR_BUFFER=256K FDR_OUT=%n.fdr";
-    let mut child = Child::start(&program, folder.path(), variables, &words)?;
+    let part = Part("storm", [seed, threads as u64, 0]);
+    let variables = "FDR_OUT=%n.fdr";
+    let (mut child, truth) = part.start(plan, folder, 4, variables)?;
     child.until("full rings", LIMIT, || {
         (1..=threads).all(|thread| truth.get(thread, MADE) >= FULL)
     })?;
     Ok((child, truth))
 }
 
-fn process(
-    one: &Try<'_>,
-    count: u64,
-    folder: &Folder,
-    tally: &Mutex<Tally>,
-) -> Result<(), Failure> {
+fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
     let seed = one.seed >> 1;
     let (mut child, truth) = start(one.plan, folder, seed, THREADS)?;
     let rings = folder.ending(".fdr-ring");

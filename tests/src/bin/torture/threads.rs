@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fdr_tests::support::truth::{MADE, PHASE, STOP, Truth};
+use fdr_tests::support::truth::{MADE, PHASE, STOP};
 
-use crate::child::Child;
 use crate::look::{Look, look};
-use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
+use crate::victim::Part;
 
 const AT_ONCE: u64 = 25;
 const ROUND: u64 = 100_000;
@@ -87,24 +87,10 @@ fn recorded(look: &Look) -> u64 {
     kept + look.info.missing.retired_records + look.info.missing.unplaced_records
 }
 
-fn process(
-    one: &Try<'_>,
-    count: u64,
-    folder: &Folder,
-    tally: &Mutex<Tally>,
-) -> Result<(), Failure> {
-    let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
-    let words = [
-        "threads",
-        "page",
-        "0",
-        &count.to_string(),
-        &AT_ONCE.to_string(),
-    ];
-    let words: Vec<String> = words.map(str::to_owned).to_vec();
-    let program = one.plan.programs.join("torture_victim");
-    let variables = format!("FDR=1 FDR_BUFFER=128K FDR_MEMORY={BUDGET_KIB}K FDR_OUT=%n.fdr");
-    let mut child = Child::start(&program, folder.path(), &variables, &words)?;
+fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
+    let part = Part("threads", [0, count, AT_ONCE]);
+    let variables = &format!("FDR_MEMORY={BUDGET_KIB}K FDR_OUT=%n.fdr");
+    let (mut child, truth) = part.start(one.plan, folder, 2, variables)?;
     child.until("a tenth", LIMIT, || truth.get(0, PHASE) >= 1)?;
     let rings = folder.ending(".fdr-ring");
     let ring = rings.first().ok_or_else(|| "there is no ring".to_owned())?;

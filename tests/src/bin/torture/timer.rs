@@ -8,9 +8,9 @@ use std::time::Duration;
 use fdr_tests::support::truth::{HANDLED, MADE, Truth, WRONG};
 
 use crate::check;
-use crate::child::Child;
 use crate::look::{INNER, Lane, Look, OUTER, look};
-use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
+use crate::victim::Part;
 
 const THREADS: u64 = 8;
 /// Signals of a process where the time is limited: ten seconds' worth, if the machine keeps up.
@@ -33,21 +33,11 @@ pub(crate) fn run(plan: &Plan) -> Tally {
     })
 }
 
-fn process(
-    one: &Try<'_>,
-    signals: u64,
-    folder: &Folder,
-    tally: &Mutex<Tally>,
-) -> Result<(), Failure> {
-    let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
     let seed = one.seed >> 1;
-    let (each, threads) = (signals / THREADS, THREADS);
-    let words = ["timer", "page", &seed.to_string(), &threads.to_string()];
-    let mut words: Vec<String> = words.map(str::to_owned).to_vec();
-    words.push(each.to_string());
-    let program = one.plan.programs.join("torture_victim");
-    let variables = format!("FDR=1 FDR_BUFFER={}K FDR_OUT=%n.fdr", 64 * CHUNKS);
-    let mut child = Child::start(&program, folder.path(), &variables, &words)?;
+    let part = Part("timer", [seed, THREADS, signals / THREADS]);
+    let variables = "FDR_OUT=%n.fdr";
+    let (mut child, truth) = part.start(one.plan, folder, CHUNKS, variables)?;
     child.succeed(folder.path(), LIMIT)?;
     let mut last: Option<(u64, Look)> = None;
     for path in folder.ending(".fdr") {

@@ -6,12 +6,13 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How a child ends that succeeded.
-pub(crate) const WELL: i32 = 7;
+pub const WELL: i32 = 7;
 
 /// Most children that can report.
 const MOST: usize = 1000;
 
 /// A report: the process, and its records plus one (0 = it said nothing yet).
+#[derive(Debug)]
 #[repr(C)]
 struct Report {
     pid: AtomicU64,
@@ -19,15 +20,18 @@ struct Report {
 }
 
 /// What children say.
-#[derive(Clone, Copy)]
-pub(crate) struct Reports(&'static [Report]);
+#[derive(Clone, Copy, Debug)]
+pub struct Reports(&'static [Report]);
 
 impl Reports {
     /// A page for the children to come.
     ///
     /// # Panics
+    ///
     /// If there is no memory.
-    pub(crate) fn new() -> Reports {
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "memory is not had for nothing")]
+    pub fn new() -> Reports {
         let (protection, flags) = (
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_SHARED | libc::MAP_ANONYMOUS,
@@ -43,7 +47,7 @@ impl Reports {
     }
 
     /// The calling process has made so many records since it was forked. May be called in a handler.
-    pub(crate) fn report(self, records: u64) {
+    pub fn report(self, records: u64) {
         let pid = u64::from(process::id());
         let free = |report: &&Report| {
             let swap = report
@@ -57,7 +61,7 @@ impl Reports {
     }
 
     /// Says in the program's output what its children have said: `child PID RECORDS`.
-    pub(crate) fn print(self) {
+    pub fn print(self) {
         for report in self.0 {
             let records = report.records.load(Ordering::Acquire);
             if records > 0 {
@@ -74,8 +78,9 @@ impl Reports {
 /// Forks; the child runs `child` and ends by `exit`, its handlers included.
 ///
 /// # Panics
+///
 /// If there can be no child.
-pub(crate) fn fork(child: impl FnOnce()) -> libc::pid_t {
+pub fn fork(child: impl FnOnce()) -> libc::pid_t {
     // SAFETY: the child's code is of this program; where other threads run beside, it restricts itself
     // to what a child of theirs may do.
     match unsafe { libc::fork() } {
@@ -89,7 +94,7 @@ pub(crate) fn fork(child: impl FnOnce()) -> libc::pid_t {
 }
 
 /// Ends the process without any handler.
-pub(crate) fn leave() -> ! {
+pub fn leave() -> ! {
     // SAFETY: ends the process at once.
     unsafe { libc::_exit(WELL) }
 }
@@ -97,8 +102,9 @@ pub(crate) fn leave() -> ! {
 /// Waits for a child, which must have ended well.
 ///
 /// # Panics
+///
 /// If it has not.
-pub(crate) fn wait_for(pid: libc::pid_t) {
+pub fn wait_for(pid: libc::pid_t) {
     let mut status = 0;
     // SAFETY: `pid` is a child of this process, and `status` is valid for writing.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);

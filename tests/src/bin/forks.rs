@@ -2,30 +2,28 @@
 //! children tell in a shared page how many records they made, so that nothing of theirs mixes with the
 //! parent's output.
 
-mod children;
-
 use std::env;
 use std::fs;
 use std::process::{self, Command};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use children::{Reports, fork, leave, wait_for};
 use fdr::traced;
+use fdr_tests::programs::calls::Calls;
+use fdr_tests::programs::children::{Reports, fork, leave, wait_for};
 use fdr_tests::support::facts;
 
-/// Calls of this process.
-static CALLS: AtomicU64 = AtomicU64::new(0);
+static CALLS: Calls = Calls::new();
 
 #[traced]
 fn work(number: u64) -> u64 {
-    CALLS.fetch_add(1, Ordering::Relaxed);
+    CALLS.count();
     std::hint::black_box(number) * 7
 }
 
 #[traced]
 fn childs_work(number: u64) -> u64 {
-    CALLS.fetch_add(1, Ordering::Relaxed);
+    CALLS.count();
     work(number) + 1
 }
 
@@ -38,12 +36,7 @@ fn calls(reports: Reports, count: u64) {
     for number in 0..count {
         childs_work(number);
     }
-    reports.report(2 * CALLS.load(Ordering::Relaxed));
-}
-
-/// At the beginning of a child: what its parent did does not count.
-fn anew() {
-    CALLS.store(0, Ordering::Relaxed);
+    reports.report(CALLS.records());
 }
 
 fn tell(text: &str) {
@@ -52,7 +45,7 @@ fn tell(text: &str) {
 
 /// A child that goes on as if nothing had happened.
 fn child_calls(reports: Reports) {
-    anew();
+    CALLS.anew();
     calls(reports, 100);
     let statistics = facts::of_statistics(&fdr::statistics());
     tell(&format!("enabled {}\n{statistics}", fdr::is_enabled()));
@@ -60,7 +53,7 @@ fn child_calls(reports: Reports) {
 
 /// A child that wants a dumper of its own, and dumps by signal, by a call and at its end.
 fn child_enables(reports: Reports) {
-    anew();
+    CALLS.anew();
     calls(reports, 5);
     let on = fdr::enable().expect("a dumper of its own");
     calls(reports, 5);
@@ -125,7 +118,7 @@ fn many(reports: Reports) {
         });
         for nth in 0..200 {
             let child = fork(|| {
-                anew();
+                CALLS.anew();
                 calls(reports, nth % 3 * 5);
                 // No exit handlers: those of the standard library may want locks that some other
                 // thread of the parent held.
@@ -143,7 +136,7 @@ fn generations(reports: Reports, left: u64) {
         return;
     }
     let child = fork(|| {
-        anew();
+        CALLS.anew();
         if left.is_multiple_of(2) {
             calls(reports, left);
         }
@@ -168,7 +161,7 @@ fn threads(reports: Reports) {
             for _ in 0..20 {
                 ten();
                 wait_for(fork(|| {
-                    anew();
+                    CALLS.anew();
                     ten();
                     thread::spawn(ten).join().expect("it ends");
                     calls(reports, 3);
@@ -195,7 +188,7 @@ fn locks(reports: Reports) {
         scope.spawn(|| repeat(&|| drop(fdr::enable())));
         for nth in 0..60 {
             let child = fork(|| {
-                anew();
+                CALLS.anew();
                 if nth % 2 == 0 {
                     calls(reports, 2);
                 }
@@ -240,6 +233,6 @@ fn main() {
     }
     println!("{}", ten());
     println!("enabled {}", fdr::is_enabled());
-    println!("records {}", 2 * CALLS.load(Ordering::Relaxed));
+    println!("records {}", CALLS.records());
     reports.print();
 }

@@ -1,0 +1,148 @@
+//! `fdr pack`: traces, compressed. Must never leave half a file, nor take a ring from a process that runs.
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use fdr_formats::registry::{FORMATS, Opener};
+
+use super::recover::save;
+use super::{Status, each};
+use crate::packed::{self, Archive, PackFailure, Packed};
+use crate::place::{self, Pending, Shape};
+use crate::ring::Ring;
+use crate::ui::{self, Progress};
+
+const HELP: &str = "\
+Every command that reads a trace reads a packed one as well: fdr report app.fdr.zst. For that it is
+unpacked, by all cores, into a file without a name in TMPDIR; fdr unpack gives back the same bytes.
+A folder (CTF, Trace Compass's states) becomes an archive, which tar --zstd reads and writes too.
+
+The file is of zstd's own format, of frames that are compressed by themselves, each with a checksum. Any
+zstd reads it, and files that any zstd wrote are read here. What is cut off or damaged is read up
+to that place. What unpacks into more than 2 GiB and more than 200 times its size is refused.
+
+Examples:
+  fdr pack app.1234.1.fdr                        app.1234.1.fdr.zst, beside it
+  fdr pack --level 9 traces/*.fdr -o archive/    smaller, and slower
+  fdr pack traces/app.ctf                        traces/app.ctf.tar.zst";
+
+/// Compress traces, so that every command still reads them
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// The traces: of any format; rings of processes that have ended, too
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    /// The file, or a folder for them [default: the trace's name with .zst at its end]; `-` is standard
+    /// output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// From 1, the fastest, to 19, the smallest
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
+    level: i32,
+    /// Replace what is there under that name
+    #[arg(long)]
+    force: bool,
+    /// Say only what is wrong
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let several = options.traces.len() > 1;
+    if several && options.output.as_deref().is_some_and(is_stdout) {
+        bail!("-o -: takes one trace at a time");
+    }
+    each(&options.traces, |trace| one(options, trace, several))
+}
+
+fn is_stdout(output: &Path) -> bool {
+    output.as_os_str() == "-"
+}
+
+fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
+    let (input, end) = input(trace)?;
+    let mut name = trace.canonicalize().with_context(|| ui::path(trace))?;
+    let mut name = std::mem::take(&mut name).file_name().unwrap_or_default().to_owned();
+    name.push(end);
+    let (output, packed) = match options.output.as_deref() {
+        Some(output) if is_stdout(output) => {
+            if io::stdout().is_terminal() {
+                bail!("-o -: a packed trace is not for a terminal; send it to a pipe");
+            }
+            let stdout = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+            let stdout = stdout.context("standard output")?;
+            ("standard output".to_owned(), pack(options, trace, input, "standard output", stdout)?)
+        }
+        asked => {
+            let folder = trace.parent().unwrap_or(Path::new(""));
+            let output = save::output(asked, several, folder, &name)?;
+            place::check(&output, Shape::File, options.force)?;
+            let (mut pending, file) = Pending::file(&output, options.force)?;
+            let watch = pending.watch().context("signals")?;
+            let packed = pack(options, trace, input, &ui::path(&output), file)?;
+            pending.place()?;
+            drop(watch);
+            (ui::path(&output), packed)
+        }
+    };
+    if !options.quiet {
+        let Packed { before, after } = packed;
+        let ratio = before as f64 / after.max(1) as f64;
+        let (before, after) = (ui::size(before), ui::size(after));
+        ui::complain(&format!("{output}: {before} in {after}, {ratio:.1} : 1"));
+    }
+    Ok(Status::Done)
+}
+
+/// What is to be compressed, and how the name of that ends.
+fn input(trace: &Path) -> anyhow::Result<(Box<dyn Read + Send>, &'static str)> {
+    let text = || ui::path(trace);
+    let kind = fs::metadata(trace).with_context(text)?;
+    if kind.is_dir() {
+        if !place::is_trace(trace) {
+            bail!("{}: not a trace folder that fdr knows", text());
+        }
+        return Ok((Box::new(Archive::of(trace)?), ".tar.zst"));
+    }
+    if !kind.is_file() {
+        bail!("{}: is no regular file", text());
+    }
+    let file = File::open(trace).with_context(text)?;
+    let head = packed::head(&file);
+    if packed::probe(&head) {
+        bail!("{}: is compressed already", text());
+    }
+    let head = head.get(..64).unwrap_or(&head);
+    let known = |opener: &Opener| matches!(opener, Opener::File { probe, .. } if probe(head));
+    if !FORMATS.iter().any(|format| known(&format.opener)) {
+        bail!("{}: not a trace file that fdr knows; zstd packs any file", text());
+    }
+    if let Some(ring) = Ring::read(trace).filter(Ring::runs) {
+        bail!("{}: {}", text(), ring.in_words());
+    }
+    Ok((Box::new(file), ".zst"))
+}
+
+fn pack(
+    options: &Options,
+    trace: &Path,
+    input: impl Read + Send,
+    output: &str,
+    to: impl Write + Send,
+) -> anyhow::Result<Packed> {
+    let progress = match options.quiet {
+        true => Progress::hidden(),
+        false => Progress::endless(),
+    };
+    let jobs = ui::jobs(None);
+    let packed = packed::pack(input, to, options.level, jobs, &|bytes| progress.add(bytes));
+    packed.map_err(|failure| match failure {
+        PackFailure::Input(error) => anyhow::Error::new(error).context(ui::path(trace)),
+        PackFailure::Output(error) => anyhow::Error::new(error).context(output.to_owned()),
+    })
+}

@@ -1,0 +1,110 @@
+//! `fdr unpack`: what `fdr pack`, or `zstd`, compressed, as it was. Must never put damaged bytes in their
+//! place without saying so.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use super::recover::save;
+use super::{Status, each};
+use crate::packed::{self, Unpacked};
+use crate::place::{self, Pending, Shape};
+use crate::ui;
+
+const HELP: &str = "\
+The bytes are those that were packed: checksums say so. Of a file that is cut off or damaged, what
+comes before that place is written, and the exit code is 1.
+
+Examples:
+  fdr unpack app.1234.1.fdr.zst                  app.1234.1.fdr, beside it
+  fdr unpack archive/*.zst -o traces/
+  fdr unpack app.ctf.tar.zst                     app.ctf, a folder";
+
+/// Give back the trace in a packed file
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// The packed traces
+    #[arg(required = true, value_name = "PACKED")]
+    traces: Vec<PathBuf>,
+    /// The file, or a folder for them [default: the name without .zst or .tar.zst]
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Also what becomes larger than a packed trace does: more than 2 GiB and 200 times its size
+    #[arg(long)]
+    any_size: bool,
+    /// Replace what is there under that name
+    #[arg(long)]
+    force: bool,
+    /// Say only what is wrong
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let several = options.traces.len() > 1;
+    each(&options.traces, |packed| one(options, packed, several))
+}
+
+fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> {
+    let kind = fs::metadata(path).with_context(|| ui::path(path))?;
+    if !kind.is_file() {
+        bail!("{}: is no regular file", ui::path(path));
+    }
+    let file = File::open(path).with_context(|| ui::path(path))?;
+    if !packed::probe(&packed::head(&file)) {
+        bail!("{}: is not compressed by zstd", ui::path(path));
+    }
+    let archive = packed::is_archive(&packed::head_within(&file));
+    let output = match (packed::plain_name(path), options.output.as_deref()) {
+        (Some(plain), asked) => {
+            let folder = plain.parent().unwrap_or(Path::new(""));
+            save::output(asked, several, folder, plain.file_name().unwrap_or_default())?
+        }
+        (None, Some(asked)) if !several && !asked.is_dir() => asked.to_owned(),
+        (None, _) => bail!("{}: does not end in .zst; -o FILE gives a name", ui::path(path)),
+    };
+    if output.as_os_str() == "-" {
+        bail!("-o -: give a file or a folder; zstd -dc writes to a pipe");
+    }
+    let unpacked = match archive {
+        true => folder(options, path, file, &output)?,
+        false => {
+            let (mut pending, out) = Pending::file(&output, options.force)?;
+            let watch = pending.watch().context("signals")?;
+            let unpacked = packed::unpack(path, file, &out, options.any_size)?;
+            pending.place()?;
+            drop(watch);
+            unpacked
+        }
+    };
+    if !options.quiet {
+        let size = ui::size(place::size(&output));
+        ui::complain(&format!("{}: {size}", ui::path(&output)));
+    }
+    Ok(match unpacked.damage {
+        None => Status::Done,
+        Some(_) => Status::Violations,
+    })
+}
+
+/// An archive becomes a folder.
+fn folder(
+    options: &Options,
+    path: &Path,
+    file: File,
+    output: &Path,
+) -> anyhow::Result<Unpacked> {
+    place::check(output, Shape::Folder, options.force)?;
+    let archive = place::unnamed()?;
+    let unpacked = packed::unpack(path, file, &archive, options.any_size)?;
+    let mut pending = Pending::folder(output, options.force)?;
+    let watch = pending.watch().context("signals")?;
+    let cut = unpacked.damage.is_some();
+    packed::extract(&archive, pending.temporary(), cut).with_context(|| ui::path(path))?;
+    pending.place()?;
+    drop(watch);
+    Ok(unpacked)
+}

@@ -1,0 +1,214 @@
+//! Compressed traces: what `fdr pack` writes, and any other file of zstd's. Every command reads them as
+//! if they were not compressed: a trace is unpacked into a file without a name in the folder for temporary
+//! files, where readers find it as they find any other. A folder's trace is an archive, which is
+//! unpacked into a folder there.
+//!
+//! Nothing here may trust a compressed file: what it may take of memory, of the disk and of names is
+//! bounded, and where it is damaged, what comes before that is given.
+
+mod frames;
+mod pack;
+mod tar;
+#[cfg(test)]
+mod tests;
+mod unpack;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use fdr_formats::bytes::{FileBytes, ReadAt};
+use fdr_formats::source::Record;
+use fdr_formats::{Diagnostic, Error, Sink, Source, TraceInfo, registry};
+
+pub(crate) use frames::{Fault, probe};
+pub(crate) use pack::{Failure as PackFailure, Packed, pack};
+pub(crate) use tar::{Archive, probe as is_archive};
+pub(crate) use unpack::Unpacked;
+
+use crate::place::{self, Pending, Watch};
+use crate::ui::{self, Progress};
+
+/// So much may be unpacked without being asked for, however small the compressed file is.
+const MOST: u64 = 2 << 30;
+/// Traces are packed to a fifth, text to a twentieth. What is more than this is made to fill disks.
+const MOST_TIMES: u64 = 200;
+
+/// How many bytes a reader lets a compressed file of that size unpack into.
+fn most(packed: u64) -> u64 {
+    packed.saturating_mul(MOST_TIMES).max(MOST)
+}
+
+/// The first bytes of a file, as many as tell what it is; fewer of a shorter one, none of one that can't
+/// be read.
+pub(crate) fn head(file: &File) -> Vec<u8> {
+    let mut head = vec![0; 512];
+    let count = file.read_at(&mut head, 0).unwrap_or_default();
+    head.truncate(count);
+    head
+}
+
+/// The same of what is in a compressed file; as far as it can be unpacked.
+pub(crate) fn head_within(file: &File) -> Vec<u8> {
+    let mut head = Vec::new();
+    let _ = unpack::decoder(file).and_then(|within| within.take(512).read_to_end(&mut head));
+    head
+}
+
+/// Unpacks into an empty file. `any_size`: as much as it holds.
+///
+/// # Errors
+/// Where it can't be read or written, holds too much, or nothing.
+pub(crate) fn unpack(
+    path: &Path,
+    packed: File,
+    out: &File,
+    any_size: bool,
+) -> anyhow::Result<Unpacked> {
+    let text = ui::path(path);
+    let packed = FileBytes::new(packed).with_context(|| text.clone())?;
+    let size = packed.size();
+    let most = if any_size { u64::MAX } else { most(size) };
+    let progress = Progress::endless();
+    let jobs = ui::jobs(None);
+    let unpacked = unpack::unpack(&packed, out, most, jobs, &|bytes| progress.add(bytes));
+    drop(progress);
+    let unpacked = unpacked.map_err(|failure| match failure {
+        unpack::Failure::Input(error) => anyhow::Error::new(error).context(text.clone()),
+        unpack::Failure::Output(error) => anyhow::Error::new(error)
+            .context(format!("{text}: unpacking (TMPDIR chooses another folder)")),
+        unpack::Failure::TooMuch => anyhow!(
+            "{text}: {} that unpack into more than {}: no trace is packed so small; if it is one, \
+             `fdr unpack --any-size` writes it to a file",
+            ui::size(size),
+            ui::size(most)
+        ),
+    })?;
+    match &unpacked.damage {
+        Some(fault) if unpacked.bytes == 0 => bail!("{text}: {}", in_words(fault)),
+        Some(fault) => ui::complain(&format!(
+            "{text}: {}; the {} before it are intact",
+            in_words(fault),
+            ui::size(unpacked.bytes)
+        )),
+        None if unpacked.bytes == 0 => bail!("{text}: there is nothing in this compressed file"),
+        None => {}
+    }
+    Ok(unpacked)
+}
+
+/// What is wrong, and where.
+fn in_words(fault: &Fault) -> String {
+    let Fault { offset, what } = fault;
+    format!("the compressed data are damaged in what begins at byte {offset}: {what}")
+}
+
+/// A compressed file's content as a file without a name, and what was wrong with it.
+///
+/// # Errors
+/// As [`unpack`].
+pub(crate) fn plain(path: &Path, packed: File) -> anyhow::Result<(File, Option<Fault>)> {
+    let out = place::unnamed()?;
+    let unpacked = unpack(path, packed, &out, false)?;
+    Ok((out, unpacked.damage))
+}
+
+/// Makes the files of an unpacked archive in an empty folder. Of one that is `cut`, what there is.
+///
+/// # Errors
+/// As [`tar::extract`].
+pub(crate) fn extract(archive: &File, folder: &Path, cut: bool) -> anyhow::Result<()> {
+    let mut archive = archive;
+    archive.rewind()?;
+    match tar::extract(&mut BufReader::new(archive), folder) {
+        Err(_) if cut => Ok(()),
+        done => done,
+    }
+}
+
+/// What a packed trace is called when it is unpacked. `None`: its name does not say that it is packed.
+pub(crate) fn plain_name(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.as_bytes();
+    let plain = name.strip_suffix(b".zst")?;
+    let plain = plain.strip_suffix(b".tar").unwrap_or(plain);
+    (!plain.is_empty()).then(|| path.with_file_name(OsStr::from_bytes(plain)))
+}
+
+/// Opens the trace in a compressed file.
+///
+/// # Errors
+/// Where it can't be unpacked, or what is in it is no trace.
+pub(crate) fn open(path: &Path, packed: File) -> anyhow::Result<Box<dyn Source>> {
+    let (file, fault) = plain(path, packed)?;
+    let about = |error: Error| anyhow::Error::new(error).context(ui::path(path));
+    let size = file.metadata().with_context(|| ui::path(path))?.len();
+    let mut folder = None;
+    let source = if is_archive(&head(&file)) {
+        let pending = place::unnamed_folder()?;
+        let watch = pending.watch().context("signals")?;
+        extract(&file, pending.temporary(), fault.is_some()).with_context(|| ui::path(path))?;
+        let source = registry::open_path(pending.temporary()).map_err(about)?;
+        folder = Some((watch, pending));
+        source
+    } else {
+        let bytes = FileBytes::new(file).with_context(|| ui::path(path))?;
+        registry::open(Box::new(bytes)).map_err(about)?
+    };
+    if folder.is_none() && fault.is_none() {
+        return Ok(source);
+    }
+    let mut diagnostics = source.diagnostics().to_vec();
+    diagnostics.extend(fault.map(|fault| Diagnostic {
+        offset: size,
+        what: format!("{}: nothing after it is read", in_words(&fault)),
+    }));
+    Ok(Box::new(Opened {
+        source,
+        diagnostics,
+        _folder: folder,
+    }))
+}
+
+/// A trace that is damaged as a compressed file, or has a folder that goes with it.
+struct Opened {
+    source: Box<dyn Source>,
+    diagnostics: Vec<Diagnostic>,
+    /// The watch ends first, then the folder is removed.
+    _folder: Option<(Watch, Pending)>,
+}
+
+impl Source for Opened {
+    fn info(&self) -> &TraceInfo {
+        self.source.info()
+    }
+
+    fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    fn lanes(&self) -> usize {
+        self.source.lanes()
+    }
+
+    fn lane_bytes(&self, lane: usize) -> u64 {
+        self.source.lane_bytes(lane)
+    }
+
+    fn decode(
+        &self,
+        lane: usize,
+        sink: &mut dyn Sink,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), Error> {
+        self.source.decode(lane, sink, progress)
+    }
+
+    fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
+        self.source.records(visit)
+    }
+}

@@ -1,0 +1,159 @@
+//! A piece of a thread's calls, followed without knowing what came before it, and joined to what did.
+//!
+//! Calls that are within the piece need no past. An exit of a call that was entered before is kept, with
+//! the ticks that the piece spent in calls right inside of it; which of the piece's calls were outermost
+//! ones is settled when it is known what was open. Anything else that would need the past makes the piece
+//! unclear, and it is followed again in its turn. Must never join what one look at everything in order
+//! would have told otherwise.
+
+use fdr_formats::{Call, Edge, FunctionId, Ticks};
+
+use super::{Active, CLIPPED, MAX_DEPTH, NO_FRAME, Stack, Table};
+
+/// Exits of earlier calls that a piece may have (2 MiB).
+const MAX_LEFT: usize = 1 << 16;
+
+/// What a piece must know of the calls before it.
+#[derive(Debug, Default)]
+pub(super) struct Past {
+    left: Vec<Left>,
+    unclear: bool,
+}
+
+/// An exit of a call that was entered before the piece.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    function: FunctionId,
+    synthetic: bool,
+    time: Ticks,
+    /// Ticks in calls right inside of it, as far as they are in the piece.
+    children: u64,
+}
+
+const _: () = assert!(size_of::<Left>() == 24);
+
+impl Stack {
+    /// The calls of a thread from somewhere in the middle on.
+    pub(crate) fn piece() -> Stack {
+        Stack {
+            past: Some(Past::default()),
+            ..Stack::default()
+        }
+    }
+
+    pub(super) fn is_unclear(&self) -> bool {
+        self.past.as_ref().is_some_and(|past| past.unclear)
+    }
+
+    /// What comes now can't be told without the past.
+    pub(super) fn make_unclear(&mut self) {
+        if let Some(past) = &mut self.past {
+            past.unclear = true;
+        }
+    }
+
+    /// An exit of a function of which no call in the piece is open.
+    pub(super) fn leave_past(&mut self, call: &Call, place: u32) {
+        let Some(past) = &mut self.past else { return };
+        // Inside of a call of the piece, it may end that, or mean nothing.
+        if self.depth > 0 || past.left.len() >= MAX_LEFT {
+            past.unclear = true;
+            return;
+        }
+        past.left.push(Left {
+            function: call.function,
+            synthetic: call.synthetic,
+            time: call.time,
+            children: std::mem::take(&mut self.frames[0].children),
+        });
+        // The function's calls so far were inside of this one.
+        self.active[place as usize].total = 0;
+    }
+
+    /// Adds a piece that follows, and what its table has to `table`. `false`: that can't be told, and
+    /// nothing was changed.
+    pub(crate) fn join(&mut self, table: &mut Table, piece: Stack, theirs: Table) -> bool {
+        let Some(past) = self.past_of(&piece) else {
+            return false;
+        };
+        if !table.has_room_for(&theirs) {
+            return false;
+        }
+        let places = table.join(theirs);
+        if self.active.len() < table.stats.len() {
+            self.active.resize(table.stats.len(), Active::default());
+        }
+        let room = self.depth + piece.frames.len().max(2);
+        if self.frames.len() < room {
+            self.frames.resize(room, NO_FRAME);
+        }
+        for left in &past.left {
+            self.leave_by(table, left);
+        }
+        self.take_open(&piece, &places);
+        self.take_sums(&piece);
+        true
+    }
+
+    /// What the piece must know, where it fits what is known here.
+    fn past_of<'a>(&self, piece: &'a Stack) -> Option<&'a Past> {
+        let past = piece.past.as_ref().filter(|past| !past.unclear)?;
+        let open = self.frames.get(1..=self.depth).unwrap_or(&[]);
+        let mut open = open.iter().rev();
+        let matched = |left: &Left| {
+            let frame = open.next();
+            frame.is_some_and(|frame| frame.function == left.function)
+        };
+        let deep = self.beyond > 0 || self.depth + piece.frames.len() > MAX_DEPTH;
+        (self.past.is_none() && !deep && past.left.iter().all(matched)).then_some(past)
+    }
+
+    /// The innermost open call is ended by an exit in the piece.
+    fn leave_by(&mut self, table: &mut Table, left: &Left) {
+        let frame = &mut self.frames[self.depth];
+        frame.children = frame.children.saturating_add(left.children);
+        let place = frame.place & !CLIPPED;
+        let exit = Call {
+            time: left.time,
+            function: left.function,
+            edge: Edge::Exit,
+            synthetic: left.synthetic,
+            has_arguments: false,
+        };
+        let plain = self.one(table, &exit, place);
+        debug_assert!(plain, "the innermost call can be ended");
+    }
+
+    /// Takes the calls that are open at the piece's end, and settles which were outermost ones.
+    fn take_open(&mut self, piece: &Stack, places: &[u32]) {
+        if let (Some(theirs), Some(frame)) = (piece.frames.first(), self.frames.get_mut(self.depth)) {
+            frame.children = frame.children.saturating_add(theirs.children);
+        }
+        for (theirs, &place) in piece.active.iter().zip(places) {
+            let active = &mut self.active[place as usize];
+            if active.depth == 0 {
+                active.total = active.total.saturating_add(theirs.total);
+            }
+            active.depth += theirs.depth;
+        }
+        for frame in piece.frames.get(1..=piece.depth).unwrap_or(&[]) {
+            self.depth += 1;
+            let place = places[(frame.place & !CLIPPED) as usize];
+            self.frames[self.depth] = super::Frame {
+                place: place | frame.place & CLIPPED,
+                ..*frame
+            };
+        }
+    }
+
+    fn take_sums(&mut self, piece: &Stack) {
+        if piece.first.is_some() {
+            self.before = piece.before;
+        }
+        self.first = [self.first, piece.first].into_iter().flatten().min();
+        self.last = self.last.max(piece.last);
+        self.records += piece.records;
+        self.synthetic += piece.synthetic;
+        self.flaws.missing_exits += piece.flaws.missing_exits;
+    }
+}

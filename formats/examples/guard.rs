@@ -1,0 +1,185 @@
+//! Work for `cargo xtask guard`, which counts its instructions: a made trace is written by every
+//! format's writer and read by every format's reader, once with some calls and once with twice as
+//! many. Must do the same in every run: no clock, no number that is not its own.
+//!
+//! ```text
+//! guard FOLDER     in the workspace's folder; FOLDER is empty -> one line per stretch of work:
+//!                  what is done, format, calls
+//! ```
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::path::Path;
+
+use fdr_formats::registry::{FORMATS, open_path};
+use fdr_formats::source::drive;
+use fdr_formats::writer::{Kind, Output, Target};
+use fdr_formats::{
+    Call, Clock, CpuId, Diagnostic, Edge, Function, FunctionId, Mark, Sink, Thread, ThreadId,
+    Ticks, TraceInfo,
+};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// In the shorter trace.
+const CALLS: u64 = 8_000;
+const THREADS: u64 = 2;
+const FUNCTIONS: u32 = 40;
+const BATCH: usize = 512;
+const MAX_DEPTH: usize = 12;
+
+/// A ring that a killed program left. It is small, so it is read more than once.
+const RING: &str = "tests/golden/ring/killed.fdr-ring";
+const RING_READINGS: u64 = 40;
+
+fn main() -> Result<()> {
+    let folder = std::env::args_os().nth(1).ok_or("usage: guard FOLDER")?;
+    let traces = [trace(CALLS), trace(2 * CALLS)];
+    for format in FORMATS {
+        let Some(target) = format.targets.first() else {
+            continue;
+        };
+        for (trace, calls) in traces.iter().zip([CALLS, 2 * CALLS]) {
+            let out = Path::new(&folder).join(format!("{}-{calls}", target.name));
+            let output = begin(target, &out)?;
+            stretch("write", format.name, calls);
+            write(target, output, trace)?;
+            stretch("read", format.name, calls);
+            let read = read(&out)?;
+            stretch("check", format.name, calls);
+            if read != calls {
+                return Err(format!("{}: {calls} calls written, {read} read", target.name).into());
+            }
+        }
+    }
+    let calls = read(Path::new(RING))?;
+    for readings in [RING_READINGS, 2 * RING_READINGS] {
+        stretch("read", "ring", readings * calls);
+        for _ in 0..readings {
+            read(Path::new(RING))?;
+        }
+    }
+    stretch("end", "-", 0);
+    Ok(())
+}
+
+/// Ends one stretch of work and begins the next: callgrind writes down its counts at each call.
+#[inline(never)]
+fn stretch(what: &str, format: &str, calls: u64) {
+    println!("{what} {format} {calls}");
+}
+
+struct Trace {
+    info: TraceInfo,
+    /// By thread: so many calls at a time.
+    batches: Vec<Vec<Vec<Call>>>,
+}
+
+fn trace(calls: u64) -> Trace {
+    let function = |id| Function {
+        id: FunctionId(id),
+        name: format!("demo::module_{}::Worker::step_{id}", id % 7),
+        file: format!("src/module_{}.rs", id % 7),
+        line: 10 + id,
+    };
+    let thread = |nth| Thread {
+        id: ThreadId(1000 + nth),
+        process: Some(1000),
+        name: format!("worker-{nth}"),
+        counts: None,
+    };
+    let info = TraceInfo {
+        clock: Clock {
+            frequency: 3_000_000_000,
+            name: "made".into(),
+            anchor: Some((Ticks(0), 1_700_000_000_000_000_000)),
+            ..Clock::default()
+        },
+        functions: (1..=FUNCTIONS).map(function).collect(),
+        threads: (0..THREADS).map(thread).collect(),
+        program: "made".into(),
+        process: Some(1000),
+        ..TraceInfo::default()
+    };
+    let batches = (0..THREADS).map(|seed| thread_calls(seed, 2 * calls / THREADS));
+    let batches = batches.collect();
+    Trace { info, batches }
+}
+
+/// Nested calls, all of which end; steps of time as of short functions.
+fn thread_calls(seed: u64, edges: u64) -> Vec<Vec<Call>> {
+    let mut random = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let (mut open, mut time) = (Vec::new(), 1_000_000);
+    let mut step = |left: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        time += 40 + (random >> 8) % 200;
+        let full = open.len() >= MAX_DEPTH || open.len() as u64 >= left;
+        let (edge, function) = match open.pop() {
+            Some(function) if full || random % 8 < 4 => (Edge::Exit, function),
+            caller => {
+                open.extend(caller);
+                open.push(1 + (random >> 32) as u32 % FUNCTIONS);
+                (Edge::Entry, open[open.len() - 1])
+            }
+        };
+        Call {
+            time: Ticks(time),
+            function: FunctionId(function),
+            edge,
+            synthetic: false,
+            has_arguments: false,
+        }
+    };
+    let calls: Vec<Call> = (0..edges).map(|nth| step(edges - nth)).collect();
+    calls.chunks(BATCH).map(<[Call]>::to_vec).collect()
+}
+
+fn begin(target: &Target, out: &Path) -> Result<Output> {
+    if target.kind == Kind::Folder {
+        fs::create_dir(out)?;
+        return Ok(Output::Folder(out.to_owned()));
+    }
+    let mut options = File::options();
+    let options = options.read(true).write(true).create_new(true);
+    Ok(Output::File(options.open(out)?))
+}
+
+fn write(target: &Target, output: Output, trace: &Trace) -> Result<()> {
+    let mut writer = (target.create)(output, &trace.info)?;
+    for (thread, batches) in trace.info.threads.iter().zip(&trace.batches) {
+        writer.thread(thread);
+        for (nth, batch) in batches.iter().enumerate() {
+            writer.mark(&Mark::Cpu {
+                time: batch[0].time,
+                cpu: CpuId(nth as u32 % 4),
+            });
+            writer.calls(batch);
+        }
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+fn read(trace: &Path) -> Result<u64> {
+    let mut count = Count(0);
+    drive(&*open_path(trace)?, &mut count, &|_| {})?;
+    Ok(count.0)
+}
+
+/// Counts calls and forgets them.
+struct Count(u64);
+
+impl Sink for Count {
+    fn thread(&mut self, _: &Thread) {}
+
+    fn calls(&mut self, calls: &[Call]) {
+        self.0 += calls.iter().filter(|call| call.edge == Edge::Entry).count() as u64;
+    }
+
+    fn mark(&mut self, _: &Mark<'_>) {}
+
+    fn diagnostic(&mut self, _: Diagnostic) {}
+}

@@ -1,0 +1,52 @@
+//! What a dump says of itself, for the tests of both its writers: that of the dumper, and that of a
+//! crash, which may not allocate.
+#![allow(unreachable_pub, missing_docs)]
+
+use fdr_formats::model::{Counts, Missing};
+use fdr_formats::{Clock, Function, FunctionId, Ticks, TraceInfo};
+
+pub fn function(id: u32, name: &str, line: u32) -> Function {
+    Function {
+        id: FunctionId(id),
+        name: name.to_owned(),
+        file: "src/lib.rs".to_owned(),
+        line,
+    }
+}
+
+/// Everything that a dump can say, for that reason.
+pub fn told_info(functions: Vec<Function>, reason: &str) -> TraceInfo {
+    TraceInfo {
+        clock: Clock {
+            frequency: 2_000_000_000,
+            name: "rdtscp".into(),
+            error_ppm: Some(1.5),
+            constant: true,
+            nonstop: true,
+            anchor: Some((Ticks(900), 1_700_000_000_000_000_000)),
+            ..Clock::default()
+        },
+        functions,
+        program: "demo".into(),
+        process: Some(4242),
+        reason: reason.to_owned(),
+        dump: Some(3),
+        missing: Missing {
+            retired_threads: 12,
+            retired_records: 5000,
+            unplaced_records: 16_000,
+        },
+        start: Some(Ticks(900)),
+        ..TraceInfo::default()
+    }
+}
+
+/// Of a thread: what the recorder knows of it, and the chunks do not say.
+pub fn counts() -> Counts {
+    Counts {
+        recorded: 30,
+        overwritten: 20,
+        dropped: 1,
+        ..Counts::default()
+    }
+}

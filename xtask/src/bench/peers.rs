@@ -1,0 +1,359 @@
+//! `cargo xtask bench peers`: what a traced call costs with other people's recorders, beside ours and beside
+//! two bare clock reads. Every peer is a program of the workspace `bench/peers`, built on its own and run in
+//! every round; all of them do the same work. What cannot be measured is a row that says why; it must never
+//! be missing.
+
+mod list;
+mod plot;
+mod sample;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use list::{Mode, Peer, Version};
+use sample::{Cell, Probe, Sample};
+
+use super::code::{self, Twins};
+use crate::Result;
+use crate::process::{cargo, command, output, root, work_folder};
+use crate::readers;
+
+/// Fewer would not bear the word median.
+const LEAST_ROUNDS: usize = 7;
+/// For a first look, which is never kept.
+const QUICK_ROUNDS: usize = 2;
+
+/// A process that takes longer than this many seconds hangs: most take one.
+const LIMIT: &str = "90";
+
+/// What is measured: label, the programs' word for it, threads.
+pub(crate) const BODIES: [(&str, &str, &str); 4] = [
+    ("leaf", "leaf", "1"),
+    ("fib", "fib", "1"),
+    ("index builder", "mix", "1"),
+    ("leaf, 2 threads", "leaf", "2"),
+];
+
+struct Options {
+    rounds: usize,
+    install: bool,
+    /// Whether the figures go into the documentation.
+    bless: bool,
+    /// Folders of peers; empty: all.
+    only: Vec<String>,
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Options> {
+        let mut options = Options {
+            rounds: LEAST_ROUNDS,
+            install: false,
+            bless: false,
+            only: Vec::new(),
+        };
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+            match word {
+                "--quick" => options.rounds = QUICK_ROUNDS,
+                "--rounds" => {
+                    let rounds = value()?.parse().map_err(|_| "--rounds needs a number")?;
+                    options.rounds = LEAST_ROUNDS.max(rounds);
+                }
+                "--install" => options.install = true,
+                "--bless" => options.bless = true,
+                "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
+                _ => return Err(format!("unknown option {word}; see cargo xtask help")),
+            }
+        }
+        if options.bless && (options.rounds < LEAST_ROUNDS || !options.only.is_empty()) {
+            return Err("--bless needs all peers and at least 7 rounds".to_owned());
+        }
+        let known = |name: &String| list::PEERS.iter().any(|peer| peer.folder == name);
+        if let Some(name) = options.only.iter().find(|name| !known(name)) {
+            return Err(format!("{name} is no peer: see bench/peers"));
+        }
+        Ok(options)
+    }
+
+    /// Whether the peer is measured; the floor always is.
+    fn wants(&self, peer: &Peer) -> bool {
+        self.only.is_empty() || peer.folder == "floor" || self.only.iter().any(|name| name == peer.folder)
+    }
+}
+
+/// All that is found out about one row.
+pub(crate) struct Row {
+    pub(crate) peer: &'static Peer,
+    pub(crate) mode: &'static Mode,
+    pub(crate) version: String,
+    /// As `BODIES`.
+    pub(crate) cells: [Cell; BODIES.len()],
+    pub(crate) probe: Result<Probe>,
+    /// Code bytes of the leaf.
+    pub(crate) code: Result<Twins>,
+    program: Result<PathBuf>,
+}
+
+/// Measures, prints the table, and writes it in all forms.
+///
+/// # Errors
+///
+/// If the floor cannot be measured, or a result cannot be written. What is wrong with a peer is told in its
+/// row.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let options = Options::parse(words)?;
+    if options.install {
+        install()?;
+    }
+    let mut rows = prepared(&options)?;
+    if let Some(Err(error)) = rows.first().map(|row| &row.program) {
+        return Err(format!("the floor cannot be built: {error}"));
+    }
+    let folder = Folder::new()?;
+    let cells = rows.len() * BODIES.len();
+    for round in 0..options.rounds {
+        eprint!("\rround {} of {} ", round + 1, options.rounds);
+        for at in 0..cells {
+            // Each round starts elsewhere, so that nothing is always measured after the same thing.
+            let at = (at + round * (cells / options.rounds + 1)) % cells;
+            rows[at / BODIES.len()].measure(at % BODIES.len(), &folder);
+        }
+    }
+    eprintln!();
+    drop(folder);
+    let findings = table::Findings {
+        date: said(&["date", "-u", "+%Y-%m-%d"]),
+        machine: format!("{}, Linux {}", super::machine(), said(&["uname", "-r"])),
+        compiler: said(&["rustc", "--version"]),
+        rounds: options.rounds,
+        rows: table::sorted(rows),
+    };
+    print!("{}", findings.text());
+    let results = work_folder("bench-peers")?;
+    write(&results, &findings)?;
+    eprintln!("as JSON, Markdown and SVG: {}", results.display());
+    if options.bless {
+        bless(&root().join("docs"), &findings)?;
+    }
+    Ok(())
+}
+
+/// Installs what peers need, by Debian's packages.
+fn install() -> Result<()> {
+    let missing = list::PEERS.iter().filter_map(lacking);
+    let mut packages: Vec<&str> = missing.flat_map(|need| need.packages).copied().collect();
+    packages.sort_unstable();
+    packages.dedup();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    readers::install_debian(&packages)
+}
+
+/// What the peer needs, if it is not there.
+fn lacking(peer: &'static Peer) -> Option<&'static list::Need> {
+    let there = |sign: &str| output(command("sh").args(["-c", sign])).is_ok();
+    peer.needs.as_ref().filter(|need| !there(need.sign))
+}
+
+/// Builds every peer, each on its own so that one does not choose the features of another's dependencies,
+/// and makes its one call of a probe.
+fn prepared(options: &Options) -> Result<Vec<Row>> {
+    let lock = root().join("bench/peers/Cargo.lock");
+    let lock = fs::read_to_string(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
+    let folder = Folder::new()?;
+    let mut rows = Vec::new();
+    for peer in list::PEERS.iter().filter(|peer| options.wants(peer)) {
+        let program = build(peer);
+        let version = version(peer, &lock);
+        for mode in peer.modes {
+            let probe = program.clone().and_then(|program| {
+                Probe::parse(&folder.ask(&program, &[mode.word, "probe"])?)
+            });
+            rows.push(Row {
+                peer,
+                mode,
+                version: version.clone(),
+                cells: Default::default(),
+                probe,
+                code: program.clone().and_then(|program| leaf_bytes(&program)),
+                program: program.clone(),
+            });
+        }
+    }
+    Ok(rows)
+}
+
+fn build(peer: &'static Peer) -> Result<PathBuf> {
+    if let Some(need) = lacking(peer) {
+        let packages = need.packages.join(" ");
+        return Err(format!("not installed (Debian: apt-get install {packages})"));
+    }
+    let name = format!("peer-{}", peer.folder);
+    let target = work_folder("peers")?;
+    eprintln!("building {name}");
+    let mut build = cargo("build --quiet --release --locked --manifest-path bench/peers/Cargo.toml");
+    build.args(["--package", &name]).env("CARGO_TARGET_DIR", &target);
+    // Functions start at a cache line, so that where they happen to lie decides nothing.
+    build.env("RUSTFLAGS", "-C llvm-args=-align-all-functions=6");
+    // HawkTracer's sources rely on a header that newer C++ libraries do not include by themselves.
+    build.env("CXXFLAGS", "-include new");
+    output(&mut build).map_err(|error| format!("cannot be built: {error}"))?;
+    Ok(target.join("release").join(name))
+}
+
+/// Code bytes of the leaf, of the untraced twin and of the traced one.
+fn leaf_bytes(program: &Path) -> Result<Twins> {
+    let mut nm = command("nm");
+    let (symbols, _) = output(
+        nm.args(["--print-size", "--demangle", "--defined-only"])
+            .arg(program),
+    )?;
+    // Rust's names, or those of the C sources.
+    let bytes = |names: [&str; 2]| names.into_iter().find_map(|name| code::code_bytes(&symbols, name));
+    let missing = || format!("no leaf among the symbols of {}", program.display());
+    Ok(Twins {
+        untraced: bytes(["::untraced::leaf", "native_untraced_leaf"]).ok_or_else(missing)?,
+        traced: bytes(["::traced::leaf", "native_traced_leaf"]).ok_or_else(missing)?,
+    })
+}
+
+fn version(peer: &Peer, lock: &str) -> String {
+    match peer.version {
+        Version::Ours => String::new(),
+        Version::Crate(name) => locked(lock, name).unwrap_or_default().to_owned(),
+        Version::Program(words) => first_number(&said(words)),
+    }
+}
+
+/// The crate's version in a lock file.
+fn locked<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
+    Some(rest.split_once('"')?.0)
+}
+
+/// The first word that begins with a digit, maybe after a `v`.
+fn first_number(text: &str) -> String {
+    let bare = |word: &str| word.trim_start_matches('v').to_owned();
+    let mut words = text.split_whitespace().map(bare);
+    let number = words.find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
+    number.unwrap_or_default()
+}
+
+/// What a command prints, or nothing.
+fn said(words: &[&str]) -> String {
+    let said = output(command(words[0]).args(&words[1..]));
+    said.map_or_else(|_| String::new(), |(stdout, _)| stdout.trim().to_owned())
+}
+
+impl Row {
+    /// Adds one sample to the cell, or the reason why there is none; the first reason stays.
+    fn measure(&mut self, body: usize, folder: &Folder) {
+        let cell = &mut self.cells[body];
+        if cell.failure.is_some() {
+            return;
+        }
+        let (_, word, threads) = BODIES[body];
+        let measured = self.program.as_ref().map_err(Clone::clone).and_then(|program| {
+            Sample::parse(&folder.ask(program, &[self.mode.word, "measure", word, threads])?)
+        });
+        match measured {
+            Ok(sample) => cell.samples.push(sample),
+            Err(failure) => cell.failure = Some(failure),
+        }
+    }
+}
+
+/// The folder that peers record into: on a RAM disk where there is one, so that no disk is measured. Empty
+/// for each process, and gone at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder> {
+        let disk = Path::new("/dev/shm");
+        let place = if disk.is_dir() {
+            disk.to_path_buf()
+        } else {
+            work_folder("bench-peers")?
+        };
+        Ok(Folder(place.join(format!("fdr-peers-{}", std::process::id()))))
+    }
+
+    /// Runs a peer's program with an empty folder, and returns what it says.
+    fn ask(&self, program: &Path, words: &[&str]) -> Result<String> {
+        self.clear();
+        fs::create_dir_all(&self.0).map_err(|error| format!("{}: {error}", self.0.display()))?;
+        let mut limited = command("timeout");
+        limited.args(["--kill-after=5", LIMIT]).arg(program).args(words);
+        let said = output(limited.env("PEER_FOLDER", &self.0));
+        self.clear();
+        said.map(|(stdout, _)| stdout)
+    }
+
+    fn clear(&self) {
+        // What a dying daemon still writes is in nobody's way.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Writes the results as files.
+fn write(folder: &Path, findings: &table::Findings) -> Result<()> {
+    super::write(&folder.join("peers.json"), &findings.json())?;
+    super::write(&folder.join("peers.md"), &findings.markdown())?;
+    super::write(&folder.join("peers.svg"), &plot::svg(findings))
+}
+
+/// Puts the results into the documentation: the tables between their marks, JSON and plot beside it.
+fn bless(docs: &Path, findings: &table::Findings) -> Result<()> {
+    let path = docs.join("peers.md");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = table::between_marks(&text, &findings.markdown())
+        .ok_or_else(|| format!("{} has no marks for the tables", path.display()))?;
+    super::write(&path, &text)?;
+    super::write(&docs.join("peers.json"), &findings.json())?;
+    super::write(&docs.join("peers.svg"), &plot::svg(findings))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_runs_are_kept() {
+        let rounds = |words: &[&str]| Options::parse(words).map(|options| options.rounds);
+        assert_eq!(rounds(&[]), Ok(7));
+        assert_eq!(rounds(&["--rounds", "3"]), Ok(7));
+        assert_eq!(rounds(&["--rounds", "9", "--bless"]), Ok(9));
+        assert_eq!(rounds(&["--quick"]), Ok(2));
+        assert!(rounds(&["--quick", "--bless"]).is_err());
+        assert!(rounds(&["--bless", "--only", "puffin"]).is_err());
+        assert!(rounds(&["--only", "no-such-peer"]).is_err());
+        assert!(rounds(&["--faster"]).is_err());
+    }
+
+    #[test]
+    fn the_floor_is_always_measured() {
+        let options = Options::parse(&["--only", "puffin"]).expect("options");
+        let wanted = list::PEERS.iter().filter(|peer| options.wants(peer));
+        let wanted: Vec<&str> = wanted.map(|peer| peer.folder).collect();
+        assert_eq!(wanted, ["floor", "puffin"]);
+    }
+
+    #[test]
+    fn versions_are_found() {
+        let lock = "[[package]]\nname = \"a\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"b\"\nversion = \"0.1.0\"\n";
+        assert_eq!(locked(lock, "b"), Some("0.1.0"));
+        assert_eq!(locked(lock, "c"), None);
+        assert_eq!(first_number("Debian clang version 19.1.7 (3~deb)"), "19.1.7");
+        assert_eq!(first_number("uftrace v0.13 ( x86_64 )"), "0.13");
+        assert_eq!(first_number(""), "");
+    }
+}
