@@ -21,7 +21,8 @@ use std::process::ExitCode;
 use work::{Body, Variant};
 
 const USAGE: &str = "usage: fdr-bench measure BODY VARIANT THREADS STEPS | calls BODY VARIANT COUNT \
-STEPS | steps | rss COMMAND…\nBODY: leaf fib chain; VARIANT: untraced traced floor-rdtscp floor-rdtsc";
+STEPS | steps | rss COMMAND…\nBODY: leaf fib chain; VARIANT: untraced traced untimed floor-rdtscp\
+ floor-rdtsc";
 
 fn run(arguments: &[String]) -> Result<ExitCode, Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();

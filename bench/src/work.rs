@@ -1,6 +1,6 @@
-//! The functions that are measured. `untraced` and `traced` hold the same text in one binary, and
-//! differ in the attribute only; `Caller` makes calls of either, or of the floor. Bodies must stay
-//! small, and opaque enough that the compiler can neither inline nor simplify one twin.
+//! The functions that are measured. `untraced`, `traced` and `untimed` hold the same text in one binary,
+//! and differ in the attribute only; `Caller` makes calls of either, or of the floor. Bodies must stay
+//! small, and opaque enough that the compiler can neither inline nor simplify one of them.
 
 use std::hint::black_box;
 
@@ -45,6 +45,7 @@ macro_rules! twin {
 
 twin!(untraced);
 twin!(traced, #[fdr::traced]);
+twin!(untimed, #[fdr::traced(untimed)]);
 
 /// What a measured function does.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +75,8 @@ pub(crate) enum Variant {
     Untraced,
     /// `#[fdr::traced]`; whether it records is a matter of the environment.
     Traced,
+    /// `#[fdr::traced(untimed)]`; likewise.
+    Untimed,
     /// Two clock reads and two stores.
     FloorRdtscp,
     FloorRdtsc,
@@ -84,10 +87,11 @@ impl Variant {
         match name {
             "untraced" => Ok(Variant::Untraced),
             "traced" => Ok(Variant::Traced),
+            "untimed" => Ok(Variant::Untimed),
             "floor-rdtscp" => Ok(Variant::FloorRdtscp),
             "floor-rdtsc" => Ok(Variant::FloorRdtsc),
             _ => Err(format!(
-                "unknown variant {name}: untraced, traced, floor-rdtscp, floor-rdtsc"
+                "unknown variant {name}: untraced, traced, untimed, floor-rdtscp, floor-rdtsc"
             )),
         }
     }
@@ -107,7 +111,7 @@ impl Caller {
     /// Where the floor is not written for this processor.
     pub(crate) fn new(body: Body, variant: Variant) -> Result<Caller, String> {
         if cfg!(not(target_arch = "x86_64"))
-            && !matches!(variant, Variant::Untraced | Variant::Traced)
+            && matches!(variant, Variant::FloorRdtscp | Variant::FloorRdtsc)
         {
             return Err("the floor is written for x86-64 only".to_owned());
         }
@@ -131,6 +135,11 @@ impl Caller {
                 Body::Leaf => leaf_loop(count, traced::leaf),
                 Body::Fib => fib_loop(count, traced::fib),
                 Body::Chain(steps) => chain_loop(count, steps, traced::chain),
+            },
+            Variant::Untimed => match self.body {
+                Body::Leaf => leaf_loop(count, untimed::leaf),
+                Body::Fib => fib_loop(count, untimed::fib),
+                Body::Chain(steps) => chain_loop(count, steps, untimed::chain),
             },
             #[cfg(target_arch = "x86_64")]
             Variant::FloorRdtscp => self.call_floor::<{ floor::RDTSCP }>(count),
@@ -213,9 +222,12 @@ mod tests {
     #[test]
     fn the_twins_agree() {
         assert_eq!(traced::leaf(7), untraced::leaf(7));
+        assert_eq!(untimed::leaf(7), untraced::leaf(7));
         assert_eq!(traced::fib(12), 144);
+        assert_eq!(untimed::fib(12), 144);
         assert_eq!(untraced::fib(12), 144);
         assert_eq!(traced::chain(3, 9), untraced::chain(3, 9));
+        assert_eq!(untimed::chain(3, 9), untraced::chain(3, 9));
     }
 
     #[test]

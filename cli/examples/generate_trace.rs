@@ -59,6 +59,7 @@ fn info(functions: u32, threads: u64, per_thread: u64) -> TraceInfo {
         name: format!("demo::module_{}::Worker::step_{id}", id % 7),
         file: format!("src/module_{}.rs", id % 7),
         line: 10 + id,
+        untimed: false,
     };
     let counts = Counts {
         recorded: per_thread,

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Status, convert, info, list, listen, map, pack, record, records, recover,
+    Status, convert, flame, info, list, listen, map, pack, record, records, recover,
     report as report_command, snapshot, state, unpack, verify,
 };
 
@@ -45,6 +45,7 @@ Exit codes:
 Examples:
   fdr record -- ./my_app --fast          record all traced functions of a program
   fdr report my_app.1234.1.fdr           where the time went, per function
+  fdr flame my_app.1234.1.fdr            the same by whole paths of calls, for flame graphs
   fdr verify my_app.1234.1.fdr           is the trace whole?
   fdr convert my_app.1234.1.fdr --to heph
                                          the same for another tool
@@ -69,6 +70,7 @@ enum Command {
     Record(record::Options),
     Info(info::Options),
     Report(report_command::Options),
+    Flame(flame::Options),
     Records(records::Options),
     Verify(verify::Options),
     Map(map::Options),
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::Record(options) => record::run(&options),
         Command::Info(options) => info::run(&options),
         Command::Report(options) => report_command::run(&options),
+        Command::Flame(options) => flame::run(&options),
         Command::Records(options) => records::run(&options),
         Command::Verify(options) => verify::run(&options),
         Command::Map(options) => map::run(&options),

@@ -239,6 +239,7 @@ impl Join for Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::pieces::same_in_pieces;
     use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
     #[test]
@@ -254,6 +255,20 @@ mod tests {
         assert_eq!(threads, [(7, 2, 1), (8, 4, 0)]);
         assert_eq!((tally.records(), tally.synthetic()), (5, 1));
         assert_eq!(tally.counts(), None);
+    }
+
+    #[test]
+    fn a_trace_in_pieces_is_as_in_one() {
+        same_in_pieces(
+            |_| Tally::default(),
+            |_, parts| {
+                let mut sum = Tally::default();
+                parts.into_iter().for_each(|part| sum.add(part));
+                sum.diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
+                let threads: Vec<_> = sum.threads().collect();
+                format!("{threads:?} {:?} {}", sum.diagnostics, sum.more_diagnostics)
+            },
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A trace in memory, for the unit tests of engines and checkers.
 
+pub(crate) mod pieces;
+
 use std::ops::ControlFlow;
 
 use fdr_formats::source::Record;

@@ -59,6 +59,7 @@ fn trace(path: &str, file: &str) {
         name: name.clone(),
         file: if nth == 0 { file.into() } else { name.clone() },
         line: 7,
+        untimed: false,
     };
     let mut info = TraceInfo {
         functions: names.iter().enumerate().map(function).collect(),

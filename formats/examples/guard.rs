@@ -23,7 +23,7 @@ use fdr_formats::{
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// In the shorter trace.
-const CALLS: u64 = 8_000;
+const CALLS: u64 = 4_000;
 const THREADS: u64 = 2;
 const FUNCTIONS: u32 = 40;
 const BATCH: usize = 512;
@@ -31,7 +31,7 @@ const MAX_DEPTH: usize = 12;
 
 /// A ring that a killed program left. It is small, so it is read more than once.
 const RING: &str = "tests/golden/ring/killed.fdr-ring";
-const RING_READINGS: u64 = 40;
+const RING_READINGS: u64 = 20;
 
 fn main() -> Result<()> {
     let folder = std::env::args_os().nth(1).ok_or("usage: guard FOLDER")?;
@@ -82,6 +82,7 @@ fn trace(calls: u64) -> Trace {
         name: format!("demo::module_{}::Worker::step_{id}", id % 7),
         file: format!("src/module_{}.rs", id % 7),
         line: 10 + id,
+        untimed: false,
     };
     let thread = |nth| Thread {
         id: ThreadId(1000 + nth),

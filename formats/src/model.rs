@@ -127,6 +127,9 @@ pub struct Function {
     pub file: String,
     /// Line, from 1; 0 where unknown.
     pub line: u32,
+    /// Its calls have no times of their own: an entry and an exit are in their order, and have the time
+    /// of the thread's record before them. The time inside is its caller's.
+    pub untimed: bool,
 }
 
 /// A thread of the trace, with the recorder's own count of it where the trace has that.

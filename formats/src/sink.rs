@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::error::Diagnostic;
-use crate::model::{Call, Mark, Thread};
+use crate::model::{Call, Function, Mark, Thread};
 
 /// Receives the events of a trace, in order per thread.
 ///
@@ -43,6 +43,13 @@ impl Losses {
             Some((_, sum)) => *sum = sum.saturating_add(count),
             None => self.list.push((what, count)),
         }
+    }
+
+    /// Counts the functions of which the target can't say that they are untimed.
+    pub(crate) fn add_untimed(&mut self, functions: &[Function]) {
+        let untimed = functions.iter().filter(|function| function.untimed);
+        let what = "functions that are untimed: their calls look as if they had times of their own";
+        self.add(what, untimed.count() as u64);
     }
 
     /// Whether the target held everything.

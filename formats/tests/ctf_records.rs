@@ -15,6 +15,7 @@ fn info() -> TraceInfo {
         name: name.into(),
         file: file.into(),
         line,
+        untimed: false,
     };
     TraceInfo {
         clock: Clock {

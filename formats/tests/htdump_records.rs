@@ -99,6 +99,7 @@ fn info() -> TraceInfo {
                 name: "plain".to_owned(),
                 file: "a.rs".to_owned(),
                 line: 7,
+                untimed: false,
             },
             Function {
                 id: FunctionId(0x12),

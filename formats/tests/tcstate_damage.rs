@@ -26,6 +26,7 @@ fn trace() -> Folder {
         name: name.into(),
         file: "src/main.rs".into(),
         line: 7,
+        untimed: false,
     };
     let info = TraceInfo {
         functions: vec![name(3, "main"), name(5, "parse"), name(9, "wörk")],

@@ -171,6 +171,7 @@ fn everything_that_a_trace_says_of_itself_is_kept() {
                     name,
                     file: "src/main.rs".into(),
                     line: id.0,
+                    untimed: false,
                 }
             })
             .collect(),

@@ -27,29 +27,51 @@ pub(crate) fn expand(function: &Function, options: &Options, place: &Place) -> T
     };
     let name = options.name.as_deref().unwrap_or("");
     let Place { file, line } = place;
-    let site = quote_spanned!(span=> #private::site!(#name, #file, #line));
+    let untimed = options
+        .untimed
+        .then(|| quote_spanned!(span=> , untimed));
+    let recorder = Recorder {
+        site: quote_spanned!(span=> #private::site!(#name, #file, #line #untimed)),
+        private,
+        untimed: options.untimed,
+    };
 
     let body = Body::split(function.body.stream());
     let inside = if function.is_async && body.may_await() {
-        around_polls(function, body, &private, &site)
+        around_polls(function, body, &recorder)
     } else {
-        around_body(body, &private, &site)
+        around_body(body, &recorder)
     };
     let mut expanded: TokenStream = function.head.iter().cloned().collect();
     expanded.extend([in_braces_of(&function.body, inside)]);
     expanded
 }
 
+/// What an expansion names.
+struct Recorder {
+    /// The path of `fdr::private`.
+    private: TokenStream,
+    /// An expression: the function's site.
+    site: TokenStream,
+    untimed: bool,
+}
+
 /// The guard lives in the body's own block, behind its leading items, so that the block's value, the
 /// order of drops and what lints see of it stay as they are.
-fn around_body(body: Body, private: &TokenStream, site: &TokenStream) -> TokenStream {
+fn around_body(body: Body, recorder: &Recorder) -> TokenStream {
     let Body {
         attributes,
         items,
         rest,
     } = body;
-    let guard = quote_spanned! {Span::mixed_site()=>
-        let __fdr_guard = #private::enter(#site);
+    let Recorder { private, site, .. } = recorder;
+    let span = Span::mixed_site();
+    let enter = match recorder.untimed {
+        false => quote_spanned!(span=> enter),
+        true => quote_spanned!(span=> enter_untimed),
+    };
+    let guard = quote_spanned! {span=>
+        let __fdr_guard = #private::#enter(#site);
     };
     attributes
         .into_iter()
@@ -68,13 +90,9 @@ fn around_body(body: Body, private: &TokenStream, site: &TokenStream) -> TokenSt
 ///   of an `async fn` do: after the temporaries of the body's tail, the last parameter first.
 /// - The compiler takes the last write to a captured value for useless even where the value's drop
 ///   reads it; with a `mut` parameter that lint is silenced rather than wrong.
-fn around_polls(
-    function: &Function,
-    body: Body,
-    private: &TokenStream,
-    site: &TokenStream,
-) -> TokenStream {
+fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
+    let Recorder { private, site, .. } = recorder;
     let bindings = bound_by_value(&function.head[function.after_name..]);
     let captures = captures(&bindings, &body);
     let lints = bindings
@@ -99,7 +117,11 @@ fn around_polls(
     let block = in_braces_of(&function.body, inside.collect());
     // At the body's place, as the compiler's own: it is what messages about the future point to.
     let future = quote_spanned!(function.body.span()=> async move #block);
-    let polled = quote_spanned!(span=> #private::polled(#site, __fdr_output, __fdr_body).await);
+    let polled = match recorder.untimed {
+        false => quote_spanned!(span=> polled),
+        true => quote_spanned!(span=> polled_untimed),
+    };
+    let polled = quote_spanned!(span=> #private::#polled(#site, __fdr_output, __fdr_body).await);
     let last = if function.diverges() {
         polled
     } else {

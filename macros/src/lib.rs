@@ -76,6 +76,22 @@ use crate::parse::Function;
 /// | --- | --- |
 /// | `name = "…"` | the whole name to use in traces, in place of the function's path |
 /// | `crate = path` | where to find `fdr`, if it is renamed or reached through another crate: `crate = my_framework::fdr` |
+/// | `untimed` | records without times, for hot leaves: see below |
+///
+/// # Without times
+///
+/// Reading the clock is most of what a traced call costs. `#[traced(untimed)]` leaves it out: order,
+/// nesting and number of the calls are recorded, and how long they took is not. Both of its records have the
+/// time of the record before them on the thread, and are as large as others.
+///
+/// ```text
+/// #[traced(untimed)]
+/// fn hash(word: &str) -> u64 { /* a few nanoseconds of work, called millions of times */ }
+/// ```
+///
+/// Traces say of a function that it is untimed. `fdr` shows its calls and no times; the time that passed in it
+/// is self time of the timed function that called it, while timed functions that it calls keep their own.
+/// Other people's tools see calls of no length. In an `async fn`, it is each poll that has no times.
 ///
 /// # What it leaves alone
 ///

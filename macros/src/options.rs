@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Error, Lit, Path, Result, Token};
 
-const ACCEPTED: &str = "`#[traced]` takes `name = \"…\"` and `crate = path`";
+const ACCEPTED: &str = "`#[traced]` takes `untimed`, `name = \"…\"` and `crate = path`";
 
 /// What a person may say beside `#[traced]`.
 #[derive(Default)]
@@ -15,6 +15,8 @@ pub(crate) struct Options {
     pub(crate) name: Option<String>,
     /// Where the crate `fdr` is found, if not at `::fdr`.
     pub(crate) krate: Option<Path>,
+    /// Records have no times of their own.
+    pub(crate) untimed: bool,
 }
 
 impl Options {
@@ -33,6 +35,7 @@ fn parse_list(input: ParseStream<'_>) -> Result<Options> {
         match key.to_string().as_str() {
             "name" => set(&mut options.name, &key, input, parse_name)?,
             "crate" => set(&mut options.krate, &key, input, parse_path)?,
+            "untimed" => set_untimed(&mut options.untimed, &key, input)?,
             _ => {
                 return Err(Error::new(
                     key.span(),
@@ -51,6 +54,27 @@ fn parse_list(input: ParseStream<'_>) -> Result<Options> {
     Ok(options)
 }
 
+fn twice(key: &Ident) -> Error {
+    Error::new(
+        key.span(),
+        format!("option `{key}` is given twice: remove one"),
+    )
+}
+
+fn set_untimed(untimed: &mut bool, key: &Ident, input: ParseStream<'_>) -> Result<()> {
+    if *untimed {
+        return Err(twice(key));
+    }
+    if input.peek(Token![=]) || input.peek(syn::token::Paren) {
+        return Err(Error::new(
+            key.span(),
+            "`untimed` takes no value: write `untimed`, or leave it out to have times",
+        ));
+    }
+    *untimed = true;
+    Ok(())
+}
+
 fn set<T>(
     slot: &mut Option<T>,
     key: &Ident,
@@ -58,10 +82,7 @@ fn set<T>(
     parse_value: fn(&Ident, ParseStream<'_>) -> Result<T>,
 ) -> Result<()> {
     if slot.is_some() {
-        return Err(Error::new(
-            key.span(),
-            format!("option `{key}` is given twice: remove one"),
-        ));
+        return Err(twice(key));
     }
     if !input.peek(Token![=]) {
         let form = if key == "name" {
@@ -136,12 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_or_both() {
+    fn nothing_or_all() {
         let none = parse("").expect("no options");
-        assert!(none.name.is_none() && none.krate.is_none());
-        let both = parse("crate = ::a::b, name = \"n::m\",").expect("both options");
-        assert_eq!(both.name.as_deref(), Some("n::m"));
-        assert_eq!(both.krate.expect("a path").segments.len(), 2);
+        assert!(none.name.is_none() && none.krate.is_none() && !none.untimed);
+        let all = parse("crate = ::a::b, untimed, name = \"n::m\",").expect("all options");
+        assert_eq!(all.name.as_deref(), Some("n::m"));
+        assert_eq!(all.krate.expect("a path").segments.len(), 2);
+        assert!(all.untimed);
+        assert!(parse("untimed").expect("one option").untimed);
     }
 
     #[test]
@@ -150,6 +173,10 @@ mod tests {
             ("nmae = \"x\"", "unknown option `nmae`"),
             ("name = \"a\", name = \"b\"", "given twice"),
             ("crate = a, crate = b", "given twice"),
+            ("untimed, untimed", "given twice"),
+            ("untimed = true", "takes no value"),
+            ("untimed(x)", "takes no value"),
+            ("untimed name = \"b\"", "expected `,`"),
             ("name", "write `name = \"…\"`"),
             ("crate", "write `crate = path`"),
             ("name = 3", "string literal"),

@@ -16,12 +16,12 @@ use crate::recorder;
 
 /// The [`CallSite`] of the function in whose body it stands, as `&'static CallSite`.
 ///
-/// `site!("name or empty", "file", line)`. The local type is there for its path, which has the
+/// `site!("name or empty", "file", line)`, with `, untimed` behind it where it is. The local type is there for its path, which has the
 /// module, type and trait that an attribute on a method cannot see.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fdr_site {
-    ($name:literal, $file:literal, $line:literal) => {{
+    ($name:literal, $file:literal, $line:literal $(, $untimed:ident)?) => {{
         struct __FdrHere;
         #[used]
         #[unsafe(link_section = "fdr_sites")]
@@ -30,14 +30,15 @@ macro_rules! __fdr_site {
             $crate::private::type_name::<__FdrHere>,
             $file,
             $line,
-        );
+        )
+        $(.$untimed())?;
         &SITE
     }};
 }
 
 /// Records the exit when it goes out of scope, on every way out of the function.
 #[must_use]
-pub struct Guard {
+pub struct Guard<const TIMED: bool> {
     state: u32,
     // An exit belongs to the thread of its entry.
     not_send: PhantomData<*const ()>,
@@ -45,25 +46,47 @@ pub struct Guard {
 
 /// Records the entry, if the site is on. Async-signal-safe.
 #[inline(always)]
-pub fn enter(site: &'static CallSite) -> Guard {
-    let state = site.state();
-    if state != 0 {
-        core::hint::cold_path();
-        recorder::call(state);
+pub fn enter(site: &'static CallSite) -> Guard<true> {
+    Guard::new(site)
+}
+
+/// The same without a time.
+#[inline(always)]
+pub fn enter_untimed(site: &'static CallSite) -> Guard<false> {
+    Guard::new(site)
+}
+
+impl<const TIMED: bool> Guard<TIMED> {
+    #[inline(always)]
+    fn new(site: &'static CallSite) -> Self {
+        let state = site.state();
+        if state != 0 {
+            core::hint::cold_path();
+            Self::record(state);
+        }
+        Guard {
+            state,
+            not_send: PhantomData,
+        }
     }
-    Guard {
-        state,
-        not_send: PhantomData,
+
+    #[inline(always)]
+    fn record(word: u32) {
+        if TIMED {
+            recorder::call(word);
+        } else {
+            recorder::call_untimed(word);
+        }
     }
 }
 
-impl Drop for Guard {
+impl<const TIMED: bool> Drop for Guard<TIMED> {
     #[inline(always)]
     fn drop(&mut self) {
         // The entry's word, not the site's: an exit is recorded exactly where its entry was.
         if self.state != 0 {
             core::hint::cold_path();
-            recorder::call(self.state | recorder::EXIT);
+            Self::record(self.state | recorder::EXIT);
         }
     }
 }
@@ -93,7 +116,7 @@ pub fn never<T>(_: Output<T>) -> T {
 
 /// A future that records an entry and an exit around every poll of the inner one.
 #[must_use = "futures do nothing unless polled"]
-pub struct Polled<F> {
+pub struct Polled<F, const TIMED: bool> {
     site: &'static CallSite,
     inner: F,
 }
@@ -104,11 +127,21 @@ pub fn polled<T, F: Future<Output = T>>(
     site: &'static CallSite,
     _output: Output<T>,
     inner: F,
-) -> Polled<F> {
+) -> Polled<F, true> {
     Polled { site, inner }
 }
 
-impl<F: Future> Future for Polled<F> {
+/// The same without times.
+#[inline]
+pub fn polled_untimed<T, F: Future<Output = T>>(
+    site: &'static CallSite,
+    _output: Output<T>,
+    inner: F,
+) -> Polled<F, false> {
+    Polled { site, inner }
+}
+
+impl<F: Future, const TIMED: bool> Future for Polled<F, TIMED> {
     type Output = F::Output;
 
     #[inline]
@@ -117,7 +150,7 @@ impl<F: Future> Future for Polled<F> {
         // SAFETY: `inner` is pinned whenever `self` is: it is never moved out, `Polled` is not
         // `repr(packed)`, has no `Drop`, and is `Unpin` only where `F` is (structural).
         let inner = unsafe { self.map_unchecked_mut(|polled| &mut polled.inner) };
-        let _guard = enter(site);
+        let _guard = Guard::<TIMED>::new(site);
         inner.poll(context)
     }
 }

@@ -176,6 +176,30 @@ fn a_fault_in_the_handler_ends_the_process_by_the_first_signal() {
 }
 
 #[test]
+fn records_that_cannot_be_read_stay_in_the_ring() {
+    let folder = Folder::new("crash-unreadable");
+    let outcome = CRASHER.run(&folder, "FDR=1", &["std", "unreadable"]);
+    same_end(&outcome, &["std", "unreadable"], libc::SIGSEGV);
+    let [line] = outcome.said()[..] else {
+        panic!("{outcome:?}");
+    };
+    assert!(
+        line.contains("; memory of the ring can't be read; the records are still in "),
+        "{line}"
+    );
+    verify(&folder.ending(".fdr").remove(0));
+    let ring = Trace::read(&folder.ending(".fdr-ring").remove(0));
+    let names: Vec<String> = ring
+        .thread("worker")
+        .edges
+        .iter()
+        .map(|edge| ring.name_of(*edge))
+        .collect();
+    assert_eq!(names.last().map(String::as_str), Some("crasher::crash"));
+    assert_eq!(names.len(), 22);
+}
+
+#[test]
 fn two_threads_at_once() {
     for _ in 0..10 {
         let folder = Folder::new("crash-two");

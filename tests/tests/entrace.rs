@@ -157,6 +157,7 @@ fn info() -> TraceInfo {
         name: name.to_owned(),
         file: file.to_owned(),
         line,
+        untimed: false,
     };
     TraceInfo {
         functions: vec![

@@ -255,6 +255,7 @@ fn info() -> TraceInfo {
             name,
             file,
             line: 3,
+            untimed: false,
         }
     };
     TraceInfo {

@@ -5,10 +5,12 @@
 
 mod beside;
 pub(crate) mod code;
-mod figures;
+pub(crate) mod figures;
 pub(crate) mod formats;
 mod formats_table;
 pub(crate) mod history;
+pub(crate) mod pack;
+pub(crate) mod peers;
 pub(crate) mod read;
 mod report;
 
@@ -44,7 +46,7 @@ pub(crate) struct Variant {
     pub(crate) floor: Option<&'static str>,
 }
 
-pub(crate) const VARIANTS: [Variant; 5] = [
+pub(crate) const VARIANTS: [Variant; 7] = [
     Variant {
         label: "floor rdtscp",
         word: "floor-rdtscp",
@@ -70,8 +72,20 @@ pub(crate) const VARIANTS: [Variant; 5] = [
         floor: Some("floor rdtsc"),
     },
     Variant {
+        label: "untimed",
+        word: "untimed",
+        clock: Some("rdtsc"),
+        floor: Some("floor rdtsc"),
+    },
+    Variant {
         label: "off",
         word: "traced",
+        clock: None,
+        floor: None,
+    },
+    Variant {
+        label: "untimed, off",
+        word: "untimed",
         clock: None,
         floor: None,
     },

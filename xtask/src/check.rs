@@ -14,7 +14,11 @@ use crate::tidy;
 /// None: a check that fails is counted.
 pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     let formatted = run_command(&mut cargo("fmt --all --check"))
-        .and_then(|()| run_command(&mut cargo("fmt --manifest-path fuzz/Cargo.toml --check")));
+        .and_then(|()| run_command(&mut cargo("fmt --manifest-path fuzz/Cargo.toml --check")))
+        .and_then(|()| {
+            let peers = "fmt --all --manifest-path bench/peers/Cargo.toml --check";
+            run_command(&mut cargo(peers))
+        });
     let linted = run_command(&mut cargo(
         "clippy --workspace --all-targets --quiet -- -D warnings",
     ))

@@ -48,6 +48,11 @@ cargo xtask COMMAND
   miri                  the tests under Miri, where the toolchain has it
   bench read [--records MILLIONS] [--json FILE]
                         how fast a large trace is read, and in how much memory
+  bench peers [--quick] [--rounds N] [--only PEER,…] [--install] [--bless]
+                        what a traced call costs with other people's recorders, beside ours; --install:
+                        Debian's packages, as root; --bless: the figures go into docs/peers.md
+  bench pack [--json FILE]
+                        how small a real trace is packed, and how fast it is packed, unpacked and read
   bench formats [--calls MILLIONS] [--rounds N] [--json FILE]
                         how fast each format is written, read, and converted into; beside other tools
 ";
@@ -67,9 +72,11 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["ci"] => check::run(test::run(true)?)?.close(),
         ["tidy"] => tidy::run(),
         ["demo"] => demo::run(),
+        ["bench", "pack", options @ ..] => bench::pack::run(options),
         ["bench", "read", options @ ..] => bench::read::run(options),
         ["bench", "formats", options @ ..] => bench::formats::run(options),
         ["bench", "--history"] => bench::history::show(),
+        ["bench", "peers", options @ ..] => bench::peers::run(options),
         ["bench", options @ ..] => bench::run(options),
         ["--help" | "-h" | "help"] => {
             print!("{USAGE}");

@@ -184,6 +184,25 @@ pub(crate) fn provide(name: &str) -> Result<bool> {
     Ok(reader.is_installed())
 }
 
+/// Installs Debian's packages.
+///
+/// # Errors
+///
+/// If this is not root on a Debian-like system, or the log cannot be written. That a package cannot be
+/// installed is told.
+pub(crate) fn install_debian(packages: &[&str]) -> Result<()> {
+    if !is_root() || on_path("apt-get").is_none() {
+        let packages = packages.join(" ");
+        return Err(format!(
+            "only root on a Debian-like system can install: {packages}"
+        ));
+    }
+    let log = work_folder("xtask")?.join("install.log");
+    File::create(&log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
+    install_packages(packages, &log);
+    Ok(())
+}
+
 fn told(result: Result<()>) {
     if let Err(error) = result {
         eprintln!("{error}");

@@ -209,6 +209,7 @@ mod tests {
             name: name.into(),
             file: "src/a.rs".into(),
             line: 7,
+            untimed: false,
         };
         TraceInfo {
             functions: functions.iter().map(function).collect(),

@@ -1,6 +1,7 @@
 //! One file per command: its options, its help, and what it does.
 
 pub(crate) mod convert;
+pub(crate) mod flame;
 pub(crate) mod info;
 pub(crate) mod list;
 pub(crate) mod listen;

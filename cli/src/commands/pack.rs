@@ -67,7 +67,10 @@ fn is_stdout(output: &Path) -> bool {
 fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
     let (input, end) = input(trace)?;
     let mut name = trace.canonicalize().with_context(|| ui::path(trace))?;
-    let mut name = std::mem::take(&mut name).file_name().unwrap_or_default().to_owned();
+    let mut name = std::mem::take(&mut name)
+        .file_name()
+        .unwrap_or_default()
+        .to_owned();
     name.push(end);
     let (output, packed) = match options.output.as_deref() {
         Some(output) if is_stdout(output) => {
@@ -76,7 +79,10 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
             }
             let stdout = io::stdout().as_fd().try_clone_to_owned().map(File::from);
             let stdout = stdout.context("standard output")?;
-            ("standard output".to_owned(), pack(options, trace, input, "standard output", stdout)?)
+            (
+                "standard output".to_owned(),
+                pack(options, trace, input, "standard output", stdout)?,
+            )
         }
         asked => {
             let folder = trace.parent().unwrap_or(Path::new(""));
@@ -120,7 +126,10 @@ fn input(trace: &Path) -> anyhow::Result<(Box<dyn Read + Send>, &'static str)> {
     let head = head.get(..64).unwrap_or(&head);
     let known = |opener: &Opener| matches!(opener, Opener::File { probe, .. } if probe(head));
     if !FORMATS.iter().any(|format| known(&format.opener)) {
-        bail!("{}: not a trace file that fdr knows; zstd packs any file", text());
+        bail!(
+            "{}: not a trace file that fdr knows; zstd packs any file",
+            text()
+        );
     }
     if let Some(ring) = Ring::read(trace).filter(Ring::runs) {
         bail!("{}: {}", text(), ring.in_words());

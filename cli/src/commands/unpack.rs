@@ -61,10 +61,18 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
     let output = match (packed::plain_name(path), options.output.as_deref()) {
         (Some(plain), asked) => {
             let folder = plain.parent().unwrap_or(Path::new(""));
-            save::output(asked, several, folder, plain.file_name().unwrap_or_default())?
+            save::output(
+                asked,
+                several,
+                folder,
+                plain.file_name().unwrap_or_default(),
+            )?
         }
         (None, Some(asked)) if !several && !asked.is_dir() => asked.to_owned(),
-        (None, _) => bail!("{}: does not end in .zst; -o FILE gives a name", ui::path(path)),
+        (None, _) => bail!(
+            "{}: does not end in .zst; -o FILE gives a name",
+            ui::path(path)
+        ),
     };
     if output.as_os_str() == "-" {
         bail!("-o -: give a file or a folder; zstd -dc writes to a pipe");
@@ -91,12 +99,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
 }
 
 /// An archive becomes a folder.
-fn folder(
-    options: &Options,
-    path: &Path,
-    file: File,
-    output: &Path,
-) -> anyhow::Result<Unpacked> {
+fn folder(options: &Options, path: &Path, file: File, output: &Path) -> anyhow::Result<Unpacked> {
     place::check(output, Shape::Folder, options.force)?;
     let archive = place::unnamed()?;
     let unpacked = packed::unpack(path, file, &archive, options.any_size)?;

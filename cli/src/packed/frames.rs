@@ -142,7 +142,11 @@ impl Header {
     fn parse(head: &[u8]) -> Result<Header, &'static str> {
         const CUT: &str = "the file ends within the head of a frame";
         if !head.starts_with(&MAGIC) {
-            return Err(if MAGIC.starts_with(head) { CUT } else { "no frame of zstd's" });
+            return Err(if MAGIC.starts_with(head) {
+                CUT
+            } else {
+                "no frame of zstd's"
+            });
         }
         let mut fields = Fields::new(head, ByteOrder::Little);
         let mut parse = || -> Option<Header> {

@@ -85,7 +85,11 @@ fn work<W: Write>(
         let nth = inlet.next;
         inlet.next += 1;
         plain.clear();
-        let read = inlet.from.by_ref().take(FRAME as u64).read_to_end(&mut plain);
+        let read = inlet
+            .from
+            .by_ref()
+            .take(FRAME as u64)
+            .read_to_end(&mut plain);
         drop(inlet);
         let made = read.map_err(Failure::Input).and_then(|_| {
             let compressor = compressor.as_mut().map_err(|error| {

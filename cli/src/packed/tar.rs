@@ -15,7 +15,7 @@
 //! The bytes follow, in blocks of 512. Two blocks of zeros are the end.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -57,15 +57,22 @@ impl Archive {
             let entry = entry.with_context(text)?;
             if !entry.file_type().with_context(text)?.is_file() {
                 let entry = ui::path(&entry.path());
-                bail!("{entry}: is no regular file: a folder with others than a trace's is not packed");
+                bail!(
+                    "{entry}: is no regular file: a folder with others than a trace's is not packed"
+                );
             }
             files.push(entry.path());
         }
         files.sort();
         let whole = folder.canonicalize().with_context(text)?;
         let prefix = whole.file_name().unwrap_or_default().as_bytes();
-        let long = files.iter().find(|file| file.file_name().unwrap_or_default().len() > 100);
-        if let Some(long) = long.map(PathBuf::as_path).or((prefix.len() > 155).then_some(folder)) {
+        let long = files
+            .iter()
+            .find(|file| file.file_name().unwrap_or_default().len() > 100);
+        if let Some(long) = long
+            .map(PathBuf::as_path)
+            .or((prefix.len() > 155).then_some(folder))
+        {
             bail!("{}: the name is too long for an archive", ui::path(long));
         }
         Ok(Archive {
@@ -139,7 +146,9 @@ impl Read for Archive {
                 Some((file, left, fill)) if *left > 0 => {
                     let count = file.take(*left).read(buffer)?;
                     if count == 0 {
-                        return Err(io::Error::other("a file became shorter while it was packed"));
+                        return Err(io::Error::other(
+                            "a file became shorter while it was packed",
+                        ));
                     }
                     *left -= count as u64;
                     if *left == 0 {
@@ -161,11 +170,14 @@ impl Read for Archive {
 pub(super) fn extract(archive: &mut dyn Read, folder: &Path) -> anyhow::Result<()> {
     let mut head = [0; BLOCK];
     for _ in 0..MOST_FILES {
-        archive.read_exact(&mut head).context("the archive is cut off")?;
+        archive
+            .read_exact(&mut head)
+            .context("the archive is cut off")?;
         if head.iter().all(|&byte| byte == 0) {
             return Ok(());
         }
-        let entry = Entry::parse(&head).context("the archive is damaged, or no archive of a trace")?;
+        let entry =
+            Entry::parse(&head).context("the archive is damaged, or no archive of a trace")?;
         let mut bytes = archive.take(entry.size);
         match entry.name {
             None => drop(io::copy(&mut bytes, &mut io::sink())?),
@@ -184,7 +196,10 @@ pub(super) fn extract(archive: &mut dyn Read, folder: &Path) -> anyhow::Result<(
         let fill = entry.size.next_multiple_of(BLOCK as u64) - entry.size;
         io::copy(&mut archive.take(fill), &mut io::sink())?;
     }
-    bail!("the archive has more than {} files", ui::count(MOST_FILES as u64))
+    bail!(
+        "the archive has more than {} files",
+        ui::count(MOST_FILES as u64)
+    )
 }
 
 struct Entry {
@@ -199,7 +214,11 @@ impl Entry {
             true => u64::from(b' '),
             false => u64::from(*byte),
         };
-        let sum: u64 = head.iter().enumerate().map(|(at, byte)| sum(at, byte)).sum();
+        let sum: u64 = head
+            .iter()
+            .enumerate()
+            .map(|(at, byte)| sum(at, byte))
+            .sum();
         if number(&head[148..156])? != sum {
             return None;
         }
@@ -230,7 +249,10 @@ fn text(field: &[u8]) -> &[u8] {
 fn number(field: &[u8]) -> Option<u64> {
     if field.first() == Some(&0x80) {
         let (zeros, number) = field.get(1..)?.split_last_chunk()?;
-        return zeros.iter().all(|&byte| byte == 0).then(|| u64::from_be_bytes(*number));
+        return zeros
+            .iter()
+            .all(|&byte| byte == 0)
+            .then(|| u64::from_be_bytes(*number));
     }
     let digits = std::str::from_utf8(text(field)).ok()?.trim();
     u64::from_str_radix(digits, 8).ok()

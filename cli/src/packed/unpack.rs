@@ -80,6 +80,9 @@ pub(crate) fn unpack(
     jobs: usize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Unpacked, Failure> {
+    if declared(packed, most).map_err(Failure::Input)? > most {
+        return Err(Failure::TooMuch);
+    }
     let state = Mutex::new(State {
         frames: Frames::new(packed),
         out: 0,
@@ -107,10 +110,26 @@ pub(crate) fn unpack(
     Ok(Unpacked { bytes, damage })
 }
 
+/// How much the frames say that they hold, before any is unpacked; not counted on once it is over `most`.
+fn declared(packed: &FileBytes, most: u64) -> io::Result<u64> {
+    let (mut frames, mut sum) = (Frames::new(packed), 0_u64);
+    while sum <= most {
+        let Some(Ok(frame)) = frames.next()? else {
+            break;
+        };
+        sum = sum.saturating_add(frame.content.unwrap_or(0));
+    }
+    Ok(sum)
+}
+
 impl State<'_> {
     fn damaged(&mut self, intact: u64, offset: u64, what: String) {
         self.over = true;
-        if self.damage.as_ref().is_none_or(|(first, _)| intact < *first) {
+        if self
+            .damage
+            .as_ref()
+            .is_none_or(|(first, _)| intact < *first)
+        {
             self.damage = Some((intact, Fault { offset, what }));
         }
     }
@@ -197,7 +216,9 @@ impl<'a> Worker<'a> {
         let (mut taken, mut given) = (0, 0);
         while taken < frame.size {
             let want = usize::try_from(frame.size - taken).map_or(BUFFER, |left| left.min(BUFFER));
-            let read = self.packed.read_at(frame.offset + taken, &mut self.input[..want]);
+            let read = self
+                .packed
+                .read_at(frame.offset + taken, &mut self.input[..want]);
             let read = read.map_err(input)?;
             if read == 0 {
                 break;
@@ -206,7 +227,9 @@ impl<'a> Worker<'a> {
             // What is in the decoder comes out although there is nothing more to put in.
             while used < read || full {
                 let rest = &self.input[used..read];
-                let step = decoder.run_on_buffers(rest, &mut self.output).map_err(damaged)?;
+                let step = decoder
+                    .run_on_buffers(rest, &mut self.output)
+                    .map_err(damaged)?;
                 used += step.bytes_read;
                 full = step.bytes_written == self.output.len();
                 let bytes = step.bytes_written as u64;
@@ -229,7 +252,10 @@ impl<'a> Worker<'a> {
             }
             taken += read as u64;
         }
-        Err(Broken::Damage(given, "the file ends within this frame".to_owned()))
+        Err(Broken::Damage(
+            given,
+            "the file ends within this frame".to_owned(),
+        ))
     }
 
     /// A frame's own word about its size, and where it ends.

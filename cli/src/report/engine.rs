@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use fdr_formats::pieces::{Join, Share};
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
+use super::batch::Batch;
 use super::stack::{Flaws, Stack};
 use super::stats::{Stats, Table};
 
@@ -26,6 +27,7 @@ pub(crate) struct Engine {
     one_by_one: bool,
     /// It begins in the middle of a thread.
     piece: bool,
+    batch: Batch,
     /// One for all threads, or one for each.
     tables: Vec<Table>,
     threads: Vec<(Thread, Stack)>,
@@ -88,7 +90,7 @@ impl Engine {
             self.threads.get_mut(self.current),
             self.tables.get_mut(table),
         ) {
-            stack.finish(table);
+            stack.finish(&mut self.batch, table);
         }
     }
 }
@@ -115,7 +117,11 @@ impl Sink for Engine {
             return;
         }
         let threads = &mut self.threads;
-        let stack: fn() -> Stack = if self.piece { Stack::piece } else { Stack::default };
+        let stack: fn() -> Stack = if self.piece {
+            Stack::piece
+        } else {
+            Stack::default
+        };
         self.current = *self.by_id.entry(thread.id).or_insert_with(|| {
             threads.push((thread.clone(), stack()));
             threads.len() - 1
@@ -138,7 +144,7 @@ impl Sink for Engine {
         let table = if self.per_thread { self.current } else { 0 };
         self.threads[self.current]
             .1
-            .run(&mut self.tables[table], calls);
+            .run(&mut self.batch, &mut self.tables[table], calls);
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
@@ -163,7 +169,8 @@ impl Sink for Engine {
 
 impl Join for Engine {
     fn join(&mut self, mut piece: Engine) -> bool {
-        let (Some((thread, stack)), Some(theirs)) = (piece.threads.pop(), piece.tables.pop()) else {
+        let (Some((thread, stack)), Some(theirs)) = (piece.threads.pop(), piece.tables.pop())
+        else {
             return true;
         };
         let table = if self.per_thread { self.current } else { 0 };
@@ -172,7 +179,7 @@ impl Join for Engine {
         let (Some((_, own)), Some(table)) = (own, self.tables.get_mut(table)) else {
             return false;
         };
-        own.join(table, stack, theirs)
+        own.join(&mut self.batch, table, stack, theirs)
     }
 }
 
@@ -180,11 +187,11 @@ impl Join for Engine {
 pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> Figures {
     let mut figures = Figures::default();
     let mut threads: BTreeMap<ThreadId, ThreadPart> = BTreeMap::new();
-    for engine in engines {
+    for mut engine in engines {
         let mut tables = engine.tables;
         for (at, (thread, mut stack)) in engine.threads.into_iter().enumerate() {
             let table = &mut tables[if per_thread { at } else { 0 }];
-            stack.finish(table);
+            stack.finish(&mut engine.batch, table);
             add_flaws(&mut figures.flaws, stack.flaws);
             let mut part = part_of(thread, &stack);
             if per_thread {

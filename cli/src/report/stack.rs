@@ -9,12 +9,11 @@
 
 mod join;
 
-use std::hint::select_unpredictable;
-
-use fdr_formats::{Call, Edge, FunctionId, Ticks};
+use fdr_formats::{Call, Edge, Ticks};
 
 use self::join::Past;
-use super::stats::{CLIPPED, Closed, OTHERS, Table};
+use super::batch::{Batch, Closed, ROOM, Step, settle};
+use super::stats::{CLIPPED, NONE, OUTERMOST, PLACE, Table};
 
 /// Open calls that are followed per thread (24 MiB); a real stack ends long before.
 const MAX_DEPTH: usize = 1 << 20;
@@ -22,32 +21,21 @@ const MAX_DEPTH: usize = 1 << 20;
 /// A call that was entered and not yet left.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
-    function: FunctionId,
-    /// Its place in the table, with [`CLIPPED`] where its entry is synthetic.
-    place: u32,
     start: Ticks,
-    /// Ticks spent in functions that it called.
-    children: u64,
+    /// Ticks that its caller had spent in functions that it called, when this one was entered.
+    before: u64,
+    /// Its function's place in the table, with [`CLIPPED`] where its entry is synthetic.
+    place: u32,
 }
 
 const _: () = assert!(size_of::<Frame>() == 24);
 
 /// What is below the outermost call, and where there is no call yet.
 const NO_FRAME: Frame = Frame {
-    function: OTHERS,
-    place: 0,
     start: Ticks(0),
-    children: 0,
+    before: 0,
+    place: NONE & PLACE,
 };
-
-/// What one thread has of one function.
-#[derive(Clone, Copy, Debug, Default)]
-struct Active {
-    /// Calls that are open now.
-    depth: u32,
-    /// Ticks inside, outermost calls only.
-    total: u64,
-}
 
 /// What was not as it should be on one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,12 +53,16 @@ pub(crate) struct Flaws {
 /// The calls of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Stack {
-    /// `frames[depth]` is the innermost open call. `frames[0]` is none: its `children` are the ticks
-    /// in finished calls that have no caller in the trace.
+    /// `frames[depth]` is the innermost open call; `frames[0]` is none.
     frames: Vec<Frame>,
     depth: usize,
-    /// By the place in the table.
-    active: Vec<Active>,
+    /// Ticks in functions that the innermost open call has called; where none is open, in finished
+    /// calls that have no caller in the trace.
+    children: u64,
+    /// Calls of each function that are open now, by the place in the table.
+    open: Vec<u32>,
+    /// Ticks inside of each function, outermost calls only.
+    totals: Vec<u64>,
     /// Where this is but a piece of the thread's calls: what it must know of those before.
     past: Option<Past>,
     /// Open calls above [`MAX_DEPTH`], which are counted and not followed.
@@ -99,31 +91,29 @@ pub(crate) struct Stack {
 
 impl Stack {
     /// Takes some calls, in order.
-    pub(crate) fn run(&mut self, table: &mut Table, calls: &[Call]) {
+    pub(crate) fn run(&mut self, batch: &mut Batch, table: &mut Table, calls: &[Call]) {
         let Some(first) = calls.first().filter(|_| !self.is_unclear()) else {
             return;
         };
         // Sources give what went back in a batch of its own.
         let earliest = self.first.map_or(first.time, |known| known.min(first.time));
         self.first = Some(earliest);
-        let mut synthetic = 0;
-        let mut last = self.last;
-        for call in calls {
-            synthetic += u64::from(call.synthetic);
-            last = last.max(call.time);
+        for calls in calls.chunks(ROOM) {
+            let sums = batch.prepare(calls, table.near());
+            self.last = self.last.max(sums.last);
+            self.synthetic += sums.synthetic;
+            self.records += calls.len() as u64 - sums.synthetic;
+            let mut done = 0;
+            loop {
+                done += self.plain(batch, table, calls, done);
+                let Some(call) = calls.get(done) else { break };
+                let before = done.checked_sub(1).and_then(|before| calls.get(before));
+                let before = before.map_or(self.before, |before| before.time);
+                self.other(batch, table, call, before);
+                done += 1;
+            }
+            self.before = calls.last().map_or(self.before, |last| last.time);
         }
-        self.last = last;
-        self.synthetic += synthetic;
-        self.records += calls.len() as u64 - synthetic;
-        let mut done = self.plain(table, calls);
-        while let Some(call) = calls.get(done) {
-            let before = done.checked_sub(1).and_then(|before| calls.get(before));
-            let before = before.map_or(self.before, |before| before.time);
-            self.other(table, call, before);
-            done += 1;
-            done += self.plain(table, calls.get(done..).unwrap_or(&[]));
-        }
-        self.before = calls.last().map_or(self.before, |last| last.time);
     }
 
     /// So many records are missing here. Calls that are open now may have ended, and others of the
@@ -134,8 +124,9 @@ impl Stack {
         self.gap = self.first.map(|_| self.last);
         self.doubt();
         // What ended before is not inside of a call of which only the exit will come.
-        if let Some(none) = self.frames.first_mut() {
-            none.children = 0;
+        match self.frames.get_mut(1).filter(|_| self.depth > 0) {
+            Some(outermost) => outermost.before = 0,
+            None => self.children = 0,
         }
     }
 
@@ -160,107 +151,105 @@ impl Stack {
         }
     }
 
-    /// Takes calls while they are plain; returns how many.
-    fn plain(&mut self, table: &mut Table, calls: &[Call]) -> usize {
-        if self.beyond > 0 {
-            return 0;
-        }
-        let (near, closed) = table.parts();
-        let (done, ended) = self.follow(closed, calls, |function| {
-            near.get(function.0 as usize).copied()
-        });
-        table.settle(ended);
+    /// Takes calls from one on while they are plain; returns how many.
+    fn plain(
+        &mut self,
+        batch: &mut Batch,
+        table: &mut Table,
+        calls: &[Call],
+        from: usize,
+    ) -> usize {
+        let calls = calls.get(from..).unwrap_or(&[]);
+        let steps = batch.steps.get(from..).unwrap_or(&[]);
+        let (done, ended) = self.follow(&mut batch.closed, calls, steps);
+        let closed = batch.closed.get(..ended).unwrap_or(&[]);
+        settle(closed, &mut table.stats, &mut self.totals);
         done
     }
 
     /// Takes one call of the function at that place; returns whether it was plain.
-    fn one(&mut self, table: &mut Table, call: &Call, place: u32) -> bool {
-        let (_, closed) = table.parts();
-        let (done, ended) = self.follow(closed, std::slice::from_ref(call), |_| Some(place));
-        table.settle(ended);
+    fn one(&mut self, batch: &mut Batch, table: &mut Table, call: &Call, place: u32) -> bool {
+        let (call, step) = (std::slice::from_ref(call), [Step::new(call, place)]);
+        let (done, ended) = self.follow(&mut batch.closed, call, &step);
+        let closed = batch.closed.get(..ended).unwrap_or(&[]);
+        settle(closed, &mut table.stats, &mut self.totals);
         done == 1
     }
 
     /// Takes calls while they are plain: entries for which there is room, and exits of the innermost
-    /// call. Returns how many, and how many of them ended, which are in `closed`.
+    /// call. Returns how many, and how many calls ended, which are in `closed`.
     ///
     /// Whether an entry or an exit comes next, no processor can foresee: so all is done for both,
     /// with zeros for what is not meant, instead of a branch.
-    #[inline(always)]
     fn follow(
         &mut self,
-        closed: &mut [Closed],
+        closed: &mut [Closed; ROOM],
         calls: &[Call],
-        place_of: impl Fn(FunctionId) -> Option<u32>,
+        steps: &[Step],
     ) -> (usize, usize) {
-        let (frames, active) = (&mut self.frames[..], &mut self.active[..]);
-        let (mut depth, mut done, mut ended) = (self.depth, 0, 0);
-        for call in calls {
-            let Some(place) = place_of(call.function) else {
+        if self.beyond > 0 {
+            return (0, 0);
+        }
+        let (frames, open) = (&mut self.frames[..], &mut self.open[..]);
+        let (mut depth, mut children) = (self.depth, self.children);
+        let (mut done, mut ended) = (0, 0);
+        for (call, step) in calls.iter().zip(steps) {
+            let exit = step.exit();
+            let place = step.place();
+            // One up, or one down.
+            let way = exit.wrapping_mul(2).wrapping_add(1);
+            let at = depth.wrapping_add(1).wrapping_add(exit as usize);
+            let (Some(frame), Some(open)) =
+                (frames.get_mut(at), open.get_mut((place & PLACE) as usize))
+            else {
                 break;
             };
-            // The callee of a tail call has an entry of its own.
-            let exit = call.edge != Edge::Entry;
-            let step = usize::from(exit);
-            if depth + 2 - step >= frames.len() {
+            // The innermost call, if it is an exit.
+            if (frame.place ^ place) & PLACE & exit as u32 != 0 {
                 break;
             }
-            let clipped = u32::from(call.synthetic) << CLIPPED.trailing_zeros();
-            // Above the innermost call: it counts only where `depth` follows.
-            frames[depth + 1] = Frame {
-                function: call.function,
-                place: place | clipped,
-                start: call.time,
-                children: 0,
-            };
-            let matched = frames[depth + 1 - step].function == call.function;
-            let (Some(active), Some(slot), true) = (
-                active.get_mut(place as usize),
-                closed.get_mut(ended),
-                matched,
-            ) else {
-                break;
-            };
-            let top = frames[depth];
-            let inclusive = select_unpredictable(exit, call.time.since(top.start).0, 0);
-            let Some(caller) = frames.get_mut(depth.wrapping_sub(step)) else {
-                break;
-            };
-            caller.children = caller.children.saturating_add(inclusive);
-            *slot = Closed {
+            let inclusive = call.time.since(frame.start).0 & exit;
+            *open = open.wrapping_add(way as u32);
+            let outermost = u32::from(*open == 0) << OUTERMOST.trailing_zeros();
+            closed[ended % ROOM] = Closed {
                 inclusive,
-                children: top.children,
-                place: top.place | clipped,
+                children,
+                place: frame.place | place & CLIPPED | outermost,
             };
-            ended += step;
-            depth = depth + 1 - 2 * step;
-
-            active.depth = active.depth + 1 - 2 * step as u32;
-            let outermost = select_unpredictable(active.depth == 0, inclusive, 0);
-            active.total = active.total.saturating_add(outermost);
+            let before = children;
+            children = frame.before.saturating_add(inclusive) & exit;
+            // Above the innermost call after an exit, where it means nothing.
+            *frame = Frame {
+                start: call.time,
+                before,
+                place,
+            };
+            ended = ended.wrapping_sub(exit as usize);
+            depth = depth.wrapping_add(way as usize);
             done += 1;
         }
-        self.depth = depth;
+        (self.depth, self.children) = (depth, children);
         (done, ended)
     }
 
     /// A call for which something must be done first, or that is not as it should be.
     #[cold]
     #[inline(never)]
-    fn other(&mut self, table: &mut Table, call: &Call, before: Ticks) {
+    fn other(&mut self, batch: &mut Batch, table: &mut Table, call: &Call, before: Ticks) {
         let place = table.place(call.function);
-        if self.active.len() <= place as usize {
-            self.active.resize(place as usize + 1, Active::default());
+        if self.open.len() <= place as usize {
+            self.open.resize(place as usize + 1, 0);
+            self.totals.resize(place as usize + 1, 0);
         }
-        if self.depth + 2 >= self.frames.len() {
+        if self.depth + 2 > self.frames.len() {
             let more = self.frames.len().clamp(64, MAX_DEPTH / 2);
-            let room = (self.frames.len() + more).min(MAX_DEPTH + 2);
+            let room = (self.frames.len() + more).min(MAX_DEPTH + 1);
             self.frames.resize(room, NO_FRAME);
         }
         let entry = call.edge == Edge::Entry;
         if self.beyond > 0 && !entry {
             self.beyond -= 1;
-        } else if self.beyond == 0 && self.one(table, call, place) {
+        } else if self.beyond == 0 && self.one(batch, table, call, place) {
             // There was no room before, or it is a function that the hot loop does not know.
         } else if entry {
             self.make_unclear();
@@ -268,35 +257,39 @@ impl Stack {
             self.flaws.too_deep += 1;
             table.stats[place as usize].clipped += 1;
         } else {
-            self.leave(table, call, place, before);
+            self.leave(batch, table, call, place, before);
         }
     }
 
     /// Ends the innermost open call.
-    fn close(&mut self, table: &mut Table, time: Ticks, synthetic: bool) {
-        let Frame {
-            function, place, ..
-        } = self.frames[self.depth];
+    fn close(&mut self, batch: &mut Batch, table: &mut Table, time: Ticks, synthetic: bool) {
+        let place = self.frames[self.depth].place & PLACE;
         let exit = Call {
             time,
-            function,
+            function: table.function(place),
             edge: Edge::Exit,
             synthetic,
             has_arguments: false,
         };
-        let plain = self.one(table, &exit, place & !CLIPPED);
+        let plain = self.one(batch, table, &exit, place);
         debug_assert!(plain, "the innermost call can be ended");
     }
 
     /// An exit of a function that is not the innermost open one. What it leaves open inside ends with
     /// the record `before` it, as the writers of traces have it.
-    fn leave(&mut self, table: &mut Table, call: &Call, place: u32, before: Ticks) {
-        let open = self.active[place as usize].depth > 0;
-        if open && !table.is_shared(place) {
+    fn leave(
+        &mut self,
+        batch: &mut Batch,
+        table: &mut Table,
+        call: &Call,
+        place: u32,
+        before: Ticks,
+    ) {
+        if self.open[place as usize] > 0 {
             while self.depth > 0 {
-                let found = self.frames[self.depth].function == call.function;
+                let found = self.frames[self.depth].place & PLACE == place;
                 let time = if found { call.time } else { before };
-                self.close(table, time, call.synthetic || !found);
+                self.close(batch, table, time, call.synthetic || !found);
                 if found {
                     break;
                 }
@@ -318,9 +311,9 @@ impl Stack {
     fn close_unseen(&mut self, table: &mut Table, place: u32, time: Ticks) {
         let begin = self.gap.or(self.first);
         let inclusive = time.since(begin.unwrap_or(time)).0;
-        let active = &mut self.active[place as usize];
-        active.total = active.total.max(inclusive);
-        let roots = std::mem::replace(&mut self.frames[0].children, inclusive);
+        let total = &mut self.totals[place as usize];
+        *total = inclusive.max(*total);
+        let roots = std::mem::replace(&mut self.children, inclusive);
         let stats = &mut table.stats[place as usize];
         stats.own = stats.own.saturating_add(inclusive.saturating_sub(roots));
         stats.clipped += 1;
@@ -328,17 +321,17 @@ impl Stack {
 
     /// Ends what is still open, and gives the totals to the table. Takes the memory back, so that it
     /// may be done as soon as the thread has no more calls; doing it again changes nothing.
-    pub(crate) fn finish(&mut self, table: &mut Table) {
+    pub(crate) fn finish(&mut self, batch: &mut Batch, table: &mut Table) {
         while self.depth > 0 {
             self.flaws.open += 1;
-            self.close(table, self.last, true);
+            self.close(batch, table, self.last, true);
         }
-        for (active, stats) in std::mem::take(&mut self.active)
+        for (total, stats) in std::mem::take(&mut self.totals)
             .iter()
             .zip(&mut table.stats)
         {
-            stats.total = stats.total.saturating_add(active.total);
+            stats.total = stats.total.saturating_add(*total);
         }
-        self.frames = Vec::new();
+        (self.frames, self.open) = (Vec::new(), Vec::new());
     }
 }

@@ -14,9 +14,8 @@ use super::histogram::Histogram;
 const DENSE: u32 = 1 << 20;
 /// Functions beyond that many share one entry.
 const MAX_FUNCTIONS: usize = 1 << 20;
-const NONE: u32 = u32::MAX;
-/// Calls that wait until they are counted.
-const WAITING: usize = 512;
+/// No place.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// The key under which functions beyond the limit are counted together. No trace has such an id:
 /// they have 28 bits.
@@ -50,20 +49,13 @@ impl Stats {
     }
 }
 
-/// A call that has ended.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Closed {
-    /// Ticks from its entry to its exit.
-    pub(crate) inclusive: u64,
-    /// Ticks of these in functions that it called.
-    pub(crate) children: u64,
-    /// Place of its function, with [`CLIPPED`] where it is in the trace in part only.
-    pub(crate) place: u32,
-}
-
-/// The highest bit of a place, of which there are only [`MAX_FUNCTIONS`] and one.
-pub(crate) const CLIPPED: u32 = 1 << 31;
-const _: () = assert!(MAX_FUNCTIONS < CLIPPED as usize);
+/// Of the bits of a place: the call is in the trace in part only.
+pub(crate) const CLIPPED: u32 = 1 << 30;
+/// The function is not open any more with the end of this call.
+pub(crate) const OUTERMOST: u32 = 1 << 31;
+/// The place itself.
+pub(crate) const PLACE: u32 = CLIPPED - 1;
+const _: () = assert!(MAX_FUNCTIONS < PLACE as usize);
 
 /// Function ids, their places, and what is known of each.
 #[derive(Debug, Default)]
@@ -73,31 +65,12 @@ pub(crate) struct Table {
     others: Option<u32>,
     ids: Vec<FunctionId>,
     pub(crate) stats: Vec<Stats>,
-    /// Room for calls that are not in `stats` yet.
-    closed: Vec<Closed>,
 }
 
 impl Table {
-    /// Places by function id, for ids that are small and known (others: [`NONE`], or not there), and
-    /// room for the calls that [`Table::settle`] takes.
-    pub(crate) fn parts(&mut self) -> (&[u32], &mut [Closed]) {
-        self.closed.resize(WAITING, Closed::default());
-        (&self.near, &mut self.closed)
-    }
-
-    /// Takes the first `count` closed calls into the figures. This is a loop of its own because one
-    /// call after the other would wait for the memory of its function.
-    pub(crate) fn settle(&mut self, count: usize) {
-        for call in &self.closed[..count] {
-            let stats = &mut self.stats[(call.place & !CLIPPED) as usize];
-            let own = call.inclusive.saturating_sub(call.children);
-            stats.own = stats.own.saturating_add(own);
-            if call.place & CLIPPED != 0 {
-                stats.clipped += 1;
-            } else {
-                stats.measured.record(call.inclusive);
-            }
-        }
+    /// Places by function id, for ids that are small and known; others: [`NONE`], or not there.
+    pub(crate) fn near(&self) -> &[u32] {
+        &self.near
     }
 
     /// The place of a function in `stats`, made at its first call.
@@ -143,9 +116,9 @@ impl Table {
         place
     }
 
-    /// Whether that place is shared by all functions beyond the limit.
-    pub(crate) fn is_shared(&self, place: u32) -> bool {
-        self.others == Some(place)
+    /// The function at a place.
+    pub(crate) fn function(&self, place: u32) -> FunctionId {
+        self.ids.get(place as usize).copied().unwrap_or(OTHERS)
     }
 
     /// Whether all functions of another table have room of their own here.
@@ -204,7 +177,7 @@ mod tests {
         let others = table.place(FunctionId(5));
         assert_eq!(others as usize, MAX_FUNCTIONS);
         assert_eq!(table.place(FunctionId(1 << 27)), others);
-        assert!(table.is_shared(others));
+        assert_eq!(table.function(others), OTHERS);
         assert_eq!(table.stats.len(), MAX_FUNCTIONS + 1);
         table.stats[others as usize].clipped = 1;
         let ids: Vec<FunctionId> = table.into_functions().map(|(id, _)| id).collect();

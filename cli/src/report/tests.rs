@@ -10,10 +10,17 @@ use fdr_formats::{Call, Clock, Function, FunctionId, Thread, ThreadId, TraceInfo
 use super::engine::{Engine, Figures, gather};
 use super::rows::{Key, Report, Row, Selection};
 use super::stack::Flaws;
+use crate::testing::pieces::same_in_pieces;
 use crate::testing::{MemoryTrace, entry, exit, synthetic, tail_exit};
 
 fn figures(trace: &MemoryTrace, per_thread: bool) -> Figures {
-    let engines = drive_parallel(trace, 2, || Engine::new(trace, per_thread, Share::Lanes), &|_| {}).unwrap();
+    let engines = drive_parallel(
+        trace,
+        2,
+        || Engine::new(trace, per_thread, Share::Lanes),
+        &|_| {},
+    )
+    .unwrap();
     gather(engines, per_thread)
 }
 
@@ -347,6 +354,7 @@ fn named() -> MemoryTrace {
         name: name.into(),
         file: "src/x.rs".into(),
         line: id,
+        untimed: false,
     };
     let functions = [(1, "b::slow"), (2, "a::often")].map(function).to_vec();
     let mut trace = MemoryTrace::new(&[(1, &calls)]);
@@ -402,4 +410,19 @@ fn rows_are_sorted_filtered_and_limited() {
         (report.rows[0].file.as_str(), report.rows[0].line),
         ("src/x.rs", 2)
     );
+}
+
+#[test]
+fn a_trace_in_pieces_is_as_in_one() {
+    for per_thread in [false, true] {
+        let nothing = MemoryTrace::default();
+        let selection = Selection { per_thread, ..ALL };
+        same_in_pieces(
+            |share| Engine::new(&nothing, per_thread, share),
+            |source, engines| {
+                let figures = gather(engines, per_thread);
+                format!("{:?}", Report::new(source.info(), figures, &selection))
+            },
+        );
+    }
 }

@@ -53,6 +53,7 @@ impl Facts {
                     name: fields.text("name")?,
                     file: fields.text("file")?,
                     line: fields.number("line") as u32,
+                    untimed: false,
                 };
                 self.functions.entry(id).or_insert(function);
             }

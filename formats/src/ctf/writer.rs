@@ -63,6 +63,7 @@ impl CtfWriter {
         losses.add(what, far.into());
         let what = "what is known to be wrong with the clock: left out";
         losses.add(what, (info.clock.trouble != Trouble::default()).into());
+        losses.add_untimed(&info.functions);
         Ok(CtfWriter {
             folder,
             uuid,
@@ -252,6 +253,7 @@ impl Sink for CtfWriter {
 
 impl Writer for CtfWriter {
     fn functions(&mut self, more: &[Function]) {
+        self.losses.add_untimed(more);
         for function in more {
             let mut function = function.clone();
             self.shorten(&mut function.name);

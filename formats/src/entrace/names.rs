@@ -46,6 +46,7 @@ impl Names {
             name: metadata.name.to_owned(),
             file: metadata.file.unwrap_or_default().to_owned(),
             line: metadata.line.unwrap_or_default(),
+            untimed: false,
         };
         if let Some(id) = numbered(&decoded.entry) {
             let nameless = facts::labelled(metadata) == Some(id);

@@ -108,6 +108,7 @@ impl Names {
             name,
             file,
             line,
+            untimed: false,
         };
         let declared = true;
         self.entries.insert(id, Entry { function, declared });

@@ -239,6 +239,7 @@ pub(super) fn function(event: &Event<'_>) -> (u64, Function) {
         name: unescape_text(event.text("function_name")),
         file: unescape_text(event.text("file")),
         line: event.named("line") as u32,
+        untimed: false,
     };
     (event.named("identifier"), function)
 }

@@ -60,6 +60,7 @@ impl<W: Write> HtdumpWriter<W> {
         let what = "what is known to be wrong with the clock: left out";
         let trouble = info.clock.trouble != Trouble::default();
         stream.losses.add(what, trouble.into());
+        stream.losses.add_untimed(&info.functions);
         HtdumpWriter {
             clock: info.clock.clone(),
             lanes: Vec::new(),
@@ -256,6 +257,7 @@ fn renew(old: &mut Thread, new: &Thread) -> bool {
 
 impl<W: Write + Send> Writer for HtdumpWriter<W> {
     fn functions(&mut self, more: &[Function]) {
+        self.stream.losses.add_untimed(more);
         self.stream.functions(more);
     }
 

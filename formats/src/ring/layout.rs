@@ -32,7 +32,7 @@
 //! | | 8, 16 | records made before it, bytes used once it is closed |
 //! | function | 0, 4, 8 | bytes of the entry, a multiple of 8; id; line (u32 each) |
 //! | | 12, 14 | bytes of name and path (u16 each) |
-//! | | 16 | name, path |
+//! | | 16 | name, path, zeros up to a multiple of 8; where the entry goes on: u32 bit 0 = untimed, u32 zero |
 //!
 //! Fields without a size have 8 bytes.
 
@@ -51,6 +51,8 @@ pub const SLOT_SIZE: usize = 128;
 pub const MARK_SIZE: usize = 24;
 /// Bytes of a function's entry before its name.
 pub const FUNCTION_HEAD: usize = 16;
+/// Of the flags behind a function's texts.
+pub const UNTIMED: u32 = 1;
 /// Where in the header the parts are that the recorder checks against its own structure.
 pub const HEADER_OFFSETS: [usize; 26] = [
     0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
@@ -259,12 +261,19 @@ pub fn decode_function(bytes: &[u8]) -> Option<(Function, usize)> {
     if size < needed || !size.is_multiple_of(8) || size > bytes.len() {
         return None;
     }
-    let function = Function {
+    let mut function = Function {
         id: FunctionId(id),
         name: fields.text(name.into())?,
         file: fields.text(file.into())?,
         line,
+        untimed: false,
     };
+    // Entries of functions with times end here.
+    let flags = bytes.get(needed.next_multiple_of(8)..size);
+    if let Some(flags) = flags.filter(|flags| !flags.is_empty()) {
+        let flags = Fields::new(flags, ByteOrder::Little).u32()?;
+        function.untimed = flags & UNTIMED != 0;
+    }
     Some((function, size))
 }
 
@@ -338,10 +347,26 @@ mod tests {
         let (function, size) = decode_function(bytes).expect("a function");
         assert_eq!((function.name.as_str(), size), ("a::b", 24));
         assert_eq!((function.file.as_str(), function.line), ("x.rs", 258));
+        assert!(!function.untimed);
         assert_eq!(decode_function(&bytes[..23]), None);
         // Smaller than what it holds.
         let mut small = *bytes;
         small[0] = 0x10;
         assert_eq!(decode_function(&small), None);
+    }
+
+    #[test]
+    fn an_untimed_function_typed_by_hand() {
+        let mut bytes = *b"\x28\0\0\0\x07\0\0\0\x02\0\0\0\x04\0\x05\0a::bxy.rs\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0rest";
+        let (function, size) = decode_function(&bytes).expect("a function");
+        assert_eq!((function.file.as_str(), size), ("xy.rs", 40));
+        assert!(function.untimed);
+        assert_eq!(decode_function(&bytes[..39]), None);
+        // A bit of a later version.
+        bytes[32] = 2;
+        assert!(!decode_function(&bytes).expect("a function").0.untimed);
+        // Without the flags.
+        bytes[0] = 0x20;
+        assert!(!decode_function(&bytes).expect("a function").0.untimed);
     }
 }

@@ -376,6 +376,7 @@ fn function(value: &Value) -> Option<Function> {
         name: text_of(value, "name"),
         file: text_of(value, "file"),
         line: member(value, "line").unwrap_or(0),
+        untimed: false,
     })
 }
 

@@ -220,30 +220,39 @@ impl<'a> Decoder<'a> {
             return 0;
         };
         self.settle_cpu();
-        let (mut used, mut filled) = (0, self.filled);
-        for bytes in bytes.as_chunks::<FUNCTION_SIZE>().0 {
-            let Some(word) = function_like::<BIG>(*bytes) else {
-                break;
-            };
-            time = time.wrapping_add(word >> 32);
-            let action = (word >> 1) as usize & 3;
-            if filled == BATCH {
-                self.hand_over(BATCH);
-                filled = 0;
+        let words = bytes.as_chunks::<FUNCTION_SIZE>().0;
+        let mut used = 0;
+        while used < words.len() {
+            if self.filled == BATCH {
+                self.settle_calls();
             }
-            self.batch[filled] = Call {
-                time: Ticks(time),
-                function: FunctionId(word as u32 >> 4),
-                edge: EDGES[action],
-                synthetic: false,
-                has_arguments: action == Action::EntryArgs as usize,
-            };
-            filled += 1;
-            used += FUNCTION_SIZE;
+            let room = self.batch.get_mut(self.filled..).unwrap_or(&mut []);
+            let most = words.len().min(used + room.len());
+            let mut taken = 0;
+            for (call, bytes) in room.iter_mut().zip(words.get(used..).unwrap_or(&[])) {
+                let Some(word) = function_like::<BIG>(*bytes) else {
+                    break;
+                };
+                time = time.wrapping_add(word >> 32);
+                let action = (word >> 1) as usize & 3;
+                *call = Call {
+                    time: Ticks(time),
+                    function: FunctionId(word as u32 >> 4),
+                    edge: EDGES[action],
+                    synthetic: false,
+                    has_arguments: action == Action::EntryArgs as usize,
+                };
+                taken += 1;
+            }
+            used += taken;
+            self.filled += taken;
+            if used < most {
+                break;
+            }
         }
-        (self.filled, self.arguments) = (filled, true);
+        self.arguments = true;
         self.time.advance(time);
-        used
+        used * FUNCTION_SIZE
     }
 
     /// Any record without a payload.

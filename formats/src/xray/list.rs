@@ -143,9 +143,12 @@ impl Lister<'_> {
             R::Function { id, delta, .. } => {
                 self.base = self.base.wrapping_add(u64::from(delta));
                 time = Some(self.base);
-                let name = self.index.info.function(FunctionId(id));
-                let name = name.map_or("?", |function| &function.name);
+                let function = self.index.info.function(FunctionId(id));
+                let name = function.map_or("?", |function| &function.name);
                 let _ = write!(self.detail, "function=#{id} {name} delta={delta} ticks");
+                if function.is_some_and(|function| function.untimed) {
+                    self.detail.push_str(" untimed");
+                }
             }
             R::NewBuffer { thread } => {
                 self.thread = Some(ThreadId(thread.into()));

@@ -16,7 +16,7 @@
 //!
 //! | kind | body |
 //! | --- | --- |
-//! | 1 functions | u32 count, u32 zero; count times: u32 id, u32 line (0 unknown), u32 bytes of name, u32 bytes of file, name, file (UTF-8) |
+//! | 1 functions | u32 count, u32 bit 0 = some are untimed; count times: u32 id, u32 line (0 unknown), u32 bytes of name, u32 bytes of file, name, file (UTF-8); with bit 0: zeros up to a multiple of 8, u32 how many are untimed, and for each u32 its place among these functions, from 0 |
 //! | 2 thread | u32 bit 0 = counts are known, u32 bytes of name; u64 recorded, u64 readable, u64 overwritten, u64 dropped (function records); name, zeros up to a multiple of 8; with bit 1: u64 the latest tick of a record of the block |
 //! | 3 clock | u32 bit 0 = error known, bit 1 = anchor known, bit 2 = its trouble known, bit 3 = second anchor known, u32 bytes of name; f64 error in ppm; u64 anchor tick, u64 anchor in Unix ns; name, zeros up to a multiple of 8; with bit 2: u64 skew of CPUs in ns, u64 steps back, i64 ns ahead, i64 ns by which the time of day was moved, u64 tick and u64 Unix ns of the second anchor |
 //! | 4 process | u32 bit 0 = process id known, bit 1 = dump number known, bit 2 = missing records known, u32 bytes of program, u32 bytes of reason, u32 zero; u64 process id, u64 dump number; program, reason, zeros up to a multiple of 8; with bit 2: u64 retired threads, u64 retired records, u64 unplaced records |
@@ -171,18 +171,27 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
 }
 
 fn functions(mut fields: Fields<'_>) -> Option<Vec<Function>> {
-    let (count, _zero) = (fields.u32()?, fields.u32()?);
-    let mut list = Vec::new();
+    let (count, flags) = (fields.u32()?, fields.u32()?);
+    let (mut list, mut texts) = (Vec::new(), 0_u32);
     for _ in 0..count {
         let (id, line) = (fields.u32()?, fields.u32()?);
         let (name, file) = (fields.u32()?, fields.u32()?);
+        texts = texts.wrapping_add(name).wrapping_add(file);
         let (name, file) = (fields.text(name)?, fields.text(file)?);
         list.push(Function {
             id: FunctionId(id),
             name,
             file,
             line,
+            untimed: false,
         });
+    }
+    if flags & 1 != 0 {
+        skip_to_8(&mut fields, texts)?;
+        for _ in 0..fields.u32()? {
+            let place = fields.u32()? as usize;
+            list.get_mut(place)?.untimed = true;
+        }
     }
     Some(list)
 }

@@ -11,6 +11,7 @@ pub fn function(id: u32, name: &str, line: u32) -> Function {
         name: name.to_owned(),
         file: "src/lib.rs".to_owned(),
         line,
+        untimed: false,
     }
 }
 

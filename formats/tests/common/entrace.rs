@@ -201,6 +201,7 @@ pub fn function(id: u32, name: &str, file: &str, line: u32) -> Function {
         name: name.to_owned(),
         file: file.to_owned(),
         line,
+        untimed: false,
     }
 }
 

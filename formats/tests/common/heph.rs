@@ -181,6 +181,7 @@ pub fn function(id: u32, name: &str, file: &str, line: u32) -> Function {
         name: name.into(),
         file: file.into(),
         line,
+        untimed: false,
     }
 }
 

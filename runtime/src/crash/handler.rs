@@ -322,7 +322,7 @@ fn write(kit: &Kit, ring: &Ring, crash: &Crash) -> bool {
             crash.write(&mut work.reason);
             trace::say(kit, work, ring, &result);
             match result {
-                Ok(done) => !done.cut,
+                Ok(done) => done.is_whole(),
                 Err(Trouble::Nothing) => true,
                 Err(_) => false,
             }

@@ -9,9 +9,10 @@ use fdr_formats::xray::bare::{self, BareThread, BareWriter};
 use super::text::Text;
 use super::{DEADLINE_NS, Kit, Work, file, names};
 use crate::clock;
+use crate::dump::snapshot::recorded;
 use crate::primitive::Ordering;
 use crate::ring::Ring;
-use crate::ring::layout::{Slot, state};
+use crate::ring::layout::{CHUNK, Slot, state};
 use crate::shell::dumping;
 use crate::shell::output::Names;
 use crate::shell::say::was_said;
@@ -32,7 +33,16 @@ pub(super) struct Done {
     records: u64,
     threads: u64,
     /// There was no time for everything.
-    pub(super) cut: bool,
+    cut: bool,
+    /// Memory of the ring could not be read.
+    unreadable: bool,
+}
+
+impl Done {
+    /// Whether nothing of the ring is needed any more.
+    pub(super) fn is_whole(self) -> bool {
+        !self.cut && !self.unreadable
+    }
 }
 
 /// Why there is no trace.
@@ -49,7 +59,7 @@ pub(super) enum Trouble {
 /// Writes what `ring` holds, the slot of the thread `first` before the others.
 pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Result<Done, Trouble> {
     let deadline = raw::monotonic_ns().saturating_add(DEADLINE_NS);
-    if dumping::asked_for(ring) == 0 {
+    if is_empty(ring) {
         return Err(Trouble::Nothing);
     }
     let mut name = Names {
@@ -86,6 +96,17 @@ pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Resu
         return Err(Trouble::Error(error));
     }
     Ok(done)
+}
+
+/// Whether no function was called.
+fn is_empty(ring: &Ring) -> bool {
+    let Missing {
+        retired_records,
+        unplaced_records,
+        ..
+    } = ring.missing();
+    let is_empty = |slot| is_readable(slot) && recorded(slot) == Some(0);
+    retired_records == 0 && unplaced_records == 0 && ring.owned_slots().all(is_empty)
 }
 
 /// A name that no file has, or, where names have no numbers, that nothing but a file has.
@@ -156,6 +177,10 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
             done.cut = true;
             break;
         }
+        if !is_readable(slot) {
+            done.unreadable = true;
+            continue;
+        }
         let taken = snapshot.take_while(slot, &in_time);
         // What changed hands too fast, or came too late, is in the ring alone.
         done.cut |= !in_time() || !taken && is_owned(slot);
@@ -182,6 +207,12 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         }
     }
     done
+}
+
+/// Whether a thread's records can be read: the crash may be that they can't.
+fn is_readable(slot: &Slot) -> bool {
+    let length = slot.chunks.load(Ordering::Relaxed) as usize * CHUNK;
+    raw::is_readable(slot.base.load(Ordering::Relaxed) as usize, length)
 }
 
 fn is_owned(slot: &Slot) -> bool {
@@ -217,6 +248,9 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
             if done.cut {
                 line.push(b"; there was no time for the rest");
             }
+            if done.unreadable {
+                line.push(b"; memory of the ring can't be read");
+            }
         }
         Err(trouble) => {
             line.push(b"no trace was written: ")
@@ -227,7 +261,7 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
     }
     let kept = ring
         .path()
-        .filter(|_| !matches!(result, Ok(done) if !done.cut));
+        .filter(|_| !matches!(result, Ok(done) if done.is_whole()));
     if let Some(path) = kept.map(CStr::to_bytes) {
         line.push(b"; the records are still in ").name(path);
     }

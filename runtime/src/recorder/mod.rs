@@ -22,10 +22,10 @@ use crate::ring::layout::Slot;
 use crate::site::unit::Host;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) use stub::{call, entrance, prepare};
+pub(crate) use stub::{call, call_untimed, entrance, entrance_untimed, prepare};
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-pub(crate) use plain::{call, entrance, prepare};
+pub(crate) use plain::{call, call_untimed, entrance, entrance_untimed, prepare};
 
 pub(crate) use claim::on_thread_end;
 pub(crate) use family::ring;
@@ -80,6 +80,13 @@ static HOST: AtomicPtr<Host> = AtomicPtr::new(core::ptr::null_mut());
 /// What the words of a guest's sites hold besides id and action: its records are made elsewhere.
 pub(crate) const GUESTS_BIT: u32 = 1;
 
+/// What the words of this copy's own sites hold besides id and action.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Bits {
+    pub(crate) timed: u32,
+    pub(crate) untimed: u32,
+}
+
 /// The host that makes this copy's records; `None` where it is none's guest. Async-signal-safe.
 pub(crate) fn host() -> Option<&'static Host> {
     // Acquire: pairs with the Release in `serve`.
@@ -93,7 +100,7 @@ pub(crate) fn serve(host: &'static Host) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a host of the same version, whose unit is never unloaded.
     unsafe {
-        stub::prepare_guest((host.record)());
+        stub::prepare_guest((host.record)(), (host.record_untimed)());
     }
     HOST.store(core::ptr::from_ref(host).cast_mut(), Ordering::Release);
 }
@@ -112,6 +119,21 @@ extern "C" fn record_slowly(_slot: usize, word: u32) {
     record(word & !stub::OTHER_WAY);
 }
 
+/// A record without a time of its own that `stub` leaves to do, of whatever kind.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cold]
+extern "C" fn record_untimed(_slot: usize, word: u32) {
+    untimed(word & !stub::OTHER_WAY);
+}
+
+/// A whole record without a time of its own. One that opens a chunk, and any other that is not like the
+/// last, gets a time: who reads the chunk needs it. Async-signal-safe.
+fn untimed(word: u32) {
+    if !writer::write_untimed(tls::get(), word) {
+        record(word);
+    }
+}
+
 /// A whole record: clock, slot and all. Async-signal-safe.
 fn record(word: u32) {
     let slot = tls::get();
@@ -122,7 +144,7 @@ fn record(word: u32) {
 /// Other architectures: no assembly, and the convention of C.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod plain {
-    use super::{GUESTS_BIT, Kind, host, record};
+    use super::{Bits, GUESTS_BIT, Kind, host, record, untimed};
 
     /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
     #[inline(never)]
@@ -131,14 +153,35 @@ mod plain {
             record(word);
         } else if let Some(host) = host() {
             // SAFETY: the entrance of a copy of the same version: `enter`.
-            let enter =
-                unsafe { core::mem::transmute::<*mut (), extern "C" fn(u32)>((host.record)()) };
-            enter(word & !GUESTS_BIT);
+            unsafe { enter_at((host.record)(), word) };
         }
+    }
+
+    /// The same without a time of its own. Async-signal-safe.
+    #[inline(never)]
+    pub(crate) fn call_untimed(word: u32) {
+        if word & GUESTS_BIT == 0 {
+            untimed(word);
+        } else if let Some(host) = host() {
+            // SAFETY: the entrance of a copy of the same version: `enter_untimed`.
+            unsafe { enter_at((host.record_untimed)(), word) };
+        }
+    }
+
+    /// # Safety
+    /// `entrance` is one of the two below, perhaps another copy's.
+    unsafe fn enter_at(entrance: *mut (), word: u32) {
+        // SAFETY: as the caller vouches.
+        let enter = unsafe { core::mem::transmute::<*mut (), extern "C" fn(u32)>(entrance) };
+        enter(word & !GUESTS_BIT);
     }
 
     extern "C" fn enter(word: u32) {
         record(word);
+    }
+
+    extern "C" fn enter_untimed(word: u32) {
+        untimed(word);
     }
 
     /// Where a guest's records go.
@@ -146,8 +189,16 @@ mod plain {
         enter as *mut ()
     }
 
+    /// Where a guest's untimed records go.
+    pub(crate) fn entrance_untimed() -> *mut () {
+        enter_untimed as *mut ()
+    }
+
     /// What the words of this copy's sites hold besides id and action: nothing.
-    pub(crate) fn prepare(_: Kind, _executable: bool) -> u32 {
-        0
+    pub(crate) fn prepare(_: Kind, _executable: bool) -> Bits {
+        Bits {
+            timed: 0,
+            untimed: 0,
+        }
     }
 }

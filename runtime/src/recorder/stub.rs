@@ -10,24 +10,23 @@
 //! long way otherwise.
 //!
 //! The convention: the word comes in r11d; rax, rcx, rdx, r9, r10 and the flags are lost, everything
-//! else is kept, vector registers and r11 included.
+//! else is kept, vector registers and r11 included. `untimed` holds the records without a clock read,
+//! `outline` the way from both into Rust.
+
+mod outline;
+mod untimed;
 
 use core::arch::{asm, naked_asm};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use super::{record_at, record_slowly, tls, writer};
+use super::{Bits, record_at, record_slowly, tls, writer};
 use crate::clock::{Kind, RSEQ_OFFSET};
 use crate::ring::layout::{CHUNK, Slot};
 
-/// 1 where the CPU has XSAVE, which the uncommon path saves vector registers with.
-static HAS_XSAVE: AtomicU32 = AtomicU32::new(0);
-
-/// Bytes of XSAVE's standard format up to the upper 16 vector registers (Intel SDM volume 1, 13.4),
-/// rounded up to its alignment.
-const VECTORS: usize = 2688 + 64;
-/// What is saved: x87, SSE, AVX, and the three parts of AVX-512; XSAVE leaves out what the CPU lacks.
-const COMPONENTS: u32 = 0b1110_0111;
+#[cfg(test)]
+pub(super) use untimed::stub_untimed;
+pub(crate) use untimed::{call_untimed, entrance_untimed};
 
 /// Set in a site's word where [`WAY`] is to be looked at: the way that has no time to is rdtsc with the
 /// thread's rseq area, in the executable. The bit is 0 in every function record.
@@ -55,9 +54,8 @@ const _: () = assert!(
 /// Chooses the way for a copy that records for itself, with this clock; `executable`: it is linked
 /// into the executable. Returns what its sites' words must hold besides id and action. Called before
 /// the first site is turned on.
-pub(crate) fn prepare(kind: Kind, executable: bool) -> u32 {
-    let has = std::arch::is_x86_feature_detected!("xsave");
-    HAS_XSAVE.store(u32::from(has), Ordering::Relaxed);
+pub(crate) fn prepare(kind: Kind, executable: bool) -> Bits {
+    outline::prepare();
     let way = match kind {
         Kind::Tscp if executable => RDTSCP,
         Kind::TscPid if executable => RDPID,
@@ -65,10 +63,9 @@ pub(crate) fn prepare(kind: Kind, executable: bool) -> u32 {
         _ => SLOWLY,
     };
     WAY.store(way, Ordering::Relaxed);
-    if executable && kind == Kind::TscRseq {
-        0
-    } else {
-        OTHER_WAY
+    Bits {
+        timed: if way == RSEQ { 0 } else { OTHER_WAY },
+        untimed: untimed::prepare(executable),
     }
 }
 
@@ -77,14 +74,16 @@ pub(crate) fn entrance() -> *mut () {
     stub as *mut ()
 }
 
-/// Chooses the way for a copy whose records another one makes, at its [`entrance`].
+/// Chooses the way for a copy whose records another one makes, at its [`entrance`] and its
+/// [`entrance_untimed`].
 ///
 /// # Safety
-/// `host` is the entrance of a copy of the same version, which is never unloaded.
-pub(crate) unsafe fn prepare_guest(host: *mut ()) {
+/// The entrances of a copy of the same version, which is never unloaded.
+pub(crate) unsafe fn prepare_guest(host: *mut (), host_untimed: *mut ()) {
     HOST.store(host, Ordering::Relaxed);
     // Release: whoever sees the way sees where it leads.
     WAY.store(GUEST, Ordering::Release);
+    untimed::prepare_guest(host_untimed);
 }
 
 /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
@@ -205,60 +204,10 @@ pub(super) unsafe extern "C" fn stub() {
         "lea r9, [rip + {record_at}]",
         "shl rdx, 32",
         "or rdx, rax",
-        "jmp 8f",
+        "jmp {outline}",
         "7:",
         "lea r9, [rip + {record_slowly}]",
-
-        // r9(slot, word, ticks, cpu), with every register kept that the convention keeps
-        "8:",
-        "push rbp",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset rbp, -16",
-        "mov rbp, rsp",
-        ".cfi_def_cfa_register rbp",
-        "push rdi",
-        "push rsi",
-        "push r8",
-        "push r11",
-        "sub rsp, {vectors}",
-        "and rsp, -64",
-        "mov rdi, r10",
-        "mov esi, r11d",
-        "mov r8, rdx",
-        "xor eax, eax",
-        "mov qword ptr [rsp + 512], rax",
-        "mov qword ptr [rsp + 520], rax",
-        "mov qword ptr [rsp + 528], rax",
-        "mov qword ptr [rsp + 536], rax",
-        "mov qword ptr [rsp + 544], rax",
-        "mov qword ptr [rsp + 552], rax",
-        "mov qword ptr [rsp + 560], rax",
-        "mov qword ptr [rsp + 568], rax",
-        "cmp dword ptr [rip + {has_xsave}], 0",
-        "je 9f",
-        "mov eax, {components}",
-        "xor edx, edx",
-        "xsave64 [rsp]",
-        "mov rdx, r8",
-        "call r9",
-        "mov eax, {components}",
-        "xor edx, edx",
-        "xrstor64 [rsp]",
-        "jmp 24f",
-        "9:",
-        "fxsave64 [rsp]",
-        "mov rdx, r8",
-        "call r9",
-        "fxrstor64 [rsp]",
-        "24:",
-        "lea rsp, [rbp - 32]",
-        "pop r11",
-        "pop r8",
-        "pop rsi",
-        "pop rdi",
-        "pop rbp",
-        ".cfi_def_cfa rsp, 8",
-        "ret",
+        "jmp {outline}",
         ".cfi_endproc",
         way = sym WAY,
         host = sym HOST,
@@ -276,8 +225,6 @@ pub(super) unsafe extern "C" fn stub() {
         chunk = const CHUNK,
         record_at = sym record_at,
         record_slowly = sym record_slowly,
-        vectors = const VECTORS,
-        components = const COMPONENTS,
-        has_xsave = sym HAS_XSAVE,
+        outline = sym outline::outline,
     )
 }

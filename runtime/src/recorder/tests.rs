@@ -8,6 +8,8 @@ mod model;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
 mod tail;
+#[cfg(not(loom))]
+mod untimed;
 
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
 

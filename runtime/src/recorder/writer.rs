@@ -68,6 +68,35 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
     release(slot, after, stamp.cpu);
 }
 
+/// Makes a function record that has no time of its own: its delta is 0, and its time that of the record
+/// before it. False where it can't be like the last record, or the slot is busy: nothing was changed, and
+/// `write` makes it, with a stamp.
+#[inline(always)]
+pub(crate) fn write_untimed(slot: &Slot, word: u32) -> bool {
+    let before = slot.cursor.load(Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    let cpu = slot.cpu.load(Ordering::Relaxed);
+    // Busy, without a record yet, or on a CPU that was not known.
+    if cpu >= BUSY {
+        return false;
+    }
+    slot.cpu.store(BUSY, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    let cursor = slot.cursor.load(Ordering::Relaxed);
+    // A handler has recorded since the CPU was loaded, perhaps on another one: the next record names it.
+    let interrupted = cursor != before;
+    if interrupted || slot.last_high.load(Ordering::Relaxed) == NO_HIGH {
+        compiler_fence(Ordering::SeqCst);
+        let cpu = if interrupted { NO_CPU } else { cpu };
+        slot.cpu.store(cpu, Ordering::Relaxed);
+        return false;
+    }
+    // SAFETY: at a chunk's end `last_high` is NO_HIGH; elsewhere 8 bytes are left.
+    let after = unsafe { commit(slot, cursor, [record::function(word, 0)]) };
+    release(slot, after, cpu);
+    true
+}
+
 /// Ends a record: the slot is no longer busy. At a chunk's end the next record can't be like this one,
 /// and `stub` does not look for that end itself.
 #[inline(always)]

@@ -12,6 +12,9 @@
 //! | 12 | 2 | bytes of the name |
 //! | 14 | 2 | bytes of the file's path |
 //! | 16 | | the name, then the path, UTF-8 |
+//!
+//! An untimed function's entry is 8 bytes longer: behind the padding of the path it has a u32, bit 0 =
+//! untimed, and 4 zeros.
 
 use super::Ring;
 use super::layout::{FUNCTIONS_ROOM, FUNCTIONS_STEP};
@@ -26,6 +29,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) line: u32,
     pub(crate) name: &'a str,
     pub(crate) file: &'a str,
+    pub(crate) untimed: bool,
 }
 
 /// Functions that were appended at once, encoded; each piece leads to the one before it. Never freed
@@ -105,7 +109,9 @@ impl Ring {
 fn encode(function: &Entry<'_>, bytes: &mut Vec<u8>) {
     let name = clip(function.name);
     let file = clip(function.file);
+    let flags = u64::from(function.untimed);
     let size = (HEAD + name.len() + file.len()).next_multiple_of(8);
+    let size = if flags == 0 { size } else { size + 8 };
     bytes.extend_from_slice(&(size as u32).to_ne_bytes());
     bytes.extend_from_slice(&function.id.to_ne_bytes());
     bytes.extend_from_slice(&function.line.to_ne_bytes());
@@ -114,6 +120,9 @@ fn encode(function: &Entry<'_>, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(name.as_bytes());
     bytes.extend_from_slice(file.as_bytes());
     bytes.resize(bytes.len().next_multiple_of(8), 0);
+    if flags != 0 {
+        bytes.extend_from_slice(&flags.to_ne_bytes());
+    }
 }
 
 /// A length that fits its field; nobody has names of 4 KiB that another could tell apart.
@@ -137,6 +146,7 @@ mod tests {
             line: 258,
             name: "a::b",
             file: "x.rs",
+            untimed: false,
         };
         encode(&entry, &mut bytes);
         assert_eq!(
@@ -149,12 +159,13 @@ mod tests {
                 line: 0,
                 name: "n",
                 file: "",
+                untimed: true,
             },
             &mut bytes,
         );
         assert_eq!(
             bytes[24..],
-            *b"\x18\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0n\0\0\0\0\0\0\0"
+            *b"\x20\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0n\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
         );
     }
 

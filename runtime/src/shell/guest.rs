@@ -12,6 +12,7 @@ use crate::site::unit::{self, Host, Operation, Reply, Text, Unit};
 /// What this copy does for guests while it is the host.
 pub(crate) static HOST: Host = Host {
     record,
+    record_untimed,
     attach: attach_c,
     control: host_control,
 };
@@ -52,6 +53,10 @@ extern "C" fn attach_c(unit: &'static Unit) {
 
 extern "C" fn record() -> *mut () {
     recorder::entrance()
+}
+
+extern "C" fn record_untimed() -> *mut () {
+    recorder::entrance_untimed()
 }
 
 /// What the numbers of a host's answer mean.

@@ -144,8 +144,8 @@ fn bring_up(config: Config) -> Result<(), String> {
         {
             // The loader's lock, which a fork would leave locked in the child, is taken within ours.
             let mut table = table();
-            let bit = recorder::prepare(chosen.kind, unit::is_executable());
-            table.set_own_bit(bit);
+            let bits = recorder::prepare(chosen.kind, unit::is_executable());
+            table.set_own_bits(bits);
         }
         let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
         if !sys::thread::watch_ends(recorder::on_thread_end) {

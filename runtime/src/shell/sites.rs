@@ -10,7 +10,7 @@ use super::filter::{self, Filter};
 use super::install;
 use super::names::person_name;
 use crate::crash::names;
-use crate::recorder::GUESTS_BIT;
+use crate::recorder::{Bits, GUESTS_BIT};
 use crate::ring::Ring;
 use crate::ring::functions::Entry;
 use crate::site::CallSite;
@@ -32,7 +32,7 @@ pub(crate) struct Table {
     filter: Option<Filter>,
     enabled: bool,
     /// What the words of our own unit's sites hold besides id and action.
-    own_bit: u32,
+    own_bits: Bits,
 }
 
 /// One traced function.
@@ -50,7 +50,10 @@ pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     in_ring: 0,
     filter: None,
     enabled: false,
-    own_bit: 0,
+    own_bits: Bits {
+        timed: 0,
+        untimed: 0,
+    },
 });
 
 /// The table, for as long as it lives. The thread's signals are held back meanwhile: a handler that came
@@ -122,8 +125,8 @@ impl Table {
     }
 
     /// Sets what the words of our own unit's sites hold besides, see `recorder::prepare`.
-    pub(crate) fn set_own_bit(&mut self, bit: u32) {
-        self.own_bit = bit;
+    pub(crate) fn set_own_bits(&mut self, bits: Bits) {
+        self.own_bits = bits;
     }
 
     /// Sets what is recorded. Returns how many functions that names.
@@ -160,10 +163,10 @@ impl Table {
                 .as_ref()
                 .is_some_and(|filter| filter.matches(&function.name));
             named += usize::from(wanted);
-            let bit = if function.own {
-                self.own_bit
-            } else {
-                GUESTS_BIT
+            let bit = match (function.own, function.site.is_untimed()) {
+                (false, _) => GUESTS_BIT,
+                (true, false) => self.own_bits.timed,
+                (true, true) => self.own_bits.untimed,
             };
             function.site.switch(wanted && self.enabled, bit);
         }
@@ -182,6 +185,7 @@ impl Table {
             line: function.site.line(),
             name: &function.name,
             file: function.site.file(),
+            untimed: function.site.is_untimed(),
         }));
         self.in_ring = self.functions.len();
         if let Some(state) = install::state() {
@@ -228,6 +232,7 @@ impl Table {
             name: function.name.clone(),
             file: function.site.file().to_owned(),
             line: function.site.line(),
+            untimed: function.site.is_untimed(),
         };
         let functions = self.functions.get(first..).unwrap_or(&[]);
         functions.iter().map(function).collect()

@@ -23,6 +23,8 @@ pub struct CallSite {
     path: fn() -> &'static str,
     /// Source file, as the compiler was told it.
     file: &'static str,
+    /// Its records have no times of their own.
+    untimed: bool,
 }
 
 const _: () = assert!(size_of::<CallSite>() == 64);
@@ -46,7 +48,15 @@ impl CallSite {
             name,
             path,
             file,
+            untimed: false,
         }
+    }
+
+    /// For expansions only: the same, without times.
+    #[must_use]
+    pub const fn untimed(mut self) -> CallSite {
+        self.untimed = true;
+        self
     }
 
     /// 0 = off, otherwise the record's low word. Async-signal-safe.
@@ -87,5 +97,9 @@ impl CallSite {
 
     pub(crate) fn line(&self) -> u32 {
         self.line
+    }
+
+    pub(crate) fn is_untimed(&self) -> bool {
+        self.untimed
     }
 }

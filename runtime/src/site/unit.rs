@@ -20,7 +20,7 @@ use crate::sys::{self, notes::Note};
 
 /// Raised whenever what copies share changes its meaning: this file, `CallSite`, the convention of
 /// `recorder::stub`. What changes its shape changes [`VERSION`] by itself.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 /// Copies of different versions do not see each other.
 pub(crate) const VERSION: u32 = PROTOCOL << 24
     | (size_of::<Unit>() as u32) << 16
@@ -61,6 +61,8 @@ unsafe impl Sync for Unit {}
 pub(crate) struct Host {
     /// Where guests' records go, by the recorder's own calling convention.
     pub(crate) record: extern "C" fn() -> *mut (),
+    /// The same for records without times.
+    pub(crate) record_untimed: extern "C" fn() -> *mut (),
     /// Takes a unit's sites into the table.
     pub(crate) attach: extern "C" fn(&'static Unit),
     /// Carries out a call of the API that was made in a guest, see `shell::guest`.

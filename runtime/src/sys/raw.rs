@@ -239,6 +239,18 @@ pub(crate) fn mask(how: i32, set: Signals) -> Signals {
     old
 }
 
+/// Whether memory may be read: asked of the kernel page by page, without a fault.
+pub(crate) fn is_readable(address: usize, length: usize) -> bool {
+    /// No signal mask is changed in such a way: the kernel reads the new one, and refuses.
+    const NOTHING: usize = usize::MAX;
+    let end = address.saturating_add(length);
+    (address..end).step_by(4096).all(|page| {
+        // SAFETY: nothing is changed, and no other memory is touched.
+        let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NOTHING, page, 0, 8, 0, 0]) };
+        check(answer) != Err(libc::EFAULT)
+    })
+}
+
 /// Takes one waiting signal of a set away.
 pub(crate) fn discard(set: Signals) {
     let now = libc::timespec {

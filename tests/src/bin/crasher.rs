@@ -90,11 +90,15 @@ fn crash(way: &str) {
             overflow(1);
         }
         "broken" => {
-            // The handler, which reads its records, comes to a fault of its own.
+            // The handler, which makes a file, comes to a fault of its own.
+            forbid(libc::SYS_openat);
+            trap();
+        }
+        "unreadable" => {
             if let Some(ring) = region::ring_here() {
                 region::protect(&ring, libc::PROT_NONE);
             }
-            trap();
+            write_to(0x10);
         }
         "malloc" => {
             CRASH_IN_MALLOC.store(thread_id(), Ordering::Relaxed);
@@ -169,8 +173,14 @@ fn trap() {
     raise(libc::SIGTRAP);
 }
 
-/// Has the kernel answer `getppid` with SIGSYS, and calls it.
 fn forbidden_call() {
+    forbid(libc::SYS_getppid);
+    // SAFETY: no arguments; the call is the crash.
+    unsafe { libc::syscall(libc::SYS_getppid) };
+}
+
+/// Has the kernel answer a system call of this thread's with SIGSYS.
+fn forbid(call: libc::c_long) {
     let statement = |code: u32, jt, jf, k| libc::sock_filter {
         code: code as u16,
         jt,
@@ -183,7 +193,7 @@ fn forbidden_call() {
             libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
             0,
             1,
-            libc::SYS_getppid as u32,
+            call as u32,
         ),
         statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_TRAP),
         statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
@@ -192,12 +202,11 @@ fn forbidden_call() {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
     };
-    // SAFETY: the program is valid; the call that it forbids is the crash.
+    // SAFETY: the program is valid.
     unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         let mode = libc::SECCOMP_MODE_FILTER;
         libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program);
-        libc::syscall(libc::SYS_getppid);
     }
 }
 

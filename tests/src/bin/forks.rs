@@ -106,10 +106,20 @@ fn silent() {
     }));
 }
 
+/// Has a scope's threads stop at its end, also where that is a panic: a child that failed must show at once.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Two hundred children, while another thread records and dumps all the time.
 fn many(reports: Reports) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
+        let _stops = Stops(&stop);
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 ten();
@@ -126,7 +136,6 @@ fn many(reports: Reports) {
             });
             wait_for(child);
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
 
@@ -150,6 +159,7 @@ fn generations(reports: Reports, left: u64) {
 fn threads(reports: Reports) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
+        let _stops = Stops(&stop);
         for _ in 0..3 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -169,7 +179,6 @@ fn threads(reports: Reports) {
             }
         });
         forker.join().expect("it ends");
-        stop.store(true, Ordering::Relaxed);
     });
 }
 
@@ -182,6 +191,7 @@ fn locks(reports: Reports) {
         }
     };
     thread::scope(|scope| {
+        let _stops = Stops(&stop);
         scope.spawn(|| repeat(&|| drop(fdr::statistics())));
         scope.spawn(|| repeat(&|| drop(fdr::dump())));
         scope.spawn(|| repeat(&|| drop(fdr::set_filter("*"))));
@@ -201,7 +211,6 @@ fn locks(reports: Reports) {
             });
             wait_for(child);
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
 

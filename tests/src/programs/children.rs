@@ -75,6 +75,17 @@ impl Reports {
     }
 }
 
+/// Ends a child whose code panics: unwound, it would come upon what its parent does, and wait for threads
+/// that it does not have.
+struct Fails;
+
+impl Drop for Fails {
+    fn drop(&mut self) {
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(1) }
+    }
+}
+
 /// Forks; the child runs `child` and ends by `exit`, its handlers included.
 ///
 /// # Panics
@@ -86,6 +97,7 @@ pub fn fork(child: impl FnOnce()) -> libc::pid_t {
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
         0 => {
+            let _fails = Fails;
             child();
             process::exit(WELL)
         }

@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::folder::Folder;
-use super::wait::{DEADLINE, until};
+use super::wait::{DEADLINE, until, within};
 
 /// A program that is about to be run.
 #[derive(Debug)]
@@ -153,8 +153,13 @@ impl Running {
     ///
     /// If none comes in time.
     pub fn line(&mut self) -> String {
-        let line = self.lines.recv_timeout(DEADLINE);
-        let line = line.unwrap_or_else(|error| panic!("{}: no line: {error}", self.name));
+        let line = within(DEADLINE, || match self.lines.try_recv() {
+            Err(TryRecvError::Empty) => None,
+            line => Some(line.ok()),
+        });
+        let line = line.flatten();
+        let line =
+            line.unwrap_or_else(|| panic!("{}: no line; it said {:?}", self.name, self.told()));
         self.seen += &line;
         self.seen.push('\n');
         line
@@ -174,13 +179,18 @@ impl Running {
     /// The same, if it has said one already.
     #[must_use]
     pub fn said_already(&self, beginning: &str) -> Option<String> {
-        let told = String::from_utf8_lossy(&lock(&self.told)).into_owned();
+        let told = self.told();
         // The last line may not be whole.
         let (whole, _) = told.rsplit_once('\n')?;
         let mut lines = whole.lines().filter_map(|line| line.strip_prefix("fdr: "));
         lines
             .find(|line| line.starts_with(beginning))
             .map(str::to_owned)
+    }
+
+    /// Its standard error so far.
+    fn told(&self) -> String {
+        String::from_utf8_lossy(&lock(&self.told)).into_owned()
     }
 
     /// Gives it a line of input.
@@ -237,9 +247,10 @@ impl Running {
     #[must_use]
     pub fn end(mut self) -> Outcome {
         drop(self.stdin.take());
-        let name = self.name.clone();
-        let status = until(&format!("the end of {name}"), || {
-            self.child.try_wait().expect("its state")
+        let status = within(DEADLINE, || self.child.try_wait().expect("its state"));
+        let status = status.unwrap_or_else(|| {
+            let (name, told) = (&self.name, self.told());
+            panic!("waited in vain for the end of {name}, which said {told:?}")
         });
         let mut stdout = std::mem::take(&mut self.seen);
         // Ends when the last process with this output is gone.
@@ -248,7 +259,7 @@ impl Running {
             stdout.push('\n');
         }
         let _ = self.errors.take().map(JoinHandle::join);
-        let stderr = String::from_utf8_lossy(&lock(&self.told)).into_owned();
+        let stderr = self.told();
         Outcome {
             status,
             stdout,

@@ -9,7 +9,25 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::wait::DEADLINE;
+use super::wait::{DEADLINE, Patience};
+
+/// How long a read takes at the most, for others to follow.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A stream whose reads end after [`LOOK`], read for as long as tests wait.
+struct Patient<R>(R);
+
+impl<R: Read> Read for Patient<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut patience = Patience::new(DEADLINE);
+        loop {
+            match self.0.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !patience.is_over() => {}
+                result => return result,
+            }
+        }
+    }
+}
 
 /// Something that listens for one connection at a time.
 #[derive(Debug)]
@@ -75,10 +93,8 @@ impl Listener {
             Listener::Tcp(tcp) => Connection::tcp(tcp.accept().expect("a connection").0),
             Listener::Unix(unix, _) => {
                 let stream = unix.accept().expect("a connection").0;
-                stream
-                    .set_read_timeout(Some(DEADLINE))
-                    .expect("a time limit");
-                Connection(Box::new(stream))
+                stream.set_read_timeout(Some(LOOK)).expect("a time limit");
+                Connection(Box::new(Patient(stream)))
             }
         }
     }
@@ -86,10 +102,8 @@ impl Listener {
 
 impl Connection {
     fn tcp(stream: TcpStream) -> Connection {
-        stream
-            .set_read_timeout(Some(DEADLINE))
-            .expect("a time limit");
-        Connection(Box::new(stream))
+        stream.set_read_timeout(Some(LOOK)).expect("a time limit");
+        Connection(Box::new(Patient(stream)))
     }
 
     /// Connects to a port of 127.0.0.1.

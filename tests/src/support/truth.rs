@@ -130,7 +130,7 @@ pub mod crash {
     pub const IN_RECORDER: u64 = 2;
     /// At the recorder's own store of a record: the thread's region is read-only from then on.
     pub const IN_COMMIT: u64 = 3;
-    /// The same, and nobody can read the region either, the handler as little.
+    /// The same, and nobody in the process can read the region either.
     pub const UNREADABLE: u64 = 4;
 
     /// What the process dies of.

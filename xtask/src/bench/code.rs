@@ -42,7 +42,7 @@ pub(crate) fn leaf_bytes(program: &Path) -> Result<Twins> {
 }
 
 /// Sum of the sizes of the function and of what belongs to it (closures, parts split off).
-fn code_bytes(symbols: &str, function: &str) -> Option<f64> {
+pub(super) fn code_bytes(symbols: &str, function: &str) -> Option<f64> {
     let mut sum = None;
     for line in symbols.lines() {
         // Address, size, kind, name: only functions have kind t or T.
@@ -74,7 +74,8 @@ pub(crate) fn leaf_instructions(program: &Path) -> Result<Twins> {
     if on_path("valgrind").is_none() {
         return Err("valgrind is not installed (Debian package valgrind)".to_owned());
     }
-    let count = |twin: &str, calls: u32| Ok(instructions(program, twin, calls, &[])?.0);
+    let count =
+        |twin: &str, calls: u32| -> Result<f64> { Ok(instructions(program, twin, calls, &[])?.0) };
     let per_call = |twin: &str| -> Result<f64> {
         let (few, many) = (1_000, 101_000);
         Ok((count(twin, many)? - count(twin, few)?) / f64::from(many - few))

@@ -79,7 +79,9 @@ impl Options {
 
     /// Whether the peer is measured; the floor always is.
     fn wants(&self, peer: &Peer) -> bool {
-        self.only.is_empty() || peer.folder == "floor" || self.only.iter().any(|name| name == peer.folder)
+        self.only.is_empty()
+            || peer.folder == "floor"
+            || self.only.iter().any(|name| name == peer.folder)
     }
 }
 
@@ -169,9 +171,9 @@ fn prepared(options: &Options) -> Result<Vec<Row>> {
         let program = build(peer);
         let version = version(peer, &lock);
         for mode in peer.modes {
-            let probe = program.clone().and_then(|program| {
-                Probe::parse(&folder.ask(&program, &[mode.word, "probe"])?)
-            });
+            let probe = program
+                .clone()
+                .and_then(|program| Probe::parse(&folder.ask(&program, &[mode.word, "probe"])?));
             rows.push(Row {
                 peer,
                 mode,
@@ -189,13 +191,18 @@ fn prepared(options: &Options) -> Result<Vec<Row>> {
 fn build(peer: &'static Peer) -> Result<PathBuf> {
     if let Some(need) = lacking(peer) {
         let packages = need.packages.join(" ");
-        return Err(format!("not installed (Debian: apt-get install {packages})"));
+        return Err(format!(
+            "not installed (Debian: apt-get install {packages})"
+        ));
     }
     let name = format!("peer-{}", peer.folder);
     let target = work_folder("peers")?;
     eprintln!("building {name}");
-    let mut build = cargo("build --quiet --release --locked --manifest-path bench/peers/Cargo.toml");
-    build.args(["--package", &name]).env("CARGO_TARGET_DIR", &target);
+    let mut build =
+        cargo("build --quiet --release --locked --manifest-path bench/peers/Cargo.toml");
+    build
+        .args(["--package", &name])
+        .env("CARGO_TARGET_DIR", &target);
     // Functions start at a cache line, so that where they happen to lie decides nothing.
     build.env("RUSTFLAGS", "-C llvm-args=-align-all-functions=6");
     // HawkTracer's sources rely on a header that newer C++ libraries do not include by themselves.
@@ -212,7 +219,11 @@ fn leaf_bytes(program: &Path) -> Result<Twins> {
             .arg(program),
     )?;
     // Rust's names, or those of the C sources.
-    let bytes = |names: [&str; 2]| names.into_iter().find_map(|name| code::code_bytes(&symbols, name));
+    let bytes = |names: [&str; 2]| {
+        names
+            .into_iter()
+            .find_map(|name| code::code_bytes(&symbols, name))
+    };
     let missing = || format!("no leaf among the symbols of {}", program.display());
     Ok(Twins {
         untraced: bytes(["::untraced::leaf", "native_untraced_leaf"]).ok_or_else(missing)?,
@@ -256,9 +267,13 @@ impl Row {
             return;
         }
         let (_, word, threads) = BODIES[body];
-        let measured = self.program.as_ref().map_err(Clone::clone).and_then(|program| {
-            Sample::parse(&folder.ask(program, &[self.mode.word, "measure", word, threads])?)
-        });
+        let measured = self
+            .program
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|program| {
+                Sample::parse(&folder.ask(program, &[self.mode.word, "measure", word, threads])?)
+            });
         match measured {
             Ok(sample) => cell.samples.push(sample),
             Err(failure) => cell.failure = Some(failure),
@@ -278,7 +293,9 @@ impl Folder {
         } else {
             work_folder("bench-peers")?
         };
-        Ok(Folder(place.join(format!("fdr-peers-{}", std::process::id()))))
+        Ok(Folder(
+            place.join(format!("fdr-peers-{}", std::process::id())),
+        ))
     }
 
     /// Runs a peer's program with an empty folder, and returns what it says.
@@ -286,7 +303,10 @@ impl Folder {
         self.clear();
         fs::create_dir_all(&self.0).map_err(|error| format!("{}: {error}", self.0.display()))?;
         let mut limited = command("timeout");
-        limited.args(["--kill-after=5", LIMIT]).arg(program).args(words);
+        limited
+            .args(["--kill-after=5", LIMIT])
+            .arg(program)
+            .args(words);
         let said = output(limited.env("PEER_FOLDER", &self.0));
         self.clear();
         said.map(|(stdout, _)| stdout)
@@ -352,7 +372,10 @@ mod tests {
         let lock = "[[package]]\nname = \"a\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"b\"\nversion = \"0.1.0\"\n";
         assert_eq!(locked(lock, "b"), Some("0.1.0"));
         assert_eq!(locked(lock, "c"), None);
-        assert_eq!(first_number("Debian clang version 19.1.7 (3~deb)"), "19.1.7");
+        assert_eq!(
+            first_number("Debian clang version 19.1.7 (3~deb)"),
+            "19.1.7"
+        );
         assert_eq!(first_number("uftrace v0.13 ( x86_64 )"), "0.13");
         assert_eq!(first_number(""), "");
     }

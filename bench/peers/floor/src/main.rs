@@ -149,6 +149,10 @@ fn start(mode: &str) -> Result<Floor> {
 
 fn main() -> ExitCode {
     let rdtsc = std::env::args().nth(1).is_some_and(|mode| mode == "rdtsc");
-    let traced = if rdtsc { batch::<RDTSC> } else { batch::<RDTSCP> };
+    let traced = if rdtsc {
+        batch::<RDTSC>
+    } else {
+        batch::<RDTSCP>
+    };
     peer_harness::main([untraced::batch, traced], start)
 }

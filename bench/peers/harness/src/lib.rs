@@ -145,15 +145,15 @@ fn measured<P: Peer>(
     threads: &str,
 ) -> Result<String> {
     let body = Body::parse(body)?;
-    let threads = threads.parse().map_err(|_| "THREADS must be a number")?;
+    let threads: usize = threads.parse().map_err(|_| "THREADS must be a number")?;
     let cores = sys::cores()?;
     if threads == 0 || cores.len() < threads {
         return Err(format!("{threads} threads on {} cores", cores.len()));
     }
-    // The recorder's own threads inherit the first core, which usually serves the interrupts too; what is
-    // measured begins at the last.
-    sys::pin(cores[0])?;
     let peer = start()?;
+    // The recorder's own threads have the first core, which usually serves the interrupts too; what is
+    // measured begins at the last.
+    sys::pin_all(cores[0])?;
     let measured: Vec<usize> = cores.into_iter().rev().take(threads).collect();
     let taken = measure::measure(&peer, twins, body, &measured)?;
     let kept = peer.finish()?;

@@ -32,12 +32,7 @@ pub struct Taken {
 /// # Errors
 ///
 /// If a thread cannot be pinned, or the twins do not compute the same.
-pub fn measure<P: Peer>(
-    peer: &P,
-    twins: [Batch; 2],
-    body: Body,
-    cores: &[usize],
-) -> Result<Taken> {
+pub fn measure<P: Peer>(peer: &P, twins: [Batch; 2], body: Body, cores: &[usize]) -> Result<Taken> {
     let barrier = Barrier::new(cores.len());
     let since = Mutex::new(Ok(0));
     let lanes = thread::scope(|scope| {

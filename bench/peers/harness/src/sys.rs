@@ -62,11 +62,29 @@ pub fn cores() -> Result<Vec<usize>> {
 
 /// Lets the calling thread, and those that it will start, run on one core alone.
 pub fn pin(core: usize) -> Result<()> {
+    pin_thread(0, core)
+}
+
+/// The same for every thread that this process has now.
+pub fn pin_all(core: usize) -> Result<()> {
+    let folder = "/proc/self/task";
+    let bad = |error: Error| format!("{folder}: {error}");
+    for entry in std::fs::read_dir(folder).map_err(bad)? {
+        let name = entry.map_err(bad)?.file_name();
+        let thread = name.to_str().and_then(|name| name.parse().ok());
+        // A recorder's thread may have ended meanwhile.
+        let _ = thread.map(|thread| pin_thread(thread, core));
+    }
+    pin(core)
+}
+
+/// `thread`: its id; 0: the calling one.
+fn pin_thread(thread: libc::pid_t, core: usize) -> Result<()> {
     // SAFETY: every bit pattern is a set of cores, the core comes from such a set, and the size is right.
     let result = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+        libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &set)
     };
     if result != 0 {
         let error = Error::last_os_error();

@@ -12,6 +12,8 @@ macro_rules! traced {
         #[rust_hawktracer::hawktracer($name)]
         #[inline(never)]
         fn $name($($arguments)*) -> $result {
+            // What the attribute puts here names these without a path.
+            use rust_hawktracer::{ScopedTracepoint, add_cached_mapping};
             $($body)*
         }
     };
@@ -41,13 +43,13 @@ fn start(mode: &str) -> Result<Hawktracer> {
     if mode != "on" {
         return Err(format!("unknown mode {mode}: on"));
     }
-    let instance = HawktracerInstance::new();
+    // They cannot be shared with the measured threads, and must outlive them.
+    let instance = Box::leak(Box::new(HawktracerInstance::new()));
     let listener = instance.create_listener(HawktracerListenerType::ToFile {
         file_path: folder()?.join(FILE),
         buffer_size: BUFFER,
     });
-    // They cannot be shared with the measured threads, and must outlive them.
-    std::mem::forget((listener, instance));
+    std::mem::forget(listener);
     Ok(Hawktracer)
 }
 

@@ -29,7 +29,9 @@ impl Peer for Hotpath {
         let path = folder()?.join("report");
         let report = fs::read_to_string(&path).map_err(|error| format!("no report: {error}"))?;
         if !report.contains("leaf") && !report.contains("fib") && !report.contains("stem") {
-            return Err(format!("the report names no function of the work: {report}"));
+            return Err(format!(
+                "the report names no function of the work: {report}"
+            ));
         }
         Ok(Kept::default())
     }

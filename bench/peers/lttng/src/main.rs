@@ -17,7 +17,8 @@ native!(traced, native_traced_batch);
 const BELOW: &str = "PEER_BELOW_LTTNG";
 const LIBRARY: &str = "liblttng-ust-cyg-profile-fast.so.1";
 /// 4 MiB for each core.
-const CHANNEL: &str = "enable-channel --userspace --overwrite --subbuf-size=512K --num-subbuf=8 ring";
+const CHANNEL: &str =
+    "enable-channel --userspace --overwrite --subbuf-size=512K --num-subbuf=8 ring";
 
 struct Lttng;
 
@@ -61,7 +62,10 @@ impl Daemon {
     fn start(home: &Path) -> Result<Daemon> {
         let mut daemon = Command::new("lttng-sessiond");
         daemon.arg("--no-kernel").env("LTTNG_HOME", home);
-        daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        daemon
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let daemon = daemon.spawn();
         let daemon = daemon.map_err(|error| format!("cannot run lttng-sessiond: {error}"))?;
         let daemon = Daemon(daemon);
@@ -88,7 +92,10 @@ impl Drop for Daemon {
 fn recorded() -> Result<()> {
     let home = folder()?;
     let _daemon = Daemon::start(&home)?;
-    let create = format!("create peers --snapshot --output {}/snapshots", home.display());
+    let create = format!(
+        "create peers --snapshot --output {}/snapshots",
+        home.display()
+    );
     let enable = "enable-event --userspace lttng_ust_cyg_profile_fast:* --channel ring";
     for words in [create.as_str(), CHANNEL, enable, "start"] {
         lttng(&home, words)?;
@@ -96,7 +103,9 @@ fn recorded() -> Result<()> {
     let mut traced = myself()?;
     traced.env(BELOW, "1").env("LTTNG_HOME", &home);
     // It waits for the daemon for as long as that takes.
-    traced.env("LD_PRELOAD", LIBRARY).env("LTTNG_UST_REGISTER_TIMEOUT", "-1");
+    traced
+        .env("LD_PRELOAD", LIBRARY)
+        .env("LTTNG_UST_REGISTER_TIMEOUT", "-1");
     let status = traced.status();
     let status = status.map_err(|error| format!("cannot run the traced program: {error}"))?;
     lttng(&home, "destroy peers")?;

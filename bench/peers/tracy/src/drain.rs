@@ -21,6 +21,10 @@ const WELCOME: u8 = 1;
 /// If there is no client, or it speaks another version.
 pub fn run(port: &str, file: &str) -> Result<(), String> {
     let bad = |error: std::io::Error| error.to_string();
+    if let Some(&first) = peer_harness::sys::cores()?.first() {
+        // Away from what is measured.
+        peer_harness::sys::pin(first)?;
+    }
     let count = File::create(file).map_err(bad)?;
     count.write_all_at(&[0; 8], 0).map_err(bad)?;
     let mut client = connected(port)?;

@@ -15,6 +15,7 @@ native!(untraced, native_untraced_batch);
 native!(traced, native_traced_batch);
 
 unsafe extern "C" {
+    fn __xray_log_select_mode(mode: *const c_char) -> i32;
     fn __xray_log_init_mode(mode: *const c_char, configuration: *const c_char) -> i32;
     fn __xray_patch() -> i32;
     fn __xray_log_finalize() -> i32;
@@ -60,10 +61,13 @@ fn start(mode: &str) -> Result<Xray> {
     let base = folder()?.join("xray.");
     let options = format!("patch_premain=false xray_logfile_base={}", base.display());
     with_environment(&[("XRAY_OPTIONS", &options)])?;
-    // SAFETY: both arguments are strings that end with a zero and live for ever.
-    let status = unsafe { __xray_log_init_mode(MODE.as_ptr(), CONFIGURATION.as_ptr()) };
+    // SAFETY: all arguments are strings that end with a zero and live for ever.
+    let status = unsafe {
+        __xray_log_select_mode(MODE.as_ptr());
+        __xray_log_init_mode(MODE.as_ptr(), CONFIGURATION.as_ptr())
+    };
     if status != INITIALIZED {
-        return Err(format!("XRay has no FDR mode: {status}"));
+        return Err(format!("XRay's FDR mode does not begin: {status}"));
     }
     // SAFETY: no arguments; no other thread runs instrumented code yet.
     let status = unsafe { __xray_patch() };

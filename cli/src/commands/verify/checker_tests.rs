@@ -4,6 +4,7 @@ use fdr_formats::source::drive_parallel;
 
 use super::super::finding::Where;
 use super::*;
+use crate::testing::pieces::same_in_pieces;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
 fn check(trace: &MemoryTrace, allow_open: bool, limit: usize) -> Verdict {
@@ -299,4 +300,14 @@ fn findings_are_told_in_words() {
         .in_words(&name),
         "time goes back by 5 ticks (from 9 to 4)"
     );
+}
+
+#[test]
+fn a_trace_in_pieces_is_as_in_one() {
+    for (allow_open, limit) in [(false, 1000), (true, 3)] {
+        same_in_pieces(
+            |share| Checker::new(allow_open, limit, share),
+            |source, checkers| format!("{:?}", conclude(checkers, &source.info().threads, limit)),
+        );
+    }
 }

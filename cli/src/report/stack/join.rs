@@ -6,9 +6,9 @@
 //! unclear, and it is followed again in its turn. Must never join what one look at everything in order
 //! would have told otherwise.
 
-use fdr_formats::{Call, Edge, FunctionId, Ticks};
+use fdr_formats::{Call, FunctionId, Ticks};
 
-use super::{Active, CLIPPED, MAX_DEPTH, NO_FRAME, Stack, Table};
+use super::{Batch, CLIPPED, Frame, MAX_DEPTH, NO_FRAME, PLACE, Stack, Table};
 
 /// Exits of earlier calls that a piece may have (2 MiB).
 const MAX_LEFT: usize = 1 << 16;
@@ -64,31 +64,36 @@ impl Stack {
             function: call.function,
             synthetic: call.synthetic,
             time: call.time,
-            children: std::mem::take(&mut self.frames[0].children),
+            children: std::mem::take(&mut self.children),
         });
         // The function's calls so far were inside of this one.
-        self.active[place as usize].total = 0;
+        self.totals[place as usize] = 0;
     }
 
     /// Adds a piece that follows, and what its table has to `table`. `false`: that can't be told, and
     /// nothing was changed.
-    pub(crate) fn join(&mut self, table: &mut Table, piece: Stack, theirs: Table) -> bool {
-        let Some(past) = self.past_of(&piece) else {
+    pub(crate) fn join(
+        &mut self,
+        batch: &mut Batch,
+        table: &mut Table,
+        piece: Stack,
+        theirs: Table,
+    ) -> bool {
+        let Some(past) = self.past_of(table, &piece) else {
             return false;
         };
         if !table.has_room_for(&theirs) {
             return false;
         }
         let places = table.join(theirs);
-        if self.active.len() < table.stats.len() {
-            self.active.resize(table.stats.len(), Active::default());
-        }
+        self.open.resize(table.stats.len(), 0);
+        self.totals.resize(table.stats.len(), 0);
         let room = self.depth + piece.frames.len().max(2);
         if self.frames.len() < room {
             self.frames.resize(room, NO_FRAME);
         }
         for left in &past.left {
-            self.leave_by(table, left);
+            self.leave_by(batch, table, left);
         }
         self.take_open(&piece, &places);
         self.take_sums(&piece);
@@ -96,54 +101,44 @@ impl Stack {
     }
 
     /// What the piece must know, where it fits what is known here.
-    fn past_of<'a>(&self, piece: &'a Stack) -> Option<&'a Past> {
+    fn past_of<'a>(&self, table: &Table, piece: &'a Stack) -> Option<&'a Past> {
         let past = piece.past.as_ref().filter(|past| !past.unclear)?;
         let open = self.frames.get(1..=self.depth).unwrap_or(&[]);
         let mut open = open.iter().rev();
         let matched = |left: &Left| {
-            let frame = open.next();
-            frame.is_some_and(|frame| frame.function == left.function)
+            let function = open.next().map(|frame| table.function(frame.place & PLACE));
+            function == Some(left.function)
         };
         let deep = self.beyond > 0 || self.depth + piece.frames.len() > MAX_DEPTH;
         (self.past.is_none() && !deep && past.left.iter().all(matched)).then_some(past)
     }
 
     /// The innermost open call is ended by an exit in the piece.
-    fn leave_by(&mut self, table: &mut Table, left: &Left) {
-        let frame = &mut self.frames[self.depth];
-        frame.children = frame.children.saturating_add(left.children);
-        let place = frame.place & !CLIPPED;
-        let exit = Call {
-            time: left.time,
-            function: left.function,
-            edge: Edge::Exit,
-            synthetic: left.synthetic,
-            has_arguments: false,
-        };
-        let plain = self.one(table, &exit, place);
-        debug_assert!(plain, "the innermost call can be ended");
+    fn leave_by(&mut self, batch: &mut Batch, table: &mut Table, left: &Left) {
+        self.children = self.children.saturating_add(left.children);
+        self.close(batch, table, left.time, left.synthetic);
     }
 
     /// Takes the calls that are open at the piece's end, and settles which were outermost ones.
     fn take_open(&mut self, piece: &Stack, places: &[u32]) {
-        if let (Some(theirs), Some(frame)) = (piece.frames.first(), self.frames.get_mut(self.depth)) {
-            frame.children = frame.children.saturating_add(theirs.children);
-        }
-        for (theirs, &place) in piece.active.iter().zip(places) {
-            let active = &mut self.active[place as usize];
-            if active.depth == 0 {
-                active.total = active.total.saturating_add(theirs.total);
+        for ((&open, &total), &place) in piece.open.iter().zip(&piece.totals).zip(places) {
+            let place = place as usize;
+            if self.open[place] == 0 {
+                self.totals[place] = self.totals[place].saturating_add(total);
             }
-            active.depth += theirs.depth;
+            self.open[place] += open;
         }
         for frame in piece.frames.get(1..=piece.depth).unwrap_or(&[]) {
             self.depth += 1;
-            let place = places[(frame.place & !CLIPPED) as usize];
-            self.frames[self.depth] = super::Frame {
-                place: place | frame.place & CLIPPED,
+            // The first one's caller had called others before the piece; no other one's has.
+            let before = std::mem::take(&mut self.children);
+            self.frames[self.depth] = Frame {
+                before: before.saturating_add(frame.before),
+                place: places[(frame.place & PLACE) as usize] | frame.place & CLIPPED,
                 ..*frame
             };
         }
+        self.children = self.children.saturating_add(piece.children);
     }
 
     fn take_sums(&mut self, piece: &Stack) {

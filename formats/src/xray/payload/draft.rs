@@ -130,8 +130,9 @@ pub fn encode_functions(functions: &[Function]) -> impl Iterator<Item = Vec<u8>>
             .filter(|_| count > 0)?;
         rest = later;
         let mut draft = Draft::new(FUNCTIONS);
+        let untimed = batch.iter().filter(|function| function.untimed).count();
         draft.u32(count);
-        draft.u32(0);
+        draft.u32(u32::from(untimed > 0));
         for function in batch {
             draft.u32(function.id.0);
             draft.u32(function.line);
@@ -139,6 +140,13 @@ pub fn encode_functions(functions: &[Function]) -> impl Iterator<Item = Vec<u8>>
             draft.length(&function.file);
             draft.text(&function.name);
             draft.text(&function.file);
+        }
+        if untimed > 0 {
+            draft.align();
+            draft.u32(u32::try_from(untimed).unwrap_or(0));
+            for (place, _) in (0..).zip(batch).filter(|(_, function)| function.untimed) {
+                draft.u32(place);
+            }
         }
         Some(draft.finish())
     })

@@ -7,20 +7,24 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
+use crate::recorder::stub::{stub, stub_untimed};
 use crate::recorder::{
-    CLOCK, EXIT, GUESTS_BIT, UNCLAIMED, call, prepare, record::PREAMBLE, tls, writer,
+    CLOCK, EXIT, GUESTS_BIT, UNCLAIMED, call, call_untimed, prepare, record::PREAMBLE, tls, writer,
 };
 use crate::shell::config;
 
-/// What a site's word holds besides, for the kind that is tested.
+/// What a site's word holds besides, for the kind that is tested; and that of an untimed one.
 static BIT: AtomicU32 = AtomicU32::new(0);
+static UNTIMED_BIT: AtomicU32 = AtomicU32::new(0);
 static FORCED: AtomicU32 = AtomicU32::new(0);
 
 /// Runs `body` on a thread whose slot is the rig's.
 fn with_slot(kind: Kind, rig: &Rig, body: impl FnOnce()) {
     clock::choose(config::Clock::Rdtsc);
     CLOCK.store(kind as u32, Relaxed);
-    BIT.store(prepare(kind, true) | FORCED.load(Relaxed), Relaxed);
+    let bits = prepare(kind, true);
+    BIT.store(bits.timed | FORCED.load(Relaxed), Relaxed);
+    UNTIMED_BIT.store(bits.untimed | FORCED.load(Relaxed), Relaxed);
     let address = core::ptr::from_ref(rig.slot()).expose_provenance();
     // SAFETY: the rig outlives the thread's use of its slot, which ends below.
     tls::set(unsafe { &*core::ptr::with_exposed_provenance(address) });
@@ -31,6 +35,11 @@ fn with_slot(kind: Kind, rig: &Rig, body: impl FnOnce()) {
 /// A record as a site makes it.
 fn edge(word: u32) {
     call(word | BIT.load(Relaxed));
+}
+
+/// The same of a function without times.
+fn untimed(word: u32) {
+    call_untimed(word | UNTIMED_BIT.load(Relaxed));
 }
 
 fn now(kind: Kind) -> u64 {
@@ -59,7 +68,11 @@ fn the_stub_makes_what_the_writer_makes() {
             records_follow_each_other(kind);
             each_uncommon_state_is_handed_over(kind);
             chunks_follow_each_other(kind);
-            registers_are_kept(kind);
+            untimed_ones_are_as_the_writer_makes_them(kind);
+            untimed_ones_fill_chunks(kind);
+            for stub in [stub as Stub, stub_untimed] {
+                registers_are_kept(kind, stub);
+            }
         }
     }
 }
@@ -165,9 +178,70 @@ fn chunks_follow_each_other(kind: Kind) {
     assert_eq!(chunks.len(), 3);
 }
 
+fn untimed_ones_are_as_the_writer_makes_them(kind: Kind) {
+    let rig = Rig::new(2, false);
+    let slot = rig.slot();
+    with_slot(kind, &rig, || {
+        let before = now(kind);
+        // The first of all: it opens the chunk, and has a time.
+        untimed(FN_2);
+        let opened = last(&rig);
+        assert!((before..=now(kind)).contains(&opened), "{kind:?}");
+        let cpu = slot.cpu.load(Relaxed);
+        untimed(FN_2 | EXIT);
+        untimed(FN_1);
+        assert_eq!(
+            (last(&rig), slot.cpu.load(Relaxed)),
+            (opened, cpu),
+            "{kind:?}"
+        );
+        assert_eq!(
+            rig.records(),
+            [FN_2, FN_2 | EXIT, FN_1]
+                .map(|word| u64::from(word).to_le_bytes())
+                .concat(),
+            "{kind:?}"
+        );
+        // Another record is being made.
+        slot.cpu.store(writer::BUSY, Relaxed);
+        untimed(FN_1);
+        assert_eq!(slot.dropped.load(Relaxed), 1, "{kind:?}");
+        assert_eq!(slot.cpu.load(Relaxed), writer::BUSY, "{kind:?}");
+        slot.cpu.store(cpu, Relaxed);
+        edge(FN_1 | EXIT);
+    });
+    let (_, counts) = rig.read();
+    assert_eq!((counts.recorded, counts.readable), (5, 4), "{kind:?}");
+}
+
+fn untimed_ones_fill_chunks(kind: Kind) {
+    for others in [2, 5, PER_CHUNK] {
+        let rig = Rig::new(3, false);
+        let total = 7 * PER_CHUNK + 11;
+        with_slot(kind, &rig, || {
+            for at in 0..total {
+                if at % others == 1 {
+                    edge(FN_1);
+                } else {
+                    untimed(FN_2);
+                }
+            }
+        });
+        let (chunks, counts) = rig.read();
+        assert_eq!(counts.recorded, total, "{kind:?}");
+        assert_eq!(counts.readable + counts.overwritten, total);
+        assert_eq!(chunks.len(), 3);
+        for record in chunks[1][PREAMBLE as usize..].chunks(8) {
+            assert!(record[0] != 0x20 || record[4..] == [0; 4], "{record:?}");
+        }
+    }
+}
+
+type Stub = unsafe extern "C" fn();
+
 /// Registers that the convention keeps, across a record of the common kind and across one that goes
 /// the long way through the writer.
-fn registers_are_kept(kind: Kind) {
+fn registers_are_kept(kind: Kind, stub: Stub) {
     let rig = Rig::new(2, false);
     with_slot(kind, &rig, || {
         for _ in 0..2 {
@@ -182,7 +256,7 @@ fn registers_are_kept(kind: Kind) {
                     "call {stub}",
                     "movupd [r12], xmm0",
                     "movupd [r13], xmm15",
-                    stub = sym crate::recorder::stub::stub,
+                    stub = in(reg) stub,
                     in("r12") low.as_mut_ptr(),
                     in("r13") high.as_mut_ptr(),
                     inout("rdi") di, inout("rsi") si, inout("r8") r8, inout("r11") word,

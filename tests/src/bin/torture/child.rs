@@ -7,7 +7,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child as Process, Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use fdr_tests::support::wait::Patience;
 
 /// How often somebody who waits looks.
 const LOOK: Duration = Duration::from_micros(100);
@@ -77,12 +79,12 @@ impl Child {
         limit: Duration,
         mut is_so: impl FnMut() -> bool,
     ) -> Result<(), String> {
-        let begun = Instant::now();
+        let mut patience = Patience::new(limit);
         while !is_so() {
             if let Some(status) = self.ended()? {
                 return Err(format!("ended ({status}) before {what}"));
             }
-            if begun.elapsed() > limit {
+            if patience.is_over() {
                 let states = self.states();
                 return Err(format!("hangs: {what} did not come in {limit:?}: {states}"));
             }
@@ -93,12 +95,12 @@ impl Child {
 
     /// Its own end, which comes within that time.
     pub(crate) fn end(&mut self, limit: Duration) -> Result<ExitStatus, String> {
-        let begun = Instant::now();
+        let mut patience = Patience::new(limit);
         loop {
             if let Some(status) = self.ended()? {
                 return Ok(status);
             }
-            if begun.elapsed() > limit {
+            if patience.is_over() {
                 return Err(format!("hangs: no end in {limit:?}: {}", self.states()));
             }
             thread::sleep(LOOK);

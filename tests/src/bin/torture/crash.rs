@@ -126,23 +126,18 @@ fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), 
         let look = look(file).map_err(|why| format!("{what}: {why}"))?;
         let is_ring = rings.contains(file);
         threads(&look, is_ring, truth, seed, crash).map_err(|failure| failure.with(what))?;
-        if !is_ring || traces.is_empty() {
+        // What can't be read is in the ring alone.
+        if is_ring == (traces.is_empty() || crash.place == crash::UNREADABLE) {
             told(&look, is_ring, crash).map_err(|failure| failure.with(what))?;
         }
     }
-    if crash.place == crash::UNREADABLE {
-        // The handler faults as well, and leaves the ring, which a file's reader can read.
-        return match (traces.len(), rings.len()) {
-            (0, 1) => Ok(()),
-            _ => Err(Failure::Wrong(format!("{what}: {files:?}"))),
-        };
-    }
+    let is_unreadable = crash.place == crash::UNREADABLE;
     if traces.is_empty() {
         let said = child::said(folder.path());
         let why = format!("{what}: no dump, the ring is right: {said}");
         return Err(Failure::Missed(why));
     }
-    if !rings.is_empty() && !crash.is_swallowed() {
+    if rings.is_empty() == is_unreadable && !crash.is_swallowed() {
         return Err(Failure::Wrong(format!("{what}: {rings:?} beside a trace")));
     }
     Ok(())
@@ -174,6 +169,7 @@ fn threads(
                 check::thread(lane, course, truth, thread, moment)?;
                 known += 1;
             }
+            None if !is_ring && thread == CRASHING && crash.place == crash::UNREADABLE => {}
             None if sure > 0 => {
                 let why = format!("nothing of thread {thread}, of {sure} records");
                 return Err(Failure::Lost(sure, why));

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fdr_tests::support::truth::{SIGNALS, Truth, WRONG};
+use fdr_tests::support::wait::Patience;
 
 use crate::check::{self, Moment};
 use crate::look::{Look, look};
@@ -52,14 +53,16 @@ fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -
         made: BTreeMap::new(),
         count: 0,
     };
-    let (begun, mut moved) = (Instant::now(), (0, 0, 0, Instant::now()));
+    let (mut all, mut still) = (Patience::new(LIMIT), Patience::new(STILL));
+    let mut known = (0, 0, 0);
     while child.ended()?.is_none() {
         files.take()?;
         let (count, handled, made) = (files.count, truth.get(0, SIGNALS), truth.made());
-        if (count, handled, made) != (moved.0, moved.1, moved.2) {
-            moved = (count, handled, made, Instant::now());
+        if (count, handled, made) != known {
+            known = (count, handled, made);
+            still.restart();
         }
-        if moved.3.elapsed() > STILL || begun.elapsed() > LIMIT {
+        if still.is_over() || all.is_over() {
             let why = format!("hangs: {handled} signals handled, {made} records made");
             return Err(Failure::Wrong(why));
         }

@@ -7,9 +7,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child as Process, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fdr_tests::support::random::Random;
+use fdr_tests::support::wait::Patience;
 
 use crate::child::command;
 use crate::look::look;
@@ -82,13 +83,13 @@ struct Outcome {
 
 /// A program's end, and the recorder's lines.
 fn end(mut process: Process) -> Result<(Outcome, Vec<String>), String> {
-    let begun = Instant::now();
+    let mut patience = Patience::new(LIMIT);
     // What it prints fits into the pipes.
     let status = loop {
         if let Some(status) = process.try_wait().map_err(|error| error.to_string())? {
             break status;
         }
-        if begun.elapsed() > LIMIT {
+        if patience.is_over() {
             let _ = process.kill();
             let _ = process.wait();
             return Err(format!("hangs: no end in {LIMIT:?}"));

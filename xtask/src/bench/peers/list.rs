@@ -319,7 +319,12 @@ mod tests {
         labels.dedup();
         assert_eq!(labels.len(), count);
         for (_, mode) in rows {
-            assert_eq!(mode.keeps.is_empty(), mode.kind == Kind::Off, "{}", mode.label);
+            assert_eq!(
+                mode.keeps.is_empty(),
+                mode.kind == Kind::Off,
+                "{}",
+                mode.label
+            );
         }
     }
 }

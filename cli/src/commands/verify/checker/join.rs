@@ -52,7 +52,8 @@ impl State {
         // A stack never had more than it has room for.
         let deep = self.open.len() + piece.open.capacity() > MAX_DEPTH;
         let left = self.open.iter().rev().map(|(function, _)| function);
-        let matched = past.left.len() <= self.open.len() && past.left.iter().eq(left.take(past.left.len()));
+        let matched =
+            past.left.len() <= self.open.len() && past.left.iter().eq(left.take(past.left.len()));
         if self.past.is_some() || self.too_deep || piece.too_deep || deep || !matched {
             return false;
         }

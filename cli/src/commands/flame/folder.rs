@@ -1,0 +1,121 @@
+//! The sink of `fdr flame`: gives each thread's calls to its line, and all lines one tree. Every worker has
+//! a folder of its own, and every lane that is decoded in pieces. It must never keep an event.
+
+use std::collections::HashMap;
+
+use fdr_formats::pieces::{Join, Share};
+use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId};
+
+use super::line::Line;
+use super::tree::{Label, NodeId, Tree};
+use crate::report::engine::KEPT_DIAGNOSTICS;
+
+/// A worker's share of the trace.
+#[derive(Debug)]
+pub(super) struct Folder {
+    share: Share,
+    per_thread: bool,
+    tree: Tree,
+    lines: Vec<(ThreadId, Line)>,
+    by_id: HashMap<ThreadId, usize>,
+    current: usize,
+    diagnostics: Vec<Diagnostic>,
+    more_diagnostics: u64,
+}
+
+/// What all folders found.
+pub(super) struct Folded {
+    pub(super) tree: Tree,
+    /// In the order of the file, at most [`KEPT_DIAGNOSTICS`].
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) more_diagnostics: u64,
+}
+
+impl Folder {
+    /// A folder whose paths begin with the thread, or with the outermost function.
+    pub(super) fn new(per_thread: bool, share: Share) -> Folder {
+        Folder {
+            share,
+            per_thread,
+            tree: Tree::default(),
+            lines: Vec::new(),
+            by_id: HashMap::new(),
+            current: 0,
+            diagnostics: Vec::new(),
+            more_diagnostics: 0,
+        }
+    }
+}
+
+impl Sink for Folder {
+    fn thread(&mut self, thread: &Thread) {
+        if let Some(&known) = self.by_id.get(&thread.id) {
+            self.current = known;
+            return;
+        }
+        let line = match (self.share, self.per_thread) {
+            (Share::Piece, _) => Line::piece(),
+            (Share::Lanes, false) => Line::new(NodeId::ROOT),
+            (Share::Lanes, true) => {
+                Line::new(self.tree.child(NodeId::ROOT, Label::Thread(thread.id)))
+            }
+        };
+        self.current = self.lines.len();
+        self.by_id.insert(thread.id, self.current);
+        self.lines.push((thread.id, line));
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        if self.lines.is_empty() {
+            self.thread(&Thread::default());
+        }
+        self.lines[self.current].1.run(&mut self.tree, calls);
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if let (Mark::Lost { .. }, Some((_, line))) = (mark, self.lines.get_mut(self.current)) {
+            line.lose();
+        }
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        if self.diagnostics.len() < KEPT_DIAGNOSTICS {
+            self.diagnostics.push(diagnostic);
+        } else {
+            self.more_diagnostics += 1;
+        }
+    }
+}
+
+impl Join for Folder {
+    fn join(&mut self, piece: Folder) -> bool {
+        match (&mut self.lines[..], &piece.lines[..]) {
+            ([(own, line)], [(id, theirs)]) if own == id => {
+                line.join(&mut self.tree, theirs, &piece.tree)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Ends the folders and adds up what they have.
+pub(super) fn gather(folders: Vec<Folder>) -> Folded {
+    let mut folded = Folded {
+        tree: Tree::default(),
+        diagnostics: Vec::new(),
+        more_diagnostics: 0,
+    };
+    for mut folder in folders {
+        for (_, line) in &mut folder.lines {
+            line.finish(&mut folder.tree);
+        }
+        folded.tree.join(&folder.tree, &|_| NodeId::ROOT);
+        folded.diagnostics.append(&mut folder.diagnostics);
+        folded.more_diagnostics += folder.more_diagnostics;
+    }
+    folded.diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
+    let surplus = folded.diagnostics.len().saturating_sub(KEPT_DIAGNOSTICS);
+    folded.diagnostics.truncate(KEPT_DIAGNOSTICS);
+    folded.more_diagnostics += surplus as u64;
+    folded
+}

@@ -1,0 +1,130 @@
+//! `fdr flame`: where the time went, by the whole path of calls, in the lines that tools for flame graphs
+//! read.
+
+mod folder;
+mod line;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use fdr_formats::pieces::{self, Division};
+use fdr_formats::{Ticks, TraceInfo};
+
+use self::folder::{Folder, gather};
+use self::tree::{Label, Node, NodeId, Tree};
+use super::Status;
+use crate::report::rows::name_of;
+use crate::trace;
+use crate::ui::{self, Progress};
+
+const HELP: &str = "\
+A line is a path of calls from the outermost function to one that it led to, with `;` between, and the
+time in ns that the last one spent by itself on that path. All lines that end in a function add up to its
+self time in fdr report. Lines are in the order of names; a path without time of its own has none.
+
+A call that was entered before the trace began is beside what it called. From 1000 functions on, a path
+ends in [more], and so do all paths beyond a million.
+
+Examples:
+  fdr flame app.fdr | inferno-flamegraph > app.svg
+  fdr flame app.fdr > app.folded                 for speedscope.app and flamegraph.pl
+  fdr flame --per-thread app.fdr                 paths begin with the thread
+  fdr flame --calls app.fdr                      by the number of calls";
+
+/// Time by path of calls, as folded lines for flame graphs
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// Paths begin with the thread
+    #[arg(long)]
+    per_thread: bool,
+    /// Count calls, instead of time
+    #[arg(long)]
+    calls: bool,
+    /// Threads that decode [default: one per core]
+    #[arg(long, short, value_name = "N", value_parser = ui::at_least_one)]
+    jobs: Option<NonZeroUsize>,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let source = trace::open(&options.trace)?;
+    let progress = Progress::new(&*source);
+    let make = |share| Folder::new(options.per_thread, share);
+    let division = Division::of(&*source, ui::jobs(options.jobs));
+    let folders = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
+    drop(progress);
+    let folders = folders.map_err(|error| trace::about(&options.trace, error))?;
+    let mut folded = gather(folders);
+    folded.diagnostics.extend_from_slice(source.diagnostics());
+    folded.diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
+    trace::warn_of_damage(&options.trace, &folded.diagnostics, folded.more_diagnostics);
+    let info = source.info();
+    let value = |node: &Node| match options.calls {
+        true => node.calls,
+        false => info.clock.nanos(Ticks(node.own)).0,
+    };
+    ui::print(|out| write(out, info, &folded.tree, &value))?;
+    Ok(Status::Done)
+}
+
+/// Every path with a value, in the order of names.
+fn write(
+    out: &mut dyn Write,
+    info: &TraceInfo,
+    tree: &Tree,
+    value: &dyn Fn(&Node) -> u64,
+) -> anyhow::Result<()> {
+    let mut names = HashMap::new();
+    for (_, node) in tree.nodes() {
+        names
+            .entry(node.label)
+            .or_insert_with(|| name(info, node.label));
+    }
+    let name = |node: &Node| names.get(&node.label).map_or("", String::as_str);
+    // By caller, the last name first: those at the end are written first.
+    let mut order: Vec<(NodeId, &Node)> = tree.nodes().skip(1).collect();
+    order.sort_by_key(|(id, node)| (node.caller, std::cmp::Reverse((name(node), *id))));
+    let called = |caller: NodeId| {
+        let first = order.partition_point(|(_, node)| node.caller < caller);
+        let last = order.partition_point(|(_, node)| node.caller <= caller);
+        &order[first..last]
+    };
+    let mut waiting: Vec<(usize, NodeId, &Node)> = Vec::new();
+    let below = |depth: usize, id| called(id).iter().map(move |&(id, node)| (depth, id, node));
+    waiting.extend(below(0, NodeId::ROOT));
+    let mut path: Vec<&str> = Vec::new();
+    while let Some((depth, id, node)) = waiting.pop() {
+        path.truncate(depth);
+        path.push(name(node));
+        match value(node) {
+            0 => {}
+            value => writeln!(out, "{} {value}", path.join(";"))?,
+        }
+        waiting.extend(below(depth + 1, id));
+    }
+    Ok(())
+}
+
+/// As the readers of such lines take it: `;` has a meaning there.
+fn name(info: &TraceInfo, label: Label) -> String {
+    match label {
+        Label::Root => String::new(),
+        Label::Function(id) => ui::clean(&name_of(info, id)).replace(';', ":"),
+        Label::Thread(id) => {
+            let thread = info.threads.iter().find(|thread| thread.id == id);
+            let name = thread.map_or("", |thread| &thread.name);
+            let name = ui::clean(name).replace(';', ":");
+            format!("{name} (thread {id})").trim_start().to_owned()
+        }
+        Label::Others => "[more]".to_owned(),
+    }
+}

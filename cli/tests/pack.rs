@@ -1,0 +1,327 @@
+//! Packed traces through the whole tool: read like the plain ones by every command, given back byte for
+//! byte, and told where they are damaged or made to do harm.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{
+    Folder, answer, command, contents, fdr, figures, goldens, rich, small, stderr, stdout,
+};
+
+/// Packs with the tool and gives the new file's path.
+fn pack(trace: &str, folder: &Folder) -> String {
+    let name = Path::new(trace).file_name().unwrap().to_str().unwrap();
+    let end = if Path::new(trace).is_dir() {
+        "tar.zst"
+    } else {
+        "zst"
+    };
+    answer(&[
+        "pack",
+        "-q",
+        "--force",
+        trace,
+        "-o",
+        &format!("{}/", folder.path().display()),
+    ]);
+    folder.file(&format!("{name}.{end}"))
+}
+
+/// What is in a file, or in each of a folder's.
+fn bytes(path: &str) -> Vec<(String, Vec<u8>)> {
+    let read = |path: &Path| fs::read(path).unwrap();
+    let path = Path::new(path);
+    match path.is_dir() {
+        true => contents(path)
+            .into_iter()
+            .map(|name| (name.clone(), read(&path.join(name))))
+            .collect(),
+        false => vec![(String::new(), read(path))],
+    }
+}
+
+#[test]
+fn every_golden_trace_comes_back_byte_for_byte_and_is_read_meanwhile() {
+    let folder = Folder::new("packed-goldens");
+    let mut formats = std::collections::BTreeSet::new();
+    for (format, trace) in goldens() {
+        formats.insert(format);
+        let packed = pack(&trace, &folder);
+        let again = folder.file("again");
+        let output = fdr(&["unpack", "-q", &packed, "-o", &again]);
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{trace}: {output:?}"
+        );
+        assert!(bytes(&again) == bytes(&trace), "{trace}");
+        match Path::new(&again).is_dir() {
+            true => fs::remove_dir_all(&again).unwrap(),
+            false => fs::remove_file(&again).unwrap(),
+        }
+        assert_eq!(figures(&packed), figures(&trace), "{trace}");
+        assert_eq!(
+            answer(&["records", &packed]),
+            answer(&["records", &trace]),
+            "{trace}"
+        );
+        let (plain, of_packed) = (fdr(&["verify", &trace]), fdr(&["verify", &packed]));
+        assert_eq!(plain.status.code(), of_packed.status.code(), "{trace}");
+        let findings = stdout(&plain).replace(&trace, &packed);
+        assert_eq!(stdout(&of_packed), findings, "{trace}");
+    }
+    let wanted: Vec<_> = fdr_formats::registry::FORMATS
+        .iter()
+        .map(|format| format.name)
+        .collect();
+    assert!(
+        wanted.iter().all(|name| formats.contains(name)),
+        "{formats:?}"
+    );
+}
+
+#[test]
+fn every_command_reads_a_packed_trace() {
+    let folder = Folder::new("packed-commands");
+    let trace = folder.file("rich.fdr");
+    rich(&trace, 2_000_000_000);
+    let packed = pack(&trace, &folder);
+    for words in [
+        &["info"][..],
+        &["map", "-o", "-"],
+        &["state", "--at", "10us"],
+        &["report", "--csv"],
+    ] {
+        let both = [&trace, &packed].map(|trace| {
+            let output = command().args(words).arg(trace).output().unwrap();
+            assert!(output.status.success(), "{words:?}: {output:?}");
+            // The file's own line tells its name and size.
+            let lines = output
+                .stdout
+                .split(|&byte| byte == b'\n')
+                .map(<[u8]>::to_vec);
+            lines
+                .filter(|line| !line.starts_with(b"file "))
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(both[0], both[1], "{words:?}");
+    }
+    let said = answer(&["info", &packed]);
+    assert!(
+        said.starts_with(&format!("file       {packed} (")),
+        "{said}"
+    );
+    answer(&["convert", "-q", &packed, "--to", "heph"]);
+    answer(&[
+        "convert",
+        "-q",
+        &trace,
+        "--to",
+        "heph",
+        "-o",
+        &folder.file("plain.heph"),
+    ]);
+    assert!(bytes(&folder.file("rich.heph")) == bytes(&folder.file("plain.heph")));
+}
+
+#[test]
+fn a_packed_ring_is_recovered_as_it_is() {
+    let folder = Folder::new("packed-ring");
+    let ring = folder.file("killed.fdr-ring");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/ring/killed.fdr-ring");
+    fs::copy(golden, &ring).unwrap();
+    let packed = pack(&ring, &folder);
+    fs::remove_file(ring).unwrap();
+    answer(&["recover", "-q", &packed]);
+    assert!(folder.path().join("killed.fdr").is_file());
+    assert_eq!(
+        answer(&["verify", "--allow-open", &folder.file("killed.fdr")])
+            .lines()
+            .count(),
+        1
+    );
+    // It is not known to be dead: it stays.
+    answer(&["recover", "-q", "--remove", "--force", &packed]);
+    assert!(!Path::new(&packed).exists());
+}
+
+#[test]
+fn names_and_refusals() {
+    let folder = Folder::new("packed-names");
+    let (one, two) = (folder.file("one.fdr"), folder.file("two.fdr"));
+    small(&one, &["app::run", "app::step"]);
+    small(&two, &["app::run", "app::step"]);
+    let said = fdr(&["pack", &one, &two, "--level", "19"]);
+    assert!(said.status.success());
+    let head = format!("fdr: {one}.zst: ");
+    assert!(
+        stderr(&said).starts_with(&head) && stderr(&said).contains(" : 1\n"),
+        "{said:?}"
+    );
+    assert_eq!(
+        contents(folder.path()),
+        ["one.fdr", "one.fdr.zst", "two.fdr", "two.fdr.zst"]
+    );
+    let text = folder.file("notes.txt");
+    fs::write(
+        &text,
+        "no trace, but long enough to be one, if it were one at all",
+    )
+    .unwrap();
+    let packed = format!("{one}.zst");
+    let refused: [(&[&str], &str); 10] = [
+        (&["pack", &one], "exists; --force replaces it"),
+        (&["pack", &packed], "is compressed already"),
+        (&["pack", &text], "not a trace file that fdr knows"),
+        (
+            &["pack", folder.path().to_str().unwrap()],
+            "not a trace folder",
+        ),
+        (&["pack", "/dev/null"], "is no regular file"),
+        (
+            &["pack", "-o", "-", &one, &two],
+            "takes one trace at a time",
+        ),
+        (&["unpack", &one], "is not compressed"),
+        (&["unpack", &packed], "exists; --force replaces it"),
+        (&["unpack", &packed, "-o", "-"], "zstd -dc"),
+        (
+            &["unpack", folder.path().to_str().unwrap()],
+            "is no regular file",
+        ),
+    ];
+    for (words, why) in refused {
+        let output = fdr(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
+        assert!(stderr(&output).contains(why), "{words:?}: {output:?}");
+    }
+    assert_eq!(fdr(&["pack", "--level", "20", &one]).status.code(), Some(2));
+    // Its content tells what it is, not its name.
+    let odd = folder.file("odd");
+    fs::rename(&packed, &odd).unwrap();
+    assert_eq!(figures(&odd), figures(&two));
+    assert!(stderr(&fdr(&["unpack", &odd])).contains("-o FILE gives a name"));
+    answer(&["unpack", "-q", &odd, "-o", &folder.file("back")]);
+    assert!(bytes(&folder.file("back")) == bytes(&one));
+    let piped = fdr(&["pack", "-q", "-o", "-", &one]);
+    assert!(
+        piped.stdout == fs::read(&odd).unwrap() || piped.stdout.len() > 20,
+        "{piped:?}"
+    );
+    answer(&["unpack", "-q", "--force", &format!("{two}.zst")]);
+}
+
+#[test]
+fn a_cut_file_is_read_up_to_there_and_a_flipped_one_is_told() {
+    let folder = Folder::new("packed-damaged");
+    let trace = folder.file("t.fdr");
+    rich(&trace, 1_000_000_000);
+    let packed = fs::read(pack(&trace, &folder)).unwrap();
+    // Two frames, of which the second is cut: the first is intact.
+    let whole = fs::read(&trace).unwrap();
+    let (first, second) = whole.split_at(whole.len() / 2);
+    let zstd = |bytes: &[u8]| {
+        let mut to = zstd::Encoder::new(Vec::new(), 3).unwrap();
+        to.include_checksum(true).unwrap();
+        std::io::Write::write_all(&mut to, bytes).unwrap();
+        to.finish().unwrap()
+    };
+    let begin = zstd(first).len();
+    let mut two = [zstd(first), zstd(second)].concat();
+    two.truncate(two.len() - 2);
+    let cut = folder.file("cut.fdr.zst");
+    fs::write(&cut, &two).unwrap();
+    let place = format!("{cut}: the compressed data are damaged in what begins at byte {begin}: ");
+    for words in [
+        &["report"][..],
+        &["info"],
+        &["records"],
+        &["convert", "--to", "heph", "--force"],
+    ] {
+        let output = command().args(words).arg(&cut).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(stderr(&output).contains(&place), "{output:?}");
+    }
+    assert!(stderr(&fdr(&["report", &cut])).contains(": the trace is damaged in "));
+    let verdict = fdr(&["verify", &cut]);
+    assert_eq!(verdict.status.code(), Some(1), "{verdict:?}");
+    assert!(
+        stdout(&verdict).contains("nothing after it is read"),
+        "{verdict:?}"
+    );
+    let unpacked = fdr(&["unpack", &cut]);
+    assert_eq!(unpacked.status.code(), Some(1), "{unpacked:?}");
+    let intact = fs::read(folder.file("cut.fdr")).unwrap();
+    assert!(whole.starts_with(&intact) && intact.len() >= first.len());
+
+    let mut flipped = packed;
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 0x10;
+    let bad = folder.file("bad.fdr.zst");
+    fs::write(&bad, flipped).unwrap();
+    for subcommand in ["report", "verify", "unpack"] {
+        let output = fdr(&[subcommand, &bad]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let error =
+            format!("fdr: {bad}: the compressed data are damaged in what begins at byte 0: ");
+        assert!(stderr(&output).starts_with(&error), "{output:?}");
+    }
+    assert!(!folder.path().join("bad.fdr").exists());
+}
+
+#[test]
+fn a_bomb_is_told_and_leaves_nothing() {
+    let folder = Folder::new("packed-bomb");
+    let temporary = Folder::new("packed-bomb-temporary");
+    let bomb = folder.file("bomb.fdr.zst");
+    let frame = zstd::bulk::compress(&vec![1; 64 << 20], 1).unwrap();
+    fs::write(&bomb, frame.repeat(40)).unwrap();
+    for words in [&["report"][..], &["unpack"]] {
+        let output = command()
+            .args(words)
+            .arg(&bomb)
+            .env("TMPDIR", temporary.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let error = stderr(&output);
+        assert!(
+            error.contains("that unpack into more than 2.0 GiB"),
+            "{error}"
+        );
+        assert!(error.contains("--any-size"), "{error}");
+    }
+    assert_eq!(contents(folder.path()), ["bomb.fdr.zst"]);
+    assert_eq!(contents(temporary.path()), [""; 0]);
+}
+
+#[test]
+fn what_is_unpacked_for_reading_is_gone_afterwards() {
+    let folder = Folder::new("packed-temporary");
+    let temporary = Folder::new("packed-temporary-files");
+    let trace = folder.file("t.fdr");
+    rich(&trace, 1_000_000_000);
+    answer(&["convert", "-q", &trace, "--to", "ctf"]);
+    let packed = [pack(&trace, &folder), pack(&folder.file("t.ctf"), &folder)];
+    for packed in &packed {
+        let run = |folder: &Path| {
+            command()
+                .arg("report")
+                .arg(packed)
+                .env("TMPDIR", folder)
+                .output()
+                .unwrap()
+        };
+        let output = run(temporary.path());
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(contents(temporary.path()), [""; 0]);
+        let output = run(Path::new("/no/such/folder"));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            stderr(&output).contains("TMPDIR chooses another folder"),
+            "{output:?}"
+        );
+    }
+    assert_eq!(figures(&packed[1]), figures(&folder.file("t.ctf")));
+}

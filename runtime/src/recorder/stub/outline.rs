@@ -1,0 +1,83 @@
+//! From the stubs into Rust, for what is uncommon: a call that keeps every register which the stubs'
+//! convention keeps. Async-signal-safe. Must never be on the way of a common record.
+
+use core::arch::naked_asm;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// 1 where the CPU has XSAVE, which vector registers are saved with.
+static HAS_XSAVE: AtomicU32 = AtomicU32::new(0);
+
+/// Bytes of XSAVE's standard format up to the upper 16 vector registers (Intel SDM volume 1, 13.4),
+/// rounded up to its alignment.
+const VECTORS: usize = 2688 + 64;
+/// What is saved: x87, SSE, AVX, and the three parts of AVX-512; XSAVE leaves out what the CPU lacks.
+const COMPONENTS: u32 = 0b1110_0111;
+
+/// Looks which instructions the CPU has. Called before the first site is turned on.
+pub(super) fn prepare() {
+    let has = std::arch::is_x86_feature_detected!("xsave");
+    HAS_XSAVE.store(u32::from(has), Ordering::Relaxed);
+}
+
+/// r9(r10, r11d, rdx, ecx): slot, word, ticks, CPU. Returns to the stub's caller.
+///
+/// # Safety
+/// For the stubs alone, which jump to it with their stack as they found it.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn outline() {
+    naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "push rdi",
+        "push rsi",
+        "push r8",
+        "push r11",
+        "sub rsp, {vectors}",
+        "and rsp, -64",
+        "mov rdi, r10",
+        "mov esi, r11d",
+        "mov r8, rdx",
+        "xor eax, eax",
+        "mov qword ptr [rsp + 512], rax",
+        "mov qword ptr [rsp + 520], rax",
+        "mov qword ptr [rsp + 528], rax",
+        "mov qword ptr [rsp + 536], rax",
+        "mov qword ptr [rsp + 544], rax",
+        "mov qword ptr [rsp + 552], rax",
+        "mov qword ptr [rsp + 560], rax",
+        "mov qword ptr [rsp + 568], rax",
+        "cmp dword ptr [rip + {has_xsave}], 0",
+        "je 9f",
+        "mov eax, {components}",
+        "xor edx, edx",
+        "xsave64 [rsp]",
+        "mov rdx, r8",
+        "call r9",
+        "mov eax, {components}",
+        "xor edx, edx",
+        "xrstor64 [rsp]",
+        "jmp 24f",
+        "9:",
+        "fxsave64 [rsp]",
+        "mov rdx, r8",
+        "call r9",
+        "fxrstor64 [rsp]",
+        "24:",
+        "lea rsp, [rbp - 32]",
+        "pop r11",
+        "pop r8",
+        "pop rsi",
+        "pop rdi",
+        "pop rbp",
+        ".cfi_def_cfa rsp, 8",
+        "ret",
+        ".cfi_endproc",
+        vectors = const VECTORS,
+        components = const COMPONENTS,
+        has_xsave = sym HAS_XSAVE,
+    )
+}
