@@ -76,7 +76,7 @@ impl Slice {
 }
 
 /// CPU time of the calling thread, in ns.
-fn thread_cpu_ns() -> u64 {
+pub(crate) fn thread_cpu_ns() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,

@@ -155,11 +155,17 @@ impl Program {
         }
     }
 
-    /// Each function calls a few others; one call in sixteen is recursive.
+    /// Each function calls a few others, the deeper the fewer, as programs do: there are some ten
+    /// thousand paths. One call in sixteen is recursive near the outermost ones.
     fn callee(&self, caller: u32, random: u64) -> u32 {
+        let depth = self.open.len();
+        let choices = (6 >> (depth / 2)).max(1);
         match random % 16 {
-            0 => caller,
-            choice => 1 + caller.wrapping_mul(5).wrapping_add(choice as u32 % 6) % self.functions,
+            0 if depth < 4 => caller,
+            choice => {
+                let choice = choice as u32 % choices;
+                1 + caller.wrapping_mul(5).wrapping_add(choice) % self.functions
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Division, Join, drive_pieces};
 use fdr_formats::{
     Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, model::Counts,
@@ -196,6 +197,14 @@ impl Sink for Tally {
         }
         seen.records += calls.len() as u64;
         seen.first = seen.first.or(calls.first().map(|call| call.time));
+    }
+
+    fn packed(&mut self, packed: &Packed<'_>) {
+        let seen = self.now();
+        let ticks: u64 = packed.words.iter().map(|call| call.delta()).sum();
+        seen.last = seen.last.max(Ticks(packed.base.0.saturating_add(ticks)));
+        seen.records += packed.words.len() as u64;
+        seen.first = seen.first.or(packed.first());
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {

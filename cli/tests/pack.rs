@@ -60,7 +60,12 @@ fn every_golden_trace_comes_back_byte_for_byte_and_is_read_meanwhile() {
             true => fs::remove_dir_all(&again).unwrap(),
             false => fs::remove_file(&again).unwrap(),
         }
-        assert_eq!(figures(&packed), figures(&trace), "{trace}");
+        let mut both = [&packed, &trace].map(|trace| figures(trace));
+        // Whether its process runs is known of the ring itself.
+        both.iter_mut()
+            .filter(|_| format == "ring")
+            .for_each(|report| drop(report["reason"].take()));
+        assert_eq!(both[0], both[1], "{trace}");
         assert_eq!(
             answer(&["records", &packed]),
             answer(&["records", &trace]),
@@ -90,7 +95,7 @@ fn every_command_reads_a_packed_trace() {
     for words in [
         &["info"][..],
         &["map", "-o", "-"],
-        &["state", "--at", "10us"],
+        &["state", "--at", "+1us"],
         &["report", "--csv"],
     ] {
         let both = [&trace, &packed].map(|trace| {
@@ -204,11 +209,10 @@ fn names_and_refusals() {
     assert!(stderr(&fdr(&["unpack", &odd])).contains("-o FILE gives a name"));
     answer(&["unpack", "-q", &odd, "-o", &folder.file("back")]);
     assert!(bytes(&folder.file("back")) == bytes(&one));
-    let piped = fdr(&["pack", "-q", "-o", "-", &one]);
-    assert!(
-        piped.stdout == fs::read(&odd).unwrap() || piped.stdout.len() > 20,
-        "{piped:?}"
-    );
+    let piped = folder.file("piped.zst");
+    fs::write(&piped, fdr(&["pack", "-q", "-o", "-", &one]).stdout).unwrap();
+    answer(&["unpack", "-q", &piped]);
+    assert!(bytes(&folder.file("piped")) == bytes(&one));
     answer(&["unpack", "-q", "--force", &format!("{two}.zst")]);
 }
 

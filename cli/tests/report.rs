@@ -43,6 +43,7 @@ fn json_has_the_documented_shape() {
         report["functions"][0],
         json!({
             "name": "app::run", "file": "src/1.rs", "line": 10, "id": 1, "calls": 1, "clipped": 0,
+            "untimed": false,
             "total_ns": 1000, "self_ns": 500, "min_ns": 1000, "mean_ns": 1000, "p50_ns": 1000,
             "p90_ns": 1000, "p99_ns": 1000, "max_ns": 1000,
         })

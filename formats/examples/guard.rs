@@ -23,7 +23,7 @@ use fdr_formats::{
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// In the shorter trace.
-const CALLS: u64 = 4_000;
+const CALLS: u64 = 16_000;
 const THREADS: u64 = 2;
 const FUNCTIONS: u32 = 40;
 const BATCH: usize = 512;

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`model`] | the neutral vocabulary: calls, marks, functions, threads, clocks |
 //! | [`source`] | the reading side: [`Source`], and sequential or parallel driving |
+//! | [`packed`] | calls in 8 bytes each |
 //! | [`pieces`] | decoding on several cores, one large thread too |
 //! | [`sink`] | the receiving side: [`Sink`] |
 //! | [`writer`] | the writing side: [`Writer`], and where a trace goes |
@@ -33,6 +34,7 @@ pub mod htdump;
 mod json;
 pub mod model;
 mod nest;
+pub mod packed;
 pub mod pieces;
 mod reach;
 pub mod registry;

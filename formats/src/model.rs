@@ -62,6 +62,17 @@ pub struct Call {
 
 const _: () = assert!(size_of::<Call>() == 16);
 
+impl Call {
+    /// What is in a place that has none yet.
+    pub const NONE: Call = Call {
+        time: Ticks(0),
+        function: FunctionId(0),
+        edge: Edge::Entry,
+        synthetic: false,
+        has_arguments: false,
+    };
+}
+
 /// Everything of a thread that is not a call, in order with its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark<'a> {

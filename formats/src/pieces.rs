@@ -14,6 +14,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Mark, Thread};
+use crate::packed::Packed;
 use crate::sink::Sink;
 use crate::source::{Complaints, Part, Position, Source};
 
@@ -397,6 +398,10 @@ impl<S: Sink> Sink for Aside<'_, S> {
 
     fn calls(&mut self, calls: &[Call]) {
         self.sink.calls(calls);
+    }
+
+    fn packed(&mut self, packed: &Packed<'_>) {
+        self.sink.packed(packed);
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {

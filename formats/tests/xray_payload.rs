@@ -1,12 +1,12 @@
-//! The process event byte for byte, in every form that was or may be written: a reader must take the
+//! The events of process and functions byte for byte, in every form that was or may be written: a reader must take the
 //! shorter form of older files, and ignore what newer ones append.
 mod common;
 
 use common::hex;
-use fdr_formats::TraceInfo;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::model::Missing;
-use fdr_formats::xray::payload::{Payload, decode, encode_process};
+use fdr_formats::xray::payload::{Payload, decode, encode_functions, encode_process};
+use fdr_formats::{Function, FunctionId, TraceInfo};
 
 /// Tag, version 1, kind 4.
 const HEAD: &str = "66647200 01 04 0000";
@@ -81,4 +81,88 @@ fn an_event_that_is_cut_is_damaged() {
     // Lengths of 2^32 - 1 bytes each.
     let hostile = FIXED.replacen("04000000 04000000", "ffffffff ffffffff", 1);
     assert_eq!(read(&format!("{HEAD} 07000000 {hostile} {MISSING}")), None);
+}
+
+/// Tag, version 1, kind 1.
+const FUNCTIONS_HEAD: &str = "66647200 01 01 0000";
+/// Functions 1, "a" in "x.rs":7, 2, "bc" without a place, and 9, which has no name: 7 bytes of texts.
+const THREE: &str = "01000000 07000000 01000000 04000000 61 782e7273 \
+                     02000000 00000000 02000000 00000000 6263 \
+                     09000000 00000000 00000000 00000000";
+
+/// The three, of which those at these places are untimed.
+fn three(untimed: &[usize]) -> Vec<Function> {
+    let function = |id, name: &str, file: &str, line| Function {
+        id: FunctionId(id),
+        name: name.into(),
+        file: file.into(),
+        line,
+        untimed: false,
+    };
+    let mut list = vec![
+        function(1, "a", "x.rs", 7),
+        function(2, "bc", "", 0),
+        function(9, "", "", 0),
+    ];
+    untimed.iter().for_each(|&at| list[at].untimed = true);
+    list
+}
+
+fn encoded(functions: &[Function]) -> Vec<u8> {
+    let mut batches: Vec<Vec<u8>> = encode_functions(functions).collect();
+    assert_eq!(batches.len(), 1);
+    batches.remove(0)
+}
+
+#[test]
+fn functions_with_times_are_written_as_ever() {
+    let bytes = hex(&format!("{FUNCTIONS_HEAD} 03000000 00000000 {THREE} 00"));
+    assert_eq!(encoded(&three(&[])), bytes);
+    let read = decode(&bytes, ByteOrder::Little);
+    assert_eq!(read, Some(Payload::Functions(three(&[]))));
+}
+
+#[test]
+fn untimed_functions_stand_behind_all_by_their_places() {
+    let list = "02000000 00000000 02000000 00000000";
+    let bytes = hex(&format!("{FUNCTIONS_HEAD} 03000000 01000000 {THREE} 00 {list}"));
+    assert_eq!(encoded(&three(&[0, 2])), bytes);
+    let wanted = Some(Payload::Functions(three(&[0, 2])));
+    assert_eq!(decode(&bytes, ByteOrder::Little), wanted);
+    // Without the bit, as an older reader takes it.
+    let mut older = bytes.clone();
+    older[12] = 0;
+    let read = decode(&older, ByteOrder::Little);
+    assert_eq!(read, Some(Payload::Functions(three(&[]))));
+    // Cut in the list, or a place that no function has: damaged. The last four bytes are padding.
+    for end in 72..bytes.len() - 4 {
+        assert_eq!(decode(&bytes[..end], ByteOrder::Little), None, "{end}");
+    }
+    let mut beyond = bytes.clone();
+    beyond[80] = 3;
+    assert_eq!(decode(&beyond, ByteOrder::Little), None);
+    // 2^32 - 1 untimed ones.
+    let mut hostile = bytes;
+    hostile[72..76].fill(0xFF);
+    assert_eq!(decode(&hostile, ByteOrder::Little), None);
+}
+
+#[test]
+fn every_batch_has_its_own_untimed_functions() {
+    let function = |id: u32| Function {
+        id: FunctionId(id),
+        name: "n".repeat(1 + id as usize % 90),
+        untimed: id % 7 == 3,
+        ..Function::default()
+    };
+    let all: Vec<Function> = (1..3000).map(function).collect();
+    let (mut read, mut batches) = (Vec::new(), 0);
+    for batch in encode_functions(&all) {
+        match decode(&batch, ByteOrder::Little) {
+            Some(Payload::Functions(functions)) => read.extend(functions),
+            other => panic!("{other:?}"),
+        }
+        batches += 1;
+    }
+    assert!(batches > 3 && read == all, "{batches} batches");
 }

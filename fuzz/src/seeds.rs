@@ -88,7 +88,7 @@ fn info() -> TraceInfo {
         name: name.into(),
         file: "src/a.rs".into(),
         line: 10 + id,
-        untimed: false,
+        untimed: id == 2,
     };
     let thread = |id| Thread {
         id: ThreadId(id),

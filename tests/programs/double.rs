@@ -13,16 +13,24 @@ pub(crate) mod private {
         pub(crate) file: &'static str,
         pub(crate) line: u32,
         pub(crate) path: fn() -> &'static str,
+        pub(crate) untimed: bool,
     }
 
     macro_rules! site {
-        ($name:literal, $file:literal, $line:literal) => {{
+        ($name:literal, $file:literal, $line:literal) => {
+            $crate::double::private::site!(@ $name, $file, $line, false)
+        };
+        ($name:literal, $file:literal, $line:literal, untimed) => {
+            $crate::double::private::site!(@ $name, $file, $line, true)
+        };
+        (@ $name:literal, $file:literal, $line:literal, $untimed:literal) => {{
             struct __FdrHere;
             static SITE: $crate::double::private::Site = $crate::double::private::Site {
                 name: $name,
                 file: $file,
                 line: $line,
                 path: std::any::type_name::<__FdrHere>,
+                untimed: $untimed,
             };
             &SITE
         }};
@@ -46,6 +54,17 @@ pub(crate) mod private {
     pub(crate) struct Guard(&'static Site, PhantomData<*const ()>);
 
     pub(crate) fn enter(site: &'static Site) -> Guard {
+        assert!(!site.untimed, "it says that it has no times");
+        begin(site)
+    }
+
+    pub(crate) fn enter_untimed(site: &'static Site) -> Guard {
+        assert!(site.untimed, "it does not say that it has no times");
+        crate::log("untimed");
+        begin(site)
+    }
+
+    fn begin(site: &'static Site) -> Guard {
         crate::log(&format!("{} {{", site.short()));
         crate::SITES.with_borrow_mut(|sites| sites.push(site));
         Guard(site, PhantomData)
@@ -85,11 +104,23 @@ pub(crate) mod private {
         Polled(site, Box::pin(inner))
     }
 
+    pub(crate) fn polled_untimed<T, F: Future<Output = T>>(
+        site: &'static Site,
+        _: Output<T>,
+        inner: F,
+    ) -> Polled<F> {
+        assert!(site.untimed, "it does not say that it has no times");
+        Polled(site, Box::pin(inner))
+    }
+
     impl<F: Future> Future for Polled<F> {
         type Output = F::Output;
 
         fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-            let _guard = enter(self.0);
+            let _guard = match self.0.untimed {
+                false => enter(self.0),
+                true => enter_untimed(self.0),
+            };
             self.1.as_mut().poll(context)
         }
     }

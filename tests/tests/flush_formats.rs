@@ -126,7 +126,14 @@ fn a_ring_that_went_round_is_the_same_in_every_format() {
             let of_trace = &tally.threads[&thread.id];
             let counts = of_trace.counts.unwrap_or_else(|| panic!("{}", target.name));
             let there: u64 = of_trace.measured.iter().sum();
-            assert_eq!(there, thread.readable, "{} {}", target.name, thread.name);
+            if target.name == "tcstate" {
+                // It has no states of no length, as most of the untimed calls are; that is told.
+                let told = "calls shorter than 1 ns: left out";
+                assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+                assert!((1..thread.readable).contains(&there), "{}", thread.name);
+            } else {
+                assert_eq!(there, thread.readable, "{} {}", target.name, thread.name);
+            }
             assert_eq!(
                 (
                     counts.recorded,

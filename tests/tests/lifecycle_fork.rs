@@ -10,6 +10,9 @@ use fdr_tests::support::program::{Outcome, Program, verify};
 use fdr_tests::support::ring_file::RingFile;
 use fdr_tests::support::trace::Trace;
 
+/// For programs whose children leave many rings: few slots each, or hundreds of MiB of the disk are needed.
+const SMALL: &str = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=4M";
+
 fn forks(folder: &Folder, variables: &str, way: &str) -> Outcome {
     let program = Program::new(env!("CARGO_BIN_EXE_forks"), folder);
     program.set(variables).args(&[way]).run().ok()
@@ -150,7 +153,7 @@ fn a_child_that_records_nothing_leaves_nothing() {
 #[test]
 fn children_beside_dumps_neither_hang_nor_interfere() {
     let folder = Folder::new("fork-many");
-    let outcome = forks(&folder, "FDR=1 FDR_BUFFER=128K FDR_OUT=last.fdr", "many");
+    let outcome = forks(&folder, &format!("{SMALL} FDR_OUT=last.fdr"), "many");
     let mut names = folder.names();
     let children = children(&outcome);
     assert_eq!(children.len(), 200);
@@ -232,8 +235,8 @@ fn forks_in_any_thread_while_others_record() {
 #[test]
 fn no_lock_of_another_thread_stays_in_a_child() {
     let folder = Folder::new("fork-locks");
-    let variables = "FDR=1 FDR_BUFFER=128K FDR_LOG=quiet FDR_OUT=%e.%p.fdr";
-    let outcome = forks(&folder, variables, "locks");
+    let variables = format!("{SMALL} FDR_LOG=quiet FDR_OUT=%e.%p.fdr");
+    let outcome = forks(&folder, &variables, "locks");
     let children = children(&outcome);
     assert_eq!(children.len(), 60);
     for (pid, records) in children {

@@ -66,7 +66,7 @@ fn ring_of_interrupted(folder: &Folder, pid: u32, records: u64) -> RingFile {
 fn handlers_that_fork_on_every_instruction_of_a_record() {
     for clock in ["rdtscp", "rdtsc"] {
         let folder = Folder::new("fork-handler");
-        let variables = format!("FDR=1 FDR_BUFFER=128K FDR_CLOCK={clock}");
+        let variables = format!("FDR=1 FDR_BUFFER=128K FDR_MEMORY=4M FDR_CLOCK={clock}");
         let outcome = odd(&folder, &variables, "handler");
         assert_eq!(fact(&outcome, "failed"), 0);
         assert!(fact(&outcome, "traps") > 3000, "{}", outcome.stdout);
@@ -85,7 +85,7 @@ fn handlers_that_fork_on_every_instruction_of_a_record() {
 #[test]
 fn a_handler_makes_a_threads_first_record_and_another_one_forks() {
     let folder = Folder::new("fork-first");
-    let outcome = odd(&folder, "FDR=1 FDR_BUFFER=128K", "first");
+    let outcome = odd(&folder, "FDR=1 FDR_BUFFER=128K FDR_MEMORY=64M", "first");
     assert_eq!(fact(&outcome, "failed"), 0);
     let children = children(&outcome);
     assert_eq!(children.len(), 250);

@@ -2,6 +2,8 @@
 //! everything is recorded or counted.
 #![cfg(target_arch = "x86_64")]
 
+use fdr_formats::source::{Source, drive};
+use fdr_formats::{Call, CpuId, Diagnostic, Mark, Sink, Thread, TraceInfo, registry};
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, verify};
@@ -45,5 +47,73 @@ fn handlers_that_record_on_every_instruction_of_a_record() {
             let threads = statistics.threads.iter();
             assert_eq!(readable, threads.map(|thread| thread.readable).sum::<u64>());
         }
+    }
+}
+
+/// On which CPU each timed call was made.
+struct Places {
+    info: TraceInfo,
+    now: Option<CpuId>,
+    /// Of the program's calls, and of the handler's.
+    seen: [Vec<CpuId>; 2],
+}
+
+impl Sink for Places {
+    fn thread(&mut self, _: &Thread) {}
+
+    fn calls(&mut self, calls: &[Call]) {
+        let now = self.now.expect("a CPU comes first");
+        for call in calls {
+            let name = &self.info.function(call.function).expect("a name").name;
+            let whose = match name.as_str() {
+                "stepped::step" => 0,
+                "stepped::handle" => 1,
+                _ => continue,
+            };
+            // What a writer added has no CPU.
+            if !call.synthetic && !self.seen[whose].contains(&now) {
+                self.seen[whose].push(now);
+            }
+        }
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if let Mark::Cpu { cpu, .. } = mark {
+            self.now = Some(*cpu);
+        }
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        panic!("{diagnostic}");
+    }
+}
+
+/// A handler that records on another CPU, on every instruction of a record without a clock read of its own,
+/// does not make a later record look as if it were made there.
+#[test]
+fn handlers_on_another_cpu_leave_records_on_theirs() {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if cpus < 2 {
+        return fdr_tests::skip("a handler that records on another CPU: there is one CPU");
+    }
+    for variables in ["FDR_CLOCK=rdtsc", "FDR_CLOCK=rdtscp"] {
+        let folder = Folder::new("record-apart");
+        Program::new(env!("CARGO_BIN_EXE_stepped"), &folder)
+            .set("FDR=1 FDR_BUFFER=4M")
+            .set(variables)
+            .args(&["3", "5", "apart"])
+            .run()
+            .ok();
+        let path = folder.only_trace();
+        let source: Box<dyn Source> = registry::open_path(&path).expect("a trace");
+        let mut places = Places {
+            info: source.info().clone(),
+            now: None,
+            seen: [Vec::new(), Vec::new()],
+        };
+        drive(&*source, &mut places, &|_| {}).expect("its calls");
+        let [ours, handlers] = &places.seen;
+        assert_eq!([ours.len(), handlers.len()], [1, 1], "{:?}", places.seen);
+        assert_ne!(ours, handlers, "{variables}");
     }
 }

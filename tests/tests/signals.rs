@@ -51,7 +51,7 @@ fn handlers_on_every_instruction_of_a_childs_first_record() {
 #[test]
 fn one_of_many_makes_a_childs_ring() {
     let folder = Folder::new("signals-races");
-    let outcome = signalled(&folder, "FDR=1 FDR_BUFFER=128K", &["races"]).ok();
+    let outcome = signalled(&folder, "FDR=1 FDR_BUFFER=128K FDR_MEMORY=4M", &["races"]).ok();
     assert_eq!(facts::one(&outcome.stdout, "wrong"), ["0"]);
     rings_of_children(&folder, &outcome, 30);
 }

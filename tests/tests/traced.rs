@@ -76,6 +76,24 @@ fn leaf() {
     log("leaf");
 }
 
+#[traced(untimed, crate = crate::double)]
+fn hot_leaf() {
+    log("leaf");
+}
+
+#[traced(untimed, crate = crate::double)]
+async fn hot_polls() {
+    Pending(1).await;
+}
+
+#[test]
+fn untimed_functions_are_recorded_alike_by_other_means() {
+    assert_eq!(logged(hot_leaf), "untimed hot_leaf { leaf } hot_leaf");
+    let poll = "untimed hot_polls { } hot_polls";
+    let polls = logged(|| assert_eq!(finish(hot_polls()).1, 2));
+    assert_eq!(polls, format!("{poll} {poll}"));
+}
+
 #[test]
 fn entry_and_exit_surround_the_body() {
     #[traced(crate = crate::double)]

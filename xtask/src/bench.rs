@@ -6,6 +6,7 @@
 mod beside;
 pub(crate) mod code;
 pub(crate) mod figures;
+pub(crate) mod flush;
 pub(crate) mod formats;
 mod formats_table;
 pub(crate) mod history;
@@ -13,6 +14,7 @@ pub(crate) mod pack;
 pub(crate) mod peers;
 pub(crate) mod read;
 mod report;
+pub(crate) mod tail;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -23,8 +23,8 @@ const BASELINE: &str = "bench/guard.toml";
 const CALLS: u32 = 163_840;
 
 /// Tables of the standard library's are keyed at random, and so take some more or less in each process: up to
-/// 1 % of what a writer does.
-const RUNS: usize = 5;
+/// 1 % of a reader, the less the longer its trace.
+const RUNS: usize = 3;
 
 /// How a comparison ended.
 #[derive(Debug, PartialEq, Eq)]

@@ -46,6 +46,10 @@ cargo xtask COMMAND
   sanitize [thread|address]
                         ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
   miri                  the tests under Miri, where the toolchain has it
+  bench tail [--seconds N] [--json FILE]
+                        the slowest of single calls: on a fresh ring, later, during dumps, at a thread's start
+  bench flush [--mib N] [--json FILE]
+                        dumps of full rings to memory and to disk: speed, and memory beside the rings
   bench read [--records MILLIONS] [--json FILE]
                         how fast a large trace is read, and in how much memory
   bench peers [--quick] [--rounds N] [--only PEER,…] [--install] [--bless]
@@ -73,6 +77,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(),
         ["demo"] => demo::run(),
         ["bench", "pack", options @ ..] => bench::pack::run(options),
+        ["bench", "tail", options @ ..] => bench::tail::run(options),
+        ["bench", "flush", options @ ..] => bench::flush::run(options),
         ["bench", "read", options @ ..] => bench::read::run(options),
         ["bench", "formats", options @ ..] => bench::formats::run(options),
         ["bench", "--history"] => bench::history::show(),

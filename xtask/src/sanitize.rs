@@ -18,6 +18,8 @@ const SUPPRESSED: &str = "\
 race:alloc::sync::Arc<
 # libtest hands over results by std's channel, whose orderings are inside std.
 race:core::mem::maybe_uninit::MaybeUninit<test::
+# Standard output is behind a lock of std's.
+race:std::io::buffered::
 ";
 
 /// A sanitizer, and what it says when it has found something.

@@ -37,7 +37,7 @@ PART uint64_t key_of(const uint8_t *word, size_t length) {
     }
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
     for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (word[i] | 0x20)) * UINT64_C(0x1000001B3);
+        hash = (hash ^ (word[i] | 0x20)) * UINT64_C(0x100000001B3);
     return hash | 1;
 }
 

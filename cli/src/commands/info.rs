@@ -107,9 +107,14 @@ fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow
     if marks.count() > 0 {
         writeln!(out, "others     {}", others(&marks))?;
     }
+    let untimed = info.functions.iter().filter(|function| function.untimed);
+    let untimed = match untimed.count() {
+        0 => String::new(),
+        count => format!(", {} untimed", ui::count(count as u64)),
+    };
     writeln!(
         out,
-        "functions  {} with a name",
+        "functions  {} with a name{untimed}",
         ui::count(info.functions.len() as u64)
     )?;
     writeln!(
@@ -233,6 +238,10 @@ fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<(
             ("", _) => "-".into(),
             (file, 0) => ui::clean(file).into_owned(),
             (file, line) => format!("{}:{line}", ui::clean(file)),
+        };
+        let place = match function.untimed {
+            true => format!("{place} (untimed)"),
+            false => place,
         };
         let name = ui::clean(&function.name).into_owned();
         table.add_row([function.id.to_string(), name, place]);

@@ -30,6 +30,8 @@ What the figures are:
 A call that was open when the trace began or ended, or whose exit is missing, is clipped: it counts
 in calls, and the part of it inside the trace in total and self; it never counts in min to max.
 Times are CPU-independent wall time of the trace's clock, summed over threads.
+Functions marked #[traced(untimed)] have calls and no times: what passes in them is self time of the
+function that called them.
 
 A table on a terminal fits its width: names lose their middle, and where that is not enough, columns
 are left out, and named below. In a file or a pipe, names are whole and columns are all there.

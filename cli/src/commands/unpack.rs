@@ -49,6 +49,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 }
 
 fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> {
+    if options.output.as_deref() == Some(Path::new("-")) {
+        bail!("-o -: give a file or a folder; zstd -dc writes to a pipe");
+    }
     let kind = fs::metadata(path).with_context(|| ui::path(path))?;
     if !kind.is_file() {
         bail!("{}: is no regular file", ui::path(path));
@@ -74,9 +77,6 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
             ui::path(path)
         ),
     };
-    if output.as_os_str() == "-" {
-        bail!("-o -: give a file or a folder; zstd -dc writes to a pipe");
-    }
     let unpacked = match archive {
         true => folder(options, path, file, &output)?,
         false => {

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use fdr_formats::bytes::{FileBytes, ReadAt};
-use fdr_formats::source::Record;
+use fdr_formats::source::{Complaints, Part, Position, Record};
 use fdr_formats::{Diagnostic, Error, Sink, Source, TraceInfo, registry};
 
 pub(crate) use frames::{Fault, probe};
@@ -206,6 +206,20 @@ impl Source for Opened {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error> {
         self.source.decode(lane, sink, progress)
+    }
+
+    fn cuts(&self, lane: usize, bytes: u64) -> Result<Vec<Position>, Error> {
+        self.source.cuts(lane, bytes)
+    }
+
+    fn decode_part(
+        &self,
+        part: &Part,
+        sink: &mut dyn Sink,
+        complaints: &mut Complaints,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Position, Error> {
+        self.source.decode_part(part, sink, complaints, progress)
     }
 
     fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {

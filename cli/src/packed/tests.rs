@@ -162,7 +162,8 @@ fn no_flipped_bit_changes_what_is_given() {
             match unpack_with(&flipped, 1 << 20, 2) {
                 Ok((found, damage)) => {
                     assert!(plain.starts_with(&found), "{at}.{bit}");
-                    assert_eq!(damage.is_none(), found.len() == plain.len(), "{at}.{bit}");
+                    // All may be there, and something besides: a checksum that no head speaks of any more.
+                    assert!(damage.is_some() || found.len() == plain.len(), "{at}.{bit}");
                     whole += usize::from(damage.is_none());
                 }
                 // A size that was made enormous.

@@ -1,4 +1,5 @@
-//! The report as CSV, for spreadsheets and scripts. Times are integers in nanoseconds.
+//! The report as CSV, for spreadsheets and scripts. Times are integers in nanoseconds; those of untimed
+//! functions are empty.
 //!
 //! A spreadsheet takes a field that begins with `=`, `+`, `-` or `@`, wide ones too, for a formula; such
 //! names get a `'` before them. Control characters are shown as escapes.
@@ -42,15 +43,18 @@ fn thread_fields(thread: &ThreadRow) -> [String; 2] {
 }
 
 fn fields(row: &Row) -> [String; 13] {
-    let time = |time: Option<u64>| time.map(|time| time.to_string()).unwrap_or_default();
+    let time = |time: Option<u64>| {
+        let time = time.filter(|_| !row.untimed);
+        time.map(|time| time.to_string()).unwrap_or_default()
+    };
     [
         harmless(&row.name).into_owned(),
         harmless(&row.file).into_owned(),
         row.line.to_string(),
         row.calls.to_string(),
         row.clipped.to_string(),
-        row.total_ns.to_string(),
-        row.self_ns.to_string(),
+        time(Some(row.total_ns)),
+        time(Some(row.self_ns)),
         time(row.min_ns),
         time(row.mean_ns),
         time(row.p50_ns),

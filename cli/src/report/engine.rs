@@ -5,7 +5,9 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
+use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Join, Share};
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
@@ -28,6 +30,8 @@ pub(crate) struct Engine {
     /// It begins in the middle of a thread.
     piece: bool,
     batch: Batch,
+    /// Functions without times, sorted.
+    untimed: Arc<[FunctionId]>,
     /// One for all threads, or one for each.
     tables: Vec<Table>,
     threads: Vec<(Thread, Stack)>,
@@ -75,7 +79,10 @@ impl Engine {
         // With a lane for each thread, threads are not interleaved. One lane may hold more threads
         // than it says.
         let one_by_one = source.lanes() > 1 && source.lanes() == source.info().threads.len();
+        let functions = source.info().functions.iter();
+        let untimed = functions.filter(|function| function.untimed);
         Engine {
+            untimed: untimed.map(|function| function.id).collect(),
             per_thread,
             one_by_one,
             piece: share == Share::Piece,
@@ -133,7 +140,9 @@ impl Sink for Engine {
             1
         };
         if self.tables.len() < tables {
-            self.tables.resize_with(tables, Table::default);
+            let untimed = &self.untimed;
+            let table = || Table::new(untimed.clone());
+            self.tables.resize_with(tables, table);
         }
     }
 
@@ -145,6 +154,15 @@ impl Sink for Engine {
         self.threads[self.current]
             .1
             .run(&mut self.batch, &mut self.tables[table], calls);
+    }
+
+    fn packed(&mut self, packed: &Packed<'_>) {
+        if self.threads.is_empty() {
+            self.thread(&Thread::default());
+        }
+        let table = if self.per_thread { self.current } else { 0 };
+        let (_, stack) = &mut self.threads[self.current];
+        stack.run_packed(&mut self.batch, &mut self.tables[table], packed);
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {

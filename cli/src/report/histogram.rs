@@ -7,11 +7,15 @@
 //! thousand functions that are called now and then. This file must never hash, and after those few
 //! it allocates only when a power of two is met for the first time.
 
+use super::batch::add;
+
 const CELL_BITS: u32 = 6;
 const CELLS: usize = 1 << CELL_BITS;
 /// Durations below 64 ticks share the first octave; 58 powers of two follow.
 const OCTAVES: usize = 64 - CELL_BITS as usize + 1;
 const UNUSED: u8 = u8::MAX;
+/// What [`Histogram::measure`] says where there is no cell to count in.
+pub(crate) const NO_CELL: u64 = u64::MAX;
 /// So many durations are kept as a list: 2 KiB, less than the octaves of most functions.
 const FEW: usize = 1024;
 
@@ -52,7 +56,7 @@ impl Default for Histogram {
 /// Octave and cell of a duration.
 #[inline]
 fn place(value: u64) -> (usize, usize) {
-    let octave = u64::BITS - (value >> CELL_BITS).leading_zeros();
+    let octave = (u64::BITS - CELL_BITS) - (value | (CELLS as u64 - 1)).leading_zeros();
     let cell = (value >> octave.saturating_sub(1)) & (CELLS as u64 - 1);
     (octave as usize, cell as usize)
 }
@@ -67,23 +71,49 @@ fn middle(octave: usize, cell: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Counts one duration.
-    #[inline]
-    pub(crate) fn record(&mut self, ticks: u64) {
+    /// Counts one duration, but for its cell, which is then given to [`Histogram::count_in`]. It is
+    /// [`NO_CELL`] where that was counted, too.
+    #[inline(always)]
+    pub(crate) fn measure(&mut self, ticks: u64) -> u64 {
         self.count += 1;
-        self.sum = self.sum.saturating_add(ticks);
+        add(&mut self.sum, ticks);
+        if ticks < self.min || ticks > self.max {
+            self.widen(ticks);
+        }
+        let (octave, cell) = place(ticks);
+        let at = self.index[octave];
+        if at == UNUSED {
+            self.record_new(octave, cell);
+            return NO_CELL;
+        }
+        u64::from(at) << CELL_BITS | cell as u64
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn widen(&mut self, ticks: u64) {
         self.min = self.min.min(ticks);
         self.max = self.max.max(ticks);
-        let (octave, cell) = place(ticks);
-        match self.octaves.get_mut(usize::from(self.index[octave])) {
-            Some(cells) => {
-                cells[cell] = cells[cell].wrapping_add(1);
-                if cells[cell] == 0 {
-                    self.carry(octave, cell);
-                }
-            }
-            None => self.record_new(octave, cell),
+    }
+
+    /// Counts the cell of a duration.
+    #[inline(always)]
+    pub(crate) fn count_in(&mut self, at: u64) {
+        let (slot, cell) = ((at >> CELL_BITS) as usize, at as usize % CELLS);
+        let Some(cells) = self.octaves.get_mut(slot) else {
+            return;
+        };
+        cells[cell] = cells[cell].wrapping_add(1);
+        if cells[cell] == 0 {
+            self.carry(slot, cell);
         }
+    }
+
+    /// Counts one duration.
+    #[cfg(test)]
+    pub(crate) fn record(&mut self, ticks: u64) {
+        let at = self.measure(ticks);
+        self.count_in(at);
     }
 
     /// Counts a duration whose octave is not there.
@@ -110,18 +140,20 @@ impl Histogram {
             self.index[octave] = self.octaves.len() as u8;
             self.octaves.push([0; CELLS]);
         }
-        let at = &mut self.octaves[usize::from(self.index[octave])][cell];
+        let slot = usize::from(self.index[octave]);
+        let at = &mut self.octaves[slot][cell];
         let (sum, carried) = at.overflowing_add(count);
         *at = sum;
         if carried {
-            self.carry(octave, cell);
+            self.carry(slot, cell);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn carry(&mut self, octave: usize, cell: usize) {
-        self.carries.push((octave as u8, cell as u8));
+    fn carry(&mut self, slot: usize, cell: usize) {
+        let octave = self.index.iter().position(|&at| usize::from(at) == slot);
+        self.carries.push((octave.unwrap_or(0) as u8, cell as u8));
     }
 
     /// Adds what another histogram has counted.

@@ -1,5 +1,5 @@
 //! The report as JSON, for scripts. Times are integers in nanoseconds; `null` where no call of a
-//! function was measured from its entry to its exit.
+//! function was measured from its entry to its exit, and where the function is untimed.
 //!
 //! Names are exact; characters that could act on a terminal are written as `\u` escapes, and so is what
 //! could end the script of a page that the text is put into.
@@ -7,7 +7,8 @@
 use std::io::{self, Write};
 
 use fdr_formats::{Diagnostic, TraceInfo};
-use serde::Serialize;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 use serde_json::ser::{Formatter, PrettyFormatter};
 
 use super::rows::{Report, Row, ThreadRow};
@@ -84,6 +85,29 @@ impl<'a> Document<'a> {
             diagnostics_not_shown: report.more_diagnostics,
             clock_notes: &report.clock_notes,
         }
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let timed = |ns: u64| (!self.untimed).then_some(ns);
+        let mut row = serializer.serialize_struct("Row", 15)?;
+        row.serialize_field("name", &self.name)?;
+        row.serialize_field("file", &self.file)?;
+        row.serialize_field("line", &self.line)?;
+        row.serialize_field("id", &self.id)?;
+        row.serialize_field("calls", &self.calls)?;
+        row.serialize_field("clipped", &self.clipped)?;
+        row.serialize_field("untimed", &self.untimed)?;
+        row.serialize_field("total_ns", &timed(self.total_ns))?;
+        row.serialize_field("self_ns", &timed(self.self_ns))?;
+        row.serialize_field("min_ns", &self.min_ns)?;
+        row.serialize_field("mean_ns", &self.mean_ns)?;
+        row.serialize_field("p50_ns", &self.p50_ns)?;
+        row.serialize_field("p90_ns", &self.p90_ns)?;
+        row.serialize_field("p99_ns", &self.p99_ns)?;
+        row.serialize_field("max_ns", &self.max_ns)?;
+        row.end()
     }
 }
 

@@ -26,3 +26,5 @@ pub(crate) mod table;
 mod gap_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod untimed_tests;

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
-use serde::Serialize;
 
 use super::engine::{Figures, ThreadPart};
 use super::stack::Flaws;
@@ -34,7 +33,7 @@ pub(crate) enum Key {
 }
 
 /// One function. Times without `Option` include clipped calls, the others measured calls only.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) file: String,
@@ -42,6 +41,8 @@ pub(crate) struct Row {
     pub(crate) id: u32,
     pub(crate) calls: u64,
     pub(crate) clipped: u64,
+    /// It has no times: those here are zeros, and none.
+    pub(crate) untimed: bool,
     pub(crate) total_ns: u64,
     pub(crate) self_ns: u64,
     pub(crate) min_ns: Option<u64>,
@@ -95,6 +96,8 @@ pub(crate) struct Report {
     pub(crate) timeless: bool,
     pub(crate) flaws: Flaws,
     pub(crate) clipped: u64,
+    /// Functions without times that were called, shown or not.
+    pub(crate) untimed: usize,
     /// Records of threads that are not in the trace.
     pub(crate) missing: Missing,
     /// What is wrong with the clock, in words.
@@ -125,6 +128,11 @@ impl Report {
             duration_ns: span(clock, first, last.unwrap_or_default()),
             timeless: is_timeless(info),
             clipped: figures.functions.values().map(|stats| stats.clipped).sum(),
+            untimed: figures
+                .functions
+                .keys()
+                .filter(|id| info.function(**id).is_some_and(|function| function.untimed))
+                .count(),
             threads: figures
                 .threads
                 .into_iter()
@@ -266,8 +274,8 @@ fn sort_value(key: Key, row: &Row) -> Option<u64> {
     match key {
         Key::Name => None,
         Key::Calls => Some(row.calls),
-        Key::Total => Some(row.total_ns),
-        Key::Own => Some(row.self_ns),
+        Key::Total => (!row.untimed).then_some(row.total_ns),
+        Key::Own => (!row.untimed).then_some(row.self_ns),
         Key::Min => row.min_ns,
         Key::Mean => row.mean_ns,
         Key::P50 => row.p50_ns,
@@ -278,11 +286,16 @@ fn sort_value(key: Key, row: &Row) -> Option<u64> {
 }
 
 fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
-    let time = |ticks: Option<u64>| ticks.map(|ticks| nanos(&info.clock, ticks));
     let function = info.function(id);
+    let untimed = function.is_some_and(|function| function.untimed);
+    let time = |ticks: Option<u64>| {
+        let ticks = ticks.filter(|_| !untimed);
+        ticks.map(|ticks| nanos(&info.clock, ticks))
+    };
     let measured = &stats.measured;
     Row {
         name,
+        untimed,
         file: function
             .map(|function| function.file.clone())
             .unwrap_or_default(),
@@ -290,8 +303,8 @@ fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
         id: id.0,
         calls: stats.calls(),
         clipped: stats.clipped,
-        total_ns: nanos(&info.clock, stats.total),
-        self_ns: nanos(&info.clock, stats.own),
+        total_ns: time(Some(stats.total)).unwrap_or(0),
+        self_ns: time(Some(stats.own)).unwrap_or(0),
         min_ns: time(measured.min()),
         mean_ns: time(measured.mean()),
         p50_ns: time(measured.percentile(50)),

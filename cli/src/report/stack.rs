@@ -3,20 +3,27 @@
 //! A call is *measured* when its entry and its exit are both in the trace, and *clipped* when it is
 //! there in part only: it was open when the trace began or ended (a writer may have put synthetic
 //! records there), or its exit is missing. The time of a clipped call that lies inside the trace
-//! counts for total and self, and never for minimum, mean, percentiles and maximum.
+//! counts for total and self, and never for minimum, mean, percentiles and maximum. A call of an untimed
+//! function is as wide as the calls in it: what passed beside them is its caller's.
 //!
 //! Nothing in here hashes or allocates per event, and no depth that a file claims is believed.
 
 mod join;
 
+use std::ops::Range;
+
+use fdr_formats::packed::Packed;
 use fdr_formats::{Call, Edge, Ticks};
 
 use self::join::Past;
 use super::batch::{Batch, Closed, ROOM, Step, settle};
-use super::stats::{CLIPPED, NONE, OUTERMOST, PLACE, Table};
+use super::stats::{CLIPPED, NONE, PLACE, Table};
 
 /// Open calls that are followed per thread (24 MiB); a real stack ends long before.
 const MAX_DEPTH: usize = 1 << 20;
+
+/// Frames that a batch of steps may come to; a power of two.
+const WINDOW: usize = 2 * ROOM;
 
 /// A call that was entered and not yet left.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +41,7 @@ const _: () = assert!(size_of::<Frame>() == 24);
 const NO_FRAME: Frame = Frame {
     start: Ticks(0),
     before: 0,
-    place: NONE & PLACE,
+    place: NONE,
 };
 
 /// What was not as it should be on one thread.
@@ -92,28 +99,74 @@ pub(crate) struct Stack {
 impl Stack {
     /// Takes some calls, in order.
     pub(crate) fn run(&mut self, batch: &mut Batch, table: &mut Table, calls: &[Call]) {
-        let Some(first) = calls.first().filter(|_| !self.is_unclear()) else {
+        let Some(first) = calls.first() else { return };
+        if !self.begin(first.time) {
             return;
-        };
-        // Sources give what went back in a batch of its own.
-        let earliest = self.first.map_or(first.time, |known| known.min(first.time));
-        self.first = Some(earliest);
+        }
         for calls in calls.chunks(ROOM) {
             let sums = batch.prepare(calls, table.near());
             self.last = self.last.max(sums.last);
             self.synthetic += sums.synthetic;
             self.records += calls.len() as u64 - sums.synthetic;
-            let mut done = 0;
-            loop {
-                done += self.plain(batch, table, calls, done);
-                let Some(call) = calls.get(done) else { break };
-                let before = done.checked_sub(1).and_then(|before| calls.get(before));
-                let before = before.map_or(self.before, |before| before.time);
-                self.other(batch, table, call, before);
-                done += 1;
-            }
-            self.before = calls.last().map_or(self.before, |last| last.time);
+            self.take(batch, table, calls.len(), |nth, _| calls.get(nth).copied());
         }
+    }
+
+    /// The same of packed ones.
+    pub(crate) fn run_packed(&mut self, batch: &mut Batch, table: &mut Table, packed: &Packed<'_>) {
+        let Some(first) = packed.first() else { return };
+        if !self.begin(first) {
+            return;
+        }
+        let mut time = packed.base.0;
+        for calls in packed.words.chunks(ROOM) {
+            time = batch.prepare_packed(time, calls, table.near());
+            self.last = self.last.max(Ticks(time));
+            self.records += calls.len() as u64;
+            let call = |nth, batch: &Batch| {
+                let step = batch.steps.get::<usize>(nth)?;
+                Some(calls.get(nth)?.at(step.time()))
+            };
+            self.take(batch, table, calls.len(), call);
+        }
+    }
+
+    /// Calls come, from that time on; whether they are of use.
+    fn begin(&mut self, first: Ticks) -> bool {
+        if self.is_unclear() {
+            return false;
+        }
+        // Sources give what went back in a batch of its own.
+        self.first = Some(self.first.map_or(first, |known| known.min(first)));
+        true
+    }
+
+    /// Takes the calls of which the batch has the steps.
+    #[inline(always)]
+    fn take(
+        &mut self,
+        batch: &mut Batch,
+        table: &mut Table,
+        count: usize,
+        call: impl Fn(usize, &Batch) -> Option<Call>,
+    ) {
+        let mut done = 0;
+        loop {
+            if self.make_room() {
+                done += self.plain(batch, table, done..count);
+            }
+            let Some(call) = call(done, batch).filter(|_| done < count) else {
+                break;
+            };
+            let before = done
+                .checked_sub(1)
+                .and_then(|before| batch.steps.get(before));
+            let before = before.map_or(self.before, |before| before.time());
+            self.other(batch, table, &call, before);
+            done += 1;
+        }
+        let last = count.checked_sub(1).and_then(|last| batch.steps.get(last));
+        self.before = last.map_or(self.before, |last| last.time());
     }
 
     /// So many records are missing here. Calls that are open now may have ended, and others of the
@@ -151,85 +204,104 @@ impl Stack {
         }
     }
 
-    /// Takes calls from one on while they are plain; returns how many.
-    fn plain(
-        &mut self,
-        batch: &mut Batch,
-        table: &mut Table,
-        calls: &[Call],
-        from: usize,
-    ) -> usize {
-        let calls = calls.get(from..).unwrap_or(&[]);
-        let steps = batch.steps.get(from..).unwrap_or(&[]);
-        let (done, ended) = self.follow(&mut batch.closed, calls, steps);
-        let closed = batch.closed.get(..ended).unwrap_or(&[]);
+    /// Takes steps while they are plain; returns how many.
+    fn plain(&mut self, batch: &mut Batch, table: &mut Table, steps: Range<usize>) -> usize {
+        let steps = batch.steps.get(steps).unwrap_or(&[]);
+        let (done, ended) = match table.untimed() {
+            [] => self.follow::<false>(&mut batch.closed, steps, &[]),
+            untimed => self.follow::<true>(&mut batch.closed, steps, untimed),
+        };
+        let closed = batch.closed.get_mut(..ended).unwrap_or(&mut []);
         settle(closed, &mut table.stats, &mut self.totals);
         done
     }
 
     /// Takes one call of the function at that place; returns whether it was plain.
     fn one(&mut self, batch: &mut Batch, table: &mut Table, call: &Call, place: u32) -> bool {
-        let (call, step) = (std::slice::from_ref(call), [Step::new(call, place)]);
-        let (done, ended) = self.follow(&mut batch.closed, call, &step);
-        let closed = batch.closed.get(..ended).unwrap_or(&[]);
+        let step = [Step::new(call, place)];
+        let (done, ended) = self.follow::<true>(&mut batch.closed, &step, table.untimed());
+        let closed = batch.closed.get_mut(..ended).unwrap_or(&mut []);
         settle(closed, &mut table.stats, &mut self.totals);
         done == 1
     }
 
-    /// Takes calls while they are plain: entries for which there is room, and exits of the innermost
-    /// call. Returns how many, and how many calls ended, which are in `closed`.
+    /// Takes steps, at most [`ROOM`], while they are plain: entries, and exits of the innermost call.
+    /// Returns how many, and how many calls ended, which are in `closed`.
     ///
     /// Whether an entry or an exit comes next, no processor can foresee: so all is done for both,
     /// with zeros for what is not meant, instead of a branch.
-    fn follow(
+    #[inline(never)]
+    fn follow<const UNTIMED: bool>(
         &mut self,
         closed: &mut [Closed; ROOM],
-        calls: &[Call],
         steps: &[Step],
+        untimed: &[u64],
     ) -> (usize, usize) {
-        if self.beyond > 0 {
+        // As far as so many steps may lead, up or down: what is found by a mask needs no test.
+        let base = self.base();
+        let window = self.frames.get_mut(base..);
+        let window: Option<&mut [Frame; WINDOW]> = window.and_then(<[Frame]>::first_chunk_mut);
+        let (Some(frames), 0) = (window, self.beyond) else {
             return (0, 0);
-        }
-        let (frames, open) = (&mut self.frames[..], &mut self.open[..]);
-        let (mut depth, mut children) = (self.depth, self.children);
-        let (mut done, mut ended) = (0, 0);
-        for (call, step) in calls.iter().zip(steps) {
+        };
+        let open = &mut self.open[..];
+        let (mut depth, mut children) = (self.depth - base, self.children);
+        let (mut rest, mut ended) = (steps, 0);
+        while let [step, behind @ ..] = rest {
             let exit = step.exit();
             let place = step.place();
-            // One up, or one down.
-            let way = exit.wrapping_mul(2).wrapping_add(1);
+            // The call to come, or the innermost one.
             let at = depth.wrapping_add(1).wrapping_add(exit as usize);
-            let (Some(frame), Some(open)) =
-                (frames.get_mut(at), open.get_mut((place & PLACE) as usize))
-            else {
+            let frame = &mut frames[at % WINDOW];
+            let Some(open) = open.get_mut((place & PLACE) as usize) else {
                 break;
             };
-            // The innermost call, if it is an exit.
             if (frame.place ^ place) & PLACE & exit as u32 != 0 {
                 break;
             }
-            let inclusive = call.time.since(frame.start).0 & exit;
+            let mut inclusive = step.time.saturating_sub(frame.start.0) & exit;
+            if UNTIMED {
+                let untimed = untimed.get((place & PLACE) as usize).copied().unwrap_or(0);
+                inclusive = inclusive & !untimed | children & exit & untimed;
+            }
+            // One up, or one down.
+            let way = exit.wrapping_mul(2).wrapping_add(1);
             *open = open.wrapping_add(way as u32);
-            let outermost = u32::from(*open == 0) << OUTERMOST.trailing_zeros();
             closed[ended % ROOM] = Closed {
                 inclusive,
                 children,
-                place: frame.place | place & CLIPPED | outermost,
+                place: frame.place | place,
+                open: *open,
             };
             let before = children;
             children = frame.before.saturating_add(inclusive) & exit;
-            // Above the innermost call after an exit, where it means nothing.
+            // After an exit it is above the innermost call, where it means nothing.
             *frame = Frame {
-                start: call.time,
+                start: Ticks(step.time),
                 before,
                 place,
             };
             ended = ended.wrapping_sub(exit as usize);
             depth = depth.wrapping_add(way as usize);
-            done += 1;
+            rest = behind;
         }
-        (self.depth, self.children) = (depth, children);
-        (done, ended)
+        (self.depth, self.children) = (base.wrapping_add(depth), children);
+        (steps.len() - rest.len(), ended)
+    }
+
+    /// Where the frames begin that so many steps may come to.
+    fn base(&self) -> usize {
+        self.depth.saturating_sub(ROOM - 1)
+    }
+
+    /// Makes room for so many steps; whether there may be as many open calls.
+    fn make_room(&mut self) -> bool {
+        let need = self.base() + WINDOW;
+        if self.frames.len() < need {
+            let room = need.max(2 * self.frames.len()).min(MAX_DEPTH + WINDOW);
+            self.frames.resize(room, NO_FRAME);
+        }
+        self.depth + ROOM <= MAX_DEPTH
     }
 
     /// A call for which something must be done first, or that is not as it should be.
@@ -241,16 +313,12 @@ impl Stack {
             self.open.resize(place as usize + 1, 0);
             self.totals.resize(place as usize + 1, 0);
         }
-        if self.depth + 2 > self.frames.len() {
-            let more = self.frames.len().clamp(64, MAX_DEPTH / 2);
-            let room = (self.frames.len() + more).min(MAX_DEPTH + 1);
-            self.frames.resize(room, NO_FRAME);
-        }
+        self.make_room();
         let entry = call.edge == Edge::Entry;
         if self.beyond > 0 && !entry {
             self.beyond -= 1;
-        } else if self.beyond == 0 && self.one(batch, table, call, place) {
-            // There was no room before, or it is a function that the hot loop does not know.
+        } else if !(entry && self.depth >= MAX_DEPTH) && self.one(batch, table, call, place) {
+            // It is a function that the hot loop does not know, or the stack is very deep.
         } else if entry {
             self.make_unclear();
             self.beyond += 1;
@@ -310,7 +378,10 @@ impl Stack {
     /// thread did since then, it did inside of that call.
     fn close_unseen(&mut self, table: &mut Table, place: u32, time: Ticks) {
         let begin = self.gap.or(self.first);
-        let inclusive = time.since(begin.unwrap_or(time)).0;
+        let inclusive = match table.untimed().get(place as usize) {
+            Some(&u64::MAX) => self.children,
+            _ => time.since(begin.unwrap_or(time)).0,
+        };
         let total = &mut self.totals[place as usize];
         *total = inclusive.max(*total);
         let roots = std::mem::replace(&mut self.children, inclusive);

@@ -5,6 +5,7 @@
 //! by the value of an id alone.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use fdr_formats::FunctionId;
 
@@ -15,7 +16,7 @@ const DENSE: u32 = 1 << 20;
 /// Functions beyond that many share one entry.
 const MAX_FUNCTIONS: usize = 1 << 20;
 /// No place.
-pub(crate) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = PLACE;
 
 /// The key under which functions beyond the limit are counted together. No trace has such an id:
 /// they have 28 bits.
@@ -51,8 +52,6 @@ impl Stats {
 
 /// Of the bits of a place: the call is in the trace in part only.
 pub(crate) const CLIPPED: u32 = 1 << 30;
-/// The function is not open any more with the end of this call.
-pub(crate) const OUTERMOST: u32 = 1 << 31;
 /// The place itself.
 pub(crate) const PLACE: u32 = CLIPPED - 1;
 const _: () = assert!(MAX_FUNCTIONS < PLACE as usize);
@@ -65,9 +64,26 @@ pub(crate) struct Table {
     others: Option<u32>,
     ids: Vec<FunctionId>,
     pub(crate) stats: Vec<Stats>,
+    /// Functions without times, sorted.
+    timeless: Arc<[FunctionId]>,
+    /// By place: all ones for those that were called. The last of them ends it.
+    untimed: Vec<u64>,
 }
 
 impl Table {
+    /// A table for calls of which those of some functions have no times; the ids are sorted.
+    pub(crate) fn new(timeless: Arc<[FunctionId]>) -> Table {
+        Table {
+            timeless,
+            ..Table::default()
+        }
+    }
+
+    /// All ones at the places of functions without times; zeros, or nothing, at others.
+    pub(crate) fn untimed(&self) -> &[u64] {
+        &self.untimed
+    }
+
     /// Places by function id, for ids that are small and known; others: [`NONE`], or not there.
     pub(crate) fn near(&self) -> &[u32] {
         &self.near
@@ -91,12 +107,14 @@ impl Table {
         if self.stats.len() >= MAX_FUNCTIONS {
             return match self.others {
                 Some(place) => place,
-                None => *self
-                    .others
-                    .insert(Self::add(&mut self.ids, &mut self.stats, OTHERS)),
+                None => {
+                    let place = self.add(OTHERS);
+                    self.others = Some(place);
+                    place
+                }
             };
         }
-        let place = Self::add(&mut self.ids, &mut self.stats, function);
+        let place = self.add(function);
         if function.0 < DENSE {
             let at = function.0 as usize;
             if at >= self.near.len() {
@@ -109,11 +127,15 @@ impl Table {
         place
     }
 
-    fn add(ids: &mut Vec<FunctionId>, stats: &mut Vec<Stats>, function: FunctionId) -> u32 {
-        let place = stats.len() as u32;
-        ids.push(function);
-        stats.push(Stats::default());
-        place
+    fn add(&mut self, function: FunctionId) -> u32 {
+        let place = self.stats.len();
+        self.ids.push(function);
+        self.stats.push(Stats::default());
+        if self.timeless.binary_search(&function).is_ok() {
+            self.untimed.resize(place, 0);
+            self.untimed.push(u64::MAX);
+        }
+        place as u32
     }
 
     /// The function at a place.

@@ -140,11 +140,12 @@ impl Line {
             0 => 0.0,
             own => row.self_ns as f64 * 100.0 / own as f64,
         };
-        let time = |time: Option<u64>| match time.filter(|_| !look.timeless) {
+        let timeless = look.timeless || row.untimed;
+        let time = |time: Option<u64>| match time.filter(|_| !timeless) {
             Some(time) => ui::duration(time),
             None => "-".to_owned(),
         };
-        let share = match look.timeless {
+        let share = match timeless {
             true => "-".to_owned(),
             false => format!("{share:.1} %"),
         };
@@ -231,6 +232,13 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
             ui::things(report.hidden as u64, "function")
         ));
     }
+    if report.untimed > 0 {
+        notes.push(format!(
+            "untimed: the calls of {} are counted, without times; what passed in them is self time of \
+             the functions that called them",
+            ui::things(report.untimed as u64, "function"),
+        ));
+    }
     if report.clipped > 0 {
         notes.push(format!(
             "clipped: {} seen in part (open where the trace begins or ends, or without an exit): in \
@@ -300,6 +308,7 @@ mod tests {
             id: 1,
             calls: 12_345,
             clipped: 0,
+            untimed: false,
             total_ns: 1_234_567,
             self_ns: 1_234_567,
             min_ns: Some(1),

@@ -415,7 +415,15 @@ fn rows_are_sorted_filtered_and_limited() {
 #[test]
 fn a_trace_in_pieces_is_as_in_one() {
     for per_thread in [false, true] {
-        let nothing = MemoryTrace::default();
+        let mut nothing = MemoryTrace::default();
+        if per_thread {
+            let function = |id| Function {
+                id: FunctionId(id),
+                untimed: true,
+                ..Function::default()
+            };
+            nothing.info.functions = [2, 3].map(function).to_vec();
+        }
         let selection = Selection { per_thread, ..ALL };
         same_in_pieces(
             |share| Engine::new(&nothing, per_thread, share),

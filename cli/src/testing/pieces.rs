@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fdr_formats::bytes::ByteOrder;
+use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Division, Join, Share, drive_pieces};
 use fdr_formats::xray::payload;
 use fdr_formats::xray::record::{
@@ -43,11 +44,18 @@ pub(crate) fn same_in_pieces<S: Join>(
         };
         let whole = of(1, u64::MAX);
         for (jobs, piece) in [(2, 40), (3, 300), (2, 2000)] {
-            assert_eq!(of(jobs, piece), whole, "trace {nth} in pieces of {piece} bytes");
+            assert_eq!(
+                of(jobs, piece),
+                whole,
+                "trace {nth} in pieces of {piece} bytes"
+            );
         }
     }
     let joined = joined.into_inner();
-    assert!(joined > 2000, "only {joined} pieces were joined as they were");
+    assert!(
+        joined > 2000,
+        "only {joined} pieces were joined as they were"
+    );
 }
 
 /// Counts the pieces that were joined.
@@ -65,6 +73,10 @@ impl<S: Sink> Sink for Counting<'_, S> {
         self.sink.calls(calls);
     }
 
+    fn packed(&mut self, packed: &Packed<'_>) {
+        self.sink.packed(packed);
+    }
+
     fn mark(&mut self, mark: &Mark<'_>) {
         self.sink.mark(mark);
     }
@@ -77,7 +89,8 @@ impl<S: Sink> Sink for Counting<'_, S> {
 impl<S: Join> Join for Counting<'_, S> {
     fn join(&mut self, piece: Self) -> bool {
         let joined = self.sink.join(piece.sink);
-        self.joined.fetch_add(usize::from(joined), Ordering::Relaxed);
+        self.joined
+            .fetch_add(usize::from(joined), Ordering::Relaxed);
         joined
     }
 }
@@ -94,7 +107,11 @@ fn random_trace(seed: u64) -> Vec<u8> {
     };
     let mut bytes = encode_header(&header).to_vec();
     let mut writer = Writer {
-        odd: if seed % 2 == 0 { 0 } else { 1 + random.below(200) },
+        odd: if seed % 2 == 0 {
+            0
+        } else {
+            1 + random.below(200)
+        },
         random,
         tick: 1 << 40,
         open: Vec::new(),

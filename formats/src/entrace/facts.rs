@@ -196,6 +196,7 @@ pub(super) fn encode_function(function: &Function, parent: u32) -> Entry<'_> {
         number("function", function.id.0),
         nonzero("line", function.line.into()),
         text("name", &function.name),
+        truth("untimed", function.untimed),
     ];
     entry(FUNCTION, parent, list)
 }
@@ -211,6 +212,7 @@ pub(super) fn decode_function(entry: &Entry<'_>) -> Option<Function> {
             ("file", Value::String(value)) => value.clone_into(&mut function.file),
             ("line", Value::U64(value)) => function.line = u32::try_from(value).unwrap_or(0),
             ("name", Value::String(value)) => value.clone_into(&mut function.name),
+            ("untimed", Value::Bool(value)) => function.untimed = value,
             _ => {}
         }
     }

@@ -176,7 +176,6 @@ impl EntraceStream {
 
     /// Adds a function; false if it is known.
     fn learn(&mut self, function: &Function) -> bool {
-        self.losses.add_untimed(std::slice::from_ref(function));
         let function = shape::fitting(function, &mut self.losses);
         let new = self.functions.define(&function);
         if new {

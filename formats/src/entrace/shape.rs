@@ -125,7 +125,7 @@ pub(super) fn fitting(function: &Function, losses: &mut Losses) -> Function {
         name: cut(&function.name),
         file: cut(&function.file),
         line: function.line,
-        untimed: false,
+        untimed: function.untimed,
     }
 }
 

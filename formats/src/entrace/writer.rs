@@ -118,7 +118,6 @@ impl EntraceWriter {
     }
 
     fn learn(&mut self, more: &[Function]) {
-        self.losses.add_untimed(more);
         for function in more {
             let function = shape::fitting(function, &mut self.losses);
             if self.functions.define(&function) {

@@ -370,6 +370,7 @@ fn function_packet(function: &Function, place: Place, out: &mut Vec<u8>) {
     text(&mut packet, "file", &function.file);
     let line = (function.line > 0).then(|| function.line.into());
     optional(&mut packet, "line", line);
+    optional(&mut packet, "untimed", function.untimed.then_some(1));
     packet.end();
 }
 

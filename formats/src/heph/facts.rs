@@ -6,7 +6,7 @@
 //! | description | attributes |
 //! | --- | --- |
 //! | `fdr:trace` | `version` 1; where known: `program`, `process`, `reason`, `dump` (from 1), `missing` (u64 array: threads that ended, their records, records without a place), `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor` (u64 array: a time in ns as events have it, the Unix time in ns at that time), `trouble` of the clock (u64 array: skew of CPUs in ns, steps back; as two's complements: ns ahead, ns by which the time of day was moved) |
-//! | `fdr:function` | `id`, `name`, `file`, `line`; comes before the function's first call |
+//! | `fdr:function` | `id`, `name`, `file`, `line`, `untimed` (1 where it is); comes before the function's first call |
 //! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `process`, `name`, `counts` (u64 array: records asked for, readable, overwritten, dropped, synthetic entries, synthetic exits); the last one of a thread holds |
 //!
 //! Marks are events without duration on their thread's stream. Those without a time of their own have
@@ -181,6 +181,7 @@ pub(super) struct FunctionFacts {
     pub(super) name: String,
     pub(super) file: String,
     pub(super) line: u32,
+    pub(super) untimed: bool,
 }
 
 impl FunctionFacts {
@@ -192,6 +193,7 @@ impl FunctionFacts {
                 (b"name", Value::Text(text)) => facts.name = lossy(text),
                 (b"file", Value::Text(text)) => facts.file = lossy(text),
                 (b"line", Value::Unsigned(line)) => facts.line = u32::try_from(line).unwrap_or(0),
+                (b"untimed", Value::Unsigned(untimed)) => facts.untimed = untimed == 1,
                 _ => {}
             }
         }

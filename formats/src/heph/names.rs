@@ -74,6 +74,7 @@ impl Names {
             name,
             file,
             line,
+            untimed,
         } = facts;
         let Some(number) = id else {
             return Some("a function without a number; it is skipped".into());
@@ -108,7 +109,7 @@ impl Names {
             name,
             file,
             line,
-            untimed: false,
+            untimed,
         };
         let declared = true;
         self.entries.insert(id, Entry { function, declared });

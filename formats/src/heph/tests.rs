@@ -267,6 +267,7 @@ fn functions_have_one_id_each() {
         name: name.into(),
         file: String::new(),
         line,
+        untimed: false,
     };
     let mut names = Names::default();
     assert_eq!(names.declare(facts(5, "a", 1)), None);

@@ -73,7 +73,6 @@ impl<W: Write> HephWriter<W> {
             failed: None,
         };
         let mut book = Book::new(info);
-        book.losses.add_untimed(&info.functions);
         book.begin(&mut out.buffer);
         for function in &info.functions {
             book.function(function, &mut out.buffer);
@@ -183,7 +182,6 @@ impl<W: Write> Sink for HephWriter<W> {
 
 impl<W: Write + Send> Writer for HephWriter<W> {
     fn functions(&mut self, more: &[Function]) {
-        self.book.losses.add_untimed(more);
         for function in more {
             self.book.function(function, &mut self.out.buffer);
             self.out.settle();

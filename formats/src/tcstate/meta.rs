@@ -133,6 +133,7 @@ impl Meta {
             object.text("name", &function.name);
             object.text("file", &function.file);
             object.count("line", function.line);
+            object.flag("untimed", function.untimed);
             if let Some(&string) = string_of.get(&function.id) {
                 object.number("string", string);
             }
@@ -376,7 +377,7 @@ fn function(value: &Value) -> Option<Function> {
         name: text_of(value, "name"),
         file: text_of(value, "file"),
         line: member(value, "line").unwrap_or(0),
-        untimed: false,
+        untimed: value.get("untimed") == Some(&Value::Bool(true)),
     })
 }
 

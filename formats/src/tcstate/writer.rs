@@ -136,7 +136,6 @@ impl TcstateWriter {
         let meta = self.meta(&builder, (start, end));
         save(&self.folder, super::META, |out| meta.write(out))?;
         self.untold.losses(&mut self.losses);
-        self.losses.add_untimed(&self.info.functions);
         let what = "changes of CPU that the state of the CPUs does not show, or not in time";
         self.losses.add(what, builder.untold_cpus);
         let what = "calls of functions that have the name of another: told as calls of that one";

@@ -9,6 +9,7 @@ use super::time::{Running, Turn};
 use crate::bytes::{ByteOrder, Window};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
+use crate::packed::{Packed, PackedCall};
 use crate::sink::Sink;
 use crate::source::{Complaints, Position};
 
@@ -16,13 +17,6 @@ use crate::source::{Complaints, Position};
 const BATCH: usize = 512;
 /// Edge by action.
 const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
-const NO_CALL: Call = Call {
-    time: Ticks(0),
-    function: FunctionId(0),
-    edge: Edge::Entry,
-    synthetic: false,
-    has_arguments: false,
-};
 
 /// Why a run of records stopped.
 enum Stop {
@@ -41,8 +35,11 @@ pub(super) struct Decoder<'a> {
     index: &'a Index,
     sink: &'a mut dyn Sink,
     complaints: &'a mut Complaints,
-    batch: [Call; BATCH],
+    batch: [PackedCall; BATCH],
     filled: usize,
+    /// What the batch's first time is counted from, and its last time.
+    base: u64,
+    last: u64,
     time: Running,
     /// No call is later than that: of [`Running::limit`].
     limit: u64,
@@ -68,8 +65,10 @@ impl<'a> Decoder<'a> {
             index,
             sink,
             complaints,
-            batch: [NO_CALL; BATCH],
+            batch: [PackedCall::default(); BATCH],
             filled: 0,
+            base: 0,
+            last: 0,
             time: Running::default(),
             limit: u64::MAX,
             start: 0,
@@ -213,40 +212,33 @@ impl<'a> Decoder<'a> {
 
     /// The inner loop: function records until anything else, or until `bytes` end.
     fn functions<const BIG: bool>(&mut self, bytes: &[u8]) -> usize {
-        let first = bytes
-            .first_chunk()
-            .map(|bytes| function_like::<BIG>(*bytes));
-        let (Some(Some(_)), Some(mut time)) = (first, self.time.now()) else {
+        let words = bytes.as_chunks().0;
+        let call =
+            |bytes: &[u8; FUNCTION_SIZE]| PackedCall::new(record::function_word::<BIG>(*bytes));
+        let (Some(Some(_)), Some(mut time)) = (words.first().map(call), self.time.now()) else {
             return 0;
         };
         self.settle_cpu();
-        let words = bytes.as_chunks::<FUNCTION_SIZE>().0;
         let mut used = 0;
-        while used < words.len() {
+        while let Some(rest @ [_, ..]) = words.get(used..) {
             if self.filled == BATCH {
                 self.settle_calls();
             }
+            if self.filled == 0 {
+                self.base = time;
+            }
             let room = self.batch.get_mut(self.filled..).unwrap_or(&mut []);
-            let most = words.len().min(used + room.len());
+            let most = room.len().min(rest.len());
             let mut taken = 0;
-            for (call, bytes) in room.iter_mut().zip(words.get(used..).unwrap_or(&[])) {
-                let Some(word) = function_like::<BIG>(*bytes) else {
-                    break;
-                };
-                time = time.wrapping_add(word >> 32);
-                let action = (word >> 1) as usize & 3;
-                *call = Call {
-                    time: Ticks(time),
-                    function: FunctionId(word as u32 >> 4),
-                    edge: EDGES[action],
-                    synthetic: false,
-                    has_arguments: action == Action::EntryArgs as usize,
-                };
+            for (slot, bytes) in room.iter_mut().zip(rest) {
+                let Some(call) = call(bytes) else { break };
+                time = time.wrapping_add(call.delta());
+                *slot = call;
                 taken += 1;
             }
             used += taken;
-            self.filled += taken;
-            if used < most {
+            (self.filled, self.last) = (self.filled + taken, time);
+            if taken < most {
                 break;
             }
         }
@@ -293,19 +285,16 @@ impl<'a> Decoder<'a> {
         };
         let time = Ticks(now.wrapping_add(u64::from(delta)));
         self.time.advance(time.0);
-        self.settle_cpu();
-        if self.filled == BATCH {
-            self.settle_calls();
-        }
+        self.settle();
         self.arguments = true;
-        self.batch[self.filled] = Call {
+        let mut call = [Call {
             time,
             function: FunctionId(id),
             edge: EDGES[action as usize],
             synthetic,
             has_arguments: action == Action::EntryArgs,
-        };
-        self.filled += 1;
+        }];
+        self.give(&mut call);
     }
 
     /// An event whose payload of `size` bytes begins at `at`; returns where it ends, if it fits.
@@ -449,26 +438,30 @@ impl<'a> Decoder<'a> {
     }
 
     fn settle_calls(&mut self) {
-        self.hand_over(self.filled);
-        self.filled = 0;
-    }
-
-    /// Calls between two absolute ticks: the last is the latest.
-    #[inline]
-    fn hand_over(&mut self, count: usize) {
-        let calls = self.batch.get_mut(..count).unwrap_or(&mut []);
-        let Some(last) = calls.last() else { return };
-        if last.time.0 > self.limit {
-            return self.hand_over_late(count);
+        let words = self.batch.get(..self.filled).unwrap_or(&[]);
+        if words.is_empty() {
+            return;
         }
-        self.sink.calls(calls);
+        let base = Ticks(self.base);
+        let packed = Packed { base, words };
+        self.filled = 0;
+        if self.base <= self.last && self.last <= self.limit {
+            self.sink.packed(&packed);
+        } else {
+            let mut calls: Vec<Call> = packed.iter().collect();
+            self.give(&mut calls);
+        }
     }
 
-    #[cold]
-    fn hand_over_late(&mut self, count: usize) {
+    /// Gives calls one by one, which may be too late.
+    fn give(&mut self, calls: &mut [Call]) {
         let limit = Ticks(self.limit);
-        let calls = self.batch.get_mut(..count).unwrap_or(&mut []);
+        let last = calls.last().map(|call| call.time);
         let late = calls.iter().filter(|call| call.time > limit).count();
+        // Calls between two absolute ticks: the last is the latest.
+        if last <= Some(limit) {
+            return self.sink.calls(calls);
+        }
         calls
             .iter_mut()
             .for_each(|call| call.time = call.time.min(limit));
@@ -487,12 +480,4 @@ impl<'a> Decoder<'a> {
             self.sink.diagnostic(Diagnostic { offset, what });
         }
     }
-}
-
-/// The word of a function record with a valid action.
-#[inline(always)]
-fn function_like<const BIG: bool>(bytes: [u8; FUNCTION_SIZE]) -> Option<u64> {
-    // Bit 0 tells a metadata record, bit 3 an action above 3.
-    let word = record::function_word::<BIG>(bytes);
-    (word & 0b1001 == 0).then_some(word)
 }

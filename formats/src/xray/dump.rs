@@ -50,8 +50,8 @@ pub struct DumpSummary {
 /// Writes ring chunks to a trace file, one block per thread.
 ///
 /// `W` is an empty file, open for writing and reading (version 1 reads back what it moves), or
-/// `&File`. Memory: one look-ahead over each thread's calls (4 bytes per open call), buffers of
-/// 256 KiB, and for version 1 a buffer of 1 MiB at the end. Not async-signal-safe.
+/// `&File`. Memory: one look-ahead over each thread's calls (4 bytes per open call), a buffer of
+/// 32 KiB, and for version 1 a buffer of 1 MiB at the end. Not async-signal-safe.
 ///
 /// # Examples
 /// ```

@@ -22,7 +22,8 @@ pub enum Version {
     V3,
 }
 
-const BUFFER: usize = 256 * 1024;
+/// Less than a ring chunk's records: they go to the file without a copy in between.
+const BUFFER: usize = 32 * 1024;
 const MOVE: usize = 1 << 20;
 const RECORD: u64 = METADATA_SIZE as u64;
 /// The shortest end of a version 1 buffer: `EndOfBuffer`, and an event of 8 bytes as fill.

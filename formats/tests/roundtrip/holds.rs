@@ -47,6 +47,8 @@ pub(crate) struct Holds {
     pub(crate) ties: bool,
     /// Source files and lines of functions.
     pub(crate) lines: bool,
+    /// That a function is untimed.
+    pub(crate) untimed: bool,
     /// Functions by number: also those without a name, and several of one name.
     pub(crate) ids: bool,
     /// Name, rate and error of the clock, and that it is constant.
@@ -76,6 +78,7 @@ const ALL: Holds = Holds {
     backwards: true,
     ties: true,
     lines: true,
+    untimed: true,
     ids: true,
     clock: true,
     dump: true,
@@ -123,10 +126,12 @@ pub(crate) const TABLE: &[Holds] = &[
     },
     Holds {
         target: "htdump",
+        untimed: false,
         ..SPANS
     },
     Holds {
         target: "htdump-be",
+        untimed: false,
         ..SPANS
     },
     Holds {
@@ -145,6 +150,7 @@ pub(crate) const TABLE: &[Holds] = &[
     Holds {
         target: "ctf",
         backwards: false,
+        untimed: false,
         ..ALL
     },
     Holds {
@@ -174,6 +180,7 @@ pub(crate) const TABLE: &[Holds] = &[
     Holds {
         target: "ctf",
         backwards: false,
+        untimed: false,
         ..ALL
     },
 ];
@@ -205,6 +212,7 @@ impl Holds {
             backwards: self.backwards && other.backwards,
             ties: self.ties && other.ties,
             lines: self.lines && other.lines,
+            untimed: self.untimed && other.untimed,
             ids: self.ids && other.ids,
             clock: self.clock && other.clock,
             dump: self.dump && other.dump,

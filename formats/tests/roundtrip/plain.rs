@@ -43,8 +43,8 @@ pub(crate) struct Plain {
     pub(crate) clock: Option<Clock>,
     /// Unix time of the first event, in ns.
     pub(crate) unix: Option<u64>,
-    /// File and line of the functions that are called.
-    pub(crate) lines: BTreeMap<String, (String, u32)>,
+    /// File and line of the functions that are called, and whether they are untimed.
+    pub(crate) lines: BTreeMap<String, (String, u32, bool)>,
     pub(crate) threads: BTreeMap<u64, PlainThread>,
 }
 
@@ -145,13 +145,13 @@ impl Plain {
 fn lines<'a>(
     info: &TraceInfo,
     events: impl Iterator<Item = &'a Event>,
-) -> BTreeMap<String, (String, u32)> {
+) -> BTreeMap<String, (String, u32, bool)> {
     let called = events.filter_map(|event| match event {
         Event::Call(call) => info.function(call.function),
         _ => None,
     });
     let line = |function: &fdr_formats::Function| {
-        let place = (function.file.clone(), function.line);
+        let place = (function.file.clone(), function.line, function.untimed);
         (function.name.clone(), place)
     };
     called.map(line).collect()

@@ -59,7 +59,7 @@ impl Owner {
 /// A buffer for copies, used again for each thread.
 #[derive(Default)]
 pub(crate) struct Snapshot {
-    /// Copied chunks, newest first, each CHUNK bytes long.
+    /// Copied chunks, newest first, each CHUNK bytes long; behind them what earlier copies left.
     bytes: Vec<u8>,
     /// Used bytes of each of them.
     used: Vec<usize>,
@@ -89,7 +89,6 @@ impl Snapshot {
     }
 
     fn try_take(&mut self, slot: &Slot, on: &dyn Fn() -> bool) -> bool {
-        self.bytes.clear();
         self.used.clear();
         self.counts = Counts::default();
         let generation = slot.generation.load(Ordering::Acquire);
@@ -143,7 +142,6 @@ impl Snapshot {
             oldest = first;
             self.used.push(used);
         }
-        self.bytes.truncate(self.used.len() * CHUNK);
         (head == 0 || !self.used.is_empty()).then_some((committed, oldest))
     }
 
@@ -158,7 +156,9 @@ impl Snapshot {
         let start = chunk_start(slot, number);
         let used = used(slot, number, start)?;
         let at = self.used.len() * CHUNK;
-        self.bytes.resize(at + CHUNK, 0);
+        if self.bytes.len() < at + CHUNK {
+            self.bytes.resize(at + CHUNK, 0);
+        }
         let target = self.bytes.get_mut(at..at + used)?;
         chunk::copy(slot, number, 0, target);
         // Acquire: pairs with the Release fence in `open_chunk`.

@@ -44,8 +44,8 @@ fn body(walk: &mut Walk<'_>, depth: usize) {
 }
 
 macro_rules! functions {
-    ($($name:ident = $number:literal)*) => {$(
-        #[traced]
+    ($($name:ident = $number:literal $(($option:ident))?)*) => {$(
+        #[traced($($option)?)]
         fn $name(walk: &mut Walk<'_>, depth: usize) {
             walk.made();
             walk.calls[$number] += 1;
@@ -54,7 +54,7 @@ macro_rules! functions {
     )*};
 }
 
-functions! { alpha = 0 beta = 1 gamma = 2 delta = 3 }
+functions! { alpha = 0 beta = 1 gamma = 2 (untimed) delta = 3 }
 
 /// The file's first page as memory that outlives the process; without a file, plain memory.
 fn page(path: Option<String>) -> &'static [Progress; MOST] {

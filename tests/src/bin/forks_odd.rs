@@ -150,10 +150,7 @@ fn shared() {
         let list = [c"true".as_ptr(), std::ptr::null()];
         // SAFETY: the child makes traced calls, which may be made anywhere, and leaves. Its parent goes on
         // in the same frame, which the child does not return from.
-        #[allow(
-            deprecated,
-            reason = "programs use it, and posix_spawn does so for them"
-        )]
+        #[allow(deprecated, reason = "programs use it")]
         let child = unsafe { libc::vfork() };
         if child == 0 {
             work();

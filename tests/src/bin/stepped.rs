@@ -1,5 +1,7 @@
-//! Runs traced calls one instruction at a time, with a handler that makes traced calls of its own after
-//! each: a signal on every instruction of a record. After which ones it makes calls is drawn from a seed.
+//! Runs traced calls, timed and untimed, one instruction at a time, with a handler that makes traced calls
+//! of its own after each: a signal on every instruction of a record. After which ones it makes calls is drawn
+//! from a seed. With `apart`, the program makes its records on the first CPU that it may use, and the handler
+//! on the second one.
 
 use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +21,52 @@ fn step() {
     STEPPED.fetch_add(1, Ordering::Relaxed);
 }
 
+#[traced(untimed)]
+#[inline(never)]
+fn step_untimed() {
+    STEPPED.fetch_add(1, Ordering::Relaxed);
+}
+
 #[traced]
 #[inline(never)]
 fn handle() {
     HANDLED.fetch_add(1, Ordering::Relaxed);
+}
+
+#[traced(untimed)]
+#[inline(never)]
+fn handle_untimed() {
+    HANDLED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The CPUs of the program and of its handler, each plus 1; 0: wherever it runs.
+static CPUS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// Goes to the CPU of the program (0) or of its handler (1).
+fn go(whose: usize) {
+    let cpu = CPUS[whose].load(Ordering::Relaxed);
+    if cpu == 0 {
+        return;
+    }
+    // SAFETY: plain system calls on a set of our own.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu as usize - 1, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
+    }
+}
+
+/// The first two CPUs that the program may use.
+fn choose_cpus() {
+    // SAFETY: as in `go`.
+    let allowed = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
+        (0..libc::CPU_SETSIZE as usize).filter(move |&cpu| libc::CPU_ISSET(cpu, &set))
+    };
+    for (place, cpu) in CPUS.iter().zip(allowed) {
+        place.store(cpu as u64 + 1, Ordering::Relaxed);
+    }
 }
 
 /// Like `support::random`, in what a handler may do.
@@ -37,9 +81,18 @@ fn draw() -> u64 {
 
 extern "C" fn on_trap(_: i32) {
     TRAPS.fetch_add(1, Ordering::Relaxed);
-    for _ in 0..[0, 0, 1, 0, 1, 3][draw() as usize % 6] {
-        handle();
+    let calls = [0, 0, 1, 0, 1, 3][draw() as usize % 6];
+    if calls == 0 {
+        return;
     }
+    go(1);
+    for _ in 0..calls {
+        match draw() % 3 {
+            0 => handle_untimed(),
+            _ => handle(),
+        }
+    }
+    go(0);
 }
 
 fn main() {
@@ -47,12 +100,23 @@ fn main() {
     let (seed, rounds) = (number(1).unwrap_or(1), number(2).unwrap_or(1_u64));
     STATE.store(seed, Ordering::Relaxed);
     on_each_step(on_trap);
+    if env::args().nth(3).is_some_and(|word| word == "apart") {
+        choose_cpus();
+    }
+    go(0);
     step();
     for _ in 0..rounds {
         // To just before the end of a chunk of 64 KiB, where most can go wrong.
         let until = draw() % 4100;
         (0..until).for_each(|_| step());
-        stepping(|| (0..8).for_each(|_| step()));
+        stepping(|| {
+            for _ in 0..4 {
+                step();
+                step_untimed();
+            }
+            // Ends the chunk, where that is near, in the midst of untimed ones.
+            (0..4).for_each(|_| step_untimed());
+        });
     }
     println!("traps {}", TRAPS.load(Ordering::Relaxed));
     println!("stepped {}", STEPPED.load(Ordering::Relaxed));

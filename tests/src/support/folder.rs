@@ -1,8 +1,10 @@
-//! A folder of its own for each test, removed when the test succeeds; after a failure it stays.
+//! A folder of its own for each test, removed when the test succeeds; after a failure it stays, and the disk
+//! is told of: where that is full, programs fail in ways that do not show it.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder that was empty at first.
@@ -82,7 +84,11 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if !std::thread::panicking() && env::var_os("FDR_TESTS_KEEP").is_none() {
+        if std::thread::panicking() {
+            let space = Command::new("df").arg("-h").arg(&self.0).output();
+            let space = space.map(|output| output.stdout).unwrap_or_default();
+            eprintln!("kept: {self:?}; {}", String::from_utf8_lossy(&space));
+        } else if env::var_os("FDR_TESTS_KEEP").is_none() {
             let _ = fs::remove_dir_all(&self.0);
         }
     }

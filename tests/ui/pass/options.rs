@@ -1,4 +1,4 @@
-//! The options: a name of one's own, and `fdr` under another path.
+//! The options: a name of one's own, `fdr` under another path, and records without times.
 #![forbid(unsafe_code)]
 #![deny(warnings)]
 
@@ -27,6 +27,28 @@ async fn all_forms() {
 #[recorder::traced()]
 fn nothing_in_parentheses() {}
 
+#[recorder::traced(untimed, crate = recorder)]
+fn untimed() -> u32 {
+    7
+}
+
+#[recorder::traced(name = "without times", untimed, crate = ::fdr)]
+async fn untimed_polls() {
+    std::future::ready(()).await;
+}
+
+#[recorder::traced(untimed)]
+async fn untimed_call() {}
+
+struct Leaf;
+
+impl Leaf {
+    #[recorder::traced(untimed)]
+    fn method<T: Clone>(&self, value: &T) -> T {
+        value.clone()
+    }
+}
+
 macro_rules! make {
     ($name:ident, $text:literal, $path:path) => {
         #[recorder::traced(name = $text, crate = $path)]
@@ -46,5 +68,7 @@ fn main() {
     through_another_crate();
     drop((all_forms(), later()));
     nothing_in_parentheses();
+    assert_eq!(Leaf.method(&untimed()), 7);
+    drop((untimed_polls(), untimed_call()));
     made();
 }

@@ -112,7 +112,7 @@ fn table(lines: &str) -> String {
     let _ = writeln!(text, "{}\n", clocks.join(" / "));
     let _ = write!(text, "{:<17}  {:<11}", "date", "commit");
     for (body, ..) in BODIES {
-        let _ = write!(text, "  {body:<15}");
+        let _ = write!(text, "  {body:<22}");
     }
     text += "  machine\n";
     for line in lines.lines() {
@@ -126,7 +126,7 @@ fn table(lines: &str) -> String {
                     ratio.map_or("-".to_owned(), |ratio: f64| format!("{ratio:.3}"))
                 })
                 .collect();
-            let _ = write!(text, "  {:<15}", ratios.join(" / "));
+            let _ = write!(text, "  {:<22}", ratios.join(" / "));
         }
         let _ = writeln!(text, "  {}", word("machine"));
     }
@@ -175,7 +175,8 @@ mod tests {
             .collect();
         assert_eq!(
             shown.join(" "),
-            "2026-11-20T20:15Z 31f189f0aa+ 1.071 / - - / - - / - - / 1.100 A CPU, 2 cores"
+            "2026-11-20T20:15Z 31f189f0aa+ 1.071 / - / - - / - / - - / - / - - / 1.100 / - A CPU, 2 \
+             cores"
         );
     }
 

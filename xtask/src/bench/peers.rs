@@ -180,7 +180,9 @@ fn prepared(options: &Options) -> Result<Vec<Row>> {
                 version: version.clone(),
                 cells: Default::default(),
                 probe,
-                code: program.clone().and_then(|program| leaf_bytes(&program)),
+                code: program
+                    .clone()
+                    .and_then(|program| leaf_bytes(&program, mode)),
                 program: program.clone(),
             });
         }
@@ -211,23 +213,24 @@ fn build(peer: &'static Peer) -> Result<PathBuf> {
     Ok(target.join("release").join(name))
 }
 
-/// Code bytes of the leaf, of the untraced twin and of the traced one.
-fn leaf_bytes(program: &Path) -> Result<Twins> {
+/// Code bytes of the leaf, of the untraced twin and of the traced one: in the module that is named as the
+/// mode, or in `traced`, or in the C sources.
+fn leaf_bytes(program: &Path, mode: &Mode) -> Result<Twins> {
     let mut nm = command("nm");
     let (symbols, _) = output(
         nm.args(["--print-size", "--demangle", "--defined-only"])
             .arg(program),
     )?;
-    // Rust's names, or those of the C sources.
-    let bytes = |names: [&str; 2]| {
-        names
-            .into_iter()
-            .find_map(|name| code::code_bytes(&symbols, name))
+    let bytes = |names: &[&str]| {
+        let found = names
+            .iter()
+            .find_map(|name| code::code_bytes(&symbols, name));
+        found.ok_or_else(|| format!("no leaf among the symbols of {}", program.display()))
     };
-    let missing = || format!("no leaf among the symbols of {}", program.display());
+    let of_mode = format!("::{}::leaf", mode.word);
     Ok(Twins {
-        untraced: bytes(["::untraced::leaf", "native_untraced_leaf"]).ok_or_else(missing)?,
-        traced: bytes(["::traced::leaf", "native_traced_leaf"]).ok_or_else(missing)?,
+        untraced: bytes(&["::untraced::leaf", "native_untraced_leaf"])?,
+        traced: bytes(&[&of_mode, "::traced::leaf", "native_traced_leaf"])?,
     })
 }
 

@@ -220,7 +220,7 @@ mod tests {
                 scaling,
             });
         }
-        table.cell(0, 4).failure = Some("no \"trace\"".to_owned());
+        table.cell(0, 5).failure = Some("no \"trace\"".to_owned());
         Findings {
             machine: "a machine".to_owned(),
             rounds: 7,

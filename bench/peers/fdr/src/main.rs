@@ -1,5 +1,6 @@
 //! This project's recorder, as a program that depends on it uses it: an attribute, and variables. Modes:
-//! `rdtscp` (its default), `rdtsc`, `off` (compiled in, nothing set).
+//! `rdtscp` (its default), `rdtsc`, `untimed` (the attribute for hot leaves, on everything here), `off` (compiled
+//! in, nothing set).
 
 use std::fs;
 use std::process::ExitCode;
@@ -16,7 +17,18 @@ macro_rules! traced {
     };
 }
 
+macro_rules! untimed {
+    ($name:ident($($arguments:tt)*) -> $result:tt { $($body:tt)* }) => {
+        #[fdr::traced(untimed)]
+        #[inline(never)]
+        fn $name($($arguments)*) -> $result {
+            $($body)*
+        }
+    };
+}
+
 twin!(traced, traced);
+twin!(untimed, untimed);
 
 struct Fdr {
     on: bool,
@@ -39,14 +51,17 @@ impl Peer for Fdr {
 
 fn start(mode: &str) -> Result<Fdr> {
     let on = mode != "off";
+    let clock = if mode == "untimed" { "rdtsc" } else { mode };
     if on {
         let out = folder()?.join("");
         let out = out.to_str().ok_or("the folder's name is not UTF-8")?;
-        with_environment(&[("FDR", "1"), ("FDR_CLOCK", mode), ("FDR_OUT", out)])?;
+        with_environment(&[("FDR", "1"), ("FDR_CLOCK", clock), ("FDR_OUT", out)])?;
     }
     Ok(Fdr { on })
 }
 
 fn main() -> ExitCode {
-    peer_harness::main([untraced::batch, traced::batch], start)
+    let timed = std::env::args().nth(1).is_none_or(|mode| mode != "untimed");
+    let traced = if timed { traced::batch } else { untimed::batch };
+    peer_harness::main([untraced::batch, traced], start)
 }

@@ -72,14 +72,13 @@ fn start(mode: &str) -> Result<Tracy> {
     let port = (20_000 + std::process::id() % 20_000).to_string();
     with_environment(&[("TRACY_PORT", &port)])?;
     let received = folder()?.join("received");
-    let client = Client::start();
+    Client::start();
     let mut receiver = std::process::Command::new(myself()?.get_program());
     receiver.args(["drain", &port]).arg(&received);
     let spawned = receiver.spawn();
     spawned.map_err(|error| format!("no receiver: {error}"))?;
     for _ in 0..500 {
         if Client::is_connected() {
-            std::mem::forget(client);
             return Ok(Tracy { received });
         }
         sleep(Duration::from_millis(20));

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use fdr_formats::pieces::{Join, Share};
-use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId};
+use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId, TraceInfo};
 
 use super::line::Line;
 use super::tree::{Label, NodeId, Tree};
@@ -33,11 +33,12 @@ pub(super) struct Folded {
 
 impl Folder {
     /// A folder whose paths begin with the thread, or with the outermost function.
-    pub(super) fn new(per_thread: bool, share: Share) -> Folder {
+    pub(super) fn new(info: &TraceInfo, per_thread: bool, share: Share) -> Folder {
+        let untimed = info.functions.iter().filter(|function| function.untimed);
         Folder {
             share,
             per_thread,
-            tree: Tree::default(),
+            tree: Tree::new(untimed.map(|function| function.id).collect()),
             lines: Vec::new(),
             by_id: HashMap::new(),
             current: 0,
@@ -101,7 +102,7 @@ impl Join for Folder {
 /// Ends the folders and adds up what they have.
 pub(super) fn gather(folders: Vec<Folder>) -> Folded {
     let mut folded = Folded {
-        tree: Tree::default(),
+        tree: Tree::new([].into()),
         diagnostics: Vec::new(),
         more_diagnostics: 0,
     };
@@ -109,11 +110,17 @@ pub(super) fn gather(folders: Vec<Folder>) -> Folded {
         for (_, line) in &mut folder.lines {
             line.finish(&mut folder.tree);
         }
+        // The larger one stays. It was the empty one at first.
+        if folder.tree.nodes().count() > folded.tree.nodes().count() {
+            std::mem::swap(&mut folder.tree, &mut folded.tree);
+        }
         folded.tree.join(&folder.tree, &|_| NodeId::ROOT);
         folded.diagnostics.append(&mut folder.diagnostics);
         folded.more_diagnostics += folder.more_diagnostics;
     }
-    folded.diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
+    folded
+        .diagnostics
+        .sort_by_key(|diagnostic| diagnostic.offset);
     let surplus = folded.diagnostics.len().saturating_sub(KEPT_DIAGNOSTICS);
     folded.diagnostics.truncate(KEPT_DIAGNOSTICS);
     folded.more_diagnostics += surplus as u64;

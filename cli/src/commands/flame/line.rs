@@ -159,7 +159,7 @@ impl Line {
             return;
         };
         let inclusive = time.since(frame.start).0;
-        tree.count(frame.node, inclusive.saturating_sub(frame.children));
+        let inclusive = tree.count(frame.node, inclusive, frame.children);
         if let Some(caller) = self.frames.last_mut() {
             caller.children = caller.children.saturating_add(inclusive);
         }
@@ -198,9 +198,8 @@ impl Line {
         let Some(none) = self.frames.first_mut() else {
             return;
         };
-        let roots = std::mem::replace(&mut none.children, inclusive);
         let node = tree.called(none.node, call.function);
-        tree.count(node, inclusive.saturating_sub(roots));
+        none.children = tree.count(node, inclusive, none.children);
     }
 
     fn leave_past(&mut self, tree: &mut Tree, call: &Call) {
@@ -242,9 +241,10 @@ impl Line {
             self.add_children(left.children);
             self.close(tree, left.time);
         }
-        let (none, open) = piece.frames.split_first().map_or((0, &[][..]), |(none, open)| {
-            (none.children, open)
-        });
+        let (none, open) = piece
+            .frames
+            .split_first()
+            .map_or((0, &[][..]), |(none, open)| (none.children, open));
         self.add_children(none);
         self.frames.extend(open.iter().map(|frame| Frame {
             node: places[frame.node.index()],

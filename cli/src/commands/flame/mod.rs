@@ -27,8 +27,11 @@ A line is a path of calls from the outermost function to one that it led to, wit
 time in ns that the last one spent by itself on that path. All lines that end in a function add up to its
 self time in fdr report. Lines are in the order of names; a path without time of its own has none.
 
-A call that was entered before the trace began is beside what it called. From 1000 functions on, a path
-ends in [more], and so do all paths beyond a million.
+What passes in an untimed function is its caller's time: a path that ends in one has a line with --calls
+alone.
+
+What passes in a function marked #[traced(untimed)] is its caller's. A call that was entered before the trace began is beside what it called. From 1000 functions on, a path
+ends in [more], and so do all paths beyond 262,144.
 
 Examples:
   fdr flame app.fdr | inferno-flamegraph > app.svg
@@ -58,16 +61,20 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let source = trace::open(&options.trace)?;
     let progress = Progress::new(&*source);
-    let make = |share| Folder::new(options.per_thread, share);
+    let make = |share| Folder::new(source.info(), options.per_thread, share);
     let division = Division::of(&*source, ui::jobs(options.jobs));
     let folders = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let folders = folders.map_err(|error| trace::about(&options.trace, error))?;
     let mut folded = gather(folders);
     folded.diagnostics.extend_from_slice(source.diagnostics());
-    folded.diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
+    folded
+        .diagnostics
+        .sort_by_key(|diagnostic| diagnostic.offset);
     trace::warn_of_damage(&options.trace, &folded.diagnostics, folded.more_diagnostics);
     let info = source.info();
+    let untimed = |id| info.function(id).is_some_and(|function| function.untimed);
+    folded.tree.give_to_callers(&untimed);
     let value = |node: &Node| match options.calls {
         true => node.calls,
         false => info.clock.nanos(Ticks(node.own)).0,

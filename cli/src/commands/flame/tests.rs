@@ -24,7 +24,7 @@ fn lines(source: &dyn Source, folders: Vec<Folder>) -> String {
 }
 
 fn folded(trace: &MemoryTrace, per_thread: bool) -> String {
-    let make = |share| Folder::new(per_thread, share);
+    let make = |share| Folder::new(&trace.info, per_thread, share);
     let folders = drive_pieces(trace, ONE, make, &|_| {}).expect("in memory");
     lines(trace, folders)
 }
@@ -50,7 +50,10 @@ fn a_line_is_a_path_and_its_own_time() {
         ..Function::default()
     };
     trace.info.functions = [(1, "main"), (2, "b;c")].map(named).to_vec();
-    assert_eq!(folded(&trace, false), "#3 5\nmain 50\nmain;b:c 40\nmain;b:c;main 10\n");
+    assert_eq!(
+        folded(&trace, false),
+        "#3 5\nmain 50\nmain;b:c 40\nmain;b:c;main 10\n"
+    );
     trace.info.threads[0].name = "worker".into();
     assert_eq!(
         folded(&trace, true),
@@ -63,7 +66,9 @@ fn a_line_is_a_path_and_its_own_time() {
 fn a_deep_recursion_has_an_end() {
     let deep = 5000;
     let down = (0..deep).map(|time| entry(time, 1));
-    let calls: Vec<Call> = down.chain((deep..2 * deep).map(|time| exit(time, 1))).collect();
+    let calls: Vec<Call> = down
+        .chain((deep..2 * deep).map(|time| exit(time, 1)))
+        .collect();
     let text = folded(&MemoryTrace::new(&[(1, &calls)]), false);
     let last = text.lines().max_by_key(|line| line.len()).expect("lines");
     assert!(last.contains("#1;[more] "), "{last}");
@@ -77,8 +82,15 @@ fn a_deep_recursion_has_an_end() {
 
 #[test]
 fn a_trace_in_pieces_is_as_in_one() {
-    same_in_pieces(|share| Folder::new(false, share), lines);
-    same_in_pieces(|share| Folder::new(true, share), lines);
+    let mut info = TraceInfo::default();
+    same_in_pieces(|share| Folder::new(&info, false, share), lines);
+    let function = |id| Function {
+        id: FunctionId(id),
+        untimed: true,
+        ..Function::default()
+    };
+    info.functions = [2, 3].map(function).to_vec();
+    same_in_pieces(|share| Folder::new(&info, true, share), lines);
 }
 
 #[test]
@@ -93,7 +105,7 @@ fn lines_of_a_function_add_up_to_its_self_time() {
         let make = |share| engine::Engine::new(&*source, false, share);
         let engines = drive_pieces(&*source, ONE, make, &|_| {}).expect("readable");
         let figures = engine::gather(engines, false);
-        let mut folder = Folder::new(false, Share::Lanes);
+        let mut folder = Folder::new(source.info(), false, Share::Lanes);
         for lane in 0..source.lanes() {
             source.decode(lane, &mut folder, &|_| {}).expect("readable");
         }
@@ -109,4 +121,31 @@ fn lines_of_a_function_add_up_to_its_self_time() {
         }
     }
     assert!(compared > 50, "{compared} functions");
+}
+
+#[test]
+fn time_in_untimed_functions_is_their_callers() {
+    // f2 is untimed, and calls f3.
+    let calls = [
+        entry(0, 1),
+        entry(2, 2),
+        entry(10, 3),
+        exit(15, 3),
+        exit(16, 2),
+        entry(16, 2),
+        exit(16, 2),
+        exit(20, 1),
+    ];
+    let trace = MemoryTrace::new(&[(1, &calls)]);
+    let make = |share| Folder::new(false, share);
+    let folders = drive_pieces(&trace, ONE, make, &|_| {}).expect("in memory");
+    let mut tree = gather(folders).tree;
+    tree.give_to_callers(&|id| id.0 == 2);
+    let text = |value: &dyn Fn(&Node) -> u64| {
+        let mut out = Vec::new();
+        write(&mut out, trace.info(), &tree, value).expect("memory");
+        String::from_utf8(out).expect("UTF-8")
+    };
+    assert_eq!(text(&|node| node.own), "#1 15\n#1;#2;#3 5\n");
+    assert_eq!(text(&|node| node.calls), "#1 1\n#1;#2 2\n#1;#2;#3 1\n");
 }

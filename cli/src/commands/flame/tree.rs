@@ -1,12 +1,13 @@
 //! Call paths as a tree: for each path what its innermost function did by itself. Bounded: paths beyond
-//! a million share one entry. Must never take time that grows with a path's length or a caller's fan-out.
+//! a quarter of a million share one entry. Must never take time that grows with a path's length or a caller's fan-out.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use fdr_formats::{FunctionId, ThreadId};
 
-/// Nodes of a tree (24 MiB, and as much to find them).
-const MAX_NODES: usize = 1 << 20;
+/// Nodes of a tree (10 MiB, and more to find them).
+const MAX_NODES: usize = 1 << 18;
 /// Entries of the table that saves most searches; a power of two.
 const NEAR: usize = 1 << 12;
 
@@ -45,35 +46,40 @@ pub(super) struct Node {
     pub(super) own: u64,
     /// Calls that ended there.
     pub(super) calls: u64,
+    /// What passes in its function is its caller's.
+    pub(super) untimed: bool,
 }
 
 /// All paths.
 #[derive(Debug)]
 pub(super) struct Tree {
+    /// Functions without times, in the order of their ids.
+    untimed: Arc<[FunctionId]>,
     nodes: Vec<Node>,
     by_path: HashMap<(NodeId, Label), NodeId>,
     /// The last search for each hash of a path.
     near: Vec<(NodeId, FunctionId, NodeId)>,
 }
 
-impl Default for Tree {
-    fn default() -> Self {
+impl Tree {
+    /// One without paths yet; `untimed` functions are in the order of their ids.
+    pub(super) fn new(untimed: Arc<[FunctionId]>) -> Tree {
         let root = Node {
             caller: NodeId::ROOT,
             label: Label::Root,
             own: 0,
             calls: 0,
+            untimed: false,
         };
         let none = (NodeId(u32::MAX), FunctionId(0), NodeId::ROOT);
         Tree {
+            untimed,
             nodes: vec![root],
             by_path: HashMap::new(),
             near: vec![none; NEAR],
         }
     }
-}
 
-impl Tree {
     /// The path of that function, called from that path.
     #[inline]
     pub(super) fn called(&mut self, caller: NodeId, function: FunctionId) -> NodeId {
@@ -114,21 +120,29 @@ impl Tree {
 
     fn add(&mut self, caller: NodeId, label: Label) -> NodeId {
         let node = NodeId(self.nodes.len() as u32);
+        let untimed = match label {
+            Label::Function(id) => self.untimed.binary_search(&id).is_ok(),
+            _ => false,
+        };
         self.nodes.push(Node {
             caller,
             label,
             own: 0,
             calls: 0,
+            untimed,
         });
         node
     }
 
-    /// A call of that path has ended.
+    /// A call of that path has ended. Returns the ticks that count as spent in it: of an untimed
+    /// function only those in functions that it called.
     #[inline]
-    pub(super) fn count(&mut self, node: NodeId, own: u64) {
+    pub(super) fn count(&mut self, node: NodeId, inclusive: u64, children: u64) -> u64 {
         let node = &mut self.nodes[node.0 as usize];
-        node.own = node.own.saturating_add(own);
+        let inclusive = if node.untimed { children } else { inclusive };
+        node.own = node.own.saturating_add(inclusive.saturating_sub(children));
         node.calls += 1;
+        inclusive
     }
 
     /// Whether all paths of another tree have nodes of their own here.
@@ -156,6 +170,21 @@ impl Tree {
             places.push(place);
         }
         places
+    }
+
+    /// Gives the time of functions that have none to their callers: what passed in them passed there.
+    pub(super) fn give_to_callers(&mut self, untimed: &dyn Fn(FunctionId) -> bool) {
+        // From the innermost on: a caller may be untimed, too.
+        for at in (0..self.nodes.len()).rev() {
+            let Node {
+                caller, label, own, ..
+            } = self.nodes[at];
+            if matches!(label, Label::Function(id) if untimed(id)) {
+                self.nodes[at].own = 0;
+                let caller = &mut self.nodes[caller.index()];
+                caller.own = caller.own.saturating_add(own);
+            }
+        }
     }
 
     /// The nodes, callers before those that they call.

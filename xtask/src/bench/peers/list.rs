@@ -45,6 +45,8 @@ pub(crate) enum Kind {
     Floor,
     /// Every call is kept, with its times.
     Records,
+    /// Every call is kept, without times.
+    Order,
     /// Sums per function are kept, no call.
     Sums,
     /// Compiled in, not recording.
@@ -96,6 +98,12 @@ pub(crate) const PEERS: &[Peer] = &[
                 label: "fdr, rdtscp",
                 kind: Kind::Records,
                 keeps: "the same, with the default clock",
+            },
+            Mode {
+                word: "untimed",
+                label: "fdr, untimed",
+                kind: Kind::Order,
+                keeps: "which calls there were, in their order, without times; meant for hot leaves",
             },
             Mode {
                 word: "off",
@@ -269,6 +277,7 @@ pub(crate) const PEERS: &[Peer] = &[
 ];
 
 /// Every row: a peer and its mode.
+#[cfg(test)]
 pub(crate) fn rows() -> Vec<(&'static Peer, &'static Mode)> {
     let of = |peer: &'static Peer| peer.modes.iter().map(move |mode| (peer, mode));
     PEERS.iter().flat_map(of).collect()

@@ -68,6 +68,9 @@ pub(crate) fn between_marks(text: &str, tables: &str) -> Option<String> {
 impl Findings {
     /// Median of the leaf over the floor's, if both were measured.
     fn ratio(&self, row: &Row, floor: &str) -> Option<f64> {
+        if row.mode.kind == Kind::Off {
+            return None;
+        }
         let median = |row: &Row| row.cells[LEAF].thread().map(|spread| spread.median);
         let floor = self.rows.iter().find(|row| row.mode.label == floor)?;
         Some(median(row)? / median(floor)?)
@@ -274,6 +277,7 @@ fn json_row(row: &Row) -> String {
         quoted(match row.mode.kind {
             Kind::Floor => "floor",
             Kind::Records => "records",
+            Kind::Order => "order",
             Kind::Sums => "sums",
             Kind::Off => "off",
         }),
@@ -401,11 +405,11 @@ pub(super) mod tests {
                 .json()
                 .contains("\"not_measured\": \"no | header\"")
         );
-        let records = findings
+        let mut records = findings
             .rows
             .iter()
             .filter(|row| row.mode.kind == Kind::Records);
-        assert_eq!(records.last().map(|row| row.mode.label), Some(failed));
+        assert_eq!(records.next_back().map(|row| row.mode.label), Some(failed));
     }
 
     #[test]

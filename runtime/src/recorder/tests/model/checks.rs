@@ -46,6 +46,24 @@ pub(super) fn a_copy_beside_a_writer_in_its_chunk() {
     writer.join().expect("the writer");
 }
 
+/// The same for a record without a time.
+pub(super) fn a_copy_beside_an_untimed_writer() {
+    let rig = rig(1);
+    watch(rig.slot());
+    let slot = lasting(rig.slot());
+    let writer = loom::thread::spawn(move || {
+        assert!(writer::write_untimed(slot, FN_2), "it is like the last one");
+    });
+    let mut snapshot = Snapshot::default();
+    assert!(snapshot.take(slot));
+    let counts = exact_counts(&snapshot);
+    let chunk = snapshot.chunks().next().expect("a chunk");
+    let both = [FN_1, FN_2].map(|word| u64::from(word).to_le_bytes()).concat();
+    assert_eq!(chunk[PREAMBLE as usize..], both[..8 * counts.readable as usize]);
+    assert!((1..=2).contains(&counts.readable));
+    writer.join().expect("the writer");
+}
+
 /// The first record of all.
 pub(super) fn a_copy_beside_a_writer_that_begins() {
     let rig = rig(0);

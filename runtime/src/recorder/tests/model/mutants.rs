@@ -20,6 +20,7 @@ macro_rules! models {
 /// The cheapest come first.
 const MODELS: &[Model] = &models! {
     a_copy_beside_a_writer_in_its_chunk
+    a_copy_beside_an_untimed_writer
     a_copy_beside_a_writer_that_begins
     a_count_beside_metadata
     a_slot_is_taken_when_its_thread_ends

@@ -1,0 +1,191 @@
+//! `cargo xtask bench flush`: a dump of full rings, to memory and to disk: how fast, and in how much memory;
+//! beside a plain file of the same size.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::figures::{Spread, get, words};
+use super::report::quoted;
+use super::{Program, machine, write};
+use crate::Result;
+use crate::process::{command, output, work_folder};
+
+/// Calls that surely fill a thread's ring of the default size, 4 MiB.
+const CALLS: &str = "300000";
+const RING_MIB: u32 = 4;
+
+struct Options {
+    mib: u32,
+    json: Option<PathBuf>,
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Options> {
+        let mut options = Options {
+            mib: 1024,
+            json: None,
+        };
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+            match word {
+                "--mib" => {
+                    let mib = value()?.parse().ok().filter(|&mib| mib >= RING_MIB);
+                    options.mib = mib.ok_or("--mib needs a number, 4 at least")?;
+                }
+                "--json" => options.json = Some(PathBuf::from(value()?)),
+                _ => return Err(format!("unknown option {word}; see cargo xtask help")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Medians over the dumps of one process.
+struct Row {
+    place: &'static str,
+    gib: f64,
+    /// GB/s by the clock on the wall, and by the CPU that the dumping thread took.
+    speed: f64,
+    speed_of_cpu: f64,
+    plain: f64,
+    plain_of_cpu: f64,
+    /// The most of all dumps, MiB.
+    more_mib: f64,
+}
+
+impl Row {
+    fn of(place: &'static str, lines: &str) -> Result<Row> {
+        let dumps: Vec<Vec<(String, f64)>> = lines.lines().map(words).collect();
+        let all = |word: &str| -> Result<Spread> {
+            let values = dumps.iter().map(|dump| get(dump, word));
+            let values = values.collect::<Result<Vec<f64>>>()?;
+            Spread::of(values).ok_or_else(|| "the bench program made no dump".to_owned())
+        };
+        let bytes = all("bytes")?.median;
+        let speed = |word: &str| Ok::<f64, String>(bytes / 1e9 / all(word)?.median.max(1e-9));
+        Ok(Row {
+            place,
+            gib: bytes / f64::from(1 << 30),
+            speed: speed("seconds")?,
+            speed_of_cpu: speed("cpu")?,
+            plain: speed("plain_seconds")?,
+            plain_of_cpu: speed("plain_cpu")?,
+            more_mib: all("more_kib")?.max / 1024.0,
+        })
+    }
+
+    fn text(&self) -> String {
+        let Row {
+            place,
+            gib,
+            speed,
+            speed_of_cpu,
+            plain,
+            plain_of_cpu,
+            more_mib,
+        } = self;
+        format!(
+            "{place:<8} {gib:>6.2} {speed:>10.2} {speed_of_cpu:>10.2} {plain:>10.2} \
+             {plain_of_cpu:>10.2} {more_mib:>10.1}\n"
+        )
+    }
+
+    fn json(&self) -> String {
+        format!(
+            "{{\"place\": {}, \"gib\": {:.3}, \"gb_per_s\": {:.3}, \"gb_per_cpu_s\": {:.3}, \
+             \"plain_gb_per_s\": {:.3}, \"plain_gb_per_cpu_s\": {:.3}, \"more_mib\": {:.2}}}",
+            quoted(self.place),
+            self.gib,
+            self.speed,
+            self.speed_of_cpu,
+            self.plain,
+            self.plain_of_cpu,
+            self.more_mib
+        )
+    }
+}
+
+/// Measures and prints the table.
+///
+/// # Errors
+///
+/// If the bench program cannot be built or fails: there is no room, say.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let options = Options::parse(words)?;
+    let program = Program::build()?;
+    let threads = options.mib.div_ceil(RING_MIB).to_string();
+    let mut rows = Vec::new();
+    for (place, folder) in places()? {
+        eprintln!("{place}");
+        rows.push(Row::of(place, &dumps(&program, &threads, &folder)?)?);
+    }
+    println!(
+        "{}; dumps of {threads} threads' rings, medians of 5; GB/s\n\n{:<8} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10}",
+        machine(),
+        "to",
+        "GiB",
+        "dump",
+        "of CPU",
+        "plain file",
+        "of CPU",
+        "more MiB"
+    );
+    rows.iter().for_each(|row| print!("{}", row.text()));
+    println!(
+        "\nof CPU: of the writing thread's; more: memory beyond what the process had, at most"
+    );
+    match &options.json {
+        Some(path) => {
+            let all: Vec<String> = rows.iter().map(Row::json).collect();
+            let (machine, rows) = (quoted(&machine()), all.join(",\n"));
+            write(
+                path,
+                &format!("{{\"machine\": {machine},\n\"rows\": [\n{rows}\n]}}\n"),
+            )
+        }
+        None => Ok(()),
+    }
+}
+
+/// Where files are in memory, and where they are on disk.
+fn places() -> Result<[(&'static str, PathBuf); 2]> {
+    let in_memory = format!("/dev/shm/fdr-flush-{}", std::process::id());
+    Ok([
+        ("memory", PathBuf::from(in_memory)),
+        ("disk", work_folder("bench")?.join("flush")),
+    ])
+}
+
+fn dumps(program: &Program, threads: &str, folder: &Path) -> Result<String> {
+    let bad = |error| format!("{}: {error}", folder.display());
+    fs::create_dir_all(folder).map_err(bad)?;
+    let mut bench = command(&program.path);
+    bench.args(["flush", threads, CALLS]);
+    for (name, value) in [("FDR", "1"), ("FDR_LOG", "quiet"), ("FDR_MEMORY", "16G")] {
+        bench.env(name, value);
+    }
+    let result = output(bench.env("FDR_OUT", folder.join("")));
+    fs::remove_dir_all(folder).map_err(bad)?;
+    Ok(result?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dumps_become_medians_and_the_most_memory() {
+        let line = |seconds: f64, more: u32| {
+            format!(
+                "bytes=2000000000 seconds={seconds} cpu=0.5 plain_seconds=1 plain_cpu=0.25 more_kib={more}\n"
+            )
+        };
+        let lines = line(1.0, 1024) + &line(2.0, 4096) + &line(4.0, 0);
+        let row = Row::of("memory", &lines).expect("a row");
+        assert_eq!((row.speed, row.speed_of_cpu), (1.0, 4.0));
+        assert_eq!((row.plain, row.plain_of_cpu, row.more_mib), (2.0, 8.0, 4.0));
+        assert!(Row::of("memory", "").is_err());
+        assert!(Options::parse(&["--mib", "3"]).is_err());
+    }
+}

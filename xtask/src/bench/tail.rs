@@ -1,0 +1,142 @@
+//! `cargo xtask bench tail`: not the median but the slowest of single calls, on a fresh ring, on one that goes
+//! round, during dumps, and at a thread's start; beside the untraced twin, which tells what the clock reads
+//! around a call cost, and what the machine does to a thread by itself.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use super::figures::get;
+use super::report::quoted;
+use super::{Program, machine, write};
+use crate::Result;
+
+/// The bench program's words and ours.
+const SITUATIONS: [(&str, &str); 4] = [
+    ("fresh", "first lap of a ring"),
+    ("steady", "later laps"),
+    ("dumped", "during dumps"),
+    ("start", "a thread's first call"),
+];
+const QUANTILES: [&str; 5] = ["p50", "p99", "p999", "p9999", "max"];
+/// Variant, `FDR_CLOCK`.
+const VARIANTS: [(&str, Option<&str>); 3] = [
+    ("untraced", None),
+    ("traced", Some("rdtscp")),
+    ("traced", Some("rdtsc")),
+];
+
+struct Options {
+    seconds: u32,
+    json: Option<PathBuf>,
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Options> {
+        let mut options = Options {
+            seconds: 60,
+            json: None,
+        };
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+            match word {
+                "--seconds" => {
+                    let seconds = value()?.parse().ok().filter(|&seconds| seconds > 0);
+                    options.seconds = seconds.ok_or("--seconds needs a number")?;
+                }
+                "--json" => options.json = Some(PathBuf::from(value()?)),
+                _ => return Err(format!("unknown option {word}; see cargo xtask help")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Measures and prints the table.
+///
+/// # Errors
+///
+/// If the bench program cannot be built or does not run.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let options = Options::parse(words)?;
+    let program = Program::build()?;
+    program.take_traces()?;
+    let seconds = options.seconds.to_string();
+    let mut text = format!(
+        "{}; ns of one call, with a clock read before and after it; {seconds} s each\n\n{:<22} {:<16}",
+        machine(),
+        "situation",
+        "variant"
+    );
+    for quantile in QUANTILES {
+        let _ = write!(text, " {quantile:>11}");
+    }
+    text += "\n";
+    let mut told = Vec::new();
+    for (variant, clock) in VARIANTS {
+        let name = clock.map_or(variant.to_owned(), |clock| format!("{variant} {clock}"));
+        eprintln!("{name}");
+        told.push((name, program.ask(&["tail", variant, &seconds], clock)?));
+    }
+    let mut rows = Vec::new();
+    for (word, situation) in SITUATIONS {
+        for (name, words) in &told {
+            let values = QUANTILES.map(|quantile| get(words, &format!("{word}_{quantile}")));
+            let values = values.into_iter().collect::<Result<Vec<f64>>>()?;
+            text += &row(situation, name, &values);
+            rows.push(json(word, name, &values));
+        }
+    }
+    print!("{text}");
+    match &options.json {
+        Some(path) => {
+            let (machine, rows) = (quoted(&machine()), rows.join(",\n"));
+            let json = format!(
+                "{{\"machine\": {machine}, \"seconds\": {seconds},\n\"rows\": [\n{rows}\n]}}\n"
+            );
+            write(path, &json)
+        }
+        None => Ok(()),
+    }
+}
+
+fn row(situation: &str, variant: &str, values: &[f64]) -> String {
+    let mut row = format!("{situation:<22} {variant:<16}");
+    for value in values {
+        let _ = write!(row, " {value:>11.0}");
+    }
+    row + "\n"
+}
+
+fn json(situation: &str, variant: &str, values: &[f64]) -> String {
+    let mut row = format!(
+        "{{\"situation\": {}, \"variant\": {}",
+        quoted(situation),
+        quoted(variant)
+    );
+    for (quantile, value) in QUANTILES.iter().zip(values) {
+        let _ = write!(row, ", \"{quantile}_ns\": {value:.0}");
+    }
+    row + "}"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_every_quantile() {
+        let values = [25.0, 27.0, 33.0, 67.0, 4_065_667.0];
+        let text = row("later laps", "traced rdtscp", &values);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(
+            words,
+            [
+                "later", "laps", "traced", "rdtscp", "25", "27", "33", "67", "4065667"
+            ]
+        );
+        let json = json("steady", "untraced", &values);
+        assert!(json.contains("\"p999_ns\": 33,") && json.ends_with("\"max_ns\": 4065667}"));
+        assert!(Options::parse(&["--seconds", "0"]).is_err());
+    }
+}
