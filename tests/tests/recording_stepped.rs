@@ -98,7 +98,7 @@ fn handlers_on_another_cpu_leave_records_on_theirs() {
     }
     for variables in ["FDR_CLOCK=rdtsc", "FDR_CLOCK=rdtscp"] {
         let folder = Folder::new("record-apart");
-        Program::new(env!("CARGO_BIN_EXE_stepped"), &folder)
+        let _ = Program::new(env!("CARGO_BIN_EXE_stepped"), &folder)
             .set("FDR=1 FDR_BUFFER=4M")
             .set(variables)
             .args(&["3", "5", "apart"])

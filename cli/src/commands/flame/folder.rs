@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use fdr_formats::pieces::{Join, Share};
-use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId, TraceInfo};
+use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId};
 
 use super::line::Line;
 use super::tree::{Label, NodeId, Tree};
@@ -33,12 +33,11 @@ pub(super) struct Folded {
 
 impl Folder {
     /// A folder whose paths begin with the thread, or with the outermost function.
-    pub(super) fn new(info: &TraceInfo, per_thread: bool, share: Share) -> Folder {
-        let untimed = info.functions.iter().filter(|function| function.untimed);
+    pub(super) fn new(per_thread: bool, share: Share) -> Folder {
         Folder {
             share,
             per_thread,
-            tree: Tree::new(untimed.map(|function| function.id).collect()),
+            tree: Tree::default(),
             lines: Vec::new(),
             by_id: HashMap::new(),
             current: 0,
@@ -102,7 +101,7 @@ impl Join for Folder {
 /// Ends the folders and adds up what they have.
 pub(super) fn gather(folders: Vec<Folder>) -> Folded {
     let mut folded = Folded {
-        tree: Tree::new([].into()),
+        tree: Tree::default(),
         diagnostics: Vec::new(),
         more_diagnostics: 0,
     };
@@ -110,7 +109,7 @@ pub(super) fn gather(folders: Vec<Folder>) -> Folded {
         for (_, line) in &mut folder.lines {
             line.finish(&mut folder.tree);
         }
-        // The larger one stays. It was the empty one at first.
+        // The larger one stays.
         if folder.tree.nodes().count() > folded.tree.nodes().count() {
             std::mem::swap(&mut folder.tree, &mut folded.tree);
         }

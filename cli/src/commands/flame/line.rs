@@ -159,7 +159,7 @@ impl Line {
             return;
         };
         let inclusive = time.since(frame.start).0;
-        let inclusive = tree.count(frame.node, inclusive, frame.children);
+        tree.count(frame.node, inclusive.saturating_sub(frame.children));
         if let Some(caller) = self.frames.last_mut() {
             caller.children = caller.children.saturating_add(inclusive);
         }
@@ -199,7 +199,8 @@ impl Line {
             return;
         };
         let node = tree.called(none.node, call.function);
-        none.children = tree.count(node, inclusive, none.children);
+        let roots = std::mem::replace(&mut none.children, inclusive);
+        tree.count(node, inclusive.saturating_sub(roots));
     }
 
     fn leave_past(&mut self, tree: &mut Tree, call: &Call) {

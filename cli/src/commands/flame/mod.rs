@@ -30,7 +30,7 @@ self time in fdr report. Lines are in the order of names; a path without time of
 What passes in an untimed function is its caller's time: a path that ends in one has a line with --calls
 alone.
 
-What passes in a function marked #[traced(untimed)] is its caller's. A call that was entered before the trace began is beside what it called. From 1000 functions on, a path
+A call that was entered before the trace began is beside what it called. From 1000 functions on, a path
 ends in [more], and so do all paths beyond 262,144.
 
 Examples:
@@ -61,7 +61,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let source = trace::open(&options.trace)?;
     let progress = Progress::new(&*source);
-    let make = |share| Folder::new(source.info(), options.per_thread, share);
+    let make = |share| Folder::new(options.per_thread, share);
     let division = Division::of(&*source, ui::jobs(options.jobs));
     let folders = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);

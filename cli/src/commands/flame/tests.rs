@@ -24,7 +24,7 @@ fn lines(source: &dyn Source, folders: Vec<Folder>) -> String {
 }
 
 fn folded(trace: &MemoryTrace, per_thread: bool) -> String {
-    let make = |share| Folder::new(&trace.info, per_thread, share);
+    let make = |share| Folder::new(per_thread, share);
     let folders = drive_pieces(trace, ONE, make, &|_| {}).expect("in memory");
     lines(trace, folders)
 }
@@ -82,15 +82,8 @@ fn a_deep_recursion_has_an_end() {
 
 #[test]
 fn a_trace_in_pieces_is_as_in_one() {
-    let mut info = TraceInfo::default();
-    same_in_pieces(|share| Folder::new(&info, false, share), lines);
-    let function = |id| Function {
-        id: FunctionId(id),
-        untimed: true,
-        ..Function::default()
-    };
-    info.functions = [2, 3].map(function).to_vec();
-    same_in_pieces(|share| Folder::new(&info, true, share), lines);
+    same_in_pieces(|share| Folder::new(false, share), lines);
+    same_in_pieces(|share| Folder::new(true, share), lines);
 }
 
 #[test]
@@ -105,7 +98,7 @@ fn lines_of_a_function_add_up_to_its_self_time() {
         let make = |share| engine::Engine::new(&*source, false, share);
         let engines = drive_pieces(&*source, ONE, make, &|_| {}).expect("readable");
         let figures = engine::gather(engines, false);
-        let mut folder = Folder::new(source.info(), false, Share::Lanes);
+        let mut folder = Folder::new(false, Share::Lanes);
         for lane in 0..source.lanes() {
             source.decode(lane, &mut folder, &|_| {}).expect("readable");
         }

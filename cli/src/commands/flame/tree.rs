@@ -2,7 +2,6 @@
 //! a quarter of a million share one entry. Must never take time that grows with a path's length or a caller's fan-out.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use fdr_formats::{FunctionId, ThreadId};
 
@@ -46,40 +45,35 @@ pub(super) struct Node {
     pub(super) own: u64,
     /// Calls that ended there.
     pub(super) calls: u64,
-    /// What passes in its function is its caller's.
-    pub(super) untimed: bool,
 }
 
 /// All paths.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// Functions without times, in the order of their ids.
-    untimed: Arc<[FunctionId]>,
     nodes: Vec<Node>,
     by_path: HashMap<(NodeId, Label), NodeId>,
     /// The last search for each hash of a path.
     near: Vec<(NodeId, FunctionId, NodeId)>,
 }
 
-impl Tree {
-    /// One without paths yet; `untimed` functions are in the order of their ids.
-    pub(super) fn new(untimed: Arc<[FunctionId]>) -> Tree {
+impl Default for Tree {
+    fn default() -> Self {
         let root = Node {
             caller: NodeId::ROOT,
             label: Label::Root,
             own: 0,
             calls: 0,
-            untimed: false,
         };
         let none = (NodeId(u32::MAX), FunctionId(0), NodeId::ROOT);
         Tree {
-            untimed,
             nodes: vec![root],
             by_path: HashMap::new(),
             near: vec![none; NEAR],
         }
     }
+}
 
+impl Tree {
     /// The path of that function, called from that path.
     #[inline]
     pub(super) fn called(&mut self, caller: NodeId, function: FunctionId) -> NodeId {
@@ -120,29 +114,21 @@ impl Tree {
 
     fn add(&mut self, caller: NodeId, label: Label) -> NodeId {
         let node = NodeId(self.nodes.len() as u32);
-        let untimed = match label {
-            Label::Function(id) => self.untimed.binary_search(&id).is_ok(),
-            _ => false,
-        };
         self.nodes.push(Node {
             caller,
             label,
             own: 0,
             calls: 0,
-            untimed,
         });
         node
     }
 
-    /// A call of that path has ended. Returns the ticks that count as spent in it: of an untimed
-    /// function only those in functions that it called.
+    /// A call of that path has ended.
     #[inline]
-    pub(super) fn count(&mut self, node: NodeId, inclusive: u64, children: u64) -> u64 {
+    pub(super) fn count(&mut self, node: NodeId, own: u64) {
         let node = &mut self.nodes[node.0 as usize];
-        let inclusive = if node.untimed { children } else { inclusive };
-        node.own = node.own.saturating_add(inclusive.saturating_sub(children));
+        node.own = node.own.saturating_add(own);
         node.calls += 1;
-        inclusive
     }
 
     /// Whether all paths of another tree have nodes of their own here.

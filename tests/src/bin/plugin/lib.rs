@@ -3,7 +3,7 @@
 
 use fdr::traced;
 
-#[traced]
+#[traced(untimed)]
 fn inner(number: u64) -> u64 {
     std::hint::black_box(number) + 1
 }

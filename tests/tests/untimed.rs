@@ -1,0 +1,190 @@
+//! `#[traced(untimed)]` in a whole program: every call is there, in its place and without a time of its own,
+//! and the time in it is its caller's, in the trace and in what the tool says of it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::trace::Trace;
+use fdr_tests::{Profile, tool};
+use serde_json::Value;
+
+/// Rounds whose records do not fill a chunk: the clock is read for the first record and for timed ones.
+const FEW: u64 = 10;
+/// Some dozens of chunks.
+const MANY: u64 = 2000;
+
+fn record(folder: &Folder, rounds: u64, variables: &str) -> PathBuf {
+    let program = Program::new(env!("CARGO_BIN_EXE_leaves"), folder)
+        .set("FDR=1 FDR_BUFFER=16M FDR_OUT=leaves.fdr")
+        .set(variables)
+        .args(&[rounds.to_string()]);
+    let _ = program.run().ok();
+    folder.join("leaves.fdr")
+}
+
+fn ask(words: &[&str], trace: &Path) -> String {
+    let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+    fdr(&[&words[..], &[trace.as_os_str()]].concat())
+}
+
+fn report(trace: &Path) -> BTreeMap<String, Value> {
+    let report: Value = serde_json::from_str(&ask(&["report", "--json"], trace)).expect("JSON");
+    let rows = report["functions"].as_array().expect("a list");
+    let named = |row: &Value| {
+        (
+            row["name"].as_str().expect("a name").to_owned(),
+            row.clone(),
+        )
+    };
+    rows.iter().map(named).collect()
+}
+
+/// The edges of a round.
+fn round() -> Vec<&'static str> {
+    let mut edges = vec!["work", "through", "inner", "/inner", "/through"];
+    (0..100).for_each(|_| edges.extend(["leaf", "/leaf"]));
+    edges.push("/work");
+    edges
+}
+
+#[test]
+fn every_call_is_in_its_place_and_none_takes_time_from_another() {
+    for variables in [
+        "",
+        "FDR_CLOCK=rdtsc",
+        "FDR_CLOCK=monotonic",
+        "FDR_FORMAT=xray1",
+    ] {
+        for rounds in [FEW, MANY] {
+            let folder = Folder::new("untimed-order");
+            let path = record(&folder, rounds, variables);
+            verify(&path);
+            let trace = Trace::read(&path);
+            let lane = trace.threads.first().expect("a thread");
+            assert_eq!(
+                lane.checked_counts().recorded,
+                rounds * round().len() as u64
+            );
+            let wanted = round();
+            for (at, edge) in lane.edges.iter().enumerate() {
+                let name = trace.name_of(*edge);
+                let name = name.strip_prefix("leaves::").unwrap_or(&name);
+                let wanted = wanted[at % wanted.len()];
+                assert_eq!(
+                    name,
+                    wanted.trim_start_matches('/'),
+                    "{variables}: record {at}"
+                );
+                assert_eq!(
+                    edge & 1 == 1,
+                    wanted.starts_with('/'),
+                    "{variables}: record {at}"
+                );
+            }
+            assert!(lane.times.is_sorted(), "{variables}");
+            for function in &trace.info.functions {
+                let untimed = ["leaves::leaf", "leaves::through"].contains(&&*function.name);
+                assert_eq!(function.untimed, untimed, "{}", function.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn callers_have_the_time_and_nothing_is_lost_of_it() {
+    let folder = Folder::new("untimed-report");
+    for rounds in [FEW, MANY] {
+        let trace = record(&folder, rounds, "");
+        let rows = report(&trace);
+        let row = |name: &str| &rows[&format!("leaves::{name}")];
+        let number = |name: &str, key: &str| row(name)[key].as_u64().expect(key);
+        for (name, calls) in [("work", 1), ("inner", 1), ("through", 1), ("leaf", 100)] {
+            assert_eq!(number(name, "calls"), calls * rounds, "{name}");
+        }
+        for name in ["leaf", "through"] {
+            assert_eq!(row(name)["untimed"], true);
+            for key in ["total_ns", "self_ns", "min_ns", "p99_ns", "max_ns"] {
+                assert!(row(name)[key].is_null(), "{name} {key}");
+            }
+        }
+        // What passed in `work` passed in itself, or in `inner`. Each is rounded to ns.
+        let whole = number("work", "total_ns");
+        let parts = number("work", "self_ns") + number("inner", "total_ns");
+        assert!(whole.abs_diff(parts) <= 1, "{whole} {parts}");
+        assert_eq!(number("inner", "total_ns"), number("inner", "self_ns"));
+
+        let flame = ask(&["flame"], &trace);
+        let paths: Vec<&str> = flame
+            .lines()
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        let inner = "leaves::work;leaves::through;leaves::inner";
+        assert_eq!(paths, ["leaves::work", inner]);
+        let calls = ask(&["flame", "--calls"], &trace);
+        let leaf = format!("leaves::work;leaves::leaf {}", 100 * rounds);
+        assert!(calls.lines().any(|line| line == leaf), "{calls}");
+    }
+}
+
+#[test]
+fn readers_say_which_functions_are_untimed() {
+    let folder = Folder::new("untimed-readers");
+    let trace = record(&folder, FEW, "");
+    let table = ask(&["report"], &trace);
+    let row = table.lines().find(|line| line.ends_with(" leaves::leaf"));
+    let cells: Vec<&str> = row.expect("a row").split_whitespace().collect();
+    assert_eq!(cells[..2], ["1,000", "-"]);
+    assert!(
+        table.contains("untimed: the calls of 2 functions are counted"),
+        "{table}"
+    );
+    let info = ask(&["info", "--functions"], &trace);
+    assert!(info.contains("4 with a name, 2 untimed"), "{info}");
+    assert_eq!(info.matches("(untimed)").count(), 2, "{info}");
+    let records = ask(&["records"], &trace);
+    let leaves: Vec<&str> = records
+        .lines()
+        .filter(|line| line.contains("::leaf "))
+        .collect();
+    assert_eq!(leaves.len() as u64, 200 * FEW);
+    for line in leaves {
+        assert!(
+            line.ends_with("leaves::leaf delta=0 ticks untimed"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn what_is_converted_keeps_the_mark_or_says_that_it_does_not() {
+    let folder = Folder::new("untimed-convert");
+    let trace = record(&folder, FEW, "");
+    for (target, keeps) in [
+        ("xray1", true),
+        ("heph", true),
+        ("et2", true),
+        ("htdump", false),
+        ("ctf", false),
+    ] {
+        let out = folder.join(target);
+        let output = Command::new(tool(Profile::Dev))
+            .args(["convert", "--to", target, "-o"])
+            .args([&out, &trace])
+            .output()
+            .expect("the tool");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let lost = said.contains("2 functions that are untimed");
+        assert_eq!(lost, !keeps, "{target}: {said}");
+        let rows = report(&out);
+        let leaf = &rows["leaves::leaf"];
+        assert_eq!(
+            (&leaf["calls"], &leaf["untimed"]),
+            (&(100 * FEW).into(), &keeps.into())
+        );
+    }
+}
