@@ -49,7 +49,7 @@ Examples:
   fdr verify my_app.1234.1.fdr           is the trace whole?
   fdr convert my_app.1234.1.fdr --to heph
                                          the same for another tool
-  fdr pack my_app.1234.1.fdr             a fifth of its size, and still read by every command
+  fdr pack my_app.1234.1.fdr             an eighth of its size, and still read by every command
   fdr recover my_app.1234.5f0c.fdr-ring  what a killed program had recorded
   fdr snapshot 1234                      the same of one that runs, without stopping it
   fdr listen tcp://127.0.0.1:7000 -o FILE

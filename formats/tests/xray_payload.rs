@@ -125,7 +125,9 @@ fn functions_with_times_are_written_as_ever() {
 #[test]
 fn untimed_functions_stand_behind_all_by_their_places() {
     let list = "02000000 00000000 02000000 00000000";
-    let bytes = hex(&format!("{FUNCTIONS_HEAD} 03000000 01000000 {THREE} 00 {list}"));
+    let bytes = hex(&format!(
+        "{FUNCTIONS_HEAD} 03000000 01000000 {THREE} 00 {list}"
+    ));
     assert_eq!(encoded(&three(&[0, 2])), bytes);
     let wanted = Some(Payload::Functions(three(&[0, 2])));
     assert_eq!(decode(&bytes, ByteOrder::Little), wanted);

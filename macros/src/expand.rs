@@ -27,9 +27,7 @@ pub(crate) fn expand(function: &Function, options: &Options, place: &Place) -> T
     };
     let name = options.name.as_deref().unwrap_or("");
     let Place { file, line } = place;
-    let untimed = options
-        .untimed
-        .then(|| quote_spanned!(span=> , untimed));
+    let untimed = options.untimed.then(|| quote_spanned!(span=> , untimed));
     let recorder = Recorder {
         site: quote_spanned!(span=> #private::site!(#name, #file, #line #untimed)),
         private,

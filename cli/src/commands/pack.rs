@@ -20,9 +20,9 @@ Every command that reads a trace reads a packed one as well: fdr report app.fdr.
 unpacked, by all cores, into a file without a name in TMPDIR; fdr unpack gives back the same bytes.
 A folder (CTF, Trace Compass's states) becomes an archive, which tar --zstd reads and writes too.
 
-The file is of zstd's own format, of frames that are compressed by themselves, each with a checksum. Any
-zstd reads it, and files that any zstd wrote are read here. What is cut off or damaged is read up
-to that place. What unpacks into more than 2 GiB and more than 200 times its size is refused.
+The file is of zstd's own format: frames that are compressed by themselves, each with a checksum.
+Any zstd reads it, and files that any zstd wrote are read here. What is cut off or damaged is read
+up to that place. What unpacks into more than 2 GiB and more than 200 times its size is refused.
 
 Examples:
   fdr pack app.1234.1.fdr                        app.1234.1.fdr.zst, beside it

@@ -36,7 +36,7 @@ use crate::ui::{self, Progress};
 
 /// So much may be unpacked without being asked for, however small the compressed file is.
 const MOST: u64 = 2 << 30;
-/// Traces are packed to a fifth, text to a twentieth. What is more than this is made to fill disks.
+/// Traces are packed to an eighth, text to a twentieth. What is more than this is made to fill disks.
 const MOST_TIMES: u64 = 200;
 
 /// How many bytes a reader lets a compressed file of that size unpack into.

@@ -270,7 +270,7 @@ fn a_folder_comes_back_from_its_archive() {
         fs::write(from.temporary().join(name), some_bytes(size)).unwrap();
     }
     let bytes = archive(from.temporary());
-    assert!(is_archive(&bytes) && bytes.len() % 512 == 0);
+    assert!(is_archive(&bytes) && bytes.len().is_multiple_of(512));
     extract(&mut &bytes[..], to.temporary()).unwrap();
     for (name, size) in files {
         assert!(

@@ -12,7 +12,7 @@ use fdr_formats::xray::payload;
 use fdr_formats::xray::record::{
     Action, Header, Layout, Record, When, encode_function, encode_header, encode_metadata,
 };
-use fdr_formats::{Call, Diagnostic, Mark, Sink, Source, Thread, registry};
+use fdr_formats::{Call, Diagnostic, Mark, Sink, Source, Thread, Ticks, registry};
 
 const LAYOUT: Layout = Layout {
     order: ByteOrder::Little,
@@ -150,6 +150,12 @@ impl Writer {
             micros: 0,
         });
         self.set_time();
+        if self.random.below(3) == 0 {
+            // Sooner or later than what comes.
+            let latest = Ticks(self.tick + self.random.below(300_000));
+            self.custom(&payload::encode_thread(&Thread::default(), Some(latest)));
+            self.set_time();
+        }
         for _ in 0..records {
             if self.random.below(1000) < self.odd {
                 self.odd_one();

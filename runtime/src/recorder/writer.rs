@@ -19,8 +19,9 @@
 use super::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::clock::{self, CPU_MASK, Stamp};
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
-use crate::ring::chunk::{at_address, chunk_start, mark};
+use crate::ring::chunk::{LIVELY, at_address, chunk_start, mark};
 use crate::ring::layout::{CHUNK, Slot};
+use crate::sys;
 
 /// The cursor's place in its chunk.
 const WITHIN: u64 = CHUNK as u64 - 1;
@@ -265,5 +266,8 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     // Release, both: a reader that sees the number sees the mark and the preamble.
     new.number.store(next, Ordering::Release);
     slot.chunk.store(next, Ordering::Release);
+    if next == LIVELY && cfg!(not(loom)) {
+        sys::thread::tell_news();
+    }
     Some(cursor)
 }

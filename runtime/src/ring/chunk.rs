@@ -4,6 +4,10 @@
 use super::layout::{CHUNK, ChunkMark, Slot};
 use crate::primitive::{AtomicU64, Ordering};
 
+/// A thread that has come to this chunk makes many records: the rest of its region is brought in before it
+/// is there.
+pub(crate) const LIVELY: u64 = 2;
+
 /// Address of the chunk of that number, counted from 1.
 pub(crate) fn chunk_start(slot: &Slot, number: u64) -> u64 {
     let chunks = slot.chunks.load(Ordering::Relaxed).max(1);

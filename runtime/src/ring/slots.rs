@@ -229,6 +229,22 @@ impl Ring {
         true
     }
 
+    /// Brings in the regions of threads that make many records, each once; `done` says which were, and is the caller's for
+    /// the next time.
+    pub(crate) fn prefault_lively(&self, done: &mut Vec<bool>) {
+        let made = self.header().made.load(Ordering::Relaxed) as usize;
+        done.resize(made.max(done.len()), false);
+        for (index, done) in done.iter_mut().enumerate().filter(|(_, done)| !**done) {
+            let lively = |slot: &&Slot| slot.chunk.load(Ordering::Relaxed) >= chunk::LIVELY;
+            if let Some(slot) = self.slot(index).filter(lively) {
+                let base = slot.base.load(Ordering::Relaxed) as usize;
+                let region = core::ptr::with_exposed_provenance_mut(base);
+                sys::memory::prefault(region, self.layout.region_size);
+                *done = true;
+            }
+        }
+    }
+
     /// Gives the next unused slot and region their space. Async-signal-safe.
     fn make(&self, becomes: u32) -> Option<&'static Slot> {
         let made = &self.header().made;

@@ -35,7 +35,8 @@ pub(crate) fn start(compare_clocks: bool) {
 }
 
 fn run(compare_clocks: bool) {
-    prepare();
+    let mut brought_in = Vec::new();
+    prepare(&mut brought_in);
     if compare_clocks
         && let Some(state) = install::state()
         && let Some(skew) = skew::measure(state.chosen.kind, &state.frequency())
@@ -51,7 +52,7 @@ fn run(compare_clocks: bool) {
         if ASKED.swap(0, Ordering::AcqRel) > 0 {
             let _ = dumping::dump_and_say("signal");
         }
-        prepare();
+        prepare(&mut brought_in);
         let now_ns = clock::monotonic_raw_ns();
         if refinement.is_due(now_ns) {
             refine();
@@ -69,9 +70,11 @@ fn refine() {
     }
 }
 
-/// Keeps a region ready, so that a thread's first record need not wait for the disk.
-fn prepare() {
+/// Keeps a region ready, so that a thread's first record need not wait for the disk, and brings in those
+/// that are used much.
+fn prepare(brought_in: &mut Vec<bool>) {
     if let Some(ring) = recorder::ring() {
+        ring.prefault_lively(brought_in);
         ring.reap();
         ring.prepare_spare();
         say_out_of_space(ring);

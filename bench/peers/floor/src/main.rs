@@ -27,109 +27,113 @@ thread_local! {
     static RING: RefCell<Vec<u64>> = RefCell::new(vec![u64::MAX; RECORDS]);
 }
 
-/// Where the next record goes.
-#[derive(Clone, Copy)]
-struct Cursor {
+/// Stores one record at `at` and returns the place after it.
+#[inline(always)]
+fn record<const CLOCK: u8>(ring: *mut u64, at: usize, tag: u64) -> usize {
+    let low: u64;
+    // SAFETY: both instructions write the named registers only, and touch neither memory nor flags.
+    unsafe {
+        if CLOCK == RDTSCP {
+            asm!("rdtscp", out("rax") low, out("rdx") _, out("rcx") _,
+                options(nostack, nomem, preserves_flags));
+        } else {
+            asm!("rdtsc", out("rax") low, out("rdx") _, options(nostack, nomem, preserves_flags));
+        }
+    }
+    // SAFETY: `at` is below RECORDS: it starts at 0 and is masked below; the ring holds RECORDS records.
+    unsafe { ring.add(at).write_volatile(low << 32 | tag) };
+    (at + 1) & (RECORDS - 1)
+}
+
+#[inline(never)]
+fn leaf<const CLOCK: u8>(x: u64, ring: *mut u64, at: usize) -> (u64, usize) {
+    let at = record::<CLOCK>(ring, at, ENTRY);
+    let result = black_box(x.wrapping_mul(MULTIPLIER));
+    (result, record::<CLOCK>(ring, at, EXIT))
+}
+
+#[inline(never)]
+fn fib<const CLOCK: u8>(n: u32, ring: *mut u64, at: usize) -> (u64, usize) {
+    let at = record::<CLOCK>(ring, at, ENTRY);
+    if n < 2 {
+        return (u64::from(n), record::<CLOCK>(ring, at, EXIT));
+    }
+    let (first, at) = fib::<CLOCK>(n - 1, ring, at);
+    let first = black_box(first);
+    let (second, at) = fib::<CLOCK>(n - 2, ring, at);
+    let result = first.wrapping_add(black_box(second));
+    (result, record::<CLOCK>(ring, at, EXIT))
+}
+
+#[inline(never)]
+fn document<const CLOCK: u8>(
+    text: &[u8],
+    table: &mut [Slot],
     ring: *mut u64,
     at: usize,
-}
-
-impl Cursor {
-    #[inline(always)]
-    fn record<const CLOCK: u8>(self, tag: u64) -> Cursor {
-        let low: u64;
-        // SAFETY: both instructions write the named registers only, and touch neither memory nor flags.
-        unsafe {
-            if CLOCK == RDTSCP {
-                asm!("rdtscp", out("rax") low, out("rdx") _, out("rcx") _,
-                    options(nostack, nomem, preserves_flags));
-            } else {
-                asm!("rdtsc", out("rax") low, out("rdx") _, options(nostack, nomem, preserves_flags));
-            }
-        }
-        // SAFETY: `at` is below RECORDS: it starts at 0 and is masked below; the ring holds RECORDS records.
-        unsafe { self.ring.add(self.at).write_volatile(low << 32 | tag) };
-        Cursor {
-            at: (self.at + 1) & (RECORDS - 1),
-            ..self
-        }
-    }
-}
-
-#[inline(never)]
-fn leaf<const CLOCK: u8>(x: u64, to: Cursor) -> (u64, Cursor) {
-    let to = to.record::<CLOCK>(ENTRY);
-    let result = black_box(x.wrapping_mul(MULTIPLIER));
-    (result, to.record::<CLOCK>(EXIT))
-}
-
-#[inline(never)]
-fn fib<const CLOCK: u8>(n: u32, to: Cursor) -> (u64, Cursor) {
-    let to = to.record::<CLOCK>(ENTRY);
-    if n < 2 {
-        return (u64::from(n), to.record::<CLOCK>(EXIT));
-    }
-    let (first, to) = fib::<CLOCK>(n - 1, to);
-    let first = black_box(first);
-    let (second, to) = fib::<CLOCK>(n - 2, to);
-    let result = first.wrapping_add(black_box(second));
-    (result, to.record::<CLOCK>(EXIT))
-}
-
-#[inline(never)]
-fn document<const CLOCK: u8>(text: &[u8], table: &mut [Slot], to: Cursor) -> (u64, Cursor) {
-    let mut to = to.record::<CLOCK>(ENTRY);
+) -> (u64, usize) {
+    let mut at = record::<CLOCK>(ring, at, ENTRY);
     let mut sum = 0_u64;
     for text in text.split(|&byte| byte == b'\n') {
-        let (part, next) = line::<CLOCK>(text, table, to);
-        (sum, to) = (sum.wrapping_add(part), next);
+        let (part, next) = line::<CLOCK>(text, table, ring, at);
+        (sum, at) = (sum.wrapping_add(part), next);
     }
-    (sum, to.record::<CLOCK>(EXIT))
+    (sum, record::<CLOCK>(ring, at, EXIT))
 }
 
 #[inline(never)]
-fn line<const CLOCK: u8>(text: &[u8], table: &mut [Slot], to: Cursor) -> (u64, Cursor) {
-    let mut to = to.record::<CLOCK>(ENTRY);
+fn line<const CLOCK: u8>(
+    text: &[u8],
+    table: &mut [Slot],
+    ring: *mut u64,
+    at: usize,
+) -> (u64, usize) {
+    let mut at = record::<CLOCK>(ring, at, ENTRY);
     let mut sum = 0_u64;
     for word in text.split(|&byte| byte == b' ') {
-        let (key, next) = stem::<CLOCK>(word, to);
-        let (part, next) = insert::<CLOCK>(key, table, next);
-        (sum, to) = (sum.wrapping_add(part), next);
+        let (key, next) = stem::<CLOCK>(word, ring, at);
+        let (part, next) = insert::<CLOCK>(key, table, ring, next);
+        (sum, at) = (sum.wrapping_add(part), next);
     }
-    (sum, to.record::<CLOCK>(EXIT))
+    (sum, record::<CLOCK>(ring, at, EXIT))
 }
 
 #[inline(never)]
-fn stem<const CLOCK: u8>(word: &[u8], to: Cursor) -> (u64, Cursor) {
-    let to = to.record::<CLOCK>(ENTRY);
+fn stem<const CLOCK: u8>(word: &[u8], ring: *mut u64, at: usize) -> (u64, usize) {
+    let at = record::<CLOCK>(ring, at, ENTRY);
     let key = work::key_of(word);
-    (key, to.record::<CLOCK>(EXIT))
+    (key, record::<CLOCK>(ring, at, EXIT))
 }
 
 #[inline(never)]
-fn insert<const CLOCK: u8>(key: u64, table: &mut [Slot], to: Cursor) -> (u64, Cursor) {
-    let to = to.record::<CLOCK>(ENTRY);
+fn insert<const CLOCK: u8>(
+    key: u64,
+    table: &mut [Slot],
+    ring: *mut u64,
+    at: usize,
+) -> (u64, usize) {
+    let at = record::<CLOCK>(ring, at, ENTRY);
     let result = work::count(key, table);
-    (result, to.record::<CLOCK>(EXIT))
+    (result, record::<CLOCK>(ring, at, EXIT))
 }
 
 fn batch<const CLOCK: u8>(body: Body, scratch: &mut Scratch) -> u64 {
     let ring = RING.with(|ring| ring.borrow_mut().as_mut_ptr());
-    let mut to = Cursor { ring, at: 0 };
+    let mut at = 0;
     let mut sum = 0_u64;
     match body {
         Body::Leaf => {
             for x in 0..LEAVES {
-                let (result, next) = leaf::<CLOCK>(x, to);
-                (sum, to) = (sum ^ result, next);
+                let (result, next) = leaf::<CLOCK>(x, ring, at);
+                (sum, at) = (sum ^ result, next);
             }
         }
-        Body::Fib => sum = fib::<CLOCK>(black_box(FIB), to).0,
+        Body::Fib => sum = fib::<CLOCK>(black_box(FIB), ring, at).0,
         Body::Mix => {
             let Scratch { text, table } = scratch;
             for text in text.split(|&byte| byte == 0) {
-                let (result, next) = document::<CLOCK>(text, table, to);
-                (sum, to) = (sum.wrapping_add(result), next);
+                let (result, next) = document::<CLOCK>(text, table, ring, at);
+                (sum, at) = (sum.wrapping_add(result), next);
             }
         }
     }

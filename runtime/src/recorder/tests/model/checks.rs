@@ -58,8 +58,13 @@ pub(super) fn a_copy_beside_an_untimed_writer() {
     assert!(snapshot.take(slot));
     let counts = exact_counts(&snapshot);
     let chunk = snapshot.chunks().next().expect("a chunk");
-    let both = [FN_1, FN_2].map(|word| u64::from(word).to_le_bytes()).concat();
-    assert_eq!(chunk[PREAMBLE as usize..], both[..8 * counts.readable as usize]);
+    let both = [FN_1, FN_2]
+        .map(|word| u64::from(word).to_le_bytes())
+        .concat();
+    assert_eq!(
+        chunk[PREAMBLE as usize..],
+        both[..8 * counts.readable as usize]
+    );
     assert!((1..=2).contains(&counts.readable));
     writer.join().expect("the writer");
 }
