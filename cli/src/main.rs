@@ -7,6 +7,7 @@
 mod address;
 mod clock;
 mod commands;
+mod damage;
 mod glob;
 mod nearest;
 mod packed;

@@ -10,7 +10,7 @@ use fdr_formats::bytes::FileBytes;
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Diagnostic, Error, Source, TraceInfo, registry, ring};
 
-use crate::report::engine::KEPT_DIAGNOSTICS;
+use crate::damage::KEPT;
 use crate::ring::{Ring, has_end, no_ring};
 use crate::{packed, ui};
 
@@ -107,7 +107,7 @@ pub(crate) fn warn_of_damage(file: &Path, diagnostics: &[Diagnostic], more: u64)
     };
     let count = diagnostics.len() as u64 + more;
     // Readers stop counting, too.
-    let least = if count > KEPT_DIAGNOSTICS as u64 {
+    let least = if count > KEPT as u64 {
         "at least "
     } else {
         ""

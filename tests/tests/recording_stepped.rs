@@ -25,7 +25,7 @@ fn handlers_that_record_on_every_instruction_of_a_record() {
             let outcome = program
                 .set("FDR=1")
                 .set(variables)
-                .args(&[seed.to_string(), "9".to_owned()])
+                .args(&[seed.to_string(), "7".to_owned()])
                 .run()
                 .ok();
             let fact = |key| facts::number::<u64>(&facts::one(&outcome.stdout, key)[0]);
@@ -101,7 +101,7 @@ fn handlers_on_another_cpu_leave_records_on_theirs() {
         let _ = Program::new(env!("CARGO_BIN_EXE_stepped"), &folder)
             .set("FDR=1 FDR_BUFFER=4M")
             .set(variables)
-            .args(&["3", "5", "apart"])
+            .args(&["3", "100", "apart"])
             .run()
             .ok();
         let path = folder.only_trace();

@@ -14,9 +14,7 @@ use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, Thre
 use super::batch::Batch;
 use super::stack::{Flaws, Stack};
 use super::stats::{Stats, Table};
-
-/// Diagnostics that are kept to be shown; the rest is only counted.
-pub(crate) const KEPT_DIAGNOSTICS: usize = 100;
+use crate::damage::Damage;
 
 /// Threads that are found without a hash; a power of two.
 const RECENT: usize = 32;
@@ -40,8 +38,7 @@ pub(crate) struct Engine {
     /// threads in a lane switch after every few calls.
     recent: [usize; RECENT],
     current: usize,
-    diagnostics: Vec<Diagnostic>,
-    more_diagnostics: u64,
+    damage: Damage,
 }
 
 /// What is known of one thread.
@@ -67,7 +64,7 @@ pub(crate) struct Figures {
     /// In the order of their ids.
     pub(crate) threads: Vec<ThreadPart>,
     pub(crate) flaws: Flaws,
-    /// In the order of the file, at most [`KEPT_DIAGNOSTICS`].
+    /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) more_diagnostics: u64,
 }
@@ -177,11 +174,7 @@ impl Sink for Engine {
     }
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
-        if self.diagnostics.len() < KEPT_DIAGNOSTICS {
-            self.diagnostics.push(diagnostic);
-        } else {
-            self.more_diagnostics += 1;
-        }
+        self.damage.add(diagnostic);
     }
 }
 
@@ -203,7 +196,7 @@ impl Join for Engine {
 
 /// Ends the engines and adds up what they have.
 pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> Figures {
-    let mut figures = Figures::default();
+    let (mut figures, mut damage) = (Figures::default(), Damage::default());
     let mut threads: BTreeMap<ThreadId, ThreadPart> = BTreeMap::new();
     for mut engine in engines {
         let mut tables = engine.tables;
@@ -226,16 +219,10 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> Figures {
         for table in tables {
             add(&mut figures.functions, table.into_functions());
         }
-        figures.diagnostics.extend(engine.diagnostics);
-        figures.more_diagnostics += engine.more_diagnostics;
+        damage.join(engine.damage);
     }
     figures.threads = threads.into_values().collect();
-    figures
-        .diagnostics
-        .sort_by_key(|diagnostic| diagnostic.offset);
-    let surplus = figures.diagnostics.len().saturating_sub(KEPT_DIAGNOSTICS);
-    figures.diagnostics.truncate(KEPT_DIAGNOSTICS);
-    figures.more_diagnostics += surplus as u64;
+    (figures.diagnostics, figures.more_diagnostics) = damage.into_parts();
     figures
 }
 

@@ -8,7 +8,7 @@ use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId};
 
 use super::line::Line;
 use super::tree::{Label, NodeId, Tree};
-use crate::report::engine::KEPT_DIAGNOSTICS;
+use crate::damage::Damage;
 
 /// A worker's share of the trace.
 #[derive(Debug)]
@@ -19,14 +19,13 @@ pub(super) struct Folder {
     lines: Vec<(ThreadId, Line)>,
     by_id: HashMap<ThreadId, usize>,
     current: usize,
-    diagnostics: Vec<Diagnostic>,
-    more_diagnostics: u64,
+    damage: Damage,
 }
 
 /// What all folders found.
 pub(super) struct Folded {
     pub(super) tree: Tree,
-    /// In the order of the file, at most [`KEPT_DIAGNOSTICS`].
+    /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) more_diagnostics: u64,
 }
@@ -41,8 +40,7 @@ impl Folder {
             lines: Vec::new(),
             by_id: HashMap::new(),
             current: 0,
-            diagnostics: Vec::new(),
-            more_diagnostics: 0,
+            damage: Damage::default(),
         }
     }
 }
@@ -79,11 +77,7 @@ impl Sink for Folder {
     }
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
-        if self.diagnostics.len() < KEPT_DIAGNOSTICS {
-            self.diagnostics.push(diagnostic);
-        } else {
-            self.more_diagnostics += 1;
-        }
+        self.damage.add(diagnostic);
     }
 }
 
@@ -100,28 +94,22 @@ impl Join for Folder {
 
 /// Ends the folders and adds up what they have.
 pub(super) fn gather(folders: Vec<Folder>) -> Folded {
-    let mut folded = Folded {
-        tree: Tree::default(),
-        diagnostics: Vec::new(),
-        more_diagnostics: 0,
-    };
+    let (mut tree, mut damage) = (Tree::default(), Damage::default());
     for mut folder in folders {
         for (_, line) in &mut folder.lines {
             line.finish(&mut folder.tree);
         }
         // The larger one stays.
-        if folder.tree.nodes().count() > folded.tree.nodes().count() {
-            std::mem::swap(&mut folder.tree, &mut folded.tree);
+        if folder.tree.nodes().count() > tree.nodes().count() {
+            std::mem::swap(&mut folder.tree, &mut tree);
         }
-        folded.tree.join(&folder.tree, &|_| NodeId::ROOT);
-        folded.diagnostics.append(&mut folder.diagnostics);
-        folded.more_diagnostics += folder.more_diagnostics;
+        tree.join(&folder.tree, &|_| NodeId::ROOT);
+        damage.join(folder.damage);
     }
-    folded
-        .diagnostics
-        .sort_by_key(|diagnostic| diagnostic.offset);
-    let surplus = folded.diagnostics.len().saturating_sub(KEPT_DIAGNOSTICS);
-    folded.diagnostics.truncate(KEPT_DIAGNOSTICS);
-    folded.more_diagnostics += surplus as u64;
-    folded
+    let (diagnostics, more_diagnostics) = damage.into_parts();
+    Folded {
+        tree,
+        diagnostics,
+        more_diagnostics,
+    }
 }

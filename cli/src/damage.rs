@@ -1,0 +1,73 @@
+//! What is wrong in a trace, as far as it is shown: the first problems in the order of the file, whoever
+//! met them, and the count of the others. Must never keep more than are shown.
+
+use std::collections::BinaryHeap;
+
+use fdr_formats::Diagnostic;
+
+/// Problems that are kept to be shown; the rest is only counted.
+pub(crate) const KEPT: usize = 100;
+
+/// Problems of a trace, or of a worker's share of it.
+#[derive(Debug, Default)]
+pub(crate) struct Damage {
+    /// Offset and what is wrong there; the last of them is at hand.
+    first: BinaryHeap<(u64, String)>,
+    more: u64,
+}
+
+impl Damage {
+    /// One more.
+    pub(crate) fn add(&mut self, diagnostic: Diagnostic) {
+        let Diagnostic { offset, what } = diagnostic;
+        self.keep((offset, what));
+    }
+
+    /// Those of another worker.
+    pub(crate) fn join(&mut self, more: Damage) {
+        self.more += more.more;
+        more.first.into_iter().for_each(|one| self.keep(one));
+    }
+
+    fn keep(&mut self, one: (u64, String)) {
+        if self.first.len() < KEPT {
+            self.first.push(one);
+            return;
+        }
+        self.more += 1;
+        if let Some(mut last) = self.first.peek_mut()
+            && one < *last
+        {
+            *last = one;
+        }
+    }
+
+    /// The first ones in order, and how many more there are.
+    pub(crate) fn into_parts(self) -> (Vec<Diagnostic>, u64) {
+        let first = self.first.into_sorted_vec().into_iter();
+        let first = first.map(|(offset, what)| Diagnostic { offset, what });
+        (first.collect(), self.more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_in_the_file_are_kept_whoever_met_them() {
+        let of = |offsets: &mut dyn Iterator<Item = u64>| {
+            let mut damage = Damage::default();
+            for offset in offsets {
+                let what = String::new();
+                damage.add(Diagnostic { offset, what });
+            }
+            damage
+        };
+        let mut damage = of(&mut (0..300).rev().step_by(2));
+        damage.join(of(&mut (0..300).step_by(2)));
+        let (first, more) = damage.into_parts();
+        let offsets: Vec<u64> = first.iter().map(|diagnostic| diagnostic.offset).collect();
+        assert_eq!((offsets, more), ((0..100).collect(), 200));
+    }
+}
