@@ -107,11 +107,7 @@ pub(crate) fn warn_of_damage(file: &Path, diagnostics: &[Diagnostic], more: u64)
     };
     let count = diagnostics.len() as u64 + more;
     // Readers stop counting, too.
-    let least = if count > KEPT as u64 {
-        "at least "
-    } else {
-        ""
-    };
+    let least = if count > KEPT as u64 { "at least " } else { "" };
     ui::complain(&format!(
         "{}: the trace is damaged in {least}{}, the first at byte {}: what follows is what can be \
          read (fdr verify lists them)",

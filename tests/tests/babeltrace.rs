@@ -117,7 +117,10 @@ fn convert(trace: &Path, folder: &Folder) -> PathBuf {
     fs::create_dir(&path).expect("a folder");
     let mut writer = (target.create)(Target::Folder(path.clone()), source.info()).expect("space");
     drive(&*source, &mut *writer, &|_| {}).expect("a readable trace");
-    assert_eq!(writer.finish().expect("space").to_string(), "", "losses");
+    let losses = writer.finish().expect("space");
+    // One of the program's functions is untimed, which the format can't say.
+    let others = losses.iter().filter(|(what, _)| !what.contains("untimed"));
+    assert_eq!(others.count(), 0, "{losses}");
     path
 }
 

@@ -5,6 +5,7 @@
 
 mod beside;
 pub(crate) mod code;
+pub(crate) mod compile;
 pub(crate) mod figures;
 pub(crate) mod flush;
 pub(crate) mod formats;

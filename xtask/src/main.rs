@@ -46,6 +46,8 @@ cargo xtask COMMAND
   sanitize [thread|address]
                         ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
   miri                  the tests under Miri, where the toolchain has it
+  bench compile [--functions N]
+                        how long a crate of 10,000 functions compiles, traced and untraced
   bench tail [--seconds N] [--json FILE]
                         the slowest of single calls: on a fresh ring, later, during dumps, at a thread's start
   bench flush [--mib N] [--json FILE]
@@ -77,6 +79,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(),
         ["demo"] => demo::run(),
         ["bench", "pack", options @ ..] => bench::pack::run(options),
+        ["bench", "compile", options @ ..] => bench::compile::run(options),
         ["bench", "tail", options @ ..] => bench::tail::run(options),
         ["bench", "flush", options @ ..] => bench::flush::run(options),
         ["bench", "read", options @ ..] => bench::read::run(options),

@@ -107,7 +107,7 @@ fn random_trace(seed: u64) -> Vec<u8> {
     };
     let mut bytes = encode_header(&header).to_vec();
     let mut writer = Writer {
-        odd: if seed % 2 == 0 {
+        odd: if seed.is_multiple_of(2) {
             0
         } else {
             1 + random.below(200)
@@ -183,7 +183,7 @@ impl Writer {
 
     fn call(&mut self) {
         // Slowly up and down, so that calls reach over pieces.
-        let up = (self.block.len() / 400) % 2 == 0;
+        let up = (self.block.len() / 400).is_multiple_of(2);
         let enter = self.open.is_empty() || self.random.below(10) < if up { 7 } else { 3 };
         match enter {
             true => {

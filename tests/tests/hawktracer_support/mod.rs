@@ -205,7 +205,9 @@ pub fn convert(trace: &Path, target: &str) -> PathBuf {
     let mut writer = (target.create)(output, source.info()).expect("a writer");
     drive(&*source, &mut *writer, &|_| {}).expect("a readable trace");
     let losses = writer.finish().expect("room on the disk");
-    assert_eq!(losses.to_string(), "");
+    // One of the program's functions is untimed, which the format can't say.
+    let others = losses.iter().filter(|(what, _)| !what.contains("untimed"));
+    assert_eq!(others.count(), 0, "{losses}");
     path
 }
 

@@ -136,7 +136,7 @@ impl Line {
         let node = match self.frames.len() {
             0..MAX_PATH => tree.called(top.node, call.function),
             MAX_PATH => tree.child(top.node, Label::Others),
-            ..=MAX_DEPTH => top.node,
+            depth if depth <= MAX_DEPTH => top.node,
             _ => {
                 self.make_unclear();
                 self.beyond += 1;
