@@ -412,3 +412,7 @@ impl<S: Sink> Sink for Aside<'_, S> {
         self.told.push(diagnostic);
     }
 }
+
+#[cfg(test)]
+#[path = "pieces_tests.rs"]
+mod tests;
