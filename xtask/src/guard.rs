@@ -178,6 +178,10 @@ fn calls(program: &Program) -> Result<Vec<(String, f64)>> {
             "call, recorded".to_owned(),
             per_call("traced", true)? - untraced,
         ),
+        (
+            "call, recorded untimed".to_owned(),
+            per_call("untimed", true)? - untraced,
+        ),
     ];
     program.take_traces()?;
     Ok(rows)
