@@ -1,7 +1,7 @@
-//! What must hold for any input of a format, however broken: it is opened, decoded and listed without a
-//! panic; each target writes what was read; the library reads what it wrote, without complaint if the
-//! input was sound, and finds as many calls in it where the target says that nothing was lost. Knows no
-//! format's layout.
+//! What must hold for any input of a format, however broken: it is opened, decoded (whole and in pieces)
+//! and listed without a panic; each target writes what was read; the library reads what it wrote, without
+//! complaint if the input was sound, and finds as many calls in it where the target says that nothing was
+//! lost. Knows no format's layout.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -13,6 +13,7 @@ use fdr_formats::{Call, Diagnostic, Mark, Sink, Source, Thread, ThreadId, Ticks}
 
 use crate::folder::Folder;
 use crate::pack::unpack;
+use crate::pieces;
 use crate::place::Place;
 
 /// Lines of a listing that are looked at.
@@ -68,6 +69,7 @@ pub(crate) fn check<'a>(format: &Format, input: &[u8], targets: impl Iterator<It
     if drive(&*source, &mut tally, &|_| {}).is_err() {
         return;
     }
+    pieces::check(&*source);
     let mut lines = 0;
     let _ = source.records(&mut |record| {
         std::hint::black_box(record.detail);

@@ -7,6 +7,7 @@ mod alloc;
 mod check;
 mod folder;
 mod pack;
+mod pieces;
 mod place;
 mod seeds;
 
