@@ -100,13 +100,13 @@ pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Resu
 
 /// Whether no function was called.
 fn is_empty(ring: &Ring) -> bool {
-    let Missing {
-        retired_records,
-        unplaced_records,
-        ..
-    } = ring.missing();
     let is_empty = |slot| is_readable(slot) && recorded(slot) == Some(0);
-    retired_records == 0 && unplaced_records == 0 && ring.owned_slots().all(is_empty)
+    ring.undivided(|| {
+        let missing = ring.missing();
+        missing.retired_records == 0
+            && missing.unplaced_records == 0
+            && ring.owned_slots().all(is_empty)
+    })
 }
 
 /// A name that no file has, or, where names have no numbers, that nothing but a file has.
@@ -209,10 +209,14 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     done
 }
 
-/// Whether a thread's records can be read: the crash may be that they can't.
+/// Whether a thread's records can be read: the crash may be that they can't. Chunks that were never used
+/// are left alone: to look at one costs a page fault.
 fn is_readable(slot: &Slot) -> bool {
-    let length = slot.chunks.load(Ordering::Relaxed) as usize * CHUNK;
-    raw::is_readable(slot.base.load(Ordering::Relaxed) as usize, length)
+    let chunks = slot.chunks.load(Ordering::Relaxed);
+    // One more: it may be opened meanwhile.
+    let used = slot.chunk.load(Ordering::Acquire).saturating_add(1);
+    let base = slot.base.load(Ordering::Relaxed) as usize;
+    raw::is_readable(base, used.min(chunks) as usize * CHUNK)
 }
 
 fn is_owned(slot: &Slot) -> bool {

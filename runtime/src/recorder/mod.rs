@@ -119,6 +119,15 @@ extern "C" fn record_slowly(_slot: usize, word: u32) {
     record(word & !stub::OTHER_WAY);
 }
 
+/// A record without a time of its own that `stub` began in the thread's slot: it gets a time. It stays
+/// there whatever a handler has done since: of a child that it forked, the slot is another one.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cold]
+extern "C" fn record_interrupted(slot: &Slot, word: u32) {
+    let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
+    writer::write(slot, word & !stub::OTHER_WAY, clock::read(kind));
+}
+
 /// A record without a time of its own that `stub` leaves to do, of whatever kind.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]

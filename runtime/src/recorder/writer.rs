@@ -245,7 +245,10 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let mut first = 0;
     if current > 0 {
         let old = mark(slot, current);
-        let used = cursor - chunk_start(slot, current);
+        // A child that nobody knows of may have written into the same slot.
+        let used = cursor
+            .saturating_sub(chunk_start(slot, current))
+            .min(CHUNK as u64);
         let records = used.saturating_sub(slot.metadata.load(Ordering::Relaxed)) / SINGLE;
         first = old.first.load(Ordering::Relaxed) + records;
         old.end.store(used, Ordering::Relaxed);

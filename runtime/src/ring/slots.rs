@@ -13,6 +13,9 @@ use crate::sys;
 /// few records, and memory that is never touched costs nothing.
 const PREFAULT: usize = 4 * CHUNK;
 
+/// How much is brought in at once: the program's own mappings wait meanwhile.
+const STEP: usize = 16 * CHUNK;
+
 /// How long after a reaping that was of no use the next one may be, ns.
 const REAPING_NS: u64 = 50_000_000;
 
@@ -238,8 +241,11 @@ impl Ring {
             let lively = |slot: &&Slot| slot.chunk.load(Ordering::Relaxed) >= chunk::LIVELY;
             if let Some(slot) = self.slot(index).filter(lively) {
                 let base = slot.base.load(Ordering::Relaxed) as usize;
-                let region = core::ptr::with_exposed_provenance_mut(base);
-                sys::memory::prefault(region, self.layout.region_size);
+                for from in (0..self.layout.region_size).step_by(STEP) {
+                    let length = STEP.min(self.layout.region_size - from);
+                    let part = core::ptr::with_exposed_provenance_mut(base + from);
+                    sys::memory::prefault(part, length);
+                }
                 *done = true;
             }
         }

@@ -164,8 +164,16 @@ impl Descriptor {
     /// Locks it for as long as any process has this descriptor: who can't see our process, from another
     /// container, sees that. Where that can't be it is not locked. Async-signal-safe.
     pub(crate) fn lock(&self) {
-        // SAFETY: a plain system call on our descriptor, which does not wait.
-        unsafe { libc::flock(self.fd, libc::LOCK_EX | libc::LOCK_NB) };
+        /// Somebody may look whether it is locked, for a moment.
+        const TRIES: u32 = 100;
+        for _ in 0..TRIES {
+            // SAFETY: a plain system call on our descriptor, which does not wait.
+            let result = unsafe { libc::flock(self.fd, libc::LOCK_EX | libc::LOCK_NB) };
+            if result == 0 || super::errno() != libc::EWOULDBLOCK {
+                return;
+            }
+            super::thread::give_way();
+        }
     }
 
     /// Closes the number if it still means that file. Async-signal-safe.

@@ -9,7 +9,7 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::{OTHER_WAY, outline};
-use crate::recorder::{record_untimed, tls, writer};
+use crate::recorder::{record_interrupted, record_untimed, tls, writer};
 use crate::ring::layout::{CHUNK, Slot};
 
 /// How records with [`OTHER_WAY`] are made.
@@ -130,6 +130,8 @@ pub(in crate::recorder) unsafe extern "C" fn stub_untimed() {
         "mov ecx, {no_cpu}",
         "5:",
         "mov dword ptr [r10 + {cpu}], ecx",
+        "lea r9, [rip + {record_interrupted}]",
+        "jmp {outline}",
         "6:",
         "lea r9, [rip + {record_untimed}]",
         "jmp {outline}",
@@ -146,6 +148,7 @@ pub(in crate::recorder) unsafe extern "C" fn stub_untimed() {
         no_cpu = const writer::NO_CPU as i32,
         no_high = const writer::NO_HIGH as i32,
         chunk = const CHUNK,
+        record_interrupted = sym record_interrupted,
         record_untimed = sym record_untimed,
         outline = sym outline::outline,
     )
