@@ -149,8 +149,12 @@ fn in_one_thread(
     let mut dumped = Histogram::new();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        // On any core but this one.
         scope.spawn(|| {
+            // A thread begins on the core of the one that starts it.
+            let others = core_affinity::get_core_ids().unwrap_or_default();
+            if let Some(other) = others.into_iter().find(|other| other.id != core.id) {
+                core_affinity::set_for_current(other);
+            }
             while !stop.load(Ordering::Relaxed) {
                 // Nothing to dump where nothing is recorded: a pause is as good.
                 if fdr::dump().is_err() {

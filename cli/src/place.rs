@@ -41,6 +41,19 @@ pub(crate) struct Pending {
     made: bool,
 }
 
+/// Refuses an output that is the trace which is read.
+///
+/// # Errors
+/// Where it is.
+pub(crate) fn check_is_not(output: &Path, trace: &Path) -> anyhow::Result<()> {
+    let both = (trace.canonicalize(), output.canonicalize());
+    if matches!(both, (Ok(left), Ok(right)) if left == right) {
+        let output = ui::path(output);
+        bail!("{output}: is the trace itself; -o gives another name");
+    }
+    Ok(())
+}
+
 /// Refuses a path that may not be written, before any work is done.
 ///
 /// # Errors

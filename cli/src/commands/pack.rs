@@ -87,6 +87,7 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
         asked => {
             let folder = trace.parent().unwrap_or(Path::new(""));
             let output = save::output(asked, several, folder, &name)?;
+            place::check_is_not(&output, trace)?;
             place::check(&output, Shape::File, options.force)?;
             let (mut pending, file) = Pending::file(&output, options.force)?;
             let watch = pending.watch().context("signals")?;

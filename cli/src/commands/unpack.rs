@@ -77,6 +77,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
             ui::path(path)
         ),
     };
+    place::check_is_not(&output, path)?;
     let unpacked = match archive {
         true => folder(options, path, file, &output)?,
         false => {

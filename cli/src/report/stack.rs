@@ -393,6 +393,9 @@ impl Stack {
     /// Ends what is still open, and gives the totals to the table. Takes the memory back, so that it
     /// may be done as soon as the thread has no more calls; doing it again changes nothing.
     pub(crate) fn finish(&mut self, batch: &mut Batch, table: &mut Table) {
+        // What was not followed is not open, and the innermost ones may be the first of their step.
+        self.beyond = 0;
+        self.make_room();
         while self.depth > 0 {
             self.flaws.open += 1;
             self.close(batch, table, self.last, true);

@@ -268,6 +268,23 @@ fn an_absurd_depth_is_counted_and_not_followed() {
 }
 
 #[test]
+fn any_depth_may_be_open_at_the_end() {
+    // Steps of every length before the last one: where a step ends, the next one's room is not made yet.
+    for pairs in [0, 1, 127, 128, 129, 256] {
+        for deep in [1, 255, 256, 257, 511, 512, 768, 1025, (1 << 20) + 3] {
+            let pair = |nth| [entry(nth, 2), exit(nth, 2)];
+            let calls: Vec<Call> = (0..pairs)
+                .flat_map(pair)
+                .chain((0..deep).map(|nth| entry(1000 + nth, 1)))
+                .collect();
+            let (rows, flaws) = sums(&calls);
+            assert_eq!(rows[&1][0], deep);
+            assert_eq!(flaws.open, deep.min(1 << 20), "{pairs} pairs, depth {deep}");
+        }
+    }
+}
+
+#[test]
 fn threads_are_summed_and_can_be_told_apart() {
     let one = [entry(0, 1), exit(10, 1)];
     let two = [entry(5, 1), exit(35, 1), entry(40, 2), exit(41, 2)];

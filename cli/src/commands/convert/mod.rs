@@ -70,11 +70,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if to_stdout {
         check_stdout(target)?;
     } else {
-        let both = (options.trace.canonicalize(), output.canonicalize());
-        if matches!(both, (Ok(left), Ok(right)) if left == right) {
-            let output = ui::path(&output);
-            bail!("{output}: is the trace itself; -o gives another name");
-        }
+        place::check_is_not(&output, &options.trace)?;
         place::check(&output, shape(target), options.force)?;
     }
     let source = trace::open(&options.trace)?;

@@ -99,7 +99,7 @@ fn write(
     let name = |node: &Node| names.get(&node.label).map_or("", String::as_str);
     // By caller, the last name first: those at the end are written first.
     let mut order: Vec<(NodeId, &Node)> = tree.nodes().skip(1).collect();
-    order.sort_by_key(|(id, node)| (node.caller, std::cmp::Reverse((name(node), *id))));
+    order.sort_by_key(|(_, node)| (node.caller, std::cmp::Reverse((name(node), node.label))));
     let called = |caller: NodeId| {
         let first = order.partition_point(|(_, node)| node.caller < caller);
         let last = order.partition_point(|(_, node)| node.caller <= caller);
