@@ -100,7 +100,8 @@ impl Row {
             Some((before, now)) => {
                 let room = (before.abs() * TOLERANCE).max(ROUNDING);
                 match now - before {
-                    more if more > room => Verdict::Worse,
+                    // What is no number is no count.
+                    more if more.is_nan() || more > room => Verdict::Worse,
                     more if more < -room => Verdict::Better,
                     _ => Verdict::Same,
                 }
