@@ -123,7 +123,13 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<(ring::Ring, File)> {
     let mut file = regular(path)?;
     let again = file.try_clone().with_context(|| ui::path(path))?;
     if packed::probe(&packed::head(&file)) {
-        file = packed::plain(path, file)?.0;
+        let (plain, fault) = packed::plain(path, file)?;
+        // Whether all of a ring is in a trace can't be told of a part of it.
+        if let Some(fault) = fault {
+            let (text, fault) = (ui::path(path), packed::in_words(&fault));
+            bail!("{text}: {fault}; fdr unpack gives what is before it");
+        }
+        file = plain;
     }
     Ok((open_file(path, file)?, again))
 }

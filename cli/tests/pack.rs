@@ -148,7 +148,15 @@ fn a_packed_ring_is_recovered_as_it_is() {
             .count(),
         1
     );
-    // It is not known to be dead: it stays.
+    // What is lost of a damaged one may be what the ring had.
+    let cut = folder.file("cut.fdr-ring.zst");
+    let whole = fs::read(&packed).unwrap();
+    fs::write(&cut, &whole[..whole.len() - 1]).unwrap();
+    let said = fdr(&["recover", "-q", "--remove", "--force", &cut]);
+    assert_eq!(said.status.code(), Some(2), "{said:?}");
+    assert!(stderr(&said).contains("fdr unpack"), "{said:?}");
+    assert!(Path::new(&cut).exists());
+    // One that is whole is not known to be dead: it stays until that is asked for.
     answer(&["recover", "-q", "--remove", "--force", &packed]);
     assert!(!Path::new(&packed).exists());
 }

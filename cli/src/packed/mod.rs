@@ -103,7 +103,7 @@ pub(crate) fn unpack(
 }
 
 /// What is wrong, and where.
-fn in_words(fault: &Fault) -> String {
+pub(crate) fn in_words(fault: &Fault) -> String {
     let Fault { offset, what } = fault;
     format!("the compressed data are damaged in what begins at byte {offset}: {what}")
 }
