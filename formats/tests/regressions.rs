@@ -7,6 +7,8 @@ mod check;
 mod folder;
 #[path = "../../fuzz/src/pack.rs"]
 mod pack;
+#[path = "../../fuzz/src/pieces.rs"]
+mod pieces;
 #[path = "../../fuzz/src/place.rs"]
 mod place;
 
