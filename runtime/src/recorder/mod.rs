@@ -22,10 +22,10 @@ use crate::ring::layout::Slot;
 use crate::site::unit::Host;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) use stub::{call, call_untimed, entrance, entrance_untimed, prepare};
+pub(crate) use stub::{REACH, Reach, call, call_untimed, entrance, entrance_untimed, prepare};
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-pub(crate) use plain::{call, call_untimed, entrance, entrance_untimed, prepare};
+pub(crate) use plain::{REACH, Reach, call, call_untimed, entrance, entrance_untimed, prepare};
 
 pub(crate) use claim::on_thread_end;
 pub(crate) use family::ring;
@@ -71,6 +71,7 @@ const fn busy_slot() -> Slot {
         ended: AtomicU64::new(0),
         name: [AtomicU64::new(0), AtomicU64::new(0)],
         high: AtomicU32::new(0),
+        given: AtomicU32::new(0),
     }
 }
 
@@ -98,10 +99,7 @@ pub(crate) fn host() -> Option<&'static Host> {
 /// Makes this copy a guest: its records are made by `host` from now on.
 pub(crate) fn serve(host: &'static Host) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a host of the same version, whose unit is never unloaded.
-    unsafe {
-        stub::prepare_guest((host.record)(), (host.record_untimed)());
-    }
+    stub::prepare_guest(host);
     HOST.store(core::ptr::from_ref(host).cast_mut(), Ordering::Release);
 }
 
@@ -154,6 +152,13 @@ fn record(word: u32) {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod plain {
     use super::{Bits, GUESTS_BIT, Kind, host, record, untimed};
+
+    /// How records into a copy's slots are made from elsewhere: by that copy alone.
+    #[repr(C)]
+    pub(crate) struct Reach;
+
+    /// Of this copy.
+    pub(crate) static REACH: Reach = Reach;
 
     /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
     #[inline(never)]

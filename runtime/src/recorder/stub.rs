@@ -6,45 +6,35 @@
 //! next to nothing while recording is off and stays small; and between two clock reads that wait for
 //! earlier instructions, each instruction less is seen.
 //!
-//! A copy in a library that `dlopen` loaded leaves it to the host's stub, if there is one, and goes the
-//! long way otherwise.
-//!
 //! The convention: the word comes in r11d; rax, rcx, rdx, r9, r10 and the flags are lost, everything
-//! else is kept, vector registers and r11 included. `untimed` holds the records without a clock read,
-//! `outline` the way from both into Rust.
+//! else is kept, vector registers and r11 included. In here are the ways of an executable; `far` has those
+//! of libraries, and of copies whose records are another one's; `untimed` the records without a clock
+//! read; `outline` the way from all of them into Rust.
 
+mod far;
 mod outline;
 mod untimed;
 
 use core::arch::{asm, naked_asm};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::{Bits, record_at, record_slowly, tls, writer};
 use crate::clock::{Kind, RSEQ_OFFSET};
 use crate::ring::layout::{CHUNK, Slot};
+use crate::site::unit::Host;
 
+pub(crate) use far::{REACH, Reach};
 #[cfg(test)]
 pub(super) use untimed::stub_untimed;
 pub(crate) use untimed::{call_untimed, entrance_untimed};
 
-/// Set in a site's word where [`WAY`] is to be looked at: the way that has no time to is rdtsc with the
+/// Set in a site's word where [`OTHER`] is to be looked at: the way that has no time to is rdtsc with the
 /// thread's rseq area, in the executable. The bit is 0 in every function record.
 pub(super) const OTHER_WAY: u32 = 1;
 
-/// How records with [`OTHER_WAY`] are made.
-static WAY: AtomicU32 = AtomicU32::new(SLOWLY);
-const RDTSCP: u32 = 0;
-const RDPID: u32 = 1;
-/// As without the bit: for guests' records, whose words have it always.
-const RSEQ: u32 = 2;
-/// By another copy of the recorder: its stub.
-const GUEST: u32 = 4;
-/// By `record_slowly`: with another clock, or in a library whose thread storage is found by a call.
-const SLOWLY: u32 = 3;
-
-/// The host's [`stub`] where this copy is a guest.
-static HOST: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+/// Where records with [`OTHER_WAY`] are made; null: right there, with rdtscp, in the executable.
+static OTHER: AtomicPtr<()> = AtomicPtr::new(slowly as *mut ());
 
 const _: () = assert!(
     CHUNK == 1 << 16,
@@ -56,34 +46,37 @@ const _: () = assert!(
 /// the first site is turned on.
 pub(crate) fn prepare(kind: Kind, executable: bool) -> Bits {
     outline::prepare();
-    let way = match kind {
-        Kind::Tscp if executable => RDTSCP,
-        Kind::TscPid if executable => RDPID,
-        Kind::TscRseq if executable => RSEQ,
-        _ => SLOWLY,
+    REACH.describe(kind);
+    let other = if executable && kind == Kind::Tscp {
+        core::ptr::null_mut()
+    } else {
+        REACH.way().unwrap_or(slowly as *mut ())
     };
-    WAY.store(way, Ordering::Relaxed);
+    OTHER.store(other, Ordering::Relaxed);
+    let timed = if executable && kind == Kind::TscRseq {
+        0
+    } else {
+        OTHER_WAY
+    };
     Bits {
-        timed: if way == RSEQ { 0 } else { OTHER_WAY },
+        timed,
         untimed: untimed::prepare(executable),
     }
 }
 
-/// Where a guest's records go, see [`prepare_guest`].
+/// Where a guest's records go that it can't make itself.
 pub(crate) fn entrance() -> *mut () {
     stub as *mut ()
 }
 
-/// Chooses the way for a copy whose records another one makes, at its [`entrance`] and its
-/// [`entrance_untimed`].
-///
-/// # Safety
-/// The entrances of a copy of the same version, which is never unloaded.
-pub(crate) unsafe fn prepare_guest(host: *mut (), host_untimed: *mut ()) {
-    HOST.store(host, Ordering::Relaxed);
+/// Chooses the way for a copy whose records are `host`'s: into the host's slots by its own code, where
+/// they can be reached, otherwise by the host's.
+pub(crate) fn prepare_guest(host: &'static Host) {
+    REACH.follow(host.reach);
+    let other = REACH.way().unwrap_or_else(|| (host.record)());
     // Release: whoever sees the way sees where it leads.
-    WAY.store(GUEST, Ordering::Release);
-    untimed::prepare_guest(host_untimed);
+    OTHER.store(other, Ordering::Release);
+    untimed::prepare_guest(host);
 }
 
 /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
@@ -105,7 +98,7 @@ pub(crate) fn call(word: u32) {
     }
 }
 
-/// The calling thread's slot in r10; rax is lost.
+/// The calling thread's slot in r10; rax is lost. For executables.
 macro_rules! slot {
     () => {
         concat!(tls::place!(), "\nmov r10, qword ptr fs:[rax]")
@@ -150,6 +143,21 @@ macro_rules! place {
     };
 }
 
+/// The chunk is full: the next record finds an upper half that no clock has, and opens another.
+macro_rules! full {
+    () => {
+        concat!(
+            "add rdx, {chunk}\n",
+            "mov qword ptr [r10 + {cursor}], rdx\n",
+            "mov dword ptr [r10 + {last_high}], {no_high}\n",
+            "mov dword ptr [r10 + {cpu}], ecx\n",
+            "ret",
+        )
+    };
+}
+
+use {full, place, rdtsc_and_rseq};
+
 /// # Safety
 /// By `call` alone: it has no calling convention that the compiler knows.
 #[unsafe(naked)]
@@ -164,38 +172,17 @@ pub(super) unsafe extern "C" fn stub() {
         place!("mov dword ptr [rdx], r11d"),
 
         "3:",
-        "mov eax, dword ptr [rip + {way}]",
-        "test eax, eax",
-        "jne 22f",
+        "mov rax, qword ptr [rip + {other}]",
+        "test rax, rax",
+        "jne 7f",
         slot!(),
         "rdtscp",
-        "23:",
         place!("lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"),
-        "22:",
-        "cmp eax, {rdpid}",
-        "jne 25f",
-        slot!(),
-        "rdtsc",
-        "rdpid rcx",
-        "jmp 23b",
-        "25:",
-        "cmp eax, {rseq}",
-        "jne 26f",
-        slot!(),
-        rdtsc_and_rseq!(),
-        "jmp 23b",
-        "26:",
-        "cmp eax, {guest}",
-        "jne 7f",
-        "jmp qword ptr [rip + {host}]",
+        "7:",
+        "jmp rax",
 
-        // the chunk is full: the next record finds an upper half that no clock has, and opens another
         "4:",
-        "add rdx, {chunk}",
-        "mov qword ptr [r10 + {cursor}], rdx",
-        "mov dword ptr [r10 + {last_high}], {no_high}",
-        "mov dword ptr [r10 + {cpu}], ecx",
-        "ret",
+        full!(),
 
         // an uncommon record: the slot as it was, and the writer with the stamp
         "5:",
@@ -205,16 +192,9 @@ pub(super) unsafe extern "C" fn stub() {
         "shl rdx, 32",
         "or rdx, rax",
         "jmp {outline}",
-        "7:",
-        "lea r9, [rip + {record_slowly}]",
-        "jmp {outline}",
         ".cfi_endproc",
-        way = sym WAY,
-        host = sym HOST,
+        other = sym OTHER,
         other_way = const OTHER_WAY,
-        guest = const GUEST,
-        rdpid = const RDPID,
-        rseq = const RSEQ,
         rseq_offset = sym RSEQ_OFFSET,
         cpu = const offset_of!(Slot, cpu),
         cursor = const offset_of!(Slot, cursor),
@@ -224,6 +204,21 @@ pub(super) unsafe extern "C" fn stub() {
         no_high = const writer::NO_HIGH as i32,
         chunk = const CHUNK,
         record_at = sym record_at,
+        outline = sym outline::outline,
+    )
+}
+
+/// With a clock that no stub reads, or in a library whose thread storage is found by a call.
+///
+/// # Safety
+/// As `stub`, which jumps to it.
+#[unsafe(naked)]
+unsafe extern "C" fn slowly() {
+    naked_asm!(
+        ".cfi_startproc",
+        "lea r9, [rip + {record_slowly}]",
+        "jmp {outline}",
+        ".cfi_endproc",
         record_slowly = sym record_slowly,
         outline = sym outline::outline,
     )

@@ -4,8 +4,11 @@
 //! linker makes two instructions of it, where `thread_local!` would take two loads that depend on each
 //! other. Between two clock reads that wait for earlier loads, each one more is seen. In a library it
 //! remains a call, and the library stays one that `dlopen` can load at any time (the initial-exec
-//! model would not: all of the library's thread storage would have to fit into a small reserve).
+//! model would not: all of the library's thread storage would have to fit into a small reserve). Most
+//! libraries' storage does fit, and the loader puts it there: [`fixed_offset`] tells.
 
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(super) use model::fixed_offset;
 pub(super) use model::{get, replace, set};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -59,6 +62,42 @@ mod model {
         ".popsection",
         unclaimed = sym UNCLAIMED,
     );
+
+    /// A descriptor's function that returns the descriptor's second word, and nothing else (C libraries
+    /// have it for storage whose offset all threads share): `mov rax, [rax + 8]; ret`.
+    const RETURNS_WORD: [u8; 5] = [0x48, 0x8B, 0x40, 0x08, 0xC3];
+    /// May stand before it: `endbr64`.
+    const LANDING: [u8; 4] = [0xF3, 0x0F, 0x1E, 0xFA];
+
+    /// The variable's offset from the thread pointer in bytes, where it is the same for all threads that
+    /// are and will be: in the executable, and in a library whose storage the loader could place beside
+    /// the executable's. `None` where each thread's must be asked for.
+    pub(crate) fn fixed_offset() -> Option<isize> {
+        let (offset, descriptor): (isize, *const [*const u8; 2]);
+        // SAFETY: as in `get`, without the load.
+        unsafe {
+            asm!(
+                concat!("lea rax, [rip + ", slot!(), "@tlsdesc]"),
+                "mov rcx, rax",
+                concat!("call [rax + ", slot!(), "@tlscall]"),
+                out("rax") offset,
+                out("rcx") descriptor,
+                clobber_abi("C"),
+            );
+        }
+        // A linker that knows the offset puts it into the first instruction, and makes the call none.
+        if descriptor.addr().cast_signed() == offset {
+            return Some(offset);
+        }
+        // SAFETY: otherwise that is the descriptor: a function, and a word for it.
+        let [function, _] = unsafe { *descriptor };
+        // SAFETY: code that was just run, and what follows where it does not end there.
+        let is = |at: usize, code: &[u8]| unsafe {
+            (0..code.len()).all(|byte| *function.add(at + byte) == code[byte])
+        };
+        let begin = if is(0, &LANDING) { LANDING.len() } else { 0 };
+        is(begin, &RETURNS_WORD).then_some(offset)
+    }
 
     /// The calling thread's slot; [`UNCLAIMED`] before its first record.
     #[inline]

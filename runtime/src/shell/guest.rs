@@ -13,6 +13,7 @@ use crate::site::unit::{self, Host, Operation, Reply, Text, Unit};
 pub(crate) static HOST: Host = Host {
     record,
     record_untimed,
+    reach: &recorder::REACH,
     attach: attach_c,
     control: host_control,
 };

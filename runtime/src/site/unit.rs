@@ -11,21 +11,47 @@
 
 use core::ffi::c_void;
 use core::marker::PhantomData;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use std::sync::Mutex;
 
 use super::CallSite;
+use crate::recorder;
+use crate::ring::layout::{CHUNK, Slot};
 use crate::sys::{self, notes::Note};
 
 /// Raised whenever what copies share changes its meaning: this file, `CallSite`, the convention of
-/// `recorder::stub`. What changes its shape changes [`VERSION`] by itself.
-const PROTOCOL: u32 = 2;
+/// `recorder::stub`, how a record is put into a slot. What changes its shape changes [`VERSION`] by itself.
+const PROTOCOL: u32 = 3;
 /// Copies of different versions do not see each other.
-pub(crate) const VERSION: u32 = PROTOCOL << 24
-    | (size_of::<Unit>() as u32) << 16
-    | (size_of::<Host>() as u32) << 8
-    | size_of::<CallSite>() as u32;
+pub(crate) const VERSION: u32 = PROTOCOL << 24 | hash(&SHAPES) >> 8;
+
+/// What copies share, in numbers.
+const SHAPES: [usize; 9] = [
+    size_of::<Unit>(),
+    size_of::<Host>(),
+    size_of::<CallSite>(),
+    size_of::<recorder::Reach>(),
+    CHUNK,
+    offset_of!(Slot, cursor),
+    offset_of!(Slot, last_low),
+    offset_of!(Slot, last_high),
+    offset_of!(Slot, cpu),
+];
+
+/// FNV-1a, a byte of each number at a time.
+const fn hash(numbers: &[usize]) -> u32 {
+    let mut hash = 0x811C_9DC5_u32;
+    let mut at = 0;
+    while at < numbers.len() * 4 {
+        let byte = numbers[at / 4] >> (at % 4 * 8) & 0xFF;
+        hash = (hash ^ byte as u32).wrapping_mul(0x0100_0193);
+        at += 1;
+    }
+    hash
+}
+
 /// The note's name, owner of its types.
 const OWNER: &[u8; 4] = b"fdr\0";
 
@@ -63,6 +89,8 @@ pub(crate) struct Host {
     pub(crate) record: extern "C" fn() -> *mut (),
     /// The same for records without times.
     pub(crate) record_untimed: extern "C" fn() -> *mut (),
+    /// How guests make the common ones themselves.
+    pub(crate) reach: &'static recorder::Reach,
     /// Takes a unit's sites into the table.
     pub(crate) attach: extern "C" fn(&'static Unit),
     /// Carries out a call of the API that was made in a guest, see `shell::guest`.

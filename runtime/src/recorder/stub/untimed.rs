@@ -6,40 +6,31 @@
 
 use core::arch::{asm, naked_asm};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::{OTHER_WAY, outline};
+use super::far::{self, REACH, Reach};
+use super::{OTHER_WAY, full, outline};
 use crate::recorder::{record_interrupted, record_untimed, tls, writer};
 use crate::ring::layout::{CHUNK, Slot};
+use crate::site::unit::Host;
 
-/// How records with [`OTHER_WAY`] are made.
-static WAY: AtomicU32 = AtomicU32::new(SLOWLY);
-/// As without the bit: for guests' records, whose words have it always.
-const SHORT: u32 = 0;
-/// By another copy of the recorder: its stub.
-const GUEST: u32 = 1;
-/// By `record_untimed`: in a library, whose thread storage is found by a call.
-const SLOWLY: u32 = 2;
-
-/// The host's [`stub_untimed`] where this copy is a guest.
-static HOST: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+/// Where records with [`OTHER_WAY`] are made.
+static OTHER: AtomicPtr<()> = AtomicPtr::new(untimed_slowly as *mut ());
 
 /// Chooses the way for a copy that records for itself, and returns what the words of its sites hold.
 pub(super) fn prepare(executable: bool) -> u32 {
-    let (way, bit) = if executable {
-        (SHORT, 0)
-    } else {
-        (SLOWLY, OTHER_WAY)
-    };
-    WAY.store(way, Ordering::Relaxed);
-    bit
+    let other = REACH.untimed_way().unwrap_or(untimed_slowly as *mut ());
+    OTHER.store(other, Ordering::Relaxed);
+    if executable { 0 } else { OTHER_WAY }
 }
 
-/// Chooses the way for a copy whose records another one makes, at its [`entrance_untimed`].
-pub(super) fn prepare_guest(host: *mut ()) {
-    HOST.store(host, Ordering::Relaxed);
+/// Chooses the way for a copy whose records are `host`'s.
+pub(super) fn prepare_guest(host: &'static Host) {
+    let other = REACH
+        .untimed_way()
+        .unwrap_or_else(|| (host.record_untimed)());
     // Release: whoever sees the way sees where it leads.
-    WAY.store(GUEST, Ordering::Release);
+    OTHER.store(other, Ordering::Release);
 }
 
 /// Where a guest's untimed records go.
@@ -68,12 +59,11 @@ pub(crate) fn call_untimed(word: u32) {
     }
 }
 
-/// The record: the word in r11, and what is stored in {word}. Ends with `ret`, or at 4 to 6.
+/// The record: its slot in r10, the word in r11, and what is stored by the instructions given. Ends with
+/// `ret`, or at 3 to 6.
 macro_rules! place {
     ($word:literal) => {
         concat!(
-            tls::place!(), "\n",
-            "mov r10, qword ptr fs:[rax]\n",
             // In this order: a handler that comes after the first moves the cursor.
             "mov rdx, qword ptr [r10 + {cursor}]\n",
             "mov ecx, dword ptr [r10 + {cpu}]\n",
@@ -105,25 +95,14 @@ pub(in crate::recorder) unsafe extern "C" fn stub_untimed() {
         ".cfi_startproc",
         "test r11b, {other_way}",
         "jne 2f",
+        tls::place!(),
+        "mov r10, qword ptr fs:[rax]",
         place!("mov qword ptr [rdx], r11\n"),
-
         "2:",
-        "mov eax, dword ptr [rip + {way}]",
-        "cmp eax, {guest}",
-        "je 7f",
-        "cmp eax, {slowly}",
-        "je 6f",
-        place!("lea rax, [r11 - {other_way}]\nmov qword ptr [rdx], rax\n"),
-        "7:",
-        "jmp qword ptr [rip + {host}]",
+        "jmp qword ptr [rip + {other}]",
 
-        // the chunk is full: as in `stub`
         "3:",
-        "add rdx, {chunk}",
-        "mov qword ptr [r10 + {cursor}], rdx",
-        "mov dword ptr [r10 + {last_high}], {no_high}",
-        "mov dword ptr [r10 + {cpu}], ecx",
-        "ret",
+        full!(),
 
         // a handler has recorded since the CPU was loaded, perhaps on another one
         "4:",
@@ -136,11 +115,8 @@ pub(in crate::recorder) unsafe extern "C" fn stub_untimed() {
         "lea r9, [rip + {record_untimed}]",
         "jmp {outline}",
         ".cfi_endproc",
-        way = sym WAY,
-        host = sym HOST,
+        other = sym OTHER,
         other_way = const OTHER_WAY,
-        guest = const GUEST,
-        slowly = const SLOWLY,
         cpu = const offset_of!(Slot, cpu),
         cursor = const offset_of!(Slot, cursor),
         last_high = const offset_of!(Slot, last_high),
@@ -149,6 +125,61 @@ pub(in crate::recorder) unsafe extern "C" fn stub_untimed() {
         no_high = const writer::NO_HIGH as i32,
         chunk = const CHUNK,
         record_interrupted = sym record_interrupted,
+        record_untimed = sym record_untimed,
+        outline = sym outline::outline,
+    )
+}
+
+/// From elsewhere than the executable, see `far`.
+///
+/// # Safety
+/// As `stub_untimed`, which jumps to it.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn untimed_far() {
+    naked_asm!(
+        ".balign 64",
+        ".cfi_startproc",
+        far::slot!(),
+        place!("lea rax, [r11 - {other_way}]\nmov qword ptr [rdx], rax\n"),
+        "3:",
+        full!(),
+        "4:",
+        "mov ecx, {no_cpu}",
+        "5:",
+        "mov dword ptr [r10 + {cpu}], ecx",
+        "mov r9, qword ptr [rip + {reach} + {reach_record_interrupted}]",
+        "jmp qword ptr [rip + {reach} + {reach_outline}]",
+        "6:",
+        "mov r9, qword ptr [rip + {reach} + {reach_record_untimed}]",
+        "jmp qword ptr [rip + {reach} + {reach_outline}]",
+        ".cfi_endproc",
+        reach = sym REACH,
+        reach_slot = const offset_of!(Reach, slot),
+        reach_outline = const offset_of!(Reach, outline),
+        reach_record_interrupted = const offset_of!(Reach, record_interrupted),
+        reach_record_untimed = const offset_of!(Reach, record_untimed),
+        other_way = const OTHER_WAY,
+        cpu = const offset_of!(Slot, cpu),
+        cursor = const offset_of!(Slot, cursor),
+        last_high = const offset_of!(Slot, last_high),
+        busy = const writer::BUSY as i32,
+        no_cpu = const writer::NO_CPU as i32,
+        no_high = const writer::NO_HIGH as i32,
+        chunk = const CHUNK,
+    )
+}
+
+/// With thread storage that is found by a call.
+///
+/// # Safety
+/// As `stub_untimed`, which jumps to it.
+#[unsafe(naked)]
+unsafe extern "C" fn untimed_slowly() {
+    naked_asm!(
+        ".cfi_startproc",
+        "lea r9, [rip + {record_untimed}]",
+        "jmp {outline}",
+        ".cfi_endproc",
         record_untimed = sym record_untimed,
         outline = sym outline::outline,
     )

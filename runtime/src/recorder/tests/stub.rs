@@ -2,8 +2,8 @@
 //! around it, and the slot is put into each state that makes a record uncommon.
 
 use core::arch::asm;
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
@@ -17,12 +17,14 @@ use crate::shell::config;
 static BIT: AtomicU32 = AtomicU32::new(0);
 static UNTIMED_BIT: AtomicU32 = AtomicU32::new(0);
 static FORCED: AtomicU32 = AtomicU32::new(0);
+/// Whether the ways of an executable are tested, or those of a library.
+static EXECUTABLE: AtomicBool = AtomicBool::new(true);
 
 /// Runs `body` on a thread whose slot is the rig's.
 fn with_slot(kind: Kind, rig: &Rig, body: impl FnOnce()) {
     clock::choose(config::Clock::Rdtsc);
     CLOCK.store(kind as u32, Relaxed);
-    let bits = prepare(kind, true);
+    let bits = prepare(kind, EXECUTABLE.load(Relaxed));
     BIT.store(bits.timed | FORCED.load(Relaxed), Relaxed);
     UNTIMED_BIT.store(bits.untimed | FORCED.load(Relaxed), Relaxed);
     let address = core::ptr::from_ref(rig.slot()).expose_provenance();
@@ -63,7 +65,8 @@ fn the_stub_makes_what_the_writer_makes() {
     }
     for kind in kinds {
         // With the bit as well: that is how guests' records come.
-        for guest in [0, GUESTS_BIT] {
+        for (executable, guest) in [(true, 0), (true, GUESTS_BIT), (false, 0)] {
+            EXECUTABLE.store(executable, Relaxed);
             FORCED.store(guest, Relaxed);
             records_follow_each_other(kind);
             each_uncommon_state_is_handed_over(kind);
