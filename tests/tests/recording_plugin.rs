@@ -14,6 +14,9 @@ use fdr_tests::{Profile, example, plugin};
 const TRACED: &str = env!("CARGO_BIN_EXE_traced_host");
 const BARE: &str = env!("CARGO_BIN_EXE_bare_host");
 
+/// Traced functions of the plug-in: its own two, and those of `steps`.
+const PLUGINS: usize = 2 + 4;
+
 /// Runs a host; the word `open` stands for opening the plug-in.
 fn run(host: &str, folder: &Folder, variables: &str, words: &str) -> Outcome {
     let open = format!("open:{}", plugin().display());
@@ -214,8 +217,8 @@ fn two_libraries_and_threads_of_their_own() {
         ("traced_host::own", 2),
     ];
     assert_eq!(calls(&trace).into_iter().collect::<Vec<_>>(), expected);
-    // Two functions of the host, and twice two.
-    assert_eq!(trace.info.functions.len(), 6);
+    // Two functions of the host, and those of twice the same plug-in.
+    assert_eq!(trace.info.functions.len(), 2 + 2 * PLUGINS);
     // One entry of `all` without its exit by then.
     assert_eq!(
         facts::one(&outcome.stdout, "recorded"),
@@ -254,8 +257,9 @@ fn a_guest_turns_recording_on_for_all() {
             "",
             "own open work enable own work threads dump",
         );
-        let on = if host == TRACED { "4" } else { "2" };
-        assert_eq!(facts::one(&outcome.stdout, "enabled"), [on], "{host}");
+        let on = PLUGINS + if host == TRACED { 2 } else { 0 };
+        let enabled = facts::one(&outcome.stdout, "enabled");
+        assert_eq!(enabled, [on.to_string()], "{host}");
         let paths = folder.ending(".fdr");
         assert_eq!((paths.len(), folder.names().len()), (2, 2), "{host}");
         let trace = checked(&paths[1]);
@@ -265,5 +269,28 @@ fn a_guest_turns_recording_on_for_all() {
             (host == TRACED).then_some(&1)
         );
         assert_eq!(trace.threads.len(), 5, "{host}");
+    }
+}
+
+/// The records are made by the plug-in's code, in its host's slots or in its own.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn handlers_that_record_on_every_instruction_of_a_plug_ins_record() {
+    for (host, open) in [(TRACED, 1), (BARE, 0)] {
+        for clock in ["rdtscp", "rdtsc", "monotonic"] {
+            let folder = Folder::new("plugin-stepped");
+            let variables = format!("FDR=1 FDR_BUFFER=128K FDR_CLOCK={clock}");
+            let outcome = run(host, &folder, &variables, "open stepped");
+            let fact = |key| facts::number::<u64>(&facts::one(&outcome.stdout, key)[0]);
+            assert!(fact("traps") > 5_000, "{}", outcome.stdout);
+            let statistics = facts::statistics(&outcome.stdout);
+            // The host's own function has been entered.
+            assert_eq!(
+                facts::total(&statistics),
+                2 * (fact("stepped") + fact("handled")) + open,
+                "{clock}: {statistics:?}"
+            );
+            verify(&folder.only_trace());
+        }
     }
 }

@@ -66,8 +66,8 @@ impl Sink for Places {
         for call in calls {
             let name = &self.info.function(call.function).expect("a name").name;
             let whose = match name.as_str() {
-                "stepped::step" => 0,
-                "stepped::handle" => 1,
+                "stepped::steps::step" => 0,
+                "stepped::steps::handle" => 1,
                 _ => continue,
             };
             // What a writer added has no CPU.

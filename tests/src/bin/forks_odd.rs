@@ -21,6 +21,12 @@ fn work() {
     CALLS.count();
 }
 
+#[traced(untimed)]
+#[inline(never)]
+fn work_untimed() {
+    CALLS.count();
+}
+
 /// Signals that came while single-stepping; whether the next one may fork; the children.
 static TRAPS: AtomicU64 = AtomicU64::new(0);
 static MAY_FORK: AtomicBool = AtomicBool::new(false);
@@ -102,7 +108,7 @@ fn first(reports: Reports) {
 
 /// Forks on every kind of instruction of a record: in the midst of common ones, of a chunk's last and
 /// first one, and of a thread's first one.
-fn handler(reports: Reports) {
+fn handler(reports: Reports, work: fn()) {
     on_each_step(on_trap);
     let round = |before: u64| {
         repeat(before, work);
@@ -243,7 +249,8 @@ fn main() {
     repeat(10, work);
     match way.as_str() {
         "nothing" => {}
-        "handler" => handler(reports),
+        "handler" => handler(reports, work),
+        "handler-untimed" => handler(reports, work_untimed),
         "first" => first(reports),
         "raw" => raw(reports),
         "shared" => shared(),

@@ -54,6 +54,23 @@ fn starve() {
     }
 }
 
+/// Gives back what [`fill`] took.
+fn shrink() {
+    fs::remove_file("rest").expect("the file");
+}
+
+/// Closes what it does not know, as daemons do.
+fn shut() {
+    // SAFETY: whoever uses such a descriptor must bear that it is gone: that is what is wanted.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
+}
+
+/// Calls in a thread of their own.
+fn apart(count: u64) -> u64 {
+    let thread = thread::spawn(move || calls(count));
+    thread.join().expect("a sum")
+}
+
 /// Removes the folders in which rings and traces are.
 fn lose() {
     for folder in ["traces", "rings"] {
@@ -92,6 +109,10 @@ fn main() {
             "threads" => println!("{}", threads()),
             "fill" => fill(),
             "starve" => starve(),
+            "shrink" => shrink(),
+            "shut" => shut(),
+            "brief" => println!("{}", apart(10)),
+            "next" => println!("{}", apart(200_000)),
             "lose" => lose(),
             "signal" => signal(),
             "fork" => fork(),

@@ -1,6 +1,6 @@
 //! What both hosts of the plug-in do, word by word of their arguments: `open:PATH` and `close` (the
 //! last one opened), `work` (on this thread), `threads` (four new ones, each does it), `dump`,
-//! `enable`, `recorded` (each through the plug-in). Must never name the recorder: one of the hosts is
+//! `enable`, `recorded`, `stepped` (each through the plug-in). Must never name the recorder: one of the hosts is
 //! a program without it.
 
 use std::ffi::{CStr, CString, c_void};
@@ -70,6 +70,7 @@ pub(crate) fn run(own: impl Fn()) {
             "dump" => println!("dumped {}", plugin.ask(c"plugin_dump")),
             "enable" => println!("enabled {}", plugin.ask(c"plugin_enable")),
             "recorded" => println!("recorded {}", plugin.ask(c"plugin_recorded")),
+            "stepped" => assert_eq!(plugin.ask(c"plugin_stepped"), 0),
             "close" => plugins.pop().expect("a plug-in is open").close(),
             other => panic!("no such command: {other:?}"),
         }

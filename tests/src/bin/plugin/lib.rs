@@ -1,6 +1,9 @@
 //! A plug-in with traced functions and with its own copy of the recorder's API. It exports C functions
 //! and knows nothing about who loads it.
 
+#[path = "../stepped/steps.rs"]
+mod steps;
+
 use fdr::traced;
 
 #[traced(untimed)]
@@ -39,4 +42,12 @@ pub extern "C" fn plugin_recorded() -> u64 {
         .iter()
         .map(|thread| thread.recorded)
         .sum()
+}
+
+/// Makes its calls one instruction at a time, see `steps`.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn plugin_stepped() -> u64 {
+    steps::run(1, 7, false);
+    0
 }

@@ -1,9 +1,7 @@
-//! Runs traced calls, timed and untimed, one instruction at a time, with a handler that makes traced calls
+//! Traced calls, timed and untimed, one instruction at a time, with a handler that makes traced calls
 //! of its own after each: a signal on every instruction of a record. After which ones it makes calls is drawn
-//! from a seed. With `apart`, the program makes its records on the first CPU that it may use, and the handler
-//! on the second one.
+//! from a seed. A program's, and a plug-in's.
 
-use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fdr::traced;
@@ -99,12 +97,12 @@ extern "C" fn on_trap(_: i32) {
     go(0);
 }
 
-fn main() {
-    let number = |at: usize| env::args().nth(at).and_then(|text| text.parse().ok());
-    let (seed, rounds) = (number(1).unwrap_or(1), number(2).unwrap_or(1_u64));
+/// Does so many rounds and prints what it did. `apart`: the calls are on the first CPU that the program may
+/// use, and the handler's on the second one.
+pub(crate) fn run(seed: u64, rounds: u64, apart: bool) {
     STATE.store(seed, Ordering::Relaxed);
     on_each_step(on_trap);
-    if env::args().nth(3).is_some_and(|word| word == "apart") {
+    if apart {
         choose_cpus();
     }
     go(0);
