@@ -64,10 +64,14 @@ fn ring_of_interrupted(folder: &Folder, pid: u32, records: u64) -> RingFile {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn handlers_that_fork_on_every_instruction_of_a_record() {
-    for clock in ["rdtscp", "rdtsc"] {
+    for (clock, way) in [
+        ("rdtscp", "handler"),
+        ("rdtsc", "handler"),
+        ("rdtscp", "handler-untimed"),
+    ] {
         let folder = Folder::new("fork-handler");
         let variables = format!("FDR=1 FDR_BUFFER=128K FDR_MEMORY=4M FDR_CLOCK={clock}");
-        let outcome = odd(&folder, &variables, "handler");
+        let outcome = odd(&folder, &variables, way);
         assert_eq!(fact(&outcome, "failed"), 0);
         assert!(fact(&outcome, "traps") > 3000, "{}", outcome.stdout);
         let children = children(&outcome);
