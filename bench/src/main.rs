@@ -8,26 +8,34 @@
 //! fdr-bench steps                                -> multiplies that take about 50 ns
 //! fdr-bench tail VARIANT SECONDS                  -> ns of single calls, in several situations
 //! fdr-bench flush THREADS CALLS                   -> a line for each dump of rings filled so
-//! fdr-bench rss COMMAND…                         runs it -> wall seconds and peak memory on stderr
+//! fdr-bench scale FLOOR THREADS                   -> key=value words of so many threads at once
+//! fdr-bench pair FLOOR SLOTS                      -> ns of two threads at once, whose SLOTS are `placed`;
+//!                                                    or `unplaced`, with room in the ring for a third only
+//! fdr-bench library PATH BODY VARIANT THREADS STEPS  -> as measure, by the code of a library
+//! fdr-bench rss COMMAND…                         runs it -> wall and CPU seconds, peak memory on stderr
 //! ```
 
 #[cfg(target_arch = "x86_64")]
 mod floor;
 mod flush;
+mod loader;
 mod measure;
 mod rss;
+mod scale;
 mod tail;
 mod work;
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use work::{Body, Variant};
 
 const USAGE: &str = "usage: fdr-bench measure BODY VARIANT THREADS STEPS | calls BODY VARIANT COUNT \
-STEPS | steps | tail VARIANT SECONDS | flush THREADS CALLS | rss COMMAND…\nBODY: leaf fib chain; VARIANT: untraced traced untimed floor-rdtscp\
- floor-rdtsc";
+STEPS | steps | tail VARIANT SECONDS | flush THREADS CALLS | scale FLOOR THREADS | \
+pair FLOOR placed/unplaced | library PATH BODY VARIANT THREADS STEPS | rss COMMAND…\nBODY: leaf fib chain; VARIANT: untraced traced untimed \
+floor-rdtscp floor-rdtsc";
 
 fn run(arguments: &[String]) -> Result<ExitCode, Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -51,10 +59,29 @@ fn run(arguments: &[String]) -> Result<ExitCode, Box<dyn Error>> {
         ["flush", threads, calls] => {
             println!("{}", flush::flush(threads.parse()?, calls.parse()?)?);
         }
+        ["library", path, words @ ..] => loader::measure(path, words)?,
+        ["scale", floor, threads] => {
+            leave(&scale::scale(Variant::parse(floor)?, threads.parse()?)?)?;
+        }
+        #[cfg(target_arch = "x86_64")]
+        ["pair", floor, slots @ ("placed" | "unplaced")] => {
+            let unplaced = *slots == "unplaced";
+            leave(&scale::pair::pair(Variant::parse(floor)?, unplaced)?)?;
+        }
         ["rss", program, rest @ ..] => return rss::run(program, rest),
         _ => return Err(USAGE.into()),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says it and ends the process at once. What the recorder does at an end, a dump of some 100 MiB, is not
+/// measured here; whoever started this removes the ring.
+fn leave(words: &str) -> io::Result<()> {
+    let mut out = io::stdout();
+    writeln!(out, "{words}")?;
+    out.flush()?;
+    // SAFETY: it has no precondition; all that was to be said is flushed.
+    unsafe { libc::_exit(0) }
 }
 
 fn main() -> ExitCode {

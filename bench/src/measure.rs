@@ -52,14 +52,14 @@ impl fmt::Display for Figures {
 
 /// One stretch of calls.
 #[derive(Clone, Copy)]
-struct Slice {
-    calls: u64,
-    cpu_ns: f64,
-    wall_ns: f64,
+pub(crate) struct Slice {
+    pub(crate) calls: u64,
+    pub(crate) cpu_ns: f64,
+    pub(crate) wall_ns: f64,
 }
 
 impl Slice {
-    fn take(caller: &mut Caller, calls: u64) -> Slice {
+    pub(crate) fn take(caller: &mut Caller, calls: u64) -> Slice {
         let (wall, cpu) = (Instant::now(), thread_cpu_ns());
         let calls = caller.call(calls);
         let cpu_ns = (thread_cpu_ns() - cpu) as f64;
@@ -70,7 +70,7 @@ impl Slice {
         }
     }
 
-    fn cpu_ns_per_call(&self) -> f64 {
+    pub(crate) fn cpu_ns_per_call(&self) -> f64 {
         self.cpu_ns / self.calls as f64
     }
 }
@@ -87,7 +87,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 }
 
 /// The middle one (the upper one of two).
-fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -95,11 +95,16 @@ fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 
 /// How many calls fill a slice.
 fn calls_of_a_slice(caller: &mut Caller) -> u64 {
+    calls_of(caller, SLICE_NS)
+}
+
+/// How many calls take so many ns of CPU.
+pub(crate) fn calls_of(caller: &mut Caller, ns: f64) -> u64 {
     let mut calls = 1_000;
     loop {
         let slice = Slice::take(caller, calls);
-        if slice.cpu_ns > SLICE_NS / 4.0 {
-            return (SLICE_NS / slice.cpu_ns_per_call()) as u64;
+        if slice.cpu_ns > ns / 4.0 {
+            return (ns / slice.cpu_ns_per_call()) as u64;
         }
         calls *= 4;
     }
@@ -216,6 +221,7 @@ fn scaling(threads: &[Vec<Row>], which: usize) -> Scaling {
 /// # Errors
 ///
 /// Never on x86-64.
+#[allow(dead_code, reason = "of no use to the library")]
 pub(crate) fn steps_of_50_ns() -> Result<u32, String> {
     let probe = 64;
     let mut caller = Caller::new(Body::Chain(probe), Variant::Untraced)?;

@@ -8,13 +8,17 @@ pub(crate) mod code;
 pub(crate) mod compile;
 pub(crate) mod figures;
 pub(crate) mod flush;
+mod folder;
 pub(crate) mod formats;
 mod formats_table;
 pub(crate) mod history;
+pub(crate) mod libraries;
+mod marks;
 pub(crate) mod pack;
 pub(crate) mod peers;
 pub(crate) mod read;
 mod report;
+pub(crate) mod scale;
 pub(crate) mod tail;
 
 use std::ffi::OsStr;
@@ -145,8 +149,18 @@ impl Program {
 
     /// Runs it and returns the `key=value` words of its output.
     fn ask(&self, arguments: &[&str], clock: Option<&str>) -> Result<Vec<(String, f64)>> {
+        self.ask_with(arguments, clock, &[])
+    }
+
+    /// The same, with more variables.
+    fn ask_with(
+        &self,
+        arguments: &[&str],
+        clock: Option<&str>,
+        variables: &[(&str, &str)],
+    ) -> Result<Vec<(String, f64)>> {
         let mut program = command(&self.path);
-        program.args(arguments);
+        program.args(arguments).envs(variables.iter().copied());
         if let Some(clock) = clock {
             program
                 .env("FDR", "1")
@@ -248,6 +262,12 @@ fn measure(program: &Program, steps: &str, body: usize, variant: usize, cell: &m
 /// Writes a result file, relative to the caller's folder.
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// How many threads ran or wanted to, on the average of the last minute.
+fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("?").to_owned()
 }
 
 /// The processor's name and the number of cores.

@@ -48,6 +48,11 @@ cargo xtask COMMAND
   miri                  the tests under Miri, where the toolchain has it
   bench compile [--functions N]
                         how long a crate of 10,000 functions compiles, traced and untraced
+  bench libraries [--quick]
+                        what a traced call costs in a plug-in and in other libraries, beside the executable's
+  bench scale [--quick] [--rounds N] [--threads N,…] [--rings DIR] [--json FILE] [--bless]
+                        a recorded call on 1 to 64 threads, what each thread holds, and two threads beside each
+                        other; DIR: where the rings are; --bless: the figures go into docs/scaling.md
   bench tail [--seconds N] [--json FILE]
                         the slowest of single calls: on a fresh ring, later, during dumps, at a thread's start
   bench flush [--mib N] [--json FILE]
@@ -80,6 +85,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["demo"] => demo::run(),
         ["bench", "pack", options @ ..] => bench::pack::run(options),
         ["bench", "compile", options @ ..] => bench::compile::run(options),
+        ["bench", "libraries", options @ ..] => bench::libraries::run(options),
+        ["bench", "scale", options @ ..] => bench::scale::run(options),
         ["bench", "tail", options @ ..] => bench::tail::run(options),
         ["bench", "flush", options @ ..] => bench::flush::run(options),
         ["bench", "read", options @ ..] => bench::read::run(options),
