@@ -78,7 +78,11 @@ impl Beside {
 fn compared(here: &Cell, there: &Cell) -> String {
     for cell in [here, there] {
         if let Some(failure) = &cell.failure {
-            return format!("not measured: {failure}");
+            // What the bench program itself said, where it did: it is under the command that was run.
+            let mut lines = failure.lines();
+            let first = lines.clone().next().unwrap_or_default();
+            let said = lines.find_map(|line| line.strip_prefix("fdr-bench: "));
+            return format!("not measured: {}", said.unwrap_or(first));
         }
     }
     let pairs = here.samples.iter().zip(&there.samples);
@@ -130,5 +134,8 @@ mod tests {
         let mut failed = cell(&[]);
         failed.failure = Some("no trace".to_owned());
         assert_eq!(compared(&here, &failed), "not measured: no trace");
+        failed.failure =
+            Some("`fdr-bench measure`: 2\nfdr-bench: unknown variant\nmore".to_owned());
+        assert_eq!(compared(&here, &failed), "not measured: unknown variant");
     }
 }
