@@ -1,6 +1,7 @@
 //! The physical limit of an entry and an exit record: two clock reads and two 8-byte stores by inline
 //! assembly, with the cursor in a register, nothing else. It must never check, branch or call more
-//! than that: it is the denominator of the bench.
+//! than that: it is the denominator of the bench, and of the comparison with peers, whose workspace has
+//! this very file.
 //!
 //! | bits | record |
 //! | --- | --- |
@@ -17,11 +18,12 @@ pub(crate) const RDTSC: u8 = 0;
 /// Clock: rdtscp, which waits for the loads before it and also tells the CPU.
 pub(crate) const RDTSCP: u8 = 1;
 
-const ENTRY: u64 = 1234 << 4;
-const EXIT: u64 = ENTRY | 1 << 1;
+/// What records of one function hold besides the time.
+pub(crate) const ENTRY: u64 = 1234 << 4;
+pub(crate) const EXIT: u64 = ENTRY | 1 << 1;
 
 /// 1 MiB: it stays in the second-level cache of most machines. A power of two.
-const RECORDS: usize = 1 << 17;
+pub(crate) const RECORDS: usize = 1 << 17;
 
 /// The memory that the records go to, round and round.
 pub(crate) struct Ring {
@@ -41,9 +43,9 @@ impl Ring {
     }
 }
 
-/// Stores one record at `at` and returns the place after it.
+/// Stores one record at `at`, which is below [`RECORDS`], and returns the place after it.
 #[inline(always)]
-fn record<const CLOCK: u8>(ring: *mut u64, at: usize, tag: u64) -> usize {
+pub(crate) fn record<const CLOCK: u8>(ring: *mut u64, at: usize, tag: u64) -> usize {
     let (low, high): (u64, u64);
     // SAFETY: both instructions write the named registers only, and touch neither memory nor flags.
     unsafe {

@@ -1,4 +1,4 @@
-//! Runs a command and tells what it took: wall time, and the most memory that it held at a time.
+//! Runs a command and tells what it took: wall time, CPU time, and the most memory that it held at a time.
 //! Must add nothing to what it measures.
 
 use std::error::Error;
@@ -20,16 +20,23 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<ExitCode, Box<dyn
     if !status.success() {
         return Err(format!("{program}: {status}").into());
     }
-    eprintln!("seconds={seconds:.4} peak_kib={}", peak_kib_of_children());
+    let usage = usage_of_children();
+    let cpu = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+    let peak_kib = usage.ru_maxrss;
+    eprintln!("seconds={seconds:.4} cpu_seconds={cpu:.4} peak_kib={peak_kib}");
     Ok(ExitCode::SUCCESS)
 }
 
-/// The largest resident set of any child that was waited for, in KiB.
-fn peak_kib_of_children() -> i64 {
+fn seconds_of(time: libc::timeval) -> f64 {
+    time.tv_sec as f64 + time.tv_usec as f64 / 1e6
+}
+
+/// Of all children that were waited for: their CPU time, and the largest resident set of any, in KiB.
+fn usage_of_children() -> libc::rusage {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is valid for a rusage, of which every bit pattern is a value.
     unsafe {
         libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
-        usage.assume_init().ru_maxrss
+        usage.assume_init()
     }
 }

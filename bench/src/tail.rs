@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use std::fmt::Write;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +16,11 @@ const LAP: u64 = 300_000;
 
 /// Threads whose first call is measured.
 const STARTS: u32 = 2_000;
+
+/// Threads that make their first call at the same time, and how often: all of them, and the few others before
+/// them, have places of their own in a ring of the default size, so none is taken over from an ended thread.
+const BURST: usize = 64;
+const BURSTS: usize = 3;
 
 /// Buckets of a power of two: values are told to a sixteenth.
 const STEPS: u64 = 16;
@@ -112,6 +118,11 @@ pub(crate) fn tail(variant: Variant, each: Duration) -> Result<String, Box<dyn E
     })?
     .into_iter()
     .for_each(|(name, histogram)| histogram.tell(name, &mut words));
+    let mut bursts = Histogram::new();
+    for _ in 0..BURSTS {
+        burst(variant, &mut bursts)?;
+    }
+    bursts.tell("burst", &mut words);
     let mut starts = Histogram::new();
     for _ in 0..STARTS {
         let first = thread::spawn(move || {
@@ -122,6 +133,26 @@ pub(crate) fn tail(variant: Variant, each: Duration) -> Result<String, Box<dyn E
     }
     starts.tell("start", &mut words);
     Ok(words.trim_end().to_owned())
+}
+
+/// The first calls of threads that wait for one another just before.
+fn burst(variant: Variant, to: &mut Histogram) -> Result<(), Box<dyn Error>> {
+    let barrier = Barrier::new(BURST);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..BURST)
+            .map(|_| {
+                scope.spawn(|| {
+                    let caller = Caller::new(Body::Leaf, variant);
+                    barrier.wait();
+                    Ok::<u64, String>(one(&mut caller?))
+                })
+            })
+            .collect();
+        for first in threads {
+            to.add(first.join().map_err(|_| "a thread panicked")??);
+        }
+        Ok(())
+    })
 }
 
 type Rows = Vec<(&'static str, Histogram)>;

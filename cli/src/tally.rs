@@ -3,16 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use fdr_formats::packed::Packed;
+use fdr_formats::packed::{Packed, PackedCall};
 use fdr_formats::pieces::{Division, Join, drive_pieces};
 use fdr_formats::{
     Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, model::Counts,
 };
 
+use crate::damage::Damage;
 use crate::ui;
-
-/// Diagnostics that are kept; a damaged trace may have millions.
-const KEPT: usize = 10_000;
 
 /// What is in a trace, or in a worker's share of it.
 #[derive(Debug, Default)]
@@ -20,7 +18,8 @@ pub(crate) struct Tally {
     threads: Vec<Seen>,
     by_id: BTreeMap<ThreadId, usize>,
     current: usize,
-    /// In the order in which they were met, at most 10,000.
+    damage: Damage,
+    /// In the order of the file, at most [`KEPT`](crate::damage::KEPT); there when all is counted.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Those that were not kept.
     pub(crate) more_diagnostics: u64,
@@ -97,10 +96,12 @@ impl Tally {
         Ok(sum)
     }
 
-    /// Adds what was found when the trace was opened, and puts all in the order of the file.
+    /// Adds what was found when the trace was opened, and says what is wrong with it.
     pub(crate) fn opened(&mut self, source: &dyn Source) {
-        self.diagnostics.extend_from_slice(source.diagnostics());
-        self.diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
+        let found = source.diagnostics().iter().cloned();
+        found.for_each(|diagnostic| self.damage.add(diagnostic));
+        let damage = std::mem::take(&mut self.damage);
+        (self.diagnostics, self.more_diagnostics) = damage.into_parts();
     }
 
     fn add(&mut self, part: Tally) {
@@ -113,8 +114,7 @@ impl Tally {
             known.first = [known.first, seen.first].into_iter().flatten().min();
             known.last = known.last.max(seen.last);
         }
-        self.diagnostics.extend(part.diagnostics);
-        self.more_diagnostics += part.more_diagnostics;
+        self.damage.join(part.damage);
     }
 
     /// The threads, in the order of their numbers.
@@ -201,9 +201,9 @@ impl Sink for Tally {
 
     fn packed(&mut self, packed: &Packed<'_>) {
         let seen = self.now();
-        let ticks: u64 = packed.words.iter().map(|call| call.delta()).sum();
+        let ticks: u64 = packed.calls().map(PackedCall::delta).sum();
         seen.last = seen.last.max(Ticks(packed.base.0.saturating_add(ticks)));
-        seen.records += packed.words.len() as u64;
+        seen.records += packed.len() as u64;
         seen.first = seen.first.or(packed.first());
     }
 
@@ -224,11 +224,7 @@ impl Sink for Tally {
     }
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
-        if self.diagnostics.len() < KEPT {
-            self.diagnostics.push(diagnostic);
-        } else {
-            self.more_diagnostics += 1;
-        }
+        self.damage.add(diagnostic);
     }
 }
 
@@ -273,11 +269,33 @@ mod tests {
             |_, parts| {
                 let mut sum = Tally::default();
                 parts.into_iter().for_each(|part| sum.add(part));
-                sum.diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
+                let damage = std::mem::take(&mut sum.damage).into_parts();
                 let threads: Vec<_> = sum.threads().collect();
-                format!("{threads:?} {:?} {}", sum.diagnostics, sum.more_diagnostics)
+                format!("{threads:?} {damage:?}")
             },
         );
+    }
+
+    #[test]
+    fn of_much_damage_the_first_is_kept_whoever_met_it() {
+        let part = |from: u64| {
+            let mut part = Tally::default();
+            for offset in (from..40_000).step_by(2) {
+                let what = format!("{offset}");
+                part.diagnostic(Diagnostic { offset, what });
+            }
+            part
+        };
+        let told = |parts: [Tally; 2]| {
+            let mut sum = Tally::default();
+            parts.into_iter().for_each(|part| sum.add(part));
+            sum.opened(&MemoryTrace::default());
+            assert_eq!(sum.diagnostics[1].offset, 1);
+            let count = sum.diagnostics.len() as u64 + sum.more_diagnostics;
+            assert_eq!(count, 40_000);
+            sum.diagnostics
+        };
+        assert_eq!(told([part(0), part(1)]), told([part(1), part(0)]));
     }
 
     #[test]

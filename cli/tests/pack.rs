@@ -227,6 +227,73 @@ fn names_and_refusals() {
 }
 
 #[test]
+fn a_name_that_goes_on_with_a_slash_is_a_folder() {
+    let folder = Folder::new("packed-slash");
+    let (trace, odd) = (folder.file("one.fdr"), folder.file("odd"));
+    small(&trace, &["app::run"]);
+    fs::write(&odd, fdr(&["pack", "-q", "-o", "-", &trace]).stdout).unwrap();
+    let new = folder.file("new/");
+    let output = fdr(&["unpack", &odd, "-o", &new]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(
+        stderr(&output).contains("-o FILE gives a name"),
+        "{output:?}"
+    );
+    assert_eq!(contents(folder.path()), ["odd", "one.fdr"]);
+    let named = folder.file("odd.zst");
+    fs::rename(&odd, &named).unwrap();
+    answer(&["unpack", "-q", &named, "-o", &new]);
+    assert!(bytes(&folder.file("new/odd")) == bytes(&trace));
+}
+
+#[test]
+fn a_folder_is_packed_beside_itself_under_the_name_it_was_given() {
+    let folder = Folder::new("packed-here");
+    let (trace, ctf) = (folder.file("one.fdr"), folder.file("app.ctf"));
+    small(&trace, &["app::run"]);
+    answer(&["convert", "-q", &trace, "--to", "ctf", "-o", &ctf]);
+    let files = contents(Path::new(&ctf));
+    let here = |words: &[&str]| {
+        let mut command = command();
+        command.current_dir(&ctf).args(words);
+        command.output().expect("fdr runs")
+    };
+    let output = here(&["pack", "."]);
+    assert!(output.status.success(), "{output:?}");
+    let packed = folder.file("app.ctf.tar.zst");
+    assert_eq!(figures(&packed), figures(&ctf));
+    for output in ["x.tar.zst", "./x.tar.zst", "../app.ctf/x.tar.zst"] {
+        let output = here(&["pack", "-o", output, "."]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(
+            stderr(&output).contains("-o gives another place"),
+            "{output:?}"
+        );
+    }
+    assert_eq!(contents(Path::new(&ctf)), files);
+    // Through a link it is called as the link.
+    let link = folder.file("now");
+    std::os::unix::fs::symlink("app.ctf", &link).unwrap();
+    answer(&["pack", "-q", &link]);
+    let names = [
+        "app.ctf",
+        "app.ctf.tar.zst",
+        "now",
+        "now.tar.zst",
+        "one.fdr",
+    ];
+    assert_eq!(contents(folder.path()), names);
+    answer(&[
+        "unpack",
+        "-q",
+        &folder.file("now.tar.zst"),
+        "-o",
+        &folder.file("back"),
+    ]);
+    assert_eq!(contents(Path::new(&folder.file("back"))), files);
+}
+
+#[test]
 fn a_cut_file_is_read_up_to_there_and_a_flipped_one_is_told() {
     let folder = Folder::new("packed-damaged");
     let trace = folder.file("t.fdr");

@@ -213,7 +213,7 @@ impl Sink for Quick {
 
     fn packed(&mut self, packed: &Packed<'_>) {
         self.packed = true;
-        self.calls += entries(packed.iter());
+        self.calls += packed.calls().filter(|call| call.left() == 0).count() as u64;
     }
 
     fn mark(&mut self, _: &Mark<'_>) {}

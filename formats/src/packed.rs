@@ -1,6 +1,9 @@
 //! Calls in 8 bytes each, for what goes through a hundred million of them: a function, an edge and the
-//! ticks since the call before. Knows of no file. Must never hold a call that is synthetic, or times that
-//! go back.
+//! ticks since the call before. They are XRay's own records, so a reader of such a file gives away what it
+//! has read without a copy. Knows of no file. Must never hold a call that is synthetic, or times that go
+//! back.
+//!
+//! A little-endian number:
 //!
 //! | bits | field |
 //! | --- | --- |
@@ -12,20 +15,33 @@
 
 use crate::model::{Call, Edge, FunctionId, Ticks};
 
+/// Bytes of a call.
+pub type Word = [u8; 8];
+
+/// Bits that no call has.
+const NO_CALL: u64 = 0b1001;
+/// Left by a tail call, or entered with arguments.
+const ODD_EDGE: u64 = 0b100;
+/// Words that are looked at together.
+const GROUP: usize = 8;
+/// Calls that are unpacked at once.
+const UNPACKED: usize = 128;
+
 /// Some calls of one thread, in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Packed<'a> {
     /// The first call's ticks are counted from here.
     pub base: Ticks,
-    /// A call each.
-    pub words: &'a [PackedCall],
+    words: &'a [Word],
+    /// All bits that any of them has, and maybe others.
+    bits: u64,
 }
 
 /// One call; its time is counted from the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PackedCall(u64);
 
-const _: () = assert!(size_of::<PackedCall>() == 8);
+const _: () = assert!(size_of::<PackedCall>() == size_of::<Word>());
 
 /// Edge by action.
 const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
@@ -33,11 +49,9 @@ const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
 const WITH_ARGUMENTS: usize = 3;
 
 impl PackedCall {
-    /// The call of this word; `None` where bits are set that must not be.
     #[inline(always)]
-    #[must_use]
-    pub fn new(word: u64) -> Option<PackedCall> {
-        (word & 0b1001 == 0).then_some(PackedCall(word))
+    fn of(word: Word) -> PackedCall {
+        PackedCall(u64::from_le_bytes(word))
     }
 
     /// Ticks since the call before.
@@ -54,12 +68,19 @@ impl PackedCall {
         FunctionId(self.0 as u32 >> 4)
     }
 
-    /// 1 where the function was left, else 0.
+    /// The highest bit where the function was left, else 0.
     #[inline(always)]
     #[must_use]
     pub fn left(self) -> u32 {
-        let action = self.0 as u32 >> 1;
-        (action ^ action >> 1) & 1
+        let actions = self.0 as u32;
+        (actions ^ actions << 1) << 29 & 1 << 31
+    }
+
+    /// The same, where no call is [odd](Packed::has_odd_edges).
+    #[inline(always)]
+    #[must_use]
+    pub fn plainly_left(self) -> u32 {
+        (self.0 as u32) << 30
     }
 
     /// The call at that time.
@@ -77,20 +98,103 @@ impl PackedCall {
     }
 }
 
-impl Packed<'_> {
-    /// The calls, with their times.
-    pub fn iter(&self) -> impl Iterator<Item = Call> + '_ {
-        let mut time = self.base.0;
-        self.words.iter().map(move |call| {
-            time = time.wrapping_add(call.delta());
-            call.at(Ticks(time))
-        })
+impl<'a> Packed<'a> {
+    /// As many of the words as are calls, and the ticks from `base` to the last of them.
+    #[inline]
+    #[must_use]
+    pub fn new(base: Ticks, words: &'a [Word]) -> (Packed<'a>, u64) {
+        let (mut count, mut ticks, mut bits) = (0, 0_u64, 0);
+        for group in words.as_chunks::<GROUP>().0 {
+            let (mut some, mut sum) = (0, 0);
+            for &word in group {
+                let call = PackedCall::of(word);
+                some |= call.0;
+                // Eight of 32 bits each.
+                sum += call.delta();
+            }
+            if some & NO_CALL != 0 {
+                break;
+            }
+            count += GROUP;
+            bits |= some;
+            ticks = ticks.wrapping_add(sum);
+        }
+        for &word in words.get(count..).unwrap_or(&[]) {
+            let call = PackedCall::of(word);
+            if call.0 & NO_CALL != 0 {
+                break;
+            }
+            count += 1;
+            bits |= call.0;
+            ticks = ticks.wrapping_add(call.delta());
+        }
+        let words = words.get(..count).unwrap_or(&[]);
+        (Packed { base, words, bits }, ticks)
+    }
+
+    /// Whether a call may have been left by a tail call, or entered with arguments.
+    #[must_use]
+    pub fn has_odd_edges(&self) -> bool {
+        self.bits & ODD_EDGE != 0
+    }
+
+    /// No function has a larger number.
+    #[must_use]
+    pub fn highest_function(&self) -> FunctionId {
+        PackedCall(self.bits).function()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The calls.
+    #[inline(always)]
+    pub fn calls(&self) -> impl ExactSizeIterator<Item = PackedCall> + 'a {
+        self.words.iter().map(|&word| PackedCall::of(word))
+    }
+
+    /// The call at a place.
+    #[must_use]
+    pub fn get(&self, nth: usize) -> Option<PackedCall> {
+        self.words.get(nth).map(|&word| PackedCall::of(word))
+    }
+
+    /// Parts of at most so many calls. Their bases are all that of the first: who goes through them
+    /// knows the times.
+    pub fn parts(&self, most: usize) -> impl Iterator<Item = Packed<'a>> {
+        let Packed { base, words, bits } = *self;
+        words
+            .chunks(most.max(1))
+            .map(move |words| Packed { base, words, bits })
+    }
+
+    /// The calls, with their times, some at a time.
+    #[inline]
+    pub fn unpack(&self, mut take: impl FnMut(&[Call])) {
+        let (mut calls, mut time) = ([Call::NONE; UNPACKED], self.base.0);
+        for words in self.words.chunks(UNPACKED) {
+            for (call, &word) in calls.iter_mut().zip(words) {
+                let word = PackedCall::of(word);
+                time = time.wrapping_add(word.delta());
+                *call = word.at(Ticks(time));
+            }
+            take(calls.get(..words.len()).unwrap_or(&[]));
+        }
     }
 
     /// The first call's time.
     #[must_use]
     pub fn first(&self) -> Option<Ticks> {
-        let first = self.words.first()?;
+        let first = self.get(0)?;
         Some(Ticks(self.base.0.wrapping_add(first.delta())))
     }
 }
@@ -99,16 +203,15 @@ impl Packed<'_> {
 mod tests {
     use super::*;
 
+    const WORDS: [u64; 4] = [0x5_0000_0070, 0x0_0000_0072, 0x1_0000_0014, 0x2_0000_0026];
+
     #[test]
     fn a_word_is_a_call() {
-        let words = [0x5_0000_0070, 0x0_0000_0072, 0x1_0000_0014, 0x2_0000_0026];
-        let words = words.map(|word| PackedCall::new(word).expect("a call"));
-        let base = Ticks(100);
-        let packed = Packed {
-            base,
-            words: &words,
-        };
-        let calls: Vec<_> = packed
+        let words = WORDS.map(u64::to_le_bytes);
+        let (packed, ticks) = Packed::new(Ticks(100), &words);
+        let mut calls = Vec::new();
+        packed.unpack(|some| calls.extend_from_slice(some));
+        let calls: Vec<_> = calls
             .iter()
             .map(|call| (call.time.0, call.function.0, call.edge, call.has_arguments))
             .collect();
@@ -121,8 +224,47 @@ mod tests {
                 (108, 2, Edge::Entry, true),
             ]
         );
-        assert_eq!(words.map(PackedCall::left), [0, 1, 1, 0]);
-        assert_eq!(packed.first(), Some(Ticks(105)));
-        assert_eq!((PackedCall::new(1), PackedCall::new(8)), (None, None));
+        let left: Vec<bool> = packed.calls().map(|call| call.left() == 1 << 31).collect();
+        assert_eq!(left, [false, true, true, false]);
+        assert!(packed.calls().all(|call| call.left() << 1 == 0));
+        assert_eq!((packed.first(), ticks), (Some(Ticks(105)), 8));
+        assert!(packed.has_odd_edges() && packed.highest_function() >= FunctionId(7));
+        let (plain, _) = Packed::new(Ticks(100), &words[..2]);
+        let left: Vec<u32> = plain.calls().map(PackedCall::plainly_left).collect();
+        assert_eq!((plain.has_odd_edges(), left), (false, vec![0, 1 << 31]));
+        assert_eq!(plain.highest_function(), FunctionId(7));
+    }
+
+    #[test]
+    fn calls_end_where_a_word_is_none() {
+        for (count, bad) in (0..40).flat_map(|count| [1, 8, 9].map(|bad| (count, bad))) {
+            let mut words: Vec<Word> = (0..count).map(|nth| WORDS[nth % 4].to_le_bytes()).collect();
+            let whole = Packed::new(Ticks(0), &words).0.len();
+            words.push((WORDS[0] | bad).to_le_bytes());
+            words.extend([WORDS[0].to_le_bytes(); 20]);
+            let (packed, ticks) = Packed::new(Ticks(0), &words);
+            let sum: u64 = packed.calls().map(PackedCall::delta).sum();
+            assert_eq!((packed.len(), whole, ticks), (count, count, sum));
+        }
+    }
+
+    #[test]
+    fn many_calls_are_unpacked_in_order() {
+        let words: Vec<Word> = (0..1000_u64)
+            .map(|nth| (nth << 32 | (nth << 4)).to_le_bytes())
+            .collect();
+        let (packed, _) = Packed::new(Ticks(7), &words);
+        let (mut nth, mut time) = (0, 7);
+        packed.unpack(|calls| {
+            assert!(!calls.is_empty());
+            for call in calls {
+                time += nth;
+                assert_eq!((call.time.0, u64::from(call.function.0)), (time, nth));
+                nth += 1;
+            }
+        });
+        assert_eq!(nth, 1000);
+        let parts: Vec<usize> = packed.parts(300).map(|part| part.len()).collect();
+        assert_eq!(parts, [300, 300, 300, 100]);
     }
 }

@@ -9,9 +9,6 @@ use crate::error::Diagnostic;
 use crate::model::{Call, Function, Mark, Thread};
 use crate::packed::Packed;
 
-/// Calls that are unpacked at once.
-const UNPACKED: usize = 512;
-
 /// Receives the events of a trace, in order per thread.
 ///
 /// Calls come in batches because there are a hundred million of them; everything else comes alone,
@@ -27,18 +24,7 @@ pub trait Sink {
     /// The same, as a source may have them: none is synthetic, and no time is before the one before
     /// it. Sinks that have no use for them so are given them one by one.
     fn packed(&mut self, packed: &Packed<'_>) {
-        let (mut calls, mut filled) = ([Call::NONE; UNPACKED], 0);
-        for call in packed.iter() {
-            if filled == calls.len() {
-                self.calls(&calls);
-                filled = 0;
-            }
-            calls[filled] = call;
-            filled += 1;
-        }
-        if let Some(calls @ [_, ..]) = calls.get(..filled) {
-            self.calls(calls);
-        }
+        packed.unpack(|calls| self.calls(calls));
     }
 
     /// One event that is no call.

@@ -74,6 +74,8 @@ pub struct Target {
     pub extension: &'static str,
     /// What it needs.
     pub kind: Kind,
+    /// A file gets the bytes that a stream would get.
+    pub file_as_stream: bool,
     /// Begins a trace. `info` gives clock, program, and the functions that are known so far; its
     /// threads are not looked at: they come to the sink.
     pub create: fn(Output, &TraceInfo) -> Begun,

@@ -89,6 +89,7 @@ fn with_target(create: fn(Output, &TraceInfo) -> Begun) {
         title: "a fault",
         extension: "x",
         kind: Kind::File,
+        file_as_stream: false,
         create,
     };
     check(&FORMATS[0], &readable(), [&target].into_iter());

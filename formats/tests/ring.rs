@@ -1,105 +1,16 @@
 //! Ring files, put together by hand from the documented layout: what a killed process leaves at any
 //! moment of its protocol, and what no process leaves. `ring_live` reads one beside its writer.
 mod common;
+#[path = "common/ring.rs"]
+mod parts;
 
 use common::{Chunk, Event, Read, assert_nested, read, synthetic};
-use fdr_formats::model::{Counts, Missing};
+use fdr_formats::model::Missing;
 use fdr_formats::{Call, Edge, FunctionId, ThreadId, Ticks};
-
-const CHUNK: usize = 64 * 1024;
-const SLOTS: usize = 4096;
-const STRIDE: usize = 256;
-const FUNCTIONS: usize = 8192;
-const REGIONS: usize = 65536;
-const REGION: usize = 2 * CHUNK;
-/// Where the process had the file.
-const BASE: u64 = 0x7f00_0000_0000;
-
-/// A ring with two regions of two chunks.
-struct Ring(Vec<u8>);
-
-impl Ring {
-    fn new() -> Ring {
-        let mut ring = Ring(vec![0; REGIONS + 2 * REGION]);
-        ring.0[..8].copy_from_slice(b"FDRRING\x01");
-        ring.u32(8, 4242);
-        let sizes = [BASE as usize, SLOTS, STRIDE, FUNCTIONS, 0, REGIONS, REGION];
-        for (at, size) in sizes.into_iter().enumerate() {
-            ring.u64(16 + 8 * at, size as u64);
-        }
-        ring.u32(72, 2);
-        ring.u32(76, 2);
-        ring.u64(80, 1000);
-        ring.u64(96, 1_700_000_000_000_000_000);
-        ring.u64(104, 1_000_000_000);
-        ring.functions(&[(1, "app::one"), (2, "app::two")]);
-        ring
-    }
-
-    fn u32(&mut self, at: usize, value: u32) {
-        self.0[at..at + 4].copy_from_slice(&value.to_le_bytes());
-    }
-
-    fn u64(&mut self, at: usize, value: u64) {
-        self.0[at..at + 8].copy_from_slice(&value.to_le_bytes());
-    }
-
-    fn functions(&mut self, list: &[(u32, &str)]) {
-        let mut at = FUNCTIONS;
-        for &(id, name) in list {
-            let size = (16 + name.len()).next_multiple_of(8);
-            self.u32(at, size as u32);
-            self.u32(at + 4, id);
-            self.u32(at + 12, name.len() as u32);
-            self.0[at + 16..at + 16 + name.len()].copy_from_slice(name.as_bytes());
-            at += size;
-        }
-        self.u64(48, (at - FUNCTIONS) as u64);
-    }
-
-    /// Thread `100 + slot`; `chunks` are its newest, with their numbers and the records before them.
-    /// The last of them is open.
-    fn thread(&mut self, slot: usize, chunks: &[(u64, u64, Chunk)], dropped: u64) {
-        let at = SLOTS + slot * STRIDE;
-        let region = REGIONS + slot * REGION;
-        self.u64(at + 24, BASE + region as u64);
-        self.u64(at + 32, 2);
-        self.u64(at + 56, dropped);
-        self.u32(at + 72, 3);
-        self.u32(at + 76, 100 + slot as u32);
-        self.u64(at + 80, 1);
-        self.0[at + 96..at + 102].copy_from_slice(b"worker");
-        for (number, first, Chunk(bytes)) in chunks {
-            let index = (*number as usize - 1) % 2;
-            let place = region + index * CHUNK;
-            self.0[place..place + bytes.len()].copy_from_slice(bytes);
-            let mark = at + 128 + index * 24;
-            self.u64(mark, *number);
-            self.u64(mark + 8, *first);
-            let open = chunks.last().is_some_and(|last| last.0 == *number);
-            self.u64(mark + 16, if open { 0 } else { bytes.len() as u64 });
-            self.u64(at, BASE + (place + bytes.len()) as u64);
-            self.u64(at + 40, *number);
-        }
-    }
-}
-
-fn chunk(tsc: u64) -> Chunk {
-    Chunk::new(100, 3, tsc)
-}
+use parts::{BASE, CHUNK, FUNCTIONS, REGIONS, Ring, SLOTS, STRIDE, chunk, counts};
 
 fn call(time: u64, function: u32, edge: Edge) -> Call {
     common::call(time, function, edge)
-}
-
-fn counts(read: &Read, thread: usize) -> [u64; 4] {
-    let counts: Counts = read.info.threads[thread].counts.expect("counts");
-    [
-        counts.recorded,
-        counts.readable,
-        counts.overwritten,
-        counts.dropped,
-    ]
 }
 
 #[test]

@@ -15,6 +15,7 @@ use fdr_formats::registry;
 use fdr_formats::source::drive;
 
 const CHUNK: u64 = 64 * 1024;
+/// Chunks with space.
 const CHUNKS: u64 = 3;
 const SLOT: u64 = 256;
 const MARKS: u64 = SLOT + 128;
@@ -49,10 +50,13 @@ struct Writer {
     published: u64,
     /// Owners change.
     changes: bool,
+    /// Chunks of the region: where they are more than have space, an owner finds that out, and goes round in
+    /// those.
+    all: u64,
 }
 
 impl Writer {
-    fn new(seed: u64, changes: bool) -> Writer {
+    fn new(seed: u64, changes: bool, all: u64) -> Writer {
         let mut writer = Writer {
             memory: vec![0; (REGION + CHUNKS * CHUNK) as usize],
             stores: VecDeque::new(),
@@ -64,6 +68,7 @@ impl Writer {
             dropped: 0,
             published: 0,
             changes,
+            all,
         };
         writer.memory[..8].copy_from_slice(b"FDRRING\x01");
         writer.now(Store::Half(8, 4242));
@@ -72,7 +77,7 @@ impl Writer {
         for (at, size) in sizes.into_iter().enumerate() {
             writer.now(Store::Word(16 + 8 * at as u64, size));
         }
-        writer.now(Store::Word(64, CHUNKS * CHUNK));
+        writer.now(Store::Word(64, all * CHUNK));
         writer.now(Store::Half(72, 1));
         writer.now(Store::Half(76, 1));
         writer.now(Store::Word(104, 1_000_000_000));
@@ -81,7 +86,8 @@ impl Writer {
         }
         writer.memory[FUNCTIONS as usize + 16] = b'f';
         writer.now(Store::Word(SLOT + 24, BASE + REGION));
-        writer.now(Store::Word(SLOT + 32, CHUNKS));
+        writer.now(Store::Word(SLOT + 32, all));
+        writer.now(Store::Half(SLOT + 116, CHUNKS as u32));
         writer
     }
 
@@ -136,7 +142,8 @@ impl Writer {
             self.stores.push_back(Store::Half(SLOT + 72, state));
         }
         self.word(SLOT + 80, self.owner);
-        for mark in 0..CHUNKS {
+        self.word(SLOT + 32, self.all);
+        for mark in 0..self.all {
             self.word(MARKS + 24 * mark, 0);
         }
         for field in [40, 48, 56] {
@@ -197,6 +204,9 @@ impl Writer {
         if self.chunk > 0 {
             let old = MARKS + 24 * self.index();
             self.word(old + 16, self.used);
+        }
+        if self.chunk == CHUNKS && self.all > CHUNKS {
+            self.word(SLOT + 32, CHUNKS);
         }
         (self.chunk, self.used) = (self.chunk + 1, 0);
         let new = MARKS + 24 * self.index();
@@ -301,7 +311,8 @@ fn a_copy_beside_a_writer_is_an_unbroken_run_of_one_thread() {
     let mut records = 0;
     for seed in 0..12 {
         for (pace, changes) in [(20, false), (2_000, false), (20, true), (1_000, true)] {
-            let mut writer = Writer::new(seed * 7 + pace, changes);
+            let all = CHUNKS + seed % 2;
+            let mut writer = Writer::new(seed * 7 + pace, changes, all);
             let start = writer.random.below(200_000);
             writer.go(start);
             let writer = Arc::new(Mutex::new(writer));
@@ -315,7 +326,7 @@ fn a_copy_beside_a_writer_is_an_unbroken_run_of_one_thread() {
 
 #[test]
 fn a_writer_that_is_faster_than_the_reader_is_counted() {
-    let mut writer = Writer::new(5, false);
+    let mut writer = Writer::new(5, false, CHUNKS);
     writer.go(50_000);
     let writer = Arc::new(Mutex::new(writer));
     // Each look finds all chunks overwritten.
@@ -330,7 +341,12 @@ fn a_writer_that_is_faster_than_the_reader_is_counted() {
 
 #[test]
 fn a_process_may_be_killed_after_any_store() {
-    let mut writer = Writer::new(11, false);
+    killed_after_any_store(CHUNKS, 300);
+    killed_after_any_store(CHUNKS + 1, 60);
+}
+
+fn killed_after_any_store(all: u64, times: u32) {
+    let mut writer = Writer::new(11, false, all);
     let mut stored = 0;
     let live = |writer: Writer| Live {
         writer: Arc::new(Mutex::new(writer)),
@@ -339,7 +355,7 @@ fn a_process_may_be_killed_after_any_store() {
     // Just before a chunk's end, in the first round and later, and then store after store.
     for stores in [40, 24_400, 24_400, 24_400, 24_400, 24_400] {
         writer.go(stores);
-        for _ in 0..300 {
+        for _ in 0..times {
             writer.go(1);
             stored += 1;
             let place = format!("store {stored}, chunk {}", writer.chunk);

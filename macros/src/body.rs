@@ -16,7 +16,15 @@ pub(crate) struct Body {
 
 impl Body {
     pub(crate) fn split(body: TokenStream) -> Body {
-        let mut tokens: Vec<TokenTree> = body.into_iter().collect();
+        let mut tokens: Vec<TokenTree> = body.clone().into_iter().collect();
+        if !tokens.first().is_some_and(begins_item) {
+            // As nearly all do: nothing stands in front, and no token has to be put back.
+            return Body {
+                attributes: TokenStream::new(),
+                items: TokenStream::new(),
+                rest: body,
+            };
+        }
         let mut at = 0;
         while let [
             TokenTree::Punct(hash),

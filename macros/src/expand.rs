@@ -25,11 +25,12 @@ pub(crate) fn expand(function: &Function, options: &Options, place: &Place) -> T
         Some(path) => quote_spanned!(span=> #path::private),
         None => quote_spanned!(span=> ::fdr::private),
     };
-    let name = options.name.as_deref().unwrap_or("");
     let Place { file, line } = place;
+    let name = options.name.as_deref();
+    let name = name.map(|name| quote_spanned!(span=> , named = #name));
     let untimed = options.untimed.then(|| quote_spanned!(span=> , untimed));
     let recorder = Recorder {
-        site: quote_spanned!(span=> #private::site!(#name, #file, #line #untimed)),
+        site: quote_spanned!(span=> #private::site!(#file, #line #name #untimed)),
         private,
         untimed: options.untimed,
     };

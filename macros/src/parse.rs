@@ -21,7 +21,7 @@ pub(crate) struct Function {
 
 impl Function {
     pub(crate) fn parse(item: TokenStream) -> Result<Function> {
-        let mut head: Vec<TokenTree> = open_sole_group(item).into_iter().collect();
+        let mut head = open_sole_group(item);
         let start = skip_attributes(&head)?;
         let qualifiers = Qualifiers::read(&head, start)?;
         let Some(TokenTree::Ident(name)) = head.get(qualifiers.name_at).cloned() else {
@@ -166,15 +166,15 @@ fn skip_attributes(tokens: &[TokenTree]) -> Result<usize> {
     Ok(at)
 }
 
-/// A macro's `$item` arrives in a group without delimiters.
-fn open_sole_group(item: TokenStream) -> TokenStream {
-    let mut tokens = item.clone().into_iter();
-    match (tokens.next(), tokens.next()) {
-        (Some(TokenTree::Group(group)), None) if group.delimiter() == Delimiter::None => {
-            open_sole_group(group.stream())
-        }
-        _ => item,
+/// The item's tokens. A macro's `$item` arrives in a group without delimiters.
+fn open_sole_group(item: TokenStream) -> Vec<TokenTree> {
+    let mut tokens: Vec<TokenTree> = item.into_iter().collect();
+    while let [TokenTree::Group(group)] = &tokens[..]
+        && group.delimiter() == Delimiter::None
+    {
+        tokens = group.stream().into_iter().collect();
     }
+    tokens
 }
 
 /// The token as a group of braces; a macro's `$body` holds one in a group without delimiters.

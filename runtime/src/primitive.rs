@@ -15,5 +15,11 @@ pub(crate) use shadow::{AtomicU32, AtomicU64, fence};
 /// what these pointers publish is made before the first record.
 pub(crate) use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
 
+/// A word that every record reads and hardly anybody writes, on a pair of cache lines of its own: what a
+/// program happens to have beside it, and writes, must not be felt by every record. Assembly finds the word
+/// at the beginning.
+#[repr(C, align(128))]
+pub(crate) struct Alone<T>(pub(crate) T);
+
 #[cfg(all(loom, test))]
 pub(crate) mod shadow;

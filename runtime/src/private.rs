@@ -10,33 +10,31 @@ use core::task::{Context, Poll};
 pub use crate::__fdr_site as site;
 pub use crate::site::CallSite;
 pub use ::core;
-pub use core::any::type_name;
 
 use crate::recorder;
 
 /// The [`CallSite`] of the function in whose body it stands, as `&'static CallSite`.
 ///
-/// `site!("name or empty", "file", line)`, with `, untimed` behind it where it is. The local type is there for its path, which has the
-/// module, type and trait that an attribute on a method cannot see.
+/// `site!("file", line)`, and behind it what else is said of it: `, named = "…"`, `, untimed`. The local type is there for its path, which has the module, type and trait that an attribute on a
+/// method cannot see. Of all that can stand in such a static, one call with few arguments compiles fastest.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fdr_site {
-    ($name:literal, $file:literal, $line:literal $(, $untimed:ident)?) => {{
-        struct __FdrHere;
+    ($file:literal, $line:literal $(, $said:ident $(= $value:literal)?)*) => {{
+        enum __FdrHere {}
         #[used]
         #[unsafe(link_section = "fdr_sites")]
-        static SITE: $crate::private::CallSite = $crate::private::CallSite::new(
-            $name,
-            $crate::private::type_name::<__FdrHere>,
-            $file,
-            $line,
-        )
-        $(.$untimed())?;
+        static SITE: $crate::private::CallSite =
+            $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($($value)?))*;
         &SITE
     }};
 }
 
 /// Records the exit when it goes out of scope, on every way out of the function.
+///
+/// What is made of it in each traced function is most of what tracing costs in compile time. So it is
+/// inlined by optimizing compilers, who do so at every level, and not by force: where nothing is
+/// optimized, a traced function has two calls, and the rest is compiled once for a crate.
 #[must_use]
 pub struct Guard<const TIMED: bool> {
     state: u32,
@@ -45,19 +43,19 @@ pub struct Guard<const TIMED: bool> {
 }
 
 /// Records the entry, if the site is on. Async-signal-safe.
-#[inline(always)]
+#[inline]
 pub fn enter(site: &'static CallSite) -> Guard<true> {
     Guard::new(site)
 }
 
 /// The same without a time.
-#[inline(always)]
+#[inline]
 pub fn enter_untimed(site: &'static CallSite) -> Guard<false> {
     Guard::new(site)
 }
 
 impl<const TIMED: bool> Guard<TIMED> {
-    #[inline(always)]
+    #[inline]
     fn new(site: &'static CallSite) -> Self {
         let state = site.state();
         if state != 0 {
@@ -70,7 +68,7 @@ impl<const TIMED: bool> Guard<TIMED> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn record(word: u32) {
         if TIMED {
             recorder::call(word);
@@ -81,7 +79,7 @@ impl<const TIMED: bool> Guard<TIMED> {
 }
 
 impl<const TIMED: bool> Drop for Guard<TIMED> {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         // The entry's word, not the site's: an exit is recorded exactly where its entry was.
         if self.state != 0 {

@@ -17,14 +17,20 @@ pub(crate) mod private {
     }
 
     macro_rules! site {
-        ($name:literal, $file:literal, $line:literal) => {
+        ($file:literal, $line:literal) => {
+            $crate::double::private::site!(@ "", $file, $line, false)
+        };
+        ($file:literal, $line:literal, named = $name:literal) => {
             $crate::double::private::site!(@ $name, $file, $line, false)
         };
-        ($name:literal, $file:literal, $line:literal, untimed) => {
+        ($file:literal, $line:literal, untimed) => {
+            $crate::double::private::site!(@ "", $file, $line, true)
+        };
+        ($file:literal, $line:literal, named = $name:literal, untimed) => {
             $crate::double::private::site!(@ $name, $file, $line, true)
         };
         (@ $name:literal, $file:literal, $line:literal, $untimed:literal) => {{
-            struct __FdrHere;
+            enum __FdrHere {}
             static SITE: $crate::double::private::Site = $crate::double::private::Site {
                 name: $name,
                 file: $file,

@@ -2,6 +2,7 @@
 //! failure, and each look counts as one in the tally.
 
 use crate::Result;
+use crate::bench::peers;
 use crate::guard::{self, Held};
 use crate::process::{cargo, run as run_command, work_folder};
 use crate::test::Tally;
@@ -22,7 +23,8 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     let linted = run_command(&mut cargo(
         "clippy --workspace --all-targets --quiet -- -D warnings",
     ))
-    .and_then(|()| fuzzer_linted());
+    .and_then(|()| fuzzer_linted())
+    .and_then(|()| peers_linted());
     let mut docs = cargo("doc --workspace --no-deps --quiet");
     let documented = run_command(docs.env("RUSTDOCFLAGS", "-D warnings"));
     let checks = [
@@ -65,4 +67,10 @@ fn fuzzer_linted() -> Result<()> {
     let mut clippy = cargo("clippy --locked --manifest-path fuzz/Cargo.toml --no-default-features");
     clippy.env("CARGO_TARGET_DIR", work_folder("fuzz")?);
     run_command(clippy.args(["--quiet", "--", "-D", "warnings"]))
+}
+
+/// The peers are another one.
+fn peers_linted() -> Result<()> {
+    let mut clippy = peers::cargo("clippy", &peers::linted())?;
+    run_command(clippy.args(["--all-targets", "--quiet", "--", "-D", "warnings"]))
 }

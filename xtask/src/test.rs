@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::Result;
+use crate::bench::peers;
 use crate::process::{cannot_run, cargo, shown, work_folder};
 use crate::torture;
 use crate::{readers, sanitize};
@@ -86,6 +87,13 @@ pub(crate) fn run(install: bool) -> Result<Tally> {
     let portable = suites(&mut without_assembly()?, &mut std::io::stdout())?;
     tally.passed += portable.passed;
     tally.failed += portable.failed;
+    // A workspace of its own: what the peers are measured by.
+    let harness = suites(
+        &mut peers::cargo("test", &["peer-harness"])?,
+        &mut std::io::stdout(),
+    )?;
+    tally.passed += harness.passed;
+    tally.failed += harness.failed;
     let models = suites(&mut sanitize::models()?, &mut std::io::stdout())?;
     tally.passed += models.passed;
     tally.failed += models.failed;

@@ -1,5 +1,6 @@
 //! `fdr pack`: traces, compressed. Must never leave half a file, nor take a ring from a process that runs.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
@@ -65,12 +66,9 @@ fn is_stdout(output: &Path) -> bool {
 }
 
 fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
-    let (input, end) = input(trace)?;
-    let mut name = trace.canonicalize().with_context(|| ui::path(trace))?;
-    let mut name = std::mem::take(&mut name)
-        .file_name()
-        .unwrap_or_default()
-        .to_owned();
+    let (folder, plain) = called(trace)?;
+    let (input, end) = input(trace, &plain)?;
+    let mut name = plain;
     name.push(end);
     let (output, packed) = match options.output.as_deref() {
         Some(output) if is_stdout(output) => {
@@ -85,9 +83,9 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
             )
         }
         asked => {
-            let folder = trace.parent().unwrap_or(Path::new(""));
-            let output = save::output(asked, several, folder, &name)?;
+            let output = save::output(asked, several, &folder, &name)?;
             place::check_is_not(&output, trace)?;
+            check_is_not_in(&output, trace)?;
             place::check(&output, Shape::File, options.force)?;
             let (mut pending, file) = Pending::file(&output, options.force)?;
             let watch = pending.watch().context("signals")?;
@@ -106,15 +104,40 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
     Ok(Status::Done)
 }
 
+/// The folder and the name of a trace: as it was given, or, of one that was given as `.` or `..`, its own.
+fn called(trace: &Path) -> anyhow::Result<(PathBuf, OsString)> {
+    let parts = |path: &Path| Some((path.parent()?.to_owned(), path.file_name()?.to_owned()));
+    if let Some(parts) = parts(trace) {
+        return Ok(parts);
+    }
+    let whole = trace.canonicalize().with_context(|| ui::path(trace))?;
+    parts(&whole).with_context(|| format!("{}: is no trace", ui::path(trace)))
+}
+
+/// Refuses an output within the folder that is packed: it would be taken for a part of the trace.
+fn check_is_not_in(output: &Path, trace: &Path) -> anyhow::Result<()> {
+    let folder = output.parent().unwrap_or(Path::new(""));
+    let folder = match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    };
+    let both = (folder.canonicalize(), trace.canonicalize());
+    if matches!(both, (Ok(folder), Ok(trace)) if folder.starts_with(&trace)) {
+        let (output, trace) = (ui::path(output), ui::path(trace));
+        bail!("{output}: is within {trace}, which is packed; -o gives another place");
+    }
+    Ok(())
+}
+
 /// What is to be compressed, and how the name of that ends.
-fn input(trace: &Path) -> anyhow::Result<(Box<dyn Read + Send>, &'static str)> {
+fn input(trace: &Path, name: &OsStr) -> anyhow::Result<(Box<dyn Read + Send>, &'static str)> {
     let text = || ui::path(trace);
     let kind = fs::metadata(trace).with_context(text)?;
     if kind.is_dir() {
         if !place::is_trace(trace) {
             bail!("{}: not a trace folder that fdr knows", text());
         }
-        return Ok((Box::new(Archive::of(trace)?), ".tar.zst"));
+        return Ok((Box::new(Archive::of(trace, name)?), ".tar.zst"));
     }
     if !kind.is_file() {
         bail!("{}: is no regular file", text());

@@ -2,13 +2,14 @@
 //! place without saying so.
 
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
 use super::recover::save;
 use super::{Status, each};
-use crate::packed::{self, Unpacked};
+use crate::packed::{self, Manner, Unpacked};
 use crate::place::{self, Pending, Shape};
 use crate::ui;
 
@@ -71,7 +72,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
                 plain.file_name().unwrap_or_default(),
             )?
         }
-        (None, Some(asked)) if !several && !asked.is_dir() => asked.to_owned(),
+        (None, Some(asked)) if !several && is_name(asked) => asked.to_owned(),
         (None, _) => bail!(
             "{}: does not end in .zst; -o FILE gives a name",
             ui::path(path)
@@ -83,7 +84,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
         false => {
             let (mut pending, out) = Pending::file(&output, options.force)?;
             let watch = pending.watch().context("signals")?;
-            let unpacked = packed::unpack(path, file, &out, options.any_size)?;
+            let unpacked = packed::unpack(path, file, &out, options.manner())?;
             pending.place()?;
             drop(watch);
             unpacked
@@ -99,11 +100,25 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
     })
 }
 
+impl Options {
+    fn manner(&self) -> Manner {
+        let Options {
+            any_size, quiet, ..
+        } = *self;
+        Manner { any_size, quiet }
+    }
+}
+
+/// Whether an output is to have that name, and not to go into a folder of it.
+fn is_name(asked: &Path) -> bool {
+    !asked.is_dir() && !asked.as_os_str().as_bytes().ends_with(b"/")
+}
+
 /// An archive becomes a folder.
 fn folder(options: &Options, path: &Path, file: File, output: &Path) -> anyhow::Result<Unpacked> {
     place::check(output, Shape::Folder, options.force)?;
     let archive = place::unnamed()?;
-    let unpacked = packed::unpack(path, file, &archive, options.any_size)?;
+    let unpacked = packed::unpack(path, file, &archive, options.manner())?;
     let mut pending = Pending::folder(output, options.force)?;
     let watch = pending.watch().context("signals")?;
     let cut = unpacked.damage.is_some();

@@ -60,7 +60,16 @@ pub(crate) fn head_within(file: &File) -> Vec<u8> {
     head
 }
 
-/// Unpacks into an empty file. `any_size`: as much as it holds.
+/// How a file is to be unpacked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner {
+    /// As much as it holds.
+    pub(crate) any_size: bool,
+    /// Without a word of how far it is.
+    pub(crate) quiet: bool,
+}
+
+/// Unpacks into an empty file.
 ///
 /// # Errors
 /// Where it can't be read or written, holds too much, or nothing.
@@ -68,13 +77,19 @@ pub(crate) fn unpack(
     path: &Path,
     packed: File,
     out: &File,
-    any_size: bool,
+    manner: Manner,
 ) -> anyhow::Result<Unpacked> {
     let text = ui::path(path);
     let packed = FileBytes::new(packed).with_context(|| text.clone())?;
     let size = packed.size();
-    let most = if any_size { u64::MAX } else { most(size) };
-    let progress = Progress::endless();
+    let most = match manner.any_size {
+        true => u64::MAX,
+        false => most(size),
+    };
+    let progress = match manner.quiet {
+        true => Progress::hidden(),
+        false => Progress::endless(),
+    };
     let jobs = ui::jobs(None);
     let unpacked = unpack::unpack(&packed, out, most, jobs, &|bytes| progress.add(bytes));
     drop(progress);
@@ -114,20 +129,20 @@ pub(crate) fn in_words(fault: &Fault) -> String {
 /// As [`unpack`].
 pub(crate) fn plain(path: &Path, packed: File) -> anyhow::Result<(File, Option<Fault>)> {
     let out = place::unnamed()?;
-    let unpacked = unpack(path, packed, &out, false)?;
+    let unpacked = unpack(path, packed, &out, Manner::default())?;
     Ok((out, unpacked.damage))
 }
 
 /// Makes the files of an unpacked archive in an empty folder. Of one that is `cut`, what there is.
 ///
 /// # Errors
-/// As [`tar::extract`].
+/// As [`tar::extract`]; where it is cut off and need not be, too.
 pub(crate) fn extract(archive: &File, folder: &Path, cut: bool) -> anyhow::Result<()> {
     let mut archive = archive;
     archive.rewind()?;
-    match tar::extract(&mut BufReader::new(archive), folder) {
-        Err(_) if cut => Ok(()),
-        done => done,
+    match tar::extract(&mut BufReader::new(archive), folder)? {
+        tar::End::CutOff if !cut => bail!("the archive is cut off"),
+        tar::End::CutOff | tar::End::Whole => Ok(()),
     }
 }
 

@@ -57,7 +57,13 @@ pub(crate) fn pack<W: Write + Send>(
         failure: None,
     });
     let turn = Condvar::new();
-    let work = || work(&inlet, &outlet, &turn, level, progress);
+    let work = || {
+        let _ended = Ended {
+            outlet: &outlet,
+            turn: &turn,
+        };
+        work(&inlet, &outlet, &turn, level, progress);
+    };
     std::thread::scope(|scope| {
         for _ in 1..jobs.max(1) {
             scope.spawn(work);
@@ -68,6 +74,24 @@ pub(crate) fn pack<W: Write + Send>(
     match outlet.failure {
         None => Ok(outlet.done),
         Some(failure) => Err(failure),
+    }
+}
+
+/// A worker that ends with a panic takes the others with it: they would wait for its frame.
+struct Ended<'a, W> {
+    outlet: &'a Mutex<Outlet<W>>,
+    turn: &'a Condvar,
+}
+
+impl<W> Drop for Ended<'_, W> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let mut outlet = self.outlet.lock().unwrap_or_else(PoisonError::into_inner);
+        let panicked = || Failure::Output(io::Error::other("a thread panicked"));
+        outlet.failure.get_or_insert_with(panicked);
+        self.turn.notify_all();
     }
 }
 

@@ -14,6 +14,7 @@
 //!
 //! The bytes follow, in blocks of 512. Two blocks of zeros are the end.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -46,11 +47,11 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Of a folder that holds files and nothing else.
+    /// Of a folder that holds files and nothing else, under that name.
     ///
     /// # Errors
     /// Where it holds something else, or can't be read.
-    pub(crate) fn of(folder: &Path) -> anyhow::Result<Archive> {
+    pub(crate) fn of(folder: &Path, name: &OsStr) -> anyhow::Result<Archive> {
         let text = || ui::path(folder);
         let mut files = Vec::new();
         for entry in fs::read_dir(folder).with_context(text)? {
@@ -64,8 +65,7 @@ impl Archive {
             files.push(entry.path());
         }
         files.sort();
-        let whole = folder.canonicalize().with_context(text)?;
-        let prefix = whole.file_name().unwrap_or_default().as_bytes();
+        let prefix = name.as_bytes();
         let long = files
             .iter()
             .find(|file| file.file_name().unwrap_or_default().len() > 100);
@@ -163,35 +163,46 @@ impl Read for Archive {
     }
 }
 
-/// Makes the files of an archive in a folder.
+/// How an archive ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// As it should.
+    Whole,
+    /// In the middle of something.
+    CutOff,
+}
+
+/// Makes the files of an archive in a folder; of one that is cut off, what there is.
 ///
 /// # Errors
-/// Where the archive holds anything but files of one folder, is cut off, or the folder can't be written.
-pub(super) fn extract(archive: &mut dyn Read, folder: &Path) -> anyhow::Result<()> {
-    let mut head = [0; BLOCK];
+/// Where the archive can't be read or holds anything but files of one folder, or the folder can't be
+/// written.
+pub(super) fn extract(archive: &mut dyn Read, folder: &Path) -> anyhow::Result<End> {
     for _ in 0..MOST_FILES {
-        archive
-            .read_exact(&mut head)
-            .context("the archive is cut off")?;
+        let mut head = Vec::with_capacity(BLOCK);
+        archive.take(BLOCK as u64).read_to_end(&mut head)?;
+        let Some(head) = head.first_chunk::<BLOCK>() else {
+            return Ok(End::CutOff);
+        };
         if head.iter().all(|&byte| byte == 0) {
-            return Ok(());
+            return Ok(End::Whole);
         }
         let entry =
-            Entry::parse(&head).context("the archive is damaged, or no archive of a trace")?;
+            Entry::parse(head).context("the archive is damaged, or no archive of a trace")?;
         let mut bytes = archive.take(entry.size);
-        match entry.name {
-            None => drop(io::copy(&mut bytes, &mut io::sink())?),
+        let copied = match entry.name {
+            None => io::copy(&mut bytes, &mut io::sink())?,
             Some(name) => {
-                let name = Path::new(std::ffi::OsStr::from_bytes(&name)).to_owned();
+                let name = Path::new(OsStr::from_bytes(&name)).to_owned();
                 let path = folder.join(name);
                 let mut options = OpenOptions::new();
                 let file = options.write(true).create_new(true).mode(0o600).open(&path);
                 let mut file = file.with_context(|| ui::path(&path))?;
-                let copied = io::copy(&mut bytes, &mut file).with_context(|| ui::path(&path))?;
-                if copied < entry.size {
-                    bail!("the archive is cut off");
-                }
+                io::copy(&mut bytes, &mut file).with_context(|| ui::path(&path))?
             }
+        };
+        if copied < entry.size {
+            return Ok(End::CutOff);
         }
         let fill = entry.size.next_multiple_of(BLOCK as u64) - entry.size;
         io::copy(&mut archive.take(fill), &mut io::sink())?;

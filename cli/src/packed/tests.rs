@@ -1,6 +1,7 @@
 //! Compressed files as they should be, and as they come: whole, cut, flipped, lying, and made to fill a
 //! disk or a memory.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
@@ -9,7 +10,7 @@ use std::path::Path;
 use fdr_formats::bytes::FileBytes;
 
 use super::pack::{FRAME, pack};
-use super::tar::{Archive, extract, probe as is_archive};
+use super::tar::{Archive, End, extract, probe as is_archive};
 use super::unpack::{Failure, Unpacked, unpack};
 use super::{Fault, most, plain_name};
 use crate::place;
@@ -249,7 +250,7 @@ fn folder() -> place::Pending {
 
 fn archive(folder: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
-    Archive::of(folder)
+    Archive::of(folder, OsStr::new("app.ctf"))
         .unwrap()
         .read_to_end(&mut bytes)
         .unwrap();
@@ -271,7 +272,8 @@ fn a_folder_comes_back_from_its_archive() {
     }
     let bytes = archive(from.temporary());
     assert!(is_archive(&bytes) && bytes.len().is_multiple_of(512));
-    extract(&mut &bytes[..], to.temporary()).unwrap();
+    let end = extract(&mut &bytes[..], to.temporary()).unwrap();
+    assert_eq!(end, End::Whole);
     for (name, size) in files {
         assert!(
             fs::read(to.temporary().join(name)).unwrap() == some_bytes(size),
@@ -282,10 +284,8 @@ fn a_folder_comes_back_from_its_archive() {
     // Cut anywhere, it says so.
     for cut in (0..bytes.len() - 1024).step_by(97) {
         let to = folder();
-        assert!(
-            extract(&mut &bytes[..cut], to.temporary()).is_err(),
-            "{cut}"
-        );
+        let end = extract(&mut &bytes[..cut], to.temporary()).unwrap();
+        assert_eq!(end, End::CutOff, "{cut}");
     }
 }
 
@@ -305,7 +305,7 @@ fn an_archive_makes_files_in_its_folder_alone() {
         let inner = folder();
         let to = inner.temporary().join("to");
         fs::create_dir(&to).unwrap();
-        let done = extract(&mut &bytes[..], &to).is_ok();
+        let done = extract(&mut &bytes[..], &to).is_ok_and(|end| end == End::Whole);
         assert_eq!(fs::read_dir(inner.temporary()).unwrap().count(), 1);
         (done, fs::read_dir(&to).unwrap().count())
     };
@@ -331,10 +331,54 @@ fn an_archive_makes_files_in_its_folder_alone() {
 }
 
 #[test]
+fn of_an_archive_that_is_cut_off_only_the_end_may_be_missing() {
+    let from = folder();
+    fs::write(from.temporary().join("a"), some_bytes(600)).unwrap();
+    fs::write(from.temporary().join("b"), some_bytes(600)).unwrap();
+    let bytes = archive(from.temporary());
+    let done = |bytes: &[u8], cut| {
+        let to = folder();
+        let done = super::extract(&file(bytes), to.temporary(), cut);
+        (done.is_ok(), fs::read_dir(to.temporary()).unwrap().count())
+    };
+    assert_eq!(done(&bytes, false), (true, 2));
+    assert_eq!(done(&bytes[..2300], false), (false, 2));
+    assert_eq!(done(&bytes[..2300], true), (true, 2));
+    assert_eq!(done(&bytes[..700], true), (true, 1));
+    // Damage is damage, and a file that can't be made is no cut.
+    let mut flipped = bytes.clone();
+    flipped[1536] ^= 1;
+    assert_eq!(done(&flipped, true), (false, 1));
+    let to = folder();
+    fs::create_dir(to.temporary().join("b")).unwrap();
+    let error = super::extract(&file(&bytes[..2300]), to.temporary(), true).unwrap_err();
+    assert!(error.to_string().ends_with("/b"), "{error}");
+}
+
+#[test]
+fn a_thread_that_panics_ends_the_packing() {
+    struct Broken(usize);
+    impl Read for Broken {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let left = self.0.checked_sub(1);
+            self.0 = left.expect("panics on purpose");
+            Ok(buffer.len().min(1 << 20))
+        }
+    }
+    for jobs in [1, 3] {
+        for reads in [0, 5, 23] {
+            let packing = || pack(Broken(reads), std::io::sink(), 1, jobs, &|_| {});
+            let done = std::panic::catch_unwind(packing);
+            assert!(!matches!(done, Ok(Ok(_))), "{jobs} threads, {reads} reads");
+        }
+    }
+}
+
+#[test]
 fn a_folder_in_a_folder_is_no_trace_to_pack() {
     let from = folder();
     fs::create_dir(from.temporary().join("inner")).unwrap();
-    let error = Archive::of(from.temporary())
+    let error = Archive::of(from.temporary(), OsStr::new("x"))
         .map(drop)
         .unwrap_err()
         .to_string();

@@ -4,11 +4,11 @@
 
 use std::hint::select_unpredictable;
 
-use fdr_formats::packed::PackedCall;
+use fdr_formats::packed::Packed;
 use fdr_formats::{Call, Edge, Ticks};
 
 use super::histogram::NO_CELL;
-use super::stats::{CLIPPED, NONE, PLACE, Stats};
+use super::stats::{CLIPPED, LOW, NONE, PLACE, Stats};
 
 /// Calls that are taken at once; a power of two.
 pub(crate) const ROOM: usize = 256;
@@ -16,73 +16,61 @@ pub(crate) const ROOM: usize = 256;
 const EXIT: u32 = 1 << 31;
 const _: () = assert!(PLACE & (EXIT | CLIPPED) == 0);
 
-/// What a call's edge is to a stack.
+/// What a call's edge is to a stack, and then a call that has ended: so a call that has ended takes the place
+/// of an edge that was followed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Step {
+    /// When; of a call, the ticks from its entry to its exit.
     pub(crate) time: u64,
+    /// Of a call, ticks in functions that it called.
+    pub(crate) children: u64,
     /// The place of its function, with [`EXIT`], and [`CLIPPED`] where it is synthetic.
-    place: u32,
+    pub(crate) place: u32,
+    /// Of a call, the calls of its function that are still open.
+    pub(crate) open: u32,
 }
 
-const _: () = assert!(size_of::<Step>() == 16);
+const _: () = assert!(size_of::<Step>() == 24);
 
 impl Step {
     #[inline(always)]
-    pub(crate) fn new(call: &Call, place: u32) -> Step {
-        // The callee of a tail call has an entry of its own.
-        let exit = u32::from(call.edge != Edge::Entry) << EXIT.trailing_zeros();
-        let synthetic = u32::from(call.synthetic) << CLIPPED.trailing_zeros();
+    pub(crate) fn new(time: u64, place: u32) -> Step {
         Step {
-            time: call.time.0,
-            place: place | exit | synthetic,
+            time,
+            place,
+            ..Step::default()
         }
     }
 
-    /// When.
-    pub(crate) fn time(self) -> Ticks {
-        Ticks(self.time)
+    #[inline(always)]
+    pub(crate) fn of(call: &Call, place: u32) -> Step {
+        // The callee of a tail call has an entry of its own.
+        let exit = u32::from(call.edge != Edge::Entry) << EXIT.trailing_zeros();
+        let synthetic = u32::from(call.synthetic) << CLIPPED.trailing_zeros();
+        Step::new(call.time.0, place | exit | synthetic)
     }
 
     /// All ones for an exit, else zero.
     #[inline(always)]
-    pub(crate) fn exit(self) -> u64 {
-        i64::from(self.place.cast_signed() >> 31).cast_unsigned()
-    }
-
-    /// The place, with [`CLIPPED`].
-    #[inline(always)]
-    pub(crate) fn place(self) -> u32 {
-        self.place & !EXIT
+    pub(crate) fn exit(&self) -> u64 {
+        (i64::from(self.place.cast_signed()) >> 31).cast_unsigned()
     }
 }
 
-/// A call that has ended.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Closed {
-    /// Ticks from its entry to its exit.
-    pub(crate) inclusive: u64,
-    /// Ticks of these in functions that it called.
-    pub(crate) children: u64,
-    /// Place of its function, with [`CLIPPED`].
-    pub(crate) place: u32,
-    /// Calls of the function that are still open.
-    pub(crate) open: u32,
-}
-
-const _: () = assert!(size_of::<Closed>() == 24);
-
-/// Room for both.
+/// Room for some.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) steps: Box<[Step; ROOM]>,
-    pub(crate) closed: Box<[Closed; ROOM]>,
+    /// For one that comes in the midst of others.
+    pub(crate) one: Box<[Step; ROOM]>,
 }
 
 impl Default for Batch {
     fn default() -> Self {
+        let room = || Box::new([Step::default(); ROOM]);
         Batch {
-            steps: Box::new([Step::default(); ROOM]),
-            closed: Box::new([Closed::default(); ROOM]),
+            steps: room(),
+            one: room(),
         }
     }
 }
@@ -100,7 +88,7 @@ impl Batch {
         let (mut last, mut synthetic) = (0, 0);
         for (step, call) in self.steps.iter_mut().zip(calls) {
             let place = near.get(call.function.0 as usize).copied();
-            *step = Step::new(call, place.unwrap_or(NONE));
+            *step = Step::of(call, place.unwrap_or(NONE));
             last = call.time.0.max(last);
             synthetic += u64::from(call.synthetic);
         }
@@ -109,35 +97,56 @@ impl Batch {
     }
 
     /// The same for packed calls, which follow a call of that time. Returns the time of the last.
-    pub(crate) fn prepare_packed(&mut self, base: u64, calls: &[PackedCall], near: &[u32]) -> u64 {
+    pub(crate) fn prepare_packed(&mut self, base: u64, calls: &Packed<'_>, near: &[u32]) -> u64 {
         let mut time = base;
-        for (step, call) in self.steps.iter_mut().zip(calls) {
-            time = time.wrapping_add(call.delta());
-            let place = near.get(call.function().0 as usize).copied();
-            let exit = call.left() << EXIT.trailing_zeros();
-            *step = Step {
-                time,
-                place: place.unwrap_or(NONE) | exit,
-            };
+        let low = near.first_chunk::<LOW>();
+        let low = low.filter(|_| (calls.highest_function().0 as usize) < LOW);
+        match low.filter(|_| !calls.has_odd_edges()) {
+            // As below, without what need not be asked for each.
+            Some(low) => {
+                for (step, call) in self.steps.iter_mut().zip(calls.calls()) {
+                    time = time.wrapping_add(call.delta());
+                    let place = low[call.function().0 as usize % LOW] | call.plainly_left();
+                    (step.time, step.place) = (time, place);
+                }
+            }
+            None => {
+                for (step, call) in self.steps.iter_mut().zip(calls.calls()) {
+                    time = time.wrapping_add(call.delta());
+                    let place = near.get(call.function().0 as usize).copied();
+                    let place = place.unwrap_or(NONE) | call.left();
+                    (step.time, step.place) = (time, place);
+                }
+            }
         }
         time
     }
 }
 
 /// Takes calls that have ended into the figures of their functions. `totals`: of the thread, by place.
-pub(crate) fn settle(closed: &mut [Closed], stats: &mut [Stats], totals: &mut [u64]) {
+/// `FORWARD`: no time went back, so that no call took less than those that it made.
+pub(crate) fn settle<const FORWARD: bool>(
+    closed: &mut [Step],
+    stats: &mut [Stats],
+    totals: &mut [u64],
+) {
+    let places = stats.len().min(totals.len());
+    let (Some(stats), Some(totals)) = (stats.get_mut(..places), totals.get_mut(..places)) else {
+        return;
+    };
     for call in &mut *closed {
         let place = (call.place & PLACE) as usize;
         let (Some(stats), Some(total)) = (stats.get_mut(place), totals.get_mut(place)) else {
             continue;
         };
-        add(&mut stats.own, call.inclusive.saturating_sub(call.children));
-        add(
-            total,
-            select_unpredictable(call.open == 0, call.inclusive, 0),
-        );
+        let own = match FORWARD {
+            true => call.time.wrapping_sub(call.children),
+            false => call.time.saturating_sub(call.children),
+        };
+        add(&mut stats.own, own);
+        add(total, select_unpredictable(call.open == 0, call.time, 0));
         if call.place & CLIPPED == 0 {
-            call.children = stats.measured.measure(call.inclusive);
+            call.children = stats.measured.measure(call.time);
         } else {
             stats.clipped += 1;
             call.children = NO_CELL;
@@ -145,9 +154,7 @@ pub(crate) fn settle(closed: &mut [Closed], stats: &mut [Stats], totals: &mut [u
     }
     // The cells are most of the memory in use: in a loop that does nothing else, many are fetched at once.
     for call in closed {
-        if call.children != NO_CELL
-            && let Some(stats) = stats.get_mut((call.place & PLACE) as usize)
-        {
+        if let Some(stats) = stats.get_mut((call.place & PLACE) as usize) {
             stats.measured.count_in(call.children);
         }
     }

@@ -11,8 +11,8 @@ use super::batch::add;
 
 const CELL_BITS: u32 = 6;
 const CELLS: usize = 1 << CELL_BITS;
-/// Durations below 64 ticks share the first octave; 58 powers of two follow.
-const OCTAVES: usize = 64 - CELL_BITS as usize + 1;
+/// Durations below 64 ticks share the first octave; 58 powers of two follow. A power of two.
+const OCTAVES: usize = 64;
 const UNUSED: u8 = u8::MAX;
 /// What [`Histogram::measure`] says where there is no cell to count in.
 pub(crate) const NO_CELL: u64 = u64::MAX;
@@ -25,13 +25,13 @@ const _: () = assert!(OCTAVES * CELLS <= u16::MAX as usize);
 /// Counts durations in ticks.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
-    count: u64,
     sum: u64,
     min: u64,
     max: u64,
-    /// Where in `octaves` each octave is.
+    /// Which of the octaves in `cells` each octave is.
     index: [u8; OCTAVES],
-    octaves: Vec<[u32; CELLS]>,
+    /// Octaves, of [`CELLS`] each.
+    cells: Vec<u32>,
     /// Cells of the first durations, octave times [`CELLS`] plus cell; empty once there are octaves.
     few: Vec<u16>,
     /// Cells that passed 2^32, once for every time: (octave, cell).
@@ -41,12 +41,11 @@ pub(crate) struct Histogram {
 impl Default for Histogram {
     fn default() -> Self {
         Histogram {
-            count: 0,
             sum: 0,
             min: u64::MAX,
             max: 0,
             index: [UNUSED; OCTAVES],
-            octaves: Vec::new(),
+            cells: Vec::new(),
             few: Vec::new(),
             carries: Vec::new(),
         }
@@ -56,9 +55,10 @@ impl Default for Histogram {
 /// Octave and cell of a duration.
 #[inline]
 fn place(value: u64) -> (usize, usize) {
-    let octave = (u64::BITS - CELL_BITS) - (value | (CELLS as u64 - 1)).leading_zeros();
-    let cell = (value >> octave.saturating_sub(1)) & (CELLS as u64 - 1);
-    (octave as usize, cell as usize)
+    // The first two octaves have cells of one tick.
+    let shift = (value | (2 * CELLS as u64 - 1)).ilog2() - CELL_BITS;
+    let high = (value >> shift) as usize;
+    (shift as usize + (high >> CELL_BITS), high % CELLS)
 }
 
 /// The middle of a cell: the inverse of [`place`].
@@ -75,15 +75,18 @@ impl Histogram {
     /// [`NO_CELL`] where that was counted, too.
     #[inline(always)]
     pub(crate) fn measure(&mut self, ticks: u64) -> u64 {
-        self.count += 1;
         add(&mut self.sum, ticks);
-        if ticks < self.min || ticks > self.max {
+        if ticks < self.min {
+            self.widen(ticks);
+        }
+        if ticks > self.max {
             self.widen(ticks);
         }
         let (octave, cell) = place(ticks);
-        let at = self.index[octave];
+        // An octave is below that; so no test is made.
+        let at = self.index[octave % self.index.len()];
         if at == UNUSED {
-            self.record_new(octave, cell);
+            self.record_new(octave * CELLS + cell);
             return NO_CELL;
         }
         u64::from(at) << CELL_BITS | cell as u64
@@ -99,13 +102,12 @@ impl Histogram {
     /// Counts the cell of a duration.
     #[inline(always)]
     pub(crate) fn count_in(&mut self, at: u64) {
-        let (slot, cell) = ((at >> CELL_BITS) as usize, at as usize % CELLS);
-        let Some(cells) = self.octaves.get_mut(slot) else {
+        let Some(cell) = self.cells.get_mut(at as usize) else {
             return;
         };
-        cells[cell] = cells[cell].wrapping_add(1);
-        if cells[cell] == 0 {
-            self.carry(slot, cell);
+        *cell = cell.wrapping_add(1);
+        if *cell == 0 {
+            self.carry(at as usize);
         }
     }
 
@@ -118,66 +120,72 @@ impl Histogram {
 
     /// Counts a duration whose octave is not there.
     #[inline(never)]
-    fn record_new(&mut self, octave: usize, cell: usize) {
-        if self.octaves.is_empty() && self.few.len() < FEW {
-            self.few.push((octave * CELLS + cell) as u16);
+    fn record_new(&mut self, place: usize) {
+        if self.cells.is_empty() && self.few.len() < FEW {
+            self.few.push(place as u16);
         } else {
             self.spread();
-            self.add(octave, cell, 1);
+            self.add(place, 1);
         }
     }
 
     /// From a list to octaves.
     fn spread(&mut self) {
-        for cell in std::mem::take(&mut self.few) {
-            self.add(usize::from(cell) / CELLS, usize::from(cell) % CELLS, 1);
+        for place in std::mem::take(&mut self.few) {
+            self.add(place.into(), 1);
         }
     }
 
     /// Adds to a cell of an octave, which is made if need be.
-    fn add(&mut self, octave: usize, cell: usize, count: u32) {
+    fn add(&mut self, place: usize, count: u32) {
+        let octave = place >> CELL_BITS;
         if self.index[octave] == UNUSED {
-            self.index[octave] = self.octaves.len() as u8;
-            self.octaves.push([0; CELLS]);
+            self.index[octave] = (self.cells.len() / CELLS) as u8;
+            self.cells.resize(self.cells.len() + CELLS, 0);
         }
-        let slot = usize::from(self.index[octave]);
-        let at = &mut self.octaves[slot][cell];
-        let (sum, carried) = at.overflowing_add(count);
-        *at = sum;
+        let at = usize::from(self.index[octave]) * CELLS + place % CELLS;
+        let (sum, carried) = self.cells[at].overflowing_add(count);
+        self.cells[at] = sum;
         if carried {
-            self.carry(slot, cell);
+            self.carry(at);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn carry(&mut self, slot: usize, cell: usize) {
+    fn carry(&mut self, at: usize) {
+        let slot = at / CELLS;
         let octave = self.index.iter().position(|&at| usize::from(at) == slot);
+        let cell = at % CELLS;
         self.carries.push((octave.unwrap_or(0) as u8, cell as u8));
+    }
+
+    /// Every octave that is there, with its cells.
+    fn octaves(&self) -> impl Iterator<Item = (usize, &[u32])> {
+        let slots = self.index.iter().enumerate();
+        slots.filter_map(|(octave, &slot)| {
+            let cells = self.cells.get(usize::from(slot) * CELLS..)?.get(..CELLS)?;
+            Some((octave, cells))
+        })
     }
 
     /// Adds what another histogram has counted.
     pub(crate) fn merge(&mut self, other: &Histogram) {
-        self.count += other.count;
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
-        for &cell in &other.few {
-            let (octave, cell) = (usize::from(cell) / CELLS, usize::from(cell) % CELLS);
-            match self.octaves.is_empty() {
-                true => self.record_new(octave, cell),
-                false => self.add(octave, cell, 1),
+        for &place in &other.few {
+            match self.cells.is_empty() {
+                true => self.record_new(place.into()),
+                false => self.add(place.into(), 1),
             }
         }
-        if !other.octaves.is_empty() {
+        if !other.cells.is_empty() {
             self.spread();
         }
-        for (octave, &theirs) in other.index.iter().enumerate() {
-            let Some(theirs) = other.octaves.get(usize::from(theirs)) else {
-                continue;
-            };
-            for (cell, &count) in theirs.iter().enumerate() {
-                self.add(octave, cell, count);
+        for (octave, cells) in other.octaves() {
+            for (cell, &count) in cells.iter().enumerate() {
+                self.add(octave * CELLS + cell, count);
             }
         }
         self.carries.extend_from_slice(&other.carries);
@@ -185,45 +193,45 @@ impl Histogram {
 
     /// How many durations were counted.
     pub(crate) fn count(&self) -> u64 {
-        self.count
+        let cells: u64 = self.cells.iter().map(|&count| u64::from(count)).sum();
+        let carried = (self.carries.len() as u64) << 32;
+        cells + carried + self.few.len() as u64
     }
 
     /// The shortest, in ticks, exactly. `None`: nothing was counted.
     pub(crate) fn min(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.min)
+        (self.min <= self.max).then_some(self.min)
     }
 
     /// The longest, in ticks, exactly. `None`: nothing was counted.
     pub(crate) fn max(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.max)
+        (self.min <= self.max).then_some(self.max)
     }
 
     /// The arithmetic mean in ticks, rounded to the nearest. `None`: nothing was counted.
     pub(crate) fn mean(&self) -> Option<u64> {
-        let half = self.count / 2;
-        self.sum.saturating_add(half).checked_div(self.count)
+        let count = self.count();
+        self.sum.saturating_add(count / 2).checked_div(count)
     }
 
     /// The nearest-rank quantile in ticks: the smallest duration that at least `percent` of all
     /// are not above, to 0.8 %. `None`: nothing was counted.
     pub(crate) fn percentile(&self, percent: u64) -> Option<u64> {
-        if self.count == 0 {
+        let count = self.count();
+        if count == 0 {
             return None;
         }
-        let rank = (u128::from(self.count) * u128::from(percent))
+        let rank = (u128::from(count) * u128::from(percent))
             .div_ceil(100)
             .max(1);
-        if self.octaves.is_empty() {
+        if self.cells.is_empty() {
             let mut few = self.few.clone();
             few.sort_unstable();
             let cell = usize::from(*few.get(rank as usize - 1)?);
             return Some(middle(cell / CELLS, cell % CELLS).clamp(self.min, self.max));
         }
         let mut seen = 0_u128;
-        for (octave, &at) in self.index.iter().enumerate() {
-            let Some(cells) = self.octaves.get(usize::from(at)) else {
-                continue;
-            };
+        for (octave, cells) in self.octaves() {
             for (cell, &count) in cells.iter().enumerate() {
                 seen += u128::from(count) + (self.carried(octave, cell) << 32);
                 if seen >= rank {
@@ -330,7 +338,7 @@ mod tests {
         for percent in 0..=100 {
             assert_eq!(merged.percentile(percent), whole.percentile(percent));
         }
-        assert_eq!((merged.count(), merged.sum), (whole.count(), whole.sum));
+        assert_eq!((merged.count(), merged.sum), (8, whole.sum));
         assert_eq!((merged.min(), merged.max()), (whole.min(), whole.max()));
     }
 
@@ -338,15 +346,15 @@ mod tests {
     fn a_list_and_octaves_give_the_same() {
         let durations = |count: usize| (0..count as u64).map(|nth| nth * nth * 7919 % 1_000_003);
         let list = of(durations(FEW));
-        assert!(list.octaves.is_empty());
+        assert!(list.cells.is_empty());
         let mut octaves = list.clone();
         octaves.spread();
-        assert!(octaves.few.is_empty() && !octaves.octaves.is_empty());
+        assert!(octaves.few.is_empty() && !octaves.cells.is_empty());
         for percent in 0..=100 {
             assert_eq!(list.percentile(percent), octaves.percentile(percent));
         }
         let whole = of(durations(FEW + 300));
-        assert!(whole.few.is_empty() && !whole.octaves.is_empty());
+        assert!(whole.few.is_empty() && !whole.cells.is_empty());
         let rest = of(durations(FEW + 300).skip(FEW));
         for (left, right) in [
             (&list, &rest),
@@ -366,11 +374,11 @@ mod tests {
     fn a_full_cell_carries() {
         let mut histogram = of([10, 20]);
         histogram.spread();
-        let at = usize::from(histogram.index[0]);
-        histogram.octaves[at][10] = u32::MAX;
-        histogram.count = u64::from(u32::MAX) + 1;
+        let at = usize::from(histogram.index[0]) * CELLS + 10;
+        histogram.cells[at] = u32::MAX;
         histogram.record(10);
-        assert_eq!(histogram.octaves[at][10], 0);
+        assert_eq!(histogram.cells[at], 0);
+        assert_eq!(histogram.count(), (1 << 32) + 1);
         // 2^32 times 10 and once 20: only the very last is 20.
         assert_eq!(histogram.percentile(99), Some(10));
         assert_eq!(histogram.percentile(100), Some(20));

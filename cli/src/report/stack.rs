@@ -10,13 +10,14 @@
 
 mod join;
 
+use std::cell::Cell;
 use std::ops::Range;
 
-use fdr_formats::packed::Packed;
+use fdr_formats::packed::{Packed, PackedCall};
 use fdr_formats::{Call, Edge, Ticks};
 
 use self::join::Past;
-use super::batch::{Batch, Closed, ROOM, Step, settle};
+use super::batch::{Batch, ROOM, Step, settle};
 use super::stats::{CLIPPED, NONE, PLACE, Table};
 
 /// Open calls that are followed per thread (24 MiB); a real stack ends long before.
@@ -88,6 +89,8 @@ pub(crate) struct Stack {
     pub(crate) last: Ticks,
     /// Time of the call record before.
     before: Ticks,
+    /// A time was earlier than one before it.
+    went_back: bool,
     /// Entries and exits, without synthetic ones.
     pub(crate) records: u64,
     /// Synthetic entries and exits.
@@ -103,12 +106,19 @@ impl Stack {
         if !self.begin(first.time) {
             return;
         }
+        let forward = self.last <= first.time && calls.is_sorted_by_key(|call| call.time);
+        self.went_back |= !forward;
         for calls in calls.chunks(ROOM) {
             let sums = batch.prepare(calls, table.near());
             self.last = self.last.max(sums.last);
             self.synthetic += sums.synthetic;
             self.records += calls.len() as u64 - sums.synthetic;
-            self.take(batch, table, calls.len(), |nth, _| calls.get(nth).copied());
+            let call = |nth: usize| {
+                let before = nth.checked_sub(1).and_then(|before| calls.get(before));
+                Some((*calls.get(nth)?, before.map(|before| before.time)))
+            };
+            self.take(batch, table, calls.len(), sums.synthetic == 0, call);
+            self.before = calls.last().map_or(self.before, |last| last.time);
         }
     }
 
@@ -118,16 +128,21 @@ impl Stack {
         if !self.begin(first) {
             return;
         }
+        self.went_back |= first < self.last;
         let mut time = packed.base.0;
-        for calls in packed.words.chunks(ROOM) {
-            time = batch.prepare_packed(time, calls, table.near());
+        for calls in packed.parts(ROOM) {
+            time = batch.prepare_packed(time, &calls, table.near());
             self.last = self.last.max(Ticks(time));
             self.records += calls.len() as u64;
-            let call = |nth, batch: &Batch| {
-                let step = batch.steps.get::<usize>(nth)?;
-                Some(calls.get(nth)?.at(step.time()))
+            let call = |nth: usize| {
+                let call = calls.get(nth)?;
+                let deltas = calls.calls().skip(nth).map(PackedCall::delta);
+                let at = time - deltas.skip(1).sum::<u64>();
+                let before = (nth > 0).then_some(Ticks(at - call.delta()));
+                Some((call.at(Ticks(at)), before))
             };
-            self.take(batch, table, calls.len(), call);
+            self.take(batch, table, calls.len(), true, call);
+            self.before = Ticks(time);
         }
     }
 
@@ -141,32 +156,27 @@ impl Stack {
         true
     }
 
-    /// Takes the calls of which the batch has the steps.
+    /// Takes the calls of which the batch has the steps. `measured`: none is synthetic. `call` gives one of them, and the time of the one before it in the batch.
     #[inline(always)]
     fn take(
         &mut self,
         batch: &mut Batch,
         table: &mut Table,
         count: usize,
-        call: impl Fn(usize, &Batch) -> Option<Call>,
+        measured: bool,
+        call: impl Fn(usize) -> Option<(Call, Option<Ticks>)>,
     ) {
         let mut done = 0;
         loop {
             if self.make_room() {
-                done += self.plain(batch, table, done..count);
+                done += self.plain(batch, table, done..count, measured);
             }
-            let Some(call) = call(done, batch).filter(|_| done < count) else {
+            let Some((call, before)) = call(done).filter(|_| done < count) else {
                 break;
             };
-            let before = done
-                .checked_sub(1)
-                .and_then(|before| batch.steps.get(before));
-            let before = before.map_or(self.before, |before| before.time());
-            self.other(batch, table, &call, before);
+            self.other(batch, table, &call, before.unwrap_or(self.before));
             done += 1;
         }
-        let last = count.checked_sub(1).and_then(|last| batch.steps.get(last));
-        self.before = last.map_or(self.before, |last| last.time());
     }
 
     /// So many records are missing here. Calls that are open now may have ended, and others of the
@@ -205,76 +215,100 @@ impl Stack {
     }
 
     /// Takes steps while they are plain; returns how many.
-    fn plain(&mut self, batch: &mut Batch, table: &mut Table, steps: Range<usize>) -> usize {
-        let steps = batch.steps.get(steps).unwrap_or(&[]);
-        let (done, ended) = match table.untimed() {
-            [] => self.follow::<false>(&mut batch.closed, steps, &[]),
-            untimed => self.follow::<true>(&mut batch.closed, steps, untimed),
+    fn plain(
+        &mut self,
+        batch: &mut Batch,
+        table: &mut Table,
+        steps: Range<usize>,
+        measured: bool,
+    ) -> usize {
+        let first = steps.start;
+        let forward = measured && !self.went_back && table.untimed().is_empty();
+        let (done, ended) = match forward {
+            true => self.follow::<true>(&mut batch.steps, steps, &[]),
+            false => self.follow::<false>(&mut batch.steps, steps, table.untimed()),
         };
-        let closed = batch.closed.get_mut(..ended).unwrap_or(&mut []);
-        settle(closed, &mut table.stats, &mut self.totals);
+        let closed = batch.steps.get_mut(first..ended).unwrap_or(&mut []);
+        match forward {
+            true => settle::<true>(closed, &mut table.stats, &mut self.totals),
+            false => settle::<false>(closed, &mut table.stats, &mut self.totals),
+        }
         done
     }
 
     /// Takes one call of the function at that place; returns whether it was plain.
     fn one(&mut self, batch: &mut Batch, table: &mut Table, call: &Call, place: u32) -> bool {
-        let step = [Step::new(call, place)];
-        let (done, ended) = self.follow::<true>(&mut batch.closed, &step, table.untimed());
-        let closed = batch.closed.get_mut(..ended).unwrap_or(&mut []);
-        settle(closed, &mut table.stats, &mut self.totals);
+        batch.one[0] = Step::of(call, place);
+        let (done, ended) = self.follow::<false>(&mut batch.one, 0..1, table.untimed());
+        let closed = batch.one.get_mut(..ended).unwrap_or(&mut []);
+        settle::<false>(closed, &mut table.stats, &mut self.totals);
         done == 1
     }
 
-    /// Takes steps, at most [`ROOM`], while they are plain: entries, and exits of the innermost call.
-    /// Returns how many, and how many calls ended, which are in `closed`.
+    /// Takes those steps while they are plain: entries, and exits of the innermost call. Returns how many.
+    /// Calls that ended are in their place, up to the other index that is returned.
     ///
     /// Whether an entry or an exit comes next, no processor can foresee: so all is done for both,
-    /// with zeros for what is not meant, instead of a branch.
+    /// with zeros for what is not meant, instead of a branch. `FORWARD`: no time went back, so that no sum
+    /// is more than the time that has passed; all functions have times, and no step is synthetic.
     #[inline(never)]
-    fn follow<const UNTIMED: bool>(
+    fn follow<const FORWARD: bool>(
         &mut self,
-        closed: &mut [Closed; ROOM],
-        steps: &[Step],
+        steps: &mut [Step; ROOM],
+        range: Range<usize>,
         untimed: &[u64],
     ) -> (usize, usize) {
         // As far as so many steps may lead, up or down: what is found by a mask needs no test.
         let base = self.base();
         let window = self.frames.get_mut(base..);
         let window: Option<&mut [Frame; WINDOW]> = window.and_then(<[Frame]>::first_chunk_mut);
-        let (Some(frames), 0) = (window, self.beyond) else {
-            return (0, 0);
+        let mut ended = range.start;
+        let steps = Cell::from_mut(&mut steps[..]).as_slice_of_cells();
+        let (Some(frames), Some(all), 0) = (window, steps.first_chunk::<ROOM>(), self.beyond)
+        else {
+            return (0, ended);
         };
+        let steps = steps.get(range).unwrap_or(&[]);
         let open = &mut self.open[..];
-        let (mut depth, mut children) = (self.depth - base, self.children);
-        let (mut rest, mut ended) = (steps, 0);
-        while let [step, behind @ ..] = rest {
-            let exit = step.exit();
-            let place = step.place();
+        let (mut above, mut children) = (self.depth - base + 1, self.children);
+        let (mut rest, mut done) = (steps.iter(), steps.len());
+        while let Some(step) = rest.next() {
+            let step = step.get();
+            let (exit, place) = (step.exit(), step.place);
             // The call to come, or the innermost one.
-            let at = depth.wrapping_add(1).wrapping_add(exit as usize);
-            let frame = &mut frames[at % WINDOW];
-            let Some(open) = open.get_mut((place & PLACE) as usize) else {
+            let frame = &mut frames[above.wrapping_add(exit as usize) % WINDOW];
+            let open = open.get_mut((place & PLACE) as usize);
+            let fits = (frame.place ^ place) & PLACE & exit as u32 == 0;
+            let Some(open) = open.filter(|_| fits) else {
+                done -= rest.len() + 1;
                 break;
             };
-            if (frame.place ^ place) & PLACE & exit as u32 != 0 {
-                break;
-            }
-            let mut inclusive = step.time.saturating_sub(frame.start.0) & exit;
-            if UNTIMED {
-                let untimed = untimed.get((place & PLACE) as usize).copied().unwrap_or(0);
-                inclusive = inclusive & !untimed | children & exit & untimed;
-            }
+            let inclusive = match FORWARD {
+                true => step.time.wrapping_sub(frame.start.0) & exit,
+                false => {
+                    let timed = step.time.saturating_sub(frame.start.0) & exit;
+                    let untimed = untimed.get((place & PLACE) as usize).copied().unwrap_or(0);
+                    timed & !untimed | children & exit & untimed
+                }
+            };
             // One up, or one down.
-            let way = exit.wrapping_mul(2).wrapping_add(1);
+            let way = exit | 1;
             *open = open.wrapping_add(way as u32);
-            closed[ended % ROOM] = Closed {
-                inclusive,
+            all[ended % ROOM].set(Step {
+                time: inclusive,
                 children,
-                place: frame.place | place,
+                place: if FORWARD {
+                    frame.place
+                } else {
+                    frame.place | place
+                },
                 open: *open,
-            };
+            });
             let before = children;
-            children = frame.before.saturating_add(inclusive) & exit;
+            children = match FORWARD {
+                true => frame.before.wrapping_add(inclusive),
+                false => frame.before.saturating_add(inclusive),
+            } & exit;
             // After an exit it is above the innermost call, where it means nothing.
             *frame = Frame {
                 start: Ticks(step.time),
@@ -282,11 +316,11 @@ impl Stack {
                 place,
             };
             ended = ended.wrapping_sub(exit as usize);
-            depth = depth.wrapping_add(way as usize);
-            rest = behind;
+            above = above.wrapping_add(way as usize);
         }
-        (self.depth, self.children) = (base.wrapping_add(depth), children);
-        (steps.len() - rest.len(), ended)
+        self.children = children;
+        self.depth = base.wrapping_add(above).wrapping_sub(1);
+        (done, ended)
     }
 
     /// Where the frames begin that so many steps may come to.

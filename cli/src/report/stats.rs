@@ -13,6 +13,8 @@ use super::histogram::Histogram;
 
 /// Ids below this index a vector (4 MiB at most); recorders count their functions from 1.
 const DENSE: u32 = 1 << 20;
+/// Ids below this always have room in it: most programs have no others. A power of two.
+pub(crate) const LOW: usize = 1 << 12;
 /// Functions beyond that many share one entry.
 const MAX_FUNCTIONS: usize = 1 << 20;
 /// No place.
@@ -118,7 +120,7 @@ impl Table {
         if function.0 < DENSE {
             let at = function.0 as usize;
             if at >= self.near.len() {
-                self.near.resize(at + 1, NONE);
+                self.near.resize(LOW.max(at + 1), NONE);
             }
             self.near[at] = place;
         } else {
@@ -179,7 +181,9 @@ mod tests {
         assert_eq!(table.place(FunctionId(7)), 0);
         assert_eq!(table.place(FunctionId(1)), 1);
         assert_eq!(table.place(FunctionId(7)), 0);
-        assert_eq!(table.near.len(), 8);
+        assert_eq!(table.near.len(), LOW);
+        assert_eq!(table.place(FunctionId(LOW as u32)), 2);
+        assert_eq!(table.near.len(), LOW + 1);
     }
 
     #[test]
@@ -188,7 +192,7 @@ mod tests {
         assert_eq!(table.place(FunctionId((1 << 28) - 1)), 0);
         assert_eq!(table.place(FunctionId(1)), 1);
         assert_eq!(table.place(FunctionId((1 << 28) - 1)), 0);
-        assert_eq!(table.near.len(), 2);
+        assert_eq!(table.near.len(), LOW);
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl<S: Join> Join for Counting<'_, S> {
 }
 
 /// A trace of one or two threads, always the same for the same seed. Every other one is tame.
-fn random_trace(seed: u64) -> Vec<u8> {
+pub(crate) fn random_trace(seed: u64) -> Vec<u8> {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let header = Header {
         layout: LAYOUT,

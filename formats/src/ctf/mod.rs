@@ -60,6 +60,7 @@ pub const FORMAT: Format = Format {
         title: "CTF 1.8, with LTTng's names for calls",
         extension: "ctf",
         kind: Kind::Folder,
+        file_as_stream: false,
         create,
     }],
 };

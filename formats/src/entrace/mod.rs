@@ -114,6 +114,7 @@ pub const FORMAT: Format = Format {
             title: "ENTRACE ET, version 1",
             extension: "et",
             kind: Needs::File,
+            file_as_stream: false,
             create: |output, info| create(output, Version::V1, Container::Et, info),
         },
         Target {
@@ -121,6 +122,7 @@ pub const FORMAT: Format = Format {
             title: "ENTRACE IET, version 1",
             extension: "iet",
             kind: Needs::Stream,
+            file_as_stream: false,
             create: |output, info| create(output, Version::V1, Container::Iet, info),
         },
         Target {
@@ -128,6 +130,7 @@ pub const FORMAT: Format = Format {
             title: "ENTRACE IETPrefix, version 1",
             extension: "iet",
             kind: Needs::Stream,
+            file_as_stream: false,
             create: |output, info| create(output, Version::V1, Container::IetPrefix, info),
         },
         Target {
@@ -135,6 +138,7 @@ pub const FORMAT: Format = Format {
             title: "ENTRACE ET, version 2",
             extension: "et",
             kind: Needs::File,
+            file_as_stream: false,
             create: |output, info| create(output, Version::V2, Container::Et, info),
         },
         Target {
@@ -142,6 +146,7 @@ pub const FORMAT: Format = Format {
             title: "ENTRACE IET, version 2",
             extension: "iet",
             kind: Needs::Stream,
+            file_as_stream: false,
             create: |output, info| create(output, Version::V2, Container::Iet, info),
         },
         Target {
@@ -149,6 +154,7 @@ pub const FORMAT: Format = Format {
             title: "ENTRACE IETPrefix, version 2",
             extension: "iet",
             kind: Needs::Stream,
+            file_as_stream: false,
             create: |output, info| create(output, Version::V2, Container::IetPrefix, info),
         },
     ],

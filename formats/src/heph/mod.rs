@@ -49,6 +49,7 @@ pub const FORMAT: Format = Format {
         title: "Heph, version 0.1.0",
         extension: "heph",
         kind: Kind::Stream,
+        file_as_stream: true,
         create: |output, info| {
             let out = output.into_stream()?;
             Ok(Box::new(HephWriter::new(out, info)))

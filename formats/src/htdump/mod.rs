@@ -54,6 +54,7 @@ pub const FORMAT: Format = Format {
             title: "HawkTracer HTDUMP, little-endian",
             extension: "htdump",
             kind: Kind::Stream,
+            file_as_stream: true,
             create: |output, info| create(output, ByteOrder::Little, info),
         },
         Target {
@@ -61,6 +62,7 @@ pub const FORMAT: Format = Format {
             title: "HawkTracer HTDUMP, big-endian",
             extension: "htdump",
             kind: Kind::Stream,
+            file_as_stream: true,
             create: |output, info| create(output, ByteOrder::Big, info),
         },
     ],

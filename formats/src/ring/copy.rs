@@ -82,11 +82,7 @@ impl Copy {
         index: u32,
         most: u64,
     ) -> io::Result<Found> {
-        let place = Place {
-            bytes,
-            header,
-            index: index.into(),
-        };
+        let mut place = Place::new(bytes, header, index);
         let (mut found, mut before) = (Found::Changing, None);
         for _ in 0..TRIES {
             self.clear();
@@ -104,6 +100,7 @@ impl Copy {
                 Some(other) => return Ok(other),
             }
             self.slot = slot;
+            place.chunks = place.round(&slot)?;
             self.check_slot(&place);
             let whole = self.chunks_of(&place, slot.chunk, most)?;
             let is_behind = place.is_behind(&slot)?;
@@ -196,7 +193,7 @@ impl Copy {
 
     fn check_slot(&mut self, place: &Place<'_>) {
         let base = place.header.base.wrapping_add(place.region());
-        if self.slot.base != base || self.slot.chunks != place.chunks() {
+        if self.slot.base != base || self.slot.chunks != place.chunks {
             let what = "the slot says that its chunks are where they can't be; those of its place \
                         were taken";
             self.complain(place.offset() + 24, what);
@@ -245,7 +242,7 @@ impl Copy {
     /// False where even the newest chunk, which is `marked` so, was overwritten meanwhile.
     fn chunks_of(&mut self, place: &Place<'_>, marked: u64, most: u64) -> io::Result<bool> {
         let newest = self.slot.chunk;
-        let oldest = newest.saturating_sub(place.chunks().min(most));
+        let oldest = newest.saturating_sub(place.chunks.min(most));
         for number in (oldest..newest).rev().map(|before| before + 1) {
             let marked = if number == newest { marked } else { number };
             let Some(part) = self.chunk(place, number, marked)? else {
@@ -260,11 +257,14 @@ impl Copy {
     /// Complains where a chunk that is not there can't have been overwritten yet.
     fn check_missing(&mut self, place: &Place<'_>, number: u64) -> io::Result<()> {
         let there = place.mark(number)?.number;
-        let opened = place.slot()?.chunk.max(self.slot.chunk).saturating_add(1);
+        let now = place.slot()?;
+        let opened = now.chunk.max(self.slot.chunk).saturating_add(1);
+        // It may have found no more space meanwhile, and begun again at the first chunk.
+        let chunks = place.round(&now)?;
         // While it is overwritten there is a 0, and then a later one of this place.
-        let later = there > number && (there - number).is_multiple_of(place.chunks());
+        let later = there > number && (there - number).is_multiple_of(chunks);
         let fits = there == 0 || (later && there <= opened);
-        if !fits || number.saturating_add(place.chunks()) > opened {
+        if !fits || number.saturating_add(chunks) > opened {
             let what = "a chunk is not there, nor what was before it: its number is another one";
             self.complain(place.mark_offset(number), what);
         }

@@ -46,16 +46,13 @@ impl Crash {
             known => known,
         };
         let end = (self.ticks).saturating_add(rate.saturating_mul(SURVIVED_AFTER_S));
-        for index in (0..header.made).map(u64::from) {
-            let place = Place {
-                bytes,
-                header,
-                index,
-            };
+        for index in 0..header.made {
+            let mut place = Place::new(bytes, header, index);
             let slot = place.slot()?;
             if !is_owned(&slot) || slot.thread != self.thread || slot.chunk == 0 {
                 continue;
             }
+            place.chunks = place.round(&slot)?;
             let chunk = place.region().saturating_add(place.within(slot.chunk));
             let mut head = [0; PREAMBLE as usize];
             let read = bytes.read_at(chunk, &mut head)?;

@@ -22,12 +22,13 @@
 //! | | 152, 160 | of a crash: address, tick |
 //! | | 168 | the program's name, 64 bytes, padded with NULs |
 //! | slot, 128 bytes | 0 | cursor: address of the next free byte |
-//! | | 24, 32 | address of the region, its chunks |
+//! | | 24, 32 | address of the region, the chunks that its owner goes round in: all that it has, or fewer where there was no space for the rest |
 //! | | 40 | number of the current chunk, from 1; 0 = none yet |
 //! | | 56, 64 | records dropped, steps back of the clock |
 //! | | 72, 76 | state (u32: 3 its owner lives, 4 it has ended), owner (u32) |
 //! | | 80 | generation: counts owners |
 //! | | 96 | the owner's name, 16 bytes, padded with NULs |
+//! | | 116 | u32: chunks that have space, from the region's start; 0 in rings whose regions have all of it |
 //! | mark, 24 bytes, one per chunk behind its slot | 0 | number of the chunk that lies here; 0 while it changes |
 //! | | 8, 16 | records made before it, bytes used once it is closed |
 //! | function | 0, 4, 8 | bytes of the entry, a multiple of 8; id; line (u32 each) |
@@ -59,8 +60,8 @@ pub const HEADER_OFFSETS: [usize; 26] = [
     148, 152, 160, 168,
 ];
 /// Where in a slot the fields are: cursor, region, chunks, current chunk, dropped, clock steps, state,
-/// owner, generation, name.
-pub const SLOT_OFFSETS: [usize; 10] = [0, 24, 32, 40, 56, 64, 72, 76, 80, 96];
+/// owner, generation, name, chunks with space.
+pub const SLOT_OFFSETS: [usize; 11] = [0, 24, 32, 40, 56, 64, 72, 76, 80, 96, 116];
 
 /// The slot's owner lives.
 pub const LIVE: u32 = 3;
@@ -185,7 +186,7 @@ pub struct Slot {
     pub cursor: u64,
     /// Address of the region.
     pub base: u64,
-    /// Chunks of the region.
+    /// Chunks that the owner goes round in.
     pub chunks: u64,
     /// Number of the current chunk, from 1; 0 = none yet.
     pub chunk: u64,
@@ -201,6 +202,8 @@ pub struct Slot {
     pub generation: u64,
     /// The owner's name, padded with NULs.
     pub name: [u8; 16],
+    /// Chunks of the region that have space.
+    pub given: u32,
 }
 
 /// Decodes a slot.
@@ -214,6 +217,8 @@ pub fn decode_slot(bytes: &[u8]) -> Option<Slot> {
     let (dropped, clock_steps) = (fields.u64()?, fields.u64()?);
     let (state, thread, generation) = (fields.u32()?, fields.u32()?, fields.u64()?);
     let _ended = fields.u64()?;
+    let name = fields.bytes(16)?.try_into().ok()?;
+    let _high = fields.u32()?;
     Some(Slot {
         cursor,
         base,
@@ -224,7 +229,8 @@ pub fn decode_slot(bytes: &[u8]) -> Option<Slot> {
         state,
         thread,
         generation,
-        name: fields.bytes(16)?.try_into().ok()?,
+        name,
+        given: fields.u32()?,
     })
 }
 

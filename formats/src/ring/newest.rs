@@ -20,7 +20,7 @@ impl Place<'_> {
     /// Whether the thread writes to a later chunk than the slot names. The next one may be just opened.
     pub(super) fn is_behind(&self, slot: &Slot) -> io::Result<bool> {
         let used = slot.cursor.wrapping_sub(slot.base);
-        if used > self.chunks() * CHUNK as u64 {
+        if used > self.chunks * CHUNK as u64 {
             return Ok(false);
         }
         if slot.chunk == 0 {
@@ -43,7 +43,7 @@ impl Place<'_> {
     /// The newest chunk; `None` where no mark is of any.
     pub(super) fn newest(&self, slot: &Slot) -> io::Result<Option<Newest>> {
         let mut greatest = 0;
-        for index in 1..=self.chunks() {
+        for index in 1..=self.chunks {
             let number = self.mark(index)?.number;
             if number == 0 || self.within(number) != self.within(index) {
                 continue;

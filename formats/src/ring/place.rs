@@ -21,6 +21,7 @@ pub(super) const CUT_OFF: Slot = Slot {
     thread: 0,
     generation: 0,
     name: [0; 16],
+    given: 0,
 };
 
 /// One slot of the file.
@@ -28,9 +29,54 @@ pub(super) struct Place<'a> {
     pub(super) bytes: &'a dyn ReadAt,
     pub(super) header: &'a Header,
     pub(super) index: u64,
+    /// Chunks that its owner goes round in.
+    pub(super) chunks: u64,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// The slot of that index, as one whose owner goes round in the whole region.
+    pub(super) fn new(bytes: &'a dyn ReadAt, header: &'a Header, index: u32) -> Place<'a> {
+        Place {
+            bytes,
+            header,
+            index: index.into(),
+            chunks: header.region_size / CHUNK as u64,
+        }
+    }
+
+    /// Chunks that the owner goes round in, by what the slot says where that can be: fewer than the region has
+    /// are used where no more have space, and then nothing is in those behind them.
+    pub(super) fn round(&self, slot: &Slot) -> io::Result<u64> {
+        let (all, fewer) = (self.header.region_size / CHUNK as u64, slot.chunks);
+        let can_be = (1..all).contains(&fewer) && fewer <= slot.given.into();
+        Ok(match can_be && self.is_unused_behind(fewer, all)? {
+            true => fewer,
+            false => all,
+        })
+    }
+
+    /// Whether the marks of the chunks behind so many, of all, are empty.
+    fn is_unused_behind(&self, chunks: u64, all: u64) -> io::Result<bool> {
+        let mark = |chunks: u64| {
+            let marks = SLOT_SIZE as u64 + chunks * MARK_SIZE as u64;
+            self.offset().saturating_add(marks)
+        };
+        let (mut at, end) = (mark(chunks), mark(all));
+        let mut bytes = [0; 4096];
+        while at < end {
+            let most = (end - at).min(bytes.len() as u64) as usize;
+            let count = self.bytes.read_at(at, &mut bytes[..most])?;
+            if bytes[..count].iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+            if count < most {
+                break;
+            }
+            at += count as u64;
+        }
+        Ok(true)
+    }
+
     pub(super) fn offset(&self) -> u64 {
         let header = self.header;
         let slots = self.index.saturating_mul(header.slot_stride);
@@ -44,13 +90,9 @@ impl Place<'_> {
         header.regions.saturating_add(regions)
     }
 
-    pub(super) fn chunks(&self) -> u64 {
-        (self.header.region_size / CHUNK as u64).max(1)
-    }
-
     /// Offset of a chunk in the region.
     pub(super) fn within(&self, number: u64) -> u64 {
-        (number - 1) % self.chunks() * CHUNK as u64
+        (number - 1) % self.chunks.max(1) * CHUNK as u64
     }
 
     pub(super) fn slot(&self) -> io::Result<Slot> {
@@ -73,7 +115,7 @@ impl Place<'_> {
     }
 
     pub(super) fn mark_offset(&self, number: u64) -> u64 {
-        let marks = (number - 1) % self.chunks() * MARK_SIZE as u64;
+        let marks = (number - 1) % self.chunks.max(1) * MARK_SIZE as u64;
         self.offset().saturating_add(SLOT_SIZE as u64 + marks)
     }
 

@@ -70,6 +70,7 @@ pub const FORMAT: Format = Format {
         title: "Trace Compass state history",
         extension: "tcstate",
         kind: Kind::Folder,
+        file_as_stream: false,
         create: |output, info| {
             let folder = output.into_folder()?;
             Ok(Box::new(writer::TcstateWriter::new(folder, info)))

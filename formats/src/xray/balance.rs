@@ -92,6 +92,27 @@ impl<L: List> Stack<L> {
         }
     }
 
+    /// The same of an entry, or of an exit in front of which nothing must be put; else nothing is done.
+    #[inline]
+    pub(super) fn follow(&mut self, id: u32, entry: bool) -> bool {
+        if entry {
+            self.enter(id);
+            return true;
+        }
+        match self.open.ids().split_last() {
+            Some((&top, below)) if top == id => {
+                let depth = below.len();
+                self.open.truncate(depth);
+                true
+            }
+            None if !self.gap => {
+                self.before.push(id);
+                true
+            }
+            _ => false,
+        }
+    }
+
     #[cold]
     fn mismatch(&mut self, id: u32, closed: &mut L) -> Exit {
         let found = self.reach.find(self.open.ids(), |&open| open == id);

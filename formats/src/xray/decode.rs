@@ -9,12 +9,14 @@ use super::time::{Running, Turn};
 use crate::bytes::{ByteOrder, Window};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
-use crate::packed::{Packed, PackedCall};
+use crate::packed::{Packed, Word};
 use crate::sink::Sink;
 use crate::source::{Complaints, Position};
 
-/// Calls handed over at once.
+/// Calls handed over at once, at most.
 const BATCH: usize = 512;
+/// The same of big-endian ones, which are turned round.
+const TURNED: usize = 64;
 /// Edge by action.
 const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
 
@@ -35,14 +37,11 @@ pub(super) struct Decoder<'a> {
     index: &'a Index,
     sink: &'a mut dyn Sink,
     complaints: &'a mut Complaints,
-    batch: [PackedCall; BATCH],
-    filled: usize,
-    /// What the batch's first time is counted from, and its last time.
-    base: u64,
-    last: u64,
     time: Running,
     /// No call is later than that: of [`Running::limit`].
     limit: u64,
+    /// So many were, since a record set the time.
+    late: u64,
     /// Byte offset of the block.
     start: u64,
     /// That many function records to come were not measured.
@@ -65,12 +64,9 @@ impl<'a> Decoder<'a> {
             index,
             sink,
             complaints,
-            batch: [PackedCall::default(); BATCH],
-            filled: 0,
-            base: 0,
-            last: 0,
             time: Running::default(),
             limit: u64::MAX,
+            late: 0,
             start: 0,
             synthetic: 0,
             arguments: false,
@@ -146,6 +142,7 @@ impl<'a> Decoder<'a> {
             self.cpu = None;
         }
         self.settle();
+        self.tell_late();
         Ok(None)
     }
 
@@ -153,6 +150,7 @@ impl<'a> Decoder<'a> {
     fn position(&mut self, block: usize, offset: u64, tick: u64) -> Position {
         // As that record does.
         self.settle();
+        self.tell_late();
         let (now, shift) = self.time.state();
         let (synthetic, plain) = (self.synthetic, self.time.clone().set(tick) == Turn::Plain);
         Position {
@@ -212,38 +210,36 @@ impl<'a> Decoder<'a> {
 
     /// The inner loop: function records until anything else, or until `bytes` end.
     fn functions<const BIG: bool>(&mut self, bytes: &[u8]) -> usize {
-        let words = bytes.as_chunks().0;
-        let call =
-            |bytes: &[u8; FUNCTION_SIZE]| PackedCall::new(record::function_word::<BIG>(*bytes));
-        let (Some(Some(_)), Some(mut time)) = (words.first().map(call), self.time.now()) else {
+        let words: &[Word] = bytes.as_chunks().0;
+        let Some(mut time) = self.time.now() else {
             return 0;
         };
-        self.settle_cpu();
-        let mut used = 0;
+        let (mut used, mut turned) = (0, [Word::default(); TURNED]);
         while let Some(rest @ [_, ..]) = words.get(used..) {
-            if self.filled == BATCH {
-                self.settle_calls();
+            let most = if BIG { TURNED } else { BATCH };
+            let mut rest = rest.get(..most).unwrap_or(rest);
+            if BIG {
+                for (turned, word) in turned.iter_mut().zip(rest) {
+                    *turned = record::function_word::<BIG>(*word).to_le_bytes();
+                }
+                rest = turned.get(..rest.len()).unwrap_or(&[]);
             }
-            if self.filled == 0 {
-                self.base = time;
+            let (calls, ticks) = Packed::new(Ticks(time), rest);
+            if calls.is_empty() {
+                break;
             }
-            let room = self.batch.get_mut(self.filled..).unwrap_or(&mut []);
-            let most = room.len().min(rest.len());
-            let mut taken = 0;
-            for (slot, bytes) in room.iter_mut().zip(rest) {
-                let Some(call) = call(bytes) else { break };
-                time = time.wrapping_add(call.delta());
-                *slot = call;
-                taken += 1;
-            }
-            used += taken;
-            (self.filled, self.last) = (self.filled + taken, time);
-            if taken < most {
+            self.settle();
+            used += calls.len();
+            time = time.wrapping_add(ticks);
+            self.hand_over(&calls, time);
+            if calls.len() < rest.len() {
                 break;
             }
         }
-        self.arguments = true;
-        self.time.advance(time);
+        if used > 0 {
+            self.arguments = true;
+            self.time.advance(time);
+        }
         used * FUNCTION_SIZE
     }
 
@@ -395,6 +391,7 @@ impl<'a> Decoder<'a> {
     /// A record sets the time.
     fn set_time(&mut self, tick: u64, at: u64) {
         self.settle();
+        self.tell_late();
         let before = self.time.now().unwrap_or(tick);
         match self.time.set(tick) {
             Turn::Plain => {}
@@ -421,7 +418,8 @@ impl<'a> Decoder<'a> {
         self.sink.mark(mark);
     }
 
-    fn settle_cpu(&mut self) {
+    /// Hands over a change of CPU that waits.
+    fn settle(&mut self) {
         if let Some((tsc, cpu)) = self.cpu.take() {
             self.sink.mark(&Mark::Cpu {
                 time: Ticks(tsc),
@@ -430,52 +428,38 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Hands over everything that waits. A change of CPU is younger than the calls that wait,
-    /// because `record` settles before it takes one.
-    fn settle(&mut self) {
-        self.settle_calls();
-        self.settle_cpu();
-    }
-
-    fn settle_calls(&mut self) {
-        let words = self.batch.get(..self.filled).unwrap_or(&[]);
-        if words.is_empty() {
-            return;
+    /// Some calls, the last of which is at that time.
+    #[inline]
+    fn hand_over(&mut self, calls: &Packed<'_>, last: u64) {
+        if calls.base.0 <= last && last <= self.limit {
+            return self.sink.packed(calls);
         }
-        let base = Ticks(self.base);
-        let packed = Packed { base, words };
-        self.filled = 0;
-        if self.base <= self.last && self.last <= self.limit {
-            self.sink.packed(&packed);
-        } else {
-            let mut calls: Vec<Call> = packed.iter().collect();
-            self.give(&mut calls);
-        }
+        let mut given = Vec::new();
+        calls.unpack(|calls| given.extend_from_slice(calls));
+        self.give(&mut given);
     }
 
     /// Gives calls one by one, which may be too late.
     fn give(&mut self, calls: &mut [Call]) {
         let limit = Ticks(self.limit);
-        let last = calls.last().map(|call| call.time);
-        let late = calls.iter().filter(|call| call.time > limit).count();
-        // Calls between two absolute ticks: the last is the latest.
-        if last <= Some(limit) {
-            return self.sink.calls(calls);
+        for call in calls.iter_mut().filter(|call| call.time > limit) {
+            call.time = limit;
+            self.late += 1;
         }
-        calls
-            .iter_mut()
-            .for_each(|call| call.time = call.time.min(limit));
         self.sink.calls(calls);
-        let what = format!("{late} times after the last one of the block; that is taken");
-        self.note(self.start, what);
+    }
+
+    /// Where the time is set, and at a block's end: how many are told together does not depend on where
+    /// a part begins.
+    fn tell_late(&mut self) {
+        let late = std::mem::take(&mut self.late);
+        if late > 0 {
+            let what = format!("{late} times after the last one of the block; that is taken");
+            self.complain(self.start, what);
+        }
     }
 
     fn complain(&mut self, offset: u64, what: String) {
-        self.settle_calls();
-        self.note(offset, what);
-    }
-
-    fn note(&mut self, offset: u64, what: String) {
         if self.complaints.add(offset) {
             self.sink.diagnostic(Diagnostic { offset, what });
         }

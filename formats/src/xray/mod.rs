@@ -34,6 +34,7 @@ mod frame;
 mod heads;
 mod index;
 mod jump;
+mod lane;
 mod list;
 mod part;
 pub mod payload;
@@ -63,6 +64,7 @@ pub const FORMAT: Format = Format {
             title: "XRay FDR, version 3",
             extension: "fdr",
             kind: Kind::File,
+            file_as_stream: false,
             create: |output, info| create(output, Version::V3, info),
         },
         Target {
@@ -70,6 +72,7 @@ pub const FORMAT: Format = Format {
             title: "XRay FDR, version 1",
             extension: "fdr",
             kind: Kind::File,
+            file_as_stream: false,
             create: |output, info| create(output, Version::V1, info),
         },
     ],

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
 
-use super::balance::{Exit, Stack};
+use super::balance::Exit;
 use super::dump::{EXACT_TICKS, narrow, tables, wall_time};
 use super::frame::{Frame, Head, Version};
+use super::lane::{LAYOUT, Lane, action};
 use super::payload;
-use super::record::{self, Action, FUNCTION_LIMIT, Layout, Record, When};
-use crate::bytes::ByteOrder;
+use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
 use crate::error::{Diagnostic, Error};
 use crate::model::{
     Call, Counts, Edge, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo,
@@ -19,45 +19,6 @@ use crate::model::{
 use crate::sink::{Losses, Sink};
 use crate::spool::Spool;
 use crate::writer::Writer;
-
-// Records of versions 1 and 3 that go into a spool are the same.
-const LAYOUT: Layout = Layout {
-    order: ByteOrder::Little,
-    version: 3,
-};
-
-/// What is kept of a thread beside its records.
-#[derive(Debug)]
-struct Lane {
-    thread: Thread,
-    strand: usize,
-    wall: Option<(u64, u32)>,
-    /// Time and CPU of the first event: the block's second `NewCPUId`.
-    first: Option<(u64, u16)>,
-    /// Records that are missing before it.
-    lost: u64,
-    base: u64,
-    earliest: u64,
-    latest: u64,
-    stack: Stack,
-    records: u64,
-    middle_entries: u64,
-    middle_exits: u64,
-    arguments: bool,
-    /// Records are missing between the last one and the next.
-    gap: bool,
-}
-
-impl Lane {
-    /// An event at `time`: the first one is where the thread's records begin.
-    fn reach(&mut self, time: u64) {
-        if self.first.is_none() {
-            (self.first, self.base) = (Some((time, 0)), time);
-        }
-        self.earliest = self.earliest.min(time);
-        self.latest = self.latest.max(time);
-    }
-}
 
 /// A sink that writes an XRay FDR file. `W` is an empty file, open for writing and reading.
 pub struct XrayWriter<W: Read + Write + Seek> {
@@ -74,6 +35,8 @@ pub struct XrayWriter<W: Read + Write + Seek> {
     lane_of: HashMap<ThreadId, usize>,
     now: usize,
     closed: Vec<u32>,
+    /// Records of plain calls on their way.
+    plain: Vec<[u8; FUNCTION_SIZE]>,
     losses: Losses,
     failed: Option<io::Error>,
 }
@@ -111,6 +74,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             lane_of: HashMap::new(),
             now: 0,
             closed: Vec::new(),
+            plain: Vec::new(),
             losses: Losses::default(),
             failed: None,
         })
@@ -246,6 +210,20 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         Some(delta.unwrap_or(0))
     }
 
+    /// Takes calls as long as they are plain; returns how many.
+    fn plain(&mut self, calls: &[Call]) -> usize {
+        let Some(lane) = self.lanes.get_mut(self.now) else {
+            return 0;
+        };
+        self.plain.clear();
+        lane.plain(calls, self.zero, &mut self.plain);
+        if self.failed.is_none() {
+            let bytes = self.plain.as_flattened();
+            self.failed = self.spool.push(lane.strand, bytes).err();
+        }
+        self.plain.len()
+    }
+
     fn call(&mut self, call: &Call) {
         let id = if call.function.0 == 0 {
             self.has_zero = true;
@@ -268,12 +246,6 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             return;
         }
         lane.records += 1;
-        let action = match (call.edge, call.has_arguments) {
-            (Edge::Entry, false) => Action::Entry,
-            (Edge::Entry, true) => Action::EntryArgs,
-            (Edge::Exit, _) => Action::Exit,
-            (Edge::TailExit, _) => Action::TailExit,
-        };
         let exit = match call.edge {
             Edge::Entry => {
                 lane.stack.enter(id);
@@ -304,7 +276,12 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let Some(delta) = self.delta(call.time.0) else {
             return;
         };
-        self.push(&record::encode_function(id, action, delta, LAYOUT.order));
+        self.push(&record::encode_function(
+            id,
+            action(call),
+            delta,
+            LAYOUT.order,
+        ));
     }
 
     fn repair(&mut self, ids: &[u32], action: Action) {
@@ -369,27 +346,19 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
         }
         self.now = self.lanes.len();
         self.lane_of.insert(thread.id, self.now);
-        self.lanes.push(Lane {
-            thread: thread.clone(),
-            strand: self.spool.strand(),
-            wall: None,
-            first: None,
-            lost: 0,
-            base: 0,
-            earliest: u64::MAX,
-            latest: 0,
-            stack: Stack::default(),
-            records: 0,
-            middle_entries: 0,
-            middle_exits: 0,
-            arguments: false,
-            gap: false,
-        });
+        self.lanes
+            .push(Lane::new(thread.clone(), self.spool.strand()));
     }
 
     fn calls(&mut self, calls: &[Call]) {
-        for call in calls {
+        let mut rest = calls;
+        loop {
+            rest = rest.get(self.plain(rest)..).unwrap_or(&[]);
+            let Some((call, behind)) = rest.split_first() else {
+                return;
+            };
             self.call(call);
+            rest = behind;
         }
     }
 

@@ -6,9 +6,11 @@
 use core::arch::asm;
 use core::sync::atomic::{AtomicIsize, Ordering};
 
+use crate::primitive::Alone;
+
 /// Offset of the area from the thread pointer, bytes. 0, where the thread control block itself
 /// begins and no area can be, until [`find`] has found it.
-pub(crate) static OFFSET: AtomicIsize = AtomicIsize::new(0);
+pub(crate) static OFFSET: Alone<AtomicIsize> = Alone(AtomicIsize::new(0));
 
 /// Up to which byte of the area is used: `cpu_id`, a u32 at offset 4 (`struct rseq` of linux/rseq.h).
 const NEEDED_BYTES: u32 = 8;
@@ -34,11 +36,11 @@ pub(super) fn find() -> bool {
         return false;
     }
     // Relaxed: the number is self-contained, and what it leads to has been there since the start.
-    OFFSET.store(offset, Ordering::Relaxed);
+    OFFSET.0.store(offset, Ordering::Relaxed);
     // Negative values say that the kernel refused the registration.
     let refused = (cpu() as i32) < 0;
     if refused {
-        OFFSET.store(0, Ordering::Relaxed);
+        OFFSET.0.store(0, Ordering::Relaxed);
     }
     !refused
 }
@@ -46,7 +48,7 @@ pub(super) fn find() -> bool {
 /// Whether [`find`] has found the area. Async-signal-safe.
 #[inline(always)]
 pub(super) fn found() -> bool {
-    OFFSET.load(Ordering::Relaxed) != 0
+    OFFSET.0.load(Ordering::Relaxed) != 0
 }
 
 /// The number of the CPU. Before [`find`] has succeeded the number is arbitrary, but reading it is
@@ -54,7 +56,7 @@ pub(super) fn found() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn cpu() -> u32 {
-    let offset = OFFSET.load(Ordering::Relaxed);
+    let offset = OFFSET.0.load(Ordering::Relaxed);
     let cpu;
     // SAFETY: glibc reserves the area in every thread's control block, registered or not; with an
     // offset of 0 the load is of the control block's first word, which every C library has.
@@ -69,7 +71,7 @@ pub(super) fn cpu() -> u32 {
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub(super) fn cpu() -> u32 {
-    let offset = OFFSET.load(Ordering::Relaxed);
+    let offset = OFFSET.0.load(Ordering::Relaxed);
     let cpu;
     // SAFETY: glibc reserves the area next to every thread's control block, registered or not; with
     // an offset of 0 the load is within the two words at the thread pointer that the ABI reserves.

@@ -210,13 +210,13 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
 }
 
 /// Whether a thread's records can be read: the crash may be that they can't. Chunks that were never used
-/// are left alone: to look at one costs a page fault.
+/// are left alone: to look at one costs a page fault, and it may have no space.
 fn is_readable(slot: &Slot) -> bool {
-    let chunks = slot.chunks.load(Ordering::Relaxed);
+    let given = slot.given.load(Ordering::Relaxed);
     // One more: it may be opened meanwhile.
     let used = slot.chunk.load(Ordering::Acquire).saturating_add(1);
     let base = slot.base.load(Ordering::Relaxed) as usize;
-    raw::is_readable(base, used.min(chunks) as usize * CHUNK)
+    raw::is_readable(base, used.min(given.into()) as usize * CHUNK)
 }
 
 fn is_owned(slot: &Slot) -> bool {

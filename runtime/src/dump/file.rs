@@ -15,7 +15,7 @@ use fdr_formats::{Losses, ThreadId, TraceInfo};
 
 use super::snapshot::Snapshot;
 use super::staged::{self, Staged};
-use crate::ring::Ring;
+use crate::ring::{self, Ring};
 use crate::sys::signal;
 
 /// What a dump wrote. Counts are of function records, two per call.
@@ -107,6 +107,7 @@ impl Dump<'_> {
         let mut writer = DumpWriter::new(file, version, self.info).map_err(as_io)?;
         let mut written = Written::default();
         for slot in self.ring.owned_slots() {
+            ring::read_ahead(slot);
             if !snapshot.take(slot) || snapshot.counts.recorded == 0 {
                 continue;
             }

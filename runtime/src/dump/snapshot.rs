@@ -8,7 +8,7 @@
 
 use crate::primitive::{AtomicU64, Ordering, fence};
 use crate::recorder::record::{PAIR, PREAMBLE, SINGLE};
-use crate::ring::chunk::{self, chunk_start, mark};
+use crate::ring::chunk::{self, Place};
 use crate::ring::layout::{CHUNK, Slot, state};
 use crate::sys::thread::NAME_BYTES;
 
@@ -147,20 +147,20 @@ impl Snapshot {
 
     /// Copies one chunk behind the others. `None` where it was overwritten meanwhile.
     fn copy_chunk(&mut self, slot: &Slot, number: u64) -> Option<(u64, usize)> {
-        let mark = mark(slot, number);
+        let place = chunk::place(slot, number);
+        let mark = place.mark;
         // Acquire: pairs with the Release in `open_chunk`.
         if mark.number.load(Ordering::Acquire) != number {
             return None;
         }
         let first = mark.first.load(Ordering::Relaxed);
-        let start = chunk_start(slot, number);
-        let used = used(slot, number, start)?;
+        let used = used(slot, place)?;
         let at = self.used.len() * CHUNK;
         if self.bytes.len() < at + CHUNK {
             self.bytes.resize(at + CHUNK, 0);
         }
         let target = self.bytes.get_mut(at..at + used)?;
-        chunk::copy(slot, number, 0, target);
+        chunk::copy(place, 0, target);
         // Acquire: pairs with the Release fence in `open_chunk`.
         fence(Ordering::Acquire);
         (mark.number.load(Ordering::Relaxed) == number).then_some((first, used))
@@ -168,14 +168,14 @@ impl Snapshot {
 }
 
 /// Bytes of a chunk that hold records: up to the cursor where that is in it, else up to its end.
-pub(super) fn used(slot: &Slot, number: u64, start: u64) -> Option<usize> {
+pub(super) fn used(slot: &Slot, place: Place<'_>) -> Option<usize> {
     // Acquire: pairs with the Release in `commit`.
     let cursor = slot.cursor.load(Ordering::Acquire);
-    let within = cursor.wrapping_sub(start);
+    let within = cursor.wrapping_sub(place.start);
     let used = if (PREAMBLE..=CHUNK as u64).contains(&within) {
         within
     } else {
-        mark(slot, number).end.load(Ordering::Acquire)
+        place.mark.end.load(Ordering::Acquire)
     };
     (PREAMBLE..=CHUNK as u64)
         .contains(&used)
@@ -206,14 +206,15 @@ pub(crate) fn committed(slot: &Slot) -> Option<u64> {
         if head == 0 {
             return Some(0);
         }
-        let mark = mark(slot, head);
+        let place = chunk::place(slot, head);
+        let mark = place.mark;
         // Acquire: as above.
         if mark.number.load(Ordering::Acquire) != head {
             return None;
         }
         let first = mark.first.load(Ordering::Relaxed);
-        let used = used(slot, head, chunk_start(slot, head))?;
-        let count = chunk::count_records(slot, head, used);
+        let used = used(slot, place)?;
+        let count = chunk::count_records(place, used);
         // Acquire: pairs with the Release fence in `open_chunk`.
         fence(Ordering::Acquire);
         (mark.number.load(Ordering::Relaxed) == head).then(|| first + count)
@@ -261,7 +262,7 @@ fn first_kept(slot: &Slot) -> Option<u64> {
         return Some(0);
     }
     let number = head - chunks + 1;
-    let oldest = mark(slot, number);
+    let oldest = chunk::place(slot, number).mark;
     let before = oldest.number.load(Ordering::Acquire);
     let first = oldest.first.load(Ordering::Relaxed);
     fence(Ordering::Acquire);

@@ -7,7 +7,7 @@
 
 use super::snapshot::used;
 use crate::primitive::{Ordering, fence};
-use crate::ring::chunk::{self, chunk_start, mark};
+use crate::ring::chunk;
 use crate::ring::layout::{CHUNK, Slot, state};
 
 /// How often a part is tried beside a thread that overwrites it.
@@ -121,18 +121,19 @@ impl Tail {
         buffer: &mut [u8; CHUNK],
     ) -> Option<Next> {
         let (number, from) = (self.number, self.offset);
-        let mark = mark(slot, number);
+        let place = chunk::place(slot, number);
+        let mark = place.mark;
         // Acquire: pairs with the Release in `open_chunk`.
         if mark.number.load(Ordering::Acquire) != number {
             return None;
         }
         let start = mark.first.load(Ordering::Relaxed);
-        let used = used(slot, number, chunk_start(slot, number))?;
+        let used = used(slot, place)?;
         let filled = number < head || used == CHUNK;
         let found = if used <= from || !(filled || partial) {
             Next::Nothing
         } else {
-            chunk::copy(slot, number, from, buffer.get_mut(..used - from)?);
+            chunk::copy(place, from, buffer.get_mut(..used - from)?);
             let first = if from == 0 { start } else { self.seen };
             Next::Part {
                 bytes: used - from,

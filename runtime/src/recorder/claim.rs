@@ -99,6 +99,20 @@ fn claim() -> Option<&'static Slot> {
     if ring.has_room() { ring.claim() } else { None }
 }
 
+/// Gives space to the chunk behind the `opened` ones of the calling thread's slot, or has the thread begin
+/// again at the first. Keeps errno.
+#[cold]
+pub(super) fn extend(slot: &Slot, opened: u64) {
+    let errno = sys::errno();
+    // Not so for what a child of a fork kept of its parent's ring: what is made there goes nowhere.
+    let ring = family::ring().filter(|ring| ring.has(slot));
+    if !ring.is_some_and(|ring| ring.extend(slot, opened)) {
+        // What was opened stays where it was; readers see this no later than the chunk that comes next.
+        slot.chunks.store(opened.max(1), Ordering::Relaxed);
+    }
+    sys::set_errno(errno);
+}
+
 /// The C library calls this at a thread's end with the value that `set_end_value` left, once a
 /// round for as long as it is set again.
 ///

@@ -21,6 +21,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::{Bits, record_at, record_slowly, tls, writer};
 use crate::clock::{Kind, RSEQ_OFFSET};
+use crate::primitive::Alone;
 use crate::ring::layout::{CHUNK, Slot};
 use crate::site::unit::Host;
 
@@ -34,7 +35,7 @@ pub(crate) use untimed::{call_untimed, entrance_untimed};
 pub(super) const OTHER_WAY: u32 = 1;
 
 /// Where records with [`OTHER_WAY`] are made; null: right there, with rdtscp, in the executable.
-static OTHER: AtomicPtr<()> = AtomicPtr::new(slowly as *mut ());
+static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(slowly as *mut ()));
 
 const _: () = assert!(
     CHUNK == 1 << 16,
@@ -52,7 +53,7 @@ pub(crate) fn prepare(kind: Kind, executable: bool) -> Bits {
     } else {
         REACH.way().unwrap_or(slowly as *mut ())
     };
-    OTHER.store(other, Ordering::Relaxed);
+    OTHER.0.store(other, Ordering::Relaxed);
     let timed = if executable && kind == Kind::TscRseq {
         0
     } else {
@@ -75,7 +76,7 @@ pub(crate) fn prepare_guest(host: &'static Host) {
     REACH.follow(host.reach);
     let other = REACH.way().unwrap_or_else(|| (host.record)());
     // Release: whoever sees the way sees where it leads.
-    OTHER.store(other, Ordering::Release);
+    OTHER.0.store(other, Ordering::Release);
     untimed::prepare_guest(host);
 }
 

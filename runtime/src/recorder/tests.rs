@@ -48,6 +48,7 @@ impl Rig {
         slot.base.store(region.addr() as u64, Relaxed);
         slot.cursor.store(region.addr() as u64, Relaxed);
         slot.chunks.store(chunks as u64, Relaxed);
+        slot.given.store(chunks as u32, Relaxed);
         slot.cpu.store(writer::NO_CPU, Relaxed);
         slot.full.store(u32::from(full), Relaxed);
         slot.tid.store(0x1234, Relaxed);

@@ -19,7 +19,7 @@
 use super::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::clock::{self, CPU_MASK, Stamp};
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
-use crate::ring::chunk::{LIVELY, at_address, chunk_start, mark};
+use crate::ring::chunk::{self, at_address};
 use crate::ring::layout::{CHUNK, Slot};
 use crate::sys;
 
@@ -236,25 +236,31 @@ fn left(cursor: u64) -> u64 {
 
 /// Closes the current chunk and opens the next one, over the oldest if need be. Returns the cursor
 /// behind the preamble; `None` where the mode is to keep the oldest and there is no room.
+///
+/// A chunk that is opened has space. Chunks get it in order, and a thread that finds none for the next one
+/// begins again at its first: up to there every number of chunks puts each chunk in the same place, so
+/// readers need not know before they see a later chunk.
 fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let current = slot.chunk.load(Ordering::Relaxed);
-    let chunks = slot.chunks.load(Ordering::Relaxed);
+    let mut chunks = slot.chunks.load(Ordering::Relaxed);
+    if current < chunks && current >= u64::from(slot.given.load(Ordering::Relaxed)) {
+        super::claim::extend(slot, current);
+        chunks = slot.chunks.load(Ordering::Relaxed);
+    }
     if current >= chunks && slot.full.load(Ordering::Relaxed) != 0 {
         return None;
     }
     let mut first = 0;
     if current > 0 {
-        let old = mark(slot, current);
+        let old = chunk::place(slot, current);
         // A child that nobody knows of may have written into the same slot.
-        let used = cursor
-            .saturating_sub(chunk_start(slot, current))
-            .min(CHUNK as u64);
+        let used = cursor.saturating_sub(old.start).min(CHUNK as u64);
         let records = used.saturating_sub(slot.metadata.load(Ordering::Relaxed)) / SINGLE;
-        first = old.first.load(Ordering::Relaxed) + records;
-        old.end.store(used, Ordering::Relaxed);
+        first = old.mark.first.load(Ordering::Relaxed) + records;
+        old.mark.end.store(used, Ordering::Relaxed);
     }
     let next = current + 1;
-    let new = mark(slot, next);
+    let chunk::Place { start, mark: new } = chunk::place(slot, next);
     new.number.store(0, Ordering::Relaxed);
     // Release: pairs with the Acquire fence of `dump::snapshot`, see the head of this file.
     fence(Ordering::Release);
@@ -265,11 +271,11 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let [c, d] = record::wall_time(clock::realtime_ns());
     let [e, f] = record::new_cpu(stamp.cpu & CPU_MASK, stamp.ticks);
     // SAFETY: a chunk's start has room for the preamble.
-    let cursor = unsafe { commit(slot, chunk_start(slot, next), [a, b, c, d, e, f]) };
+    let cursor = unsafe { commit(slot, start, [a, b, c, d, e, f]) };
     // Release, both: a reader that sees the number sees the mark and the preamble.
     new.number.store(next, Ordering::Release);
     slot.chunk.store(next, Ordering::Release);
-    if next == LIVELY && cfg!(not(loom)) {
+    if chunk::wants_more(next, chunks) && cfg!(not(loom)) {
         sys::thread::tell_news();
     }
     Some(cursor)

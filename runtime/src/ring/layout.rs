@@ -10,7 +10,8 @@
 //! | regions: 64 KiB chunks, each a valid XRay buffer | `regions` | `region_size` each |
 //!
 //! Slot *i* controls region *i*. Everything before the table has its space on the disk from the
-//! start; the table and the regions get theirs, whole parts at a time, before anything touches them.
+//! start; the table gets its own, whole parts at a time, before anything touches them, and so does each
+//! region, chunk by chunk (`given` of its slot).
 
 use fdr_formats::ring::layout as reader;
 
@@ -107,7 +108,7 @@ const _: () = {
     assert!(size_of::<Header>() == reader::HEADER_SIZE);
     same!(
         Slot, reader::SLOT_OFFSETS,
-        cursor base chunks chunk dropped clock_steps state tid generation name
+        cursor base chunks chunk dropped clock_steps state tid generation name given
     );
     assert!(cfg!(loom) || CHUNK == reader::CHUNK);
     assert!(state::LIVE == reader::LIVE && state::ENDED == reader::ENDED);
@@ -129,7 +130,8 @@ pub(crate) struct Slot {
     pub(crate) full: AtomicU32,
     /// Address of the region.
     pub(crate) base: AtomicU64,
-    /// Chunks of the region.
+    /// Chunks that the owner goes round in: those of the region, or fewer where there was no space for
+    /// the rest.
     pub(crate) chunks: AtomicU64,
     /// Number of the current chunk, counted from 1 for the life of the thread; 0 = none yet.
     pub(crate) chunk: AtomicU64,
@@ -152,6 +154,8 @@ pub(crate) struct Slot {
     pub(crate) name: [AtomicU64; 2],
     /// The true upper half of the last record's ticks.
     pub(crate) high: AtomicU32,
+    /// How many chunks, from the region's start, have space. Never less, whoever owns the slot.
+    pub(crate) given: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Slot>() == 128);
@@ -249,6 +253,41 @@ mod tests {
         assert_eq!(layout.region(1) - layout.region(0), 4 << 20);
         assert!(layout.slot(255) + layout.slot_stride <= layout.functions);
         assert_eq!(layout.region(255) + layout.region_size, layout.length);
+    }
+
+    #[test]
+    fn no_two_threads_write_one_pair_of_lines() {
+        use core::mem::offset_of;
+        // What every record reads or writes of a slot is in one line.
+        for end in [
+            offset_of!(Slot, cursor) + 8,
+            offset_of!(Slot, last_low) + 4,
+            offset_of!(Slot, last_high) + 4,
+            offset_of!(Slot, cpu) + 4,
+        ] {
+            assert!(end <= 64);
+        }
+        for (buffer, memory) in [
+            (0, 0),
+            (128 << 10, 1 << 20),
+            (4 << 20, 1 << 30),
+            (1 << 32, 1 << 40),
+        ] {
+            let layout = Layout::new(buffer, memory);
+            // The file is mapped at a multiple of CHUNK.
+            for place in [
+                layout.slots,
+                layout.slot_stride,
+                layout.functions,
+                layout.regions,
+            ] {
+                assert_eq!(place % SLOT_ALIGN, 0, "{layout:?}");
+            }
+            let marks = layout.chunks() * size_of::<ChunkMark>();
+            assert!(layout.slot_stride >= size_of::<Slot>() + marks);
+            assert!(layout.slots >= size_of::<Header>().next_multiple_of(SLOT_ALIGN));
+            assert_eq!(layout.region_size % CHUNK, 0);
+        }
     }
 
     #[test]

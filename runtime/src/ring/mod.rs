@@ -11,6 +11,7 @@ pub(crate) mod layout;
 #[cfg(all(loom, test))]
 pub(crate) mod model;
 mod slots;
+mod space;
 
 use core::ffi::CStr;
 
@@ -20,9 +21,7 @@ use crate::clock::Kind;
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::sys::{self, file::Descriptor};
 use layout::{CHUNK, Header, Layout, MAGIC, Slot, state};
-
-/// Beside an errno: it was said.
-const SAID: u32 = 1 << 31;
+pub(crate) use space::{Shortage, read_ahead};
 
 /// Bytes of a program's name in the head.
 const PROGRAM_BYTES: usize = 64;
@@ -51,8 +50,8 @@ pub(crate) struct Ring {
     template: heir::Template,
     /// The function table as children need it.
     pieces: functions::Pieces,
-    /// Why a region had to be anonymous, an errno: to be said by the dumper, once. 0 = none had to.
-    out_of_space: AtomicU32,
+    /// What has no space on the disk, see [`space`]: to be said by the dumper, once. 0 = nothing.
+    shortage: AtomicU32,
     /// How often somebody began to take a slot from an ended thread, and has done with it.
     retiring: AtomicU64,
     retired: AtomicU64,
@@ -62,6 +61,8 @@ pub(crate) struct Ring {
     kept: AtomicU64,
     /// How many slots could be given to a thread that asks: FREE or ENDED.
     available: AtomicU32,
+    /// How many of those are FREE.
+    spares: AtomicU32,
 }
 
 // SAFETY: the mapping is shared memory made of atomics; the rest never changes or is an atomic.
@@ -109,12 +110,13 @@ impl Ring {
             file,
             template,
             pieces: AtomicPtr::new(core::ptr::null_mut()),
-            out_of_space: AtomicU32::new(0),
+            shortage: AtomicU32::new(0),
             retiring: AtomicU64::new(0),
             retired: AtomicU64::new(0),
             next_reaping: AtomicU64::new(0),
             kept: AtomicU64::new(heir::NOT_LEFT),
             available: AtomicU32::new(0),
+            spares: AtomicU32::new(0),
         };
         base.expose_provenance();
         ring.write_header();
@@ -202,16 +204,6 @@ impl Ring {
         }
     }
 
-    /// Why a region had to be anonymous, an errno, where that was not said yet.
-    pub(crate) fn says_out_of_space(&self) -> Option<i32> {
-        let known = self.out_of_space.load(Ordering::Relaxed);
-        if known == 0 || known & SAID != 0 {
-            return None;
-        }
-        let before = self.out_of_space.fetch_or(SAID, Ordering::Relaxed);
-        (before & SAID == 0).then_some(known as i32)
-    }
-
     /// Every slot that a thread owns, or owned last.
     pub(crate) fn owned_slots(&self) -> impl Iterator<Item = &'static Slot> + '_ {
         self.slots().filter(|slot| {
@@ -230,36 +222,18 @@ impl Ring {
         })
     }
 
+    /// Whether the slot is one of this ring's.
+    pub(crate) fn has(&self, slot: &Slot) -> bool {
+        let at = core::ptr::from_ref(slot).addr();
+        at.wrapping_sub(self.base.addr()) < self.layout.functions
+    }
+
     /// The slot of that index, whatever its state; `None` beyond the last.
     fn slot(&self, index: usize) -> Option<&'static Slot> {
         // SAFETY: the place is inside the mapping, aligned, has its space since `create`, is never
         // unmapped, and consists of atomics; zeros are valid.
         (index < self.layout.capacity)
             .then(|| unsafe { &*self.base.add(self.layout.slot(index)).cast::<Slot>() })
-    }
-}
-
-impl Ring {
-    /// Space on the disk for a part of the file, or else anonymous memory in its place, which does
-    /// not outlive the process. False where neither is to be had. Async-signal-safe.
-    pub(crate) fn give_space(&self, offset: usize, length: usize) -> bool {
-        let Some(file) = self.file else { return true };
-        let Err(error) = file.allocate(offset as u64, length as u64) else {
-            return true;
-        };
-        self.misses_space(error);
-        // SAFETY: the part is inside our mapping and was never used: it had no space.
-        unsafe { sys::memory::map_anonymous(self.base.add(offset), length) }.is_ok()
-    }
-}
-
-impl Ring {
-    /// What it holds, in part, is in memory only, because of an errno: to be said once.
-    fn misses_space(&self, error: i32) {
-        let error = error.unsigned_abs();
-        let _ = self
-            .out_of_space
-            .compare_exchange(0, error, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 

@@ -36,11 +36,12 @@ impl SmallRing {
             path: None,
             template: &[],
             pieces: AtomicPtr::new(core::ptr::null_mut()),
-            out_of_space: AtomicU32::new(0),
+            shortage: AtomicU32::new(0),
             retiring: AtomicU64::new(0),
             retired: AtomicU64::new(0),
             next_reaping: AtomicU64::new(0),
             available: AtomicU32::new(0),
+            spares: AtomicU32::new(0),
             kept: AtomicU64::new(super::heir::NOT_LEFT),
         }));
         ring.write_header();

@@ -1,20 +1,14 @@
 //! Slots and their owners: which thread gets which, when it is given back, and what is known of those
-//! whose slot another one has. Async-signal-safe but for `prepare_spare`'s wait for the disk. It must
+//! whose slot another one has. Async-signal-safe but for `prepare_spares`' wait for the disk. It must
 //! never give a slot to two threads.
 
-use super::layout::{CHUNK, Slot, state};
+use super::layout::{Slot, state};
+use super::space::SPARES;
 use super::{Ring, chunk, set_name};
 use crate::clock;
 use crate::primitive::{Ordering, fence};
 use crate::recorder::writer;
 use crate::sys;
-
-/// How much of a spare region is brought in beforehand, in bytes. Not all of it: many threads make
-/// few records, and memory that is never touched costs nothing.
-const PREFAULT: usize = 4 * CHUNK;
-
-/// How much is brought in at once: the program's own mappings wait meanwhile.
-const STEP: usize = 16 * CHUNK;
 
 /// How long after a reaping that was of no use the next one may be, ns.
 const REAPING_NS: u64 = 50_000_000;
@@ -33,8 +27,11 @@ impl Ring {
         if let Some(slot) = slot {
             self.begin(slot);
         }
-        // The next new thread shall find a prepared one again, or one that nobody gave back.
-        sys::thread::tell_news();
+        // The next new threads shall find prepared ones again, or one that nobody gave back. To wake the
+        // dumper takes longer than all the rest: not for each of them.
+        if self.wants_spares(SPARES / 2) || !self.has_room() {
+            sys::thread::tell_news();
+        }
         slot
     }
 
@@ -50,6 +47,9 @@ impl Ring {
                 .compare_exchange(from, state::TAKEN, Ordering::Acquire, Ordering::Relaxed);
         if swap.is_ok() {
             self.available.fetch_sub(1, Ordering::Relaxed);
+            if from == state::FREE {
+                self.spares.fetch_sub(1, Ordering::Relaxed);
+            }
         }
         swap.is_ok()
     }
@@ -113,8 +113,12 @@ impl Ring {
         // Release: pairs with the Acquire fence of `dump::snapshot`: a reader that sees anything of
         // what follows sees the new generation.
         fence(Ordering::Release);
-        for number in 1..=slot.chunks.load(Ordering::Relaxed) {
-            chunk::mark(slot, number).number.store(0, Ordering::Relaxed);
+        // There may be space again that the former owner did not find.
+        let chunks = self.layout.chunks() as u64;
+        slot.chunks.store(chunks, Ordering::Relaxed);
+        for number in 1..=chunks {
+            let mark = chunk::place(slot, number).mark;
+            mark.number.store(0, Ordering::Relaxed);
         }
         let base = slot.base.load(Ordering::Relaxed);
         for field in [&slot.last_low, &slot.last_high, &slot.high] {
@@ -149,10 +153,8 @@ impl Ring {
 
     /// Takes back a slot that was just given and not used, if it is one of this ring's. Async-signal-safe.
     pub(crate) fn give_back(&self, slot: &Slot) {
-        let at = core::ptr::from_ref(slot)
-            .addr()
-            .wrapping_sub(self.base.addr());
-        if at < self.layout.functions {
+        if self.has(slot) {
+            self.spares.fetch_add(1, Ordering::Relaxed);
             // Release: pairs with the Acquire of whoever takes it next.
             slot.state.store(state::FREE, Ordering::Release);
             self.available.fetch_add(1, Ordering::Relaxed);
@@ -211,47 +213,30 @@ impl Ring {
         self.next_reaping.store(next, Ordering::Release);
     }
 
-    /// Makes one slot ready beforehand, so that the next new thread finds it. Returns whether it
-    /// did; not where one is ready, and not near the end of the budget: a slot in the making is
-    /// nobody's, and a thread that finds no other would go without.
-    pub(crate) fn prepare_spare(&self) -> bool {
-        let made = self.header().made.load(Ordering::Relaxed) as usize;
-        let free = |slot: &Slot| slot.state.load(Ordering::Relaxed) == state::FREE;
-        if made + 2 >= self.layout.capacity || self.slots().any(free) {
-            return false;
-        }
-        self.available.fetch_add(1, Ordering::Relaxed);
-        let Some(slot) = self.make(state::FREE) else {
-            self.available.fetch_sub(1, Ordering::Relaxed);
-            return false;
-        };
-        // Whoever takes it meanwhile need not wait for this.
-        let base = slot.base.load(Ordering::Relaxed) as usize;
-        let length = self.layout.region_size.min(PREFAULT);
-        sys::memory::prefault(core::ptr::with_exposed_provenance_mut(base), length);
-        true
-    }
-
-    /// Brings in the regions of threads that make many records, each once; `done` says which were, and is the caller's for
-    /// the next time.
-    pub(crate) fn prefault_lively(&self, done: &mut Vec<bool>) {
-        let made = self.header().made.load(Ordering::Relaxed) as usize;
-        done.resize(made.max(done.len()), false);
-        for (index, done) in done.iter_mut().enumerate().filter(|(_, done)| !**done) {
-            let lively = |slot: &&Slot| slot.chunk.load(Ordering::Relaxed) >= chunk::LIVELY;
-            if let Some(slot) = self.slot(index).filter(lively) {
-                let base = slot.base.load(Ordering::Relaxed) as usize;
-                for from in (0..self.layout.region_size).step_by(STEP) {
-                    let length = STEP.min(self.layout.region_size - from);
-                    let part = core::ptr::with_exposed_provenance_mut(base + from);
-                    sys::memory::prefault(part, length);
-                }
-                *done = true;
+    /// Makes slots ready beforehand, so that the next new threads find them.
+    pub(crate) fn prepare_spares(&self, most: usize) {
+        while self.wants_spares(most.min(SPARES)) {
+            self.available.fetch_add(1, Ordering::Relaxed);
+            self.spares.fetch_add(1, Ordering::Relaxed);
+            if self.make(state::FREE).is_none() {
+                self.available.fetch_sub(1, Ordering::Relaxed);
+                self.spares.fetch_sub(1, Ordering::Relaxed);
+                return;
             }
         }
     }
 
-    /// Gives the next unused slot and region their space. Async-signal-safe.
+    /// Whether fewer slots than these are ready, and more can be. Not near the end of the budget: a slot in
+    /// the making is nobody's, and a thread that finds no other would go without.
+    fn wants_spares(&self, these: usize) -> bool {
+        let ready = self.spares.load(Ordering::Relaxed) as usize;
+        // Where space is short a spare may be in memory only: one of those is enough.
+        let these = if self.is_short() { these.min(1) } else { these };
+        let made = self.header().made.load(Ordering::Relaxed) as usize;
+        ready < these && made + 2 < self.layout.capacity
+    }
+
+    /// Gives the next unused slot's region its first space. Async-signal-safe.
     fn make(&self, becomes: u32) -> Option<&'static Slot> {
         let made = &self.header().made;
         let capacity = self.layout.capacity as u32;
@@ -263,13 +248,10 @@ impl Ring {
             .ok()? as usize;
         let layout = &self.layout;
         let slot = self.slot(index)?;
-        if !self.give_space(layout.region(index), layout.region_size) {
-            return None;
-        }
+        let given = self.give_first(index)?;
         let region = self.base.wrapping_add(layout.region(index));
-        // Its first use is between two clock readings: it shall not be a page fault.
-        sys::memory::prefault(region, CHUNK);
         slot.base.store(region.addr() as u64, Ordering::Relaxed);
+        slot.given.store(given, Ordering::Relaxed);
         slot.chunks.store(layout.chunks() as u64, Ordering::Relaxed);
         slot.full.store(u32::from(self.full), Ordering::Relaxed);
         slot.state.store(becomes, Ordering::Release);

@@ -1,5 +1,5 @@
-//! The dumper: a thread of ours that writes a dump when the signal comes, keeps a region ready for
-//! the next new thread, measures the clock's rate now and then, and compares the CPUs' clocks once.
+//! The dumper: a thread of ours that writes a dump when the signal comes, keeps places ready for new
+//! threads and space for those that record much, measures the clock's rate now and then, and compares the CPUs' clocks once.
 //! The program's threads go on recording.
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,7 @@ use std::thread;
 
 use super::calibrate::Refinement;
 use super::{dumping, install, say, skew};
-use crate::ring::Ring;
+use crate::ring::{Ring, Shortage};
 use crate::{clock, crash, recorder, sys};
 
 /// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins
@@ -35,6 +35,8 @@ pub(crate) fn start(compare_clocks: bool) {
 }
 
 fn run(compare_clocks: bool) {
+    // Who wakes it shall not have to wait for it.
+    sys::thread::run_in_batches();
     let mut brought_in = Vec::new();
     prepare(&mut brought_in);
     if compare_clocks
@@ -70,24 +72,27 @@ fn refine() {
     }
 }
 
-/// Keeps a region ready, so that a thread's first record need not wait for the disk, and brings in those
-/// that are used much.
-fn prepare(brought_in: &mut Vec<bool>) {
+/// Keeps slots ready, so that a thread's first record need not wait for the disk, and brings in what threads
+/// will need soon.
+fn prepare(brought_in: &mut Vec<u32>) {
     if let Some(ring) = recorder::ring() {
-        ring.prefault_lively(brought_in);
+        ring.look_ahead(brought_in);
         ring.reap();
-        ring.prepare_spare();
+        ring.prepare_spares(usize::MAX);
         say_out_of_space(ring);
     }
 }
 
 /// Says, once, that a thread's ring found no room.
 pub(crate) fn say_out_of_space(ring: &Ring) {
-    if let Some(errno) = ring.says_out_of_space() {
-        let error = std::io::Error::from_raw_os_error(errno);
+    if let Some(Shortage { error, is_partial }) = ring.shortage_to_say() {
+        let error = std::io::Error::from_raw_os_error(error);
+        let so = match is_partial {
+            true => "it keeps fewer records than FDR_BUFFER has room for",
+            false => "it is in memory only, and lost with the process",
+        };
         say::trouble(format_args!(
-            "no space for a thread's ring on the disk: {error}; it is in memory only, and lost with \
-             the process; set FDR_DIR or a smaller FDR_BUFFER"
+            "no space for a thread's ring on the disk: {error}; {so}; set FDR_DIR or a smaller FDR_BUFFER"
         ));
     }
 }

@@ -289,7 +289,7 @@ fn new_ring(state: &State) -> Result<(), String> {
     ring.set_program(&state.program);
     table().publish(&ring);
     // The first thread's first record shall not have to wait for its making.
-    ring.prepare_spare();
+    ring.prepare_spares(1);
     // Never freed.
     family::publish(Box::into_raw(Box::new(ring)));
     Ok(())

@@ -32,24 +32,27 @@ const _: () = assert!(size_of::<CallSite>() == 64);
 impl CallSite {
     pub(crate) const MAGIC: u32 = 0xFD12_517E;
 
-    /// For expansions only. `name`: empty, or the full name to use.
+    /// For expansions only. `Here`: a type declared in the function. The name of a type can't be had at
+    /// compile time, so it is asked for by a function.
     #[must_use]
-    pub const fn new(
-        name: &'static str,
-        path: fn() -> &'static str,
-        file: &'static str,
-        line: u32,
-    ) -> CallSite {
+    pub const fn new<Here>(file: &'static str, line: u32) -> CallSite {
         CallSite {
             state: AtomicU32::new(0),
             id: AtomicU32::new(0),
             line,
             magic: CallSite::MAGIC,
-            name,
-            path,
+            name: "",
+            path: core::any::type_name::<Here>,
             file,
             untimed: false,
         }
+    }
+
+    /// For expansions only: the same, with the full name to use.
+    #[must_use]
+    pub const fn named(mut self, name: &'static str) -> CallSite {
+        self.name = name;
+        self
     }
 
     /// For expansions only: the same, without times.

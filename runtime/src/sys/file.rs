@@ -190,9 +190,18 @@ impl Descriptor {
         identity(self.fd) == Some((self.device, self.inode))
     }
 
-    /// Gives `length` bytes at `offset` real space, so that touching them can never be SIGBUS.
-    /// Async-signal-safe. Refuses before the kernel would send SIGXFSZ.
+    /// Gives `length` bytes at `offset` real space, so that touching them can never be SIGBUS. Nobody may be
+    /// writing there. Async-signal-safe. Refuses before the kernel would send SIGXFSZ.
     pub(crate) fn allocate(&self, offset: u64, length: u64) -> Result<(), i32> {
+        match self.allocate_untouched(offset, length) {
+            Err(libc::EOPNOTSUPP | libc::ENOSYS) => self.allocate_by_writing(offset, length),
+            other => other,
+        }
+    }
+
+    /// The same, where somebody may be writing there: what is there stays. Not every file system can do that.
+    /// Async-signal-safe.
+    pub(crate) fn allocate_untouched(&self, offset: u64, length: u64) -> Result<(), i32> {
         if !self.still_ours() {
             return Err(libc::EBADF);
         }
@@ -209,29 +218,28 @@ impl Descriptor {
             }
             match super::errno() {
                 libc::EINTR => {}
-                libc::EOPNOTSUPP | libc::ENOSYS => return self.allocate_by_writing(start, count),
                 error => return Err(error),
             }
         }
     }
 
     /// For file systems that can't allocate: zeros take the space just as well.
-    fn allocate_by_writing(&self, mut offset: i64, mut length: i64) -> Result<(), i32> {
+    fn allocate_by_writing(&self, mut offset: u64, mut length: u64) -> Result<(), i32> {
         static ZEROS: [u8; 65536] = [0; 65536];
         while length > 0 {
-            let count = length.min(ZEROS.len() as i64) as usize;
+            let count = length.min(ZEROS.len() as u64) as usize;
             // SAFETY: `ZEROS` is valid for reading `count` bytes.
             let done = unsafe {
                 libc::syscall(libc::SYS_pwrite64, self.fd, ZEROS.as_ptr(), count, offset)
             };
-            match done {
-                0 => return Err(libc::ENOSPC),
-                done if done > 0 => {
+            match u64::try_from(done) {
+                Ok(0) => return Err(libc::ENOSPC),
+                Ok(done) => {
                     offset += done;
-                    length -= done;
+                    length = length.saturating_sub(done);
                 }
-                _ if super::errno() == libc::EINTR => {}
-                _ => return Err(super::errno()),
+                Err(_) if super::errno() == libc::EINTR => {}
+                Err(_) => return Err(super::errno()),
             }
         }
         Ok(())

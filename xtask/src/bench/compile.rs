@@ -1,5 +1,9 @@
-//! `cargo xtask bench compile`: how long a crate with many traced functions takes to compile, beside its twin
+//! `cargo xtask bench compile`: how long a crate with many traced functions takes to compile, beside its twins
 //! without the attribute. Only the crate itself is built anew each time, never what it depends on.
+//!
+//! Where nothing is optimized, most of what tracing costs is that a function has something to do when a
+//! panic leaves it. Functions that own something have that anyway. So there are two bodies, and a twin
+//! that differs from the untraced one in a variable with an empty `drop`.
 
 use std::fmt::Write;
 use std::fs;
@@ -15,6 +19,34 @@ const ROUNDS: usize = 5;
 /// Functions of a module.
 const OF_A_MODULE: u32 = 100;
 const PROFILES: [(&str, &str); 2] = [("dev", ""), ("release", "--release")];
+
+/// What a crate's functions have besides their bodies.
+#[derive(Clone, Copy, PartialEq)]
+enum Twin {
+    Untraced,
+    /// A variable whose `drop` does nothing.
+    Guarded,
+    Traced,
+}
+
+const TWINS: [Twin; 3] = [Twin::Untraced, Twin::Guarded, Twin::Traced];
+
+/// What functions do.
+#[derive(Clone, Copy, PartialEq)]
+enum Body {
+    Borrows,
+    Owns,
+}
+
+const BODIES: [(&str, Body); 2] = [("borrows", Body::Borrows), ("owns", Body::Owns)];
+
+/// What a build took.
+#[derive(Clone, Copy)]
+struct Took {
+    seconds: f64,
+    /// Of all cores.
+    processor_seconds: f64,
+}
 
 /// Generates the twins, builds them in turn, and prints the table.
 ///
@@ -32,55 +64,108 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         _ => return Err("unknown option; see cargo xtask help".to_owned()),
     };
     let folder = work_folder("bench/compile")?;
-    let twins = ["untraced", "traced"].map(|twin| folder.join(twin));
-    for (twin, path) in twins.iter().enumerate() {
-        generate(path, functions, twin == 1)?;
-    }
     println!(
-        "{}; a crate of {functions} functions, median of {ROUNDS} builds in turn, s\n\n{:<8} {:>10} {:>10} {:>8}",
+        "{}; a crate of {functions} functions, medians of {ROUNDS} builds in turn, s\n\n{}",
         machine(),
-        "profile",
-        "untraced",
-        "traced",
-        "ratio"
+        header()
     );
-    for (profile, flag) in PROFILES {
-        let mut seconds = [const { Vec::new() }; 2];
-        // The first round builds what they depend on.
-        for round in 0..=ROUNDS {
-            for (path, seconds) in twins.iter().zip(&mut seconds) {
-                let took = build(path, flag)?;
-                if round > 0 {
-                    seconds.push(took);
-                }
-            }
+    for (body_name, body) in BODIES {
+        let twins = TWINS.map(|twin| folder.join(format!("{body_name}-{}", twin as u8)));
+        for (twin, path) in TWINS.iter().zip(&twins) {
+            generate(path, functions, body, *twin)?;
         }
-        let medians = seconds.map(|seconds| Spread::of(seconds).map_or(0.0, |all| all.median));
-        println!("{}", row(profile, medians));
+        for (profile, flag) in PROFILES {
+            let took = builds(&twins, flag)?;
+            println!("{}", row(profile, body_name, &took));
+        }
     }
     fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
-fn row(profile: &str, [untraced, traced]: [f64; 2]) -> String {
-    let ratio = traced / untraced;
-    format!("{profile:<8} {untraced:>10.2} {traced:>10.2} {ratio:>8.2}")
+/// What each twin's builds took.
+fn builds(twins: &[PathBuf; 3], flag: &str) -> Result<[Vec<Took>; 3]> {
+    let mut took = [const { Vec::new() }; 3];
+    // The first round builds what they depend on.
+    for round in 0..=ROUNDS {
+        for (path, took) in twins.iter().zip(&mut took) {
+            let build = build(path, flag)?;
+            if round > 0 {
+                took.push(build);
+            }
+        }
+    }
+    Ok(took)
 }
 
-/// Seconds for the crate alone.
-fn build(path: &Path, flag: &str) -> Result<f64> {
+fn header() -> String {
+    format!(
+        "{:<8} {:<8} {:>9} {:>9} {:>9} {:>7} {:>9} {:>9} {:>9} {:>7}",
+        "profile",
+        "body",
+        "untraced",
+        "guarded",
+        "traced",
+        "ratio",
+        "CPU: un-",
+        "guarded",
+        "traced",
+        "ratio"
+    )
+}
+
+fn row(profile: &str, body: &str, took: &[Vec<Took>; 3]) -> String {
+    let mut row = format!("{profile:<8} {body:<8}");
+    for measure in [
+        |took: &Took| took.seconds,
+        |took: &Took| took.processor_seconds,
+    ] {
+        let [untraced, guarded, traced] = [0, 1, 2].map(|twin: usize| {
+            Spread::of(took[twin].iter().map(measure)).map_or(0.0, |all| all.median)
+        });
+        let ratio = traced / untraced;
+        let _ = write!(
+            row,
+            " {untraced:>9.2} {guarded:>9.2} {traced:>9.2} {ratio:>7.2}"
+        );
+    }
+    row
+}
+
+/// What the crate alone took.
+fn build(path: &Path, flag: &str) -> Result<Took> {
     let touched = path.join("src/lib.rs");
     let bad = |error| format!("{}: {error}", touched.display());
     let text = fs::read_to_string(&touched).map_err(bad)?;
     fs::write(&touched, text + "\n").map_err(bad)?;
-    let since = Instant::now();
+    let (since, before) = (Instant::now(), childrens_seconds()?);
     let mut build = cargo("build --quiet --offline");
     build.args(flag.split_whitespace()).current_dir(path);
     build.env("CARGO_INCREMENTAL", "0");
     output(build.env("CARGO_TARGET_DIR", path.join("target")))?;
-    Ok(since.elapsed().as_secs_f64())
+    Ok(Took {
+        seconds: since.elapsed().as_secs_f64(),
+        processor_seconds: childrens_seconds()? - before,
+    })
 }
 
-fn generate(path: &Path, functions: u32, traced: bool) -> Result<()> {
+/// Processor time of every program that we have waited for, and of those that it has.
+fn childrens_seconds() -> Result<f64> {
+    let name = "/proc/self/stat";
+    let text = fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
+    let ticks = childrens_ticks(&text).ok_or_else(|| format!("{name}: no times in it"))?;
+    // Linux shows programs ticks of 10 ms, whatever its own are.
+    Ok(ticks as f64 / 100.0)
+}
+
+fn childrens_ticks(stat: &str) -> Option<u64> {
+    // The program's name, in parentheses, may hold anything. Behind it come fields 3, 4, ….
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let user: u64 = fields.nth(16 - 3)?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+fn generate(path: &Path, functions: u32, body: Body, twin: Twin) -> Result<()> {
     let write = |name: PathBuf, text: &str| {
         let parent = name.parent().unwrap_or(path);
         let written = fs::create_dir_all(parent).and_then(|()| fs::write(&name, text));
@@ -94,28 +179,64 @@ fn generate(path: &Path, functions: u32, traced: bool) -> Result<()> {
     let lock = fs::read(root().join("Cargo.lock")).unwrap_or_default();
     write(path.join("Cargo.lock"), &String::from_utf8_lossy(&lock))?;
     let modules = functions.div_ceil(OF_A_MODULE);
-    let mut library = String::new();
+    let mut library = LIBRARY.to_owned();
     for module in 0..modules {
         let _ = writeln!(library, "pub mod m{module};");
         let first = module * OF_A_MODULE;
         let last = functions.min(first + OF_A_MODULE);
         let text: String = (first..last)
-            .map(|number| function(number, traced))
+            .map(|number| function(number, body, twin))
             .collect();
         write(path.join(format!("src/m{module}.rs")), &text)?;
     }
     write(path.join("src/lib.rs"), &library)
 }
 
+/// What [`Twin::Guarded`] needs, and the others have as well.
+const LIBRARY: &str = "\
+pub struct Last;
+impl Drop for Last {
+    #[inline(never)]
+    fn drop(&mut self) {}
+}
+";
+
 /// A function of a dozen lines, as programs have them.
-fn function(number: u32, traced: bool) -> String {
-    let attribute = if traced { "#[fdr::traced]\n" } else { "" };
+fn function(number: u32, body: Body, twin: Twin) -> String {
+    let attribute = match twin {
+        Twin::Traced => "#[fdr::traced]\n",
+        Twin::Untraced | Twin::Guarded => "",
+    };
+    let guard = match twin {
+        Twin::Guarded => "    let _last = crate::Last;\n",
+        Twin::Untraced | Twin::Traced => "",
+    };
+    let (result, body) = match body {
+        Body::Borrows => ("Option<usize>", borrowing(number)),
+        Body::Owns => ("String", owning(number)),
+    };
     format!(
-        "{attribute}pub fn f{number}(words: &[String], limit: usize) -> Option<usize> {{\n    \
-         let mut longest = None;\n    \
+        "{attribute}pub fn f{number}(words: &[String], limit: usize) -> {result} {{\n{guard}{body}}}\n\n"
+    )
+}
+
+/// Nothing to drop.
+fn borrowing(number: u32) -> String {
+    format!(
+        "    let mut longest = None;\n    \
          for (at, word) in words.iter().enumerate().take(limit) {{\n        \
          if word.len() > {number} && !word.starts_with(char::is_uppercase) {{\n            \
-         longest = Some(longest.map_or(at, |before: usize| before.max(at)));\n        }}\n    }}\n    longest\n}}\n\n"
+         longest = Some(longest.map_or(at, |before: usize| before.max(at)));\n        }}\n    }}\n    longest\n"
+    )
+}
+
+/// A variable to drop when a panic comes.
+fn owning(number: u32) -> String {
+    format!(
+        "    let mut joined = String::new();\n    \
+         for (at, word) in words.iter().enumerate().take(limit) {{\n        \
+         if at > {number} && !joined.is_empty() {{\n            \
+         joined.push(' ');\n        }}\n        joined.push_str(word.trim());\n    }}\n    joined\n"
     )
 }
 
@@ -124,13 +245,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twins_differ_in_the_attribute_alone() {
-        let (plain, traced) = (function(7, false), function(7, true));
-        assert_eq!(traced, format!("#[fdr::traced]\n{plain}"));
-        assert!(plain.starts_with("pub fn f7("));
-        assert_eq!(
-            row("dev", [10.0, 12.5]).split_whitespace().last(),
-            Some("1.25")
-        );
+    fn twins_differ_in_one_line() {
+        for (_, body) in BODIES {
+            let [plain, guarded, traced] = TWINS.map(|twin| function(7, body, twin));
+            assert_eq!(traced, format!("#[fdr::traced]\n{plain}"));
+            assert_eq!(guarded.replace("    let _last = crate::Last;\n", ""), plain);
+            assert_ne!(guarded, plain);
+            assert!(plain.starts_with("pub fn f7("));
+        }
+    }
+
+    #[test]
+    fn ratios_are_those_of_medians() {
+        let took = |seconds, processor_seconds| Took {
+            seconds,
+            processor_seconds,
+        };
+        let all = [
+            vec![took(10.0, 20.0)],
+            vec![took(11.0, 21.0)],
+            vec![took(12.5, 30.0)],
+        ];
+        let words = row("dev", "owns", &all);
+        let words: Vec<&str> = words.split_whitespace().collect();
+        assert_eq!(words[2..6], ["10.00", "11.00", "12.50", "1.25"]);
+        assert_eq!(words[6..], ["20.00", "21.00", "30.00", "1.50"]);
+    }
+
+    #[test]
+    fn times_of_children_stand_behind_the_name() {
+        let stat = "7 (a) 1 (b) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19";
+        assert_eq!(childrens_ticks(stat), Some(16 + 17));
+        assert_eq!(childrens_ticks("7 (a) S 4"), None);
+        assert_eq!(childrens_ticks(""), None);
     }
 }

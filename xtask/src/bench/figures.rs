@@ -89,6 +89,16 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
+    /// In another unit.
+    pub(crate) fn times(self, factor: f64) -> Spread {
+        let Spread { median, min, max } = self;
+        Spread {
+            median: median * factor,
+            min: min * factor,
+            max: max * factor,
+        }
+    }
+
     /// `None` without values.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.into_iter().collect();

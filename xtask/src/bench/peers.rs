@@ -10,19 +10,25 @@ mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use list::{Mode, Peer, Version};
 use sample::{Cell, Probe, Sample};
 
 use super::code::{self, Twins};
+use super::folder::Private;
+use super::marks;
 use crate::Result;
-use crate::process::{cargo, command, output, root, work_folder};
+use crate::process::{self, command, output, root, work_folder};
 use crate::readers;
 
 /// Fewer would not bear the word median.
 const LEAST_ROUNDS: usize = 7;
 /// For a first look, which is never kept.
 const QUICK_ROUNDS: usize = 2;
+
+/// The target folder of their workspace, within ours.
+const TARGET: &str = "peers";
 
 /// A process that takes longer than this many seconds hangs: most take one.
 const LIMIT: &str = "90";
@@ -113,8 +119,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     if let Some(Err(error)) = rows.first().map(|row| &row.program) {
         return Err(format!("the floor cannot be built: {error}"));
     }
-    let folder = Folder::new()?;
+    let folder = Private::in_memory(&work_folder("bench-peers")?)?;
     let cells = rows.len() * BODIES.len();
+    let before = super::load();
     for round in 0..options.rounds {
         eprint!("\rround {} of {} ", round + 1, options.rounds);
         for at in 0..cells {
@@ -129,6 +136,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         date: said(&["date", "-u", "+%Y-%m-%d"]),
         machine: format!("{}, Linux {}", super::machine(), said(&["uname", "-r"])),
         compiler: said(&["rustc", "--version"]),
+        load: [before, super::load()],
         rounds: options.rounds,
         rows: table::sorted(rows),
     };
@@ -160,12 +168,24 @@ fn lacking(peer: &'static Peer) -> Option<&'static list::Need> {
     peer.needs.as_ref().filter(|need| !there(need.sign))
 }
 
+/// Packages that are linted with everything else: what all peers share, and the peers that can be built here
+/// in some seconds, without the C++ sources that some crates bring.
+pub(crate) fn linted() -> Vec<String> {
+    let light = |peer: &&'static Peer| match peer.version {
+        Version::Program(_) => lacking(peer).is_none(),
+        Version::Ours | Version::Crate(_) => peer.needs.is_none(),
+    };
+    let peers = list::PEERS.iter().filter(light).map(|peer| peer.folder);
+    let folders = list::SHARED.into_iter().chain(peers);
+    folders.map(|folder| format!("peer-{folder}")).collect()
+}
+
 /// Builds every peer, each on its own so that one does not choose the features of another's dependencies,
 /// and makes its one call of a probe.
 fn prepared(options: &Options) -> Result<Vec<Row>> {
     let lock = root().join("bench/peers/Cargo.lock");
     let lock = fs::read_to_string(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
-    let folder = Folder::new()?;
+    let folder = Private::in_memory(&work_folder("bench-peers")?)?;
     let mut rows = Vec::new();
     for peer in list::PEERS.iter().filter(|peer| options.wants(peer)) {
         let program = build(peer);
@@ -173,7 +193,7 @@ fn prepared(options: &Options) -> Result<Vec<Row>> {
         for mode in peer.modes {
             let probe = program
                 .clone()
-                .and_then(|program| Probe::parse(&folder.ask(&program, &[mode.word, "probe"])?));
+                .and_then(|program| Probe::parse(&ask(&folder, &program, &[mode.word, "probe"])?));
             rows.push(Row {
                 peer,
                 mode,
@@ -198,19 +218,29 @@ fn build(peer: &'static Peer) -> Result<PathBuf> {
         ));
     }
     let name = format!("peer-{}", peer.folder);
-    let target = work_folder("peers")?;
     eprintln!("building {name}");
-    let mut build =
-        cargo("build --quiet --release --locked --manifest-path bench/peers/Cargo.toml");
-    build
-        .args(["--package", &name])
-        .env("CARGO_TARGET_DIR", &target);
+    let mut build = cargo("build --quiet --release", &[&name])?;
     // Functions start at a cache line, so that where they happen to lie decides nothing.
     build.env("RUSTFLAGS", "-C llvm-args=-align-all-functions=6");
     // HawkTracer's sources rely on a header that newer C++ libraries do not include by themselves.
     build.env("CXXFLAGS", "-include new");
     output(&mut build).map_err(|error| format!("cannot be built: {error}"))?;
-    Ok(target.join("release").join(name))
+    Ok(work_folder(TARGET)?.join("release").join(name))
+}
+
+/// Cargo, for some packages of the peers' workspace.
+///
+/// # Errors
+///
+/// If their target folder can't be made.
+pub(crate) fn cargo(words: &str, packages: &[impl AsRef<str>]) -> Result<Command> {
+    let mut cargo = process::cargo(words);
+    cargo.args(["--locked", "--manifest-path", "bench/peers/Cargo.toml"]);
+    for package in packages {
+        cargo.args(["--package", package.as_ref()]);
+    }
+    cargo.env("CARGO_TARGET_DIR", work_folder(TARGET)?);
+    Ok(cargo)
 }
 
 /// Code bytes of the leaf, of the untraced twin and of the traced one: in the module that is named as the
@@ -264,7 +294,7 @@ fn said(words: &[&str]) -> String {
 
 impl Row {
     /// Adds one sample to the cell, or the reason why there is none; the first reason stays.
-    fn measure(&mut self, body: usize, folder: &Folder) {
+    fn measure(&mut self, body: usize, folder: &Private) {
         let cell = &mut self.cells[body];
         if cell.failure.is_some() {
             return;
@@ -275,7 +305,8 @@ impl Row {
             .as_ref()
             .map_err(Clone::clone)
             .and_then(|program| {
-                Sample::parse(&folder.ask(program, &[self.mode.word, "measure", word, threads])?)
+                let words = [self.mode.word, "measure", word, threads];
+                Sample::parse(&ask(folder, program, &words)?)
             });
         match measured {
             Ok(sample) => cell.samples.push(sample),
@@ -284,47 +315,17 @@ impl Row {
     }
 }
 
-/// The folder that peers record into: on a RAM disk where there is one, so that no disk is measured. Empty
-/// for each process, and gone at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Folder> {
-        let disk = Path::new("/dev/shm");
-        let place = if disk.is_dir() {
-            disk.to_path_buf()
-        } else {
-            work_folder("bench-peers")?
-        };
-        Ok(Folder(
-            place.join(format!("fdr-peers-{}", std::process::id())),
-        ))
-    }
-
-    /// Runs a peer's program with an empty folder, and returns what it says.
-    fn ask(&self, program: &Path, words: &[&str]) -> Result<String> {
-        self.clear();
-        fs::create_dir_all(&self.0).map_err(|error| format!("{}: {error}", self.0.display()))?;
-        let mut limited = command("timeout");
-        limited
-            .args(["--kill-after=5", LIMIT])
-            .arg(program)
-            .args(words);
-        let said = output(limited.env("PEER_FOLDER", &self.0));
-        self.clear();
-        said.map(|(stdout, _)| stdout)
-    }
-
-    fn clear(&self) {
-        // What a dying daemon still writes is in nobody's way.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        self.clear();
-    }
+/// Runs a peer's program with an empty folder to record into, and returns what it says.
+fn ask(folder: &Private, program: &Path, words: &[&str]) -> Result<String> {
+    let run = folder.fresh()?;
+    let mut limited = command("timeout");
+    limited
+        .args(["--kill-after=5", LIMIT])
+        .arg(program)
+        .args(words);
+    let said = output(limited.env("PEER_FOLDER", &run));
+    folder.empty();
+    said.map(|(stdout, _)| stdout)
 }
 
 /// Writes the results as files.
@@ -336,11 +337,7 @@ fn write(folder: &Path, findings: &table::Findings) -> Result<()> {
 
 /// Puts the results into the documentation: the tables between their marks, JSON and plot beside it.
 fn bless(docs: &Path, findings: &table::Findings) -> Result<()> {
-    let path = docs.join("peers.md");
-    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let text = table::between_marks(&text, &findings.markdown())
-        .ok_or_else(|| format!("{} has no marks for the tables", path.display()))?;
-    super::write(&path, &text)?;
+    marks::bless(&docs.join("peers.md"), "peers", &findings.markdown())?;
     super::write(&docs.join("peers.json"), &findings.json())?;
     super::write(&docs.join("peers.svg"), &plot::svg(findings))
 }
@@ -368,6 +365,15 @@ mod tests {
         let wanted = list::PEERS.iter().filter(|peer| options.wants(peer));
         let wanted: Vec<&str> = wanted.map(|peer| peer.folder).collect();
         assert_eq!(wanted, ["floor", "puffin"]);
+    }
+
+    #[test]
+    fn what_all_share_is_linted_and_what_brings_cpp_is_not() {
+        let linted = linted();
+        for package in ["peer-harness", "peer-floor", "peer-fdr", "peer-tracing"] {
+            assert!(linted.iter().any(|name| name == package), "{package}");
+        }
+        assert!(!linted.iter().any(|name| name == "peer-tracy"));
     }
 
     #[test]

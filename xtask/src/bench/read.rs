@@ -1,54 +1,94 @@
 //! `cargo xtask bench read`: how fast the tool reads a large trace, and in how much memory: figures,
 //! verdict, folded stacks, other formats; of one thread and of several, on all cores and on one. Beside
-//! it llvm-xray, where it is installed, on a trace that it can hold.
+//! it other people's readers, where they are installed, on the same calls, fewer of them.
+
+mod trace;
 
 use std::path::{Path, PathBuf};
 
-use super::figures::{get, words};
+pub(crate) use self::trace::Trace;
+use self::trace::{Form, Reading};
 use super::report::quoted;
 use super::{Program, machine, write};
 use crate::Result;
-use crate::process::{cargo, command, on_path, output, run as run_command, target};
+use crate::process::{cargo, on_path, run as run_command, target};
 
-/// llvm-xray keeps every record in memory: 200 bytes each.
-const LLVM_XRAY_MILLIONS: u32 = 5;
+/// llvm-xray keeps every record in memory, 200 bytes each, and uftrace takes a second for a million.
+const PEERS_MILLIONS: u32 = 5;
 const ROUNDS: usize = 3;
 /// Threads of the traces.
 const THREADS: [u32; 2] = [1, 4];
 /// Converting is measured on so many at most: what is written is as large as the trace.
 const CONVERTED_MILLIONS: u32 = 50;
-/// Formats that it is converted to: both with a record per edge and with one per call, and our own.
-const FORMATS: [&str; 4] = ["ctf", "heph", "htdump", "xray"];
+/// Formats that it is converted to beside its own: with a record per edge, with one per call, and states.
+const FORMATS: [&str; 5] = ["ctf", "heph", "htdump", "et", "tcstate"];
 
-/// What a reader is asked, and what that is called in the table. In arguments `OUT` is a file or folder
-/// that is removed afterwards.
-type Question = (&'static str, &'static [&'static str]);
+/// What a reader is asked, and what that is called in the table. In arguments `IN` is the trace, and `OUT`
+/// a file or folder that is removed afterwards.
+type Question = (&'static str, &'static str);
 
-const OURS: [Question; 6] = [
-    ("fdr report", &["report", "--limit", "5"]),
-    ("fdr report -j 1", &["report", "--limit", "5", "-j", "1"]),
-    ("fdr verify", &["verify"]),
-    ("fdr info", &["info"]),
-    ("fdr flame", &["flame"]),
-    ("fdr flame -j 1", &["flame", "-j", "1"]),
+const OURS: [Question; 8] = [
+    ("fdr report", "report --limit 5 IN"),
+    ("fdr report -j 1", "report --limit 5 -j 1 IN"),
+    ("fdr verify", "verify IN"),
+    ("fdr info", "info IN"),
+    ("fdr flame", "flame IN"),
+    ("fdr flame -j 1", "flame -j 1 IN"),
+    (
+        "fdr convert --to xray",
+        "convert --quiet --force --to xray -o OUT IN",
+    ),
+    (
+        "fdr convert --to xray -j 1",
+        "convert --quiet --force -j 1 --to xray -o OUT IN",
+    ),
 ];
 
-const LLVM: [Question; 3] = [
-    ("account", &["account"]),
-    (
-        "stack",
-        &[
-            "stack",
-            "--all-stacks",
-            "--per-thread-stacks",
-            "--stack-format=flame",
-            "--aggregation-type=time",
+/// A reader of other people's: its programs, the best first, what its trace is like, and what it is asked.
+struct Peer {
+    programs: &'static [&'static str],
+    /// Where it comes from.
+    package: &'static str,
+    form: Form,
+    questions: &'static [Question],
+}
+
+const PEERS: [Peer; 3] = [
+    Peer {
+        programs: &["llvm-xray-19", "llvm-xray"],
+        package: "Debian's llvm-19",
+        form: Form::Xray,
+        questions: &[
+            ("account", "account IN"),
+            (
+                "stack",
+                "stack --all-stacks --per-thread-stacks --stack-format=flame \
+                 --aggregation-type=time IN",
+            ),
+            (
+                "convert",
+                "convert --output-format=trace_event --output=OUT IN",
+            ),
         ],
-    ),
-    (
-        "convert",
-        &["convert", "--output-format=trace_event", "--output=OUT"],
-    ),
+    },
+    Peer {
+        programs: &["uftrace"],
+        package: "Debian's uftrace",
+        form: Form::Uftrace,
+        questions: &[
+            ("report", "report --no-pager -d IN"),
+            ("dump as flame", "dump --no-pager --flame-graph -d IN"),
+        ],
+    },
+    Peer {
+        programs: &["hawktracer-converter", "hawktracer-converter-rs"],
+        package: "HawkTracer, or the crate hawktracer-converter",
+        form: Form::Htdump,
+        questions: &[(
+            "to Chrome's",
+            "--format chrome-tracing --source IN --output-file OUT",
+        )],
+    },
 ];
 
 struct Options {
@@ -78,104 +118,49 @@ impl Options {
     }
 }
 
-/// One reader's result.
-struct Reading {
-    reader: String,
-    records: u64,
-    threads: u32,
-    seconds: f64,
-    peak_kib: f64,
-}
-
-impl Reading {
-    fn text(&self) -> String {
-        let Reading {
-            reader,
-            records,
-            threads,
-            seconds,
-            peak_kib,
-        } = self;
-        let (millions, mib) = (*records as f64 / 1e6, peak_kib / 1024.0);
-        let speed = millions / seconds;
-        let of = if *threads == 1 {
-            "1 thread "
-        } else {
-            "4 threads"
-        };
-        format!(
-            "{reader:<26} {millions:>6.0} M records of {of} {seconds:>8.2} s {speed:>8.2} M records/s {mib:>8.1} MiB peak\n"
-        )
-    }
-
-    fn json(&self) -> String {
-        format!(
-            "{{\"reader\": {}, \"records\": {}, \"threads\": {}, \"seconds\": {:.4}, \"records_per_s\": {:.0}, \"peak_kib\": {}}}",
-            quoted(&self.reader),
-            self.records,
-            self.threads,
-            self.seconds,
-            self.records as f64 / self.seconds,
-            self.peak_kib
-        )
-    }
-}
-
 /// Generates the traces, reads them, prints a table, and removes the traces.
 ///
 /// # Errors
 ///
-/// If something cannot be built, or a reader fails. A missing llvm-xray is told.
+/// If something cannot be built, or one of our own readings fails. Other readers that are missing, or that
+/// fail, are told.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
     let program = Program::build()?;
     run_command(&mut cargo(
-        "build --release --package fdr-cli --bin fdr --example generate_trace",
+        "build --release --package fdr-cli --bin fdr --example generate_trace --example uftrace_folder",
     ))?;
     let tool = target()?.join("release/fdr");
     println!(
         "{}; medians of {ROUNDS} readings of a file in the page cache\n",
         machine()
     );
+    let bench = Bench { program, tool };
     let mut readings = Vec::new();
-    let mut told = |reading: Reading| {
-        print!("{}", reading.text());
-        readings.push(reading);
-    };
     for threads in THREADS {
         let large = Trace::generate(options.millions, threads)?;
-        for (label, arguments) in OURS {
-            told(large.read(&program, label, &tool, arguments)?);
+        for (label, words) in OURS.iter().filter(|(label, _)| !label.contains("convert")) {
+            readings.push(bench.ours(&large, label, words)?);
         }
     }
     let millions = CONVERTED_MILLIONS.min(options.millions);
-    let converted = Trace::generate(millions, 4)?;
-    for format in FORMATS {
-        let arguments = ["convert", "--quiet", "--force", "--to", format, "-o", "OUT"];
-        let label = format!("fdr convert --to {format}");
-        told(converted.read(&program, &label, &tool, &arguments)?);
-    }
-    drop(converted);
-    let small = Trace::generate(LLVM_XRAY_MILLIONS.min(options.millions), 4)?;
-    for at in [0, 4] {
-        let (label, arguments) = OURS[at];
-        told(small.read(&program, label, &tool, arguments)?);
-    }
-    let other = ["llvm-xray-19", "llvm-xray"]
-        .into_iter()
-        .find(|name| on_path(name).is_some());
-    match other {
-        Some(other) => {
-            for (what, arguments) in LLVM {
-                let label = format!("{other} {what}");
-                told(small.read(&program, &label, Path::new(other), arguments)?);
-            }
+    for threads in THREADS {
+        let large = Trace::generate(millions, threads)?;
+        for (label, words) in OURS.iter().filter(|(label, _)| label.contains("convert")) {
+            readings.push(bench.ours(&large, label, words)?);
         }
-        None => {
-            println!(
-                "llvm-xray is not installed (Debian package llvm-19): nothing to compare with"
-            );
+        for format in FORMATS.iter().filter(|_| threads > 1) {
+            let label = format!("fdr convert --to {format}");
+            let words = format!("convert --quiet --force --to {format} -o OUT IN");
+            readings.push(bench.ours(&large, &label, &words)?);
         }
+    }
+    let small = Trace::generate(PEERS_MILLIONS.min(options.millions), 4)?;
+    for (label, words) in OURS.iter().filter(|(label, _)| !label.contains("-j")) {
+        readings.push(bench.ours(&small, label, words)?);
+    }
+    for peer in &PEERS {
+        readings.extend(bench.peer(&small, peer)?);
     }
     let rows: Vec<_> = readings.iter().map(Reading::json).collect();
     match &options.json {
@@ -190,76 +175,39 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     }
 }
 
-/// A generated trace file, removed when it goes out of scope.
-pub(crate) struct Trace {
-    pub(crate) path: PathBuf,
-    records: u64,
-    threads: u32,
+struct Bench {
+    program: Program,
+    tool: PathBuf,
 }
 
-impl Trace {
-    fn generate(millions: u32, threads: u32) -> Result<Trace> {
-        Trace::of(u64::from(millions) * 1_000_000, threads)
+impl Bench {
+    /// One question to our tool.
+    fn ours(&self, trace: &Trace, label: &str, words: &str) -> Result<Reading> {
+        let reading = trace.read(&self.program, label, &self.tool, words, ROUNDS)?;
+        print!("{}", reading.text());
+        Ok(reading)
     }
 
-    /// A trace of so many records of four threads.
-    pub(crate) fn records(records: u64) -> Result<Trace> {
-        Trace::of(records, 4)
-    }
-
-    fn of(records: u64, threads: u32) -> Result<Trace> {
-        let folder = crate::process::work_folder("bench")?;
-        let trace = Trace {
-            path: folder.join(format!("generated-{records}-{threads}.fdr")),
-            records,
-            threads,
+    /// All questions to somebody else's reader.
+    fn peer(&self, trace: &Trace, peer: &Peer) -> Result<Vec<Reading>> {
+        let name = peer.programs.iter().find(|name| on_path(name).is_some());
+        let Some((name, path)) = name.and_then(|name| Some((name, on_path(name)?))) else {
+            println!("{}: not installed ({})", peer.programs[0], peer.package);
+            return Ok(Vec::new());
         };
-        let mut generate = command(target()?.join("release/examples/generate_trace"));
-        run_command(
-            generate
-                .arg(&trace.path)
-                .args([&records.to_string(), &threads.to_string()]),
-        )?;
-        Ok(trace)
-    }
-
-    fn read(
-        &self,
-        bench: &Program,
-        label: &str,
-        reader: &Path,
-        arguments: &[&str],
-    ) -> Result<Reading> {
-        let out = self.path.with_extension("out");
-        let out_name = out.to_string_lossy();
+        let as_theirs = trace.as_form(peer.form, &self.tool)?;
         let mut readings = Vec::new();
-        for _ in 0..ROUNDS {
-            let mut run = command(&bench.path);
-            run.arg("rss").arg(reader);
-            run.args(arguments.iter().map(|word| word.replace("OUT", &out_name)));
-            let (_, log) = output(run.arg(&self.path))?;
-            let _ = std::fs::remove_file(&out).or_else(|_| std::fs::remove_dir_all(&out));
-            let words = words(log.lines().last().unwrap_or_default());
-            readings.push((get(&words, "seconds")?, get(&words, "peak_kib")?));
+        for (what, words) in peer.questions {
+            let label = format!("{name} {what}");
+            match as_theirs.read(&self.program, &label, Path::new(&path), words, ROUNDS) {
+                Ok(reading) => {
+                    print!("{}", reading.text());
+                    readings.push(reading);
+                }
+                Err(error) => println!("{label}: {}", error.lines().last().unwrap_or_default()),
+            }
         }
-        readings.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let (seconds, _) = readings[ROUNDS / 2];
-        let peak_kib = readings
-            .iter()
-            .fold(0.0, |peak: f64, reading| peak.max(reading.1));
-        Ok(Reading {
-            reader: label.to_owned(),
-            records: self.records,
-            threads: self.threads,
-            seconds,
-            peak_kib,
-        })
-    }
-}
-
-impl Drop for Trace {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        Ok(readings)
     }
 }
 
@@ -279,20 +227,10 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_has_speed_and_units() {
-        let reading = Reading {
-            reader: "fdr report".to_owned(),
-            records: 100_000_000,
-            threads: 1,
-            seconds: 0.8,
-            peak_kib: 20_480.0,
-        };
-        let text = reading.text();
-        assert!(
-            text.contains("100 M records of 1 thread") && text.contains("125.00 M records/s"),
-            "{text}"
-        );
-        assert!(text.contains("20.0 MiB peak"), "{text}");
-        assert!(reading.json().contains("\"records_per_s\": 125000000"));
+    fn every_question_names_its_trace() {
+        let peers = PEERS.iter().flat_map(|peer| peer.questions);
+        for (label, words) in OURS.iter().chain(peers) {
+            assert!(words.split_whitespace().any(|word| word == "IN"), "{label}");
+        }
     }
 }

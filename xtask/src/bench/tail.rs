@@ -1,5 +1,5 @@
 //! `cargo xtask bench tail`: not the median but the slowest of single calls, on a fresh ring, on one that goes
-//! round, during dumps, and at a thread's start; beside the untraced twin, which tells what the clock reads
+//! round, during dumps, and at a thread's start, alone and with others; beside the untraced twin, which tells what the clock reads
 //! around a call cost, and what the machine does to a thread by itself.
 
 use std::fmt::Write;
@@ -11,11 +11,12 @@ use super::{Program, machine, write};
 use crate::Result;
 
 /// The bench program's words and ours.
-const SITUATIONS: [(&str, &str); 4] = [
+const SITUATIONS: [(&str, &str); 5] = [
     ("fresh", "first lap of a ring"),
     ("steady", "later laps"),
     ("dumped", "during dumps"),
     ("start", "a thread's first call"),
+    ("burst", "first calls, 64 at once"),
 ];
 const QUANTILES: [&str; 5] = ["p50", "p99", "p999", "p9999", "max"];
 /// Variant, `FDR_CLOCK`.
@@ -63,7 +64,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     program.take_traces()?;
     let seconds = options.seconds.to_string();
     let mut text = format!(
-        "{}; ns of one call, with a clock read before and after it; {seconds} s each\n\n{:<22} {:<16}",
+        "{}; ns of one call, with a clock read before and after it; {seconds} s each\n\n{:<23} {:<16}",
         machine(),
         "situation",
         "variant"
@@ -101,7 +102,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 }
 
 fn row(situation: &str, variant: &str, values: &[f64]) -> String {
-    let mut row = format!("{situation:<22} {variant:<16}");
+    let mut row = format!("{situation:<23} {variant:<16}");
     for value in values {
         let _ = write!(row, " {value:>11.0}");
     }

@@ -13,7 +13,7 @@ const ARROWS: [(&str, &str, &[&str]); 8] = [
     ("fdr-formats", "formats", &[]),
     ("fdr-cli", "cli", &["fdr-formats"]),
     ("fdr-examples", "examples", &["fdr"]),
-    ("fdr-bench", "bench", &["fdr"]),
+    ("fdr-bench", "bench", &["fdr", "fdr-formats"]),
     (
         "fdr-tests",
         "tests",

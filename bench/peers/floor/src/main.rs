@@ -1,68 +1,25 @@
-//! The physical limit: two clock reads and two 8-byte stores, with the cursor in a register. It must never
-//! check, branch or call more than that. The work is written out once more, because the cursor goes through
-//! every function as an argument and back as a result.
+//! The physical limit: two clock reads and two 8-byte stores, with the cursor in a register; the project's own
+//! bench has the same. It must never check, branch or call more than that. The work is written out once more,
+//! because the cursor goes through every function as an argument and back as a result.
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("the floor is written for x86-64");
 
-use std::arch::asm;
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use peer_harness::work::{self, Body, FIB, LEAVES, MULTIPLIER, Scratch, Slot};
+use peer_harness::work::{self, Body, FIB, LEAVES, Scratch, Slot};
 use peer_harness::{Peer, Result, untraced};
 
-const RDTSC: u8 = 0;
-const RDTSCP: u8 = 1;
+use floor::{ENTRY, EXIT, RDTSC, RDTSCP, Ring, fib, leaf, record};
 
-const ENTRY: u64 = 1234 << 4;
-const EXIT: u64 = ENTRY | 1 << 1;
-
-/// 1 MiB: it stays in the second-level cache of most machines. A power of two.
-const RECORDS: usize = 1 << 17;
+#[path = "../../../src/floor.rs"]
+#[allow(dead_code, reason = "the project's own bench has one more body")]
+mod floor;
 
 thread_local! {
-    /// All pages are touched, so that none faults while time is taken.
-    static RING: RefCell<Vec<u64>> = RefCell::new(vec![u64::MAX; RECORDS]);
-}
-
-/// Stores one record at `at` and returns the place after it.
-#[inline(always)]
-fn record<const CLOCK: u8>(ring: *mut u64, at: usize, tag: u64) -> usize {
-    let low: u64;
-    // SAFETY: both instructions write the named registers only, and touch neither memory nor flags.
-    unsafe {
-        if CLOCK == RDTSCP {
-            asm!("rdtscp", out("rax") low, out("rdx") _, out("rcx") _,
-                options(nostack, nomem, preserves_flags));
-        } else {
-            asm!("rdtsc", out("rax") low, out("rdx") _, options(nostack, nomem, preserves_flags));
-        }
-    }
-    // SAFETY: `at` is below RECORDS: it starts at 0 and is masked below; the ring holds RECORDS records.
-    unsafe { ring.add(at).write_volatile(low << 32 | tag) };
-    (at + 1) & (RECORDS - 1)
-}
-
-#[inline(never)]
-fn leaf<const CLOCK: u8>(x: u64, ring: *mut u64, at: usize) -> (u64, usize) {
-    let at = record::<CLOCK>(ring, at, ENTRY);
-    let result = black_box(x.wrapping_mul(MULTIPLIER));
-    (result, record::<CLOCK>(ring, at, EXIT))
-}
-
-#[inline(never)]
-fn fib<const CLOCK: u8>(n: u32, ring: *mut u64, at: usize) -> (u64, usize) {
-    let at = record::<CLOCK>(ring, at, ENTRY);
-    if n < 2 {
-        return (u64::from(n), record::<CLOCK>(ring, at, EXIT));
-    }
-    let (first, at) = fib::<CLOCK>(n - 1, ring, at);
-    let first = black_box(first);
-    let (second, at) = fib::<CLOCK>(n - 2, ring, at);
-    let result = first.wrapping_add(black_box(second));
-    (result, record::<CLOCK>(ring, at, EXIT))
+    static RING: RefCell<Ring> = RefCell::new(Ring::new());
 }
 
 #[inline(never)]
@@ -118,7 +75,7 @@ fn insert<const CLOCK: u8>(
 }
 
 fn batch<const CLOCK: u8>(body: Body, scratch: &mut Scratch) -> u64 {
-    let ring = RING.with(|ring| ring.borrow_mut().as_mut_ptr());
+    let ring = RING.with(|ring| ring.borrow_mut().base());
     let mut at = 0;
     let mut sum = 0_u64;
     match body {

@@ -121,11 +121,50 @@ macro_rules! native {
 pub fn main<P: Peer>(twins: [Batch; 2], start: impl FnOnce(&str) -> Result<P>) -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
+    ended(match words.as_slice() {
         [mode, "measure", body, threads] => measured(twins, || start(mode), body, threads),
         [mode, "probe"] => probed(twins, || start(mode)),
         _ => Err("usage: MODE measure BODY THREADS | MODE probe".to_owned()),
+    })
+}
+
+/// Set for a program that runs below a recorder's own.
+const BELOW: &str = "PEER_BELOW";
+
+/// The `main` of a peer whose recorder starts the program that it records: `record` is given this program,
+/// and has the recorder run it, in the folder; what it returns is added to the program's lines. Below, it is
+/// as [`main`].
+pub fn main_below<P: Peer>(
+    twins: [Batch; 2],
+    record: impl FnOnce(&Path, Command) -> Result<String>,
+    start: impl FnOnce(&str) -> Result<P>,
+) -> ExitCode {
+    if env::var_os(BELOW).is_some() {
+        return main(twins, start);
+    }
+    let recorded = || {
+        let mut myself = myself()?;
+        myself.env(BELOW, "1");
+        record(&folder()?, myself)
     };
+    ended(recorded())
+}
+
+/// Has the command run.
+///
+/// # Errors
+///
+/// If it can't be started, or fails.
+pub fn run(command: &mut Command) -> Result<()> {
+    let name = command.get_program().display().to_string();
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name}: {status}")),
+        Err(error) => Err(format!("cannot run {name}: {error}")),
+    }
+}
+
+fn ended(done: Result<String>) -> ExitCode {
     match done {
         Ok(text) => {
             print!("{text}");

@@ -2,19 +2,16 @@
 //! preloaded library `cyg-profile-fast`, and a session whose buffers are written over round and round.
 //! Mode: `snapshot`. The program starts a session daemon of its own, and itself below it.
 
-use std::env;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use peer_harness::{Kept, Peer, Result, bytes_below, folder, myself, native};
+use peer_harness::{Kept, Peer, Result, bytes_below, folder, main_below, native, run};
 
 native!(untraced, native_untraced_batch);
 native!(traced, native_traced_batch);
 
-/// Set for the program that is traced.
-const BELOW: &str = "PEER_BELOW_LTTNG";
 const LIBRARY: &str = "liblttng-ust-cyg-profile-fast.so.1";
 /// 4 MiB for each core.
 const CHANNEL: &str =
@@ -88,43 +85,25 @@ impl Drop for Daemon {
     }
 }
 
-/// Makes the session and runs this program in it.
-fn recorded() -> Result<()> {
-    let home = folder()?;
-    let _daemon = Daemon::start(&home)?;
+/// Makes the session and runs the program in it.
+fn record(home: &Path, mut program: Command) -> Result<String> {
+    let _daemon = Daemon::start(home)?;
     let create = format!(
         "create peers --snapshot --output {}/snapshots",
         home.display()
     );
     let enable = "enable-event --userspace lttng_ust_cyg_profile_fast:* --channel ring";
     for words in [create.as_str(), CHANNEL, enable, "start"] {
-        lttng(&home, words)?;
+        lttng(home, words)?;
     }
-    let mut traced = myself()?;
-    traced.env(BELOW, "1").env("LTTNG_HOME", &home);
+    program.env("LTTNG_HOME", home).env("LD_PRELOAD", LIBRARY);
     // It waits for the daemon for as long as that takes.
-    traced
-        .env("LD_PRELOAD", LIBRARY)
-        .env("LTTNG_UST_REGISTER_TIMEOUT", "-1");
-    let status = traced.status();
-    let status = status.map_err(|error| format!("cannot run the traced program: {error}"))?;
-    lttng(&home, "destroy peers")?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("the traced program: {status}"))
-    }
+    program.env("LTTNG_UST_REGISTER_TIMEOUT", "-1");
+    let recorded = run(&mut program);
+    lttng(home, "destroy peers")?;
+    recorded.map(|()| String::new())
 }
 
 fn main() -> ExitCode {
-    if env::var_os(BELOW).is_some() {
-        return peer_harness::main([untraced::batch, traced::batch], start);
-    }
-    match recorded() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_below([untraced::batch, traced::batch], record, start)
 }

@@ -2,17 +2,14 @@
 //! shared memory and writes them. Mode: `on`. The program starts itself below uftrace, and tells afterwards
 //! how much lies in the folder.
 
-use std::env;
 use std::os::unix::process::parent_id;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use peer_harness::{Peer, Result, bytes_below, folder, myself, native, sys};
+use peer_harness::{Peer, Result, bytes_below, main_below, native, run, sys};
 
 native!(untraced, native_untraced_batch);
 native!(traced, native_traced_batch);
-
-/// Set for the program that uftrace runs.
-const BELOW: &str = "PEER_BELOW_UFTRACE";
 
 struct Uftrace;
 
@@ -29,32 +26,18 @@ fn start(mode: &str) -> Result<Uftrace> {
     }
 }
 
-/// Runs this program below uftrace.
-fn recorded() -> Result<()> {
-    let data = folder()?.join("data");
-    let myself = myself()?;
+/// Runs the program below uftrace.
+fn record(folder: &Path, program: Command) -> Result<String> {
+    let data = folder.join("data");
     let mut uftrace = Command::new("uftrace");
     uftrace.args(["record", "--no-libcall", "-d"]).arg(&data);
-    uftrace.arg(myself.get_program()).args(myself.get_args());
-    let status = uftrace.env(BELOW, "1").status();
-    let status = status.map_err(|error| format!("cannot run uftrace: {error}"))?;
-    if !status.success() {
-        return Err(format!("uftrace: {status}"));
-    }
-    // After the last line of the program itself, and part of it.
-    println!("bytes={}", bytes_below(&data)?);
-    Ok(())
+    uftrace.arg(program.get_program()).args(program.get_args());
+    let variables = program.get_envs();
+    uftrace.envs(variables.filter_map(|(name, value)| Some((name, value?))));
+    run(&mut uftrace)?;
+    Ok(format!("bytes={}\n", bytes_below(&data)?))
 }
 
 fn main() -> ExitCode {
-    if env::var_os(BELOW).is_some() {
-        return peer_harness::main([untraced::batch, traced::batch], start);
-    }
-    match recorded() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+    main_below([untraced::batch, traced::batch], record, start)
 }

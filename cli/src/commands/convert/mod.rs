@@ -1,12 +1,18 @@
 //! `fdr convert`: a trace of any format becomes one of any other.
 //!
-//! The source pushes its events into the writer, thread after thread; nothing is kept here. It must
-//! never leave half a trace, nor be silent about what the new format can't hold.
+//! The source pushes its events into the writer, thread after thread; what is kept here is a few batches
+//! of them, for reading, encoding and writing are done at the same time. It must never leave half a trace,
+//! nor be silent about what the new format can't hold.
 
+mod ahead;
+mod behind;
 pub(super) mod target;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Seek};
+use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +44,9 @@ pub(crate) struct Options {
     /// Replace what is there under that name
     #[arg(long)]
     force: bool,
+    /// With 1, the trace is read and written in turns by one thread [default: one per core]
+    #[arg(long, short, value_name = "N", value_parser = ui::at_least_one)]
+    jobs: Option<NonZeroUsize>,
     /// Say only what is wrong: neither what was written, nor what the format can't hold
     #[arg(short, long)]
     quiet: bool,
@@ -51,6 +60,8 @@ pub(super) struct Job<'a> {
     pub(super) to: &'static Target,
     pub(super) force: bool,
     pub(super) quiet: bool,
+    /// Threads that may work.
+    pub(super) jobs: usize,
 }
 
 /// What was converted.
@@ -79,6 +90,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         to: target,
         force: options.force,
         quiet: options.quiet,
+        jobs: ui::jobs(options.jobs),
     };
     let (done, bytes) = match to_stdout {
         true => (print(&*source, &job)?, None),
@@ -188,21 +200,44 @@ enum Failure {
 }
 
 fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Result<Done, Failure> {
+    let output = match output {
+        output if job.jobs == 1 => Ok(output),
+        Output::File(file) if job.to.file_as_stream => stream(file),
+        Output::Stream(out) => stream(out),
+        output => Ok(output),
+    };
+    let output = output.map_err(|error| Failure::Output(error.into()))?;
     let mut writer = (job.to.create)(output, source.info()).map_err(Failure::Output)?;
     let progress = match job.quiet {
         true => Progress::hidden(),
         false => Progress::new(source),
     };
-    let mut tee = Tee {
-        writer: &mut *writer,
-        tally: Tally::default(),
-    };
-    let driven = source::drive(source, &mut tee, &|bytes| progress.add(bytes));
-    let mut tally = tee.tally;
-    driven.map_err(Failure::Source)?;
+    let driven = drive(source, &mut *writer, job.jobs, &|bytes| progress.add(bytes));
+    drop(progress);
+    let mut tally = driven.map_err(Failure::Source)?;
     let losses = writer.finish().map_err(Failure::Output)?;
     tally.opened(source);
     Ok(Done { tally, losses })
+}
+
+fn stream(out: impl io::Write + Send + 'static) -> io::Result<Output> {
+    Ok(Output::Stream(Box::new(behind::Behind::new(out)?)))
+}
+
+/// Gives all events to the writer, and counts them.
+fn drive(
+    source: &dyn Source,
+    writer: &mut dyn Writer,
+    jobs: usize,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Tally, fdr_formats::Error> {
+    if jobs > 1 {
+        return ahead::drive(source, writer, progress);
+    }
+    let tally = Tally::default();
+    let mut tee = Tee { writer, tally };
+    source::drive(source, &mut tee, progress)?;
+    Ok(tee.tally)
 }
 
 /// Gives everything to the writer, and counts it.

@@ -2,12 +2,14 @@
 //! a folder of its own, and every lane that is decoded in pieces. It must never keep an event.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Join, Share};
-use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId};
+use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Thread, ThreadId};
 
 use super::line::Line;
-use super::tree::{Label, NodeId, Tree};
+use super::tree::{Label, MOST, NodeId, Tree};
 use crate::damage::Damage;
 
 /// A worker's share of the trace.
@@ -15,6 +17,10 @@ use crate::damage::Damage;
 pub(super) struct Folder {
     share: Share,
     per_thread: bool,
+    /// Functions without times, sorted.
+    untimed: Arc<[FunctionId]>,
+    /// Paths that are told apart in the end.
+    most: usize,
     tree: Tree,
     lines: Vec<(ThreadId, Line)>,
     by_id: HashMap<ThreadId, usize>,
@@ -31,16 +37,43 @@ pub(super) struct Folded {
 }
 
 impl Folder {
-    /// A folder whose paths begin with the thread, or with the outermost function.
-    pub(super) fn new(per_thread: bool, share: Share) -> Folder {
+    /// A folder whose paths begin with the thread, or with the outermost function. `untimed`: functions
+    /// without times, sorted.
+    pub(super) fn new(untimed: &Arc<[FunctionId]>, per_thread: bool, share: Share) -> Folder {
         Folder {
             share,
             per_thread,
+            untimed: untimed.clone(),
+            most: MOST,
             tree: Tree::default(),
             lines: Vec::new(),
             by_id: HashMap::new(),
             current: 0,
             damage: Damage::default(),
+        }
+    }
+
+    /// One that tells fewer paths apart.
+    #[cfg(test)]
+    pub(super) fn with_most(self, most: usize) -> Folder {
+        Folder { most, ..self }
+    }
+
+    /// Keeps the tree within bounds. Paths of a piece begin nobody knows where, so they can't be told from
+    /// those that would go.
+    fn bound(&mut self) {
+        if self.share == Share::Piece {
+            if self.tree.len() > self.most {
+                self.lines
+                    .iter_mut()
+                    .for_each(|(_, line)| line.make_unclear());
+            }
+        } else if self.tree.len() > 2 * self.most
+            && let Some(places) = self.tree.shrink(self.most)
+        {
+            self.lines
+                .iter_mut()
+                .for_each(|(_, line)| line.moved(&places));
         }
     }
 }
@@ -52,10 +85,11 @@ impl Sink for Folder {
             return;
         }
         let line = match (self.share, self.per_thread) {
-            (Share::Piece, _) => Line::piece(),
-            (Share::Lanes, false) => Line::new(NodeId::ROOT),
+            (Share::Piece, _) => Line::piece(self.untimed.clone()),
+            (Share::Lanes, false) => Line::new(NodeId::ROOT, self.untimed.clone()),
             (Share::Lanes, true) => {
-                Line::new(self.tree.child(NodeId::ROOT, Label::Thread(thread.id)))
+                let root = self.tree.child(NodeId::ROOT, Label::Thread(thread.id));
+                Line::new(root, self.untimed.clone())
             }
         };
         self.current = self.lines.len();
@@ -68,6 +102,16 @@ impl Sink for Folder {
             self.thread(&Thread::default());
         }
         self.lines[self.current].1.run(&mut self.tree, calls);
+        self.bound();
+    }
+
+    fn packed(&mut self, packed: &Packed<'_>) {
+        if self.lines.is_empty() {
+            self.thread(&Thread::default());
+        }
+        let (_, line) = &mut self.lines[self.current];
+        line.run_packed(&mut self.tree, packed);
+        self.bound();
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
@@ -83,29 +127,36 @@ impl Sink for Folder {
 
 impl Join for Folder {
     fn join(&mut self, piece: Folder) -> bool {
-        match (&mut self.lines[..], &piece.lines[..]) {
+        let joined = match (&mut self.lines[..], &piece.lines[..]) {
             ([(own, line)], [(id, theirs)]) if own == id => {
                 line.join(&mut self.tree, theirs, &piece.tree)
             }
             _ => false,
-        }
+        };
+        self.bound();
+        joined
     }
 }
 
 /// Ends the folders and adds up what they have.
 pub(super) fn gather(folders: Vec<Folder>) -> Folded {
     let (mut tree, mut damage) = (Tree::default(), Damage::default());
+    let most = folders.first().map_or(MOST, |folder| folder.most);
     for mut folder in folders {
         for (_, line) in &mut folder.lines {
             line.finish(&mut folder.tree);
         }
         // The larger one stays.
-        if folder.tree.nodes().count() > tree.nodes().count() {
+        if folder.tree.len() > tree.len() {
             std::mem::swap(&mut folder.tree, &mut tree);
         }
         tree.join(&folder.tree, &|_| NodeId::ROOT);
+        if tree.len() > 2 * most {
+            tree.shrink(most);
+        }
         damage.join(folder.damage);
     }
+    tree.shrink(most);
     let (diagnostics, more_diagnostics) = damage.into_parts();
     Folded {
         tree,

@@ -2,7 +2,12 @@
 //! own times of all paths that end in a function are its self time there. A piece of a thread can be
 //! followed without what came before it, and joined to it. Must never follow more calls than a stack may
 //! have, nor search one in vain more often than entries have paid for.
+//!
+//! A call of an untimed function is as wide as the calls in it: what passed beside them is its caller's.
 
+use std::sync::Arc;
+
+use fdr_formats::packed::{Packed, PackedCall};
 use fdr_formats::{Call, Edge, FunctionId, Ticks};
 
 use super::tree::{Label, NodeId, Tree};
@@ -28,6 +33,14 @@ struct Frame {
 
 const _: () = assert!(size_of::<Frame>() == 24);
 
+/// An edge of a call.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    time: Ticks,
+    function: FunctionId,
+    enters: bool,
+}
+
 /// An exit of a call that was entered before the piece, and what the piece has right inside of that call.
 #[derive(Clone, Copy, Debug)]
 struct Left {
@@ -46,6 +59,8 @@ struct Past {
 /// The calls of one thread.
 #[derive(Debug)]
 pub(super) struct Line {
+    /// Functions without times, sorted.
+    untimed: Arc<[FunctionId]>,
     /// The first is none: it is below the outermost calls.
     frames: Vec<Frame>,
     past: Option<Past>,
@@ -62,7 +77,7 @@ pub(super) struct Line {
 
 impl Line {
     /// A thread whose paths begin there.
-    pub(super) fn new(root: NodeId) -> Line {
+    pub(super) fn new(root: NodeId, untimed: Arc<[FunctionId]>) -> Line {
         let none = Frame {
             start: Ticks(0),
             children: 0,
@@ -70,6 +85,7 @@ impl Line {
             node: root,
         };
         Line {
+            untimed,
             frames: vec![none],
             past: None,
             beyond: 0,
@@ -82,34 +98,68 @@ impl Line {
     }
 
     /// A piece of a thread's calls, into a tree of its own.
-    pub(super) fn piece() -> Line {
+    pub(super) fn piece(untimed: Arc<[FunctionId]>) -> Line {
         Line {
             past: Some(Past::default()),
-            ..Line::new(NodeId::ROOT)
+            ..Line::new(NodeId::ROOT, untimed)
         }
+    }
+
+    fn is_untimed(&self, function: FunctionId) -> bool {
+        !self.untimed.is_empty() && self.untimed.binary_search(&function).is_ok()
     }
 
     /// Takes some calls, in order.
     pub(super) fn run(&mut self, tree: &mut Tree, calls: &[Call]) {
-        let Some(first) = calls.first().map(|call| call.time) else {
-            return;
+        let step = |call: &Call| Step {
+            time: call.time,
+            function: call.function,
+            enters: call.edge == Edge::Entry,
         };
+        let first = calls.first().map(|call| call.time);
+        self.follow(tree, first, calls.iter().map(step));
+    }
+
+    /// The same of packed ones.
+    pub(super) fn run_packed(&mut self, tree: &mut Tree, packed: &Packed<'_>) {
+        let mut time = packed.base.0;
+        let step = |call: PackedCall| {
+            time = time.wrapping_add(call.delta());
+            Step {
+                time: Ticks(time),
+                function: call.function(),
+                enters: call.left() == 0,
+            }
+        };
+        self.follow(tree, packed.first(), packed.calls().map(step));
+    }
+
+    /// Takes steps, the first of which is at that time.
+    #[inline(always)]
+    fn follow(&mut self, tree: &mut Tree, first: Option<Ticks>, steps: impl Iterator<Item = Step>) {
         if self.past.as_ref().is_some_and(|past| past.unclear) {
             return;
         }
-        self.first = Some(self.first.map_or(first, |known| known.min(first)));
-        for call in calls {
-            let top = self.frames.last().copied();
-            match (call.edge, top) {
-                (Edge::Entry, Some(top)) => self.enter(tree, call, &top),
-                (_, Some(top)) if top.function == call.function && self.beyond == 0 => {
-                    self.close(tree, call.time);
+        self.first = [self.first, first].into_iter().flatten().min();
+        let (mut before, mut last) = (self.before, self.last);
+        for step in steps {
+            match self.frames.last() {
+                Some(top) if step.enters => {
+                    let caller = top.node;
+                    self.enter(tree, &step, caller);
                 }
-                _ => self.leave(tree, call),
+                Some(top) if top.function == step.function && self.beyond == 0 => {
+                    self.close(tree, step.time);
+                }
+                _ => {
+                    self.before = before;
+                    self.leave(tree, &step);
+                }
             }
-            self.before = call.time;
-            self.last = self.last.max(call.time);
+            before = step.time;
+            last = last.max(before);
         }
+        (self.before, self.last) = (before, last);
     }
 
     /// Records are missing here.
@@ -121,7 +171,15 @@ impl Line {
         }
     }
 
-    fn make_unclear(&mut self) {
+    /// The tree has its nodes elsewhere now.
+    pub(super) fn moved(&mut self, places: &[NodeId]) {
+        for frame in &mut self.frames {
+            frame.node = places[frame.node.index()];
+        }
+    }
+
+    /// What comes now can't be told without the past.
+    pub(super) fn make_unclear(&mut self) {
         if let Some(past) = &mut self.past {
             past.unclear = true;
         }
@@ -131,12 +189,12 @@ impl Line {
         self.frames.len() - 1
     }
 
-    #[inline]
-    fn enter(&mut self, tree: &mut Tree, call: &Call, top: &Frame) {
+    #[inline(always)]
+    fn enter(&mut self, tree: &mut Tree, call: &Step, caller: NodeId) {
         let node = match self.frames.len() {
-            0..MAX_PATH => tree.called(top.node, call.function),
-            MAX_PATH => tree.child(top.node, Label::Others),
-            depth if depth <= MAX_DEPTH => top.node,
+            0..MAX_PATH => tree.called(caller, call.function),
+            MAX_PATH => tree.child(caller, Label::Others),
+            depth if depth <= MAX_DEPTH => caller,
             _ => {
                 self.make_unclear();
                 self.beyond += 1;
@@ -158,7 +216,10 @@ impl Line {
         let Some(frame) = self.frames.pop() else {
             return;
         };
-        let inclusive = time.since(frame.start).0;
+        let inclusive = match self.is_untimed(frame.function) {
+            true => frame.children,
+            false => time.since(frame.start).0,
+        };
         tree.count(frame.node, inclusive.saturating_sub(frame.children));
         if let Some(caller) = self.frames.last_mut() {
             caller.children = caller.children.saturating_add(inclusive);
@@ -168,7 +229,7 @@ impl Line {
     /// An exit of a function that is not the innermost open one. What it leaves open inside ends with
     /// the record before it.
     #[cold]
-    fn leave(&mut self, tree: &mut Tree, call: &Call) {
+    fn leave(&mut self, tree: &mut Tree, call: &Step) {
         if self.beyond > 0 {
             self.beyond -= 1;
             return;
@@ -192,18 +253,22 @@ impl Line {
 
     /// Ends a call that was open before the trace began, or was entered in a gap. What it called is
     /// already beside it.
-    fn close_unseen(&mut self, tree: &mut Tree, call: &Call) {
+    fn close_unseen(&mut self, tree: &mut Tree, call: &Step) {
         let begin = self.gap.or(self.first).unwrap_or(call.time);
-        let inclusive = call.time.since(begin).0;
+        let untimed = self.is_untimed(call.function);
         let Some(none) = self.frames.first_mut() else {
             return;
         };
         let node = tree.called(none.node, call.function);
+        let inclusive = match untimed {
+            true => none.children,
+            false => call.time.since(begin).0,
+        };
         let roots = std::mem::replace(&mut none.children, inclusive);
         tree.count(node, inclusive.saturating_sub(roots));
     }
 
-    fn leave_past(&mut self, tree: &mut Tree, call: &Call) {
+    fn leave_past(&mut self, tree: &mut Tree, call: &Step) {
         let depth = self.depth();
         let (Some(past), Some(none)) = (&mut self.past, self.frames.first_mut()) else {
             return;
@@ -232,7 +297,7 @@ impl Line {
         // A stack never had more than it has room for; where a search might end early, it is left out.
         let most = depth + piece.frames.capacity();
         let deep = self.beyond > 0 || most > MAX_PATH.min(NEAR);
-        if self.past.is_some() || deep || !matched || !tree.has_room_for(theirs) {
+        if self.past.is_some() || deep || !matched {
             return false;
         }
         let roots: Vec<NodeId> = self.frames.iter().rev().map(|frame| frame.node).collect();

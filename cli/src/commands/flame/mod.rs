@@ -11,9 +11,10 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use fdr_formats::pieces::{self, Division};
-use fdr_formats::{Ticks, TraceInfo};
+use fdr_formats::{FunctionId, Ticks, TraceInfo};
 
 use self::folder::{Folder, gather};
 use self::tree::{Label, Node, NodeId, Tree};
@@ -31,7 +32,7 @@ What passes in an untimed function is its caller's time: a path that ends in one
 alone.
 
 A call that was entered before the trace began is beside what it called. From 1000 functions on, a path
-ends in [more], and so do all paths beyond 262,144.
+ends in [more]. Of more than 262,144 paths the least deep ones stay, and the others are one: [more].
 
 Examples:
   fdr flame app.fdr | inferno-flamegraph > app.svg
@@ -61,7 +62,8 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let source = trace::open(&options.trace)?;
     let progress = Progress::new(&*source);
-    let make = |share| Folder::new(options.per_thread, share);
+    let untimed = untimed(source.info());
+    let make = |share| Folder::new(&untimed, options.per_thread, share);
     let division = Division::of(&*source, ui::jobs(options.jobs));
     let folders = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
@@ -73,14 +75,18 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         .sort_by_key(|diagnostic| diagnostic.offset);
     trace::warn_of_damage(&options.trace, &folded.diagnostics, folded.more_diagnostics);
     let info = source.info();
-    let untimed = |id| info.function(id).is_some_and(|function| function.untimed);
-    folded.tree.give_to_callers(&untimed);
     let value = |node: &Node| match options.calls {
         true => node.calls,
         false => info.clock.nanos(Ticks(node.own)).0,
     };
     ui::print(|out| write(out, info, &folded.tree, &value))?;
     Ok(Status::Done)
+}
+
+/// Functions without times, sorted.
+fn untimed(info: &TraceInfo) -> Arc<[FunctionId]> {
+    let untimed = info.functions.iter().filter(|function| function.untimed);
+    untimed.map(|function| function.id).collect()
 }
 
 /// Every path with a value, in the order of names.

@@ -1,6 +1,7 @@
 //! Folded lines of traces of a few calls. 1 tick = 1 ns.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fdr_formats::pieces::{Division, Share, drive_pieces};
 use fdr_formats::{Call, Function, FunctionId, Source};
@@ -24,7 +25,8 @@ fn lines(source: &dyn Source, folders: Vec<Folder>) -> String {
 }
 
 fn folded(trace: &MemoryTrace, per_thread: bool) -> String {
-    let make = |share| Folder::new(per_thread, share);
+    let untimed = untimed(&trace.info);
+    let make = |share| Folder::new(&untimed, per_thread, share);
     let folders = drive_pieces(trace, ONE, make, &|_| {}).expect("in memory");
     lines(trace, folders)
 }
@@ -82,8 +84,67 @@ fn a_deep_recursion_has_an_end() {
 
 #[test]
 fn a_trace_in_pieces_is_as_in_one() {
-    same_in_pieces(|share| Folder::new(false, share), lines);
-    same_in_pieces(|share| Folder::new(true, share), lines);
+    let none = Arc::default();
+    for per_thread in [false, true] {
+        same_in_pieces(|share| Folder::new(&none, per_thread, share), lines);
+    }
+}
+
+#[test]
+fn of_too_many_paths_the_same_ones_stay_whichever_pieces_they_come_in() {
+    let none = Arc::default();
+    for (per_thread, most) in [(false, 150), (true, 60)] {
+        let make = |share| Folder::new(&none, per_thread, share).with_most(most);
+        same_in_pieces(make, lines);
+    }
+}
+
+#[test]
+fn the_least_deep_paths_stay_and_nothing_is_lost() {
+    // Every thread calls functions of its own, which call one another, so that each path is another one.
+    let calls = |thread: u32| -> Vec<Call> {
+        let of = |nth: u32| {
+            let (time, function) = (u64::from(nth) * 10, thread * 100 + nth);
+            [
+                entry(time, function),
+                entry(time + 1, 1),
+                entry(time + 3, function),
+                exit(time + 6, function),
+                exit(time + 7, 1),
+                exit(time + 8, function),
+            ]
+        };
+        (1..80).flat_map(of).collect()
+    };
+    let lanes: Vec<(u64, Vec<Call>)> = (1..6).map(|id| (u64::from(id), calls(id))).collect();
+    let lanes: Vec<_> = lanes.iter().map(|(id, calls)| (*id, &calls[..])).collect();
+    let trace = MemoryTrace::new(&lanes);
+    let none = Arc::default();
+    let of = |jobs, most| {
+        let make = |share| Folder::new(&none, false, share).with_most(most);
+        let division = Division { jobs, piece: 64 };
+        let folders = drive_pieces(&trace, division, make, &|_| {}).expect("in memory");
+        lines(&trace, folders)
+    };
+    let whole = of(1, 5000);
+    assert_eq!(whole.lines().count(), 3 * 5 * 79);
+    let sum = |text: &str| -> u64 {
+        let value = |line: &str| line.rsplit(' ').next()?.parse::<u64>().ok();
+        text.lines().filter_map(value).sum()
+    };
+    for most in [10, 395, 500, 1184, 1185] {
+        let some = of(1, most);
+        assert_eq!((of(2, most), of(3, most)), (some.clone(), some.clone()));
+        assert_eq!(sum(&some), sum(&whole));
+        let stay: Vec<&str> = some.lines().filter(|line| !line.starts_with('[')).collect();
+        assert_eq!(stay.len(), most);
+        assert!(
+            stay.iter()
+                .all(|line| whole.lines().any(|other| other == *line))
+        );
+        let deepest = stay.iter().map(|line| line.matches(';').count()).max();
+        assert_eq!(deepest, Some((most - 1) / 395), "{most}");
+    }
 }
 
 #[test]
@@ -98,7 +159,7 @@ fn lines_of_a_function_add_up_to_its_self_time() {
         let make = |share| engine::Engine::new(&*source, false, share);
         let engines = drive_pieces(&*source, ONE, make, &|_| {}).expect("readable");
         let figures = engine::gather(engines, false);
-        let mut folder = Folder::new(false, Share::Lanes);
+        let mut folder = Folder::new(&untimed(source.info()), false, Share::Lanes);
         for lane in 0..source.lanes() {
             source.decode(lane, &mut folder, &|_| {}).expect("readable");
         }
@@ -129,16 +190,41 @@ fn time_in_untimed_functions_is_their_callers() {
         exit(16, 2),
         exit(20, 1),
     ];
-    let trace = MemoryTrace::new(&[(1, &calls)]);
-    let make = |share| Folder::new(false, share);
+    let mut trace = MemoryTrace::new(&[(1, &calls)]);
+    trace.info.functions = untimed_second();
+    let untimed = untimed(&trace.info);
+    let make = |share| Folder::new(&untimed, false, share);
     let folders = drive_pieces(&trace, ONE, make, &|_| {}).expect("in memory");
-    let mut tree = gather(folders).tree;
-    tree.give_to_callers(&|id| id.0 == 2);
+    let tree = gather(folders).tree;
     let text = |value: &dyn Fn(&Node) -> u64| {
         let mut out = Vec::new();
         write(&mut out, trace.info(), &tree, value).expect("memory");
         String::from_utf8(out).expect("UTF-8")
     };
-    assert_eq!(text(&|node| node.own), "#1 15\n#1;#2;#3 5\n");
-    assert_eq!(text(&|node| node.calls), "#1 1\n#1;#2 2\n#1;#2;#3 1\n");
+    assert_eq!(text(&|node| node.own), "#1 15\n#1;f2;#3 5\n");
+    assert_eq!(text(&|node| node.calls), "#1 1\n#1;f2 2\n#1;f2;#3 1\n");
+}
+
+fn untimed_second() -> Vec<Function> {
+    vec![Function {
+        id: FunctionId(2),
+        name: "f2".into(),
+        untimed: true,
+        ..Function::default()
+    }]
+}
+
+#[test]
+fn an_untimed_call_from_before_the_trace_leaves_its_time_to_its_caller() {
+    // f1 and, in it, f2 were entered before the trace began.
+    let calls = [entry(0, 3), exit(5, 3), exit(10, 2), exit(30, 1)];
+    let mut trace = MemoryTrace::new(&[(1, &calls)]);
+    trace.info.functions = untimed_second();
+    assert_eq!(folded(&trace, false), "#1 25\n#3 5\n");
+    // So it is in the report.
+    let make = |share| engine::Engine::new(&trace, false, share);
+    let engines = drive_pieces(&trace, ONE, make, &|_| {}).expect("in memory");
+    let figures = engine::gather(engines, false);
+    let own: Vec<u64> = figures.functions.values().map(|stats| stats.own).collect();
+    assert_eq!(own, [25, 0, 5]);
 }

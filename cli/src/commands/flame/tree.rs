@@ -2,13 +2,14 @@
 //! a quarter of a million share one entry. Must never take time that grows with a path's length or a caller's fan-out.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use fdr_formats::{FunctionId, ThreadId};
 
-/// Nodes of a tree (10 MiB, and more to find them).
-const MAX_NODES: usize = 1 << 18;
+/// Paths that are told apart in the end (10 MiB, and more to find them); on the way, twice as many.
+pub(super) const MOST: usize = 1 << 18;
 /// Entries of the table that saves most searches; a power of two.
-const NEAR: usize = 1 << 12;
+const NEAR: usize = 1 << 14;
 
 /// A node's place in its tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,11 +48,79 @@ pub(super) struct Node {
     pub(super) calls: u64,
 }
 
+/// Depth and hash of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank(u32, u64);
+
+impl Rank {
+    /// Of that label below the path of this rank.
+    fn below(caller: Rank, label: Label) -> Rank {
+        let label = match label {
+            Label::Root => 0,
+            Label::Function(FunctionId(id)) => u64::from(id) << 2 | 1,
+            Label::Thread(ThreadId(id)) => id << 2 | 2,
+            Label::Others => 3,
+        };
+        let mut hash = (caller.1.rotate_left(5) ^ label).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        Rank(caller.0 + 1, hash ^ hash >> 32)
+    }
+}
+
+/// Makes the hashes of one tree: unforeseen, so that no trace can be made whose paths all have the same.
+#[derive(Clone, Copy, Debug)]
+struct Seed([u64; 2]);
+
+impl Seed {
+    fn new() -> Seed {
+        let random = RandomState::new();
+        Seed([random.hash_one(0), random.hash_one(1) | 1])
+    }
+}
+
+impl BuildHasher for Seed {
+    type Hasher = Folded;
+
+    fn build_hasher(&self) -> Folded {
+        Folded(self.0)
+    }
+}
+
+/// State and factor. Quicker than the standard library's, for keys of a few numbers.
+struct Folded([u64; 2]);
+
+impl Hasher for Folded {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        let [state, factor] = self.0;
+        let product = u128::from(state ^ number) * u128::from(factor);
+        self.0[0] = product as u64 ^ (product >> 64) as u64;
+    }
+
+    #[inline]
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0[0]
+    }
+}
+
 /// All paths.
 #[derive(Debug)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
-    by_path: HashMap<(NodeId, Label), NodeId>,
+    by_path: HashMap<(NodeId, Label), NodeId, Seed>,
     /// The last search for each hash of a path.
     near: Vec<(NodeId, FunctionId, NodeId)>,
 }
@@ -67,7 +136,7 @@ impl Default for Tree {
         let none = (NodeId(u32::MAX), FunctionId(0), NodeId::ROOT);
         Tree {
             nodes: vec![root],
-            by_path: HashMap::new(),
+            by_path: HashMap::with_hasher(Seed::new()),
             near: vec![none; NEAR],
         }
     }
@@ -78,7 +147,7 @@ impl Tree {
     #[inline]
     pub(super) fn called(&mut self, caller: NodeId, function: FunctionId) -> NodeId {
         let hash = (caller.0 ^ function.0.rotate_left(16)).wrapping_mul(0x9e37_79b1);
-        let slot = hash as usize >> 20 & (NEAR - 1);
+        let slot = hash as usize >> 18 & (NEAR - 1);
         let (known, of, node) = self.near[slot];
         if (known, of) == (caller, function) {
             return node;
@@ -94,16 +163,12 @@ impl Tree {
         if let Some(&node) = self.by_path.get(&(caller, label)) {
             return node;
         }
-        let shared = (NodeId::ROOT, Label::Others);
-        let path = match self.nodes.len() {
-            0..MAX_NODES => (caller, label),
-            _ => shared,
-        };
-        if let Some(&node) = self.by_path.get(&path) {
-            return node;
+        // What stands for many paths has none of its own below it.
+        if self.nodes[caller.index()].label == Label::Others {
+            return caller;
         }
-        let node = self.add(path.0, path.1);
-        self.by_path.insert(path, node);
+        let node = self.add(caller, label);
+        self.by_path.insert((caller, label), node);
         node
     }
 
@@ -131,9 +196,60 @@ impl Tree {
         node.calls += 1;
     }
 
-    /// Whether all paths of another tree have nodes of their own here.
-    pub(super) fn has_room_for(&self, more: &Tree) -> bool {
-        self.nodes.len() + more.nodes.len() < MAX_NODES
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Leaves so many paths, the least deep, and makes one of all others. Which ones stay depends on the
+    /// paths alone, not on when they came: one that stays in the end has stayed whenever this was done to a
+    /// part of them, so nothing of it is missing. Returns where each node is now; `None`: where it was.
+    pub(super) fn shrink(&mut self, most: usize) -> Option<Vec<NodeId>> {
+        let ranks = self.ranks();
+        let mut sorted: Vec<Rank> = ranks.iter().copied().flatten().collect();
+        sorted.sort_unstable();
+        let limit = *sorted.get(most)?;
+        let shared = self.child(NodeId::ROOT, Label::Others);
+        let nodes = std::mem::take(&mut self.nodes);
+        *self = Tree::default();
+        let mut places = vec![NodeId::ROOT; nodes.len()];
+        places[shared.index()] = self.child(NodeId::ROOT, Label::Others);
+        for (at, node) in nodes.iter().enumerate().skip(1) {
+            let stays = ranks.get(at).copied().flatten() < Some(limit);
+            if at != shared.index() {
+                places[at] = match stays {
+                    // Callers are less deep, so they stay, too.
+                    true => self.child(places[node.caller.index()], node.label),
+                    false => places[shared.index()],
+                };
+            }
+            self.take(places[at], node);
+        }
+        Some(places)
+    }
+
+    /// The order in which nodes stay; `None` for those that always do.
+    fn ranks(&self) -> Vec<Option<Rank>> {
+        let mut ranks = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let always = node.caller == NodeId::ROOT && node.label == Label::Others;
+            ranks.push(match node.label {
+                Label::Root => None,
+                _ if always => None,
+                label => {
+                    let caller = ranks.get(node.caller.index()).copied().flatten();
+                    Some(Rank::below(caller.unwrap_or_default(), label))
+                }
+            });
+        }
+        ranks
+    }
+
+    /// Adds what is known of a path.
+    fn take(&mut self, place: NodeId, more: &Node) {
+        let known = &mut self.nodes[place.index()];
+        known.own = known.own.saturating_add(more.own);
+        known.calls += more.calls;
     }
 
     /// Adds another tree. Its roots become what `root_of` says: the first, second, … of them. Returns
@@ -150,27 +266,10 @@ impl Tree {
                 // Callers come before those that they call.
                 label => self.child(places[node.caller.0 as usize], label),
             };
-            let own = &mut self.nodes[place.0 as usize];
-            own.own = own.own.saturating_add(node.own);
-            own.calls += node.calls;
+            self.take(place, node);
             places.push(place);
         }
         places
-    }
-
-    /// Gives the time of functions that have none to their callers: what passed in them passed there.
-    pub(super) fn give_to_callers(&mut self, untimed: &dyn Fn(FunctionId) -> bool) {
-        // From the innermost on: a caller may be untimed, too.
-        for at in (0..self.nodes.len()).rev() {
-            let Node {
-                caller, label, own, ..
-            } = self.nodes[at];
-            if matches!(label, Label::Function(id) if untimed(id)) {
-                self.nodes[at].own = 0;
-                let caller = &mut self.nodes[caller.index()];
-                caller.own = caller.own.saturating_add(own);
-            }
-        }
     }
 
     /// The nodes, callers before those that they call.

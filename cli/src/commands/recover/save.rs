@@ -62,6 +62,7 @@ impl Job<'_> {
                 to: self.to,
                 force: self.force,
                 quiet: true,
+                jobs: ui::jobs(None),
             };
             let done = convert::write(&source, &job, output)?;
             sync(output).with_context(|| ui::path(output))?;

@@ -142,8 +142,9 @@ impl Stack {
     }
 
     fn take_sums(&mut self, piece: &Stack) {
-        if piece.first.is_some() {
+        if let Some(first) = piece.first {
             self.before = piece.before;
+            self.went_back |= piece.went_back || first < self.last;
         }
         self.first = [self.first, piece.first].into_iter().flatten().min();
         self.last = self.last.max(piece.last);

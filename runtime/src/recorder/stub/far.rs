@@ -54,7 +54,7 @@ impl Reach {
         self.record_untimed
             .store(record_untimed as *mut (), Ordering::Relaxed);
         self.rseq
-            .store(RSEQ_OFFSET.load(Ordering::Relaxed), Ordering::Relaxed);
+            .store(RSEQ_OFFSET.0.load(Ordering::Relaxed), Ordering::Relaxed);
         self.kind.store(kind as u32, Ordering::Relaxed);
         self.slot.store(slot, Ordering::Relaxed);
     }
@@ -74,7 +74,9 @@ impl Reach {
         }
         let kind = host.kind.load(Ordering::Relaxed);
         self.kind.store(kind, Ordering::Relaxed);
-        RSEQ_OFFSET.store(self.rseq.load(Ordering::Relaxed), Ordering::Relaxed);
+        RSEQ_OFFSET
+            .0
+            .store(self.rseq.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     fn is_fixed(&self) -> bool {

@@ -10,17 +10,18 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::far::{self, REACH, Reach};
 use super::{OTHER_WAY, full, outline};
+use crate::primitive::Alone;
 use crate::recorder::{record_interrupted, record_untimed, tls, writer};
 use crate::ring::layout::{CHUNK, Slot};
 use crate::site::unit::Host;
 
 /// Where records with [`OTHER_WAY`] are made.
-static OTHER: AtomicPtr<()> = AtomicPtr::new(untimed_slowly as *mut ());
+static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(untimed_slowly as *mut ()));
 
 /// Chooses the way for a copy that records for itself, and returns what the words of its sites hold.
 pub(super) fn prepare(executable: bool) -> u32 {
     let other = REACH.untimed_way().unwrap_or(untimed_slowly as *mut ());
-    OTHER.store(other, Ordering::Relaxed);
+    OTHER.0.store(other, Ordering::Relaxed);
     if executable { 0 } else { OTHER_WAY }
 }
 
@@ -30,7 +31,7 @@ pub(super) fn prepare_guest(host: &'static Host) {
         .untimed_way()
         .unwrap_or_else(|| (host.record_untimed)());
     // Release: whoever sees the way sees where it leads.
-    OTHER.store(other, Ordering::Release);
+    OTHER.0.store(other, Ordering::Release);
 }
 
 /// Where a guest's untimed records go.

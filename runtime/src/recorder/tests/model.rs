@@ -14,7 +14,7 @@ use std::thread;
 
 use super::*;
 use crate::primitive::shadow::{self, Site, Weakening};
-use crate::ring::chunk::mark;
+use crate::ring::chunk;
 use crate::ring::layout::Slot;
 use std::collections::BTreeSet;
 
@@ -64,14 +64,13 @@ fn watch_records(slot: &Slot, chunks: u64) {
     slot.generation.watch();
     slot.tid.watch();
     for number in 1..=chunks {
-        let mark = mark(slot, number);
+        let chunk::Place { start, mark } = chunk::place(slot, number);
         for word in [&mark.number, &mark.first, &mark.end] {
             word.watch();
         }
-        let start = crate::ring::chunk::chunk_start(slot, number);
         // The tick of the preamble, and two records.
         for word in [4, 6, 7] {
-            let at = crate::ring::chunk::at_address::<u64>(start).wrapping_add(word);
+            let at = chunk::at_address::<u64>(start).wrapping_add(word);
             // SAFETY: inside the slot's region.
             unsafe { crate::primitive::AtomicU64::from_ptr(at) }.watch();
         }

@@ -53,6 +53,9 @@ pub(crate) enum Kind {
     Off,
 }
 
+/// Crates of the workspace that are no peers: what those share.
+pub(crate) const SHARED: [&str; 2] = ["harness", "native"];
+
 /// The label of the floor that everything is divided by.
 pub(crate) const FLOORS: [&str; 2] = ["floor, rdtsc", "floor, rdtscp"];
 
@@ -287,9 +290,6 @@ pub(crate) fn rows() -> Vec<(&'static Peer, &'static Mode)> {
 mod tests {
     use super::*;
     use crate::process::root;
-
-    /// Crates of the workspace that are no peers.
-    const SHARED: [&str; 2] = ["harness", "native"];
 
     fn manifest(path: &str) -> String {
         let path = root().join("bench/peers").join(path);

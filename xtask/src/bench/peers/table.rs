@@ -14,6 +14,8 @@ pub(crate) struct Findings {
     pub(crate) date: String,
     pub(crate) machine: String,
     pub(crate) compiler: String,
+    /// At the beginning and at the end: whether others were at work.
+    pub(crate) load: [String; 2],
     pub(crate) rounds: usize,
     pub(crate) rows: Vec<Row>,
 }
@@ -42,9 +44,6 @@ Process: the same with the recorder's own threads and processes, and all that is
 x rdtsc, x rdtscp: leaf over the floor's. Bytes: of a call, that come out. Code: bytes that tracing adds to the leaf.
 ";
 
-const BEGIN: &str = "<!-- figures: `cargo xtask bench peers --bless` writes them -->\n";
-const END: &str = "<!-- end of figures -->\n";
-
 /// By kind, then from the cheapest on; what was not measured comes last.
 pub(crate) fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
     let cost = |row: &Row| {
@@ -56,13 +55,6 @@ pub(crate) fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
         a.mode.kind.cmp(&b.mode.kind).then_with(by_cost)
     });
     rows
-}
-
-/// The text with `tables` between its marks; `None` if it has no marks.
-pub(crate) fn between_marks(text: &str, tables: &str) -> Option<String> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some([before, BEGIN, tables, END, after].concat())
 }
 
 impl Findings {
@@ -146,8 +138,8 @@ impl Findings {
 
     fn head(&self) -> String {
         format!(
-            "{}; {}; {}; {} rounds in rotation, each process pinned.",
-            self.date, self.machine, self.compiler, self.rounds
+            "{}; {}; {}; {} rounds in rotation, each process pinned; load {} at the beginning, {} at the end.",
+            self.date, self.machine, self.compiler, self.rounds, self.load[0], self.load[1]
         )
     }
 
@@ -211,10 +203,12 @@ impl Findings {
     pub(crate) fn json(&self) -> String {
         let rows: Vec<String> = self.rows.iter().map(json_row).collect();
         format!(
-            "{{\"date\": {}, \"machine\": {}, \"compiler\": {}, \"rounds\": {},\n\"rows\": [\n{}\n]}}\n",
+            "{{\"date\": {}, \"machine\": {}, \"compiler\": {}, \"load\": [{}, {}], \"rounds\": {},\n\"rows\": [\n{}\n]}}\n",
             quoted(&self.date),
             quoted(&self.machine),
             quoted(&self.compiler),
+            quoted(&self.load[0]),
+            quoted(&self.load[1]),
             self.rounds,
             rows.join(",\n"),
         )
@@ -330,6 +324,7 @@ pub(super) mod tests {
             date: "2026-01-02".to_owned(),
             machine: "a machine".to_owned(),
             compiler: "rustc 1.95.0".to_owned(),
+            load: ["0.1".to_owned(), "3.2".to_owned()],
             rounds: 3,
             rows: sorted(rows.into_iter().enumerate().map(row).collect()),
         }
@@ -410,14 +405,6 @@ pub(super) mod tests {
             .iter()
             .filter(|row| row.mode.kind == Kind::Records);
         assert_eq!(records.next_back().map(|row| row.mode.label), Some(failed));
-    }
-
-    #[test]
-    fn tables_go_between_the_marks() {
-        let text = format!("a\n{BEGIN}old\n{END}b\n");
-        let new = format!("a\n{BEGIN}new\n{END}b\n");
-        assert_eq!(between_marks(&text, "new\n"), Some(new));
-        assert_eq!(between_marks("a\n", "new\n"), None);
     }
 
     #[test]

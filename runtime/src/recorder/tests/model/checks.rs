@@ -34,6 +34,51 @@ pub(super) fn a_copy_beside_a_writer_that_wraps() {
     assert_eq!(assert_unbroken(&snapshot), TWO_CHUNKS + 1);
 }
 
+/// A slot of three chunks, of which two have space and are full.
+fn rig_without_space() -> Rig {
+    let rig = rig_of(3, 0);
+    rig.slot().given.store(2, Relaxed);
+    (1..=TWO_CHUNKS).for_each(|number| make(rig.slot(), number));
+    watch(rig.slot());
+    rig.slot().chunks.watch();
+    rig
+}
+
+/// The writer finds no space for the third chunk, and overwrites the first, while both are copied.
+pub(super) fn a_copy_beside_a_writer_without_space() {
+    let rig = rig_without_space();
+    let slot = lasting(rig.slot());
+    let writer = loom::thread::spawn(move || make(slot, TWO_CHUNKS + 1));
+    let mut snapshot = Snapshot::default();
+    assert!(
+        snapshot.take(slot),
+        "the second chunk is there all the time"
+    );
+    assert!((TWO_CHUNKS..=TWO_CHUNKS + 1).contains(&assert_unbroken(&snapshot)));
+    writer.join().expect("the writer");
+    assert!(snapshot.take(slot));
+    assert_eq!(assert_unbroken(&snapshot), TWO_CHUNKS + 1);
+    assert_eq!(snapshot.counts.overwritten, PER_CHUNK);
+}
+
+/// The same for a count.
+pub(super) fn a_count_beside_a_writer_without_space() {
+    let rig = rig_without_space();
+    let slot = lasting(rig.slot());
+    let writer = loom::thread::spawn(move || make(slot, TWO_CHUNKS + 1));
+    if let Some((_, counts)) = snapshot::count(slot) {
+        assert_eq!(counts.recorded, counts.readable + counts.overwritten);
+        assert!([0, PER_CHUNK].contains(&counts.overwritten), "{counts:?}");
+        assert!((TWO_CHUNKS..=TWO_CHUNKS + 1).contains(&counts.recorded));
+    }
+    writer.join().expect("the writer");
+    let (_, counts) = snapshot::count(slot).expect("nobody writes");
+    assert_eq!(
+        (counts.recorded, counts.overwritten),
+        (TWO_CHUNKS + 1, PER_CHUNK)
+    );
+}
+
 /// The writer goes on in the chunk that is copied.
 pub(super) fn a_copy_beside_a_writer_in_its_chunk() {
     let rig = rig(1);
@@ -332,7 +377,7 @@ pub(super) fn a_spare_is_claimed() {
     small.watch();
     small.watch_bases();
     let ring = small.ring;
-    let dumper = loom::thread::spawn(move || ring.prepare_spare());
+    let dumper = loom::thread::spawn(move || ring.prepare_spares(1));
     let slot = ring.claim().expect("one of three");
     assert_ne!(slot.base.load(Relaxed), 0, "it has no region");
     dumper.join().expect("the dumper");

@@ -32,6 +32,8 @@ const MODELS: &[Model] = &models! {
     a_tail_of_the_only_chunk
     a_copy_of_the_only_chunk
     a_copy_beside_a_writer_that_wraps
+    a_copy_beside_a_writer_without_space
+    a_count_beside_a_writer_without_space
     a_tail_of_a_slot_that_changes_hands
     a_tail_beside_a_writer_that_wraps
     a_tail_that_begins_when_a_slot_changes_hands
@@ -50,7 +52,7 @@ const SPARE: &[(&str, &str)] = &[
         "`chunk` was loaded with Acquire, and stored after it",
     ),
     (
-        "dump/snapshot: used: mark(slot, number).end.load(Ordering::Acquire) without its ordering",
+        "dump/snapshot: used: place.mark.end.load(Ordering::Acquire) without its ordering",
         "the cursor was loaded with Acquire, and left the chunk after `end` was stored",
     ),
     (
@@ -118,7 +120,7 @@ const SPARE: &[(&str, &str)] = &[
         "`try_take` loads it again with Acquire",
     ),
     (
-        "ring/slots: begin: chunk::mark(slot, number).number.store(0, Ordering::Relaxed); left out",
+        "ring/slots: begin: mark.number.store(0, Ordering::Relaxed); left out",
         "the generation tells readers; for who finds the ring after a kill",
     ),
 ];

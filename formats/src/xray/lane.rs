@@ -1,0 +1,112 @@
+//! What the writer keeps of a thread beside its records, and the calls that need no thought: records are
+//! made of them as they come. Must never take a call that the writer would have written otherwise.
+
+use super::balance::Stack;
+use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Layout};
+use crate::bytes::ByteOrder;
+use crate::model::{Call, Edge, Thread};
+
+// Records of versions 1 and 3 that go into a spool are the same.
+pub(super) const LAYOUT: Layout = Layout {
+    order: ByteOrder::Little,
+    version: 3,
+};
+
+/// One thread.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) thread: Thread,
+    pub(super) strand: usize,
+    pub(super) wall: Option<(u64, u32)>,
+    /// Time and CPU of the first event: the block's second `NewCPUId`.
+    pub(super) first: Option<(u64, u16)>,
+    /// Records that are missing before it.
+    pub(super) lost: u64,
+    pub(super) base: u64,
+    pub(super) earliest: u64,
+    pub(super) latest: u64,
+    pub(super) stack: Stack,
+    pub(super) records: u64,
+    pub(super) middle_entries: u64,
+    pub(super) middle_exits: u64,
+    /// Arguments may follow.
+    pub(super) arguments: bool,
+    /// Records are missing between the last one and the next.
+    pub(super) gap: bool,
+}
+
+impl Lane {
+    pub(super) fn new(thread: Thread, strand: usize) -> Lane {
+        Lane {
+            thread,
+            strand,
+            wall: None,
+            first: None,
+            lost: 0,
+            base: 0,
+            earliest: u64::MAX,
+            latest: 0,
+            stack: Stack::default(),
+            records: 0,
+            middle_entries: 0,
+            middle_exits: 0,
+            arguments: false,
+            gap: false,
+        }
+    }
+
+    /// An event at `time`: the first one is where the thread's records begin.
+    pub(super) fn reach(&mut self, time: u64) {
+        if self.first.is_none() {
+            (self.first, self.base) = (Some((time, 0)), time);
+        }
+        self.earliest = self.earliest.min(time);
+        self.latest = self.latest.max(time);
+    }
+
+    /// Makes records of calls as long as they are plain: measured, of functions that keep their numbers
+    /// (0 and `zero` do not), a small step after one another, and with nothing to be put in front.
+    pub(super) fn plain(
+        &mut self,
+        calls: &[Call],
+        zero: u32,
+        records: &mut Vec<[u8; FUNCTION_SIZE]>,
+    ) {
+        if self.first.is_none() {
+            return;
+        }
+        let (before, mut base) = (records.len(), self.base);
+        for call in calls {
+            let id = call.function.0;
+            let delta = call.time.0.checked_sub(base);
+            let Some(delta) = delta.and_then(|delta| u32::try_from(delta).ok()) else {
+                break;
+            };
+            let keeps = id != 0 && id != zero && id < FUNCTION_LIMIT;
+            if call.synthetic || !keeps || !self.stack.follow(id, call.edge == Edge::Entry) {
+                break;
+            }
+            base = call.time.0;
+            let bytes = record::encode_function(id, action(call), delta, LAYOUT.order);
+            records.push(bytes);
+        }
+        let count = records.len() - before;
+        if count > 0 {
+            // The base was reached before, and none of these is earlier.
+            self.base = base;
+            self.latest = self.latest.max(base);
+            self.records += count as u64;
+            (self.gap, self.arguments) = (false, true);
+        }
+    }
+}
+
+/// What a call's record says that happened.
+pub(super) fn action(call: &Call) -> Action {
+    match (call.edge, call.has_arguments) {
+        (Edge::Entry, false) => Action::Entry,
+        (Edge::Entry, true) => Action::EntryArgs,
+        (Edge::Exit, _) => Action::Exit,
+        (Edge::TailExit, _) => Action::TailExit,
+    }
+}

@@ -1,0 +1,330 @@
+//! Space for the ring's parts: a region's first chunk when its slot is made, each other one when the owner
+//! comes to it, or before that where it makes many records. What has space keeps it, whoever owns the slot.
+//! Must never let a byte be touched that has none: on a full disk that is SIGBUS.
+//!
+//! Two may give space to one chunk at the same time, its owner and the dumper; to do it twice is no harm.
+//! Only the owner says that there is none, or takes memory in its place.
+
+use super::layout::{CHUNK, Slot, state};
+use super::{Ring, chunk};
+use crate::primitive::Ordering;
+use crate::sys;
+
+/// Slots that are kept ready. Together their first chunks take what one whole region of the default size does.
+#[cfg(not(all(loom, test)))]
+pub(super) const SPARES: usize = 64;
+#[cfg(all(loom, test))]
+pub(super) const SPARES: usize = 1;
+
+/// Of those, how many have all of their first chunk in memory: what is never touched costs none.
+const WARM: u32 = 4;
+
+/// How much of a first chunk is brought in when the slot is made, bytes: all that many threads need.
+const FIRST: usize = 4096;
+
+/// How many chunks one region gets before it is the next one's turn.
+const STEP: u64 = 4;
+
+/// Fewer chunks no owner goes round in: while one is overwritten, there is another.
+const LEAST: u64 = 2;
+
+/// Why something of the ring has no space on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    /// As errno says.
+    pub(crate) error: i32,
+    /// A thread goes on with a part of its region; otherwise something is in memory only.
+    pub(crate) is_partial: bool,
+}
+
+/// Beside an errno in [`Ring::shortage`].
+const SAID: u32 = 1 << 31;
+const PARTIAL: u32 = 1 << 30;
+
+impl Ring {
+    /// Space on the disk for a part of the file, or else anonymous memory in its place, which does
+    /// not outlive the process. False where neither is to be had. Async-signal-safe.
+    pub(super) fn give_space(&self, offset: usize, length: usize) -> bool {
+        let Some(file) = self.file else { return true };
+        let Err(error) = file.allocate(offset as u64, length as u64) else {
+            return true;
+        };
+        self.misses_space(error);
+        self.take_memory(offset, length)
+    }
+
+    /// Anonymous memory in the place of a part of the file. Async-signal-safe.
+    fn take_memory(&self, offset: usize, length: usize) -> bool {
+        // SAFETY: the part is inside our mapping and was never used: it had no space.
+        unsafe { sys::memory::map_anonymous(self.base.add(offset), length) }.is_ok()
+    }
+
+    /// Space for the first chunk of a region that nobody uses yet, or else memory for all of it. How many
+    /// chunks have space then; `None` where neither is to be had. Async-signal-safe.
+    pub(super) fn give_first(&self, index: usize) -> Option<u32> {
+        let (offset, all) = (self.layout.region(index), self.layout.chunks() as u32);
+        let given = match self
+            .file
+            .map(|file| file.allocate(offset as u64, CHUNK as u64))
+        {
+            None => all,
+            Some(Ok(())) => 1,
+            Some(Err(error)) => {
+                self.misses_space(error);
+                self.take_memory(offset, self.layout.region_size)
+                    .then_some(all)?
+            }
+        };
+        // The first use is between two clock readings: it shall not be a page fault.
+        sys::memory::prefault(self.base.wrapping_add(offset), FIRST);
+        Some(given)
+    }
+
+    /// Space for the chunk behind the `opened` ones, of which none has been overwritten, for the slot's owner,
+    /// who is about to open it. False where there is none. Async-signal-safe; may change errno.
+    pub(crate) fn extend(&self, slot: &Slot, opened: u64) -> bool {
+        let all = self.layout.chunks() as u64;
+        let offset = self.offset_of(slot, opened);
+        let more = match self
+            .file
+            .map(|file| file.allocate(offset as u64, CHUNK as u64))
+        {
+            None => all - opened,
+            Some(Ok(())) => 1,
+            Some(Err(error)) => {
+                let memory = match error {
+                    // The file is lost, not the disk full: all of it is in memory from here on.
+                    libc::EBADF => all - opened,
+                    _ => LEAST.saturating_sub(opened),
+                };
+                self.misses(error, memory == 0);
+                let length = memory as usize * CHUNK;
+                if memory > 0 && self.take_memory(offset, length) {
+                    memory
+                } else {
+                    0
+                }
+            }
+        };
+        if more > 0 {
+            bring_in(slot, opened, CHUNK);
+            self.gave(slot, opened + more);
+        }
+        more > 0
+    }
+
+    /// Gives space to, and brings in, what threads will need soon: of a region as many chunks as `brought`
+    /// does not say yet, which is the caller's for the next time. Not async-signal-safe.
+    pub(crate) fn look_ahead(&self, brought: &mut Vec<u32>) {
+        let made = self.header().made.load(Ordering::Relaxed) as usize;
+        brought.resize(made.max(brought.len()), 0);
+        // In turns: nobody shall wait for all that another one wants.
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = false;
+            let mut warm = WARM;
+            for (index, brought) in brought.iter_mut().enumerate() {
+                if let Some(slot) = self.slot(index) {
+                    goes_on |= self.look_ahead_of(slot, brought, &mut warm);
+                }
+            }
+        }
+    }
+
+    /// One slot's turn; whether there was something to do.
+    fn look_ahead_of(&self, slot: &Slot, brought: &mut u32, warm: &mut u32) -> bool {
+        let number = slot.chunk.load(Ordering::Relaxed);
+        let wanted = match slot.state.load(Ordering::Acquire) {
+            state::LIVE if number <= 1 && is_idle(slot) => 0,
+            state::LIVE => chunk::wanted(number),
+            state::FREE if *warm > 0 => {
+                *warm -= 1;
+                1
+            }
+            _ => 0,
+        };
+        let wanted = wanted.min(slot.chunks.load(Ordering::Relaxed));
+        let from = u64::from(*brought);
+        for number in from..wanted.min(from + STEP) {
+            if !self.has_space(slot, number) {
+                break;
+            }
+            bring_in(slot, number, CHUNK);
+            *brought += 1;
+        }
+        u64::from(*brought) > from
+    }
+
+    /// Whether the chunk behind so many others has space, after a try to give it some. Never by writing:
+    /// its owner may be there already.
+    fn has_space(&self, slot: &Slot, number: u64) -> bool {
+        if number < u64::from(slot.given.load(Ordering::Relaxed)) {
+            return true;
+        }
+        let offset = self.offset_of(slot, number) as u64;
+        let given = self
+            .file
+            .is_some_and(|file| file.allocate_untouched(offset, CHUNK as u64).is_ok());
+        if given {
+            self.gave(slot, number + 1);
+        }
+        given
+    }
+
+    /// So many chunks of the slot's region have space. Relaxed: that they have it the kernel knows.
+    fn gave(&self, slot: &Slot, chunks: u64) {
+        let chunks = chunks as u32;
+        let more = |given| (given < chunks).then_some(chunks);
+        let given = &slot.given;
+        let _ = given.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+
+    /// Where in the file the chunk behind so many others is.
+    fn offset_of(&self, slot: &Slot, chunks: u64) -> usize {
+        let region = slot.base.load(Ordering::Relaxed) as usize;
+        region.wrapping_sub(self.base.addr()) + chunks as usize * CHUNK
+    }
+
+    /// What the ring holds is, in part, in memory only, because of an errno: to be said once.
+    pub(super) fn misses_space(&self, error: i32) {
+        self.misses(error, false);
+    }
+
+    fn misses(&self, error: i32, is_partial: bool) {
+        let partial = if is_partial { PARTIAL } else { 0 };
+        let known = error.unsigned_abs() | partial;
+        let shortage = &self.shortage;
+        let _ = shortage.compare_exchange(0, known, Ordering::Relaxed, Ordering::Relaxed);
+        sys::thread::tell_news();
+    }
+
+    /// Whether something had no space on the disk.
+    pub(super) fn is_short(&self) -> bool {
+        self.shortage.load(Ordering::Relaxed) != 0
+    }
+
+    /// What has no space on the disk, and why, where that was not said yet.
+    pub(crate) fn shortage_to_say(&self) -> Option<Shortage> {
+        let known = self.shortage.load(Ordering::Relaxed);
+        if known == 0 || known & SAID != 0 {
+            return None;
+        }
+        let before = self.shortage.fetch_or(SAID, Ordering::Relaxed);
+        (before & SAID == 0).then_some(Shortage {
+            error: (known & !PARTIAL) as i32,
+            is_partial: known & PARTIAL != 0,
+        })
+    }
+}
+
+/// Has the kernel read the slot's records where they are not in memory any more: of the mapping it reads nothing
+/// ahead by itself.
+pub(crate) fn read_ahead(slot: &Slot) {
+    let opened = slot.chunk.load(Ordering::Relaxed);
+    let chunks = opened.min(slot.chunks.load(Ordering::Relaxed)) as usize;
+    let base = slot.base.load(Ordering::Relaxed);
+    sys::memory::read_ahead(chunk::at_address(base), chunks * CHUNK);
+}
+
+/// Whether the owner of a slot, in its first chunk, has not come beyond what was brought in at once.
+fn is_idle(slot: &Slot) -> bool {
+    let base = slot.base.load(Ordering::Relaxed);
+    slot.cursor.load(Ordering::Relaxed).wrapping_sub(base) < FIRST as u64
+}
+
+/// Brings in the first bytes of the chunk behind so many others of the slot's region, which has space.
+fn bring_in(slot: &Slot, chunks: u64, length: usize) {
+    let at = slot.base.load(Ordering::Relaxed) + chunks * CHUNK as u64;
+    sys::memory::prefault(chunk::at_address(at), length);
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+    use crate::clock::Kind;
+    use crate::ring::Options;
+    use std::ffi::CString;
+
+    /// A ring in a file, of so many regions of eight chunks.
+    fn ring(name: &str, regions: u64) -> Ring {
+        let path = std::env::temp_dir().join(format!("fdr-space-{name}-{}", std::process::id()));
+        let path = CString::new(path.to_string_lossy().into_owned()).expect("no NUL");
+        let options = Options {
+            buffer: 8 * CHUNK as u64,
+            memory: 8 * regions * CHUNK as u64,
+            full: false,
+            clock: Kind::Monotonic,
+            template: &[],
+        };
+        let (ring, trouble) =
+            Ring::create(Box::leak(path.into_boxed_c_str()), &options).expect("addresses");
+        assert_eq!(trouble, None);
+        // The mapping stays.
+        sys::file::unlink(ring.path().expect("a file"));
+        ring
+    }
+
+    fn given(slot: &Slot) -> u32 {
+        slot.given.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_region_gets_one_chunk_and_more_where_they_are_asked_for() {
+        let ring = ring("extend", 4);
+        let slot = ring.claim().expect("a slot");
+        assert_eq!(given(slot), 1);
+        assert!(ring.extend(slot, 1));
+        assert_eq!(given(slot), 2);
+        // Twice is no harm.
+        assert!(ring.extend(slot, 1));
+        assert_eq!((given(slot), ring.shortage_to_say()), (2, None));
+    }
+
+    #[test]
+    fn the_dumper_is_ahead_of_who_records_much() {
+        let ring = ring("ahead", 4);
+        let (idle, lively) = (ring.claim().expect("a slot"), ring.claim().expect("a slot"));
+        assert!(ring.extend(lively, 1));
+        lively.chunk.store(2, Ordering::Relaxed);
+        let mut brought = Vec::new();
+        ring.look_ahead(&mut brought);
+        assert_eq!((given(idle), given(lively)), (1, 8));
+        assert_eq!(brought, [0, 8]);
+        // In its first chunk, but beyond what it got at once.
+        idle.cursor.fetch_add(FIRST as u64, Ordering::Relaxed);
+        idle.chunk.store(1, Ordering::Relaxed);
+        ring.look_ahead(&mut brought);
+        assert_eq!((given(idle), brought), (1, vec![1, 8]));
+    }
+
+    #[test]
+    fn spares_leave_the_end_of_the_budget_to_who_asks() {
+        let ring = ring("spares", 8);
+        ring.prepare_spares(3);
+        assert_eq!(ring.slots().count(), 3);
+        ring.prepare_spares(usize::MAX);
+        assert_eq!(ring.slots().count(), 6);
+        for _ in 0..8 {
+            assert!(ring.claim().is_some());
+        }
+        assert!(ring.claim().is_none() && !ring.has_room());
+    }
+
+    #[test]
+    fn a_file_that_is_closed_leaves_memory_for_the_rest() {
+        let ring = ring("closed", 2);
+        let slot = ring.claim().expect("a slot");
+        ring.file.expect("a file").close();
+        assert!(ring.extend(slot, 1));
+        assert_eq!(given(slot), 8);
+        let said = ring.shortage_to_say().expect("a shortage");
+        assert_eq!((said.error, said.is_partial), (libc::EBADF, false));
+        assert_eq!(ring.shortage_to_say(), None);
+        // All of it can be written.
+        for number in 1..=8 {
+            let place = chunk::place(slot, number);
+            // SAFETY: a chunk of the region, aligned, and nobody else's.
+            unsafe { chunk::at_address::<u64>(place.start).write(number) };
+        }
+    }
+}

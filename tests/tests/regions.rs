@@ -1,0 +1,281 @@
+//! A thread's ring gets its space chunk by chunk: what few records cost, what becomes of a thread that finds
+//! no more space, who inherits it, and what is read of it when the process is dead. Counts must be exact
+//! in each case, and nothing but the recorder's one line may show in the program.
+
+mod faults_support;
+
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use faults_support::{Left, Row, UNSHARE, may};
+use fdr_formats::model::Counts;
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::trace::{Lane, Trace};
+
+/// Function records in a chunk: one of 64 KiB, without its three metadata records.
+const PER_CHUNK: u64 = (65536 - 48) / 8;
+/// What the step `much` records, and `next` in a thread of its own.
+const MUCH: u64 = 400_000;
+const WORK: u64 = 20;
+
+/// Rings on a file system of their own, of so many KiB, and traces elsewhere; a ring that is left is kept.
+/// Where there are two rings at most none is made ready beforehand: what a step finds is certain.
+fn on_a_small_disk(kib: u32, variables: &str, steps: &str) -> (Left, Folder) {
+    let before = format!(
+        "mkdir small && mount -t tmpfs -o size={kib}K none small && cd small && mkdir traces"
+    );
+    let variables = format!("FDR=1 FDR_OUT=$home/out/ FDR_DIR=traces {variables}");
+    let folder = Folder::new("region-disk");
+    let left = Row::new(&variables, &before, steps).check_in(&folder, UNSHARE);
+    (left, folder)
+}
+
+/// The only file in a folder, whose name ends so.
+fn only(folder: &Folder, place: &str, end: &str) -> PathBuf {
+    let files = std::fs::read_dir(folder.join(place)).expect("a folder");
+    let files = files.map(|file| file.expect("a file").path());
+    let mut files = files.filter(|file| file.to_string_lossy().ends_with(end));
+    let first = files.next().expect("a file");
+    assert!(files.next().is_none(), "more than one");
+    first
+}
+
+/// The trace that was written in the end.
+fn trace_in(folder: &Folder) -> Trace {
+    let path = only(folder, "out", ".fdr");
+    verify(&path);
+    Trace::read(&path)
+}
+
+/// The trace of the ring that a dead process left, and what the tool said.
+fn recovered(folder: &Folder) -> Trace {
+    let ring = only(folder, "traces", ".fdr-ring");
+    let out = folder.join("recovered.fdr");
+    let _ = fdr(&[
+        OsStr::new("recover"),
+        ring.as_ref(),
+        OsStr::new("-o"),
+        out.as_ref(),
+    ]);
+    verify(&out);
+    Trace::read(&out)
+}
+
+/// The only thread's counts, of which the sum is right.
+fn of_one_thread(trace: &Trace, recorded: u64) -> Counts {
+    let [lane] = trace.threads.as_slice() else {
+        panic!("one thread: {:?}", trace.info)
+    };
+    let counts = lane.checked_counts();
+    assert_eq!(counts.recorded, recorded);
+    counts
+}
+
+/// How many whole chunks the records that are kept have at least, besides the one in the making.
+fn chunks(counts: &Counts) -> u64 {
+    counts.readable.div_ceil(PER_CHUNK) - 1
+}
+
+#[test]
+fn a_thread_without_space_goes_round_in_what_it_has() {
+    if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
+        return;
+    }
+    // Some chunks, as many as the dumper came to give: more than were used, fewer than are needed.
+    let (left, folder) = on_a_small_disk(
+        32_000,
+        "FDR_BUFFER=16M FDR_MEMORY=32M",
+        "much fill much much much much much exit",
+    );
+    assert_eq!(left.said, 1, "{left:?}");
+    let line = &left.lines[0];
+    assert!(line.contains("it keeps fewer records"), "{line}");
+    let counts = of_one_thread(&trace_in(&folder), 6 * MUCH);
+    assert_eq!(counts.dropped, 0);
+    let had = MUCH / PER_CHUNK;
+    assert!((had..5 * had).contains(&chunks(&counts)), "{counts:?}");
+}
+
+#[test]
+fn a_thread_that_keeps_the_oldest_stops_where_space_ends() {
+    if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
+        return;
+    }
+    let variables = "FDR_BUFFER=16M FDR_MEMORY=32M FDR_MODE=full";
+    let (left, folder) =
+        on_a_small_disk(32_000, variables, "much fill much much much much much exit");
+    assert_eq!(left.said, 1, "{left:?}");
+    let counts = of_one_thread(&trace_in(&folder), 6 * MUCH);
+    assert_eq!(counts.overwritten, 0);
+    assert!(
+        counts.readable >= MUCH && counts.dropped > MUCH,
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn a_thread_has_two_chunks_whatever_the_disk_has() {
+    if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
+        return;
+    }
+    let (left, folder) = on_a_small_disk(8_000, "FDR_MEMORY=8M", "work fill much exit");
+    assert_eq!(left.said, 1, "{left:?}");
+    let counts = of_one_thread(&trace_in(&folder), WORK + MUCH);
+    assert_eq!((chunks(&counts), counts.dropped), (1, 0), "{counts:?}");
+}
+
+#[test]
+fn what_is_left_of_a_process_without_space_is_whole() {
+    if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
+        return;
+    }
+    let variables = "FDR_BUFFER=16M FDR_MEMORY=32M FDR_CRASH=0";
+    let (left, folder) = on_a_small_disk(
+        32_000,
+        variables,
+        "much fill much much much much much abort",
+    );
+    assert!(left.said <= 1, "{left:?}");
+    let counts = of_one_thread(&recovered(&folder), 6 * MUCH);
+    assert_eq!(counts.dropped, 0);
+    let had = MUCH / PER_CHUNK;
+    assert!((had..5 * had).contains(&chunks(&counts)), "{counts:?}");
+    // A crash's trace is made from the same memory by the process itself.
+    let (_, folder) = on_a_small_disk(
+        32_000,
+        "FDR_BUFFER=16M FDR_MEMORY=32M",
+        "much fill much much much much much crash",
+    );
+    let of_crash = of_one_thread(&trace_in(&folder), 6 * MUCH);
+    assert!((had..5 * had).contains(&chunks(&of_crash)), "{of_crash:?}");
+}
+
+#[test]
+fn space_is_inherited() {
+    if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
+        return;
+    }
+    // One ring, of 16 chunks: the second thread has all that the first one had, and needs no more.
+    let variables = "FDR_BUFFER=1M FDR_MEMORY=1M";
+    let (left, folder) = on_a_small_disk(8_000, variables, "next fill next exit");
+    assert_eq!(left.said, 0, "{left:?}");
+    let trace = trace_in(&folder);
+    let counts = of_one_thread(&trace, MUCH);
+    assert_eq!(chunks(&counts), 15, "{counts:?}");
+    let missing = &trace.info.missing;
+    assert_eq!(
+        (missing.retired_threads, missing.retired_records),
+        (1, MUCH)
+    );
+    // Where space is there again, the next thread takes what the first one did not find.
+    let steps = "brief fill next dump shrink next exit";
+    let (left, folder) = on_a_small_disk(8_000, variables, steps);
+    assert_eq!(left.said, 1, "{left:?}");
+    let files = folder.join("out").read_dir().expect("traces");
+    let mut files: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
+    files.sort();
+    let kept = files.iter().map(|path| {
+        verify(path);
+        chunks(&of_one_thread(&Trace::read(path), MUCH))
+    });
+    assert_eq!(kept.collect::<Vec<u64>>(), [1, 15]);
+}
+
+/// A program that closes all descriptors has rings of full length all the same, in memory.
+#[test]
+fn a_ring_whose_file_is_closed_goes_on_in_memory() {
+    let folder = Folder::new("region-shut");
+    let row = Row::new(
+        "FDR=1 FDR_OUT=out/ FDR_DIR=traces",
+        "mkdir traces",
+        "work shut much exit",
+    );
+    let left = row.check_in(&folder, &[]);
+    assert_eq!(left.said, 1, "{left:?}");
+    assert!(left.lines[0].contains("in memory only"), "{left:?}");
+    let counts = of_one_thread(&trace_in(&folder), WORK + MUCH);
+    assert_eq!((counts.overwritten, counts.dropped), (0, 0));
+}
+
+/// File systems that can't give space but by writing, and those that can't at all from some moment on.
+#[test]
+fn calls_for_space_that_fail() {
+    let Some(_) = fdr_tests::reader("strace", "system calls that fail") else {
+        return;
+    };
+    // Which error, from which call of a thread on, lines said, least whole chunks.
+    for (error, from, said, least) in [
+        ("EOPNOTSUPP", 1, 0, 48),
+        ("EINTR", 3, 0, 48),
+        ("ENOSPC", 3, 1, 1),
+        ("ENOSPC", 5, 1, 1),
+        ("EDQUOT", 9, 1, 1),
+    ] {
+        // EINTR once: the call is made again.
+        let when = if error == "EINTR" {
+            format!("{from}")
+        } else {
+            format!("{from}+")
+        };
+        let inject = format!(
+            "strace -f -qq -o /dev/null -e trace=fallocate -e inject=fallocate:error={error}:when={when}"
+        );
+        let folder = Folder::new("region-calls");
+        let row = Row::new(
+            "FDR=1 FDR_OUT=out/ FDR_DIR=traces",
+            "mkdir traces",
+            "work much exit",
+        );
+        let left = row.with_injection(&inject).check_in(&folder, &[]);
+        assert!(left.said <= said, "{error} {from}: {left:?}");
+        let counts = of_one_thread(&trace_in(&folder), WORK + MUCH);
+        assert_eq!(counts.dropped, 0, "{error} {from}");
+        assert!(chunks(&counts) >= least, "{error} {from}: {counts:?}");
+    }
+}
+
+/// Bytes that a file takes on its disk.
+fn taken(path: &PathBuf) -> u64 {
+    512 * std::fs::metadata(path).expect("a ring").blocks()
+}
+
+#[test]
+fn threads_that_start_together_record_everything_and_take_little() {
+    const AT_ONCE: u64 = 64;
+    let folder = Folder::new("region-burst");
+    let at_once = AT_ONCE.to_string();
+    let mut program = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+        .set("FDR=1 FDR_DIR=.")
+        .args(&["short", "192", &at_once])
+        .start();
+    let mut text = String::new();
+    loop {
+        let line = program.line();
+        if line == "waiting" {
+            break;
+        }
+        text += &(line + "\n");
+    }
+    let ring = folder.ending(".fdr-ring").remove(0);
+    let bytes = taken(&ring);
+    program.tell("");
+    let _ = program.end().ok();
+    let calls = facts::number::<u64>(&facts::one(&text, "calls")[0]);
+    let statistics = facts::statistics(&text);
+    assert_eq!(facts::total(&statistics), 2 * calls);
+    let path = folder.only_trace();
+    verify(&path);
+    let trace = Trace::read(&path);
+    assert_eq!(trace.threads.len(), 192);
+    let counts = trace.threads.iter().map(Lane::checked_counts);
+    let readable: u64 = counts.map(|counts| counts.readable).sum();
+    assert_eq!(readable, 2 * calls);
+    assert_eq!(trace.info.missing.unplaced_records, 0);
+    // A chunk for each thread and each place that is ready, and the head with its tables. Whole regions
+    // would be 768 MiB.
+    let most = (192 + 64) * 65536 + (2 << 20);
+    assert!(bytes <= most, "{bytes} bytes");
+}
