@@ -25,6 +25,8 @@ pub(crate) mod table;
 #[cfg(test)]
 mod gap_tests;
 #[cfg(test)]
+mod packed_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod untimed_tests;

@@ -292,8 +292,8 @@ impl Stack {
                 }
             };
             // One up, or one down.
-            let way = exit | 1;
-            *open = open.wrapping_add(way as u32);
+            let way = exit.wrapping_mul(2);
+            *open = open.wrapping_add(way as u32).wrapping_add(1);
             all[ended % ROOM].set(Step {
                 time: inclusive,
                 children,
@@ -316,7 +316,7 @@ impl Stack {
                 place,
             };
             ended = ended.wrapping_sub(exit as usize);
-            above = above.wrapping_add(way as usize);
+            above = above.wrapping_add(way as usize).wrapping_add(1);
         }
         self.children = children;
         self.depth = base.wrapping_add(above).wrapping_sub(1);

@@ -29,7 +29,7 @@ impl Ring {
         }
         // The next new threads shall find prepared ones again, or one that nobody gave back. To wake the
         // dumper takes longer than all the rest: not for each of them.
-        if self.wants_spares(SPARES / 2) || !self.has_room() {
+        if self.has_fewer_spares(SPARES / 2) || !self.has_room() {
             sys::thread::tell_news();
         }
         slot
@@ -213,9 +213,12 @@ impl Ring {
         self.next_reaping.store(next, Ordering::Release);
     }
 
-    /// Makes slots ready beforehand, so that the next new threads find them.
+    /// Makes up to so many slots ready beforehand, so that the next new threads find them.
     pub(crate) fn prepare_spares(&self, most: usize) {
-        while self.wants_spares(most.min(SPARES)) {
+        for _ in 0..most {
+            if !self.wants_spares() {
+                return;
+            }
             self.available.fetch_add(1, Ordering::Relaxed);
             self.spares.fetch_add(1, Ordering::Relaxed);
             if self.make(state::FREE).is_none() {
@@ -226,9 +229,14 @@ impl Ring {
         }
     }
 
+    /// Whether more slots can be made ready.
+    pub(crate) fn wants_spares(&self) -> bool {
+        self.has_fewer_spares(SPARES)
+    }
+
     /// Whether fewer slots than these are ready, and more can be. Not near the end of the budget: a slot in
     /// the making is nobody's, and a thread that finds no other would go without.
-    fn wants_spares(&self, these: usize) -> bool {
+    fn has_fewer_spares(&self, these: usize) -> bool {
         let ready = self.spares.load(Ordering::Relaxed) as usize;
         // Where space is short a spare may be in memory only: one of those is enough.
         let these = if self.is_short() { these.min(1) } else { these };

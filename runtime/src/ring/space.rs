@@ -114,15 +114,16 @@ impl Ring {
     }
 
     /// Gives space to, and brings in, what threads will need soon: of a region as many chunks as `brought`
-    /// does not say yet, which is the caller's for the next time. Not async-signal-safe.
-    pub(crate) fn look_ahead(&self, brought: &mut Vec<u32>) {
+    /// does not say yet, which is the caller's for the next time. `and_spares`: also what some new threads will
+    /// need. Not async-signal-safe.
+    pub(crate) fn look_ahead(&self, brought: &mut Vec<u32>, and_spares: bool) {
         let made = self.header().made.load(Ordering::Relaxed) as usize;
         brought.resize(made.max(brought.len()), 0);
         // In turns: nobody shall wait for all that another one wants.
         let mut goes_on = true;
         while goes_on {
             goes_on = false;
-            let mut warm = WARM;
+            let mut warm = if and_spares { WARM } else { 0 };
             for (index, brought) in brought.iter_mut().enumerate() {
                 if let Some(slot) = self.slot(index) {
                     goes_on |= self.look_ahead_of(slot, brought, &mut warm);
@@ -287,13 +288,13 @@ mod tests {
         assert!(ring.extend(lively, 1));
         lively.chunk.store(2, Ordering::Relaxed);
         let mut brought = Vec::new();
-        ring.look_ahead(&mut brought);
+        ring.look_ahead(&mut brought, true);
         assert_eq!((given(idle), given(lively)), (1, 8));
         assert_eq!(brought, [0, 8]);
         // In its first chunk, but beyond what it got at once.
         idle.cursor.fetch_add(FIRST as u64, Ordering::Relaxed);
         idle.chunk.store(1, Ordering::Relaxed);
-        ring.look_ahead(&mut brought);
+        ring.look_ahead(&mut brought, true);
         assert_eq!((given(idle), brought), (1, vec![1, 8]));
     }
 

@@ -4,6 +4,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use super::calibrate::Refinement;
 use super::{dumping, install, say, skew};
@@ -16,6 +17,10 @@ static ASKED: AtomicU32 = AtomicU32::new(0);
 
 /// Whether the thread runs.
 static RUNS: AtomicU32 = AtomicU32::new(0);
+
+/// How long after it is known that slots are wanted they are made ready, ns: not at once, for on a busy machine
+/// the thread that told so would wait for it, in the midst of its first call.
+const PAUSE_NS: u64 = 1_000_000;
 
 /// Starts the thread. All signals are blocked in it: the program's handlers never run there.
 pub(crate) fn start(compare_clocks: bool) {
@@ -35,10 +40,9 @@ pub(crate) fn start(compare_clocks: bool) {
 }
 
 fn run(compare_clocks: bool) {
-    // Who wakes it shall not have to wait for it.
-    sys::thread::run_in_batches();
     let mut brought_in = Vec::new();
-    prepare(&mut brought_in);
+    let mut due_ns = Some(0);
+    prepare(&mut brought_in, &mut due_ns);
     if compare_clocks
         && let Some(state) = install::state()
         && let Some(skew) = skew::measure(state.chosen.kind, &state.frequency())
@@ -54,12 +58,12 @@ fn run(compare_clocks: bool) {
         if ASKED.swap(0, Ordering::AcqRel) > 0 {
             let _ = dumping::dump_and_say("signal");
         }
-        prepare(&mut brought_in);
+        let pause = prepare(&mut brought_in, &mut due_ns);
         let now_ns = clock::monotonic_raw_ns();
         if refinement.is_due(now_ns) {
             refine();
         }
-        let sleeps = [refinement.sleep(now_ns), crash::look()];
+        let sleeps = [refinement.sleep(now_ns), crash::look(), pause];
         sys::thread::wait_for_news(seen, sleeps.into_iter().flatten().min());
     }
 }
@@ -73,14 +77,21 @@ fn refine() {
 }
 
 /// Keeps slots ready, so that a thread's first record need not wait for the disk, and brings in what threads
-/// will need soon.
-fn prepare(brought_in: &mut Vec<u32>) {
-    if let Some(ring) = recorder::ring() {
-        ring.look_ahead(brought_in);
-        ring.reap();
+/// will need soon. `due_ns`: when slots are to be made, if that is known. How long there is until then.
+fn prepare(brought_in: &mut Vec<u32>, due_ns: &mut Option<u64>) -> Option<Duration> {
+    let ring = recorder::ring()?;
+    let now_ns = clock::monotonic_raw_ns();
+    let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns);
+    if is_due {
         ring.prepare_spares(usize::MAX);
-        say_out_of_space(ring);
+        *due_ns = None;
+    } else if ring.wants_spares() {
+        due_ns.get_or_insert(now_ns + PAUSE_NS);
     }
+    ring.look_ahead(brought_in, is_due);
+    ring.reap();
+    say_out_of_space(ring);
+    due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)))
 }
 
 /// Says, once, that a thread's ring found no room.

@@ -68,15 +68,6 @@ pub(crate) fn set_end_value(value: usize) -> bool {
     key != u32::MAX && unsafe { libc::pthread_setspecific(key, value as *const libc::c_void) } == 0
 }
 
-/// Has the calling thread interrupt no other one when it is woken: it runs when a processor is free, or its turn
-/// has come. Where that can't be it stays as it was.
-pub(crate) fn run_in_batches() {
-    // SAFETY: all zeros is a valid `sched_param`, and the one that this policy wants.
-    let parameters: libc::sched_param = unsafe { core::mem::zeroed() };
-    // SAFETY: a plain system call on the calling thread; `parameters` is valid for reading.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
-}
-
 /// What the dumper thread sleeps on: changes whenever there may be work for it. On a line of its own:
 /// every thread that begins writes it, and statics that each record reads lie beside it.
 pub(crate) static NEWS: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));

@@ -68,7 +68,7 @@ impl Folder {
                     .iter_mut()
                     .for_each(|(_, line)| line.make_unclear());
             }
-        } else if self.tree.len() > 2 * self.most
+        } else if self.tree.len() > room_for(self.most)
             && let Some(places) = self.tree.shrink(self.most)
         {
             self.lines
@@ -76,6 +76,11 @@ impl Folder {
                 .for_each(|(_, line)| line.moved(&places));
         }
     }
+}
+
+/// Nodes that a tree may have on the way to so many: it is not to be made smaller all the time.
+fn room_for(most: usize) -> usize {
+    most + most / 2
 }
 
 impl Sink for Folder {
@@ -151,7 +156,7 @@ pub(super) fn gather(folders: Vec<Folder>) -> Folded {
             std::mem::swap(&mut folder.tree, &mut tree);
         }
         tree.join(&folder.tree, &|_| NodeId::ROOT);
-        if tree.len() > 2 * most {
+        if tree.len() > room_for(most) {
             tree.shrink(most);
         }
         damage.join(folder.damage);

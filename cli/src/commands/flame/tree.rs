@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use fdr_formats::{FunctionId, ThreadId};
 
-/// Paths that are told apart in the end (10 MiB, and more to find them); on the way, twice as many.
+/// Paths that are told apart in the end (10 MiB, and more to find them); on the way, half as many more.
 pub(super) const MOST: usize = 1 << 18;
 /// Entries of the table that saves most searches; a power of two.
 const NEAR: usize = 1 << 14;
