@@ -90,6 +90,8 @@ impl Copy {
                 found = Found::Changing;
                 continue;
             };
+            // Also of an owner that is gone: its chunks lie as it left them.
+            place.chunks = place.round(&slot)?;
             match unowned(&place, &slot)? {
                 None => {}
                 // It may be about to be given away.
@@ -100,7 +102,6 @@ impl Copy {
                 Some(other) => return Ok(other),
             }
             self.slot = slot;
-            place.chunks = place.round(&slot)?;
             self.check_slot(&place);
             let whole = self.chunks_of(&place, slot.chunk, most)?;
             let is_behind = place.is_behind(&slot)?;

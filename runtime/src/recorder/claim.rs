@@ -106,7 +106,10 @@ pub(super) fn extend(slot: &Slot, opened: u64) {
     let errno = sys::errno();
     // Not so for what a child of a fork kept of its parent's ring: what is made there goes nowhere.
     let ring = family::ring().filter(|ring| ring.has(slot));
-    if !ring.is_some_and(|ring| ring.extend(slot, opened)) {
+    // A handler that forked in there, or left by a jump, would leave the slot busy for good; and one that
+    // comes in there at all may have the kernel begin again.
+    let extend = || ring.is_some_and(|ring| ring.extend(slot, opened));
+    if !sys::signal::undisturbed(extend) {
         // What was opened stays where it was; readers see this no later than the chunk that comes next.
         slot.chunks.store(opened.max(1), Ordering::Relaxed);
     }

@@ -213,20 +213,22 @@ impl Ring {
         self.next_reaping.store(next, Ordering::Release);
     }
 
-    /// Makes up to so many slots ready beforehand, so that the next new threads find them.
-    pub(crate) fn prepare_spares(&self, most: usize) {
+    /// Makes up to so many slots ready beforehand, so that the next new threads find them. False where one
+    /// can't be made.
+    pub(crate) fn prepare_spares(&self, most: usize) -> bool {
         for _ in 0..most {
             if !self.wants_spares() {
-                return;
+                break;
             }
             self.available.fetch_add(1, Ordering::Relaxed);
             self.spares.fetch_add(1, Ordering::Relaxed);
             if self.make(state::FREE).is_none() {
                 self.available.fetch_sub(1, Ordering::Relaxed);
                 self.spares.fetch_sub(1, Ordering::Relaxed);
-                return;
+                return false;
             }
         }
+        true
     }
 
     /// Whether more slots can be made ready.
@@ -256,7 +258,12 @@ impl Ring {
             .ok()? as usize;
         let layout = &self.layout;
         let slot = self.slot(index)?;
-        let given = self.give_first(index)?;
+        let Some(given) = self.give_first(index) else {
+            // For a later try, unless another one has been made since.
+            let index = index as u32;
+            let _ = made.compare_exchange(index + 1, index, Ordering::Relaxed, Ordering::Relaxed);
+            return None;
+        };
         let region = self.base.wrapping_add(layout.region(index));
         slot.base.store(region.addr() as u64, Ordering::Relaxed);
         slot.given.store(given, Ordering::Relaxed);

@@ -159,7 +159,7 @@ impl Ring {
     /// Whether the chunk behind so many others has space, after a try to give it some. Never by writing:
     /// its owner may be there already.
     fn has_space(&self, slot: &Slot, number: u64) -> bool {
-        if number < u64::from(slot.given.load(Ordering::Relaxed)) {
+        if number < u64::from(slot.given.load(Ordering::Acquire)) {
             return true;
         }
         let offset = self.offset_of(slot, number) as u64;
@@ -172,12 +172,13 @@ impl Ring {
         given
     }
 
-    /// So many chunks of the slot's region have space. Relaxed: that they have it the kernel knows.
+    /// So many chunks of the slot's region have space. Release, and Acquire where it is asked: who knows of the
+    /// space touches it, on whichever CPU.
     fn gave(&self, slot: &Slot, chunks: u64) {
         let chunks = chunks as u32;
         let more = |given| (given < chunks).then_some(chunks);
         let given = &slot.given;
-        let _ = given.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let _ = given.fetch_update(Ordering::Release, Ordering::Relaxed, more);
     }
 
     /// Where in the file the chunk behind so many others is.

@@ -22,6 +22,9 @@ static RUNS: AtomicU32 = AtomicU32::new(0);
 /// the thread that told so would wait for it, in the midst of its first call.
 const PAUSE_NS: u64 = 1_000_000;
 
+/// The same after a try that failed, for want of space and of memory.
+const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000_000;
+
 /// Starts the thread. All signals are blocked in it: the program's handlers never run there.
 pub(crate) fn start(compare_clocks: bool) {
     if RUNS.swap(1, Ordering::AcqRel) != 0 {
@@ -83,8 +86,8 @@ fn prepare(brought_in: &mut Vec<u32>, due_ns: &mut Option<u64>) -> Option<Durati
     let now_ns = clock::monotonic_raw_ns();
     let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns);
     if is_due {
-        ring.prepare_spares(usize::MAX);
-        *due_ns = None;
+        let made = ring.prepare_spares(usize::MAX);
+        *due_ns = (!made).then_some(now_ns + PAUSE_AFTER_FAILURE_NS);
     } else if ring.wants_spares() {
         due_ns.get_or_insert(now_ns + PAUSE_NS);
     }

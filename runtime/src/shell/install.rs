@@ -181,6 +181,10 @@ fn bring_up(config: Config) -> Result<(), String> {
         None => new_ring(state)?,
     }
     if !unit::UNIT.become_host(&guest::HOST) {
+        // It took this copy in since its choices were made, and they are its host's now.
+        if let Some(host) = recorder::host() {
+            recorder::serve(host);
+        }
         return Err("another copy of the recorder came up at the same time".into());
     }
     let units = {
