@@ -46,6 +46,11 @@ fn run(arguments: &[String]) -> Result<ExitCode, Box<dyn Error>> {
         }
         ["calls", body, variant, count, steps] => {
             let (body, variant) = (Body::parse(body, steps.parse()?)?, Variant::parse(variant)?);
+            // Each move to another core makes a record that takes some hundred instructions.
+            let cores = core_affinity::get_core_ids().unwrap_or_default();
+            if let Some(&core) = cores.last() {
+                core_affinity::set_for_current(core);
+            }
             println!(
                 "calls={}",
                 work::Caller::new(body, variant)?.call(count.parse()?)
