@@ -4,8 +4,8 @@ mod common;
 #[path = "common/ring.rs"]
 mod parts;
 
-use common::read;
-use parts::{CHUNK, REGIONS, Ring, SLOTS, chunk, counts};
+use common::{Chunk, Read, read};
+use parts::{CHUNK, REGION, REGIONS, Ring, SLOTS, chunk, counts};
 
 /// A region of three chunks, of which two have space: a thread went round in those.
 fn without_space() -> Ring {
@@ -48,4 +48,70 @@ fn fewer_chunks_than_can_be_are_told() {
         let [recorded, readable, overwritten, dropped] = counts(&read, 0);
         assert_eq!(recorded, readable + overwritten + dropped, "{at}");
     }
+}
+
+/// A thread with a region of two chunks, both of which were given: the second one in memory, for the disk had no
+/// more space. The file ends with so many bytes, `space`, of the region.
+fn second_in_memory(chunks: &[(u64, u64, Chunk)], space: usize) -> Read {
+    let mut ring = Ring::new();
+    ring.u32(76, 1);
+    ring.thread(0, chunks, 0);
+    ring.u32(SLOTS + 116, 2);
+    let second = REGIONS + CHUNK;
+    ring.0[second..second + CHUNK].fill(0);
+    ring.0.truncate(REGIONS + space);
+    read(&ring.0).expect("a ring")
+}
+
+#[test]
+fn what_was_in_memory_alone_is_told_and_the_rest_is_kept() {
+    let three = |at| chunk(at).enter(2, 5).exit(2, 5).exit(1, 10);
+    let two = |at| chunk(at).enter(1, 1).enter(2, 1);
+    // The chunk that has no place in the file is the newest, the oldest, and the newest again.
+    for (chunks, wanted) in [
+        (vec![(1, 0, three(2000)), (2, 3, two(3000))], [5, 3, 0, 2]),
+        (vec![(2, 3, two(3000)), (3, 5, three(4000))], [8, 3, 3, 2]),
+        (vec![(3, 5, three(4000)), (4, 8, two(5000))], [10, 3, 5, 2]),
+    ] {
+        for (space, told) in [
+            (
+                CHUNK,
+                "the file ends before this chunk's records: there was no space",
+            ),
+            // Another thread's region lies behind it.
+            (REGION, "zeros instead of records: there was no space"),
+            // The file system gave a part of it.
+            (CHUNK + 4096, "zeros instead of records: there was no space"),
+        ] {
+            let read = second_in_memory(&chunks, space);
+            assert_eq!(counts(&read, 0), wanted);
+            let [told_of] = &read.diagnostics[..] else {
+                panic!("{:?}", read.diagnostics);
+            };
+            assert_eq!(told_of.offset, (REGIONS + CHUNK) as u64);
+            let what = &told_of.what;
+            assert!(what.starts_with(&format!("thread 100: {told}")), "{what}");
+            assert!(what.contains("memory is gone with the process"), "{what}");
+            let measured = read.kept.calls(100);
+            let measured = measured.iter().filter(|call| !call.synthetic).count();
+            assert_eq!(measured as u64, wanted[1], "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_within_a_chunk_ends_there() {
+    let first = chunk(2000).enter(2, 5).exit(2, 5).exit(1, 10);
+    let mut ring = Ring::new();
+    ring.u32(76, 1);
+    ring.thread(0, &[(1, 0, first)], 0);
+    // Of the third record there is a half.
+    ring.0.truncate(REGIONS + 48 + 2 * 8 + 4);
+    let read = read(&ring.0).expect("a ring");
+    let what = &read.diagnostics[0].what;
+    assert!(
+        what.contains("the file ends here, and its records do not"),
+        "{what}"
+    );
+    assert_eq!(counts(&read, 0), [3, 2, 0, 1]);
 }

@@ -14,6 +14,7 @@ mod formats_table;
 pub(crate) mod history;
 pub(crate) mod libraries;
 mod marks;
+mod options;
 pub(crate) mod pack;
 pub(crate) mod peers;
 pub(crate) mod read;
@@ -27,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 use beside::Beside;
 use figures::{Cell, Sample, Table};
+use options::Words;
 
 use crate::Result;
 use crate::process::{cargo, command, output, run as run_command, target, work_folder};
@@ -111,20 +113,16 @@ impl Options {
             json: None,
             beside: None,
         };
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            match word {
+        let mut words = Words::new(words);
+        while let Some(option) = words.option() {
+            match option {
                 "--quick" => options.rounds = LEAST_ROUNDS,
                 "--rounds" => {
-                    let rounds = value()?
-                        .parse()
-                        .map_err(|_| "--rounds needs a number".to_owned())?;
-                    options.rounds = LEAST_ROUNDS.max(rounds);
+                    options.rounds = LEAST_ROUNDS.max(words.number("a number", 0)?);
                 }
-                "--json" => options.json = Some(PathBuf::from(value()?)),
-                "--beside" => options.beside = Some((*value()?).to_owned()),
-                _ => return Err(format!("unknown option {word}; see cargo xtask help")),
+                "--json" => options.json = Some(words.path()?),
+                "--beside" => options.beside = Some(words.value()?.to_owned()),
+                _ => return Err(words.unknown()),
             }
         }
         Ok(options)

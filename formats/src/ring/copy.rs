@@ -336,6 +336,10 @@ impl Copy {
                 part.behind = if newest { left / 8 } else { 0 };
                 let rest = self.bytes.get(start + walked.bytes..start + got);
                 let what = match rest.unwrap_or(&[]) {
+                    _ if got == 0 => {
+                        "the file ends before this chunk's records: there was no space for them on \
+                         the disk, and memory is gone with the process, or the file was cut off"
+                    }
                     // Of a record, there may be a part.
                     rest if (got as u64) < used && rest.len() < 16 => {
                         "the file ends here, and its records do not"

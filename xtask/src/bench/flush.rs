@@ -1,10 +1,11 @@
 //! `cargo xtask bench flush`: a dump of full rings, to memory and to disk: how fast, and in how much memory;
 //! beside a plain file of the same size.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::figures::{Spread, get, words};
+use super::folder::Private;
+use super::options::Words;
 use super::report::quoted;
 use super::{Program, machine, write};
 use crate::Result;
@@ -25,16 +26,12 @@ impl Options {
             mib: 1024,
             json: None,
         };
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            match word {
-                "--mib" => {
-                    let mib = value()?.parse().ok().filter(|&mib| mib >= RING_MIB);
-                    options.mib = mib.ok_or("--mib needs a number, 4 at least")?;
-                }
-                "--json" => options.json = Some(PathBuf::from(value()?)),
-                _ => return Err(format!("unknown option {word}; see cargo xtask help")),
+        let mut words = Words::new(words);
+        while let Some(option) = words.option() {
+            match option {
+                "--mib" => options.mib = words.number("a number, 4 at least", RING_MIB)?,
+                "--json" => options.json = Some(words.path()?),
+                _ => return Err(words.unknown()),
             }
         }
         Ok(options)
@@ -116,8 +113,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let program = Program::build()?;
     let threads = options.mib.div_ceil(RING_MIB).to_string();
     let mut rows = Vec::new();
-    for (place, folder) in places()? {
+    for (place, parent) in places()? {
         eprintln!("{place}");
+        let folder = Private::new(&parent)?;
         rows.push(Row::of(place, &dumps(&program, &threads, &folder)?)?);
     }
     println!(
@@ -150,25 +148,20 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 
 /// Where files are in memory, and where they are on disk.
 fn places() -> Result<[(&'static str, PathBuf); 2]> {
-    let in_memory = format!("/dev/shm/fdr-flush-{}", std::process::id());
     Ok([
-        ("memory", PathBuf::from(in_memory)),
-        ("disk", work_folder("bench")?.join("flush")),
+        ("memory", PathBuf::from("/dev/shm")),
+        ("disk", work_folder("bench")?),
     ])
 }
 
-fn dumps(program: &Program, threads: &str, folder: &Path) -> Result<String> {
-    let bad = |error| format!("{}: {error}", folder.display());
-    // Not one that is there: others may put something into /dev/shm.
-    fs::create_dir(folder).map_err(bad)?;
+fn dumps(program: &Program, threads: &str, folder: &Private) -> Result<String> {
+    let out = folder.fresh()?.join("");
     let mut bench = command(&program.path);
     bench.args(["flush", threads, CALLS]);
     for (name, value) in [("FDR", "1"), ("FDR_LOG", "quiet"), ("FDR_MEMORY", "16G")] {
         bench.env(name, value);
     }
-    let result = output(bench.env("FDR_OUT", folder.join("")));
-    fs::remove_dir_all(folder).map_err(bad)?;
-    Ok(result?.0)
+    Ok(output(bench.env("FDR_OUT", out))?.0)
 }
 
 #[cfg(test)]
@@ -188,5 +181,15 @@ mod tests {
         assert_eq!((row.plain, row.plain_of_cpu, row.more_mib), (2.0, 8.0, 4.0));
         assert!(Row::of("memory", "").is_err());
         assert!(Options::parse(&["--mib", "3"]).is_err());
+    }
+
+    #[test]
+    fn dumps_go_to_folders_of_their_own() {
+        let places = places().expect("places");
+        for (_, parent) in places.iter().filter(|(_, parent)| parent.is_dir()) {
+            let [one, other] = [(); 2].map(|()| Private::new(parent).expect("a folder"));
+            let [one, other] = [one, other].map(|folder| folder.fresh().expect("a folder"));
+            assert!(one != other && one.starts_with(parent));
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::figures::{Spread, get, words};
 use super::formats_table::{Conversion, Findings, Format, Other};
+use super::options::Words;
 use super::read::Trace;
 use super::{Program, machine, write};
 use crate::Result;
@@ -30,21 +31,13 @@ impl Options {
             rounds: 3,
             json: None,
         };
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            let number = |text: &str| text.parse().ok().filter(|&number| number > 0);
-            match word {
-                "--calls" => {
-                    let calls = number(value()?);
-                    options.calls = calls.ok_or("--calls needs a number of millions")?;
-                }
-                "--rounds" => {
-                    let rounds = number(value()?).and_then(|rounds| usize::try_from(rounds).ok());
-                    options.rounds = rounds.ok_or("--rounds needs a number")?;
-                }
-                "--json" => options.json = Some(PathBuf::from(value()?)),
-                _ => return Err(format!("unknown option {word}; see cargo xtask help")),
+        let mut words = Words::new(words);
+        while let Some(option) = words.option() {
+            match option {
+                "--calls" => options.calls = words.number("a number of millions", 1)?,
+                "--rounds" => options.rounds = words.number("a number", 1)?,
+                "--json" => options.json = Some(words.path()?),
+                _ => return Err(words.unknown()),
             }
         }
         Ok(options)

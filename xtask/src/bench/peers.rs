@@ -18,6 +18,7 @@ use sample::{Cell, Probe, Sample};
 use super::code::{self, Twins};
 use super::folder::Private;
 use super::marks;
+use super::options::Words;
 use crate::Result;
 use crate::process::{self, command, output, root, work_folder};
 use crate::readers;
@@ -58,19 +59,17 @@ impl Options {
             bless: false,
             only: Vec::new(),
         };
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            match word {
+        let mut words = Words::new(words);
+        while let Some(option) = words.option() {
+            match option {
                 "--quick" => options.rounds = QUICK_ROUNDS,
                 "--rounds" => {
-                    let rounds = value()?.parse().map_err(|_| "--rounds needs a number")?;
-                    options.rounds = LEAST_ROUNDS.max(rounds);
+                    options.rounds = LEAST_ROUNDS.max(words.number("a number", 0)?);
                 }
                 "--install" => options.install = true,
                 "--bless" => options.bless = true,
-                "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
-                _ => return Err(format!("unknown option {word}; see cargo xtask help")),
+                "--only" => options.only = words.value()?.split(',').map(str::to_owned).collect(),
+                _ => return Err(words.unknown()),
             }
         }
         if options.bless && (options.rounds < LEAST_ROUNDS || !options.only.is_empty()) {

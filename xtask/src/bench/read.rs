@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use self::trace::Trace;
 use self::trace::{Form, Reading};
+use super::options::Words;
 use super::report::quoted;
 use super::{Program, machine, write};
 use crate::Result;
@@ -102,16 +103,12 @@ impl Options {
             millions: 100,
             json: None,
         };
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            match word {
-                "--records" => {
-                    let millions = value()?.parse().ok().filter(|&millions| millions > 0);
-                    options.millions = millions.ok_or("--records needs a number of millions")?;
-                }
-                "--json" => options.json = Some(PathBuf::from(value()?)),
-                _ => return Err(format!("unknown option {word}; see cargo xtask help")),
+        let mut words = Words::new(words);
+        while let Some(option) = words.option() {
+            match option {
+                "--records" => options.millions = words.number("a number of millions", 1)?,
+                "--json" => options.json = Some(words.path()?),
+                _ => return Err(words.unknown()),
             }
         }
         Ok(options)

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use super::figures::{Spread, get, words};
 use super::folder::Private;
+use super::options::Words;
 use super::{LEAST_ROUNDS, Program, load, machine, marks, write};
 use crate::Result;
 use crate::process::{command, output, root, work_folder};
@@ -140,25 +141,23 @@ impl Options {
             json: None,
             bless: false,
         };
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            match word {
+        let mut words = Words::new(words);
+        while let Some(option) = words.option() {
+            match option {
                 "--quick" => options.rounds = QUICK_ROUNDS,
                 "--rounds" => {
-                    let rounds = value()?.parse().map_err(|_| "--rounds needs a number")?;
-                    options.rounds = LEAST_ROUNDS.max(rounds);
+                    options.rounds = LEAST_ROUNDS.max(words.number("a number", 0)?);
                 }
                 "--threads" => {
-                    let numbers = value()?.split(',').map(str::parse);
+                    let numbers = words.value()?.split(',').map(str::parse);
                     let numbers: std::result::Result<Vec<usize>, _> = numbers.collect();
                     let numbers = numbers.ok().filter(|all| all.iter().all(|&one| one > 0));
                     options.threads = numbers.ok_or("--threads needs numbers: 1,2,4")?;
                 }
-                "--rings" => options.rings = Some(PathBuf::from(value()?)),
-                "--json" => options.json = Some(PathBuf::from(value()?)),
+                "--rings" => options.rings = Some(words.path()?),
+                "--json" => options.json = Some(words.path()?),
                 "--bless" => options.bless = true,
-                _ => return Err(format!("unknown option {word}; see cargo xtask help")),
+                _ => return Err(words.unknown()),
             }
         }
         if options.bless && (options.rounds < LEAST_ROUNDS || options.threads != THREADS) {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use super::figures::get;
+use super::options::Words;
 use super::report::quoted;
 use super::{Program, machine, write};
 use crate::Result;
@@ -37,16 +38,12 @@ impl Options {
             seconds: 60,
             json: None,
         };
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            match word {
-                "--seconds" => {
-                    let seconds = value()?.parse().ok().filter(|&seconds| seconds > 0);
-                    options.seconds = seconds.ok_or("--seconds needs a number")?;
-                }
-                "--json" => options.json = Some(PathBuf::from(value()?)),
-                _ => return Err(format!("unknown option {word}; see cargo xtask help")),
+        let mut words = Words::new(words);
+        while let Some(option) = words.option() {
+            match option {
+                "--seconds" => options.seconds = words.number("a number", 1)?,
+                "--json" => options.json = Some(words.path()?),
+                _ => return Err(words.unknown()),
             }
         }
         Ok(options)
