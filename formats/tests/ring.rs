@@ -93,6 +93,27 @@ fn what_is_in_no_thread_is_counted() {
 }
 
 #[test]
+fn what_each_cpu_counted_is_counted() {
+    let mut ring = Ring::new();
+    ring.u64(128, 9);
+    // The slots are two counters further on.
+    let counters = SLOTS;
+    ring.0.splice(counters..counters, [0; 256]);
+    for (at, offset) in [(24, SLOTS), (40, FUNCTIONS), (56, REGIONS)] {
+        ring.u64(at, offset as u64 + 256);
+    }
+    ring.u64(counters, 20);
+    ring.u64(counters + 128, 300);
+    ring.u64(counters + 8, 4000);
+    let read = read(&ring.0).expect("a ring");
+    assert_eq!(read.info.missing.unplaced_records, 329);
+    // More than can be: none is added to become fewer.
+    ring.u64(counters, u64::MAX);
+    let read = common::read(&ring.0).expect("a ring");
+    assert_eq!(read.info.missing.unplaced_records, u64::MAX);
+}
+
+#[test]
 fn a_region_that_went_with_the_process_is_told() {
     let mut ring = Ring::new();
     ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5).exit(1, 5))], 1);

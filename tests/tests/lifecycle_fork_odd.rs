@@ -64,13 +64,15 @@ fn ring_of_interrupted(folder: &Folder, pid: u32, records: u64) -> RingFile {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn handlers_that_fork_on_every_instruction_of_a_record() {
-    for (clock, way) in [
-        ("rdtscp", "handler"),
-        ("rdtsc", "handler"),
-        ("rdtscp", "handler-untimed"),
+    // With 128 KiB all threads but the first have no room.
+    for (clock, way, memory) in [
+        ("rdtscp", "handler", "4M"),
+        ("rdtsc", "handler", "4M"),
+        ("rdtscp", "handler-untimed", "4M"),
+        ("rdtscp", "handler", "128K"),
     ] {
         let folder = Folder::new("fork-handler");
-        let variables = format!("FDR=1 FDR_BUFFER=128K FDR_MEMORY=4M FDR_CLOCK={clock}");
+        let variables = format!("FDR=1 FDR_BUFFER=128K FDR_MEMORY={memory} FDR_CLOCK={clock}");
         let outcome = odd(&folder, &variables, way);
         assert_eq!(fact(&outcome, "failed"), 0);
         assert!(fact(&outcome, "traps") > 3000, "{}", outcome.stdout);
@@ -88,16 +90,20 @@ fn handlers_that_fork_on_every_instruction_of_a_record() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_handler_makes_a_threads_first_record_and_another_one_forks() {
-    let folder = Folder::new("fork-first");
-    let outcome = odd(&folder, "FDR=1 FDR_BUFFER=128K FDR_MEMORY=64M", "first");
-    assert_eq!(fact(&outcome, "failed"), 0);
-    let children = children(&outcome);
-    assert_eq!(children.len(), 250);
-    for (pid, records) in children {
-        let _ = ring_of_interrupted(&folder, pid, records);
+    // With 128 KiB no thread but the first has room.
+    for memory in ["64M", "128K"] {
+        let folder = Folder::new("fork-first");
+        let variables = format!("FDR=1 FDR_BUFFER=128K FDR_MEMORY={memory}");
+        let outcome = odd(&folder, &variables, "first");
+        assert_eq!(fact(&outcome, "failed"), 0);
+        let children = children(&outcome);
+        assert_eq!(children.len(), 250);
+        for (pid, records) in children {
+            let _ = ring_of_interrupted(&folder, pid, records);
+        }
+        let pid = fact(&outcome, "pid") as u32;
+        trace_of(&folder, pid, fact(&outcome, "records"));
     }
-    let pid = fact(&outcome, "pid") as u32;
-    trace_of(&folder, pid, fact(&outcome, "records"));
 }
 
 #[test]

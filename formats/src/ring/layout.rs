@@ -16,11 +16,12 @@
 //! | | 80, 88, 96 | start of the recording: tick, monotonic ns, Unix ns |
 //! | | 104 | ticks per second as far as known, in Hz; 0 = not yet |
 //! | | 112, 120 | records and number of threads whose regions others have now |
-//! | | 128 | records of threads that never had a region |
+//! | | 128 | records of threads that have no region, besides those that CPUs count |
 //! | | 136 | u32: 1 = the clock's rate is constant, 2 = it never stops |
 //! | | 140, 144, 148 | u32 each, of a crash: signal (0 = none), its code, thread |
 //! | | 152, 160 | of a crash: address, tick |
 //! | | 168 | the program's name, 64 bytes, padded with NULs |
+//! | counter, one at each 128 bytes | 4096, up to the slots | records of threads that have no region, one CPU's; none in rings whose slots begin there |
 //! | slot, 128 bytes | 0 | cursor: address of the next free byte |
 //! | | 24, 32 | address of the region, the chunks that its owner goes round in: all that it has, or fewer where there was no space for the rest |
 //! | | 40 | number of the current chunk, from 1; 0 = none yet |
@@ -46,6 +47,12 @@ pub const MAGIC: [u8; 8] = *b"FDRRING\x01";
 pub const CHUNK: usize = 64 * 1024;
 /// Bytes of the header that are looked at.
 pub const HEADER_SIZE: usize = 232;
+/// Where the counters are, up to the slots, and how far from each other.
+pub const COUNTERS_AT: usize = 4096;
+/// Bytes from counter to counter.
+pub const COUNTER_STRIDE: usize = 128;
+/// More there never are.
+pub const COUNTERS: usize = 128;
 /// Bytes of a slot without its marks.
 pub const SLOT_SIZE: usize = 128;
 /// Bytes of a mark.
@@ -103,7 +110,7 @@ pub struct Header {
     pub retired_records: u64,
     /// How many threads those are.
     pub retired_threads: u64,
-    /// Records of threads that never had a region.
+    /// Records of threads that have no region, besides those that CPUs count.
     pub homeless_records: u64,
     /// The clock's rate is constant.
     pub clock_constant: bool,
@@ -115,6 +122,23 @@ pub struct Header {
     pub crash: Option<Crash>,
     /// The program's name, padded with NULs.
     pub program: [u8; 64],
+}
+
+impl Header {
+    /// How many bytes counters take, from [`COUNTERS_AT`].
+    #[must_use]
+    pub fn counters(&self) -> usize {
+        const MOST: u64 = (COUNTERS * COUNTER_STRIDE) as u64;
+        self.slots.saturating_sub(COUNTERS_AT as u64).min(MOST) as usize
+    }
+}
+
+/// The sum of the counters in these bytes.
+#[must_use]
+pub fn sum_of_counters(bytes: &[u8]) -> u64 {
+    let first = |counter: &[u8]| counter.first_chunk().copied().map(u64::from_le_bytes);
+    let counters = bytes.chunks(COUNTER_STRIDE).filter_map(first);
+    counters.fold(0, u64::saturating_add)
 }
 
 /// A crash, as the process noted it before it did anything else.

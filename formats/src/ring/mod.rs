@@ -83,6 +83,11 @@ impl Ring {
             false => Error::format(0, "not the head of a ring file"),
         })?;
         check(&header)?;
+        let mut counters = [0; layout::COUNTERS * layout::COUNTER_STRIDE];
+        let counters = &mut counters[..header.counters()];
+        let count = bytes.read_at(layout::COUNTERS_AT as u64, counters)?;
+        let counted = layout::sum_of_counters(&counters[..count]);
+        header.homeless_records = header.homeless_records.saturating_add(counted);
         if let Some(crash) = header.crash
             && crash.was_survived(&*bytes, &header)?
         {

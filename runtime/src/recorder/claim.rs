@@ -2,7 +2,7 @@
 //! back after its last. Async-signal-safe like the rest of the recorder: a thread's first record
 //! may be made in a signal handler.
 
-use super::{CLAIMING, FORKING, GONE, UNCLAIMED, family, tls, writer};
+use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, family, tls, writer};
 use crate::clock::{self, Kind};
 use crate::crash;
 use crate::primitive::{Ordering, compiler_fence};
@@ -14,20 +14,32 @@ use crate::sys;
 /// whose first record is made in the last of them never gives its slot back; `Ring::reap` finds it.
 const ROUNDS: usize = 3;
 
-/// A record that found the slot busy: the thread's first one, or one of a signal handler that
-/// interrupted another record.
+/// A record that found the slot busy: the thread's first one, one of a thread for which there was no room,
+/// or one of a signal handler that interrupted another record. `cpu`: where, as the clock gave it.
 #[cold]
 #[inline(never)]
-pub(super) fn busy(word: u32) {
+pub(super) fn busy(word: u32, cpu: u32) {
     let slot = tls::get();
-    if core::ptr::eq(slot, &raw const UNCLAIMED) {
-        first(word);
+    if core::ptr::eq(slot, &raw const NO_ROOM) {
+        without_room(word, cpu);
+    } else if core::ptr::eq(slot, &raw const UNCLAIMED) {
+        first(&UNCLAIMED, word, cpu);
     } else if is_real(slot) {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
     } else if core::ptr::eq(slot, &raw const FORKING) {
         sys::process::count_in_fork();
     } else {
-        family::homeless();
+        family::homeless(cpu);
+    }
+}
+
+/// A record of a thread for which there was no room. It is counted in a line that no other CPU's threads
+/// write, after a look at a word that changes only when threads begin and end; now and then the thread asks
+/// for a slot all the same.
+fn without_room(word: u32, cpu: u32) {
+    match family::ring() {
+        Some(ring) if !ring.is_worth_asking(cpu) => ring.count_homeless_on(cpu),
+        _ => first(&NO_ROOM, word, cpu),
     }
 }
 
@@ -40,45 +52,46 @@ pub(super) fn is_stray() -> bool {
 
 /// A record of such a child: the first one of its own.
 #[cold]
-pub(super) fn stray(word: u32) {
+pub(super) fn stray(word: u32, cpu: u32) {
     // A hook that comes before ours in a child that we shall be told of.
     if family::is_forking() {
         return sys::process::count_in_fork();
     }
     sys::process::notice_child();
-    busy(word);
+    busy(word, cpu);
 }
 
-/// Takes a slot for the calling thread and makes its first record.
-fn first(word: u32) {
+/// Takes a slot for the calling thread, which has `without` as yet, and makes its first record.
+fn first(without: &'static Slot, word: u32, cpu: u32) {
     // The traced function's caller may look at errno afterwards.
     let errno = sys::errno();
     // A handler that interrupts this must not take another.
-    if tls::replace(&UNCLAIMED, &CLAIMING) {
-        take_slot(word);
+    if tls::replace(without, &CLAIMING) {
+        take_slot(word, cpu);
     } else {
-        // One came just before, and has taken it.
+        // One came just before, and has taken it, or found no room.
         write_now(tls::get(), word);
     }
     sys::set_errno(errno);
 }
 
-fn take_slot(word: u32) {
+fn take_slot(word: u32, cpu: u32) {
     let claimed = claim();
-    if claimed.is_some() {
+    let (Ok(becomes) | Err(becomes)) = claimed;
+    if claimed.is_ok() {
         crash::thread_begins(sys::thread::set_end_value(1));
     }
     compiler_fence(Ordering::SeqCst);
-    if !tls::replace(&CLAIMING, claimed.unwrap_or(&UNCLAIMED)) {
+    if !tls::replace(&CLAIMING, becomes) {
         // A handler that interrupted this has forked, and this is the child. The record is its parent's,
         // and so is the slot, or else it is the child's second one.
-        if let (Some(ring), Some(slot)) = (family::ring(), claimed) {
+        if let (Some(ring), Ok(slot)) = (family::ring(), claimed) {
             ring.give_back(slot);
         }
-    } else if let Some(slot) = claimed {
+    } else if let Ok(slot) = claimed {
         write_now(slot, word);
     } else {
-        family::homeless();
+        family::homeless(cpu);
     }
 }
 
@@ -87,16 +100,19 @@ fn write_now(slot: &Slot, word: u32) {
     writer::write(slot, word, clock::read(kind));
 }
 
-fn claim() -> Option<&'static Slot> {
-    let ring = family::ring_or_heir()?;
+/// A slot, or else what the thread has until it asks again: at its next record where that may be another
+/// ring's business.
+fn claim() -> Result<&'static Slot, &'static Slot> {
+    let ring = family::ring_or_heir().ok_or(&UNCLAIMED)?;
     // A child of `vfork` runs in its parent's memory; the slot would be of a thread that is soon gone.
     if !ring.is_of_this_process() {
-        return None;
+        return Err(&UNCLAIMED);
     }
     if !ring.has_room() {
         ring.reap();
     }
-    if ring.has_room() { ring.claim() } else { None }
+    let slot = ring.has_room().then(|| ring.claim()).flatten();
+    slot.ok_or(&NO_ROOM)
 }
 
 /// Gives space to the chunk behind the `opened` ones of the calling thread's slot, or has the thread begin
@@ -140,6 +156,7 @@ pub(super) fn is_real(slot: &'static Slot) -> bool {
     let others = [
         &raw const UNCLAIMED,
         &raw const CLAIMING,
+        &raw const NO_ROOM,
         &raw const FORKING,
         &raw const GONE,
     ];

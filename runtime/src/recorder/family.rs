@@ -85,10 +85,10 @@ fn settle() {
     }
 }
 
-/// Counts a record of a thread that has no slot.
-pub(super) fn homeless() {
+/// Counts a record of a thread that has no slot, made on that CPU.
+pub(super) fn homeless(cpu: u32) {
     match ring() {
-        Some(ring) => ring.count_homeless(1),
+        Some(ring) => ring.count_homeless_on(cpu),
         None if PARENT.load(Ordering::Acquire).is_null() => {}
         None => {
             UNPLACED.fetch_add(1, Ordering::AcqRel);

@@ -46,6 +46,9 @@ static UNCLAIMED: Slot = busy_slot();
 /// What a thread has while it takes its slot.
 static CLAIMING: Slot = busy_slot();
 
+/// What a thread has for which there was no room. It asks again when there is some.
+static NO_ROOM: Slot = busy_slot();
+
 /// What a thread has while it forks: the child must not write into the parent's slot.
 static FORKING: Slot = busy_slot();
 

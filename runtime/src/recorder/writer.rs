@@ -133,9 +133,9 @@ unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u
 fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     let before = slot.cpu.load(Ordering::Relaxed);
     if super::claim::is_stray() {
-        super::claim::stray(word);
+        super::claim::stray(word, cpu);
     } else if before == BUSY {
-        super::claim::busy(word);
+        super::claim::busy(word, cpu);
     } else {
         slot.cpu.store(BUSY, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
@@ -151,7 +151,7 @@ fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     if super::claim::is_stray() {
         // The slot is the parent's, which finds it free.
         slot.cpu.store(cpu, Ordering::Relaxed);
-        return super::claim::stray(word);
+        return super::claim::stray(word, cpu);
     }
     finish(slot, word, Stamp { ticks, cpu }, cpu);
 }

@@ -5,6 +5,7 @@
 //! | part | offset | size |
 //! | --- | --- | --- |
 //! | [`Header`] | 0 | one page |
+//! | records of threads that have no region, counted by [`COUNTERS`] CPUs | one page | [`COUNTER_STRIDE`] each |
 //! | [`Slot`]s, each followed by its [`ChunkMark`]s | `slots` | `slot_stride` each |
 //! | function table, append-only | `functions` | `functions_room` |
 //! | regions: 64 KiB chunks, each a valid XRay buffer | `regions` | `region_size` each |
@@ -33,6 +34,13 @@ pub(crate) const FUNCTIONS_STEP: usize = 256 * 1024;
 const SLOT_ALIGN: usize = 128;
 /// The page of the layout, also where the machine's pages are larger.
 const PAGE: usize = 4096;
+/// How many CPUs count records of threads without a region each in a place of their own: a power of two.
+#[cfg(not(all(loom, test)))]
+pub(crate) const COUNTERS: usize = 128;
+#[cfg(all(loom, test))]
+pub(crate) const COUNTERS: usize = 2;
+/// Bytes from counter to counter: no two CPUs write one pair of lines.
+const COUNTER_STRIDE: usize = SLOT_ALIGN;
 
 /// The file's head: how to find everything else, and whose it is.
 #[repr(C)]
@@ -66,7 +74,7 @@ pub(crate) struct Header {
     pub(crate) retired_records: AtomicU64,
     /// How many such threads.
     pub(crate) retired_threads: AtomicU64,
-    /// Records of threads that never got a region.
+    /// Records of threads that have no region, besides those that CPUs count.
     pub(crate) homeless_records: AtomicU64,
     /// 1 = the clock's rate is constant, 2 = it never stops; from bit 8 on: by how much the CPUs' counters
     /// certainly differ, in microseconds.
@@ -111,6 +119,8 @@ const _: () = {
         cursor base chunks chunk dropped clock_steps state tid generation name given
     );
     assert!(cfg!(loom) || CHUNK == reader::CHUNK);
+    assert!(COUNTERS.is_power_of_two() && COUNTERS <= reader::COUNTERS);
+    assert!(PAGE == reader::COUNTERS_AT && COUNTER_STRIDE == reader::COUNTER_STRIDE);
     assert!(state::LIVE == reader::LIVE && state::ENDED == reader::ENDED);
 };
 
@@ -211,7 +221,7 @@ impl Layout {
         let slot_stride = size_of::<Slot>() + chunks * size_of::<ChunkMark>();
         let slot_stride = slot_stride.next_multiple_of(SLOT_ALIGN);
         let capacity = (memory / region_size as u64).clamp(1, 1 << 16) as usize;
-        let slots = PAGE;
+        let slots = PAGE + COUNTERS * COUNTER_STRIDE;
         let functions = (slots + capacity * slot_stride).next_multiple_of(PAGE);
         let regions = (functions + FUNCTIONS_ROOM).next_multiple_of(CHUNK);
         let length = regions + capacity * region_size;
@@ -228,6 +238,11 @@ impl Layout {
 
     pub(crate) fn chunks(&self) -> usize {
         self.region_size / CHUNK
+    }
+
+    /// Where the threads on that CPU, as a clock gave it, count records that have no place.
+    pub(crate) fn counter(cpu: u32) -> usize {
+        PAGE + (cpu as usize % COUNTERS) * COUNTER_STRIDE
     }
 
     pub(crate) fn slot(&self, index: usize) -> usize {
@@ -282,6 +297,11 @@ mod tests {
                 layout.regions,
             ] {
                 assert_eq!(place % SLOT_ALIGN, 0, "{layout:?}");
+            }
+            let counters = (0..300).map(Layout::counter);
+            for place in counters {
+                assert_eq!(place % SLOT_ALIGN, 0);
+                assert!((PAGE..layout.slots).contains(&place));
             }
             let marks = layout.chunks() * size_of::<ChunkMark>();
             assert!(layout.slot_stride >= size_of::<Slot>() + marks);

@@ -61,8 +61,10 @@ pub(crate) struct Ring {
     kept: AtomicU64,
     /// How many slots could be given to a thread that asks: FREE or ENDED.
     available: AtomicU32,
-    /// How many of those are FREE.
+    /// How many of those are FREE; never less.
     spares: AtomicU32,
+    /// Where the next one is likely to be found: the index behind the last that was.
+    next_spare: AtomicU32,
 }
 
 // SAFETY: the mapping is shared memory made of atomics; the rest never changes or is an atomic.
@@ -117,6 +119,7 @@ impl Ring {
             kept: AtomicU64::new(heir::NOT_LEFT),
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
+            next_spare: AtomicU32::new(0),
         };
         base.expose_provenance();
         ring.write_header();
@@ -200,7 +203,7 @@ impl Ring {
         Missing {
             retired_threads: header.retired_threads.load(Ordering::Relaxed),
             retired_records: header.retired_records.load(Ordering::Relaxed),
-            unplaced_records: header.homeless_records.load(Ordering::Relaxed),
+            unplaced_records: self.homeless(),
         }
     }
 
@@ -226,6 +229,13 @@ impl Ring {
     pub(crate) fn has(&self, slot: &Slot) -> bool {
         let at = core::ptr::from_ref(slot).addr();
         at.wrapping_sub(self.base.addr()) < self.layout.functions
+    }
+
+    /// Where records that have no place are counted on that CPU.
+    fn counter(&self, cpu: u32) -> &AtomicU64 {
+        // SAFETY: the place is inside the mapping's head, which has its space since `create`, is aligned, and
+        // is an atomic; zeros are valid.
+        unsafe { &*self.base.add(Layout::counter(cpu)).cast::<AtomicU64>() }
     }
 
     /// The slot of that index, whatever its state; `None` beyond the last.

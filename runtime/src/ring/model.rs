@@ -42,6 +42,7 @@ impl SmallRing {
             next_reaping: AtomicU64::new(0),
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
+            next_spare: AtomicU32::new(0),
             kept: AtomicU64::new(super::heir::NOT_LEFT),
         }));
         ring.write_header();
@@ -55,6 +56,7 @@ impl SmallRing {
         header.retired_records.watch();
         header.retired_threads.watch();
         self.ring.available.watch();
+        self.ring.counter(0).watch();
         for index in 0..self.ring.layout.capacity {
             if let Some(slot) = self.ring.slot(index) {
                 slot.state.watch();
@@ -62,8 +64,10 @@ impl SmallRing {
         }
     }
 
-    /// And where the slots' regions are.
-    pub(crate) fn watch_bases(&self) {
+    /// And what says where spares are, and where the slots' regions are.
+    pub(crate) fn watch_spares(&self) {
+        self.ring.spares.watch();
+        self.ring.next_spare.watch();
         for index in 0..self.ring.layout.capacity {
             if let Some(slot) = self.ring.slot(index) {
                 slot.base.watch();

@@ -2,7 +2,7 @@
 //! whose slot another one has. Async-signal-safe but for `prepare_spares`' wait for the disk. It must
 //! never give a slot to two threads.
 
-use super::layout::{Slot, state};
+use super::layout::{COUNTERS, Slot, state};
 use super::space::SPARES;
 use super::{Ring, chunk, set_name};
 use crate::clock;
@@ -13,6 +13,10 @@ use crate::sys;
 /// How long after a reaping that was of no use the next one may be, ns.
 const REAPING_NS: u64 = 50_000_000;
 
+/// A thread without a slot asks for one at every so many records that its CPU counts, whatever seems to be
+/// the case: nobody says when a thread is gone that did not give its slot back. A power of two.
+const ASK_EVERY: u64 = 128;
+
 /// How often a sum over all slots is tried while threads come and go.
 const UNDIVIDED_TRIES: u32 = 100;
 
@@ -21,7 +25,7 @@ impl Ring {
     /// longest ago. Async-signal-safe.
     pub(crate) fn claim(&self) -> Option<&'static Slot> {
         let slot = self
-            .take(state::FREE)
+            .take_spare()
             .or_else(|| self.make(state::TAKEN))
             .or_else(|| self.take_oldest_ended());
         if let Some(slot) = slot {
@@ -35,11 +39,26 @@ impl Ring {
         slot
     }
 
-    /// Takes some slot out of `from`, by one compare-and-swap per try.
-    fn take(&self, from: u32) -> Option<&'static Slot> {
-        self.slots().find(|slot| self.try_take(slot, from))
+    /// Takes a slot that was made ready. They are made, and taken, in the order of their indices.
+    fn take_spare(&self) -> Option<&'static Slot> {
+        // Counted before it is there and until it is taken: where there is none, nobody need look.
+        if self.spares.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let made = self.made();
+        let likely = self.next_spare.load(Ordering::Relaxed).min(made);
+        let spare = |&index: &u32| {
+            // Looked at first: to swap takes the line from its owner, also where it fails.
+            let is_free = |slot: &Slot| slot.state.load(Ordering::Relaxed) == state::FREE;
+            let slot = self.slot(index as usize);
+            slot.is_some_and(|slot| is_free(slot) && self.try_take(slot, state::FREE))
+        };
+        let index = (likely..made).chain(0..likely).find(spare)?;
+        self.next_spare.store(index + 1, Ordering::Relaxed);
+        self.slot(index as usize)
     }
 
+    /// Takes a slot out of `from`, by one compare-and-swap.
     fn try_take(&self, slot: &Slot, from: u32) -> bool {
         // Acquire: pairs with the Release that put it into `from`. Nothing is published here.
         let swap =
@@ -163,11 +182,37 @@ impl Ring {
 
     /// Whether a thread that asks for a slot may get one. Async-signal-safe.
     pub(crate) fn has_room(&self) -> bool {
-        let made = self.header().made.load(Ordering::Relaxed) as usize;
-        made < self.layout.capacity || self.available.load(Ordering::Relaxed) > 0
+        (self.made() as usize) < self.layout.capacity || self.available.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts records of threads that have no slot. Async-signal-safe.
+    /// How many slots have been made.
+    fn made(&self) -> u32 {
+        let made = self.header().made.load(Ordering::Relaxed);
+        made.min(self.layout.capacity as u32)
+    }
+
+    /// Whether a thread for which there was no room may get a slot now, or should see whether it does: a few
+    /// instructions, for each of its records asks. Async-signal-safe.
+    #[inline]
+    pub(crate) fn is_worth_asking(&self, cpu: u32) -> bool {
+        self.available.load(Ordering::Relaxed) > 0
+            || self.counter(cpu).load(Ordering::Relaxed) % ASK_EVERY == ASK_EVERY - 1
+    }
+
+    /// Counts a record of a thread that has no slot, made on that CPU. Async-signal-safe.
+    #[inline]
+    pub(crate) fn count_homeless_on(&self, cpu: u32) {
+        self.counter(cpu).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records of threads that have no slot. Async-signal-safe.
+    pub(crate) fn homeless(&self) -> u64 {
+        let on = |cpu| self.counter(cpu).load(Ordering::Relaxed);
+        let here = self.header().homeless_records.load(Ordering::Relaxed);
+        here + (0..COUNTERS as u32).map(on).sum::<u64>()
+    }
+
+    /// Counts records of threads that have no slot, wherever they were made. Async-signal-safe.
     pub(crate) fn count_homeless(&self, records: u64) {
         self.header()
             .homeless_records
@@ -242,8 +287,7 @@ impl Ring {
         let ready = self.spares.load(Ordering::Relaxed) as usize;
         // Where space is short a spare may be in memory only: one of those is enough.
         let these = if self.is_short() { these.min(1) } else { these };
-        let made = self.header().made.load(Ordering::Relaxed) as usize;
-        ready < these && made + 2 < self.layout.capacity
+        ready < these && self.made() as usize + 2 < self.layout.capacity
     }
 
     /// Gives the next unused slot's region its first space. Async-signal-safe.
@@ -271,5 +315,65 @@ impl Ring {
         slot.full.store(u32::from(self.full), Ordering::Relaxed);
         slot.state.store(becomes, Ordering::Release);
         Some(slot)
+    }
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+    use crate::ring::space::tests::ring;
+
+    fn place(slot: Option<&'static Slot>) -> *const Slot {
+        core::ptr::from_ref(slot.expect("a slot"))
+    }
+
+    #[test]
+    fn spares_are_taken_in_turn_and_the_last_one_is_found() {
+        let ring = ring("turn", 8);
+        assert!(ring.prepare_spares(usize::MAX));
+        let all: Vec<*const Slot> = ring.slots().map(core::ptr::from_ref).collect();
+        assert_eq!(all.len(), 6);
+        let first = ring.claim();
+        assert_eq!(place(first), all[0]);
+        assert_eq!(place(ring.claim()), all[1]);
+        ring.give_back(first.expect("a slot"));
+        let rest: Vec<*const Slot> = (0..5).map(|_| place(ring.claim())).collect();
+        assert_eq!(rest[..4], all[2..]);
+        assert_eq!(rest[4], all[0], "behind all others");
+        assert_eq!(ring.spares.load(Ordering::Relaxed), 0);
+        // New ones.
+        assert!((0..2).all(|_| !all.contains(&place(ring.claim()))));
+        assert!(ring.claim().is_none() && !ring.has_room());
+    }
+
+    #[test]
+    fn room_that_comes_up_is_known_to_who_found_none() {
+        let ring = ring("room", 2);
+        let slots = [ring.claim(), ring.claim()];
+        assert!(!ring.is_worth_asking(0));
+        ring.end(slots[1].expect("a slot"));
+        assert!(ring.is_worth_asking(0));
+        assert_eq!(place(ring.claim()), place(slots[1]));
+        assert!(!ring.is_worth_asking(0));
+    }
+
+    #[test]
+    fn every_cpu_counts_and_asks_now_and_then() {
+        let ring = ring("count", 2);
+        assert!(ring.claim().is_some() && ring.claim().is_some());
+        let asks = |cpu: u32| {
+            let worth = ring.is_worth_asking(cpu);
+            ring.count_homeless_on(cpu);
+            worth
+        };
+        let times = (0..10 * ASK_EVERY).filter(|_| asks(5)).count();
+        assert_eq!(times, 10);
+        assert!(!ring.is_worth_asking(6));
+        // Of another node, not known, beyond the last counter.
+        for cpu in [1 << 12 | 5, 0xFFF, 127, 128, u32::MAX] {
+            ring.count_homeless_on(cpu);
+        }
+        ring.count_homeless(1000);
+        assert_eq!(ring.missing().unplaced_records, 10 * ASK_EVERY + 5 + 1000);
     }
 }

@@ -241,14 +241,14 @@ fn bring_in(slot: &Slot, chunks: u64, length: usize) {
 }
 
 #[cfg(all(test, not(loom), not(miri)))]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::clock::Kind;
     use crate::ring::Options;
     use std::ffi::CString;
 
     /// A ring in a file, of so many regions of eight chunks.
-    fn ring(name: &str, regions: u64) -> Ring {
+    pub(in crate::ring) fn ring(name: &str, regions: u64) -> Ring {
         let path = std::env::temp_dir().join(format!("fdr-space-{name}-{}", std::process::id()));
         let path = CString::new(path.to_string_lossy().into_owned()).expect("no NUL");
         let options = Options {

@@ -12,7 +12,8 @@
 //! | | 24, 32 | offset of the slots, bytes from slot to slot |
 //! | | 40, 48 | offset and length of the function table |
 //! | | 76 | slots made (u32) |
-//! | | 112, 128 | records of threads whose slot another one has, and that never had one |
+//! | | 112, 128 | records of threads whose slot another one has, and that have none |
+//! | counter | 4096 and each 128 on, up to the slots | records of threads that have none, one CPU's |
 //! | slot | 0 | cursor, an address |
 //! | | 24, 32 | address of the region, its chunks |
 //! | | 40 | number of the current chunk, from 1 |
@@ -113,11 +114,16 @@ impl RingFile {
         RingFile {
             pid: file.u32(8),
             retired: file.u64(112),
-            unplaced: file.u64(128),
+            unplaced: unplaced(&file),
             functions: functions(&file),
             threads: slots.filter_map(|slot| thread(&file, slot)).collect(),
         }
     }
+}
+
+fn unplaced(file: &Bytes) -> u64 {
+    let counters = (4096..file.u64(24)).step_by(128);
+    file.u64(128) + counters.map(|at| file.u64(at)).sum::<u64>()
 }
 
 fn functions(file: &Bytes) -> BTreeMap<u32, String> {

@@ -371,11 +371,33 @@ pub(super) fn a_slot_is_taken_when_its_thread_ends() {
     assert_eq!(left, 2 - retired);
 }
 
+/// A thread without room asks for some, or counts its record, while another one ends, which then records no
+/// more: each record is in one place, and room that is left is known.
+pub(super) fn a_thread_without_room_beside_an_end() {
+    let small = SmallRing::new(1);
+    let slot = small.ring.claim().expect("the only one");
+    small.watch();
+    let ring = small.ring;
+    let owner = loom::thread::spawn(move || {
+        ring.end(slot);
+        ring.count_homeless_on(0);
+    });
+    let placed = ring.is_worth_asking(0) && ring.claim().is_some();
+    if !placed {
+        ring.count_homeless_on(0);
+    }
+    owner.join().expect("the owner");
+    let counted = 1 + u64::from(!placed);
+    assert_eq!(ring.missing().unplaced_records, counted);
+    assert_eq!(ring.is_worth_asking(0), !placed);
+    assert!(placed || ring.claim().is_some(), "it is not to be had");
+}
+
 /// One thread makes a slot ready, another asks for one: what it gets is ready.
 pub(super) fn a_spare_is_claimed() {
     let small = SmallRing::new(3);
     small.watch();
-    small.watch_bases();
+    small.watch_spares();
     let ring = small.ring;
     let dumper = loom::thread::spawn(move || ring.prepare_spares(1));
     let slot = ring.claim().expect("one of three");

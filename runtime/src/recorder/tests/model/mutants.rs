@@ -24,6 +24,7 @@ const MODELS: &[Model] = &models! {
     a_copy_beside_a_writer_that_begins
     a_count_beside_metadata
     a_slot_is_taken_when_its_thread_ends
+    a_thread_without_room_beside_an_end
     a_count_beside_a_new_chunk
     a_count_beside_a_writer_that_wraps
     two_threads_claim
@@ -112,8 +113,8 @@ const SPARE: &[(&str, &str)] = &[
         "whoever uses the slot loads its state again",
     ),
     (
-        "ring/slots: try_take: .compare_exchange(from, state::TAKEN, Ordering::Acquire, Ordering::Relaxed); without its ordering",
-        "`slots` loaded the same state with Acquire",
+        "ring/slots: take_spare: self.next_spare.store(index + 1, Ordering::Relaxed); left out",
+        "where to look first: a spare is found wherever it is",
     ),
     (
         "ring/slots: take_oldest_ended: let ended = |slot: &&Slot| slot.state.load(Ordering::Acquire) == state::ENDED; without its ordering",

@@ -1,0 +1,183 @@
+//! More threads than the rings have room for: their records are counted, and room that comes up is used.
+//! `over`: by the dozen, with one that ends in the midst of it; `stepped`: one instruction at a time, with
+//! handlers that record; `reap`: with a thread that ends and never says so. All calls are counted.
+
+use std::env;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use fdr::traced;
+use fdr_tests::programs::calls::{Calls, repeat};
+use fdr_tests::programs::stepping::{on_each_step, stepping};
+use fdr_tests::support::facts;
+
+static CALLS: Calls = Calls::new();
+
+#[traced]
+#[inline(never)]
+fn work() {
+    CALLS.count();
+}
+
+#[traced(untimed)]
+#[inline(never)]
+fn work_untimed() {
+    CALLS.count();
+}
+
+/// A thread that makes so many calls when it is told, and says when it has.
+struct Worker {
+    orders: Sender<u64>,
+    done: Receiver<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Worker {
+    fn new(name: String) -> Worker {
+        let (orders, received) = channel::<u64>();
+        let (say, done) = channel();
+        let run = move || {
+            for calls in received {
+                repeat(calls, work);
+                say.send(()).expect("somebody waits");
+            }
+        };
+        let thread = thread::Builder::new().name(name).spawn(run);
+        Worker {
+            orders,
+            done,
+            thread: thread.expect("a thread"),
+        }
+    }
+
+    fn begin(&self, calls: u64) {
+        self.orders.send(calls).expect("it takes orders");
+    }
+
+    fn wait(&self) {
+        self.done.recv().expect("it has done so");
+    }
+
+    fn make(&self, calls: u64) {
+        self.begin(calls);
+        self.wait();
+    }
+
+    fn end(self) {
+        drop(self.orders);
+        self.thread.join().expect("its end");
+    }
+}
+
+fn unplaced() -> u64 {
+    fdr::statistics().unplaced_records
+}
+
+/// Twelve threads, and then one ends.
+fn over() {
+    let mut workers: Vec<Worker> = (0..12).map(|at| Worker::new(format!("t{at}"))).collect();
+    workers.iter().for_each(|worker| worker.make(1));
+    workers.iter().for_each(|worker| worker.begin(10_000));
+    workers.iter().for_each(Worker::wait);
+    println!("crowded {}", unplaced());
+    workers.remove(1).end();
+    let next = workers.remove(6);
+    next.make(100);
+    workers.iter().for_each(|worker| worker.make(10));
+    println!("later {}", unplaced());
+    workers.push(next);
+    println!("records {}", CALLS.records());
+    print!("{}", facts::of_statistics(&fdr::statistics()));
+    println!("waiting");
+    // Whoever wants to look at the ring while all of them live.
+    let _ = std::io::stdin().read_line(&mut String::new());
+    workers.into_iter().for_each(Worker::end);
+}
+
+static STATE: AtomicU64 = AtomicU64::new(0);
+static TRAPS: AtomicU64 = AtomicU64::new(0);
+
+/// Makes calls after some instructions.
+extern "C" fn on_trap(_: i32) {
+    TRAPS.fetch_add(1, Ordering::Relaxed);
+    let state = STATE.load(Ordering::Relaxed);
+    let state = state.wrapping_mul(6_364_136_223_846_793_005);
+    STATE.store(state.wrapping_add(1), Ordering::Relaxed);
+    match state >> 33 & 31 {
+        0 => work(),
+        1 => work_untimed(),
+        _ => {}
+    }
+}
+
+/// Each time a thread without room, which gets some: between two instructions, or in the midst of a handler.
+fn stepped(rounds: u64) {
+    on_each_step(on_trap);
+    STATE.store(rounds, Ordering::Relaxed);
+    for round in 0..rounds {
+        let holder = Worker::new(format!("holder{round}"));
+        holder.make(1);
+        let steps = move || {
+            let some = || {
+                work();
+                work_untimed();
+                work();
+            };
+            stepping(some);
+            // To a place where it asks, whatever is known of room.
+            repeat(round % 64, work);
+            stepping(some);
+            holder.end();
+            stepping(some);
+        };
+        let thread = thread::Builder::new().name(format!("steps{round}"));
+        let thread = thread.spawn(steps).expect("a thread");
+        thread.join().expect("its end");
+    }
+    println!("traps {}", TRAPS.load(Ordering::Relaxed));
+}
+
+/// No key is left that says when a thread ends.
+fn use_up_keys() {
+    let mut key = 0;
+    // SAFETY: `key` is valid for writing; the keys have no destructor.
+    while unsafe { libc::pthread_key_create(&raw mut key, None) } == 0 {}
+    // The standard library needs some; the recorder can't use ones with such high numbers.
+    for key in key - 16..key {
+        // SAFETY: made above; no thread has a value of it.
+        assert_eq!(unsafe { libc::pthread_key_delete(key) }, 0);
+    }
+}
+
+/// A thread goes on without room until it is found out that the other one is gone.
+fn reap() {
+    use_up_keys();
+    fdr::enable().expect("it can be recorded");
+    let holder = Worker::new("holder".into());
+    holder.make(1);
+    work();
+    println!("crowded {}", unplaced());
+    holder.end();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while fdr::statistics().retired_threads == 0 {
+        assert!(Instant::now() < deadline, "nobody looked");
+        repeat(10, work);
+    }
+    let before = unplaced();
+    repeat(1000, work);
+    println!("later {}", unplaced() - before);
+}
+
+fn main() {
+    let way = env::args().nth(1).unwrap_or_default();
+    match way.as_str() {
+        "over" => return over(),
+        "stepped" => stepped(40),
+        "reap" => reap(),
+        other => panic!("no such way: {other:?}"),
+    }
+    println!("records {}", CALLS.records());
+    print!("{}", facts::of_statistics(&fdr::statistics()));
+}

@@ -1,0 +1,109 @@
+//! Threads beyond the budget: what they would have recorded is counted, to the last record and wherever it
+//! is told; and one that found no room records from the moment on that there is some.
+
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::ring_file::RingFile;
+use fdr_tests::support::trace::Trace;
+
+fn program(folder: &Folder, variables: &str, way: &str) -> Program {
+    let program = Program::new(env!("CARGO_BIN_EXE_roomless"), folder);
+    program.set(variables).args(&[way])
+}
+
+fn fact(outcome: &Outcome, key: &str) -> u64 {
+    facts::number(&facts::one(&outcome.stdout, key)[0])
+}
+
+/// Twelve threads with four regions: what each of the eight makes beforehand, and what seven make after one
+/// of them got a region.
+const BEFORE: u64 = 2 * (1 + 10_000);
+const AFTER: u64 = 2 * 10;
+
+#[test]
+fn what_finds_no_room_is_counted_exactly_and_room_that_comes_up_is_used() {
+    let folder = Folder::new("roomless-over");
+    let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=512K";
+    let mut program = program(&folder, variables, "over").start();
+    while program.line() != "waiting" {}
+    // All of them live: the sums are those of the moment, in the file as well.
+    let rings = folder.ending(".fdr-ring");
+    let ring = RingFile::read(&rings[0]);
+    let read = Trace::read(&rings[0]);
+    let outcome = program.end().ok();
+    let records = fact(&outcome, "records");
+    assert_eq!(fact(&outcome, "crowded"), 8 * BEFORE);
+    let unplaced = 8 * BEFORE + 7 * AFTER;
+    assert_eq!(fact(&outcome, "later"), unplaced);
+    assert_eq!((ring.unplaced, ring.asked_for()), (unplaced, records));
+    assert_eq!(read.info.missing.unplaced_records, unplaced);
+    assert_eq!(read.asked_for(), records);
+
+    let statistics = facts::statistics(&outcome.stdout);
+    assert_eq!(facts::total(&statistics), records, "{statistics:?}");
+    let retired = (statistics.retired_threads, statistics.retired_records);
+    assert_eq!(retired, (1, BEFORE), "{statistics:?}");
+    let threads = statistics.threads.iter();
+    let mut threads: Vec<_> = threads
+        .map(|thread| (&*thread.name, thread.recorded))
+        .collect();
+    threads.sort_unstable();
+    let whole = BEFORE + AFTER;
+    assert_eq!(
+        threads,
+        [("t0", whole), ("t2", whole), ("t3", whole), ("t7", 200)]
+    );
+    let path = folder.only_trace();
+    verify(&path);
+    let trace = Trace::read(&path);
+    assert_eq!(trace.info.missing.unplaced_records, unplaced);
+    assert_eq!(trace.asked_for(), records);
+}
+
+#[test]
+fn in_full_mode_there_is_no_room_once_it_is_used_up() {
+    let folder = Folder::new("roomless-full");
+    let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=512K FDR_MODE=full";
+    let outcome = program(&folder, variables, "over").run().ok();
+    assert_eq!(fact(&outcome, "crowded"), 8 * BEFORE);
+    assert_eq!(fact(&outcome, "later"), 8 * BEFORE + 7 * AFTER + 200);
+    let trace = Trace::read(&folder.only_trace());
+    assert_eq!(trace.asked_for(), fact(&outcome, "records"));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn handlers_that_record_on_every_instruction_without_room() {
+    for clock in ["rdtscp", "rdtsc", "monotonic"] {
+        let folder = Folder::new("roomless-stepped");
+        let variables = format!("FDR=1 FDR_BUFFER=128K FDR_MEMORY=128K FDR_CLOCK={clock}");
+        let outcome = program(&folder, &variables, "stepped").run().ok();
+        assert!(fact(&outcome, "traps") > 20_000, "{}", outcome.stdout);
+        let records = fact(&outcome, "records");
+        let statistics = facts::statistics(&outcome.stdout);
+        assert_eq!(
+            facts::total(&statistics),
+            records,
+            "{clock}: {statistics:?}"
+        );
+        // The last thread to come had the room in the end, after forty holders and 39 others.
+        assert_eq!(statistics.threads.len(), 1, "{statistics:?}");
+        assert_eq!(statistics.threads[0].name, "steps39");
+        assert_eq!(statistics.retired_threads, 79);
+        let path = folder.only_trace();
+        verify(&path);
+        assert_eq!(Trace::read(&path).asked_for(), records);
+    }
+}
+
+#[test]
+fn a_thread_that_found_no_room_looks_for_threads_that_are_gone() {
+    let folder = Folder::new("roomless-reap");
+    let variables = "FDR_BUFFER=128K FDR_MEMORY=128K";
+    let outcome = program(&folder, variables, "reap").run().ok();
+    assert_eq!(fact(&outcome, "crowded"), 2);
+    assert_eq!(fact(&outcome, "later"), 0);
+    let statistics = facts::statistics(&outcome.stdout);
+    assert_eq!(facts::total(&statistics), fact(&outcome, "records"));
+}
