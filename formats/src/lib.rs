@@ -16,6 +16,7 @@
 //! | [`registry`] | the one list of formats; probing by content |
 //! | [`snapshot_json`] | Trace Compass's own state snapshot, written |
 //! | [`text`] | text that others chose, made fit for a terminal |
+//! | [`dense`] | XRay records laid out to be compressed, and back |
 //! | [`ctf`] | Common Trace Format 1.8 folders |
 //! | [`heph`] | traces of Heph, version 0.1.0 |
 //! | [`htdump`] | HawkTracer's HTDUMP |
@@ -27,6 +28,7 @@
 
 pub mod bytes;
 pub mod ctf;
+pub mod dense;
 pub mod entrace;
 pub mod error;
 pub mod heph;

@@ -3,6 +3,8 @@
 
 #[path = "../../fuzz/src/check.rs"]
 mod check;
+#[path = "../../fuzz/src/dense.rs"]
+mod dense;
 #[path = "../../fuzz/src/folder.rs"]
 mod folder;
 #[path = "../../fuzz/src/pack.rs"]
@@ -18,6 +20,7 @@ use std::path::{Path, PathBuf};
 use check::check;
 use fdr_formats::TraceInfo;
 use fdr_formats::bytes::ReadAt;
+use fdr_formats::dense::Decoder;
 use fdr_formats::error::Error;
 use fdr_formats::registry::{self, FORMATS, Format, Opener};
 use fdr_formats::writer::{Begun, Kind, Output, Target};
@@ -43,6 +46,21 @@ fn what_was_found_stays_mended() {
             println!("{}", path.display());
             check(format, &input, registry::targets());
         }
+    }
+    for (path, input) in inputs("regressions", "dense") {
+        println!("{}", path.display());
+        dense::check(&input);
+    }
+}
+
+#[test]
+fn seeds_of_the_dense_stream_are_blocks() {
+    let seeds = inputs("corpus", "dense");
+    assert_eq!(seeds.len(), 4, "cargo xtask fuzz --seeds");
+    for (path, input) in seeds {
+        let decoded = Decoder::new().block(&input, &mut Vec::new());
+        assert!(decoded.is_ok(), "{}: {decoded:?}", path.display());
+        dense::check(&input);
     }
 }
 
@@ -72,6 +90,7 @@ fn every_folder_of_inputs_is_that_of_a_format() {
         for entry in fs::read_dir(folder(kind)).expect("the folder") {
             let name = entry.expect("a readable folder").file_name();
             let known = FORMATS.iter().any(|format| name == format.name);
+            let known = known || name == "dense";
             assert!(known || name == "README.md", "{kind}/{}", name.display());
         }
     }

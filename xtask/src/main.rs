@@ -35,7 +35,7 @@ cargo xtask COMMAND
                         beside what another revision's costs, in the same rounds
   bench --history       how the ratios moved: every run adds a line to bench/history.jsonl
   fuzz [FORMAT…] [--minutes N]
-                        libFuzzer on the readers of all formats, 10 minutes each (needs a C++ compiler)
+                        libFuzzer on the readers of all formats and `dense`, 10 minutes each (needs a C++ compiler)
   fuzz FORMAT --input FILE
                         one input again; FILE as the above names it
   fuzz --seeds          writes the seeds in fuzz/corpus anew
@@ -63,7 +63,8 @@ cargo xtask COMMAND
                         what a traced call costs with other people's recorders, beside ours; --install:
                         Debian's packages, as root; --bless: the figures go into docs/peers.md
   bench pack [--json FILE]
-                        how small a real trace is packed, and how fast it is packed, unpacked and read
+                        how small a real trace is packed, plain and dense, and how fast it is packed, unpacked
+                        and read
   bench formats [--calls MILLIONS] [--rounds N] [--json FILE]
                         how fast each format is written, read, and converted into; beside other tools
 ";

@@ -19,6 +19,7 @@ comes before that place is written, and the exit code is 1.
 
 Examples:
   fdr unpack app.1234.1.fdr.zst                  app.1234.1.fdr, beside it
+  fdr unpack app.1234.1.fdr.dense.zst            the same trace, of fdr pack --dense
   fdr unpack archive/*.zst -o traces/
   fdr unpack app.ctf.tar.zst                     app.ctf, a folder";
 
@@ -29,7 +30,7 @@ pub(crate) struct Options {
     /// The packed traces
     #[arg(required = true, value_name = "PACKED")]
     traces: Vec<PathBuf>,
-    /// The file, or a folder for them [default: the name without .zst or .tar.zst]
+    /// The file, or a folder for them [default: the name without .zst, .tar.zst or .dense.zst]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Also what becomes larger than a packed trace does: more than 2 GiB and 200 times its size
@@ -59,7 +60,10 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
     }
     let file = File::open(path).with_context(|| ui::path(path))?;
     if !packed::probe(&packed::head(&file)) {
-        bail!("{}: is not compressed by zstd", ui::path(path));
+        bail!(
+            "{}: is not compressed by zstd, and no dense stream",
+            ui::path(path)
+        );
     }
     let archive = packed::is_archive(&packed::head_within(&file));
     let output = match (packed::plain_name(path), options.output.as_deref()) {
@@ -74,7 +78,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
         }
         (None, Some(asked)) if !several && is_name(asked) => asked.to_owned(),
         (None, _) => bail!(
-            "{}: does not end in .zst; -o FILE gives a name",
+            "{}: does not end in .zst or .dense; -o FILE gives a name",
             ui::path(path)
         ),
     };

@@ -1,12 +1,17 @@
 //! Compressed traces: what `fdr pack` writes, and any other file of zstd's. Every command reads them as
 //! if they were not compressed: a trace is unpacked into a file without a name in the folder for temporary
 //! files, where readers find it as they find any other. A folder's trace is an archive, which is
-//! unpacked into a folder there.
+//! unpacked into a folder there. A dense stream (`fdr pack --dense`), compressed or not, is decoded on the
+//! way.
 //!
 //! Nothing here may trust a compressed file: what it may take of memory, of the disk and of names is
 //! bounded, and where it is damaged, what comes before that is given.
 
+mod blocks;
+#[cfg(test)]
+mod dense_tests;
 mod frames;
+mod inflate;
 mod pack;
 mod tar;
 #[cfg(test)]
@@ -23,16 +28,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use fdr_formats::bytes::{FileBytes, ReadAt};
+use fdr_formats::dense;
 use fdr_formats::source::{Complaints, Part, Position, Record};
 use fdr_formats::{Diagnostic, Error, Sink, Source, TraceInfo, registry};
 
-pub(crate) use frames::{Fault, probe};
-pub(crate) use pack::{Failure as PackFailure, Packed, pack};
+pub(crate) use frames::Fault;
+pub(crate) use pack::{Failure as PackFailure, Packed, Way, pack};
 pub(crate) use tar::{Archive, probe as is_archive};
 pub(crate) use unpack::Unpacked;
 
 use crate::place::{self, Pending, Watch};
 use crate::ui::{self, Progress};
+use unpack::{Failure, Limits};
 
 /// So much may be unpacked without being asked for, however small the compressed file is.
 const MOST: u64 = 2 << 30;
@@ -42,6 +49,11 @@ const MOST_TIMES: u64 = 200;
 /// How many bytes a reader lets a compressed file of that size unpack into.
 fn most(packed: u64) -> u64 {
     packed.saturating_mul(MOST_TIMES).max(MOST)
+}
+
+/// Whether a file that begins with these bytes is compressed by zstd, or a dense stream.
+pub(crate) fn probe(head: &[u8]) -> bool {
+    frames::probe(head) || dense::probe(head)
 }
 
 /// The first bytes of a file, as many as tell what it is; fewer of a shorter one, none of one that can't
@@ -56,7 +68,7 @@ pub(crate) fn head(file: &File) -> Vec<u8> {
 /// The same of what is in a compressed file; as far as it can be unpacked.
 pub(crate) fn head_within(file: &File) -> Vec<u8> {
     let mut head = Vec::new();
-    let _ = unpack::decoder(file).and_then(|within| within.take(512).read_to_end(&mut head));
+    let _ = inflate::decoder(file).and_then(|within| within.take(512).read_to_end(&mut head));
     head
 }
 
@@ -80,6 +92,7 @@ pub(crate) fn unpack(
     manner: Manner,
 ) -> anyhow::Result<Unpacked> {
     let text = ui::path(path);
+    let (head, within) = (head(&packed), head_within(&packed));
     let packed = FileBytes::new(packed).with_context(|| text.clone())?;
     let size = packed.size();
     let most = match manner.any_size {
@@ -90,19 +103,31 @@ pub(crate) fn unpack(
         true => Progress::hidden(),
         false => Progress::endless(),
     };
-    let jobs = ui::jobs(None);
-    let unpacked = unpack::unpack(&packed, out, most, jobs, &|bytes| progress.add(bytes));
+    let limits = Limits {
+        most,
+        jobs: ui::jobs(None),
+    };
+    let add = |bytes| progress.add(bytes);
+    let unpacked = match (dense::probe(&head), dense::probe(&within)) {
+        (true, _) => blocks::unpack_stream(&packed, out, limits, &add),
+        (_, true) => match blocks::unpack_frames(&packed, out, limits, &add) {
+            Err(Failure::NotBlocks) => unpack_in_two(&packed, out, limits, &add),
+            done => done,
+        },
+        _ => unpack::unpack(&packed, out, limits, &add),
+    };
     drop(progress);
     let unpacked = unpacked.map_err(|failure| match failure {
-        unpack::Failure::Input(error) => anyhow::Error::new(error).context(text.clone()),
-        unpack::Failure::Output(error) => anyhow::Error::new(error)
+        Failure::Input(error) => anyhow::Error::new(error).context(text.clone()),
+        Failure::Output(error) => anyhow::Error::new(error)
             .context(format!("{text}: unpacking (TMPDIR chooses another folder)")),
-        unpack::Failure::TooMuch => anyhow!(
+        Failure::TooMuch => anyhow!(
             "{text}: {} that unpack into more than {}: no trace is packed so small; if it is one, \
              `fdr unpack --any-size` writes it to a file",
             ui::size(size),
             ui::size(most)
         ),
+        Failure::NotBlocks => anyhow!("{text}: is compressed in a way that fdr does not know"),
     })?;
     match &unpacked.damage {
         Some(fault) if unpacked.bytes == 0 => bail!("{text}: {}", in_words(fault)),
@@ -115,6 +140,24 @@ pub(crate) fn unpack(
         None => {}
     }
     Ok(unpacked)
+}
+
+/// A dense stream that another tool compressed: not a block in each frame. It becomes a file first.
+fn unpack_in_two(
+    packed: &FileBytes,
+    out: &File,
+    limits: Limits,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Unpacked, Failure> {
+    let output = |error| Failure::Output(std::io::Error::other(error));
+    out.set_len(0).map_err(Failure::Output)?;
+    let stream = place::unnamed().map_err(|error| output(error.to_string()))?;
+    let inner = unpack::unpack(packed, &stream, limits, &|_| {})?;
+    let stream = FileBytes::new(stream).map_err(Failure::Input)?;
+    let mut outer = blocks::unpack_stream(&stream, out, limits, progress)?;
+    // Where the compressed file is damaged, the stream ends too early.
+    outer.damage = inner.damage.or(outer.damage);
+    Ok(outer)
 }
 
 /// What is wrong, and where.
@@ -149,8 +192,12 @@ pub(crate) fn extract(archive: &File, folder: &Path, cut: bool) -> anyhow::Resul
 /// What a packed trace is called when it is unpacked. `None`: its name does not say that it is packed.
 pub(crate) fn plain_name(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.as_bytes();
-    let plain = name.strip_suffix(b".zst")?;
-    let plain = plain.strip_suffix(b".tar").unwrap_or(plain);
+    let whole = name.strip_suffix(b".zst").unwrap_or(name);
+    let plain = match whole.strip_suffix(b".dense") {
+        Some(plain) => plain,
+        None if whole.len() == name.len() => return None,
+        None => whole.strip_suffix(b".tar").unwrap_or(whole),
+    };
     (!plain.is_empty()).then(|| path.with_file_name(OsStr::from_bytes(plain)))
 }
 

@@ -1,14 +1,25 @@
 //! Compresses into a zstd file of many frames, several at a time, so that it can be unpacked so, too.
-//! Each frame has its size and a checksum. Must never hold more than a frame for each worker.
+//! Each frame has its size and a checksum; of a dense stream, it is a block. Must never hold more than a
+//! frame for each worker.
 
 use std::io::{self, Read, Write};
 use std::sync::{Condvar, Mutex, PoisonError};
 
+use fdr_formats::dense;
 use zstd::bulk::Compressor;
 
 /// Bytes of a frame when unpacked: larger ones save less than 1 % of the file, and leave less to do at the
 /// same time.
-pub(crate) const FRAME: usize = 4 << 20;
+pub(crate) const FRAME: usize = dense::BLOCK;
+
+/// How it is packed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    /// Of zstd's.
+    pub(crate) level: i32,
+    /// As a dense stream.
+    pub(crate) dense: bool,
+}
 
 /// What was packed, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +39,8 @@ pub(crate) enum Failure {
 struct Inlet<R> {
     from: R,
     next: u64,
+    /// The end was read.
+    over: bool,
 }
 
 /// Where they go, in order.
@@ -45,11 +58,15 @@ struct Outlet<W> {
 pub(crate) fn pack<W: Write + Send>(
     from: impl Read + Send,
     to: W,
-    level: i32,
+    way: Way,
     jobs: usize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Packed, Failure> {
-    let inlet = Mutex::new(Inlet { from, next: 0 });
+    let inlet = Mutex::new(Inlet {
+        from,
+        next: 0,
+        over: false,
+    });
     let outlet = Mutex::new(Outlet {
         to,
         next: 0,
@@ -62,7 +79,7 @@ pub(crate) fn pack<W: Write + Send>(
             outlet: &outlet,
             turn: &turn,
         };
-        work(&inlet, &outlet, &turn, level, progress);
+        work(&inlet, &outlet, &turn, way, progress);
     };
     std::thread::scope(|scope| {
         for _ in 1..jobs.max(1) {
@@ -99,30 +116,22 @@ fn work<W: Write>(
     inlet: &Mutex<Inlet<impl Read>>,
     outlet: &Mutex<Outlet<W>>,
     turn: &Condvar,
-    level: i32,
+    way: Way,
     progress: &(dyn Fn(u64) + Sync),
 ) {
-    let mut compressor = begin(level);
-    let (mut plain, mut packed) = (Vec::new(), Vec::new());
+    let mut worker = Worker::new(way);
     loop {
         let mut inlet = inlet.lock().unwrap_or_else(PoisonError::into_inner);
         let nth = inlet.next;
+        if inlet.over {
+            return;
+        }
         inlet.next += 1;
-        plain.clear();
-        let read = inlet
-            .from
-            .by_ref()
-            .take(FRAME as u64)
-            .read_to_end(&mut plain);
+        let read = worker.read(&mut inlet.from);
+        inlet.over = !matches!(read, Ok(FRAME));
         drop(inlet);
-        let made = read.map_err(Failure::Input).and_then(|_| {
-            let compressor = compressor.as_mut().map_err(|error| {
-                Failure::Output(io::Error::new(error.kind(), error.to_string()))
-            })?;
-            packed.resize(zstd::zstd_safe::compress_bound(plain.len()), 0);
-            let size = compressor.compress_to_buffer(&plain, &mut packed[..]);
-            size.map_err(Failure::Output)
-        });
+        let made = read.map_err(Failure::Input);
+        let made = made.and_then(|_| worker.pack(nth).map_err(Failure::Output));
 
         let outlet = outlet.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = |outlet: &mut Outlet<W>| outlet.next != nth && outlet.failure.is_none();
@@ -132,27 +141,68 @@ fn work<W: Write>(
             return;
         }
         outlet.next += 1;
-        // The end is a frame of nothing; whoever comes after it finds the same.
-        let result = made.and_then(|size| match plain.is_empty() {
-            true => Ok(0),
-            false => {
-                let written = outlet.to.write_all(&packed[..size]);
-                written.map(|()| size).map_err(Failure::Output)
-            }
+        let result = made.and_then(|size| {
+            let written = outlet.to.write_all(&worker.packed[..size]);
+            written.map(|()| size).map_err(Failure::Output)
         });
         turn.notify_all();
         match result {
-            Ok(0) => return,
             Ok(size) => {
-                outlet.done.before += plain.len() as u64;
+                let before = worker.plain.len() as u64;
+                outlet.done.before += before;
                 outlet.done.after += size as u64;
-                progress(plain.len() as u64);
+                progress(before);
             }
             Err(failure) => {
                 outlet.failure = Some(failure);
                 return;
             }
         }
+    }
+}
+
+/// One thread's buffers.
+struct Worker {
+    compressor: io::Result<Compressor<'static>>,
+    dense: Option<dense::Encoder>,
+    plain: Vec<u8>,
+    block: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+impl Worker {
+    fn new(way: Way) -> Worker {
+        Worker {
+            compressor: begin(way.level),
+            dense: way.dense.then(dense::Encoder::new),
+            plain: Vec::new(),
+            block: Vec::new(),
+            packed: Vec::new(),
+        }
+    }
+
+    /// Takes what a frame holds; fewer bytes only at the end.
+    fn read(&mut self, from: &mut impl Read) -> io::Result<usize> {
+        self.plain.clear();
+        from.take(FRAME as u64).read_to_end(&mut self.plain)
+    }
+
+    /// Compresses it; returns how many bytes it became.
+    fn pack(&mut self, nth: u64) -> io::Result<usize> {
+        let content = match &mut self.dense {
+            Some(dense) => {
+                dense.block(nth * FRAME as u64, &self.plain, &mut self.block);
+                &self.block
+            }
+            // The bytes ended with the frame before.
+            None if self.plain.is_empty() => return Ok(0),
+            None => &self.plain,
+        };
+        let again = |error: &mut io::Error| io::Error::new(error.kind(), error.to_string());
+        let compressor = self.compressor.as_mut().map_err(again)?;
+        self.packed
+            .resize(zstd::zstd_safe::compress_bound(content.len()), 0);
+        compressor.compress_to_buffer(content, &mut self.packed[..])
     }
 }
 

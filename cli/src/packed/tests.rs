@@ -9,9 +9,9 @@ use std::path::Path;
 
 use fdr_formats::bytes::FileBytes;
 
-use super::pack::{FRAME, pack};
+use super::pack::{FRAME, Way, pack};
 use super::tar::{Archive, End, extract, probe as is_archive};
-use super::unpack::{Failure, Unpacked, unpack};
+use super::unpack::{Failure, Limits, Unpacked, unpack};
 use super::{Fault, most, plain_name};
 use crate::place;
 
@@ -24,7 +24,7 @@ fn file(bytes: &[u8]) -> File {
 fn unpack_with(packed: &[u8], most: u64, jobs: usize) -> Result<(Vec<u8>, Option<Fault>), Failure> {
     let packed = FileBytes::new(file(packed)).unwrap();
     let out = place::unnamed().unwrap();
-    let Unpacked { bytes, damage } = unpack(&packed, &out, most, jobs, &|_| {})?;
+    let Unpacked { bytes, damage } = unpack(&packed, &out, Limits { most, jobs }, &|_| {})?;
     let mut plain = vec![0; usize::try_from(bytes).unwrap()];
     out.read_exact_at(&mut plain, 0).unwrap();
     assert_eq!(out.metadata().unwrap().len(), bytes);
@@ -55,10 +55,15 @@ fn some_bytes(count: usize) -> Vec<u8> {
     (0..count).map(|_| next()).collect()
 }
 
+fn at(level: i32) -> Way {
+    let dense = false;
+    Way { level, dense }
+}
+
 /// A frame with a size and a checksum, as `pack` makes them.
 fn frame(bytes: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
-    pack(bytes, &mut packed, 1, 1, &|_| {}).unwrap();
+    pack(bytes, &mut packed, at(1), 1, &|_| {}).unwrap();
     packed
 }
 
@@ -75,7 +80,7 @@ fn what_is_packed_comes_back_whatever_its_size() {
         let mut first = Vec::new();
         for jobs in [1, 4] {
             let mut packed = Vec::new();
-            let done = pack(&plain[..], &mut packed, 3, jobs, &|_| {}).unwrap();
+            let done = pack(&plain[..], &mut packed, at(3), jobs, &|_| {}).unwrap();
             assert_eq!(
                 (done.before, done.after),
                 (size as u64, packed.len() as u64)
@@ -87,7 +92,7 @@ fn what_is_packed_comes_back_whatever_its_size() {
         }
     }
     let mut packed = Vec::new();
-    pack(&[][..], &mut packed, 3, 2, &|_| {}).unwrap();
+    pack(&[][..], &mut packed, at(3), 2, &|_| {}).unwrap();
     assert!(packed.is_empty());
 }
 
@@ -110,9 +115,9 @@ fn a_reader_or_writer_that_fails_ends_the_packing() {
     use super::PackFailure;
     let plain = some_bytes(3 * FRAME);
     for jobs in [1, 3] {
-        let input = pack(plain.chain(Broken), std::io::sink(), 1, jobs, &|_| {});
+        let input = pack(plain.chain(Broken), std::io::sink(), at(1), jobs, &|_| {});
         assert!(matches!(input, Err(PackFailure::Input(_))));
-        let output = pack(&plain[..], Broken, 1, jobs, &|_| {});
+        let output = pack(&plain[..], Broken, at(1), jobs, &|_| {});
         assert!(matches!(output, Err(PackFailure::Output(_))));
     }
 }
@@ -367,7 +372,7 @@ fn a_thread_that_panics_ends_the_packing() {
     }
     for jobs in [1, 3] {
         for reads in [0, 5, 23] {
-            let packing = || pack(Broken(reads), std::io::sink(), 1, jobs, &|_| {});
+            let packing = || pack(Broken(reads), std::io::sink(), at(1), jobs, &|_| {});
             let done = std::panic::catch_unwind(packing);
             assert!(!matches!(done, Ok(Ok(_))), "{jobs} threads, {reads} reads");
         }
@@ -391,6 +396,9 @@ fn a_name_says_what_is_packed() {
         |name: &str| plain_name(Path::new(name)).map(|path| path.to_str().unwrap().to_owned());
     assert_eq!(plain("a/app.fdr.zst").as_deref(), Some("a/app.fdr"));
     assert_eq!(plain("app.ctf.tar.zst").as_deref(), Some("app.ctf"));
+    assert_eq!(plain("a/app.fdr.dense.zst").as_deref(), Some("a/app.fdr"));
+    assert_eq!(plain("a/app.fdr.dense").as_deref(), Some("a/app.fdr"));
+    assert_eq!(plain(".dense"), None);
     assert_eq!(plain("app.fdr"), None);
     assert_eq!(plain(".zst"), None);
     assert_eq!(plain(".tar.zst"), None);

@@ -1,22 +1,16 @@
 //! Unpacks a zstd file into another, frame by frame, several frames at a time. Must never write more than
 //! it was allowed, nor give back bytes that follow damage.
-//!
-//! Memory: for each worker the window that its frame asks for, at most [`LARGEST_WINDOW`], and two
-//! buffers.
 
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 
-use fdr_formats::bytes::{FileBytes, ReadAt};
-use zstd::stream::raw::{DParameter, Decoder, Operation};
+use fdr_formats::bytes::FileBytes;
 
+use super::blocks::Blocks;
 use super::frames::{Fault, Frame, Frames};
-
-/// Bytes of the largest window, as a power of two: 128 MiB, what `zstd` itself takes without being asked.
-const LARGEST_WINDOW: u32 = 27;
-const BUFFER: usize = 128 << 10;
+use super::inflate::Inflater;
 
 /// What was unpacked.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,78 +30,79 @@ pub(crate) enum Failure {
     Output(io::Error),
     /// There are more bytes in it than were allowed.
     TooMuch,
+    /// Its frames should be the blocks of a dense stream, one each, and are not.
+    NotBlocks,
 }
 
-/// A file's content from its beginning on, for who wants the first of it alone.
-///
-/// # Errors
-/// Where there is no memory for it.
-pub(super) fn decoder(packed: &File) -> io::Result<impl io::Read> {
-    let mut packed = packed.try_clone()?;
-    packed.rewind()?;
-    let mut decoder = zstd::stream::read::Decoder::new(packed)?;
-    decoder.window_log_max(LARGEST_WINDOW)?;
-    Ok(decoder)
+/// How much may be done.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// Bytes to unpack.
+    pub(crate) most: u64,
+    /// Threads.
+    pub(crate) jobs: usize,
+}
+
+/// Where the next part of a file is.
+pub(super) enum Parts<'a> {
+    /// Of a zstd file.
+    Frames(Frames<'a>),
+    /// Of a dense stream.
+    Blocks(Blocks<'a>),
 }
 
 /// What the workers share.
-struct State<'a> {
-    frames: Frames<'a>,
-    /// Where the next frame's bytes go.
-    out: u64,
+pub(super) struct State<'a> {
+    parts: Parts<'a>,
+    /// How many parts were begun.
+    pub(super) begun: u64,
+    /// Where the next part's bytes go.
+    pub(super) out: u64,
     /// The earliest damage: how far the bytes before it go.
     damage: Option<(u64, Fault)>,
     failure: Option<Failure>,
-    /// No frame is begun any more.
+    /// No part is begun any more.
     over: bool,
 }
 
-/// Where something goes wrong within a frame.
-enum Broken {
+/// Where something goes wrong within a part.
+pub(super) enum Broken {
     Failure(Failure),
     /// So many bytes are good.
     Damage(u64, String),
 }
 
-/// Unpacks all frames into an empty file; at most `most` bytes.
+/// Unpacks all frames into an empty file.
 ///
 /// # Errors
 /// See [`Failure`]. Damage is none: what is before it is unpacked.
 pub(crate) fn unpack(
     packed: &FileBytes,
     out: &File,
-    most: u64,
-    jobs: usize,
+    Limits { most, jobs }: Limits,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Unpacked, Failure> {
     if declared(packed, most).map_err(Failure::Input)? > most {
         return Err(Failure::TooMuch);
     }
-    let state = Mutex::new(State {
-        frames: Frames::new(packed),
-        out: 0,
-        damage: None,
-        failure: None,
-        over: false,
-    });
-    let work = || Worker::new(packed, out, progress).run(&state, most);
+    let state = Mutex::new(State::new(Parts::Frames(Frames::new(packed))));
+    let work = || {
+        let inflater = Inflater::new(packed);
+        run(inflater, out, &state, most, progress);
+    };
+    in_parallel(jobs, work);
+    let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    state.finish(out)
+}
+
+/// Does the same on several threads.
+pub(super) fn in_parallel(jobs: usize, work: impl Fn() + Copy + Send) {
     std::thread::scope(|scope| {
         for _ in 1..jobs.max(1) {
             scope.spawn(work);
         }
         work();
     });
-    let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(failure) = state.failure {
-        return Err(failure);
-    }
-    let (bytes, damage) = match state.damage {
-        Some((bytes, fault)) => (bytes, Some(fault)),
-        None => (state.out, None),
-    };
-    // Zeros at the end were not written.
-    out.set_len(bytes).map_err(Failure::Output)?;
-    Ok(Unpacked { bytes, damage })
 }
 
 /// How much the frames say that they hold, before any is unpacked; not counted on once it is over `most`.
@@ -122,8 +117,19 @@ fn declared(packed: &FileBytes, most: u64) -> io::Result<u64> {
     Ok(sum)
 }
 
-impl State<'_> {
-    fn damaged(&mut self, intact: u64, offset: u64, what: String) {
+impl<'a> State<'a> {
+    pub(super) fn new(parts: Parts<'a>) -> State<'a> {
+        State {
+            parts,
+            begun: 0,
+            out: 0,
+            damage: None,
+            failure: None,
+            over: false,
+        }
+    }
+
+    pub(super) fn damaged(&mut self, intact: u64, offset: u64, what: String) {
         self.over = true;
         if self
             .damage
@@ -139,139 +145,98 @@ impl State<'_> {
         self.failure.get_or_insert(failure);
     }
 
-    fn broken(&mut self, frame: Frame, start: u64, broken: Broken) {
+    pub(super) fn broken(&mut self, part: Frame, start: u64, broken: Broken) {
         match broken {
             Broken::Failure(failure) => self.failed(failure),
-            Broken::Damage(good, what) => self.damaged(start + good, frame.offset, what),
+            Broken::Damage(good, what) => self.damaged(start + good, part.offset, what),
         }
     }
 
-    /// The next frame, if there is one.
-    fn next(&mut self) -> Option<Frame> {
+    /// The next part, if there is one.
+    pub(super) fn next(&mut self) -> Option<Frame> {
         if self.over {
             return None;
         }
-        match self.frames.next() {
-            Ok(Some(Ok(frame))) => return Some(frame),
+        let next = match &mut self.parts {
+            Parts::Frames(frames) => frames.next(),
+            Parts::Blocks(blocks) => blocks.next(),
+        };
+        match next {
+            Ok(Some(Ok(part))) => {
+                self.begun += 1;
+                return Some(part);
+            }
             Ok(Some(Err(Fault { offset, what }))) => self.damaged(self.out, offset, what),
             Ok(None) => self.over = true,
             Err(error) => self.failed(Failure::Input(error)),
         }
         None
     }
+
+    /// The last part ended there; damage behind it is none of the bytes'.
+    pub(super) fn ends(&mut self, bytes: u64) {
+        self.out = bytes;
+        if let Some((intact, _)) = &mut self.damage {
+            *intact = bytes.min(*intact);
+        }
+    }
+
+    /// What came of it, when all workers have ended.
+    pub(super) fn finish(self, out: &File) -> Result<Unpacked, Failure> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let (bytes, damage) = match self.damage {
+            Some((bytes, fault)) => (bytes, Some(fault)),
+            None => (self.out, None),
+        };
+        // Zeros at the end were not written.
+        out.set_len(bytes).map_err(Failure::Output)?;
+        Ok(Unpacked { bytes, damage })
+    }
 }
 
-/// One thread's buffers.
-struct Worker<'a> {
-    packed: &'a FileBytes,
-    out: &'a File,
-    progress: &'a (dyn Fn(u64) + Sync),
-    input: Vec<u8>,
-    output: Vec<u8>,
+/// One thread's work.
+fn run(
+    mut inflater: Inflater<'_>,
+    out: &File,
+    state: &Mutex<State<'_>>,
+    most: u64,
+    progress: &(dyn Fn(u64) + Sync),
+) {
+    let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut unpack = |frame, start, most| {
+        inflater.frame(frame, most, &mut |bytes, given| {
+            progress(bytes.len() as u64);
+            write(out, bytes, start + given)
+        })
+    };
+    loop {
+        let mut shared = lock();
+        let Some(frame) = shared.next() else { return };
+        let (start, left) = (shared.out, most.saturating_sub(shared.out));
+        match frame.content {
+            Some(content) if content > left => shared.failed(Failure::TooMuch),
+            Some(content) => {
+                shared.out += content;
+                drop(shared);
+                if let Err(broken) = unpack(frame, start, content) {
+                    lock().broken(frame, start, broken);
+                }
+            }
+            // Where the next one begins is known at the end of this one.
+            None => match unpack(frame, start, left) {
+                Ok(bytes) => shared.out += bytes,
+                Err(broken) => shared.broken(frame, start, broken),
+            },
+        }
+    }
 }
 
-impl<'a> Worker<'a> {
-    fn new(packed: &'a FileBytes, out: &'a File, progress: &'a (dyn Fn(u64) + Sync)) -> Self {
-        Worker {
-            packed,
-            out,
-            progress,
-            input: vec![0; BUFFER],
-            output: vec![0; BUFFER],
-        }
+/// Zeros are left out: a file has them where nothing was written, and rings are full of them.
+pub(super) fn write(out: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    if bytes.iter().all(|&byte| byte == 0) {
+        return Ok(());
     }
-
-    fn run(mut self, state: &Mutex<State<'_>>, most: u64) {
-        let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let mut shared = lock();
-            let Some(frame) = shared.next() else { return };
-            let (start, left) = (shared.out, most.saturating_sub(shared.out));
-            match frame.content {
-                Some(content) if content > left => shared.failed(Failure::TooMuch),
-                Some(content) => {
-                    shared.out += content;
-                    drop(shared);
-                    if let Err(broken) = self.frame(frame, start, content) {
-                        lock().broken(frame, start, broken);
-                    }
-                }
-                // Where the next one begins is known at the end of this one.
-                None => match self.frame(frame, start, left) {
-                    Ok(bytes) => shared.out += bytes,
-                    Err(broken) => shared.broken(frame, start, broken),
-                },
-            }
-        }
-    }
-
-    /// Unpacks one frame, of at most `most` bytes; returns how many they are.
-    fn frame(&mut self, frame: Frame, start: u64, most: u64) -> Result<u64, Broken> {
-        let input = |error| Broken::Failure(Failure::Input(error));
-        // What a damaged frame gave before it was found out can't be told from what it should have given.
-        let damaged = |error: io::Error| Broken::Damage(0, error.to_string());
-        let mut decoder = Decoder::new().map_err(input)?;
-        let largest = DParameter::WindowLogMax(LARGEST_WINDOW);
-        decoder.set_parameter(largest).map_err(input)?;
-        let (mut taken, mut given) = (0, 0);
-        while taken < frame.size {
-            let want = usize::try_from(frame.size - taken).map_or(BUFFER, |left| left.min(BUFFER));
-            let read = self
-                .packed
-                .read_at(frame.offset + taken, &mut self.input[..want]);
-            let read = read.map_err(input)?;
-            if read == 0 {
-                break;
-            }
-            let (mut used, mut full) = (0, true);
-            // What is in the decoder comes out although there is nothing more to put in.
-            while used < read || full {
-                let rest = &self.input[used..read];
-                let step = decoder
-                    .run_on_buffers(rest, &mut self.output)
-                    .map_err(damaged)?;
-                used += step.bytes_read;
-                full = step.bytes_written == self.output.len();
-                let bytes = step.bytes_written as u64;
-                if bytes > most - given {
-                    return Err(match frame.content {
-                        Some(_) => Broken::Damage(0, "it holds more than it says".to_owned()),
-                        None => Broken::Failure(Failure::TooMuch),
-                    });
-                }
-                let written = self.write(step.bytes_written, start + given);
-                written.map_err(|error| Broken::Failure(Failure::Output(error)))?;
-                given += bytes;
-                (self.progress)(bytes);
-                if step.remaining == 0 {
-                    return self.finished(frame, given, taken + used as u64);
-                }
-                if step.bytes_read == 0 && step.bytes_written == 0 {
-                    break;
-                }
-            }
-            taken += read as u64;
-        }
-        Err(Broken::Damage(
-            given,
-            "the file ends within this frame".to_owned(),
-        ))
-    }
-
-    /// A frame's own word about its size, and where it ends.
-    fn finished(&self, frame: Frame, given: u64, taken: u64) -> Result<u64, Broken> {
-        if frame.content.is_some_and(|content| content != given) || taken != frame.size {
-            return Err(Broken::Damage(0, "its sizes disagree".to_owned()));
-        }
-        Ok(given)
-    }
-
-    /// Zeros are left out: a file has them where nothing was written, and rings are full of them.
-    fn write(&self, count: usize, at: u64) -> io::Result<()> {
-        let bytes = &self.output[..count];
-        if bytes.iter().all(|&byte| byte == 0) {
-            return Ok(());
-        }
-        self.out.write_all_at(bytes, at)
-    }
+    out.write_all_at(bytes, at)
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask bench pack`: how small a real trace becomes, how fast it is packed and unpacked, and what
-//! a packed one costs a reader; beside it the `zstd` that is installed. The trace is of a program that
+//! `cargo xtask bench pack`: how small a real trace becomes, plain and dense, how fast it is packed and
+//! unpacked, and what a packed one costs a reader; beside it the `zstd` that is installed. The trace is of a program that
 //! does real work (`index_builder`), for made ones are packed too well or too badly.
 
 use std::fs;
@@ -13,6 +13,8 @@ use crate::process::{cargo, command, on_path, output, run as run_command, target
 
 const LEVELS: [u32; 3] = [1, 3, 9];
 const ROUNDS: usize = 3;
+/// The tool with its own layout of the records.
+const DENSE: &str = "fdr --dense";
 /// A record of XRay's.
 const RECORD_BYTES: f64 = 8.0;
 
@@ -96,7 +98,7 @@ impl Bench {
         program.args(["--threads", "2", "--passes", "3"]);
         program.env("FDR", "1").env("FDR_BUFFER", "128M");
         output(program.env("FDR_OUT", &self.trace))?;
-        let mut tools = vec![("fdr", self.tool.clone())];
+        let mut tools = vec![("fdr", self.tool.clone()), (DENSE, self.tool.clone())];
         tools.extend(on_path("zstd").map(|zstd| ("zstd -T0", zstd)));
         let mut rows = Vec::new();
         for level in LEVELS {
@@ -119,11 +121,12 @@ impl Bench {
             [&*self.trace, "-o".as_ref(), &*self.packed],
         );
         let back = [&*self.packed, "-o".as_ref(), &*self.again];
+        let mut ours = vec!["pack", "-q", "--force", "--level", &level_word];
+        if tool == DENSE {
+            ours.push("--dense");
+        }
         let (pack, unpack): (Vec<&str>, &[&str]) = match tool {
-            "fdr" => (
-                vec!["pack", "-q", "--force", "--level", &level_word],
-                &["unpack", "-q", "--force"],
-            ),
+            "fdr" | DENSE => (ours, &["unpack", "-q", "--force"]),
             _ => (vec!["-q", "-f", "-T0", &dashed], &["-q", "-f", "-d"]),
         };
         let pack = self.timed(program, &pack, &files)?;
@@ -176,7 +179,7 @@ impl Findings {
         };
         let mut text = format!(
             "{}; medians of {ROUNDS}; XRay trace of index_builder, {mega:.1} MB, about {records:.1} M records\n\n\
-             {:<9} {:>5} {:>8} {:>13} {:>28} {:>28} {:>28}\n",
+             {:<11} {:>5} {:>8} {:>13} {:>28} {:>28} {:>28}\n",
             self.machine,
             "tool",
             "level",
@@ -188,13 +191,13 @@ impl Findings {
         );
         let plain = both(self.report);
         text += &format!(
-            "{:<9} {:>5} {:>8} {:>13} {:>28} {:>28} {plain:>28}\n",
+            "{:<11} {:>5} {:>8} {:>13} {:>28} {:>28} {plain:>28}\n",
             "-", "-", "1.00", "8.00", "", ""
         );
         for row in &self.rows {
             let ratio = self.trace as f64 / row.bytes as f64;
             text += &format!(
-                "{:<9} {:>5} {ratio:>8.2} {:>13.2} {:>28} {:>28} {:>28}\n",
+                "{:<11} {:>5} {ratio:>8.2} {:>13.2} {:>28} {:>28} {:>28}\n",
                 row.tool,
                 row.level,
                 RECORD_BYTES / ratio,

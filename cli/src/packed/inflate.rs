@@ -1,0 +1,112 @@
+//! One frame of zstd's, unpacked piece by piece: each piece goes wherever the caller puts it. Must never
+//! give more than it was allowed, nor take a damaged frame for a whole one.
+//!
+//! Memory: the window that a frame asks for, at most [`LARGEST_WINDOW`], and two buffers.
+
+use std::fs::File;
+use std::io::{self, Seek};
+
+use fdr_formats::bytes::ReadAt;
+use zstd::stream::raw::{DParameter, Decoder, Operation};
+
+use super::frames::Frame;
+use super::unpack::{Broken, Failure};
+
+/// Bytes of the largest window, as a power of two: 128 MiB, what `zstd` itself takes without being asked.
+const LARGEST_WINDOW: u32 = 27;
+const BUFFER: usize = 128 << 10;
+
+/// A file's content from its beginning on, for who wants the first of it alone.
+///
+/// # Errors
+/// Where there is no memory for it.
+pub(super) fn decoder(packed: &File) -> io::Result<impl io::Read> {
+    let mut packed = packed.try_clone()?;
+    packed.rewind()?;
+    let mut decoder = zstd::stream::read::Decoder::new(packed)?;
+    decoder.window_log_max(LARGEST_WINDOW)?;
+    Ok(decoder)
+}
+
+/// One thread's buffers.
+pub(super) struct Inflater<'a> {
+    packed: &'a dyn ReadAt,
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl<'a> Inflater<'a> {
+    pub(super) fn new(packed: &'a dyn ReadAt) -> Inflater<'a> {
+        Inflater {
+            packed,
+            input: vec![0; BUFFER],
+            output: vec![0; BUFFER],
+        }
+    }
+
+    /// Unpacks one frame, of at most `most` bytes; returns how many they are. `put` takes each piece, and
+    /// how many bytes came before it.
+    pub(super) fn frame(
+        &mut self,
+        frame: Frame,
+        most: u64,
+        put: &mut dyn FnMut(&[u8], u64) -> io::Result<()>,
+    ) -> Result<u64, Broken> {
+        let input = |error| Broken::Failure(Failure::Input(error));
+        // What a damaged frame gave before it was found out can't be told from what it should have given.
+        let damaged = |error: io::Error| Broken::Damage(0, error.to_string());
+        let mut decoder = Decoder::new().map_err(input)?;
+        let largest = DParameter::WindowLogMax(LARGEST_WINDOW);
+        decoder.set_parameter(largest).map_err(input)?;
+        let (mut taken, mut given) = (0, 0);
+        while taken < frame.size {
+            let want = usize::try_from(frame.size - taken).map_or(BUFFER, |left| left.min(BUFFER));
+            let read = self
+                .packed
+                .read_at(frame.offset + taken, &mut self.input[..want]);
+            let read = read.map_err(input)?;
+            if read == 0 {
+                break;
+            }
+            let (mut used, mut full) = (0, true);
+            // What is in the decoder comes out although there is nothing more to put in.
+            while used < read || full {
+                let rest = &self.input[used..read];
+                let step = decoder
+                    .run_on_buffers(rest, &mut self.output)
+                    .map_err(damaged)?;
+                used += step.bytes_read;
+                full = step.bytes_written == self.output.len();
+                let bytes = step.bytes_written as u64;
+                if bytes > most - given {
+                    return Err(match frame.content {
+                        Some(_) => Broken::Damage(0, "it holds more than it says".to_owned()),
+                        None => Broken::Failure(Failure::TooMuch),
+                    });
+                }
+                let written = put(&self.output[..step.bytes_written], given);
+                written.map_err(|error| Broken::Failure(Failure::Output(error)))?;
+                given += bytes;
+                if step.remaining == 0 {
+                    return finished(frame, given, taken + used as u64);
+                }
+                if step.bytes_read == 0 && step.bytes_written == 0 {
+                    break;
+                }
+            }
+            taken += read as u64;
+        }
+        Err(Broken::Damage(
+            given,
+            "the file ends within this frame".to_owned(),
+        ))
+    }
+}
+
+/// A frame's own word about its size, and where it ends.
+fn finished(frame: Frame, given: u64, taken: u64) -> Result<u64, Broken> {
+    if frame.content.is_some_and(|content| content != given) || taken != frame.size {
+        return Err(Broken::Damage(0, "its sizes disagree".to_owned()));
+    }
+    Ok(given)
+}
