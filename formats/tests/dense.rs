@@ -144,7 +144,8 @@ fn random_traces_and_random_bytes_come_back() {
 fn blocks_of_every_size_come_back_and_stand_for_themselves() {
     let whole = trace(&mut Random(9), BLOCK);
     comes_back(&whole);
-    let nested = (0..BLOCK as u64 / 8).map(|nth| 40 << 32 | (nth / 2 % 5 + 1) << 4 | nth % 2 << 1);
+    let nested =
+        (0..BLOCK as u64 / 8).map(|nth| (40 << 32) | ((nth / 2 % 5 + 1) << 4) | ((nth % 2) << 1));
     let nested: Vec<u8> = nested.flat_map(u64::to_le_bytes).collect();
     let packed = comes_back(&nested);
     assert!(packed < BLOCK / 2, "{packed} bytes");
@@ -194,7 +195,7 @@ fn a_block_is_laid_out_as_it_is_written_down() {
     let block = encode(0x0102_0304_0506, &many);
     assert_eq!(
         &block[..16],
-        &*hex("4644524445 4e5301 060504030201 0000").as_slice()
+        hex("4644524445 4e5301 060504030201 0000").as_slice()
     );
     assert_eq!(block[16..20], (19 * 3000_u32).to_le_bytes());
     assert_eq!(block[20..24], (block.len() as u32 - 32).to_le_bytes());

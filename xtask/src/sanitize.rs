@@ -51,7 +51,7 @@ const ADDRESS: Sanitizer = Sanitizer {
     flags: "",
     suites: &[
         "test --package fdr --lib",
-        "test --package fdr-formats --lib --test golden --test limits --test ring --test regressions",
+        "test --package fdr-formats --lib --test golden --test limits --test ring --test regressions --test dense",
     ],
 };
 
