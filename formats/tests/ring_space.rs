@@ -91,7 +91,10 @@ fn what_was_in_memory_alone_is_told_and_the_rest_is_kept() {
             assert_eq!(told_of.offset, (REGIONS + CHUNK) as u64);
             let what = &told_of.what;
             assert!(what.starts_with(&format!("thread 100: {told}")), "{what}");
-            assert!(what.contains("memory is gone with the process"), "{what}");
+            assert!(
+                what.contains("only the process has them in memory"),
+                "{what}"
+            );
             let measured = read.kept.calls(100);
             let measured = measured.iter().filter(|call| !call.synthetic).count();
             assert_eq!(measured as u64, wanted[1], "{what}");

@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn any_bit_and_any_length_counts() {
         for size in [0, 1, 7, 8, 31, 32, 33, 100] {
-            let mut bytes: Vec<u8> = (0..size).map(|nth| nth as u8 * 7).collect();
+            let mut bytes: Vec<u8> = (0..size).map(|nth| (nth as u8).wrapping_mul(7)).collect();
             let whole = sum(&bytes, 0);
             assert_ne!(whole, sum(&bytes, 4 << 20));
             for bit in 0..8 * size {

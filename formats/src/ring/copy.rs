@@ -338,7 +338,7 @@ impl Copy {
                 let what = match rest.unwrap_or(&[]) {
                     _ if got == 0 => {
                         "the file ends before this chunk's records: there was no space for them on \
-                         the disk, and memory is gone with the process, or the file was cut off"
+                         the disk, and only the process has them in memory, or the file was cut off"
                     }
                     // Of a record, there may be a part.
                     rest if (got as u64) < used && rest.len() < 16 => {
@@ -346,7 +346,7 @@ impl Copy {
                     }
                     rest if rest.iter().all(|&byte| byte == 0) => {
                         "zeros instead of records: there was no space for them on the disk, and \
-                         memory is gone with the process, or the file is damaged"
+                         only the process has them in memory, or the file is damaged"
                     }
                     _ => "no record of this thread's: the file is damaged",
                 };

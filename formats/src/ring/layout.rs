@@ -136,9 +136,10 @@ impl Header {
 /// The sum of the counters in these bytes.
 #[must_use]
 pub fn sum_of_counters(bytes: &[u8]) -> u64 {
-    let first = |counter: &[u8]| counter.first_chunk().copied().map(u64::from_le_bytes);
-    let counters = bytes.chunks(COUNTER_STRIDE).filter_map(first);
-    counters.fold(0, u64::saturating_add)
+    let counters = bytes.as_chunks::<COUNTER_STRIDE>().0.iter();
+    let count = |counter: &[u8; COUNTER_STRIDE]| counter.first_chunk().copied();
+    let counts = counters.filter_map(count).map(u64::from_le_bytes);
+    counts.fold(0, u64::saturating_add)
 }
 
 /// A crash, as the process noted it before it did anything else.

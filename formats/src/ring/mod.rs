@@ -61,6 +61,19 @@ pub fn open_source(bytes: Box<dyn ReadAt>, reason: &str) -> Opened {
     Ok(Box::new(source::RingSource::open(bytes, reason)?))
 }
 
+/// What the CPUs counted of records of threads that have no region, in so many bytes of the file.
+fn counted(bytes: &dyn ReadAt, size: usize) -> Result<u64, Error> {
+    const PIECE: usize = 1024;
+    let mut counted = 0_u64;
+    for at in (0..size).step_by(PIECE) {
+        let mut piece = [0; PIECE];
+        let piece = &mut piece[..PIECE.min(size - at)];
+        let count = bytes.read_at((layout::COUNTERS_AT + at) as u64, piece)?;
+        counted = counted.saturating_add(layout::sum_of_counters(&piece[..count]));
+    }
+    Ok(counted)
+}
+
 /// A ring file.
 pub struct Ring {
     bytes: Box<dyn ReadAt>,
@@ -83,10 +96,7 @@ impl Ring {
             false => Error::format(0, "not the head of a ring file"),
         })?;
         check(&header)?;
-        let mut counters = [0; layout::COUNTERS * layout::COUNTER_STRIDE];
-        let counters = &mut counters[..header.counters()];
-        let count = bytes.read_at(layout::COUNTERS_AT as u64, counters)?;
-        let counted = layout::sum_of_counters(&counters[..count]);
+        let counted = counted(&*bytes, header.counters())?;
         header.homeless_records = header.homeless_records.saturating_add(counted);
         if let Some(crash) = header.crash
             && crash.was_survived(&*bytes, &header)?

@@ -50,8 +50,10 @@ impl Ring {
         let spare = |&index: &u32| {
             // Looked at first: to swap takes the line from its owner, also where it fails.
             let is_free = |slot: &Slot| slot.state.load(Ordering::Relaxed) == state::FREE;
-            let slot = self.slot(index as usize);
-            slot.is_some_and(|slot| is_free(slot) && self.try_take(slot, state::FREE))
+            let slot = self.slot(index as usize).filter(|slot| is_free(slot));
+            // A handler that left by a jump would leave the counts too high for good.
+            let take = |slot| sys::signal::undisturbed(|| self.try_take(slot, state::FREE));
+            slot.is_some_and(take)
         };
         let index = (likely..made).chain(0..likely).find(spare)?;
         self.next_spare.store(index + 1, Ordering::Relaxed);
