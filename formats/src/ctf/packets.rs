@@ -74,6 +74,10 @@ impl Packets {
             cpu_seen,
             ..Head::default()
         };
+        if self.sequence == 1 {
+            // It is no short stream: what it will hold at a time, once, instead of copy after copy.
+            self.buffer.reserve(HOLD + PACKET);
+        }
         self.open = Some((self.buffer.len(), head));
         self.buffer.extend([0; HEAD_SIZE]);
         self.sequence += 1;
