@@ -200,7 +200,10 @@ fn names_and_refusals() {
         ),
         (&["unpack", &one], "is not compressed"),
         (&["unpack", &packed], "exists; --force replaces it"),
-        (&["unpack", &packed, "-o", "-"], "zstd -dc"),
+        (
+            &["unpack", "-o", "-", &packed, &packed],
+            "takes one packed trace at a time",
+        ),
         (
             &["unpack", folder.path().to_str().unwrap()],
             "is no regular file",
@@ -223,6 +226,10 @@ fn names_and_refusals() {
     fs::write(&piped, fdr(&["pack", "-q", "-o", "-", &one]).stdout).unwrap();
     answer(&["unpack", "-q", &piped]);
     assert!(bytes(&folder.file("piped")) == bytes(&one));
+    let sent = fdr(&["unpack", &piped, "-o", "-"]);
+    assert!(
+        sent.status.success() && sent.stderr.is_empty() && sent.stdout == fs::read(&one).unwrap()
+    );
     answer(&["unpack", "-q", "--force", &format!("{two}.zst")]);
 }
 

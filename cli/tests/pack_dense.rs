@@ -250,3 +250,73 @@ fn a_stream_of_another_version_says_so() {
         assert!(stderr(&output).contains("another version"), "{output:?}");
     }
 }
+
+#[test]
+fn a_dense_trace_goes_to_a_pipe_as_the_trace() {
+    let folder = Folder::new("dense-pipe");
+    let trace = folder.file("t.fdr");
+    // Zeros, which are not written, at its end.
+    small(&trace, &["app::run"]);
+    let mut whole = fs::read(&trace).unwrap();
+    whole.resize((4 << 20) + 300_000, 0);
+    fs::write(&trace, &whole).unwrap();
+    let packed = pack(&trace, &folder);
+    let dense = unzip(&packed);
+    for file in [&packed, &dense] {
+        let output = fdr(&["unpack", file, "-o", "-"]);
+        assert!(output.status.success(), "{:?}", output.status);
+        assert!(output.stderr.is_empty() && output.stdout == whole);
+    }
+    let bytes = fs::read(&packed).unwrap();
+    fs::write(&packed, &bytes[..bytes.len() - 1]).unwrap();
+    let output = fdr(&["unpack", &packed, "-o", "-"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout == whole[..4 << 20]);
+    assert!(stderr(&output).contains("damaged"), "{}", stderr(&output));
+    assert!(!folder.path().join("-").exists());
+}
+
+#[test]
+fn dense_in_a_name_is_the_traces_own_unless_it_is_a_stream() {
+    let folder = Folder::new("dense-own-name");
+    let trace = folder.file("run.dense");
+    small(&trace, &["app::run"]);
+    answer(&["pack", "-q", &trace]);
+    let bytes = fs::read(&trace).unwrap();
+    fs::remove_file(&trace).unwrap();
+    answer(&["unpack", "-q", &format!("{trace}.zst")]);
+    assert_eq!(contents(folder.path()), ["run.dense", "run.dense.zst"]);
+    assert!(fs::read(&trace).unwrap() == bytes);
+    // Of one that is dense, too, one end of the two goes.
+    answer(&["pack", "-q", "--dense", &trace]);
+    answer(&["unpack", "-q", "--force", &format!("{trace}.dense.zst")]);
+    let names = ["run.dense", "run.dense.dense.zst", "run.dense.zst"];
+    assert_eq!(contents(folder.path()), names);
+    answer(&["convert", "-q", &format!("{trace}.zst"), "--to", "heph"]);
+    assert!(folder.path().join("run.dense.heph").exists());
+}
+
+#[test]
+fn a_damaged_small_trace_gives_nothing_as_the_help_says() {
+    let help = fdr(&["pack", "--help"]);
+    let help = stdout(&help);
+    let said: Vec<_> = help.split_whitespace().collect();
+    assert!(
+        said.join(" ")
+            .contains("up to a multiple of 4 MiB of the trace")
+    );
+    let folder = Folder::new("dense-small-cut");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run"]);
+    let packed = pack(&trace, &folder);
+    fs::remove_file(&trace).unwrap();
+    let bytes = fs::read(&packed).unwrap();
+    fs::write(&packed, &bytes[..bytes.len() - 1]).unwrap();
+    let output = fdr(&["unpack", &packed]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(
+        stderr(&output).contains("the file ends within"),
+        "{output:?}"
+    );
+    assert!(!Path::new(&trace).exists());
+}

@@ -29,7 +29,8 @@ up to that place. What unpacks into more than 2 GiB and more than 200 times its 
 --dense lays the records out anew before zstd sees them, in columns, with functions and times apart:
 of XRay FDR files and of rings, which have the same records. fdr unpack gives back the same bytes
 all the same, and every command reads it. But zstd -d gives a dense stream (.dense), which only fdr
-reads: without --dense any zstd gives the trace itself.
+reads: without --dense any zstd gives the trace itself. A damaged file is read by whole blocks, up
+to a multiple of 4 MiB of the trace: of a trace below 4 MiB, nothing.
 
 Examples:
   fdr pack app.1234.1.fdr                        app.1234.1.fdr.zst, beside it

@@ -2,6 +2,8 @@
 //! place without saying so.
 
 use std::fs::{self, File};
+use std::io::{self, IsTerminal, Seek};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -15,13 +17,14 @@ use crate::ui;
 
 const HELP: &str = "\
 The bytes are those that were packed: checksums say so. Of a file that is cut off or damaged, what
-comes before that place is written, and the exit code is 1.
+comes before that place is written, and the exit code is 1; of a dense one, whole blocks of 4 MiB.
 
 Examples:
   fdr unpack app.1234.1.fdr.zst                  app.1234.1.fdr, beside it
   fdr unpack app.1234.1.fdr.dense.zst            the same trace, of fdr pack --dense
   fdr unpack archive/*.zst -o traces/
-  fdr unpack app.ctf.tar.zst                     app.ctf, a folder";
+  fdr unpack app.ctf.tar.zst                     app.ctf, a folder
+  fdr unpack app.1234.1.fdr.dense.zst -o - | sha256sum";
 
 /// Give back the trace in a packed file
 #[derive(clap::Args)]
@@ -30,7 +33,8 @@ pub(crate) struct Options {
     /// The packed traces
     #[arg(required = true, value_name = "PACKED")]
     traces: Vec<PathBuf>,
-    /// The file, or a folder for them [default: the name without .zst, .tar.zst or .dense.zst]
+    /// The file, or a folder for them [default: the name without .zst, .tar.zst or .dense.zst]; `-` is
+    /// standard output, for one
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Also what becomes larger than a packed trace does: more than 2 GiB and 200 times its size
@@ -47,13 +51,13 @@ pub(crate) struct Options {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let several = options.traces.len() > 1;
+    if several && options.to_stdout() {
+        bail!("-o -: takes one packed trace at a time");
+    }
     each(&options.traces, |packed| one(options, packed, several))
 }
 
 fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> {
-    if options.output.as_deref() == Some(Path::new("-")) {
-        bail!("-o -: give a file or a folder; zstd -dc writes to a pipe");
-    }
     let kind = fs::metadata(path).with_context(|| ui::path(path))?;
     if !kind.is_file() {
         bail!("{}: is no regular file", ui::path(path));
@@ -64,6 +68,9 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
             "{}: is not compressed by zstd, and no dense stream",
             ui::path(path)
         );
+    }
+    if options.to_stdout() {
+        return Ok(status(&to_stdout(options, path, file)?));
     }
     let archive = packed::is_archive(&packed::head_within(&file));
     let output = match (packed::plain_name(path), options.output.as_deref()) {
@@ -78,7 +85,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
         }
         (None, Some(asked)) if !several && is_name(asked) => asked.to_owned(),
         (None, _) => bail!(
-            "{}: does not end in .zst or .dense; -o FILE gives a name",
+            "{}: its name does not end in .zst (or .dense, of a dense stream); -o FILE gives a name",
             ui::path(path)
         ),
     };
@@ -98,13 +105,35 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
         let size = ui::size(place::size(&output));
         ui::complain(&format!("{}: {size}", ui::path(&output)));
     }
-    Ok(match unpacked.damage {
+    Ok(status(&unpacked))
+}
+
+fn status(unpacked: &Unpacked) -> Status {
+    match unpacked.damage {
         None => Status::Done,
         Some(_) => Status::Violations,
-    })
+    }
+}
+
+/// A trace's bytes, or a folder's archive, go to standard output, which takes them in order.
+fn to_stdout(options: &Options, path: &Path, file: File) -> anyhow::Result<Unpacked> {
+    if io::stdout().is_terminal() {
+        bail!("-o -: a trace is not for a terminal; send it to a pipe");
+    }
+    let mut plain = place::unnamed()?;
+    let unpacked = packed::unpack(path, file, &plain, options.manner())?;
+    let stdout = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    let copied = plain.rewind().and(stdout);
+    let copied = copied.and_then(|mut stdout| io::copy(&mut plain, &mut stdout));
+    copied.context("standard output")?;
+    Ok(unpacked)
 }
 
 impl Options {
+    fn to_stdout(&self) -> bool {
+        self.output.as_deref() == Some(Path::new("-"))
+    }
+
     fn manner(&self) -> Manner {
         let Options {
             any_size, quiet, ..

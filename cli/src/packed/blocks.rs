@@ -57,11 +57,24 @@ impl<'a> Blocks<'a> {
             }
             Err(what) => {
                 self.next = self.size;
-                let what = what.to_owned();
-                Err(Fault { offset, what })
+                Err(Fault::of_file(offset, what))
             }
         }))
     }
+}
+
+/// Whether what begins there in a stream is at fault because the stream ends.
+///
+/// # Errors
+/// Where the file can't be read.
+pub(super) fn is_cut(stream: &dyn ReadAt, offset: u64) -> io::Result<bool> {
+    let mut blocks = Blocks::new(stream);
+    blocks.next = offset;
+    Ok(match blocks.next()? {
+        None => true,
+        Some(Ok(block)) => block.cut,
+        Some(Err(_)) => stream.size() - offset < HEAD as u64,
+    })
 }
 
 /// Decodes the blocks in a zstd file's frames, one in each.
@@ -77,16 +90,27 @@ pub(crate) fn unpack_frames(
     let parts = Parts::Frames(Frames::new(packed));
     let fetch = || {
         let mut inflater = Inflater::new(packed);
-        move |frame: Frame, block: &mut Vec<u8>| {
+        move |frame: Frame, nth: u64, block: &mut Vec<u8>| {
+            // The first tells how the file was made. Behind a block, what is none is damage.
+            let no_block = || match nth {
+                0 => Broken::Failure(Failure::NotBlocks),
+                _ => Broken::Damage(0, "a frame that is no block of a dense stream".to_owned()),
+            };
             let size = frame.content.filter(|&size| size <= LARGEST as u64);
-            let size = size.ok_or(Broken::Failure(Failure::NotBlocks))?;
+            let size = size.ok_or_else(no_block)?;
             let inflated = inflater.frame(frame, size, &mut |bytes, _| {
                 block.extend_from_slice(bytes);
                 Ok(())
             });
             match (inflated, Head::parse(block)) {
                 (Ok(_), Ok(head)) if HEAD + head.body == block.len() => Ok(()),
-                (Ok(_), _) => Err(Broken::Failure(Failure::NotBlocks)),
+                (Ok(_), _) => Err(no_block()),
+                // More than one block was in it, and the first ones may be whole.
+                (Err(Broken::Damage(..)), Ok(head))
+                    if nth == 0 && ((HEAD + head.body) as u64) < size =>
+                {
+                    Err(no_block())
+                }
                 (Err(Broken::Damage(_, what)), _) => Err(Broken::Damage(0, what)),
                 (Err(broken), _) => Err(broken),
             }
@@ -107,7 +131,7 @@ pub(crate) fn unpack_stream(
 ) -> Result<Unpacked, Failure> {
     let parts = Parts::Blocks(Blocks::new(stream));
     let fetch = || {
-        move |part: Frame, block: &mut Vec<u8>| {
+        move |part: Frame, _, block: &mut Vec<u8>| {
             if part.cut {
                 let what = "the file ends within this block".to_owned();
                 return Err(Broken::Damage(0, what));
@@ -123,9 +147,9 @@ pub(crate) fn unpack_stream(
     all(parts, stream.size(), &fetch, out, limits, progress)
 }
 
-/// Gets a part's block into an empty buffer.
-trait Fetch: FnMut(Frame, &mut Vec<u8>) -> Result<(), Broken> {}
-impl<F: FnMut(Frame, &mut Vec<u8>) -> Result<(), Broken>> Fetch for F {}
+/// Gets a part's block, and how many come before it, into an empty buffer.
+trait Fetch: FnMut(Frame, u64, &mut Vec<u8>) -> Result<(), Broken> {}
+impl<F: FnMut(Frame, u64, &mut Vec<u8>) -> Result<(), Broken>> Fetch for F {}
 
 fn all<F: Fetch>(
     parts: Parts<'_>,
@@ -151,9 +175,9 @@ fn all<F: Fetch>(
     let (mut state, last) = state;
     match last {
         Some(Last { nth, bytes, .. }) if nth + 1 == state.begun => state.ends(bytes),
-        Some(Last { bytes, offset, .. }) => {
-            let what = "a block that is not full, and others behind it".to_owned();
-            state.damaged(bytes, offset, what);
+        Some(Last { bytes, end, .. }) => {
+            let what = "it follows the last block of a dense stream".to_owned();
+            state.damaged(bytes, end, what);
         }
         None => {
             let what = "the last block of the dense stream is not there".to_owned();
@@ -169,8 +193,8 @@ struct Last {
     nth: u64,
     /// Bytes of the trace up to its end.
     bytes: u64,
-    /// Where it is.
-    offset: u64,
+    /// Where it ends in the file.
+    end: u64,
 }
 
 /// One thread's buffers.
@@ -197,7 +221,7 @@ impl<F: Fetch> Worker<'_, F> {
             let start = nth * BLOCK as u64;
             shared.0.out = start + BLOCK as u64;
             drop(shared);
-            let done = self.block(part, start, most);
+            let done = self.block(part, nth, most);
             let mut shared = lock();
             let (state, last) = &mut *shared;
             match done {
@@ -208,7 +232,7 @@ impl<F: Fetch> Worker<'_, F> {
                         *last = Some(Last {
                             nth,
                             bytes: start + bytes as u64,
-                            offset: part.offset,
+                            end: part.offset + part.size,
                         });
                     }
                 }
@@ -218,10 +242,11 @@ impl<F: Fetch> Worker<'_, F> {
     }
 
     /// Decodes one block to its place; returns how many bytes it stands for.
-    fn block(&mut self, part: Frame, start: u64, most: u64) -> Result<usize, Broken> {
+    fn block(&mut self, part: Frame, nth: u64, most: u64) -> Result<usize, Broken> {
+        let start = nth * BLOCK as u64;
         let damaged = |what: String| Broken::Damage(0, what);
         self.block.clear();
-        (self.fetch)(part, &mut self.block)?;
+        (self.fetch)(part, nth, &mut self.block)?;
         let head = Head::parse(&self.block).map_err(|what| damaged(what.to_owned()))?;
         if head.offset != start {
             let what = format!(

@@ -6,12 +6,12 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 
 use fdr_formats::bytes::FileBytes;
-use fdr_formats::dense::{BLOCK, Encoder};
+use fdr_formats::dense::{BLOCK, Encoder, Head};
 
 use super::blocks::{unpack_frames, unpack_stream};
 use super::pack::{Way, pack};
 use super::unpack::{Failure, Limits, Unpacked};
-use super::{Fault, unpack_in_two};
+use super::{Fault, in_words, unpack_in_two};
 use crate::place;
 
 type Unpacks = fn(&FileBytes, &File, Limits, &(dyn Fn(u64) + Sync)) -> Result<Unpacked, Failure>;
@@ -172,10 +172,100 @@ fn cut_and_damaged_frames_are_told_where_they_begin() {
         let (bytes, fault) = frames(damaged);
         assert!(bytes == plain[..intact], "{intact}");
         let fault = fault.unwrap();
-        // A block too many is told at the one before, too.
-        let wanted = [offset, begins(2)].contains(&fault.offset);
-        assert!(wanted, "{offset}: {fault:?}");
+        assert_eq!(fault.offset, offset, "{fault:?}");
     }
+}
+
+#[test]
+fn what_follows_the_last_block_is_told_with_its_place() {
+    let plain = calls(BLOCK + 500);
+    let one = packed(&plain);
+    let end = one.len() as u64;
+    for behind in [packed(&plain), packed(&[]), one.clone()] {
+        let both = [&one[..], &behind].concat();
+        let (bytes, fault) = frames(&both);
+        let fault = fault.unwrap();
+        assert!(bytes == plain && fault.offset == end, "{fault:?}");
+        assert!(fault.what.contains("follows the last block"), "{fault:?}");
+        let (bytes, fault) = stream(&within(&both));
+        let end = within(&one).len() as u64;
+        assert!(bytes == plain && fault.unwrap().offset == end);
+    }
+}
+
+#[test]
+fn a_frame_behind_a_block_that_holds_none_is_damage() {
+    let plain = calls(BLOCK);
+    let first = {
+        let mut block = Vec::new();
+        Encoder::new().block(0, &plain, &mut block);
+        zstd::bulk::compress(&block, 1).unwrap()
+    };
+    // A size of 4 MiB and more than a head; none; and one that is right of what is no block.
+    let oversized = zstd::bulk::compress(&vec![0; BLOCK + 33], 1).unwrap();
+    let unsized_one = zstd::stream::encode_all(&[7; 100][..], 1).unwrap();
+    let other = zstd::bulk::compress(&[7; 100], 1).unwrap();
+    // As large as a number goes: what is declared is never allowed.
+    let lying = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &[0xff; 8], &[1, 0, 0]].concat();
+    for behind in [oversized, unsized_one, other, lying] {
+        let (bytes, fault) = frames(&[&first[..], &behind].concat());
+        let fault = fault.unwrap();
+        assert!(bytes == plain, "{fault:?}");
+        assert_eq!(fault.offset, first.len() as u64, "{fault:?}");
+        assert!(fault.what.contains("no block"), "{fault:?}");
+        // In front, it tells that the file was made by another.
+        let failure = by(unpack_frames, &behind, Limits { most: ANY, jobs: 2 });
+        assert!(matches!(failure, Err(Failure::NotBlocks)));
+    }
+}
+
+#[test]
+fn damage_of_the_stream_within_is_not_taken_for_that_of_the_file() {
+    let plain = calls(3 * BLOCK + 500);
+    let dense = within(&packed(&plain));
+    let second = 32 + Head::parse(&dense).unwrap().body;
+    let third = second + 32 + Head::parse(&dense[second..]).unwrap().body;
+    let limits = Limits { most: ANY, jobs: 2 };
+    let two = |stream: &[u8], cut: usize| {
+        let other = zstd::stream::encode_all(stream, 1).unwrap();
+        let (bytes, fault) = by(unpack_in_two, &other[..other.len() - cut], limits).unwrap();
+        (bytes, fault.unwrap())
+    };
+    let mut bad = dense.clone();
+    bad[third - 1] ^= 1;
+    // Damaged in the second block, and cut far behind it or not at all.
+    for cut in [0, 1] {
+        let (bytes, fault) = two(&bad, cut);
+        assert!(bytes == plain[..BLOCK], "{fault:?}");
+        assert_eq!((fault.offset, fault.within), (second as u64, true));
+        let text = in_words(&fault);
+        let place = format!("stream within is damaged in what begins at its byte {second}: ");
+        assert!(text.contains(&place), "{text}");
+    }
+    // Cut alone: the one frame of the file is at fault.
+    let (_, fault) = two(&dense, 1);
+    assert_eq!((fault.offset, fault.within), (0, false), "{fault:?}");
+    assert!(in_words(&fault).starts_with("the compressed data"));
+    // Complete within, with damage behind.
+    let behind = [&zstd::bulk::compress(&dense, 1).unwrap()[..], b"garbage"].concat();
+    let (bytes, fault) = by(unpack_in_two, &behind, limits).unwrap();
+    let fault = fault.unwrap();
+    assert!(bytes == plain && !fault.within, "{fault:?}");
+    assert_eq!(fault.offset, behind.len() as u64 - 7);
+}
+
+#[test]
+fn a_cut_frame_of_several_blocks_gives_the_whole_ones() {
+    let plain = calls(3 * BLOCK);
+    let dense = within(&packed(&plain));
+    assert!(dense.len() < BLOCK);
+    let one = zstd::bulk::compress(&dense, 1).unwrap();
+    let failure = by(
+        unpack_frames,
+        &one[..one.len() - 1],
+        Limits { most: ANY, jobs: 2 },
+    );
+    assert!(matches!(failure, Err(Failure::NotBlocks)));
 }
 
 #[test]

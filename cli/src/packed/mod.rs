@@ -155,15 +155,34 @@ fn unpack_in_two(
     let inner = unpack::unpack(packed, &stream, limits, &|_| {})?;
     let stream = FileBytes::new(stream).map_err(Failure::Input)?;
     let mut outer = blocks::unpack_stream(&stream, out, limits, progress)?;
-    // Where the compressed file is damaged, the stream ends too early.
-    outer.damage = inner.damage.or(outer.damage);
+    outer.damage = match (inner.damage, outer.damage) {
+        // Where the compressed file is damaged, the stream ends too early.
+        (Some(inner), Some(outer))
+            if blocks::is_cut(&stream, outer.offset).map_err(Failure::Input)? =>
+        {
+            Some(inner)
+        }
+        (_, Some(outer)) => Some(Fault {
+            within: true,
+            ..outer
+        }),
+        (inner, None) => inner,
+    };
     Ok(outer)
 }
 
 /// What is wrong, and where.
 pub(crate) fn in_words(fault: &Fault) -> String {
-    let Fault { offset, what } = fault;
-    format!("the compressed data are damaged in what begins at byte {offset}: {what}")
+    let Fault {
+        offset,
+        within,
+        what,
+    } = fault;
+    let data = match within {
+        false => "the compressed data are damaged in what begins at byte",
+        true => "the dense stream within is damaged in what begins at its byte",
+    };
+    format!("{data} {offset}: {what}")
 }
 
 /// A compressed file's content as a file without a name, and what was wrong with it.
@@ -189,11 +208,21 @@ pub(crate) fn extract(archive: &File, folder: &Path, cut: bool) -> anyhow::Resul
     }
 }
 
+/// Whether a file is a dense stream, or one that is compressed.
+fn is_dense(path: &Path) -> bool {
+    // To open a pipe would wait for its writer.
+    let file = path.is_file().then(|| File::open(path));
+    file.and_then(Result::ok)
+        .is_some_and(|file| dense::probe(&head(&file)) || dense::probe(&head_within(&file)))
+}
+
 /// What a packed trace is called when it is unpacked. `None`: its name does not say that it is packed.
 pub(crate) fn plain_name(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.as_bytes();
     let whole = name.strip_suffix(b".zst").unwrap_or(name);
-    let plain = match whole.strip_suffix(b".dense") {
+    // A trace's own name may end so.
+    let stream = whole.strip_suffix(b".dense");
+    let plain = match stream.filter(|_| is_dense(path)) {
         Some(plain) => plain,
         None if whole.len() == name.len() => return None,
         None => whole.strip_suffix(b".tar").unwrap_or(whole),

@@ -136,7 +136,7 @@ impl<'a> State<'a> {
             .as_ref()
             .is_none_or(|(first, _)| intact < *first)
         {
-            self.damage = Some((intact, Fault { offset, what }));
+            self.damage = Some((intact, Fault::of_file(offset, what)));
         }
     }
 
@@ -166,7 +166,7 @@ impl<'a> State<'a> {
                 self.begun += 1;
                 return Some(part);
             }
-            Ok(Some(Err(Fault { offset, what }))) => self.damaged(self.out, offset, what),
+            Ok(Some(Err(fault))) => self.damaged(self.out, fault.offset, fault.what),
             Ok(None) => self.over = true,
             Err(error) => self.failed(Failure::Input(error)),
         }
