@@ -31,7 +31,8 @@ pub(super) use untimed::stub_untimed;
 pub(crate) use untimed::{call_untimed, entrance_untimed};
 
 /// Set in a site's word where [`OTHER`] is to be looked at: the way that has no time to is rdtsc with the
-/// thread's rseq area, in the executable. The bit is 0 in every function record.
+/// thread's rseq area, in the executable, where the slot's offset is fixed. The bit is 0 in every function
+/// record.
 pub(super) const OTHER_WAY: u32 = 1;
 
 /// Where records with [`OTHER_WAY`] are made; null: right there, with rdtscp, in the executable.
@@ -54,7 +55,7 @@ pub(crate) fn prepare(kind: Kind, executable: bool) -> Bits {
         REACH.way().unwrap_or(slowly as *mut ())
     };
     OTHER.0.store(other, Ordering::Relaxed);
-    let timed = if executable && kind == Kind::TscRseq {
+    let timed = if executable && kind == Kind::TscRseq && REACH.is_fixed() {
         0
     } else {
         OTHER_WAY
@@ -99,7 +100,7 @@ pub(crate) fn call(word: u32) {
     }
 }
 
-/// The calling thread's slot in r10; rax is lost. For executables.
+/// The calling thread's slot in r10; rax is lost. For executables, wherever the linker has put it.
 macro_rules! slot {
     () => {
         concat!(tls::place!(), "\nmov r10, qword ptr fs:[rax]")
@@ -168,7 +169,8 @@ pub(super) unsafe extern "C" fn stub() {
         ".cfi_startproc",
         "test r11b, {other_way}",
         "jne 3f",
-        slot!(),
+        // A load, where the linker would leave two instructions and this clock hides neither.
+        far::slot!(),
         rdtsc_and_rseq!(),
         place!("mov dword ptr [rdx], r11d"),
 
@@ -196,6 +198,8 @@ pub(super) unsafe extern "C" fn stub() {
         ".cfi_endproc",
         other = sym OTHER,
         other_way = const OTHER_WAY,
+        reach = sym REACH,
+        reach_slot = const offset_of!(Reach, slot),
         rseq_offset = sym RSEQ_OFFSET,
         cpu = const offset_of!(Slot, cpu),
         cursor = const offset_of!(Slot, cursor),

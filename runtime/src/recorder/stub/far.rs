@@ -79,7 +79,8 @@ impl Reach {
             .store(self.rseq.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    fn is_fixed(&self) -> bool {
+    /// Where it is not, the slot must be asked for.
+    pub(super) fn is_fixed(&self) -> bool {
         self.slot.load(Ordering::Relaxed) != 0
     }
 
