@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use common::{
-    Folder, answer, command, contents, fdr, figures, goldens, rich, small, stderr, stdout,
+    Folder, answer, assert_damaged_from_the_beginning, assert_read_to_the_damage, command,
+    contents, fdr, figures, goldens, rich, small, stderr, stdout,
 };
 
 /// Packs with the tool and gives the new file's path.
@@ -320,24 +321,14 @@ fn a_cut_file_is_read_up_to_there_and_a_flipped_one_is_told() {
     two.truncate(two.len() - 2);
     let cut = folder.file("cut.fdr.zst");
     fs::write(&cut, &two).unwrap();
-    let place = format!("{cut}: the compressed data are damaged in what begins at byte {begin}: ");
-    for words in [
+    let commands = [
         &["report"][..],
         &["info"],
         &["records"],
         &["convert", "--to", "heph", "--force"],
-    ] {
-        let output = command().args(words).arg(&cut).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        assert!(stderr(&output).contains(&place), "{output:?}");
-    }
+    ];
+    assert_read_to_the_damage(&cut, &format!("{begin}: "), &commands);
     assert!(stderr(&fdr(&["report", &cut])).contains(": the trace is damaged in "));
-    let verdict = fdr(&["verify", &cut]);
-    assert_eq!(verdict.status.code(), Some(1), "{verdict:?}");
-    assert!(
-        stdout(&verdict).contains("nothing after it is read"),
-        "{verdict:?}"
-    );
     let unpacked = fdr(&["unpack", &cut]);
     assert_eq!(unpacked.status.code(), Some(1), "{unpacked:?}");
     let intact = fs::read(folder.file("cut.fdr")).unwrap();
@@ -348,13 +339,7 @@ fn a_cut_file_is_read_up_to_there_and_a_flipped_one_is_told() {
     flipped[middle] ^= 0x10;
     let bad = folder.file("bad.fdr.zst");
     fs::write(&bad, flipped).unwrap();
-    for subcommand in ["report", "verify", "unpack"] {
-        let output = fdr(&[subcommand, &bad]);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let error =
-            format!("fdr: {bad}: the compressed data are damaged in what begins at byte 0: ");
-        assert!(stderr(&output).starts_with(&error), "{output:?}");
-    }
+    assert_damaged_from_the_beginning(&bad);
     assert!(!folder.path().join("bad.fdr").exists());
 }
 

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use common::{
-    Folder, answer, command, contents, fdr, figures, goldens, rich, small, stderr, stdout,
+    Folder, answer, assert_damaged_from_the_beginning, assert_read_to_the_damage, command,
+    contents, fdr, figures, goldens, rich, small, stderr, stdout,
 };
 
 /// Packs with the tool and gives the new file's path.
@@ -190,18 +191,8 @@ fn a_cut_file_is_read_up_to_there_and_a_flipped_one_is_told() {
     let bytes = fs::read(&packed).unwrap();
     let cut = folder.file("cut.fdr.dense.zst");
     fs::write(&cut, &bytes[..bytes.len() - 1]).unwrap();
-    for words in [&["report"][..], &["info"], &["records"]] {
-        let output = command().args(words).arg(&cut).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let place = format!("{cut}: the compressed data are damaged in what begins at byte ");
-        assert!(stderr(&output).contains(&place), "{output:?}");
-    }
-    let verdict = fdr(&["verify", "--limit", "9999", &cut]);
-    assert_eq!(verdict.status.code(), Some(1), "{verdict:?}");
-    assert!(
-        stdout(&verdict).contains("nothing after it is read"),
-        "{verdict:?}"
-    );
+    let commands = [&["report"][..], &["info"], &["records"]];
+    assert_read_to_the_damage(&cut, "", &commands);
     let unpacked = fdr(&["unpack", &cut]);
     assert_eq!(unpacked.status.code(), Some(1), "{unpacked:?}");
     assert!(fs::read(folder.file("cut.fdr")).unwrap() == whole[..4 << 20]);
@@ -210,13 +201,7 @@ fn a_cut_file_is_read_up_to_there_and_a_flipped_one_is_told() {
     let mut flipped = bytes;
     flipped[1000] ^= 0x10;
     fs::write(&bad, flipped).unwrap();
-    for subcommand in ["report", "verify", "unpack"] {
-        let output = fdr(&[subcommand, &bad]);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let error =
-            format!("fdr: {bad}: the compressed data are damaged in what begins at byte 0: ");
-        assert!(stderr(&output).starts_with(&error), "{output:?}");
-    }
+    assert_damaged_from_the_beginning(&bad);
     assert!(!folder.path().join("bad.fdr").exists());
     // The same in a stream that is not compressed: its own checksum tells.
     let dense = unzip(&packed);

@@ -132,6 +132,23 @@ fn a_filter_covers_what_is_loaded_later() {
     );
 }
 
+/// The main thread has the only region; the plug-in's threads come afterwards.
+#[test]
+fn threads_without_room_are_counted_in_a_plug_in_too() {
+    for (host, records) in [(TRACED, 8), (BARE, 4)] {
+        for clock in ["rdtscp", "rdtsc", "monotonic"] {
+            let folder = Folder::new("plugin-roomless");
+            let room = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=128K";
+            let variables = format!("{room} FDR_CLOCK={clock}");
+            let _ = run(host, &folder, &variables, "own open work threads threads");
+            let trace = checked(&folder.only_trace());
+            assert_eq!(edges(&trace).len(), records, "{host}, {clock}");
+            let unplaced = trace.info.missing.unplaced_records;
+            assert_eq!(unplaced, 2 * 4 * 4, "{host}, {clock}");
+        }
+    }
+}
+
 #[test]
 fn without_the_variable_nothing_happens() {
     let folder = Folder::new("plugin-unset");

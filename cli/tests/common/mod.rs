@@ -341,3 +341,30 @@ fn one_rich_thread(writer: &mut dyn Sink, nth: u64, name: &str) {
     }
     writer.calls(&calls(&[(time, 4)]));
 }
+
+/// That a packed trace which is damaged at its beginning is refused by every kind of reader.
+pub fn assert_damaged_from_the_beginning(packed: &str) {
+    let error =
+        format!("fdr: {packed}: the compressed data are damaged in what begins at byte 0: ");
+    for subcommand in ["report", "verify", "unpack"] {
+        let output = fdr(&[subcommand, packed]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).starts_with(&error), "{output:?}");
+    }
+}
+
+/// That a packed trace which is damaged in what begins there is read up to there, and that `verify` says so.
+pub fn assert_read_to_the_damage(packed: &str, begin: &str, commands: &[&[&str]]) {
+    let place = format!("{packed}: the compressed data are damaged in what begins at byte {begin}");
+    for words in commands {
+        let output = command().args(*words).arg(packed).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(stderr(&output).contains(&place), "{output:?}");
+    }
+    let verdict = fdr(&["verify", "--limit", "9999", packed]);
+    assert_eq!(verdict.status.code(), Some(1), "{verdict:?}");
+    assert!(
+        stdout(&verdict).contains("nothing after it is read"),
+        "{verdict:?}"
+    );
+}
