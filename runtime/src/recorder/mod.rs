@@ -81,14 +81,13 @@ const fn busy_slot() -> Slot {
 /// Where this copy is a guest: the host. Null otherwise.
 static HOST: AtomicPtr<Host> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What the words of a guest's sites hold besides id and action: its records are made elsewhere.
-pub(crate) const GUESTS_BIT: u32 = 1;
-
-/// What the words of this copy's own sites hold besides id and action.
+/// What the words of sites hold besides id and action.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Bits {
     pub(crate) timed: u32,
     pub(crate) untimed: u32,
+    /// Those of guests, besides one of these.
+    pub(crate) guests: u32,
 }
 
 /// The host that makes this copy's records; `None` where it is none's guest. Async-signal-safe.
@@ -113,7 +112,7 @@ extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     writer::write(slot, word & !stub::OTHER_WAY, clock::Stamp { ticks, cpu });
 }
 
-/// The same without a stamp: for clocks that `stub` does not read, and in libraries.
+/// The same without a stamp: for clocks that `stub` does not read, and slots that it does not find.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_slowly(_slot: usize, word: u32) {
@@ -154,7 +153,10 @@ fn record(word: u32) {
 /// Other architectures: no assembly, and the convention of C.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod plain {
-    use super::{Bits, GUESTS_BIT, Kind, host, record, untimed};
+    use super::{Bits, Kind, host, record, untimed};
+
+    /// In the words of a guest's sites: its records are made elsewhere.
+    const GUESTS_BIT: u32 = 1;
 
     /// How records into a copy's slots are made from elsewhere: by that copy alone.
     #[repr(C)]
@@ -211,11 +213,12 @@ mod plain {
         enter_untimed as *mut ()
     }
 
-    /// What the words of this copy's sites hold besides id and action: nothing.
-    pub(crate) fn prepare(_: Kind, _executable: bool) -> Bits {
+    /// What the words of sites hold besides id and action.
+    pub(crate) fn prepare(_: Kind) -> Bits {
         Bits {
             timed: 0,
             untimed: 0,
+            guests: GUESTS_BIT,
         }
     }
 }

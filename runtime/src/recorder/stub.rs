@@ -7,35 +7,34 @@
 //! earlier instructions, each instruction less is seen.
 //!
 //! The convention: the word comes in r11d; rax, rcx, rdx, r9, r10 and the flags are lost, everything
-//! else is kept, vector registers and r11 included. In here are the ways of an executable; `far` has those
-//! of libraries, and of copies whose records are another one's; `untimed` the records without a clock
-//! read; `outline` the way from all of them into Rust.
+//! else is kept, vector registers and r11 included. It is the same code for executables and libraries, and
+//! for copies whose records are another one's: `reach` says where their slots are. `untimed` has the records
+//! without a clock read; `outline` is the way from all of them into Rust.
 
-mod far;
 mod outline;
+mod reach;
 mod untimed;
 
 use core::arch::{asm, naked_asm};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::{Bits, record_at, record_slowly, tls, writer};
-use crate::clock::{Kind, RSEQ_OFFSET};
+use super::{Bits, record_slowly, writer};
+use crate::clock::Kind;
 use crate::primitive::Alone;
 use crate::ring::layout::{CHUNK, Slot};
 use crate::site::unit::Host;
 
-pub(crate) use far::{REACH, Reach};
+pub(crate) use reach::{REACH, Reach};
 #[cfg(test)]
 pub(super) use untimed::stub_untimed;
 pub(crate) use untimed::{call_untimed, entrance_untimed};
 
 /// Set in a site's word where [`OTHER`] is to be looked at: the way that has no time to is rdtsc with the
-/// thread's rseq area, in the executable, where the slot's offset is fixed. The bit is 0 in every function
-/// record.
+/// thread's rseq area. The bit is 0 in every function record.
 pub(super) const OTHER_WAY: u32 = 1;
 
-/// Where records with [`OTHER_WAY`] are made; null: right there, with rdtscp, in the executable.
+/// Where records with [`OTHER_WAY`] are made.
 static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(slowly as *mut ()));
 
 const _: () = assert!(
@@ -43,27 +42,29 @@ const _: () = assert!(
     "16 bits of the cursor are its place in the chunk"
 );
 
-/// Chooses the way for a copy that records for itself, with this clock; `executable`: it is linked
-/// into the executable. Returns what its sites' words must hold besides id and action. Called before
-/// the first site is turned on.
-pub(crate) fn prepare(kind: Kind, executable: bool) -> Bits {
+/// Chooses the ways for a copy that records for itself, with this clock. Returns what the words of its
+/// sites, and of its guests', must hold besides id and action. Called before the first site is turned on.
+pub(crate) fn prepare(kind: Kind) -> Bits {
     outline::prepare();
     REACH.describe(kind);
-    let other = if executable && kind == Kind::Tscp {
-        core::ptr::null_mut()
-    } else {
-        REACH.way().unwrap_or(slowly as *mut ())
-    };
+    let other = other_way().unwrap_or(slowly as *mut ());
     OTHER.0.store(other, Ordering::Relaxed);
-    let timed = if executable && kind == Kind::TscRseq && REACH.is_fixed() {
-        0
-    } else {
-        OTHER_WAY
-    };
+    let is_nearest = REACH.is_fixed() && kind == Kind::TscRseq;
     Bits {
-        timed,
-        untimed: untimed::prepare(executable),
+        timed: if is_nearest { 0 } else { OTHER_WAY },
+        untimed: untimed::prepare(),
+        guests: 0,
     }
+}
+
+/// This copy's code for [`REACH`]'s clock, where there is some that [`OTHER`] can lead to.
+fn other_way() -> Option<*mut ()> {
+    let way = match REACH.kind() {
+        Kind::Tscp => by_rdtscp as *mut (),
+        Kind::TscPid => by_rdpid as *mut (),
+        Kind::TscRseq | Kind::Counter | Kind::Monotonic => return None,
+    };
+    REACH.is_fixed().then_some(way)
 }
 
 /// Where a guest's records go that it can't make itself.
@@ -71,11 +72,11 @@ pub(crate) fn entrance() -> *mut () {
     stub as *mut ()
 }
 
-/// Chooses the way for a copy whose records are `host`'s: into the host's slots by its own code, where
+/// Chooses the ways for a copy whose records are `host`'s: into the host's slots by its own code, where
 /// they can be reached, otherwise by the host's.
 pub(crate) fn prepare_guest(host: &'static Host) {
     REACH.follow(host.reach);
-    let other = REACH.way().unwrap_or_else(|| (host.record)());
+    let other = other_way().unwrap_or_else(|| (host.record)());
     // Release: whoever sees the way sees where it leads.
     OTHER.0.store(other, Ordering::Release);
     untimed::prepare_guest(host);
@@ -100,19 +101,12 @@ pub(crate) fn call(word: u32) {
     }
 }
 
-/// The calling thread's slot in r10; rax is lost. For executables, wherever the linker has put it.
-macro_rules! slot {
-    () => {
-        concat!(tls::place!(), "\nmov r10, qword ptr fs:[rax]")
-    };
-}
-
 /// Ticks in edx:eax, the CPU of the thread's rseq area in ecx.
 macro_rules! rdtsc_and_rseq {
     () => {
         concat!(
             "rdtsc\n",
-            "mov rcx, qword ptr [rip + {rseq_offset}]\n",
+            "mov rcx, qword ptr [rip + {reach} + {reach_rseq}]\n",
             "mov ecx, dword ptr fs:[rcx + 4]",
         )
     };
@@ -158,62 +152,82 @@ macro_rules! full {
     };
 }
 
-use {full, place, rdtsc_and_rseq};
+use full;
 
-/// # Safety
-/// By `call` alone: it has no calling convention that the compiler knows.
-#[unsafe(naked)]
-pub(super) unsafe extern "C" fn stub() {
-    naked_asm!(
-        ".balign 64",
-        ".cfi_startproc",
-        "test r11b, {other_way}",
-        "jne 3f",
-        // A load, where the linker would leave two instructions and this clock hides neither.
-        far::slot!(),
-        rdtsc_and_rseq!(),
-        place!("mov dword ptr [rdx], r11d"),
-
-        "3:",
-        "mov rax, qword ptr [rip + {other}]",
-        "test rax, rax",
-        "jne 7f",
-        slot!(),
-        "rdtscp",
-        place!("lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"),
-        "7:",
-        "jmp rax",
-
-        "4:",
-        full!(),
-
-        // an uncommon record: the slot as it was, and the writer with the stamp
-        "5:",
-        "mov dword ptr [r10 + {cpu}], ecx",
-        "6:",
-        "lea r9, [rip + {record_at}]",
-        "shl rdx, 32",
-        "or rdx, rax",
-        "jmp {outline}",
-        ".cfi_endproc",
-        other = sym OTHER,
-        other_way = const OTHER_WAY,
-        reach = sym REACH,
-        reach_slot = const offset_of!(Reach, slot),
-        rseq_offset = sym RSEQ_OFFSET,
-        cpu = const offset_of!(Slot, cpu),
-        cursor = const offset_of!(Slot, cursor),
-        last_low = const offset_of!(Slot, last_low),
-        last_high = const offset_of!(Slot, last_high),
-        busy = const writer::BUSY as i32,
-        no_high = const writer::NO_HIGH as i32,
-        chunk = const CHUNK,
-        record_at = sym record_at,
-        outline = sym outline::outline,
-    )
+/// One way: what comes first, how time and CPU are read, how the word is stored, what comes last.
+macro_rules! way {
+    (
+        $(#[$about:meta])*
+        $name:ident: $first:expr, $stamp:expr, [$($store_word:literal),+], $last:literal
+        $(, $($operand:ident = $kind:ident $value:expr),+)?
+    ) => {
+        $(#[$about])*
+        ///
+        /// # Safety
+        /// By `call` alone: it has no calling convention that the compiler knows.
+        #[unsafe(naked)]
+        pub(super) unsafe extern "C" fn $name() {
+            naked_asm!(
+                ".balign 64",
+                ".cfi_startproc",
+                $first,
+                reach::slot!(),
+                $stamp,
+                place!($($store_word),+),
+                "4:",
+                full!(),
+                // an uncommon record: the slot as it was, and the writer with the stamp
+                "5:",
+                "mov dword ptr [r10 + {cpu}], ecx",
+                "6:",
+                "mov r9, qword ptr [rip + {reach} + {reach_record_at}]",
+                "shl rdx, 32",
+                "or rdx, rax",
+                "jmp qword ptr [rip + {reach} + {reach_outline}]",
+                $last,
+                ".cfi_endproc",
+                reach = sym REACH,
+                reach_slot = const offset_of!(Reach, slot),
+                reach_record_at = const offset_of!(Reach, record_at),
+                reach_outline = const offset_of!(Reach, outline),
+                other_way = const OTHER_WAY,
+                cpu = const offset_of!(Slot, cpu),
+                cursor = const offset_of!(Slot, cursor),
+                last_low = const offset_of!(Slot, last_low),
+                last_high = const offset_of!(Slot, last_high),
+                busy = const writer::BUSY as i32,
+                no_high = const writer::NO_HIGH as i32,
+                chunk = const CHUNK,
+                $($($operand = $kind $value,)+)?
+            )
+        }
+    };
 }
 
-/// With a clock that no stub reads, or in a library whose thread storage is found by a call.
+way! {
+    /// The way of all records at first.
+    stub: "test r11b, {other_way}\njne 3f",
+    rdtsc_and_rseq!(),
+    ["mov dword ptr [rdx], r11d"],
+    "3:\njmp qword ptr [rip + {other}]",
+    other = sym OTHER,
+    reach_rseq = const offset_of!(Reach, rseq)
+}
+way! {
+    /// From there, as the next one.
+    by_rdtscp: "",
+    "rdtscp",
+    ["lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"],
+    ""
+}
+way! {
+    by_rdpid: "",
+    "rdtsc\nrdpid rcx",
+    ["lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"],
+    ""
+}
+
+/// With a clock that no stub reads, or where thread storage is found by a call.
 ///
 /// # Safety
 /// As `stub`, which jumps to it.

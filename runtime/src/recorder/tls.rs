@@ -32,17 +32,14 @@ macro_rules! place {
     () => {
         concat!(
             "lea rax, [rip + ",
-            crate::recorder::tls::slot!(),
+            slot!(),
             "@tlsdesc]\n",
             "call [rax + ",
-            crate::recorder::tls::slot!(),
+            slot!(),
             "@tlscall]",
         )
     };
 }
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(super) use {place, slot};
-
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod model {
     use core::arch::{asm, global_asm};

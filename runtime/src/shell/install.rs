@@ -141,12 +141,7 @@ fn bring_up(config: Config) -> Result<(), String> {
             say::warn(format_args!("{note}"));
         }
         CLOCK.store(chosen.kind as u32, Ordering::Relaxed);
-        {
-            // The loader's lock, which a fork would leave locked in the child, is taken within ours.
-            let mut table = table();
-            let bits = recorder::prepare(chosen.kind, unit::is_executable());
-            table.set_own_bits(bits);
-        }
+        table().set_bits(recorder::prepare(chosen.kind));
         let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
         if !sys::thread::watch_ends(recorder::on_thread_end) {
             say::info(format_args!(

@@ -10,7 +10,7 @@ use super::filter::{self, Filter};
 use super::install;
 use super::names::person_name;
 use crate::crash::names;
-use crate::recorder::{Bits, GUESTS_BIT};
+use crate::recorder::Bits;
 use crate::ring::Ring;
 use crate::ring::functions::Entry;
 use crate::site::CallSite;
@@ -31,8 +31,8 @@ pub(crate) struct Table {
     /// What is recorded while recording is on; `None` = nobody has said.
     filter: Option<Filter>,
     enabled: bool,
-    /// What the words of our own unit's sites hold besides id and action.
-    own_bits: Bits,
+    /// What the words of sites hold besides id and action.
+    bits: Bits,
 }
 
 /// One traced function.
@@ -50,9 +50,10 @@ pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     in_ring: 0,
     filter: None,
     enabled: false,
-    own_bits: Bits {
+    bits: Bits {
         timed: 0,
         untimed: 0,
+        guests: 0,
     },
 });
 
@@ -124,9 +125,9 @@ impl Table {
         self.apply();
     }
 
-    /// Sets what the words of our own unit's sites hold besides, see `recorder::prepare`.
-    pub(crate) fn set_own_bits(&mut self, bits: Bits) {
-        self.own_bits = bits;
+    /// Sets what the words of sites hold besides, see `recorder::prepare`.
+    pub(crate) fn set_bits(&mut self, bits: Bits) {
+        self.bits = bits;
     }
 
     /// Sets what is recorded. Returns how many functions that names.
@@ -163,12 +164,12 @@ impl Table {
                 .as_ref()
                 .is_some_and(|filter| filter.matches(&function.name));
             named += usize::from(wanted);
-            let bit = match (function.own, function.site.is_untimed()) {
-                (false, _) => GUESTS_BIT,
-                (true, false) => self.own_bits.timed,
-                (true, true) => self.own_bits.untimed,
+            let bits = match function.site.is_untimed() {
+                false => self.bits.timed,
+                true => self.bits.untimed,
             };
-            function.site.switch(wanted && self.enabled, bit);
+            let guests = if function.own { 0 } else { self.bits.guests };
+            function.site.switch(wanted && self.enabled, bits | guests);
         }
         named
     }

@@ -23,7 +23,7 @@ use crate::sys::{self, notes::Note};
 
 /// Raised whenever what copies share changes its meaning: this file, `CallSite`, the convention of
 /// `recorder::stub`, how a record is put into a slot. What changes its shape changes [`VERSION`] by itself.
-const PROTOCOL: u32 = 3;
+const PROTOCOL: u32 = 4;
 /// Copies of different versions do not see each other.
 pub(crate) const VERSION: u32 = PROTOCOL << 24 | hash(&SHAPES) >> 8;
 
@@ -307,9 +307,4 @@ pub(crate) fn host() -> Option<&'static Host> {
         // SAFETY: only `become_host` sets it, to a static of a unit that is never unloaded.
         unsafe { host.as_ref() }
     })
-}
-
-/// Whether this copy is linked into the executable.
-pub(crate) fn is_executable() -> bool {
-    sys::notes::in_executable(core::ptr::from_ref(&UNIT).addr())
 }

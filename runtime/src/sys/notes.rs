@@ -48,33 +48,6 @@ pub(crate) fn all() -> Vec<Note> {
     found
 }
 
-/// Whether an address lies in the executable, not in a library.
-pub(crate) fn in_executable(address: usize) -> bool {
-    unsafe extern "C" fn object(
-        info: *mut libc::dl_phdr_info,
-        _size: libc::size_t,
-        asked: *mut libc::c_void,
-    ) -> libc::c_int {
-        // SAFETY: the loader passes a valid structure, and our own number back.
-        let (info, address) = unsafe { (&*info, *asked.cast::<usize>()) };
-        if info.dlpi_phdr.is_null() {
-            return 1;
-        }
-        // SAFETY: the loader's structure says where the object's program headers are.
-        let headers =
-            unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-        let inside = headers.iter().any(|header| {
-            let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
-            header.p_type == libc::PT_LOAD && address.wrapping_sub(start) < header.p_memsz as usize
-        });
-        // The executable is the first object; not 0 ends the walk.
-        if inside { 2 } else { 1 }
-    }
-    let mut asked = address;
-    // SAFETY: the callback has the right signature and does not unwind; `asked` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(object), (&raw mut asked).cast()) == 2 }
-}
-
 /// Walks the notes of one segment. Each: u32 size of the name, u32 of the descriptor, u32 type, the
 /// name, the descriptor, both padded to the segment's alignment (4, or 8 for some of the linker's).
 /// Source: the gABI, chapter 5, "Note Section".
@@ -135,14 +108,6 @@ mod tests {
         assert_eq!(walked(long_name, 4), []);
         assert_eq!(walked(long_text, 8), []);
         assert_eq!(walked(b"\x02\0\0", 4), []);
-    }
-
-    #[test]
-    fn an_address_is_of_the_executable_or_not() {
-        static OURS: u8 = 0;
-        assert!(in_executable((&raw const OURS).addr()));
-        assert!(!in_executable(libc::getpid as *const () as usize));
-        assert!(!in_executable((&raw const *Box::new(0)).addr()));
     }
 
     #[test]

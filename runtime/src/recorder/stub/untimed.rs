@@ -8,30 +8,26 @@ use core::arch::{asm, naked_asm};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::far::{self, REACH, Reach};
+use super::reach::{self, REACH, Reach};
 use super::{OTHER_WAY, full, outline};
 use crate::primitive::Alone;
-use crate::recorder::{record_interrupted, record_untimed, tls, writer};
+use crate::recorder::{record_untimed, writer};
 use crate::ring::layout::{CHUNK, Slot};
 use crate::site::unit::Host;
 
 /// Where records with [`OTHER_WAY`] are made.
 static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(untimed_slowly as *mut ()));
 
-/// Chooses the way for a copy that records for itself, and returns what the words of its sites hold.
-pub(super) fn prepare(executable: bool) -> u32 {
-    let other = REACH.untimed_way().unwrap_or(untimed_slowly as *mut ());
-    OTHER.0.store(other, Ordering::Relaxed);
-    if executable { 0 } else { OTHER_WAY }
+/// What the words of a copy's sites hold that records for itself, and of its guests': the way with no time to
+/// lose is any clock's.
+pub(super) fn prepare() -> u32 {
+    if REACH.is_fixed() { 0 } else { OTHER_WAY }
 }
 
-/// Chooses the way for a copy whose records are `host`'s.
+/// Chooses the way for a copy whose records are `host`'s and can't be made by its own code.
 pub(super) fn prepare_guest(host: &'static Host) {
-    let other = REACH
-        .untimed_way()
-        .unwrap_or_else(|| (host.record_untimed)());
     // Release: whoever sees the way sees where it leads.
-    OTHER.0.store(other, Ordering::Release);
+    OTHER.0.store((host.record_untimed)(), Ordering::Release);
 }
 
 /// Where a guest's untimed records go.
@@ -96,8 +92,7 @@ pub(in crate::recorder) unsafe extern "C" fn stub_untimed() {
         ".cfi_startproc",
         "test r11b, {other_way}",
         "jne 2f",
-        tls::place!(),
-        "mov r10, qword ptr fs:[rax]",
+        reach::slot!(),
         place!("mov qword ptr [rdx], r11\n"),
         "2:",
         "jmp qword ptr [rip + {other}]",
@@ -110,50 +105,13 @@ pub(in crate::recorder) unsafe extern "C" fn stub_untimed() {
         "mov ecx, {no_cpu}",
         "5:",
         "mov dword ptr [r10 + {cpu}], ecx",
-        "lea r9, [rip + {record_interrupted}]",
-        "jmp {outline}",
-        "6:",
-        "lea r9, [rip + {record_untimed}]",
-        "jmp {outline}",
-        ".cfi_endproc",
-        other = sym OTHER,
-        other_way = const OTHER_WAY,
-        cpu = const offset_of!(Slot, cpu),
-        cursor = const offset_of!(Slot, cursor),
-        last_high = const offset_of!(Slot, last_high),
-        busy = const writer::BUSY as i32,
-        no_cpu = const writer::NO_CPU as i32,
-        no_high = const writer::NO_HIGH as i32,
-        chunk = const CHUNK,
-        record_interrupted = sym record_interrupted,
-        record_untimed = sym record_untimed,
-        outline = sym outline::outline,
-    )
-}
-
-/// From elsewhere than the executable, see `far`.
-///
-/// # Safety
-/// As `stub_untimed`, which jumps to it.
-#[unsafe(naked)]
-pub(super) unsafe extern "C" fn untimed_far() {
-    naked_asm!(
-        ".balign 64",
-        ".cfi_startproc",
-        far::slot!(),
-        place!("lea rax, [r11 - {other_way}]\nmov qword ptr [rdx], rax\n"),
-        "3:",
-        full!(),
-        "4:",
-        "mov ecx, {no_cpu}",
-        "5:",
-        "mov dword ptr [r10 + {cpu}], ecx",
         "mov r9, qword ptr [rip + {reach} + {reach_record_interrupted}]",
         "jmp qword ptr [rip + {reach} + {reach_outline}]",
         "6:",
         "mov r9, qword ptr [rip + {reach} + {reach_record_untimed}]",
         "jmp qword ptr [rip + {reach} + {reach_outline}]",
         ".cfi_endproc",
+        other = sym OTHER,
         reach = sym REACH,
         reach_slot = const offset_of!(Reach, slot),
         reach_outline = const offset_of!(Reach, outline),

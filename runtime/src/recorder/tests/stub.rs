@@ -2,14 +2,14 @@
 //! around it, and the slot is put into each state that makes a record uncommon.
 
 use core::arch::asm;
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
-use crate::recorder::stub::{stub, stub_untimed};
+use crate::recorder::stub::{OTHER_WAY, stub, stub_untimed};
 use crate::recorder::{
-    CLOCK, EXIT, GUESTS_BIT, UNCLAIMED, call, call_untimed, prepare, record::PREAMBLE, tls, writer,
+    CLOCK, EXIT, UNCLAIMED, call, call_untimed, prepare, record::PREAMBLE, tls, writer,
 };
 use crate::shell::config;
 
@@ -17,14 +17,12 @@ use crate::shell::config;
 static BIT: AtomicU32 = AtomicU32::new(0);
 static UNTIMED_BIT: AtomicU32 = AtomicU32::new(0);
 static FORCED: AtomicU32 = AtomicU32::new(0);
-/// Whether the ways of an executable are tested, or those of a library.
-static EXECUTABLE: AtomicBool = AtomicBool::new(true);
 
 /// Runs `body` on a thread whose slot is the rig's.
 fn with_slot(kind: Kind, rig: &Rig, body: impl FnOnce()) {
     clock::choose(config::Clock::Rdtsc);
     CLOCK.store(kind as u32, Relaxed);
-    let bits = prepare(kind, EXECUTABLE.load(Relaxed));
+    let bits = prepare(kind);
     BIT.store(bits.timed | FORCED.load(Relaxed), Relaxed);
     UNTIMED_BIT.store(bits.untimed | FORCED.load(Relaxed), Relaxed);
     let address = core::ptr::from_ref(rig.slot()).expose_provenance();
@@ -64,10 +62,9 @@ fn the_stub_makes_what_the_writer_makes() {
         kinds.push(Kind::TscPid);
     }
     for kind in kinds {
-        // With the bit as well: that is how guests' records come.
-        for (executable, guest) in [(true, 0), (true, GUESTS_BIT), (false, 0)] {
-            EXECUTABLE.store(executable, Relaxed);
-            FORCED.store(guest, Relaxed);
+        // With the bit as well: that is how they come where slots can't be reached.
+        for forced in [0, OTHER_WAY] {
+            FORCED.store(forced, Relaxed);
             records_follow_each_other(kind);
             each_uncommon_state_is_handed_over(kind);
             chunks_follow_each_other(kind);
