@@ -71,9 +71,6 @@ impl Reach {
         }
         let kind = host.kind.load(Ordering::Relaxed);
         self.kind.store(kind, Ordering::Relaxed);
-        RSEQ_OFFSET
-            .0
-            .store(self.rseq.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Where it is not, the slot must be asked for.
