@@ -132,6 +132,33 @@ fn a_filter_covers_what_is_loaded_later() {
     );
 }
 
+#[test]
+fn copies_that_come_up_at_once() {
+    for clock in ["rdtscp", "rdtsc"] {
+        for round in 0..10 {
+            let folder = Folder::new("plugin-race");
+            // The loader takes a file of another name for another library.
+            let copies: Vec<String> = (0..4)
+                .map(|at| {
+                    let copy = folder.path().join(format!("copy{at}.so"));
+                    fs::copy(plugin(), &copy).unwrap();
+                    format!("open:{}", copy.display())
+                })
+                .collect();
+            let words = format!("{} race recorded", copies.join(" "));
+            let variables = format!("FDR_CLOCK={clock}");
+            let _ = run(BARE, &folder, &variables, &words);
+            let traces = folder.ending(".fdr");
+            let calls = |path: &std::path::PathBuf| {
+                let trace = checked(path);
+                calls(&trace).values().sum::<u64>()
+            };
+            let recorded: u64 = traces.iter().map(calls).sum();
+            assert_eq!(recorded, 4 * 100 * 2, "{clock}, round {round}");
+        }
+    }
+}
+
 /// The main thread has the only region; the plug-in's threads come afterwards.
 #[test]
 fn threads_without_room_are_counted_in_a_plug_in_too() {

@@ -23,9 +23,13 @@ use crate::site::unit::Host;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use stub::{REACH, Reach, call, call_untimed, entrance, entrance_untimed, prepare};
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) use tls::fixed_offset;
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-pub(crate) use plain::{REACH, Reach, call, call_untimed, entrance, entrance_untimed, prepare};
+pub(crate) use plain::{
+    REACH, Reach, call, call_untimed, entrance, entrance_untimed, fixed_offset, prepare,
+};
 
 pub(crate) use claim::on_thread_end;
 pub(crate) use family::ring;
@@ -213,8 +217,13 @@ mod plain {
         enter_untimed as *mut ()
     }
 
+    /// Of the slot's place: nothing is loaded by it.
+    pub(crate) fn fixed_offset() -> Option<isize> {
+        None
+    }
+
     /// What the words of sites hold besides id and action.
-    pub(crate) fn prepare(_: Kind) -> Bits {
+    pub(crate) fn prepare(_: Kind, _slot: Option<isize>) -> Bits {
         Bits {
             timed: 0,
             untimed: 0,

@@ -44,9 +44,10 @@ const _: () = assert!(
 
 /// Chooses the ways for a copy that records for itself, with this clock. Returns what the words of its
 /// sites, and of its guests', must hold besides id and action. Called before the first site is turned on.
-pub(crate) fn prepare(kind: Kind) -> Bits {
+/// `slot`: what [`fixed_offset`](super::fixed_offset) has given.
+pub(crate) fn prepare(kind: Kind, slot: Option<isize>) -> Bits {
     outline::prepare();
-    REACH.describe(kind);
+    REACH.describe(kind, slot);
     let other = other_way().unwrap_or(slowly as *mut ());
     OTHER.0.store(other, Ordering::Relaxed);
     let is_nearest = REACH.is_fixed() && kind == Kind::TscRseq;
@@ -164,7 +165,7 @@ macro_rules! way {
         $(#[$about])*
         ///
         /// # Safety
-        /// By `call` alone: it has no calling convention that the compiler knows.
+        /// By `call` alone, or by a jump from there: it has no calling convention that the compiler knows.
         #[unsafe(naked)]
         pub(super) unsafe extern "C" fn $name() {
             naked_asm!(

@@ -1,14 +1,14 @@
 //! The calling thread's slot: one pointer of thread storage. Async-signal-safe.
 //!
-//! On x86-64 it is reached by a TLS descriptor, which stable Rust can't ask for: in an executable the
-//! linker makes two instructions of it, where `thread_local!` would take two loads that depend on each
-//! other. Between two clock reads that wait for earlier loads, each one more is seen. In a library it
-//! remains a call, and the library stays one that `dlopen` can load at any time (the initial-exec
-//! model would not: all of the library's thread storage would have to fit into a small reserve). Most
-//! libraries' storage does fit, and the loader puts it there: [`fixed_offset`] tells.
+//! On x86-64 it is reached by a TLS descriptor, which stable Rust can't ask for: it gives the variable's
+//! offset from the thread pointer, and where that is the same for all threads ([`fixed_offset`]), the stubs
+//! load the number. In an executable the linker knows it. In a library the descriptor remains a call, and
+//! the library stays one that `dlopen` can load at any time (the initial-exec model would not: all of the
+//! library's thread storage would have to fit into a small reserve). Most libraries' storage does fit, and
+//! the loader puts it there.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(super) use model::fixed_offset;
+pub(crate) use model::fixed_offset;
 pub(super) use model::{get, replace, set};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]

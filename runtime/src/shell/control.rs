@@ -27,7 +27,11 @@ pub(crate) fn enable() -> Result<usize, Error> {
         }
     };
     let from_environment = config.filter.clone();
-    install::install(config).map_err(Error::Failed)?;
+    if let Err(why) = install::install(config) {
+        // It may be a guest by now, of a copy that came up meanwhile.
+        let host = recorder::host().ok_or(Error::Failed(why))?;
+        return guest::ask(host, Operation::Enable, "").and_then(number);
+    }
     let mut table = table();
     if !table.has_filter() {
         let all = || Filter::parse("*").unwrap_or_default();

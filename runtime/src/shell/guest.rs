@@ -18,11 +18,14 @@ pub(crate) static HOST: Host = Host {
     control: host_control,
 };
 
-/// Makes this copy a guest of `host`: its records are made there from now on. False where it is a
-/// host itself.
+/// Makes this copy a guest of `host`: its records are made for that one from now on. False where it is a
+/// host itself, or another one's guest.
 pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
-    if recorder::host().is_some() {
-        return true;
+    // In one step, as what `install` chooses for a copy of its own: sites are on soon, and what is chosen
+    // must be this host's by then.
+    let _table = table();
+    if let Some(mine) = recorder::host() {
+        return core::ptr::eq(mine, host);
     }
     if !unit::UNIT.become_guest() {
         return false;

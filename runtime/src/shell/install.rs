@@ -90,7 +90,10 @@ fn record_from_start() -> Result<(), String> {
     if filter.is_off() {
         return Ok(());
     }
-    install(config)?;
+    if let Err(why) = install(config) {
+        // A copy that came up meanwhile has taken this one in, and does what `FDR` says.
+        return recorder::host().map(|_| ()).ok_or(why);
+    }
     let (on, all) = {
         let mut table = table();
         table.set_filter(filter);
@@ -128,6 +131,9 @@ pub(crate) fn install(config: Config) -> Result<(), String> {
     Ok(())
 }
 
+/// Its host has made this copy a guest meanwhile.
+const TOO_LATE: &str = "another copy of the recorder came up at the same time";
+
 fn bring_up(config: Config) -> Result<(), String> {
     // First: what follows must not be cut in two by a fork.
     fork::watch();
@@ -141,7 +147,15 @@ fn bring_up(config: Config) -> Result<(), String> {
             say::warn(format_args!("{note}"));
         }
         CLOCK.store(chosen.kind as u32, Ordering::Relaxed);
-        table().set_bits(recorder::prepare(chosen.kind));
+        // Beforehand: it may need the loader's lock, whose owner may be about to adopt this copy.
+        let slot = recorder::fixed_offset();
+        {
+            let mut table = table();
+            if recorder::host().is_some() {
+                return Err(TOO_LATE.into());
+            }
+            table.set_bits(recorder::prepare(chosen.kind, slot));
+        }
         let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
         if !sys::thread::watch_ends(recorder::on_thread_end) {
             say::info(format_args!(
@@ -176,14 +190,11 @@ fn bring_up(config: Config) -> Result<(), String> {
         None => new_ring(state)?,
     }
     if !unit::UNIT.become_host(&guest::HOST) {
-        // It took this copy in since its choices were made, and they are its host's now.
-        if let Some(host) = recorder::host() {
-            recorder::serve(host);
-        }
-        return Err("another copy of the recorder came up at the same time".into());
+        return Err(TOO_LATE.into());
     }
     let units = {
-        let _as_above = table();
+        // The loader's lock, which a fork would leave locked in the child, is taken within ours.
+        let _table = table();
         unit::units()
     };
     for unit in units {

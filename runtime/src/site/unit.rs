@@ -2,7 +2,7 @@
 //!
 //! A plug-in that was built on its own brings its own copy of the recorder. One copy is the *host*:
 //! it owns the ring, the function ids and the dumps. The others are *guests*: their sites are in the
-//! host's table, and their records are made by the host's code, so that a thread has one region
+//! host's table, and their records are put into the host's slots, so that a thread has one region
 //! whichever unit it runs through.
 //!
 //! Copies find each other by an ELF note, which the loader maps and `strip` keeps; no exported

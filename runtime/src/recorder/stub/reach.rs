@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU32, Ordering};
 
 use super::outline;
 use crate::clock::{Kind, RSEQ_OFFSET};
-use crate::recorder::{record_at, record_interrupted, record_untimed, tls};
+use crate::recorder::{record_at, record_interrupted, record_untimed};
 
 /// How records into a copy's slots are made, by its own code and by its guests'. Constant once the copy is
 /// a host.
@@ -39,9 +39,8 @@ pub(crate) static REACH: Reach = Reach {
 };
 
 impl Reach {
-    /// Says how this copy's slots are reached, with this clock.
-    pub(super) fn describe(&self, kind: Kind) {
-        let slot = tls::fixed_offset().unwrap_or(0);
+    /// Says how this copy's slots are reached: at that offset, if it is fixed, with this clock.
+    pub(super) fn describe(&self, kind: Kind, slot: Option<isize>) {
         self.outline
             .store(outline::outline as *mut (), Ordering::Relaxed);
         self.record_at
@@ -53,7 +52,7 @@ impl Reach {
         self.rseq
             .store(RSEQ_OFFSET.0.load(Ordering::Relaxed), Ordering::Relaxed);
         self.kind.store(kind as u32, Ordering::Relaxed);
-        self.slot.store(slot, Ordering::Relaxed);
+        self.slot.store(slot.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Reaches what the host reaches, whose description is complete.

@@ -22,7 +22,7 @@ static FORCED: AtomicU32 = AtomicU32::new(0);
 fn with_slot(kind: Kind, rig: &Rig, body: impl FnOnce()) {
     clock::choose(config::Clock::Rdtsc);
     CLOCK.store(kind as u32, Relaxed);
-    let bits = prepare(kind);
+    let bits = prepare(kind, tls::fixed_offset());
     BIT.store(bits.timed | FORCED.load(Relaxed), Relaxed);
     UNTIMED_BIT.store(bits.untimed | FORCED.load(Relaxed), Relaxed);
     let address = core::ptr::from_ref(rig.slot()).expose_provenance();

@@ -1,9 +1,11 @@
 //! What both hosts of the plug-in do, word by word of their arguments: `open:PATH` and `close` (the
 //! last one opened), `work` (on this thread), `threads` (four new ones, each does it), `dump`,
-//! `enable`, `recorded`, `stepped` (each through the plug-in). Must never name the recorder: one of the hosts is
+//! `enable`, `recorded`, `stepped` (each through the plug-in), `race` (all that are open are enabled at
+//! once, each by a thread of its own, which then does `work` a hundred times). Must never name the recorder: one of the hosts is
 //! a program without it.
 
 use std::ffi::{CStr, CString, c_void};
+use std::sync::Barrier;
 use std::thread;
 
 struct Plugin(*mut c_void);
@@ -28,10 +30,12 @@ impl Plugin {
     }
 
     fn ask(&self, name: &CStr) -> u64 {
+        self.question(name)()
+    }
+
+    fn question(&self, name: &CStr) -> extern "C" fn() -> u64 {
         // SAFETY: all functions that are asked for so have this signature.
-        let function =
-            unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> u64>(self.find(name)) };
-        function()
+        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> u64>(self.find(name)) }
     }
 
     fn work(&self) -> extern "C" fn(u64) -> u64 {
@@ -45,6 +49,21 @@ impl Plugin {
     }
 }
 
+fn race(plugins: &[Plugin]) {
+    let start = Barrier::new(plugins.len());
+    let start = &start;
+    thread::scope(|scope| {
+        for plugin in plugins {
+            let (enable, work) = (plugin.question(c"plugin_enable"), plugin.work());
+            scope.spawn(move || {
+                start.wait();
+                assert!(enable() > 0);
+                (0..100).for_each(|_| assert_eq!(work(20), 42));
+            });
+        }
+    });
+}
+
 /// Carries out the arguments; `own` is called for the word `own`.
 pub(crate) fn run(own: impl Fn()) {
     let mut plugins: Vec<Plugin> = Vec::new();
@@ -55,6 +74,10 @@ pub(crate) fn run(own: impl Fn()) {
         }
         if word == "own" {
             own();
+            continue;
+        }
+        if word == "race" {
+            race(&plugins);
             continue;
         }
         let plugin = plugins.last().expect("a plug-in is open");
