@@ -343,7 +343,7 @@ fn one_rich_thread(writer: &mut dyn Sink, nth: u64, name: &str) {
 }
 
 /// That a packed trace which is damaged at its beginning is refused by every kind of reader.
-pub fn assert_damaged_from_the_beginning(packed: &str) {
+pub(crate) fn assert_damaged_from_the_beginning(packed: &str) {
     let error =
         format!("fdr: {packed}: the compressed data are damaged in what begins at byte 0: ");
     for subcommand in ["report", "verify", "unpack"] {
@@ -354,7 +354,7 @@ pub fn assert_damaged_from_the_beginning(packed: &str) {
 }
 
 /// That a packed trace which is damaged in what begins there is read up to there, and that `verify` says so.
-pub fn assert_read_to_the_damage(packed: &str, begin: &str, commands: &[&[&str]]) {
+pub(crate) fn assert_read_to_the_damage(packed: &str, begin: &str, commands: &[&[&str]]) {
     let place = format!("{packed}: the compressed data are damaged in what begins at byte {begin}");
     for words in commands {
         let output = command().args(*words).arg(packed).output().unwrap();

@@ -66,6 +66,8 @@ impl Crasher {
 struct Crashed {
     folder: Folder,
     begun: Duration,
+    /// Of the disk's waits, what there was before.
+    waits: Duration,
 }
 
 impl Crashed {
@@ -74,6 +76,7 @@ impl Crashed {
         Crashed {
             folder: Folder::new("crashed"),
             begun: since_boot(),
+            waits: waits_for_disks(),
         }
     }
 
@@ -82,13 +85,15 @@ impl Crashed {
         self.folder.join("note")
     }
 
-    /// Time since the program's note; since the beginning where it made none.
+    /// Time since the program's note; since the beginning where it made none. Less what a disk has kept
+    /// programs waiting meanwhile: others that write can hold up a small file for seconds.
     fn elapsed(&self) -> Duration {
         let noted = fs::read_to_string(self.path()).map(|text| {
             let ms = text.parse().expect("a number of milliseconds");
             Duration::from_millis(ms)
         });
-        since_boot().saturating_sub(noted.unwrap_or(self.begun))
+        let waits = waits_for_disks().saturating_sub(self.waits);
+        since_boot().saturating_sub(noted.unwrap_or(self.begun) + waits)
     }
 }
 
@@ -99,9 +104,34 @@ pub fn note() {
     }
 }
 
+/// How long some program waited for a disk, since the system's start; nothing where the kernel does not say.
+fn waits_for_disks() -> Duration {
+    let pressure = fs::read_to_string("/proc/pressure/io").unwrap_or_default();
+    Duration::from_micros(total_of_some(&pressure).unwrap_or(0))
+}
+
+/// Source: Linux, Documentation/accounting/psi.rst.
+fn total_of_some(pressure: &str) -> Option<u64> {
+    let some = pressure.lines().find(|line| line.starts_with("some "))?;
+    some.rsplit_once("total=")?.1.parse().ok()
+}
+
 /// To a hundredth of a second; the same in every process.
 fn since_boot() -> Duration {
     let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
     let seconds = uptime.split(' ').next().and_then(|word| word.parse().ok());
     Duration::from_secs_f64(seconds.unwrap_or(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_says_how_long_disks_were_waited_for() {
+        let text = "some avg10=0.63 avg60=0.90 avg300=1.44 total=912609018\n\
+                    full avg10=0.52 avg60=0.48 avg300=0.22 total=324007626\n";
+        assert_eq!(total_of_some(text), Some(912_609_018));
+        assert_eq!(total_of_some(""), None);
+    }
 }
