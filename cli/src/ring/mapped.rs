@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::signal;
@@ -76,7 +78,7 @@ impl Mapped {
             Owner::Runs
         } else if self.refused.contains(&process)
             || (self.hidden && !is_nobody(process))
-            || is_locked(path)
+            || stays_locked(process, path)
         {
             Owner::Perhaps
         } else {
@@ -120,6 +122,30 @@ pub(crate) fn numbers(process: u32) -> Vec<u32> {
     let mut numbers: Vec<u32> = words.filter_map(|word| word.parse().ok()).collect();
     numbers.push(process);
     numbers
+}
+
+/// How often, and how long each time, a process that is ending is waited for.
+const LOOKS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Whether somebody goes on holding the recorder's lock. A process that has just been killed gives up its memory
+/// before its files: its last moments are waited for.
+fn stays_locked(process: u32, path: &Path) -> bool {
+    for _ in 0..LOOKS {
+        if !is_locked(path) {
+            return false;
+        }
+        if !is_ending(process) {
+            break;
+        }
+        thread::sleep(PAUSE);
+    }
+    is_locked(path)
+}
+
+/// Whether the process is still there, and has no memory any more.
+fn is_ending(process: u32) -> bool {
+    maps(process).is_ok_and(|(_, maps)| maps.is_empty())
 }
 
 /// Whether somebody holds the recorder's lock, who need not be seen: containers have processes of their own.
@@ -200,5 +226,31 @@ mod tests {
         mapped.files.insert((file.dev(), file.ino()));
         assert_eq!(nobody(7, &mapped), Owner::Runs);
         assert!(numbers(own).contains(&own));
+    }
+
+    #[test]
+    fn a_lock_that_a_process_without_memory_holds_is_waited_for() {
+        let path = std::env::temp_dir().join(format!("fdr-locked-{}", std::process::id()));
+        let file = File::create(&path).unwrap();
+        file.lock().unwrap();
+        // One that has memory, or is nobody's number, is in another container.
+        for other in [std::process::id(), u32::MAX] {
+            assert!(stays_locked(other, &path));
+        }
+        // A process that has ended and was not waited for has none.
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        while !is_ending(ended.id()) {
+            thread::yield_now();
+        }
+        thread::scope(|scope| {
+            let letting_go = scope.spawn(|| {
+                thread::sleep(4 * PAUSE);
+                file.unlock().unwrap();
+            });
+            assert!(!stays_locked(ended.id(), &path));
+            letting_go.join().unwrap();
+        });
+        let _ = ended.wait();
+        fs::remove_file(&path).unwrap();
     }
 }
