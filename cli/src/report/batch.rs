@@ -7,14 +7,13 @@ use std::hint::select_unpredictable;
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, Edge, Ticks};
 
-use super::histogram::NO_CELL;
 use super::stats::{CLIPPED, LOW, NONE, PLACE, Stats};
 
 /// Calls that are taken at once; a power of two.
 pub(crate) const ROOM: usize = 256;
-/// Of the bits of a step: an exit. The sign tells.
+/// Of an edge: an exit. The sign tells.
 const EXIT: u32 = 1 << 31;
-const _: () = assert!(PLACE & (EXIT | CLIPPED) == 0);
+const _: () = assert!(PLACE & CLIPPED == 0);
 
 /// What a call's edge is to a stack, and then a call that has ended: so a call that has ended takes the place
 /// of an edge that was followed.
@@ -24,9 +23,9 @@ pub(crate) struct Step {
     pub(crate) time: u64,
     /// Of a call, ticks in functions that it called.
     pub(crate) children: u64,
-    /// The place of its function, with [`EXIT`], and [`CLIPPED`] where it is synthetic.
+    /// The place of its function, with [`CLIPPED`] where it is synthetic.
     pub(crate) place: u32,
-    /// Of a call, the calls of its function that are still open.
+    /// Of an edge, [`EXIT`] or 0; of a call, the calls of its function that are still open.
     pub(crate) open: u32,
 }
 
@@ -34,26 +33,21 @@ const _: () = assert!(size_of::<Step>() == 24);
 
 impl Step {
     #[inline(always)]
-    pub(crate) fn new(time: u64, place: u32) -> Step {
+    pub(crate) fn of(call: &Call, place: u32) -> Step {
+        let synthetic = u32::from(call.synthetic) << CLIPPED.trailing_zeros();
         Step {
-            time,
-            place,
-            ..Step::default()
+            time: call.time.0,
+            place: place | synthetic,
+            // The callee of a tail call has an entry of its own.
+            open: u32::from(call.edge != Edge::Entry) << EXIT.trailing_zeros(),
+            children: 0,
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn of(call: &Call, place: u32) -> Step {
-        // The callee of a tail call has an entry of its own.
-        let exit = u32::from(call.edge != Edge::Entry) << EXIT.trailing_zeros();
-        let synthetic = u32::from(call.synthetic) << CLIPPED.trailing_zeros();
-        Step::new(call.time.0, place | exit | synthetic)
-    }
-
-    /// All ones for an exit, else zero.
+    /// Of an edge: all ones for an exit, else zero.
     #[inline(always)]
     pub(crate) fn exit(&self) -> u64 {
-        (i64::from(self.place.cast_signed()) >> 31).cast_unsigned()
+        (i64::from(self.open.cast_signed()) >> 63).cast_unsigned()
     }
 }
 
@@ -106,16 +100,18 @@ impl Batch {
             Some(low) => {
                 for (step, call) in self.steps.iter_mut().zip(calls.calls()) {
                     time = time.wrapping_add(call.delta());
-                    let place = low[call.function().0 as usize % LOW] | call.plainly_left();
-                    (step.time, step.place) = (time, place);
+                    step.time = time;
+                    step.place = low[call.function().0 as usize % LOW];
+                    step.open = call.plainly_left();
                 }
             }
             None => {
                 for (step, call) in self.steps.iter_mut().zip(calls.calls()) {
                     time = time.wrapping_add(call.delta());
                     let place = near.get(call.function().0 as usize).copied();
-                    let place = place.unwrap_or(NONE) | call.left();
-                    (step.time, step.place) = (time, place);
+                    step.time = time;
+                    step.place = place.unwrap_or(NONE);
+                    step.open = call.left();
                 }
             }
         }
@@ -124,7 +120,7 @@ impl Batch {
 }
 
 /// Takes calls that have ended into the figures of their functions. `totals`: of the thread, by place.
-/// `FORWARD`: no time went back, so that no call took less than those that it made.
+/// `FORWARD`: no time went back, so that no call took less than those that it made, and none is clipped.
 pub(crate) fn settle<const FORWARD: bool>(
     closed: &mut [Step],
     stats: &mut [Stats],
@@ -135,7 +131,7 @@ pub(crate) fn settle<const FORWARD: bool>(
         return;
     };
     for call in &mut *closed {
-        let place = (call.place & PLACE) as usize;
+        let place = place_of::<FORWARD>(call);
         let (Some(stats), Some(total)) = (stats.get_mut(place), totals.get_mut(place)) else {
             continue;
         };
@@ -145,18 +141,26 @@ pub(crate) fn settle<const FORWARD: bool>(
         };
         add(&mut stats.own, own);
         add(total, select_unpredictable(call.open == 0, call.time, 0));
-        if call.place & CLIPPED == 0 {
+        if FORWARD || call.place & CLIPPED == 0 {
             call.children = stats.measured.measure(call.time);
         } else {
             stats.clipped += 1;
-            call.children = NO_CELL;
         }
     }
     // The cells are most of the memory in use: in a loop that does nothing else, many are fetched at once.
-    for call in closed {
-        if let Some(stats) = stats.get_mut((call.place & PLACE) as usize) {
-            stats.measured.count_in(call.children);
+    let measured = |call: &&mut Step| FORWARD || call.place & CLIPPED == 0;
+    for call in closed.iter_mut().filter(measured) {
+        if let Some(stats) = stats.get_mut(place_of::<FORWARD>(call)) {
+            stats.measured.count_in(call.time, call.children);
         }
+    }
+}
+
+#[inline(always)]
+fn place_of<const FORWARD: bool>(call: &Step) -> usize {
+    match FORWARD {
+        true => call.place as usize,
+        false => (call.place & PLACE) as usize,
     }
 }
 

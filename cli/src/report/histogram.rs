@@ -14,11 +14,10 @@ const CELLS: usize = 1 << CELL_BITS;
 /// Durations below 64 ticks share the first octave; 58 powers of two follow. A power of two.
 const OCTAVES: usize = 64;
 const UNUSED: u8 = u8::MAX;
-/// What [`Histogram::measure`] says where there is no cell to count in.
-pub(crate) const NO_CELL: u64 = u64::MAX;
 /// So many durations are kept as a list: 2 KiB, less than the octaves of most functions.
 const FEW: usize = 1024;
 
+// A cell of an octave that is not there lies beyond all that are.
 const _: () = assert!(OCTAVES < UNUSED as usize);
 const _: () = assert!(OCTAVES * CELLS <= u16::MAX as usize);
 
@@ -71,8 +70,7 @@ fn middle(octave: usize, cell: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Counts one duration, but for its cell, which is then given to [`Histogram::count_in`]. It is
-    /// [`NO_CELL`] where that was counted, too.
+    /// Counts one duration, but for its cell, which is then given to [`Histogram::count_in`].
     #[inline(always)]
     pub(crate) fn measure(&mut self, ticks: u64) -> u64 {
         add(&mut self.sum, ticks);
@@ -85,10 +83,6 @@ impl Histogram {
         let (octave, cell) = place(ticks);
         // An octave is below that; so no test is made.
         let at = self.index[octave % self.index.len()];
-        if at == UNUSED {
-            self.record_new(octave * CELLS + cell);
-            return NO_CELL;
-        }
         u64::from(at) << CELL_BITS | cell as u64
     }
 
@@ -99,11 +93,12 @@ impl Histogram {
         self.max = self.max.max(ticks);
     }
 
-    /// Counts the cell of a duration.
+    /// Counts the cell of a duration, which may have had none.
     #[inline(always)]
-    pub(crate) fn count_in(&mut self, at: u64) {
+    pub(crate) fn count_in(&mut self, ticks: u64, at: u64) {
         let Some(cell) = self.cells.get_mut(at as usize) else {
-            return;
+            let (octave, cell) = place(ticks);
+            return self.record_new(octave * CELLS + cell);
         };
         *cell = cell.wrapping_add(1);
         if *cell == 0 {
@@ -115,10 +110,11 @@ impl Histogram {
     #[cfg(test)]
     pub(crate) fn record(&mut self, ticks: u64) {
         let at = self.measure(ticks);
-        self.count_in(at);
+        self.count_in(ticks, at);
     }
 
-    /// Counts a duration whose octave is not there.
+    /// Counts a duration whose octave was not there.
+    #[cold]
     #[inline(never)]
     fn record_new(&mut self, place: usize) {
         if self.cells.is_empty() && self.few.len() < FEW {

@@ -277,8 +277,13 @@ impl Stack {
             let (exit, place) = (step.exit(), step.place);
             // The call to come, or the innermost one.
             let frame = &mut frames[above.wrapping_add(exit as usize) % WINDOW];
-            let open = open.get_mut((place & PLACE) as usize);
-            let fits = (frame.place ^ place) & PLACE & exit as u32 == 0;
+            let open = open.get_mut(match FORWARD {
+                true => place as usize,
+                false => (place & PLACE) as usize,
+            });
+            // Where nothing is clipped, a call that is comes out as one that does not fit.
+            let differs = (frame.place ^ place) & if FORWARD { u32::MAX } else { PLACE };
+            let fits = differs & exit as u32 == 0;
             let Some(open) = open.filter(|_| fits) else {
                 done -= rest.len() + 1;
                 break;
@@ -292,15 +297,14 @@ impl Stack {
                 }
             };
             // One up, or one down.
-            let way = exit.wrapping_mul(2);
-            *open = open.wrapping_add(way as u32).wrapping_add(1);
+            let way = exit | 1;
+            *open = open.wrapping_add(way as u32);
             all[ended % ROOM].set(Step {
                 time: inclusive,
                 children,
-                place: if FORWARD {
-                    frame.place
-                } else {
-                    frame.place | place
+                place: match FORWARD {
+                    true => place,
+                    false => frame.place | place,
                 },
                 open: *open,
             });
@@ -316,7 +320,7 @@ impl Stack {
                 place,
             };
             ended = ended.wrapping_sub(exit as usize);
-            above = above.wrapping_add(way as usize).wrapping_add(1);
+            above = above.wrapping_add(way as usize);
         }
         self.children = children;
         self.depth = base.wrapping_add(above).wrapping_sub(1);
