@@ -1,5 +1,6 @@
 //! A trace in memory, for the unit tests of engines and checkers.
 
+pub(crate) mod packed;
 pub(crate) mod pieces;
 
 use std::ops::ControlFlow;

@@ -4,15 +4,18 @@
 //! whatever a file claims.
 
 mod join;
+mod plain;
 
 use std::collections::BTreeMap;
 
+use fdr_formats::packed::Packed;
 use fdr_formats::pieces::Share;
 use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, model::Counts,
 };
 
 use self::join::Past;
+use self::plain::Window;
 use super::finding::{Finding, Found, What};
 
 /// Open calls that are followed per thread; a real stack ends long before.
@@ -69,6 +72,7 @@ pub(super) struct Checker {
     share: Share,
     threads: BTreeMap<ThreadId, State>,
     current: ThreadId,
+    window: Window,
     found: Found,
 }
 
@@ -80,6 +84,7 @@ impl Checker {
             share,
             threads: BTreeMap::new(),
             current: ThreadId::default(),
+            window: Window::default(),
             found: Found::new(limit),
         }
     }
@@ -101,12 +106,31 @@ impl Sink for Checker {
     }
 
     fn calls(&mut self, calls: &[Call]) {
-        self.state().begin(calls);
+        self.state().begin(calls.first().map(|call| call.time));
         let Some(state) = self.threads.get_mut(&self.current) else {
             return;
         };
         for call in calls {
             state.check(call, self.current, self.allow_open, &mut self.found);
+        }
+    }
+
+    fn packed(&mut self, packed: &Packed<'_>) {
+        let first = packed.first();
+        let state = self.state();
+        if packed.has_odd_edges() || first < Some(state.last) {
+            return packed.unpack(|calls| self.calls(calls));
+        }
+        state.begin(first);
+        let Some(state) = self.threads.get_mut(&self.current) else {
+            return;
+        };
+        let (mut calls, mut time) = (packed.calls(), packed.base.0);
+        while calls.len() > 0 {
+            if let Some(call) = state.take_plain(&mut self.window, &mut calls, &mut time) {
+                let call = call.at(Ticks(time));
+                state.check(&call, self.current, self.allow_open, &mut self.found);
+            }
         }
     }
 

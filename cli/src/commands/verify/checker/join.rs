@@ -22,10 +22,10 @@ pub(super) struct Past {
 }
 
 impl State {
-    /// Some calls come.
-    pub(super) fn begin(&mut self, calls: &[Call]) {
-        if let (Some(past), Some(first)) = (&mut self.past, calls.first()) {
-            past.first.get_or_insert(first.time);
+    /// Calls come, the first of them at that time.
+    pub(super) fn begin(&mut self, first: Option<Ticks>) {
+        if let (Some(past), Some(first)) = (&mut self.past, first) {
+            past.first.get_or_insert(first);
         }
     }
 
