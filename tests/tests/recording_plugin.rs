@@ -147,8 +147,14 @@ fn copies_that_come_up_at_once() {
                 .collect();
             let words = format!("{} race recorded", copies.join(" "));
             let variables = format!("FDR_CLOCK={clock}");
-            let _ = run(BARE, &folder, &variables, &words);
+            let outcome = run(BARE, &folder, &variables, &words);
+            assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
             let traces = folder.ending(".fdr");
+            assert_eq!(
+                traces.len(),
+                1,
+                "one of them records for all: {clock}, round {round}"
+            );
             let calls = |path: &std::path::PathBuf| {
                 let trace = checked(path);
                 calls(&trace).values().sum::<u64>()

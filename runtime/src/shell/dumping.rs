@@ -18,7 +18,7 @@ use crate::clock;
 use crate::crash;
 use crate::dump::file::{self, Written};
 use crate::dump::snapshot;
-use crate::recorder::ring;
+use crate::recorder::{self, ring};
 use crate::ring::Ring;
 use crate::sys;
 use crate::sys::lock::Lock;
@@ -69,6 +69,13 @@ pub(crate) extern "C" fn at_exit() {
         return;
     };
     if OVER.load(Ordering::Relaxed) {
+        return;
+    }
+    if recorder::host().is_some() {
+        // It became a guest while it came up, and has made a ring for nothing.
+        if let Some(path) = ring.path() {
+            sys::file::unlink(path);
+        }
         return;
     }
     say_replaced();

@@ -131,7 +131,7 @@ pub(crate) fn install(config: Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Its host has made this copy a guest meanwhile.
+/// This copy is a guest by now.
 const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 
 fn bring_up(config: Config) -> Result<(), String> {
@@ -189,11 +189,19 @@ fn bring_up(config: Config) -> Result<(), String> {
         Some(ring) => table().publish(ring),
         None => new_ring(state)?,
     }
-    if !unit::UNIT.become_host(&guest::HOST) {
+    // The loader's lock, which a fork would leave locked in the child, is taken within ours.
+    let is_host = {
+        let _table = table();
+        unit::UNIT.become_host(&guest::HOST)
+    };
+    if !is_host {
+        // That one may not have come to this copy yet.
+        if let Some(host) = unit::host() {
+            guest::join(host);
+        }
         return Err(TOO_LATE.into());
     }
     let units = {
-        // The loader's lock, which a fork would leave locked in the child, is taken within ours.
         let _table = table();
         unit::units()
     };

@@ -228,16 +228,21 @@ impl Unit {
         change.is_ok() || change == Err(wanted)
     }
 
-    /// Makes this copy a host; false where it is a guest.
-    pub(crate) fn become_host(&'static self, host: &'static Host) -> bool {
-        let is_host = self.become_what(role::HOST);
-        if is_host {
-            self.pin();
-            // Release: pairs with the Acquire in `host`.
-            self.host
-                .store(core::ptr::from_ref(host).cast_mut(), Ordering::Release);
-        }
-        is_host
+    /// Makes this copy the host; false where another one is. Not async-signal-safe: the loader has a lock.
+    pub(crate) fn become_host(&'static self, mine: &'static Host) -> bool {
+        self.pin();
+        // Of copies that come up at once, one finds no other.
+        let is_host = sys::notes::alone(|| {
+            let other = host().is_some_and(|known| !core::ptr::eq(known, mine));
+            let is_host = !other && self.become_what(role::HOST);
+            if is_host {
+                // Release: pairs with the Acquire in `host`.
+                self.host
+                    .store(core::ptr::from_ref(mine).cast_mut(), Ordering::Release);
+            }
+            is_host
+        });
+        is_host == Some(true)
     }
 
     /// Makes this copy a guest; false where it is a host.
