@@ -189,22 +189,19 @@ fn bring_up(config: Config) -> Result<(), String> {
         Some(ring) => table().publish(ring),
         None => new_ring(state)?,
     }
-    // The loader's lock, which a fork would leave locked in the child, is taken within ours.
-    let is_host = {
+    let found = {
+        // The loader's lock, which a fork would leave locked in the child, is taken within ours.
         let _table = table();
-        unit::UNIT.become_host(&guest::HOST)
-    };
-    if !is_host {
-        // That one may not have come to this copy yet.
-        if let Some(host) = unit::host() {
-            guest::join(host);
+        match unit::UNIT.become_host(&guest::HOST) {
+            true => Ok(unit::units()),
+            false => Err(unit::host()),
         }
-        return Err(TOO_LATE.into());
-    }
-    let units = {
-        let _table = table();
-        unit::units()
     };
+    let units = found.map_err(|other| {
+        // That one may not have come to this copy yet.
+        other.into_iter().for_each(guest::join);
+        TOO_LATE
+    })?;
     for unit in units {
         if core::ptr::eq(unit, &raw const unit::UNIT) || (unit.adopt)(&guest::HOST) {
             guest::attach(unit);

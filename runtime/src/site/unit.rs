@@ -231,18 +231,18 @@ impl Unit {
     /// Makes this copy the host; false where another one is. Not async-signal-safe: the loader has a lock.
     pub(crate) fn become_host(&'static self, mine: &'static Host) -> bool {
         self.pin();
+        let mut is_host = false;
         // Of copies that come up at once, one finds no other.
-        let is_host = sys::notes::alone(|| {
+        sys::notes::alone(&mut || {
             let other = host().is_some_and(|known| !core::ptr::eq(known, mine));
-            let is_host = !other && self.become_what(role::HOST);
+            is_host = !other && self.become_what(role::HOST);
             if is_host {
                 // Release: pairs with the Acquire in `host`.
                 self.host
                     .store(core::ptr::from_ref(mine).cast_mut(), Ordering::Release);
             }
-            is_host
         });
-        is_host == Some(true)
+        is_host
     }
 
     /// Makes this copy a guest; false where it is a host.

@@ -51,31 +51,21 @@ pub(crate) fn all() -> Vec<Note> {
 /// Does something that no other thread does at the same time, whichever copy of this crate it runs in, and
 /// while nothing is loaded or unloaded. Not where the C library goes through what is loaded without a lock
 /// (musl). It must load nothing. Not async-signal-safe.
-pub(crate) fn alone<R>(work: impl FnOnce() -> R) -> Option<R> {
-    struct Job<F, R>(Option<F>, Option<R>);
-    unsafe extern "C" fn first<F: FnOnce() -> R, R>(
+pub(crate) fn alone(mut work: &mut dyn FnMut()) {
+    unsafe extern "C" fn first(
         _info: *mut libc::dl_phdr_info,
         _size: libc::size_t,
-        job: *mut libc::c_void,
+        work: *mut libc::c_void,
     ) -> libc::c_int {
-        // SAFETY: our own job comes back, and nobody else has it.
-        let job = unsafe { &mut *job.cast::<Job<F, R>>() };
-        job.1 = job.0.take().map(|work| work());
+        // SAFETY: our own reference comes back, and nobody else has it.
+        let work = unsafe { &mut *work.cast::<&mut dyn FnMut()>() };
+        work();
         1
     }
-    fn of<F: FnOnce() -> R, R>(_: &Job<F, R>) -> Callback {
-        first::<F, R>
-    }
-    let mut job = Job(Some(work), None);
-    let callback = of(&job);
-    // SAFETY: the callback has the right signature, and `job` outlives the call. The loader's lock may be
-    // taken again by its owner.
-    unsafe { libc::dl_iterate_phdr(Some(callback), (&raw mut job).cast()) };
-    job.1
+    // SAFETY: the callback has the right signature and does not unwind; `work` outlives the call. The
+    // loader's lock may be taken again by its owner.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut work).cast()) };
 }
-
-type Callback =
-    unsafe extern "C" fn(*mut libc::dl_phdr_info, libc::size_t, *mut libc::c_void) -> libc::c_int;
 
 /// Walks the notes of one segment. Each: u32 size of the name, u32 of the descriptor, u32 type, the
 /// name, the descriptor, both padded to the segment's alignment (4, or 8 for some of the linker's).
