@@ -1,6 +1,6 @@
 //! Work for `cargo xtask guard`, which counts its instructions: a made trace is written by every
-//! format's writer and read by every format's reader, once with some calls and once with twice as
-//! many. Must do the same in every run: no clock, no number that is not its own.
+//! format's writer and read by every format's reader, and copied as the recorder copies its own into a
+//! dump, once with some calls and once with twice as many. Must do the same in every run: no clock, no number that is not its own.
 //!
 //! ```text
 //! guard FOLDER     in the workspace's folder; FOLDER is empty -> one line per stretch of work:
@@ -12,10 +12,13 @@ use std::error::Error;
 use std::fs::{self, File};
 use std::path::Path;
 
+use fdr_formats::bytes::ByteOrder;
 use fdr_formats::packed::Packed;
 use fdr_formats::registry::{FORMATS, open_path};
 use fdr_formats::source::drive;
 use fdr_formats::writer::{Kind, Output, Target};
+use fdr_formats::xray::record::{Action, Layout, Record, encode_function, encode_metadata};
+use fdr_formats::xray::{DumpWriter, Version};
 use fdr_formats::{
     Call, Clock, CpuId, Diagnostic, Edge, Function, FunctionId, Mark, Sink, Thread, ThreadId,
     Ticks, TraceInfo,
@@ -33,6 +36,12 @@ const MAX_DEPTH: usize = 12;
 /// A ring that a killed program left. It is small, so it is read more than once.
 const RING: &str = "tests/golden/ring/killed.fdr-ring";
 const RING_READINGS: u64 = 20;
+
+/// How the recorder lays out records.
+const RECORDED: Layout = Layout {
+    order: ByteOrder::Little,
+    version: 3,
+};
 
 fn main() -> Result<()> {
     let folder = std::env::args_os().nth(1).ok_or("usage: guard FOLDER")?;
@@ -60,6 +69,13 @@ fn main() -> Result<()> {
                 stretch("check", format.name, calls);
             }
         }
+    }
+    for (trace, calls) in traces.iter().zip([CALLS, 2 * CALLS]) {
+        let chunks: Vec<_> = trace.batches.iter().map(|calls| chunks(calls)).collect();
+        let file = File::create_new(Path::new(&folder).join(format!("dump-{calls}")))?;
+        stretch("dump", "xray", calls);
+        dump(file, &trace.info, &chunks)?;
+        stretch("check", "xray", calls);
     }
     let calls = read(Path::new(RING))?;
     for readings in [RING_READINGS, 2 * RING_READINGS] {
@@ -166,6 +182,51 @@ fn write(target: &Target, output: Output, trace: &Trace) -> Result<()> {
                 cpu: CpuId(nth as u32 % 4),
             });
             writer.calls(batch);
+        }
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+/// A thread's calls as the recorder's chunks have them, a batch in each.
+fn chunks(batches: &[Vec<Call>]) -> Vec<Vec<u8>> {
+    let chunk = |calls: &Vec<Call>| {
+        let mut time = calls[0].time;
+        let heads = [
+            Record::NewBuffer { thread: 1 },
+            Record::WallTime {
+                seconds: 1_700_000_000,
+                micros: 0,
+            },
+            Record::NewCpu {
+                cpu: 0,
+                tsc: time.0,
+            },
+        ];
+        let heads = heads
+            .iter()
+            .flat_map(|head| encode_metadata(head, RECORDED));
+        let records = calls.iter().flat_map(|call| {
+            let action = match call.edge {
+                Edge::Entry => Action::Entry,
+                Edge::Exit | Edge::TailExit => Action::Exit,
+            };
+            let delta = (call.time.0 - time.0) as u32;
+            time = call.time;
+            encode_function(call.function.0, action, delta, RECORDED.order)
+        });
+        heads.chain(records).collect()
+    };
+    batches.iter().map(chunk).collect()
+}
+
+fn dump(file: File, info: &TraceInfo, threads: &[Vec<Vec<u8>>]) -> Result<()> {
+    let mut writer = DumpWriter::new(file, Version::V3, info)?;
+    for (thread, chunks) in info.threads.iter().zip(threads) {
+        let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| &chunk[..]).collect();
+        let block = writer.thread(thread, &chunks)?;
+        if block.discarded_bytes > 0 {
+            return Err("a made chunk is none".into());
         }
     }
     writer.finish()?;

@@ -7,7 +7,7 @@
 const NEAR: usize = 4096;
 
 /// What searches may cost.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reach {
     /// Calls beyond [`NEAR`] that may be looked at.
     credit: usize,
@@ -17,7 +17,13 @@ impl Reach {
     /// A call was entered.
     #[inline]
     pub(crate) fn enter(&mut self) {
-        self.credit = self.credit.wrapping_add(1);
+        self.enter_all(1);
+    }
+
+    /// So many calls were entered.
+    #[inline]
+    pub(crate) fn enter_all(&mut self, calls: usize) {
+        self.credit = self.credit.wrapping_add(calls);
     }
 
     /// How many calls were entered after the innermost one that `is` it. `None`: none of those that may

@@ -4,10 +4,10 @@
 //! the second writes. It does not look for jumps of the clock. Must never allocate, lock, panic, or touch
 //! a file itself.
 
-use super::balance::{CHUNK_HEAD, List, PREAMBLE, Walk, has_head};
 use super::dump::{BlockSummary, First, first};
 use super::payload::{self, Place, Short};
 use super::record::{self, Action, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When};
+use super::walk::{CHUNK_HEAD, PREAMBLE, Walk, has_head};
 use crate::bytes::ByteOrder;
 use crate::model::{Counts, Function, Ticks, TraceInfo};
 
@@ -66,29 +66,6 @@ impl<'a> Room<'a> {
         Room {
             lists: [first, second, rest],
         }
-    }
-}
-
-/// A list in memory that somebody else has.
-struct Fixed<'a> {
-    memory: &'a mut [u32],
-    used: usize,
-}
-
-impl List for Fixed<'_> {
-    fn ids(&self) -> &[u32] {
-        self.memory.get(..self.used).unwrap_or(&[])
-    }
-
-    fn push(&mut self, id: u32) {
-        if let Some(place) = self.memory.get_mut(self.used) {
-            *place = id;
-            self.used += 1;
-        }
-    }
-
-    fn truncate(&mut self, length: usize) {
-        self.used = self.used.min(length);
     }
 }
 
@@ -233,16 +210,15 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> BareWriter<'a, T> {
     }
 }
 
-fn walk_in<'w>(room: &'w mut Room<'_>) -> Walk<Fixed<'w>> {
+fn walk_in<'w>(room: &'w mut Room<'_>) -> Walk<&'w mut [u32]> {
     let [open, before, closed] = &mut room.lists;
-    let list = |memory| Fixed { memory, used: 0 };
-    Walk::new(list(open), list(before), list(closed))
+    Walk::new(open, before, closed)
 }
 
 /// The first pass: what a block of these chunks has. `valid` becomes the first chunk with a head.
 fn measure<'c>(
     chunks: impl Iterator<Item = &'c [u8]>,
-    walk: &mut Walk<Fixed<'_>>,
+    walk: &mut Walk<&mut [u32]>,
     valid: &mut Option<&'c [u8]>,
 ) -> Sizes {
     let mut sizes = Sizes::default();
@@ -268,7 +244,7 @@ fn measure<'c>(
 /// The second pass: the chunks' records, with what is missing between them.
 fn body<'c>(
     chunks: impl Iterator<Item = &'c [u8]>,
-    walk: &mut Walk<Fixed<'_>>,
+    walk: &mut Walk<&mut [u32]>,
     info: &TraceInfo,
     last: u64,
     out: &mut Out<'_>,

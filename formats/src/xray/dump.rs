@@ -5,9 +5,10 @@
 
 use std::io::{self, Read, Seek, Write};
 
-use super::balance::{CHUNK_HEAD, PREAMBLE, Scan};
 use super::frame::{Frame, Head, Version};
 use super::record::{self, FUNCTION_LIMIT, Layout, Record};
+use super::scan::Scan;
+use super::walk::{CHUNK_HEAD, PREAMBLE};
 use super::{jump, payload};
 use crate::bytes::ByteOrder;
 use crate::error::Error;

@@ -4,9 +4,9 @@
 //! day that was set for a clock that jumped: without such a gap there was no jump, nor where the
 //! recorder compared its clock with the system's steady one and found them to agree.
 
-use super::balance::{CHUNK_HEAD, NEW_CPU, PREAMBLE, TSC_WRAP};
 use super::dump::first;
 use super::record::{FUNCTION_SIZE, METADATA_SIZE};
+use super::walk::{CHUNK_HEAD, NEW_CPU, PREAMBLE, TSC_WRAP};
 use crate::model::{Clock, TraceInfo};
 
 /// Less than this, in ns, is no jump: a thread that opens a chunk may have to wait between the two readings.

@@ -10,7 +10,8 @@
 //! | `time` | the running time, also of a clock that begins anew or jumps |
 //! | `list` | records to lines, for people |
 //! | `reader` | [`XraySource`] |
-//! | `balance` | which records a block lacks, so that each exit has its entry |
+//! | `balance`, `ids` | which records a block lacks, so that each exit has its entry |
+//! | `walk`, `plain`, `scan` | the same, of ring chunks |
 //! | `jump` | where a clock jumped ahead |
 //! | `frame` | header, blocks and their ends, written |
 //! | `chunk` | [`ChunkDecoder`]: ring chunks to events |
@@ -32,16 +33,20 @@ mod dump;
 mod encode;
 mod frame;
 mod heads;
+mod ids;
 mod index;
 mod jump;
 mod lane;
 mod list;
 mod part;
 pub mod payload;
+mod plain;
 mod reader;
 pub mod record;
+mod scan;
 mod search;
 mod time;
+mod walk;
 mod writer;
 
 pub use chunk::ChunkDecoder;

@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek, Write};
 use super::balance::Exit;
 use super::dump::{EXACT_TICKS, narrow, tables, wall_time};
 use super::frame::{Frame, Head, Version};
+use super::ids::Ids;
 use super::lane::{LAYOUT, Lane, action};
 use super::payload;
 use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
@@ -34,7 +35,7 @@ pub struct XrayWriter<W: Read + Write + Seek> {
     lanes: Vec<Lane>,
     lane_of: HashMap<ThreadId, usize>,
     now: usize,
-    closed: Vec<u32>,
+    closed: Ids,
     /// Records of plain calls on their way.
     plain: Vec<[u8; FUNCTION_SIZE]>,
     losses: Losses,
@@ -73,7 +74,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             lanes: Vec::new(),
             lane_of: HashMap::new(),
             now: 0,
-            closed: Vec::new(),
+            closed: Ids::default(),
             plain: Vec::new(),
             losses: Losses::default(),
             failed: None,
@@ -238,7 +239,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             lost.into(),
         );
         let mut closed = std::mem::take(&mut self.closed);
-        closed.clear();
+        closed.truncate(0);
         let Some(lane) = self.lane() else { return };
         lane.arguments = !lost && !call.synthetic;
         // Synthetic calls of the source are dropped: this writer balances anew.
@@ -257,7 +258,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             Exit::Matched | Exit::Before => {}
             Exit::Unwound(count) => {
                 lane.middle_exits += count as u64;
-                self.repair(&closed, Action::Exit);
+                self.repair(closed.all(), Action::Exit);
             }
             Exit::Lone => {
                 lane.middle_entries += 1;
