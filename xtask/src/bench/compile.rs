@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use super::figures::Spread;
 use super::machine;
+use super::options::Words;
 use crate::Result;
 use crate::process::{cargo, output, root, work_folder};
 
@@ -48,35 +49,63 @@ struct Took {
     processor_seconds: f64,
 }
 
+struct Options {
+    functions: u32,
+    /// Names; all where there is none.
+    body: Option<&'static str>,
+    profile: Option<&'static str>,
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Options> {
+        let mut options = Options {
+            functions: 10_000,
+            body: None,
+            profile: None,
+        };
+        let mut words = Words::new(words);
+        while let Some(option) = words.option() {
+            match option {
+                "--functions" => options.functions = words.number("a number, 1 at least", 1)?,
+                "--body" => options.body = Some(words.one_of(&BODIES.map(|(name, _)| name))?),
+                "--profile" => {
+                    options.profile = Some(words.one_of(&PROFILES.map(|(name, _)| name))?);
+                }
+                _ => return Err(words.unknown()),
+            }
+        }
+        Ok(options)
+    }
+}
+
 /// Generates the twins, builds them in turn, and prints the table.
 ///
 /// # Errors
 ///
 /// If they can't be written or do not compile.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let functions = match words {
-        [] => 10_000,
-        ["--functions", number] => number
-            .parse()
-            .ok()
-            .filter(|&number| number > 0)
-            .ok_or("--functions needs a number")?,
-        _ => return Err("unknown option; see cargo xtask help".to_owned()),
-    };
+    let options = Options::parse(words)?;
+    let functions = options.functions;
     let folder = work_folder("bench/compile")?;
     println!(
         "{}; a crate of {functions} functions, medians of {ROUNDS} builds in turn, s\n\n{}",
         machine(),
         header()
     );
+    let is_wanted = |wanted: Option<&str>, name| wanted.is_none_or(|wanted| wanted == name);
     for (body_name, body) in BODIES {
+        if !is_wanted(options.body, body_name) {
+            continue;
+        }
         let twins = TWINS.map(|twin| folder.join(format!("{body_name}-{}", twin as u8)));
         for (twin, path) in TWINS.iter().zip(&twins) {
             generate(path, functions, body, *twin)?;
         }
         for (profile, flag) in PROFILES {
-            let took = builds(&twins, flag)?;
-            println!("{}", row(profile, body_name, &took));
+            if is_wanted(options.profile, profile) {
+                let took = builds(&twins, flag)?;
+                println!("{}", row(profile, body_name, &took));
+            }
         }
     }
     fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))
@@ -270,6 +299,20 @@ mod tests {
         let words: Vec<&str> = words.split_whitespace().collect();
         assert_eq!(words[2..6], ["10.00", "11.00", "12.50", "1.25"]);
         assert_eq!(words[6..], ["20.00", "21.00", "30.00", "1.50"]);
+    }
+
+    #[test]
+    fn single_rows_can_be_had() {
+        let options = Options::parse(&["--profile", "release", "--body", "owns"]);
+        let options = options.expect("options");
+        assert_eq!(
+            (options.profile, options.body),
+            (Some("release"), Some("owns"))
+        );
+        assert_eq!(options.functions, 10_000);
+        for wrong in [["--functions", "0"], ["--body", "lends"], ["--rows", "1"]] {
+            assert!(Options::parse(&wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -58,6 +58,17 @@ impl<'a> Words<'a> {
         number.ok_or_else(|| format!("{} needs {what}", self.name))
     }
 
+    /// The word behind the option, which is one of these.
+    ///
+    /// # Errors
+    ///
+    /// If it is none of them.
+    pub(super) fn one_of(&mut self, all: &[&'static str]) -> Result<&'static str> {
+        let value = self.value()?;
+        let known = all.iter().find(|&&known| known == value).copied();
+        known.ok_or_else(|| format!("{} needs one of {}", self.name, all.join(", ")))
+    }
+
     /// The error of an option that the benchmark does not have.
     pub(super) fn unknown(&self) -> String {
         format!("unknown option {}; see cargo xtask help", self.name)
@@ -78,6 +89,19 @@ mod tests {
         assert_eq!(words.number("a number", 7), Ok(7));
         assert_eq!(words.option(), None);
         assert!(words.value().is_err());
+    }
+
+    #[test]
+    fn one_of_some_words() {
+        let mut words = Words::new(&["--body", "owns", "--body", "lends", "--body"]);
+        let mut next = || {
+            words.option()?;
+            Some(words.one_of(&["borrows", "owns"]))
+        };
+        assert_eq!(next(), Some(Ok("owns")));
+        let wrong = "--body needs one of borrows, owns".to_owned();
+        assert_eq!(next(), Some(Err(wrong)));
+        assert_eq!(next(), Some(Err("--body needs a value".to_owned())));
     }
 
     #[test]
