@@ -68,19 +68,18 @@ impl PackedCall {
         FunctionId(self.0 as u32 >> 4)
     }
 
-    /// The highest bit where the function was left, else 0.
+    /// All ones where the function was left, else 0.
     #[inline(always)]
     #[must_use]
-    pub fn left(self) -> u32 {
-        let actions = self.0 as u32;
-        (actions ^ actions << 1) << 29 & 1 << 31
+    pub fn left(self) -> u64 {
+        mask(self.0 ^ self.0 << 1, 2)
     }
 
     /// The same, where no call is [odd](Packed::has_odd_edges).
     #[inline(always)]
     #[must_use]
-    pub fn plainly_left(self) -> u32 {
-        (self.0 as u32) << 30
+    pub fn plainly_left(self) -> u64 {
+        mask(self.0, 1)
     }
 
     /// The call at that time.
@@ -96,6 +95,12 @@ impl PackedCall {
             has_arguments: action == WITH_ARGUMENTS,
         }
     }
+}
+
+/// All ones where that bit is set, else 0.
+#[inline(always)]
+fn mask(bits: u64, bit: u32) -> u64 {
+    ((bits << (63 - bit)).cast_signed() >> 63).cast_unsigned()
 }
 
 impl<'a> Packed<'a> {
@@ -168,13 +173,15 @@ impl<'a> Packed<'a> {
         self.words.get(nth).map(|&word| PackedCall::of(word))
     }
 
-    /// Parts of at most so many calls. Their bases are all that of the first: who goes through them
-    /// knows the times.
-    pub fn parts(&self, most: usize) -> impl Iterator<Item = Packed<'a>> {
-        let Packed { base, words, bits } = *self;
-        words
-            .chunks(most.max(1))
-            .map(move |words| Packed { base, words, bits })
+    /// At most so many of the calls, from one on. Their base is still that of the first: who goes through
+    /// them knows the times.
+    #[must_use]
+    pub fn part(&self, from: usize, most: usize) -> Packed<'a> {
+        let rest = self.words.get(from..).unwrap_or(&[]);
+        Packed {
+            words: rest.get(..most).unwrap_or(rest),
+            ..*self
+        }
     }
 
     /// The calls, with their times, some at a time.
@@ -224,14 +231,18 @@ mod tests {
                 (108, 2, Edge::Entry, true),
             ]
         );
-        let left: Vec<bool> = packed.calls().map(|call| call.left() == 1 << 31).collect();
+        let left: Vec<bool> = packed.calls().map(|call| call.left() == u64::MAX).collect();
         assert_eq!(left, [false, true, true, false]);
-        assert!(packed.calls().all(|call| call.left() << 1 == 0));
+        assert!(
+            packed
+                .calls()
+                .all(|call| call.left().count_ones() % 64 == 0)
+        );
         assert_eq!((packed.first(), ticks), (Some(Ticks(105)), 8));
         assert!(packed.has_odd_edges() && packed.highest_function() >= FunctionId(7));
         let (plain, _) = Packed::new(Ticks(100), &words[..2]);
-        let left: Vec<u32> = plain.calls().map(PackedCall::plainly_left).collect();
-        assert_eq!((plain.has_odd_edges(), left), (false, vec![0, 1 << 31]));
+        let left: Vec<u64> = plain.calls().map(PackedCall::plainly_left).collect();
+        assert_eq!((plain.has_odd_edges(), left), (false, vec![0, u64::MAX]));
         assert_eq!(plain.highest_function(), FunctionId(7));
     }
 
@@ -264,7 +275,8 @@ mod tests {
             }
         });
         assert_eq!(nth, 1000);
-        let parts: Vec<usize> = packed.parts(300).map(|part| part.len()).collect();
-        assert_eq!(parts, [300, 300, 300, 100]);
+        let parts = [0, 300, 900, 1000, 1001].map(|from| packed.part(from, 300));
+        assert_eq!(parts.map(|part| part.len()), [300, 300, 100, 0, 0]);
+        assert_eq!(parts[1].get(0), packed.get(300));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Engine {
     one_by_one: bool,
     /// It begins in the middle of a thread.
     piece: bool,
-    batch: Batch,
+    batch: Box<Batch>,
     /// Functions without times, sorted.
     untimed: Arc<[FunctionId]>,
     /// One for all threads, or one for each.

@@ -11,15 +11,16 @@ use super::batch::add;
 
 const CELL_BITS: u32 = 6;
 const CELLS: usize = 1 << CELL_BITS;
-/// Durations below 64 ticks share the first octave; 58 powers of two follow. A power of two.
-const OCTAVES: usize = 64;
-const UNUSED: u8 = u8::MAX;
+/// Cells of the two octaves that begin them: each is one tick wide.
+const EXACT: usize = 2 * CELLS;
+/// By how many bits a duration may be shifted to have its cell. A power of two.
+const SHIFTS: usize = 64;
+const UNUSED: u16 = u16::MAX;
 /// So many durations are kept as a list: 2 KiB, less than the octaves of most functions.
 const FEW: usize = 1024;
 
 // A cell of an octave that is not there lies beyond all that are.
-const _: () = assert!(OCTAVES < UNUSED as usize);
-const _: () = assert!(OCTAVES * CELLS <= u16::MAX as usize);
+const _: () = assert!((SHIFTS + 1) * CELLS <= UNUSED as usize);
 
 /// Counts durations in ticks.
 #[derive(Clone, Debug)]
@@ -27,9 +28,9 @@ pub(crate) struct Histogram {
     sum: u64,
     min: u64,
     max: u64,
-    /// Which of the octaves in `cells` each octave is.
-    index: [u8; OCTAVES],
-    /// Octaves, of [`CELLS`] each.
+    /// By the shift of a duration: what its bits that remain are counted from in `cells`.
+    starts: [u16; SHIFTS],
+    /// Octaves, of [`CELLS`] each: the first two, and others as they were met.
     cells: Vec<u32>,
     /// Cells of the first durations, octave times [`CELLS`] plus cell; empty once there are octaves.
     few: Vec<u16>,
@@ -43,7 +44,7 @@ impl Default for Histogram {
             sum: 0,
             min: u64::MAX,
             max: 0,
-            index: [UNUSED; OCTAVES],
+            starts: [UNUSED; SHIFTS],
             cells: Vec::new(),
             few: Vec::new(),
             carries: Vec::new(),
@@ -51,13 +52,20 @@ impl Default for Histogram {
     }
 }
 
-/// Octave and cell of a duration.
-#[inline]
-fn place(value: u64) -> (usize, usize) {
+/// By how many bits a duration is shifted to have its cell, and what then remains of it: less than
+/// [`EXACT`], and not less than [`CELLS`] where it is shifted.
+#[inline(always)]
+fn split(value: u64) -> (usize, usize) {
     // The first two octaves have cells of one tick.
-    let shift = (value | (2 * CELLS as u64 - 1)).ilog2() - CELL_BITS;
-    let high = (value >> shift) as usize;
-    (shift as usize + (high >> CELL_BITS), high % CELLS)
+    let shift = (value | (EXACT as u64 - 1)).ilog2() as usize - CELL_BITS as usize;
+    (shift, (value >> shift) as usize)
+}
+
+/// The number of a duration's cell among all: octave times [`CELLS`] plus cell.
+#[cfg(test)]
+fn place(value: u64) -> usize {
+    let (shift, rest) = split(value);
+    shift * CELLS + rest
 }
 
 /// The middle of a cell: the inverse of [`place`].
@@ -70,9 +78,9 @@ fn middle(octave: usize, cell: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Counts one duration, but for its cell, which is then given to [`Histogram::count_in`].
+    /// Counts one duration.
     #[inline(always)]
-    pub(crate) fn measure(&mut self, ticks: u64) -> u64 {
+    pub(crate) fn record(&mut self, ticks: u64) {
         add(&mut self.sum, ticks);
         if ticks < self.min {
             self.widen(ticks);
@@ -80,10 +88,16 @@ impl Histogram {
         if ticks > self.max {
             self.widen(ticks);
         }
-        let (octave, cell) = place(ticks);
-        // An octave is below that; so no test is made.
-        let at = self.index[octave % self.index.len()];
-        u64::from(at) << CELL_BITS | cell as u64
+        let (shift, rest) = split(ticks);
+        // A shift is below that; so no test is made.
+        let at = usize::from(self.starts[shift % SHIFTS]) + rest;
+        let Some(cell) = self.cells.get_mut(at) else {
+            return self.record_new(shift * CELLS + rest);
+        };
+        *cell = cell.wrapping_add(1);
+        if *cell == 0 {
+            self.carry(at);
+        }
     }
 
     #[cold]
@@ -91,26 +105,6 @@ impl Histogram {
     fn widen(&mut self, ticks: u64) {
         self.min = self.min.min(ticks);
         self.max = self.max.max(ticks);
-    }
-
-    /// Counts the cell of a duration, which may have had none.
-    #[inline(always)]
-    pub(crate) fn count_in(&mut self, ticks: u64, at: u64) {
-        let Some(cell) = self.cells.get_mut(at as usize) else {
-            let (octave, cell) = place(ticks);
-            return self.record_new(octave * CELLS + cell);
-        };
-        *cell = cell.wrapping_add(1);
-        if *cell == 0 {
-            self.carry(at as usize);
-        }
-    }
-
-    /// Counts one duration.
-    #[cfg(test)]
-    pub(crate) fn record(&mut self, ticks: u64) {
-        let at = self.measure(ticks);
-        self.count_in(ticks, at);
     }
 
     /// Counts a duration whose octave was not there.
@@ -134,12 +128,16 @@ impl Histogram {
 
     /// Adds to a cell of an octave, which is made if need be.
     fn add(&mut self, place: usize, count: u32) {
-        let octave = place >> CELL_BITS;
-        if self.index[octave] == UNUSED {
-            self.index[octave] = (self.cells.len() / CELLS) as u8;
+        let shift = (place / CELLS).saturating_sub(1);
+        if self.cells.is_empty() {
+            self.cells.resize(EXACT, 0);
+            self.starts[0] = 0;
+        }
+        if self.starts[shift] == UNUSED {
+            self.starts[shift] = (self.cells.len() - CELLS) as u16;
             self.cells.resize(self.cells.len() + CELLS, 0);
         }
-        let at = usize::from(self.index[octave]) * CELLS + place % CELLS;
+        let at = usize::from(self.starts[shift]) + place - shift * CELLS;
         let (sum, carried) = self.cells[at].overflowing_add(count);
         self.cells[at] = sum;
         if carried {
@@ -150,17 +148,23 @@ impl Histogram {
     #[cold]
     #[inline(never)]
     fn carry(&mut self, at: usize) {
-        let slot = at / CELLS;
-        let octave = self.index.iter().position(|&at| usize::from(at) == slot);
+        let of = |octave: &usize| self.start(*octave) == Some(at / CELLS * CELLS);
+        let octave = (0..=SHIFTS).find(of);
         let cell = at % CELLS;
         self.carries.push((octave.unwrap_or(0) as u8, cell as u8));
     }
 
+    /// Where an octave begins that is there.
+    fn start(&self, octave: usize) -> Option<usize> {
+        let start = *self.starts.get(octave.saturating_sub(1))?;
+        let first = if octave == 0 { 0 } else { CELLS };
+        (start != UNUSED).then_some(usize::from(start) + first)
+    }
+
     /// Every octave that is there, with its cells.
     fn octaves(&self) -> impl Iterator<Item = (usize, &[u32])> {
-        let slots = self.index.iter().enumerate();
-        slots.filter_map(|(octave, &slot)| {
-            let cells = self.cells.get(usize::from(slot) * CELLS..)?.get(..CELLS)?;
+        (0..=SHIFTS).filter_map(|octave| {
+            let cells = self.cells.get(self.start(octave)?..)?.get(..CELLS)?;
             Some((octave, cells))
         })
     }
@@ -258,21 +262,19 @@ mod tests {
 
     #[test]
     fn cells_lie_where_they_should() {
-        assert_eq!(place(0), (0, 0));
-        assert_eq!(place(63), (0, 63));
-        assert_eq!(place(64), (1, 0));
-        assert_eq!(place(127), (1, 63));
-        assert_eq!(place(128), (2, 0));
-        assert_eq!(place(129), (2, 0));
-        assert_eq!(place(130), (2, 1));
-        assert_eq!(place(u64::MAX), (58, 63));
+        assert_eq!(place(0), 0);
+        assert_eq!(place(127), 127);
+        assert_eq!(place(128), 128);
+        assert_eq!(place(129), 128);
+        assert_eq!(place(130), 129);
+        assert_eq!(place(u64::MAX), 59 * CELLS - 1);
     }
 
     #[test]
     fn short_durations_are_exact() {
         for value in 0..128 {
-            let (octave, cell) = place(value);
-            assert_eq!(middle(octave, cell), value);
+            let place = place(value);
+            assert_eq!(middle(place / CELLS, place % CELLS), value);
         }
     }
 
@@ -281,8 +283,8 @@ mod tests {
         for shift in 0..64 {
             for offset in [0, 1, 2, 3, 7, 8, 12_345, 999_999_937] {
                 let value = (1_u64 << shift).saturating_add(offset);
-                let (octave, cell) = place(value);
-                let error = middle(octave, cell).abs_diff(value);
+                let place = place(value);
+                let error = middle(place / CELLS, place % CELLS).abs_diff(value);
                 assert!(error <= value / 128, "{value} is off by {error}");
             }
         }
@@ -370,7 +372,7 @@ mod tests {
     fn a_full_cell_carries() {
         let mut histogram = of([10, 20]);
         histogram.spread();
-        let at = usize::from(histogram.index[0]) * CELLS + 10;
+        let at = 10;
         histogram.cells[at] = u32::MAX;
         histogram.record(10);
         assert_eq!(histogram.cells[at], 0);

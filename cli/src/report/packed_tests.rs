@@ -53,7 +53,7 @@ fn figures(engine: Engine) -> String {
 #[test]
 fn haste_changes_no_figure() {
     for seed in 1..60 {
-        let batches = batches(seed, LOW as u64);
+        let batches = batches(seed, u64::from(LOW));
         let packed = |careful| {
             let mut engine = engine(careful);
             for (base, words) in &batches {

@@ -10,15 +10,12 @@
 
 mod join;
 
-use std::cell::Cell;
-use std::ops::Range;
-
-use fdr_formats::packed::{Packed, PackedCall};
+use fdr_formats::packed::Packed;
 use fdr_formats::{Call, Edge, Ticks};
 
 use self::join::Past;
-use super::batch::{Batch, ROOM, Step, settle};
-use super::stats::{CLIPPED, NONE, PLACE, Table};
+use super::batch::{Batch, ROOM, Step};
+use super::stats::{CLIPPED, LOW, NONE, PLACE, Table};
 
 /// Open calls that are followed per thread (24 MiB); a real stack ends long before.
 const MAX_DEPTH: usize = 1 << 20;
@@ -44,6 +41,29 @@ const NO_FRAME: Frame = Frame {
     before: 0,
     place: NONE,
 };
+
+/// How far some steps were followed.
+struct Followed {
+    /// Steps.
+    count: usize,
+    /// Those among them that ended a call.
+    ended: usize,
+    /// Time of the last of them.
+    time: u64,
+    /// None of the calls that ended is clipped, nor took less than those that it made.
+    forward: bool,
+}
+
+impl Followed {
+    fn none(time: u64) -> Followed {
+        Followed {
+            count: 0,
+            ended: 0,
+            time,
+            forward: false,
+        }
+    }
+}
 
 /// What was not as it should be on one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,19 +126,30 @@ impl Stack {
         if !self.begin(first.time) {
             return;
         }
-        let forward = self.last <= first.time && calls.is_sorted_by_key(|call| call.time);
-        self.went_back |= !forward;
-        for calls in calls.chunks(ROOM) {
-            let sums = batch.prepare(calls, table.near());
-            self.last = self.last.max(sums.last);
-            self.synthetic += sums.synthetic;
-            self.records += calls.len() as u64 - sums.synthetic;
-            let call = |nth: usize| {
-                let before = nth.checked_sub(1).and_then(|before| calls.get(before));
-                Some((*calls.get(nth)?, before.map(|before| before.time)))
-            };
-            self.take(batch, table, calls.len(), sums.synthetic == 0, call);
-            self.before = calls.last().map_or(self.before, |last| last.time);
+        self.went_back |= first.time < self.last || !calls.is_sorted_by_key(|call| call.time);
+        for mut calls in calls.chunks(ROOM) {
+            let synthetic = calls.iter().filter(|call| call.synthetic).count() as u64;
+            self.synthetic += synthetic;
+            self.records += calls.len() as u64 - synthetic;
+            let times = calls.iter().map(|call| call.time);
+            self.last = times.fold(self.last, Ticks::max);
+            while !calls.is_empty() {
+                let (from, places) = (self.before.0, &*table);
+                let mut before = from;
+                let steps = calls.iter().map(move |call| {
+                    let ticks = call.time.0.wrapping_sub(before);
+                    before = call.time.0;
+                    Step::of(call, places.known(call.function), ticks)
+                });
+                let followed = self.plain(batch, places, synthetic == 0, from, steps);
+                self.settle(batch, table, &followed);
+                self.before = Ticks(followed.time);
+                calls = calls.get(followed.count..).unwrap_or(&[]);
+                if let Some((call, rest)) = calls.split_first() {
+                    self.other(batch, table, call);
+                    calls = rest;
+                }
+            }
         }
     }
 
@@ -129,21 +160,39 @@ impl Stack {
             return;
         }
         self.went_back |= first < self.last;
-        let mut time = packed.base.0;
-        for calls in packed.parts(ROOM) {
-            time = batch.prepare_packed(time, &calls, table.near());
-            self.last = self.last.max(Ticks(time));
-            self.records += calls.len() as u64;
-            let call = |nth: usize| {
-                let call = calls.get(nth)?;
-                let deltas = calls.calls().skip(nth).map(PackedCall::delta);
-                let at = time - deltas.skip(1).sum::<u64>();
-                let before = (nth > 0).then_some(Ticks(at - call.delta()));
-                Some((call.at(Ticks(at)), before))
+        self.records += packed.len() as u64;
+        // Most are so: their functions are places, and one bit tells the edge.
+        let plain = packed.highest_function().0 < LOW && !packed.has_odd_edges();
+        let (mut done, mut time) = (0, packed.base.0);
+        while done < packed.len() {
+            let part = packed.part(done, ROOM);
+            let followed = if plain {
+                let steps = part.calls().map(|call| Step {
+                    ticks: call.delta(),
+                    place: call.function().0,
+                    exit: call.plainly_left(),
+                });
+                self.plain(batch, table, true, time, steps)
+            } else {
+                let steps = part.calls().map(|call| Step {
+                    ticks: call.delta(),
+                    place: table.known(call.function()),
+                    exit: call.left(),
+                });
+                self.plain(batch, table, true, time, steps)
             };
-            self.take(batch, table, calls.len(), true, call);
-            self.before = Ticks(time);
+            self.settle(batch, table, &followed);
+            (done, time) = (done + followed.count, followed.time);
+            if followed.count > 0 {
+                self.before = Ticks(time);
+            }
+            if let Some(call) = part.get(followed.count) {
+                time = time.wrapping_add(call.delta());
+                self.other(batch, table, &call.at(Ticks(time)));
+                done += 1;
+            }
         }
+        self.last = self.last.max(Ticks(time));
     }
 
     /// Calls come, from that time on; whether they are of use.
@@ -154,29 +203,6 @@ impl Stack {
         // Sources give what went back in a batch of its own.
         self.first = Some(self.first.map_or(first, |known| known.min(first)));
         true
-    }
-
-    /// Takes the calls of which the batch has the steps. `measured`: none is synthetic. `call` gives one of them, and the time of the one before it in the batch.
-    #[inline(always)]
-    fn take(
-        &mut self,
-        batch: &mut Batch,
-        table: &mut Table,
-        count: usize,
-        measured: bool,
-        call: impl Fn(usize) -> Option<(Call, Option<Ticks>)>,
-    ) {
-        let mut done = 0;
-        loop {
-            if self.make_room() {
-                done += self.plain(batch, table, done..count, measured);
-            }
-            let Some((call, before)) = call(done).filter(|_| done < count) else {
-                break;
-            };
-            self.other(batch, table, &call, before.unwrap_or(self.before));
-            done += 1;
-        }
     }
 
     /// So many records are missing here. Calls that are open now may have ended, and others of the
@@ -214,39 +240,43 @@ impl Stack {
         }
     }
 
-    /// Takes steps while they are plain; returns how many.
+    /// Takes at most [`ROOM`] steps while they are plain; the first is counted from that time. Those that
+    /// end calls leave them in the batch, to be settled. `measured`: none is synthetic.
+    #[inline(always)]
     fn plain(
         &mut self,
         batch: &mut Batch,
-        table: &mut Table,
-        steps: Range<usize>,
+        table: &Table,
         measured: bool,
-    ) -> usize {
-        let first = steps.start;
+        time: u64,
+        steps: impl Iterator<Item = Step>,
+    ) -> Followed {
         let forward = measured && !self.went_back && table.untimed().is_empty();
-        let (done, ended) = match forward {
-            true => self.follow::<true>(&mut batch.steps, steps, &[]),
-            false => self.follow::<false>(&mut batch.steps, steps, table.untimed()),
-        };
-        let closed = batch.steps.get_mut(first..ended).unwrap_or(&mut []);
-        match forward {
-            true => settle::<true>(closed, &mut table.stats, &mut self.totals),
-            false => settle::<false>(closed, &mut table.stats, &mut self.totals),
+        match (self.make_room(), forward) {
+            (false, _) => Followed::none(time),
+            (_, true) => self.follow::<true>(batch, time, steps, &[]),
+            (_, false) => self.follow::<false>(batch, time, steps, table.untimed()),
         }
-        done
+    }
+
+    /// Takes the calls that ended into the figures.
+    fn settle(&mut self, batch: &Batch, table: &mut Table, followed: &Followed) {
+        let (stats, totals) = (&mut table.stats[..], &mut self.totals[..]);
+        match followed.forward {
+            true => batch.settle::<true>(followed.ended, stats, totals),
+            false => batch.settle::<false>(followed.ended, stats, totals),
+        }
     }
 
     /// Takes one call of the function at that place; returns whether it was plain.
     fn one(&mut self, batch: &mut Batch, table: &mut Table, call: &Call, place: u32) -> bool {
-        batch.one[0] = Step::of(call, place);
-        let (done, ended) = self.follow::<false>(&mut batch.one, 0..1, table.untimed());
-        let closed = batch.one.get_mut(..ended).unwrap_or(&mut []);
-        settle::<false>(closed, &mut table.stats, &mut self.totals);
-        done == 1
+        let steps = std::iter::once(Step::of(call, place, 0));
+        let followed = self.follow::<false>(batch, call.time.0, steps, table.untimed());
+        self.settle(batch, table, &followed);
+        followed.count == 1
     }
 
-    /// Takes those steps while they are plain: entries, and exits of the innermost call. Returns how many.
-    /// Calls that ended are in their place, up to the other index that is returned.
+    /// Takes those steps while they are plain: entries, and exits of the innermost call.
     ///
     /// Whether an entry or an exit comes next, no processor can foresee: so all is done for both,
     /// with zeros for what is not meant, instead of a branch. `FORWARD`: no time went back, so that no sum
@@ -254,27 +284,23 @@ impl Stack {
     #[inline(never)]
     fn follow<const FORWARD: bool>(
         &mut self,
-        steps: &mut [Step; ROOM],
-        range: Range<usize>,
+        batch: &mut Batch,
+        mut time: u64,
+        steps: impl Iterator<Item = Step>,
         untimed: &[u64],
-    ) -> (usize, usize) {
+    ) -> Followed {
         // As far as so many steps may lead, up or down: what is found by a mask needs no test.
         let base = self.base();
         let window = self.frames.get_mut(base..);
         let window: Option<&mut [Frame; WINDOW]> = window.and_then(<[Frame]>::first_chunk_mut);
-        let mut ended = range.start;
-        let steps = Cell::from_mut(&mut steps[..]).as_slice_of_cells();
-        let (Some(frames), Some(all), 0) = (window, steps.first_chunk::<ROOM>(), self.beyond)
-        else {
-            return (0, ended);
+        let (Some(frames), 0) = (window, self.beyond) else {
+            return Followed::none(time);
         };
-        let steps = steps.get(range).unwrap_or(&[]);
         let open = &mut self.open[..];
-        let (mut above, mut children) = (self.depth - base + 1, self.children);
-        let (mut rest, mut done) = (steps.iter(), steps.len());
-        while let Some(step) = rest.next() {
-            let step = step.get();
-            let (exit, place) = (step.exit(), step.place);
+        let first = self.depth - base + 1;
+        let (mut above, mut children, mut ended) = (first, self.children, 0_usize);
+        for Step { ticks, place, exit } in steps {
+            time = time.wrapping_add(ticks);
             // The call to come, or the innermost one.
             let frame = &mut frames[above.wrapping_add(exit as usize) % WINDOW];
             let open = open.get_mut(match FORWARD {
@@ -285,29 +311,29 @@ impl Stack {
             let differs = (frame.place ^ place) & if FORWARD { u32::MAX } else { PLACE };
             let fits = differs & exit as u32 == 0;
             let Some(open) = open.filter(|_| fits) else {
-                done -= rest.len() + 1;
+                time = time.wrapping_sub(ticks);
                 break;
             };
+            // Of an entry, it means nothing.
             let inclusive = match FORWARD {
-                true => step.time.wrapping_sub(frame.start.0) & exit,
+                true => time.wrapping_sub(frame.start.0),
                 false => {
-                    let timed = step.time.saturating_sub(frame.start.0) & exit;
+                    let timed = time.saturating_sub(frame.start.0);
                     let untimed = untimed.get((place & PLACE) as usize).copied().unwrap_or(0);
-                    timed & !untimed | children & exit & untimed
+                    timed & !untimed | children & untimed
                 }
             };
             // One up, or one down.
             let way = exit | 1;
             *open = open.wrapping_add(way as u32);
-            all[ended % ROOM].set(Step {
-                time: inclusive,
-                children,
-                place: match FORWARD {
-                    true => place,
-                    false => frame.place | place,
-                },
-                open: *open,
-            });
+            let at = ended % ROOM;
+            batch.time[at] = inclusive;
+            batch.children[at] = children;
+            batch.place[at] = match FORWARD {
+                true => place,
+                false => frame.place | place,
+            };
+            batch.open[at] = *open;
             let before = children;
             children = match FORWARD {
                 true => frame.before.wrapping_add(inclusive),
@@ -315,7 +341,7 @@ impl Stack {
             } & exit;
             // After an exit it is above the innermost call, where it means nothing.
             *frame = Frame {
-                start: Ticks(step.time),
+                start: Ticks(time),
                 before,
                 place,
             };
@@ -324,7 +350,13 @@ impl Stack {
         }
         self.children = children;
         self.depth = base.wrapping_add(above).wrapping_sub(1);
-        (done, ended)
+        Followed {
+            // Exits, and entries: as many, and what the stack has grown by.
+            count: above.wrapping_sub(first).wrapping_add(2 * ended),
+            ended,
+            time,
+            forward: FORWARD,
+        }
     }
 
     /// Where the frames begin that so many steps may come to.
@@ -345,7 +377,8 @@ impl Stack {
     /// A call for which something must be done first, or that is not as it should be.
     #[cold]
     #[inline(never)]
-    fn other(&mut self, batch: &mut Batch, table: &mut Table, call: &Call, before: Ticks) {
+    fn other(&mut self, batch: &mut Batch, table: &mut Table, call: &Call) {
+        let before = self.before;
         let place = table.place(call.function);
         if self.open.len() <= place as usize {
             self.open.resize(place as usize + 1, 0);
@@ -361,10 +394,11 @@ impl Stack {
             self.make_unclear();
             self.beyond += 1;
             self.flaws.too_deep += 1;
-            table.stats[place as usize].clipped += 1;
+            table.at(place).clipped += 1;
         } else {
             self.leave(batch, table, call, place, before);
         }
+        self.before = call.time;
     }
 
     /// Ends the innermost open call.
@@ -423,7 +457,7 @@ impl Stack {
         let total = &mut self.totals[place as usize];
         *total = inclusive.max(*total);
         let roots = std::mem::replace(&mut self.children, inclusive);
-        let stats = &mut table.stats[place as usize];
+        let stats = table.at(place);
         stats.own = stats.own.saturating_add(inclusive.saturating_sub(roots));
         stats.clipped += 1;
     }
@@ -442,7 +476,9 @@ impl Stack {
             .iter()
             .zip(&mut table.stats)
         {
-            stats.total = stats.total.saturating_add(*total);
+            if let Some(stats) = stats {
+                stats.total = stats.total.saturating_add(*total);
+            }
         }
         (self.frames, self.open) = (Vec::new(), Vec::new());
     }

@@ -13,8 +13,8 @@ use super::histogram::Histogram;
 
 /// Ids below this index a vector (4 MiB at most); recorders count their functions from 1.
 const DENSE: u32 = 1 << 20;
-/// Ids below this always have room in it: most programs have no others. A power of two.
-pub(crate) const LOW: usize = 1 << 12;
+/// Ids below this are places: most programs have no others.
+pub(crate) const LOW: u32 = 1 << 12;
 /// Functions beyond that many share one entry.
 const MAX_FUNCTIONS: usize = 1 << 20;
 /// No place.
@@ -56,29 +56,33 @@ impl Stats {
 pub(crate) const CLIPPED: u32 = 1 << 30;
 /// The place itself.
 pub(crate) const PLACE: u32 = CLIPPED - 1;
-const _: () = assert!(MAX_FUNCTIONS < PLACE as usize);
+const _: () = assert!(LOW as usize + MAX_FUNCTIONS < PLACE as usize);
 
 /// Function ids, their places, and what is known of each.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
+    /// Places by id, for those that are small; the places of those below [`LOW`] are not here.
     near: Vec<u32>,
     far: HashMap<u32, u32>,
     others: Option<u32>,
+    /// By place, from [`LOW`] on.
     ids: Vec<FunctionId>,
-    pub(crate) stats: Vec<Stats>,
+    /// By place; none before a call has ended.
+    pub(crate) stats: Vec<Option<Box<Stats>>>,
     /// Functions without times, sorted.
     timeless: Arc<[FunctionId]>,
-    /// By place: all ones for those that were called. The last of them ends it.
+    /// By place: all ones for those without times. The last of them ends it.
     untimed: Vec<u64>,
 }
 
 impl Table {
     /// A table for calls of which those of some functions have no times; the ids are sorted.
     pub(crate) fn new(timeless: Arc<[FunctionId]>) -> Table {
-        Table {
-            timeless,
-            ..Table::default()
+        let mut table = Table::default();
+        for id in timeless.iter().take_while(|id| id.0 < LOW) {
+            table.has_no_time(id.0 as usize);
         }
+        Table { timeless, ..table }
     }
 
     /// All ones at the places of functions without times; zeros, or nothing, at others.
@@ -86,18 +90,30 @@ impl Table {
         &self.untimed
     }
 
-    /// Places by function id, for ids that are small and known; others: [`NONE`], or not there.
-    pub(crate) fn near(&self) -> &[u32] {
-        &self.near
+    fn has_no_time(&mut self, place: usize) {
+        self.untimed.resize(place, 0);
+        self.untimed.push(u64::MAX);
+    }
+
+    /// The place of a function, which need not have room there yet. [`NONE`] where that is a longer story.
+    #[inline(always)]
+    pub(crate) fn known(&self, function: FunctionId) -> u32 {
+        match function.0 {
+            low @ ..LOW => low,
+            id => self.near.get(id as usize).copied().unwrap_or(NONE),
+        }
     }
 
     /// The place of a function in `stats`, made at its first call.
-    #[inline]
     pub(crate) fn place(&mut self, function: FunctionId) -> u32 {
-        match self.near.get(function.0 as usize) {
-            Some(&place) if place != NONE => place,
-            _ => self.find_or_add(function),
+        let place = match self.known(function) {
+            NONE => self.find_or_add(function),
+            place => place,
+        };
+        if self.stats.len() <= place as usize {
+            self.stats.resize_with(place as usize + 1, || None);
         }
+        place
     }
 
     #[cold]
@@ -106,7 +122,7 @@ impl Table {
         if let Some(&place) = self.far.get(&function.0) {
             return place;
         }
-        if self.stats.len() >= MAX_FUNCTIONS {
+        if self.ids.len() >= MAX_FUNCTIONS {
             return match self.others {
                 Some(place) => place,
                 None => {
@@ -120,7 +136,7 @@ impl Table {
         if function.0 < DENSE {
             let at = function.0 as usize;
             if at >= self.near.len() {
-                self.near.resize(LOW.max(at + 1), NONE);
+                self.near.resize(at + 1, NONE);
             }
             self.near[at] = place;
         } else {
@@ -130,44 +146,51 @@ impl Table {
     }
 
     fn add(&mut self, function: FunctionId) -> u32 {
-        let place = self.stats.len();
+        let place = LOW + self.ids.len() as u32;
         self.ids.push(function);
-        self.stats.push(Stats::default());
         if self.timeless.binary_search(&function).is_ok() {
-            self.untimed.resize(place, 0);
-            self.untimed.push(u64::MAX);
+            self.has_no_time(place as usize);
         }
-        place as u32
+        place
     }
 
     /// The function at a place.
     pub(crate) fn function(&self, place: u32) -> FunctionId {
-        self.ids.get(place as usize).copied().unwrap_or(OTHERS)
+        match place.checked_sub(LOW) {
+            None => FunctionId(place),
+            Some(nth) => self.ids.get(nth as usize).copied().unwrap_or(OTHERS),
+        }
+    }
+
+    /// What is known of the function at a place that was made.
+    pub(crate) fn at(&mut self, place: u32) -> &mut Stats {
+        self.stats[place as usize].get_or_insert_default()
     }
 
     /// Whether all functions of another table have room of their own here.
     pub(crate) fn has_room_for(&self, more: &Table) -> bool {
         let shared = self.others.is_some() || more.others.is_some();
-        !shared && self.stats.len() + more.stats.len() <= MAX_FUNCTIONS
+        !shared && self.ids.len() + more.ids.len() <= MAX_FUNCTIONS
     }
 
     /// Adds what another table has, for which there is room. Returns where each of its places is here.
-    pub(crate) fn join(&mut self, more: Table) -> Vec<u32> {
-        let mut places = Vec::with_capacity(more.ids.len());
-        for (function, stats) in more.ids.into_iter().zip(more.stats) {
-            let place = self.place(function);
-            self.stats[place as usize].merge(&stats);
+    pub(crate) fn join(&mut self, mut more: Table) -> Vec<u32> {
+        let mut places = Vec::with_capacity(more.stats.len());
+        for (stats, theirs) in std::mem::take(&mut more.stats).into_iter().zip(0..) {
+            let place = self.place(more.function(theirs));
+            if let Some(stats) = stats {
+                self.at(place).merge(&stats);
+            }
             places.push(place);
         }
         places
     }
 
-    /// Functions that were called, and what is known of them, in the order of their first calls.
-    pub(crate) fn into_functions(self) -> impl Iterator<Item = (FunctionId, Stats)> {
-        self.ids
-            .into_iter()
-            .zip(self.stats)
-            .filter(|(_, stats)| stats.calls() > 0)
+    /// Functions that were called, and what is known of them.
+    pub(crate) fn into_functions(mut self) -> impl Iterator<Item = (FunctionId, Stats)> {
+        let stats = std::mem::take(&mut self.stats).into_iter().zip(0..);
+        let known = stats.filter_map(move |(stats, place)| Some((self.function(place), *stats?)));
+        known.filter(|(_, stats)| stats.calls() > 0)
     }
 }
 
@@ -178,34 +201,35 @@ mod tests {
     #[test]
     fn a_place_is_stable() {
         let mut table = Table::default();
-        assert_eq!(table.place(FunctionId(7)), 0);
-        assert_eq!(table.place(FunctionId(1)), 1);
-        assert_eq!(table.place(FunctionId(7)), 0);
-        assert_eq!(table.near.len(), LOW);
-        assert_eq!(table.place(FunctionId(LOW as u32)), 2);
-        assert_eq!(table.near.len(), LOW + 1);
+        assert_eq!(table.place(FunctionId(7)), 7);
+        assert_eq!(table.place(FunctionId(LOW + 9)), LOW);
+        assert_eq!(table.place(FunctionId(LOW)), LOW + 1);
+        for (place, id) in [(7, 7), (LOW, LOW + 9), (LOW + 1, LOW)] {
+            assert_eq!(table.known(FunctionId(id)), place);
+            assert_eq!(table.place(FunctionId(id)), place);
+            assert_eq!(table.function(place), FunctionId(id));
+        }
+        assert_eq!(table.stats.len(), LOW as usize + 2);
     }
 
     #[test]
     fn a_hostile_id_costs_little() {
         let mut table = Table::default();
-        assert_eq!(table.place(FunctionId((1 << 28) - 1)), 0);
+        assert_eq!(table.place(FunctionId((1 << 28) - 1)), LOW);
         assert_eq!(table.place(FunctionId(1)), 1);
-        assert_eq!(table.place(FunctionId((1 << 28) - 1)), 0);
-        assert_eq!(table.near.len(), LOW);
+        assert_eq!(table.place(FunctionId((1 << 28) - 1)), LOW);
+        assert_eq!(table.near.len(), 0);
     }
 
     #[test]
     fn after_a_million_functions_the_rest_is_one() {
         let mut table = Table::default();
-        table.stats.resize(MAX_FUNCTIONS, Stats::default());
-        table.ids.resize(MAX_FUNCTIONS, FunctionId(1));
-        let others = table.place(FunctionId(5));
-        assert_eq!(others as usize, MAX_FUNCTIONS);
+        table.ids.resize(MAX_FUNCTIONS, FunctionId(LOW));
+        let others = table.place(FunctionId(LOW + 5));
+        assert_eq!(others as usize, LOW as usize + MAX_FUNCTIONS);
         assert_eq!(table.place(FunctionId(1 << 27)), others);
         assert_eq!(table.function(others), OTHERS);
-        assert_eq!(table.stats.len(), MAX_FUNCTIONS + 1);
-        table.stats[others as usize].clipped = 1;
+        table.at(others).clipped = 1;
         let ids: Vec<FunctionId> = table.into_functions().map(|(id, _)| id).collect();
         assert_eq!(ids, [OTHERS]);
     }

@@ -50,7 +50,7 @@ impl State {
         for call in calls.take(ROOM) {
             now = now.wrapping_add(call.delta());
             // All ones for an exit, else zero.
-            let exit = i64::from(call.plainly_left().cast_signed()) >> 63;
+            let exit = call.plainly_left().cast_signed();
             // The call to come, or the innermost one.
             let place = &mut window.0[above.wrapping_add_signed(exit as isize) % REACH];
             if (place.0.0 ^ call.function().0) & exit as u32 != 0 {
