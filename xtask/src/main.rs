@@ -47,8 +47,8 @@ cargo xtask COMMAND
                         ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
   miri                  the tests under Miri, where the toolchain has it
   bench compile [--functions N] [--body borrows|owns] [--profile dev|release]
-                        how long a crate of 10,000 functions compiles, traced and untraced; half an hour to an
-                        hour, a quarter of that for one body in one profile
+                        how long a crate of 10,000 functions compiles, traced and untraced; up to an hour and a
+                        half, a third of that for one body in one profile
   bench libraries [--quick]
                         what a traced call costs in a plug-in and in other libraries, beside the executable's
   bench scale [--quick] [--rounds N] [--threads N,…] [--rings DIR] [--json FILE] [--bless]
