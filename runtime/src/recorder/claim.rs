@@ -132,16 +132,12 @@ pub(super) fn extend(slot: &Slot, opened: u64) {
     sys::set_errno(errno);
 }
 
-/// The C library calls this at a thread's end with the value that `set_end_value` left, once a
-/// round for as long as it is set again.
-///
-/// # Safety
-/// For the C library alone.
-pub(crate) unsafe extern "C" fn on_thread_end(value: *mut libc::c_void) {
-    let round = value as usize;
+/// The calling thread ends; `round` is the value that `set_end_value` left. The C library has several rounds
+/// of destructors, and calls again for as long as the value is set again. Whether this was the last round.
+pub(crate) fn on_thread_end(round: usize) -> bool {
     if round < ROUNDS {
         sys::thread::set_end_value(round + 1);
-        return;
+        return false;
     }
     let slot = tls::get();
     tls::set(&GONE);
@@ -149,6 +145,7 @@ pub(crate) unsafe extern "C" fn on_thread_end(value: *mut libc::c_void) {
         ring.end(slot);
     }
     crash::thread_ends();
+    true
 }
 
 /// Whether it is a ring's slot.

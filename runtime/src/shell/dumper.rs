@@ -7,8 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::calibrate::Refinement;
-use super::{dumping, install, say, skew};
+use super::last_thread::{self, Looks};
+use super::{dumping, install, say, skew, stream};
 use crate::ring::{Ring, Shortage};
+use crate::sys::signal::Mask;
 use crate::{clock, crash, recorder, sys};
 
 /// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins
@@ -31,9 +33,14 @@ pub(crate) fn start(compare_clocks: bool) {
         return;
     }
     let builder = thread::Builder::new()
-        .name("fdr-dumper".into())
+        .name(last_thread::DUMPER.into())
         .stack_size(512 * 1024);
-    let spawned = sys::signal::with_all_blocked(|| builder.spawn(move || run(compare_clocks)));
+    let spawned = sys::signal::with_all_blocked(|programs| {
+        builder.spawn(move || {
+            let looks = run(compare_clocks);
+            end_process(programs, &looks);
+        })
+    });
     if let Err(error) = spawned {
         RUNS.store(0, Ordering::Release);
         say::warn(format_args!(
@@ -42,7 +49,8 @@ pub(crate) fn start(compare_clocks: bool) {
     }
 }
 
-fn run(compare_clocks: bool) {
+/// Does the dumper's work until the program's last thread is gone.
+fn run(compare_clocks: bool) -> Looks {
     let mut brought_in = Vec::new();
     let mut due_ns = Some(0);
     prepare(&mut brought_in, &mut due_ns);
@@ -56,6 +64,7 @@ fn run(compare_clocks: bool) {
         }
     }
     let mut refinement = Refinement::new(clock::monotonic_raw_ns());
+    let mut looks = Looks::new(clock::monotonic_raw_ns());
     loop {
         let seen = sys::thread::NEWS.load(Ordering::Acquire);
         if ASKED.swap(0, Ordering::AcqRel) > 0 {
@@ -66,9 +75,25 @@ fn run(compare_clocks: bool) {
         if refinement.is_due(now_ns) {
             refine();
         }
-        let sleeps = [refinement.sleep(now_ns), crash::look(), pause];
+        if looks.find_nobody(now_ns) {
+            return looks;
+        }
+        let next_look = Some(looks.sleep(now_ns));
+        let sleeps = [refinement.sleep(now_ns), crash::look(), pause, next_look];
         sys::thread::wait_for_news(seen, sleeps.into_iter().flatten().min());
     }
+}
+
+/// The process ends with the program's last thread: with a dump, as at any exit.
+fn end_process(programs: Mask, looks: &Looks) {
+    dumping::at_exit();
+    if stream::is_running() {
+        // A peer holds the stream up, and the stream's thread would hold up the end.
+        sys::process::exit();
+    }
+    // What `exit` calls is the program's.
+    programs.restore();
+    last_thread::end_as_last(looks);
 }
 
 /// Keeps the clock's rate in the ring's head, for who reads it when the process is dead.

@@ -8,7 +8,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{dumper, dumping, install, sites, stream};
+use super::{dumper, dumping, install, last_thread, sites, stream};
 use crate::crash;
 use crate::recorder::family;
 use crate::sys::lock::me;
@@ -132,6 +132,7 @@ fn forget() {
     install::in_child(forker);
     dumping::in_child(forker);
     dumper::forget();
+    last_thread::forget();
     stream::forget();
     socket::forget();
     crash::after_fork();

@@ -16,7 +16,7 @@ use super::output::Output;
 use super::sites::table;
 use super::skew::Skew;
 use super::trouble::Believed;
-use super::{dumper, dumping, fork, guest, link, output, say, stream};
+use super::{dumper, dumping, fork, guest, last_thread, link, output, say, stream};
 use crate::clock::{self, Chosen};
 use crate::crash;
 use crate::recorder::{self, CLOCK, family, ring};
@@ -157,7 +157,7 @@ fn bring_up(config: Config) -> Result<(), String> {
             table.set_bits(recorder::prepare(chosen.kind, slot));
         }
         let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
-        if !sys::thread::watch_ends(recorder::on_thread_end) {
+        if !sys::thread::watch_ends(last_thread::on_thread_end) {
             say::info(format_args!(
                 "no key for thread ends is left: rings of threads that ended are reused only when \
                  there is no other room"
@@ -216,6 +216,7 @@ fn bring_up(config: Config) -> Result<(), String> {
     if state.config.panic {
         dumping::dump_on_panic();
     }
+    last_thread::watch_main();
     dumper::start(!fork::is_child());
     // A child's parent has the stream.
     if state.config.mode == Mode::Stream && !fork::is_child() {

@@ -12,6 +12,7 @@ pub(crate) mod filter;
 pub(crate) mod fork;
 pub(crate) mod guest;
 pub(crate) mod install;
+pub(crate) mod last_thread;
 pub(crate) mod link;
 pub(crate) mod names;
 pub(crate) mod output;

@@ -42,6 +42,13 @@ pub(crate) fn at_exit(handler: extern "C" fn()) -> bool {
     unsafe { libc::atexit(handler) == 0 }
 }
 
+/// Ends the process as `exit(0)` does.
+pub(crate) fn exit() -> ! {
+    // SAFETY: the caller is a thread of ours that holds no lock; `exit` in other threads at the same time is
+    // waited for by the C library, or ends the process as well.
+    unsafe { libc::exit(0) }
+}
+
 /// Calls the three around every `fork`: before it, and after it in the parent and in the child. Children
 /// that were made behind the C library's back are [`noticed`](notice_fork) later.
 pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {

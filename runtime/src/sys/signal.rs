@@ -165,18 +165,18 @@ pub(crate) fn undisturbed<T>(body: impl FnOnce() -> T) -> T {
 }
 
 /// Runs `body` with every signal blocked on the calling thread: threads that it makes inherit that
-/// and never run the program's handlers.
-pub(crate) fn with_all_blocked<T>(body: impl FnOnce() -> T) -> T {
+/// and never run the program's handlers. `body` gets the mask of the calling thread.
+pub(crate) fn with_all_blocked<T>(body: impl FnOnce(Mask) -> T) -> T {
     // SAFETY: a sigset_t is plain memory that sigfillset fills in, and both sets are valid.
+    // It begins with the word that the kernel knows.
     let old = unsafe {
         let mut all: libc::sigset_t = zeroed();
         let mut old: libc::sigset_t = zeroed();
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old);
-        old
+        Mask((&raw const old).cast::<u64>().read())
     };
-    let result = body();
-    // SAFETY: `old` was filled in by the call above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old, core::ptr::null_mut()) };
+    let result = body(old);
+    old.restore();
     result
 }

@@ -5,6 +5,12 @@ use core::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
+/// Ends the calling thread behind the C library's back. The status counts if it is the process's last one.
+pub(crate) fn exit(status: i32) {
+    // SAFETY: the thread is one of ours, and nobody refers to its stack or waits for it.
+    unsafe { libc::syscall(libc::SYS_exit, status) };
+}
+
 /// Bytes of a thread's name, as the kernel keeps it, without the NUL.
 pub(crate) const NAME_BYTES: usize = 16;
 
@@ -44,7 +50,7 @@ static END_KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// Makes the key. `on_end` gets the thread's value, once for each round of the C library. False where no
 /// key is left that may be used in a signal handler: ends of threads are not told then.
-pub(crate) fn watch_ends(on_end: unsafe extern "C" fn(*mut libc::c_void)) -> bool {
+pub(crate) fn watch_ends(on_end: extern "C" fn(*mut libc::c_void)) -> bool {
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: `key` is valid for writing, `on_end` has the C ABI and never unwinds.
     if unsafe { libc::pthread_key_create(&raw mut key, Some(on_end)) } != 0 {

@@ -121,6 +121,11 @@ impl Control {
         self.runs.load(Ordering::Acquire) != NOT
     }
 
+    /// Whether there is a thread.
+    pub(super) fn is_running(&self) -> bool {
+        self.runs.load(Ordering::Acquire) == RUNS
+    }
+
     /// How many take the stream now.
     pub(super) fn receivers(&self) -> u64 {
         self.receivers.load(Ordering::Relaxed)

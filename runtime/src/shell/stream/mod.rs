@@ -22,7 +22,7 @@ use control::{CONTROL, Life, Totals};
 use pump::Pump;
 
 use super::install::state;
-use super::{dumping, say};
+use super::{dumping, last_thread, say};
 use crate::api::{Dump, Error};
 use crate::recorder::ring;
 use crate::ring::Ring;
@@ -43,9 +43,9 @@ pub(crate) fn start() {
     };
     *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
     let builder = thread::Builder::new()
-        .name("fdr-stream".into())
+        .name(last_thread::STREAM.into())
         .stack_size(1024 * 1024);
-    let spawned = sys::signal::with_all_blocked(|| builder.spawn(|| run(place)));
+    let spawned = sys::signal::with_all_blocked(|_| builder.spawn(|| run(place)));
     if let Err(error) = spawned {
         CONTROL.forget();
         say::warn(format_args!(
@@ -57,6 +57,11 @@ pub(crate) fn start() {
 /// Whether there is a stream.
 pub(crate) fn is_begun() -> bool {
     CONTROL.is_begun()
+}
+
+/// Whether its thread is still at work.
+pub(crate) fn is_running() -> bool {
+    CONTROL.is_running()
 }
 
 /// In the child of a fork the thread is gone. Async-signal-safe.
