@@ -10,7 +10,7 @@ use crate::sys::file::{Descriptor, make_folders};
 use crate::sys::raw;
 
 /// Small records are gathered up to this size, bytes.
-const BUFFER: usize = 16 * 1024;
+pub(super) const BUFFER: usize = 16 * 1024;
 
 /// How many temporary names are tried.
 const TRIES: u64 = 8;
@@ -40,19 +40,20 @@ pub(super) struct TraceFile {
     /// When writing is given up, ns.
     deadline_ns: u64,
     used: usize,
-    buffer: [u8; BUFFER],
-    temporary: Text<4096>,
+    buffer: &'static mut [u8],
+    temporary: Text<'static>,
 }
 
 impl TraceFile {
-    pub(super) fn new() -> TraceFile {
+    /// `buffer` has [`BUFFER`] bytes.
+    pub(super) fn new(buffer: &'static mut [u8], temporary: Text<'static>) -> TraceFile {
         TraceFile {
             fd: -1,
             error: 0,
             deadline_ns: 0,
             used: 0,
-            buffer: [0; BUFFER],
-            temporary: Text::new(),
+            buffer,
+            temporary,
         }
     }
 

@@ -90,34 +90,45 @@ pub(super) fn is_wanted() -> bool {
 /// signal that is ignored stays so. Async-signal-safe.
 pub(super) fn install(now: bool) -> bool {
     // The standard library installs one for both, one after the other.
-    let waits = [libc::SIGSEGV, libc::SIGBUS].map(Action::of);
-    if !now && waits.iter().any(Action::is_default) {
+    let waits_for = [libc::SIGSEGV, libc::SIGBUS];
+    if !now
+        && waits_for
+            .iter()
+            .any(|&signal| Action::of(signal).is_default())
+    {
         return !is_ready();
     }
     let mine = STATE.compare_exchange(READY, INSTALLING, Ordering::Acquire, Ordering::Relaxed);
     if mine.is_err() {
         return true;
     }
-    let previous = core::array::from_fn(|nth| {
-        let signal = SIGNALS.get(nth)?;
-        let action = Action::of(signal.number);
-        // Who handles SIGTRAP steps or breaks on purpose, who handles SIGSYS makes the call itself: both
-        // go on.
-        let is_purpose = matches!(signal.number, libc::SIGTRAP | libc::SIGSYS);
-        let is_tool = is_purpose && !action.is_default();
-        (!action.is_ignored() && !is_tool).then_some(action)
-    });
-    // SAFETY: this thread made the state INSTALLING, and no handler is there yet.
-    unsafe { (*PREVIOUS.0.get()).write(previous) };
+    // SAFETY: this thread made the state INSTALLING, and no handler is there yet. Each place is written here,
+    // one by one: a thread's first record comes by, and its stack may be small.
+    unsafe {
+        let places = PREVIOUS.0.get().cast::<Option<Action>>();
+        for (nth, signal) in SIGNALS.iter().enumerate() {
+            places.add(nth).write(to_be_replaced(signal.number));
+        }
+    }
     // Release: pairs with the Acquire in `previous`.
     STATE.store(KNOWN, Ordering::Release);
-    put_ours(&previous);
+    put_ours();
     true
 }
 
+/// What `signal` does, where that is to be replaced.
+fn to_be_replaced(signal: i32) -> Option<Action> {
+    let action = Action::of(signal);
+    // Who handles SIGTRAP steps or breaks on purpose, who handles SIGSYS makes the call itself: both go on.
+    let is_purpose = matches!(signal, libc::SIGTRAP | libc::SIGSYS);
+    let is_tool = is_purpose && !action.is_default();
+    (!action.is_ignored() && !is_tool).then_some(action)
+}
+
 /// What comes after KNOWN.
-fn put_ours(previous: &[Option<Action>]) {
+fn put_ours() {
     let ours = Action::crash(on_signal);
+    let previous = previous().map_or(&[][..], |all| &all[..]);
     for (signal, known) in SIGNALS.iter().zip(previous) {
         if known.is_some() {
             ours.set(signal.number);
@@ -166,7 +177,7 @@ pub(super) fn after_fork() {
     // The thread that was installing them is the parent's.
     match STATE.load(Ordering::Acquire) {
         INSTALLING => STATE.store(READY, Ordering::Relaxed),
-        KNOWN => previous().into_iter().for_each(|known| put_ours(known)),
+        KNOWN => put_ours(),
         _ => {}
     }
 }

@@ -36,6 +36,7 @@ use fdr_formats::xray::bare::Room;
 use crate::dump::snapshot::Snapshot;
 use crate::recorder;
 use crate::ring::Ring;
+use crate::ring::heir::LONGEST_PATH;
 use crate::shell::fork;
 use crate::shell::output::Output;
 use crate::sys::file::Descriptor;
@@ -55,6 +56,9 @@ const FIRST_WAIT_NS: u64 = 1_000_000;
 
 /// How long a trace may take, ns; what was written by then is made whole.
 const DEADLINE_NS: u64 = 1_000_000_000;
+
+/// Bytes of the reason's text.
+const LONGEST_REASON: usize = 256;
 
 /// What a trace is made of.
 pub(crate) struct Setup {
@@ -93,8 +97,8 @@ struct Work {
     room: Room<'static>,
     info: TraceInfo,
     file: TraceFile,
-    path: Text<4096>,
-    reason: Text<256>,
+    path: Text<'static>,
+    reason: Text<'static>,
 }
 
 impl Kit {
@@ -139,19 +143,22 @@ pub(crate) fn prepare(setup: Setup) -> bool {
 
 fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Option<Kit> {
     let numbers = Room::size(region_size);
-    let memory = memory::reserve(numbers * size_of::<u32>(), 4096)?;
-    // SAFETY: the reservation just made, which nobody uses.
-    unsafe { memory::map_anonymous(memory, numbers * size_of::<u32>()) }.ok()?;
-    // SAFETY: as long, aligned to a page, zeros, and nobody else's for the life of the process.
-    let memory = unsafe { core::slice::from_raw_parts_mut(memory.cast::<u32>(), numbers) };
+    let memory = memory::lasting(numbers * size_of::<u32>())?;
+    // SAFETY: mapped for good, aligned to a page, and nobody else's; zeros are numbers.
+    let numbers = unsafe { core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), numbers) };
+    // Not on the stack, which may be a small one of the program's.
+    let texts = memory::lasting(file::BUFFER + 2 * LONGEST_PATH + LONGEST_REASON)?;
+    let (buffer, texts) = texts.split_at_mut(file::BUFFER);
+    let (temporary, texts) = texts.split_at_mut(LONGEST_PATH);
+    let (path, reason) = texts.split_at_mut(LONGEST_PATH);
     let program = info.program.clone();
     let work = Work {
         snapshot: Snapshot::new(region_size)?,
-        room: Room::new(memory),
+        room: Room::new(numbers),
         info,
-        file: TraceFile::new(),
-        path: Text::new(),
-        reason: Text::new(),
+        file: TraceFile::new(buffer, Text::new(temporary)),
+        path: Text::new(path),
+        reason: Text::new(reason),
     };
     Some(Kit {
         outputs: [output.clone(), output.of_children()],

@@ -73,7 +73,7 @@ impl Crash {
     }
 
     /// `SIGSEGV at 0x10 in thread 71`.
-    pub(super) fn write<const N: usize>(&self, text: &mut Text<N>) {
+    pub(super) fn write(&self, text: &mut Text<'_>) {
         let known = SIGNALS.iter().find(|known| known.number == self.signal);
         match known {
             Some(known) => text.push(known.name.as_bytes()),

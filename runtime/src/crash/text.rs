@@ -7,32 +7,35 @@ use fdr_formats::text::is_unsafe;
 
 use crate::shell::output::decimal;
 
-/// Text of at most `N` bytes, the last of which stays a NUL.
-pub(super) struct Text<const N: usize> {
-    bytes: [u8; N],
+/// Text in bytes that are lent to it, the last of which stays a NUL.
+pub(super) struct Text<'a> {
+    bytes: &'a mut [u8],
     used: usize,
     /// Something did not fit.
     cut: bool,
 }
 
-impl<const N: usize> Text<N> {
-    pub(super) const fn new() -> Text<N> {
+impl<'a> Text<'a> {
+    /// `bytes` are zeros.
+    pub(super) fn new(bytes: &'a mut [u8]) -> Text<'a> {
         Text {
-            bytes: [0; N],
+            bytes,
             used: 0,
             cut: false,
         }
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Text::new();
+        self.bytes.fill(0);
+        (self.used, self.cut) = (0, false);
     }
 
     /// Appends bytes, all or none.
     pub(super) fn push(&mut self, more: &[u8]) -> &mut Self {
         let end = self.used.saturating_add(more.len());
+        let fits = end < self.bytes.len();
         match self.bytes.get_mut(self.used..end) {
-            Some(place) if end < N => {
+            Some(place) if fits => {
                 place.copy_from_slice(more);
                 self.used = end;
             }
@@ -91,7 +94,7 @@ impl<const N: usize> Text<N> {
 
     /// The same, to be changed for a moment by whoever makes its folders.
     pub(super) fn path_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+        self.bytes
     }
 }
 
@@ -102,17 +105,20 @@ mod tests {
     #[test]
     fn numbers_are_what_format_makes_of_them() {
         for number in [0, 1, 9, 10, 0xf0, 4242, u64::MAX] {
-            let mut text = Text::<64>::new();
+            let mut bytes = [0; 64];
+            let mut text = Text::new(&mut bytes);
             text.number(number).push(b" 0x").hex(number, 1);
             assert_eq!(text.text(), format!("{number} 0x{number:x}"));
         }
-        let mut text = Text::<64>::new();
+        let mut bytes = [0; 64];
+        let mut text = Text::new(&mut bytes);
         assert_eq!(text.hex(0xab, 16).text(), "00000000000000ab");
     }
 
     #[test]
     fn what_does_not_fit_is_left_out_and_is_no_path() {
-        let mut text = Text::<6>::new();
+        let mut bytes = [0; 6];
+        let mut text = Text::new(&mut bytes);
         assert_eq!(text.push(b"abc").path(), Some(c"abc"));
         text.push(b"def");
         assert_eq!((text.text(), text.path()), ("abc", None));
@@ -121,7 +127,8 @@ mod tests {
 
     #[test]
     fn names_are_harmless() {
-        let mut text = Text::<64>::new();
+        let mut bytes = [0; 64];
+        let mut text = Text::new(&mut bytes);
         text.name(b"a\x1b[31m\xff\xc3\xa9");
         assert_eq!(text.text(), "a\u{fffd}[31m\u{fffd}é");
     }

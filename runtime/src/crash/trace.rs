@@ -69,7 +69,8 @@ pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Resu
         unix_time_s: clock::realtime_ns() / 1_000_000_000,
     };
     let numbered = kit.output().is_numbered();
-    let mut folder = Text::<4096>::new();
+    let mut bytes = [0; 4096];
+    let mut folder = Text::new(&mut bytes);
     kit.output().write_folder(&name, &mut |part| {
         folder.push(part);
     });
@@ -112,7 +113,7 @@ fn is_empty(ring: &Ring) -> bool {
 /// A name that no file has, or, where names have no numbers, that nothing but a file has.
 fn find_name(
     kit: &Kit,
-    path: &mut Text<4096>,
+    path: &mut Text<'_>,
     name: &mut Names<'_>,
     numbered: bool,
     deadline: u64,
@@ -136,7 +137,7 @@ fn find_name(
     }
 }
 
-fn path_of(kit: &Kit, path: &mut Text<4096>, name: &Names<'_>) {
+fn path_of(kit: &Kit, path: &mut Text<'_>, name: &Names<'_>) {
     path.clear();
     let mut push = |part: &[u8]| {
         path.push(part);
@@ -188,7 +189,8 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
             continue;
         }
         let counts = snapshot.counts;
-        let mut name = Text::<64>::new();
+        let mut bytes = [0; 64];
+        let mut name = Text::new(&mut bytes);
         name.name(snapshot.owner.name());
         let thread = BareThread {
             id: snapshot.owner.tid,
@@ -237,7 +239,8 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
     {
         return;
     }
-    let mut line = Text::<9000>::new();
+    let mut bytes = [0; 9000];
+    let mut line = Text::new(&mut bytes);
     line.push(b"fdr: ").push(work.reason.bytes()).push(b": ");
     match *result {
         Ok(done) => {
@@ -280,7 +283,7 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
     });
 }
 
-fn why<const N: usize>(trouble: Trouble, line: &mut Text<N>) {
+fn why(trouble: Trouble, line: &mut Text<'_>) {
     let known: &[u8] = match trouble {
         Trouble::Nothing => b"nothing was recorded",
         Trouble::NoFile => b"not a file; it is left as it is",

@@ -259,9 +259,13 @@ fn prepare_for_crashes(state: &State) {
 fn new_ring(state: &State) -> Result<(), String> {
     let config = &state.config;
     let template = ring_template(state);
-    let mut path = Box::new([0; LONGEST_PATH]);
-    let length = write_path(template, &mut path).ok_or("FDR_DIR is too long")?;
-    let path = Box::leak(path).get_mut(..=length).unwrap_or_default();
+    // On the heap, for the stack may be a small one of the program's.
+    let path: &mut [u8; LONGEST_PATH] = vec![0; LONGEST_PATH]
+        .leak()
+        .try_into()
+        .map_err(|_| "FDR_DIR is too long")?;
+    let length = write_path(template, path).ok_or("FDR_DIR is too long")?;
+    let path = path.get_mut(..=length).unwrap_or_default();
     let folders = sys::file::make_folders(path);
     let path = CStr::from_bytes_with_nul(path).map_err(|_| "FDR_DIR holds a NUL")?;
     let options = Options {

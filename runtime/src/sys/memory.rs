@@ -51,6 +51,18 @@ pub(crate) unsafe fn map_anonymous(at: *mut u8, length: usize) -> Result<(), i32
     unsafe { map(at, length, flags, -1) }
 }
 
+/// `length` bytes of zeros, more than none, that stay for the life of the process. Async-signal-safe.
+pub(crate) fn lasting(length: usize) -> Option<&'static mut [u8]> {
+    let at = reserve(length, ALIGNMENT)?;
+    // SAFETY: the reservation just made, which nobody uses.
+    unsafe { map_anonymous(at, length) }.ok()?;
+    // SAFETY: as long, zeros, and nobody else's for good.
+    Some(unsafe { core::slice::from_raw_parts_mut(at, length) })
+}
+
+/// What mappings are aligned to: the largest page there is.
+const ALIGNMENT: usize = 64 * 1024;
+
 /// Puts addresses where nothing can be read or written over a part of a mapping, whose memory is given
 /// back. Async-signal-safe.
 ///
