@@ -126,6 +126,8 @@ pub(super) enum Kind {
         micros: Slot,
     },
     Fact(Fact),
+    /// The packet's head says all.
+    Head,
     /// Of a meaning that we do not know.
     Other,
 }
@@ -384,6 +386,7 @@ fn own(name: &str, fields: &Node) -> Option<Kind> {
             seconds: fields.number("seconds")?,
             micros: fields.number("micros")?,
         },
+        "head" => Kind::Head,
         "trace" => Kind::Fact(Fact::Trace),
         "function" => Kind::Fact(Fact::Function),
         "thread" => Kind::Fact(Fact::Thread),
