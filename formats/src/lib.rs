@@ -13,6 +13,7 @@
 //! | [`sink`] | the receiving side: [`Sink`] |
 //! | [`writer`] | the writing side: [`Writer`], and where a trace goes |
 //! | [`bytes`] | bounded reading of files and of records; no method can panic |
+//! | [`scale`] | ticks to nanoseconds: the one rule |
 //! | [`registry`] | the one list of formats; probing by content |
 //! | [`snapshot_json`] | Trace Compass's own state snapshot, written |
 //! | [`text`] | text that others chose, made fit for a terminal |
@@ -41,6 +42,7 @@ pub mod pieces;
 mod reach;
 pub mod registry;
 pub mod ring;
+pub mod scale;
 pub mod sink;
 pub mod snapshot_json;
 pub mod source;

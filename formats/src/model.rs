@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use crate::scale;
+
 /// A point in time or a duration in ticks of the trace's own [`Clock`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticks(pub u64);
@@ -236,12 +238,16 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A duration in nanoseconds, rounded to the nearest.
+    /// The time of a tick, or a duration, in nanoseconds, by the rule of [`scale`].
     #[must_use]
     pub fn nanos(&self, ticks: Ticks) -> Nanos {
-        let frequency = u128::from(self.frequency.max(1));
-        let nanos = (u128::from(ticks.0) * 1_000_000_000 + frequency / 2) / frequency;
-        Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        scale::nanos(ticks, self.frequency)
+    }
+
+    /// The same where 64 bits can hold it.
+    #[must_use]
+    pub(crate) fn checked_nanos(&self, ticks: Ticks) -> Option<u64> {
+        u64::try_from(scale::nanos_between(Ticks(0), ticks, self.frequency)).ok()
     }
 
     /// Unix time in nanoseconds at a tick, by the anchor. `None`: there is no anchor, or the time is
@@ -249,8 +255,7 @@ impl Clock {
     #[must_use]
     pub fn unix_nanos(&self, tick: Ticks) -> Option<u64> {
         let (anchor, unix) = self.anchor?;
-        let distance = i128::from(tick.0) - i128::from(anchor.0);
-        let nanos = distance * 1_000_000_000 / i128::from(self.frequency.max(1));
+        let nanos = scale::nanos_between(anchor, tick, self.frequency);
         u64::try_from(i128::from(unix) + nanos).ok()
     }
 }

@@ -134,6 +134,29 @@ fn ticks_become_nanoseconds() {
 }
 
 #[test]
+fn ticks_of_an_odd_rate_become_the_same_nanoseconds_everywhere() {
+    let xray = registry::target("xray").expect("the native format");
+    for target in targets() {
+        let holds = Holds::of(target.name).and(Holds::of("xray"));
+        for seed in 0..SEEDS {
+            let mut told = Told::default();
+            let program = Program::whole(seed, holds);
+            program.tell(&mut told, usize::MAX >> 1);
+            let wanted = Plain::new(&program.info, &told, holds);
+            let program = program.at_rate(2_095_000_000);
+            let place = format!("{} at 2.095 GHz, program {seed}", target.name);
+
+            let recorded = write(xray, &program.info, |sink| program.tell(sink, 50));
+            same(&wanted, &Plain::read(&*recorded.source, holds), &place);
+            let there = convert(&recorded, target);
+            same(&wanted, &Plain::read(&*there.source, holds), &place);
+            let back = convert(&there, xray);
+            same(&wanted, &Plain::read(&*back.source, holds), &place);
+        }
+    }
+}
+
+#[test]
 #[should_panic(expected = "two programs, thread 100: event")]
 fn a_difference_is_found() {
     let holds = Holds::of("xray");

@@ -10,11 +10,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use fdr_formats::model::Counts;
 use fdr_formats::registry;
 use fdr_formats::source::drive;
 use fdr_formats::writer::Output as Target;
 use fdr_formats::{
-    Call, Clock, Edge, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo,
+    Call, Clock, CpuId, Edge, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo,
 };
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr};
@@ -296,6 +297,51 @@ fn golden_folders_hold_what_babeltrace2_finds() {
         let counted = counter(&tool, &folder);
         assert_eq!(counted["Event message"], events.len() as u64, "{name}");
         assert_eq!(counted["Discarded event message"], discarded, "{name}");
+    }
+}
+
+/// Changes of CPU and losses at a stream's end: packets whose head is their news have an event.
+#[test]
+fn heads_that_no_other_event_follows_are_read() {
+    let Some(tool) = babeltrace() else { return };
+    let folder = Folder::new("ctf-heads");
+    let path = folder.join("heads.ctf");
+    fs::create_dir(&path).expect("a folder");
+    let target = registry::target("ctf").expect("the target");
+    let output = Target::Folder(path.clone());
+    let mut writer = (target.create)(output, &TraceInfo::default()).expect("space");
+    let thread = |overwritten| Thread {
+        id: ThreadId(7),
+        counts: Some(Counts {
+            overwritten,
+            ..Counts::default()
+        }),
+        ..Thread::default()
+    };
+    let call = |time, edge| Call {
+        time: Ticks(time),
+        function: FunctionId(1),
+        edge,
+        synthetic: false,
+        has_arguments: false,
+    };
+    writer.thread(&thread(0));
+    writer.calls(&[call(1, Edge::Entry), call(2, Edge::Exit)]);
+    for (time, cpu) in [(3, 0), (3, 1), (4, 0)] {
+        let (time, cpu) = (Ticks(time), CpuId(cpu));
+        writer.mark(&Mark::Cpu { time, cpu });
+    }
+    writer.thread(&thread(5));
+    writer.finish().expect("space");
+    let words = words(&tool, &path);
+    let count = |name: &str| words.iter().filter(|line| line.contains(name)).count();
+    assert_eq!(count(" lttng_ust_cyg_profile:func_"), 2, "{words:?}");
+    assert_eq!(count(" fdr:head: "), 3, "{words:?}");
+    assert_eq!(counter(&tool, &path)["Discarded event message"], 1);
+    if has_library() {
+        let found = library(&path);
+        assert_eq!(number(&found["threads"]["7"]["discarded"]), 5);
+        assert_eq!(number(&found["others"]["fdr:head"]), 3);
     }
 }
 

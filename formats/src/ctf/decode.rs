@@ -290,7 +290,7 @@ impl Decoder<'_> {
                 self.sink.mark(&Mark::Wall { seconds, micros });
             }
             // Facts in a stream of calls: the index pass took them where it looked for them.
-            Kind::Fact(_) => {}
+            Kind::Fact(_) | Kind::Head => {}
             Kind::Other | Kind::Entry { .. } | Kind::Exit { .. } => {
                 let data = format!("{name}: {}", reader.text);
                 let (cpu, data) = (None, data.as_bytes());

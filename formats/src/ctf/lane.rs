@@ -54,6 +54,8 @@ pub(super) struct Lane {
     comm: String,
     early: Vec<Untimed>,
     cpu: u32,
+    /// Time of a change of CPU that no packet tells yet: the next event begins its packet.
+    change: Option<u64>,
     arguments: Vec<u64>,
     /// Records that are missing by the marks.
     lost: u64,
@@ -84,6 +86,7 @@ impl Lane {
             comm,
             early: Vec::new(),
             cpu: NO_CPU,
+            change: None,
             arguments: Vec::new(),
             lost: 0,
             missing: 0,
@@ -141,10 +144,27 @@ impl Lane {
     #[inline]
     fn room(&mut self, time: u64) -> (&Template, &mut Vec<u8>) {
         if !self.packets.has_room() {
-            self.packets
-                .begin(time, self.cpu, false, self.lost.max(self.missing));
+            self.begin_packet(time);
         }
         (&self.template, self.packets.event(time))
+    }
+
+    /// Begins a packet for an event of that time, or for the change of CPU before the event.
+    #[cold]
+    fn begin_packet(&mut self, time: u64) {
+        let change = self.change.take();
+        let begin = change.unwrap_or(time);
+        self.packets
+            .begin(begin, self.cpu, change.is_some(), self.discarded());
+    }
+
+    /// Writes a packet whose head is its news. The packet has an event, because Trace Compass ends a
+    /// stream at a packet without one.
+    #[cold]
+    fn head_alone(&mut self, time: u64) {
+        self.packets.close(time);
+        let (template, out) = self.room(time);
+        template.head(time, out);
     }
 
     #[inline]
@@ -232,8 +252,12 @@ impl Lane {
             return;
         }
         let time = self.reach(time, times, cut);
+        if let Some(before) = self.change {
+            self.head_alone(before);
+        }
         self.cpu = cpu;
-        self.packets.begin(time, cpu, true, self.discarded());
+        self.change = Some(time);
+        self.packets.close(time);
     }
 
     fn untimed(&mut self, mark: Untimed, time: u64) {
@@ -248,8 +272,8 @@ impl Lane {
                 self.settle();
                 self.lost = self.lost.saturating_add(records);
                 // The loss is between two packets, as other readers look for it.
-                if self.packets.is_open() && self.discarded() > self.packets.told() {
-                    self.packets.begin(time, self.cpu, false, self.discarded());
+                if self.discarded() > self.packets.told() {
+                    self.packets.close(time);
                 }
                 let (template, out) = self.room(time);
                 template.lost(time, records, out);
@@ -285,9 +309,8 @@ impl Lane {
             self.begin_at(start);
         }
         self.settle();
-        if self.discarded() > self.packets.told() {
-            let time = self.packets.last().unwrap_or(start);
-            self.packets.begin(time, self.cpu, false, self.discarded());
+        if self.change.is_some() || self.discarded() > self.packets.told() {
+            self.head_alone(self.packets.last().unwrap_or(start));
         }
     }
 

@@ -31,6 +31,7 @@
 //! | 0 | 4 | `fdr:typed` | u16 type, u32 size, size bytes |
 //! | 0 | 5 | `fdr:lost` | u64 function records |
 //! | 0 | 6 | `fdr:wall` | u64 seconds, u32 microseconds |
+//! | 0 | 7 | `fdr:head` | none: the packet's head says a CPU or losses that no other event follows |
 //! | 1 | 0 | `fdr:trace` | see [`trace`] |
 //! | 1 | 1 | `fdr:function` | u32 id, u32 line, text name, text file |
 //! | 1 | 2 | `fdr:thread` | u64 id, u8 flags (bit 0: process, bit 1: counts), u64 process, text name, 6 u64 counts |
@@ -58,6 +59,7 @@ pub(super) const CUSTOM: u8 = 3;
 pub(super) const TYPED: u8 = 4;
 pub(super) const LOST: u8 = 5;
 pub(super) const WALL: u8 = 6;
+pub(super) const HEAD: u8 = 7;
 
 /// Event classes of facts.
 pub(super) const TRACE: u8 = 0;
@@ -212,6 +214,10 @@ impl Template {
         self.begin(WALL, time, out);
         out.extend(seconds.to_le_bytes());
         out.extend(micros.to_le_bytes());
+    }
+
+    pub(super) fn head(&self, time: u64, out: &mut Vec<u8>) {
+        self.begin(HEAD, time, out);
     }
 }
 

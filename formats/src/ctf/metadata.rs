@@ -85,6 +85,7 @@ const EVENTS: &[(&str, u32, u8, &[&str])] = &[
     ),
     ("fdr:lost", 0, 5, &["uint64_t records"]),
     ("fdr:wall", 0, 6, &["uint64_t seconds", "uint32_t micros"]),
+    ("fdr:head", 0, 7, &[]),
     (
         "fdr:trace",
         1,

@@ -34,7 +34,7 @@ impl Packets {
         }
     }
 
-    /// Time of the last event, or of the last change of CPU.
+    /// Time of the last event, or of what closed a packet later.
     pub(super) fn last(&self) -> Option<u64> {
         self.last
     }
@@ -44,10 +44,6 @@ impl Packets {
         self.told
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.open.is_some()
-    }
-
     /// Whether an event can be added without a new packet before it.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
@@ -55,14 +51,14 @@ impl Packets {
         self.open.as_ref().is_some_and(room)
     }
 
-    /// Closes the packet that is open, if any, and begins another. `time` is not before `last`.
+    /// Closes the packet that is open, if any, and begins another. `time` is not before `last`. An
+    /// event must follow, because Trace Compass ends a stream at a packet without one.
     pub(super) fn begin(&mut self, time: u64, cpu: u32, cpu_seen: bool, discarded: u64) {
         if self.sequence == 0 && discarded > 0 {
             // babeltrace2 counts from the first packet on: one without losses must come before.
             self.begin(time, cpu, false, 0);
         }
-        self.close();
-        debug_assert!(self.last.is_none_or(|last| last <= time));
+        self.close(time);
         let head = Head {
             uuid: self.uuid,
             stream: self.stream,
@@ -81,7 +77,7 @@ impl Packets {
         self.open = Some((self.buffer.len(), head));
         self.buffer.extend([0; HEAD_SIZE]);
         self.sequence += 1;
-        (self.last, self.told) = (Some(time), discarded);
+        self.told = discarded;
     }
 
     /// Where to put an event of that time, which is not before `last`. A packet is open.
@@ -92,8 +88,15 @@ impl Packets {
         &mut self.buffer
     }
 
-    /// Completes the packet that is open, if any.
-    pub(super) fn close(&mut self) {
+    /// Completes the packet that is open, if any. What comes next is not before `time`, which is not
+    /// before `last`.
+    pub(super) fn close(&mut self, time: u64) {
+        debug_assert!(self.last.is_none_or(|last| last <= time));
+        self.complete();
+        self.last = Some(time);
+    }
+
+    fn complete(&mut self) {
         let Some((start, mut head)) = self.open.take() else {
             return;
         };
@@ -109,7 +112,7 @@ impl Packets {
 
     /// The packets that the file has not got; none is open.
     pub(super) fn ready(&mut self) -> &[u8] {
-        self.close();
+        self.complete();
         &self.buffer
     }
 

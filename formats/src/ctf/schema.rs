@@ -10,7 +10,8 @@ use super::metadata::{LAYOUT_KEY, LAYOUT_VERSION};
 use super::node::{Node, Slot};
 use super::tsdl::types::{self, Metadata};
 use crate::bytes::ByteOrder;
-use crate::model::Clock;
+use crate::model::{Clock, Ticks};
+use crate::scale;
 
 /// Numbers of classes below this are looked up fast.
 const NEAR: u64 = 64;
@@ -126,6 +127,8 @@ pub(super) enum Kind {
         micros: Slot,
     },
     Fact(Fact),
+    /// The packet's head says all.
+    Head,
     /// Of a meaning that we do not know.
     Other,
 }
@@ -284,21 +287,20 @@ fn clock(metadata: &Metadata) -> Clock {
         return Clock::default();
     };
     let frequency = declared.frequency.unwrap_or(1_000_000_000);
-    let second = i128::from(frequency.max(1));
-    let ticks = i128::from(declared.offset);
-    let offset =
-        i128::from(declared.offset_seconds) * 1_000_000_000 + ticks * 1_000_000_000 / second;
+    let nanos = |ticks| scale::nanos_between(Ticks(0), Ticks(ticks), frequency);
+    let part = nanos(declared.offset.unsigned_abs()) * i128::from(declared.offset.signum());
+    let offset = i128::from(declared.offset_seconds) * 1_000_000_000 + part;
     // Where the clock's zero is before 1970, the first tick after that is taken.
     let tick = if offset < 0 {
-        (-offset * second).div_euclid(1_000_000_000) + 1
+        (-offset * i128::from(frequency.max(1))).div_euclid(1_000_000_000) + 1
     } else {
         0
     };
-    let unix = offset + tick * 1_000_000_000 / second;
-    let anchor = match (u64::try_from(tick), u64::try_from(unix)) {
-        (Ok(tick), Ok(unix)) if offset != 0 => Some((crate::model::Ticks(tick), unix)),
-        _ => None,
-    };
+    let tick = u64::try_from(tick).ok().filter(|_| offset != 0);
+    let anchor = tick.and_then(|tick| {
+        let unix = u64::try_from(offset + nanos(tick)).ok()?;
+        Some((Ticks(tick), unix))
+    });
     Clock {
         frequency,
         name: declared.name.clone(),
@@ -384,6 +386,7 @@ fn own(name: &str, fields: &Node) -> Option<Kind> {
             seconds: fields.number("seconds")?,
             micros: fields.number("micros")?,
         },
+        "head" => Kind::Head,
         "trace" => Kind::Fact(Fact::Trace),
         "function" => Kind::Fact(Fact::Function),
         "thread" => Kind::Fact(Fact::Thread),

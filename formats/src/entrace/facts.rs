@@ -122,8 +122,9 @@ fn truth(name: &str, value: bool) -> Option<(&str, Value<'_>)> {
 }
 
 /// The entry about the trace. `nanos` turns ticks of the trace's clock into ns.
-pub(super) fn encode_trace(info: &TraceInfo, nanos: impl Fn(Ticks) -> u64) -> Entry<'_> {
+pub(super) fn encode_trace(info: &TraceInfo) -> Entry<'_> {
     let clock = &info.clock;
+    let nanos = |tick| clock.nanos(tick).0;
     let (tick, unix) = clock
         .anchor
         .map_or((None, None), |(tick, unix)| (Some(tick), Some(unix)));

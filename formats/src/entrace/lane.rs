@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use super::facts::flags;
 use super::item::{Item, Kind, has};
-use crate::model::{Call, Clock, CpuId, Edge, Mark, Thread, Ticks};
+use crate::model::{Call, CpuId, Edge, Mark, Nanos, Thread};
+use crate::scale::Scale;
 use crate::sink::Losses;
 
 /// Where items are kept until they are written.
@@ -23,53 +24,6 @@ pub(super) trait Shelf {
     /// One more argument of the call at this place, which was kept last; `item` is what it is now.
     /// False: it can't be taken any more.
     fn argument(&mut self, place: u64, item: &Item, value: u64) -> bool;
-}
-
-/// Ticks to ns since tick 0, rounded to the nearest, as [`Clock::nanos`] does, but without a division.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
-    frequency: u64,
-    /// 2^64 by the frequency, rounded down.
-    reciprocal: u64,
-}
-
-impl Scale {
-    pub(super) fn new(clock: &Clock) -> Scale {
-        let frequency = clock.frequency.max(1);
-        let reciprocal = u64::MAX / frequency;
-        Scale {
-            frequency,
-            reciprocal,
-        }
-    }
-
-    #[inline]
-    pub(super) fn nanos(self, ticks: Ticks) -> u64 {
-        const SECOND: u64 = 1_000_000_000;
-        if self.frequency == SECOND {
-            return ticks.0;
-        }
-        let (seconds, rest) = self.divide(ticks.0);
-        let rest = u128::from(rest) * u128::from(SECOND) + u128::from(self.frequency / 2);
-        let rest = match u64::try_from(rest) {
-            Ok(rest) => self.divide(rest).0,
-            Err(_) => (rest / u128::from(self.frequency)) as u64,
-        };
-        seconds.saturating_mul(SECOND).saturating_add(rest)
-    }
-
-    /// A number divided by the frequency, and what is left.
-    #[inline]
-    fn divide(self, number: u64) -> (u64, u64) {
-        // The reciprocal is less than 1 too small, so this is at most 1 too small.
-        let product = u128::from(number) * u128::from(self.reciprocal);
-        let quotient = (product >> 64) as u64;
-        let rest = number - quotient * self.frequency;
-        match rest.checked_sub(self.frequency) {
-            Some(rest) => (quotient + 1, rest),
-            None => (quotient, rest),
-        }
-    }
 }
 
 /// An open call.
@@ -109,10 +63,10 @@ impl Lane {
         &mut self,
         call: &Call,
         function: u32,
-        scale: Scale,
+        scale: &mut Scale,
         shelf: &mut impl Shelf,
     ) {
-        let time = scale.nanos(call.time);
+        let Nanos(time) = scale.nanos(call.time);
         self.last = Some(time);
         let moved = std::mem::take(&mut self.moved);
         if call.edge == Edge::Entry {
@@ -226,7 +180,7 @@ impl Lane {
     pub(super) fn mark(
         &mut self,
         mark: &Mark<'_>,
-        scale: Scale,
+        scale: &mut Scale,
         most: usize,
         losses: &mut Losses,
         shelf: &mut impl Shelf,
@@ -255,12 +209,12 @@ impl Lane {
             // What both say: calls that are open here are in doubt.
             Mark::Break { .. } => (self.item(Kind::Lost, self.last), &[]),
             Mark::Custom { time, cpu, data } => {
-                let mut item = self.item(Kind::Custom, Some(scale.nanos(time)));
+                let mut item = self.item(Kind::Custom, Some(scale.nanos(time).0));
                 self.on_cpu(&mut item, cpu);
                 (item, data)
             }
             Mark::Typed { time, kind, data } => {
-                let mut item = self.item(Kind::Typed, Some(scale.nanos(time)));
+                let mut item = self.item(Kind::Typed, Some(scale.nanos(time).0));
                 item.number = kind.into();
                 (item, data)
             }
@@ -360,29 +314,5 @@ mod tests {
         assert!(lane.moved && losses.is_empty(), "{losses}");
         lane.on(CpuId(4), &mut losses);
         assert_eq!(losses.to_string(), format!("1 {UNHEARD}"));
-    }
-
-    #[test]
-    fn ticks_become_the_same_ns_as_everywhere() {
-        let edges = [0, 1, 2, 2_999_999_999, u64::MAX / 3, u64::MAX - 1, u64::MAX];
-        let frequencies = [
-            1,
-            3,
-            32_768,
-            999_999_999,
-            1_000_000_000,
-            2_994_373_123,
-            u64::MAX,
-        ];
-        for frequency in frequencies {
-            let clock = Clock {
-                frequency,
-                ..Clock::default()
-            };
-            for ticks in edges.map(Ticks) {
-                let (found, wanted) = (Scale::new(&clock).nanos(ticks), clock.nanos(ticks).0);
-                assert_eq!(found, wanted, "{ticks} ticks at {frequency} Hz");
-            }
-        }
     }
 }

@@ -12,10 +12,11 @@ use super::container::{Container, HEAD_SIZE, Kind, encode_head, put_entry};
 use super::entry::{Entry, ROOT, encode_entry};
 use super::facts::{self, flags};
 use super::item::{self, Item, has};
-use super::lane::{Lane, Scale, Shelf};
+use super::lane::{Lane, Shelf};
 use super::shape::{self, At, Functions, MAX_ARGUMENTS};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo};
+use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::writer::Writer;
 
@@ -153,7 +154,7 @@ impl EntraceStream {
                 threads: Vec::new(),
                 ..info.clone()
             },
-            scale: Scale::new(&info.clock),
+            scale: Scale::new(info.clock.frequency),
             functions: Functions::default(),
             lanes: Vec::new(),
             lane_of: HashMap::new(),
@@ -191,7 +192,7 @@ impl EntraceStream {
         let head: [u8; HEAD_SIZE] = encode_head(sent.kind);
         sent.bytes.extend_from_slice(&head);
         sent.fact(&ROOT);
-        sent.fact(&facts::encode_trace(info, |tick| self.scale.nanos(tick)));
+        sent.fact(&facts::encode_trace(info));
         for function in &info.functions {
             sent.fact(&facts::encode_function(function, 1));
         }
@@ -295,14 +296,13 @@ impl Sink for EntraceStream {
     }
 
     fn calls(&mut self, calls: &[Call]) {
-        let scale = self.scale;
         for some in calls.chunks(HELD) {
             let Some((lane, waiting)) = self.lanes.get_mut(self.now) else {
                 return;
             };
             for call in some {
                 let function = self.functions.place(call.function);
-                lane.call(call, function, scale, waiting);
+                lane.call(call, function, &mut self.scale, waiting);
             }
             self.send(self.now, false);
         }
@@ -312,7 +312,13 @@ impl Sink for EntraceStream {
         let Some((lane, waiting)) = self.lanes.get_mut(self.now) else {
             return;
         };
-        lane.mark(mark, self.scale, MAX_ARGUMENTS, &mut self.losses, waiting);
+        lane.mark(
+            mark,
+            &mut self.scale,
+            MAX_ARGUMENTS,
+            &mut self.losses,
+            waiting,
+        );
         self.send(self.now, false);
     }
 

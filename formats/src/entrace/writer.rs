@@ -12,13 +12,14 @@ use super::container::{Container, Kind};
 use super::entry::{Entry, ROOT, encode_entry};
 use super::facts;
 use super::item::{self, Item};
-use super::lane::{Lane, Scale, Shelf};
+use super::lane::{Lane, Shelf};
 use super::merge::{self, Strands};
 use super::output::{Out, Tables, Take};
 use super::shape::{self, Functions, MAX_ARGUMENTS};
 use super::store::Store;
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo};
+use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::writer::Writer;
 
@@ -104,7 +105,7 @@ impl EntraceWriter {
                 threads: Vec::new(),
                 ..info.clone()
             },
-            scale: Scale::new(&info.clock),
+            scale: Scale::new(info.clock.frequency),
             functions: Functions::default(),
             store: Store::default(),
             lanes: Vec::new(),
@@ -130,7 +131,7 @@ impl EntraceWriter {
     #[inline]
     fn on_lane(
         &mut self,
-        step: impl FnOnce(&mut Lane, &mut Functions, &mut Shelves<'_>, &mut Losses),
+        step: impl FnOnce(&mut Lane, &mut Functions, &mut Scale, &mut Shelves<'_>, &mut Losses),
     ) {
         let Some((lane, strands)) = self.lanes.get_mut(self.now) else {
             return;
@@ -140,7 +141,13 @@ impl EntraceWriter {
             strands: *strands,
             failed: &mut self.failed,
         };
-        step(lane, &mut self.functions, &mut shelves, &mut self.losses);
+        step(
+            lane,
+            &mut self.functions,
+            &mut self.scale,
+            &mut shelves,
+            &mut self.losses,
+        );
     }
 
     /// Writes the file; returns what it could not hold.
@@ -171,7 +178,6 @@ impl EntraceWriter {
         let source = Entries {
             kind: self.kind,
             info: &self.info,
-            scale: self.scale,
             functions: &self.functions,
             store: &self.store,
             lanes: &self.lanes,
@@ -195,7 +201,6 @@ impl EntraceWriter {
 struct Entries<'a> {
     kind: Kind,
     info: &'a TraceInfo,
-    scale: Scale,
     functions: &'a Functions,
     store: &'a Store,
     lanes: &'a [(Lane, Strands)],
@@ -215,9 +220,7 @@ impl Entries<'_> {
             take.entry(place, entry.parent, || bytes.len(), put)
         };
         fact(&ROOT)?;
-        fact(&facts::encode_trace(self.info, |tick| {
-            self.scale.nanos(tick)
-        }))?;
+        fact(&facts::encode_trace(self.info))?;
         for function in &self.info.functions {
             fact(&facts::encode_function(function, 1))?;
         }
@@ -257,8 +260,7 @@ impl Sink for EntraceWriter {
         if self.failed.is_some() {
             return;
         }
-        let scale = self.scale;
-        self.on_lane(|lane, functions, shelves, _| {
+        self.on_lane(|lane, functions, scale, shelves, _| {
             for call in calls {
                 let function = functions.place(call.function);
                 lane.call(call, function, scale, shelves);
@@ -270,8 +272,7 @@ impl Sink for EntraceWriter {
         if self.failed.is_some() {
             return;
         }
-        let scale = self.scale;
-        self.on_lane(|lane, _, shelves, losses| {
+        self.on_lane(|lane, _, scale, shelves, losses| {
             lane.mark(mark, scale, MAX_ARGUMENTS, losses, shelves);
         });
     }

@@ -5,7 +5,8 @@ use super::decode::MAX_PAYLOAD;
 use super::encode::{self, EventPacket, MAX_TEXT, Place};
 use super::facts::{self, FACTS};
 use super::tables::{Functions, Label, Lane, Threads, Untimed};
-use crate::model::{Clock, Function, Thread, Ticks, TraceInfo, Trouble};
+use crate::model::{Function, Nanos, Thread, Ticks, TraceInfo, Trouble};
+use crate::scale::Scale;
 use crate::sink::Losses;
 use crate::spans::Span;
 
@@ -28,6 +29,7 @@ pub(super) struct Book {
     facts: u32,
     /// Time of the last event of all, in ns.
     latest: u64,
+    scale: Scale,
 }
 
 impl Book {
@@ -42,6 +44,7 @@ impl Book {
             reason: info.reason.clone(),
             ..*info
         };
+        let scale = Scale::new(info.clock.frequency);
         let mut book = Book {
             info,
             functions: Functions::default(),
@@ -49,6 +52,7 @@ impl Book {
             losses: Losses::default(),
             facts: 0,
             latest: 0,
+            scale,
         };
         book.latest = book.nanos(start);
         book
@@ -57,13 +61,11 @@ impl Book {
     /// A tick in ns since tick 0.
     #[inline]
     pub(super) fn nanos(&mut self, tick: Ticks) -> u64 {
-        if self.info.clock.frequency == NANOS_PER_SECOND {
-            return tick.0;
+        let Nanos(nanos) = self.scale.nanos(tick);
+        if nanos == u64::MAX && self.info.clock.frequency != NANOS_PER_SECOND {
+            self.losses.add("times over 2^64 ns: cut", 1);
         }
-        let nanos = scale(&self.info.clock, tick);
-        let cut = nanos.is_none();
-        self.losses.add("times over 2^64 ns: cut", cut.into());
-        nanos.unwrap_or(u64::MAX)
+        nanos
     }
 
     /// The first packets: epoch and trace.
@@ -86,7 +88,7 @@ impl Book {
     /// Unix time at tick 0.
     fn epoch(&self) -> Option<u64> {
         let (tick, unix) = self.info.clock.anchor?;
-        unix.checked_sub(scale(&self.info.clock, tick)?)
+        unix.checked_sub(self.info.clock.checked_nanos(tick)?)
     }
 
     fn head(&mut self, out: &mut Vec<u8>) {
@@ -124,7 +126,7 @@ impl Book {
         optional(&mut packet, "constant", clock.constant.then_some(1));
         optional(&mut packet, "nonstop", clock.nonstop.then_some(1));
         if let Some((tick, unix)) = clock.anchor
-            && let Some(time) = scale(clock, tick)
+            && let Some(time) = clock.checked_nanos(tick)
         {
             packet.numbers("anchor", &[time, unix]);
         }
@@ -346,21 +348,6 @@ impl Book {
         }
         packet.end();
     }
-}
-
-/// A tick in ns, rounded to the nearest; `None` where 64 bits can't hold it.
-fn scale(clock: &Clock, tick: Ticks) -> Option<u64> {
-    let frequency = clock.frequency.max(1);
-    let (seconds, rest) = (tick.0 / frequency, tick.0 % frequency);
-    let half = frequency / 2;
-    let rest = match rest.checked_mul(NANOS_PER_SECOND) {
-        Some(rest) if rest <= u64::MAX - half => (rest + half) / frequency,
-        _ => {
-            let rest = u128::from(rest) * u128::from(NANOS_PER_SECOND) + u128::from(half);
-            (rest / u128::from(frequency)) as u64
-        }
-    };
-    seconds.checked_mul(NANOS_PER_SECOND)?.checked_add(rest)
 }
 
 fn function_packet(function: &Function, place: Place, out: &mut Vec<u8>) {

@@ -6,22 +6,13 @@ use super::klass::{self, KLASSES, known};
 use super::names::label_of;
 use super::record::{Builder, Header, MAPPING, SYSTEM};
 use crate::bytes::ByteOrder;
-use crate::model::{Clock, Function, FunctionId, Nanos, Thread, Ticks, TraceInfo};
+use crate::model::{Function, FunctionId, Thread, TraceInfo};
 use crate::spans::Span;
 
 /// Bytes of a text of ours; longer ones are cut. Three of them are shorter than the longest record.
 const MAX_TEXT: usize = 16 << 20;
 /// Version of HawkTracer whose records these are.
 const HAWKTRACER: [u8; 3] = [0, 11, 0];
-
-/// A tick of the source's clock in ns.
-pub(super) fn nanos(clock: &Clock, ticks: Ticks) -> u64 {
-    if clock.frequency == 1_000_000_000 {
-        return ticks.0;
-    }
-    let Nanos(nanos) = clock.nanos(ticks);
-    nanos
-}
 
 /// A name or the like, escaped.
 fn text(bytes: &[u8]) -> String {
@@ -119,9 +110,9 @@ impl Encoder {
             .u64(info.missing.unplaced_records)
             .text(&text(clock.name.as_bytes()))
             .u64(clock.error_ppm.unwrap_or_default().to_bits())
-            .u64(nanos(clock, tick))
+            .u64(clock.nanos(tick).0)
             .u64(unix)
-            .u64(nanos(clock, start));
+            .u64(clock.nanos(start).0);
     }
 
     /// A thread, which has this number in the file.

@@ -9,13 +9,13 @@ use super::escape::escape;
 use super::klass;
 use super::record::Builder;
 use super::stream::Stream;
-use super::tables::nanos;
 use super::walk::MAX_RECORD;
 use crate::bytes::ByteOrder;
 use crate::error::{Diagnostic, Error};
 use crate::model::{
-    Call, Clock, Edge, Function, Mark, Thread, ThreadId, Ticks, TraceInfo, Trouble,
+    Call, Edge, Function, Mark, Nanos, Thread, ThreadId, Ticks, TraceInfo, Trouble,
 };
+use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::spans::Spans;
 use crate::writer::Writer;
@@ -37,7 +37,7 @@ struct Lane {
 
 /// A sink that writes an HTDUMP stream.
 pub struct HtdumpWriter<W: Write> {
-    clock: Clock,
+    scale: Scale,
     lanes: Vec<Lane>,
     lane_of: HashMap<ThreadId, usize>,
     /// Numbers of threads that are taken.
@@ -62,7 +62,7 @@ impl<W: Write> HtdumpWriter<W> {
         stream.losses.add(what, trouble.into());
         stream.losses.add_untimed(&info.functions);
         HtdumpWriter {
-            clock: info.clock.clone(),
+            scale: Scale::new(info.clock.frequency),
             lanes: Vec::new(),
             lane_of: HashMap::new(),
             numbers: HashSet::new(),
@@ -97,7 +97,7 @@ impl<W: Write> HtdumpWriter<W> {
     /// A time of the thread at hand in ns: never before the last one, because a reader sorts by time.
     #[inline]
     fn time(&mut self, ticks: Ticks) -> u64 {
-        let nanos = nanos(&self.clock, ticks);
+        let Nanos(nanos) = self.scale.nanos(ticks);
         let Some(lane) = self.now.and_then(|now| self.lanes.get_mut(now)) else {
             return nanos;
         };

@@ -9,8 +9,9 @@
 //! - An exit of a frame further out ends those inside, at its own time. An exit of a frame that is not
 //!   open is left out, as in Trace Compass.
 
-use crate::model::{Call, Clock, CpuId, Edge, FunctionId, Ticks};
+use crate::model::{Call, CpuId, Edge, FunctionId, Nanos};
 use crate::reach::Reach;
+use crate::scale::Scale;
 use crate::sink::Losses;
 
 /// Times of the state system end here, in ns.
@@ -68,36 +69,6 @@ impl Untold {
     }
 }
 
-/// Ticks to ns, exactly as [`Clock::nanos`], without its 128-bit division.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
-    frequency: u64,
-}
-
-impl Scale {
-    pub(super) fn new(clock: &Clock) -> Scale {
-        let frequency = clock.frequency.max(1);
-        Scale { frequency }
-    }
-
-    /// More than [`LATEST`] where it is out of range.
-    #[inline]
-    pub(super) fn nanos(self, ticks: Ticks) -> u64 {
-        const SECOND: u64 = 1_000_000_000;
-        if self.frequency == SECOND {
-            return ticks.0;
-        }
-        let seconds = ticks.0 / self.frequency;
-        let rest = u128::from(ticks.0 % self.frequency) * u128::from(SECOND);
-        let rest = rest + u128::from(self.frequency / 2);
-        let nanos = match u64::try_from(rest) {
-            Ok(rest) => rest / self.frequency,
-            Err(_) => (rest / u128::from(self.frequency)) as u64,
-        };
-        seconds.saturating_mul(SECOND).saturating_add(nanos)
-    }
-}
-
 /// A frame that is open.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
@@ -144,11 +115,11 @@ impl Lane {
     pub(super) fn call(
         &mut self,
         call: &Call,
-        scale: Scale,
+        scale: &mut Scale,
         untold: &mut Untold,
         out: &mut impl FnMut(i64, Op),
     ) {
-        let nanos = scale.nanos(call.time);
+        let Nanos(nanos) = scale.nanos(call.time);
         let mut time = nanos.min(LATEST) as i64;
         untold.late += u64::from(nanos > LATEST);
         self.first.get_or_insert(time);
@@ -255,6 +226,7 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Ticks;
 
     fn edge(time: u64, function: u32, edge: Edge) -> Call {
         Call {
@@ -293,9 +265,9 @@ mod tests {
 
     fn run(calls: &[Call]) -> (Vec<(i64, Op)>, Lane, Counts) {
         let (mut lane, mut untold, mut ops) = (Lane::default(), Untold::default(), Vec::new());
-        let scale = Scale::new(&Clock::default());
+        let mut scale = Scale::new(1_000_000_000);
         for call in calls {
-            lane.call(call, scale, &mut untold, &mut |time, op| {
+            lane.call(call, &mut scale, &mut untold, &mut |time, op| {
                 ops.push((time, op))
             });
         }
@@ -379,32 +351,5 @@ mod tests {
         assert_eq!(what, [("calls s", 1), ("entries", 1), ("entries", 1)]);
         let calls = [enter(5, 1), exit(3, 1)];
         assert_eq!(run(&calls).0, [push(5, 1), pop(5)]);
-    }
-
-    #[test]
-    fn ticks_are_converted_as_the_clock_does() {
-        let ticks = [0, 1, 2, 999, 3_000_000_001, u64::MAX / 7, u64::MAX];
-        for frequency in [
-            1,
-            3,
-            1_000_000,
-            999_999_937,
-            1_000_000_000,
-            2_893_437_000,
-            u64::MAX,
-        ] {
-            let clock = Clock {
-                frequency,
-                ..Clock::default()
-            };
-            for ticks in ticks.map(Ticks) {
-                let wanted = clock.nanos(ticks).0;
-                assert_eq!(
-                    Scale::new(&clock).nanos(ticks),
-                    wanted,
-                    "{ticks} at {frequency} Hz"
-                );
-            }
-        }
     }
 }

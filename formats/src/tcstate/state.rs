@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::lane::{Lane, Op, Scale, Untold};
+use super::lane::{Lane, Op, Untold};
 use super::layout;
 use super::reader::TcstateSource;
 use super::strings::{self, label};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{Call, Clock, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
+use crate::scale::Scale;
 use crate::sink::Sink;
 use crate::snapshot_json;
 
@@ -175,7 +176,7 @@ impl At {
     pub fn new(time: i64, info: &TraceInfo) -> At {
         At {
             time,
-            scale: Scale::new(&info.clock),
+            scale: Scale::new(info.clock.frequency),
             threads: Vec::new(),
             thread_of: HashMap::new(),
             now: 0,
@@ -188,7 +189,7 @@ impl At {
     /// The state, after all events. `info` has the names of the functions.
     #[must_use]
     pub fn finish(mut self, info: &TraceInfo) -> State {
-        let begin = info.start.map(|start| nanos(self.scale, start));
+        let begin = info.start.map(|start| nanos(&info.clock, start));
         let first = self
             .threads
             .iter()
@@ -309,7 +310,7 @@ impl Sink for At {
         let (cpus, until, turn) = (&mut self.cpus, self.time, self.turn);
         let mut lane = std::mem::take(&mut known.lane);
         for call in calls {
-            lane.call(call, self.scale, &mut self.untold, &mut |time, op| {
+            lane.call(call, &mut self.scale, &mut self.untold, &mut |time, op| {
                 if let Op::Cpu(cpu) = op {
                     note(cpus, known);
                     cpus.entry(cpu).or_default();
@@ -335,6 +336,6 @@ impl Sink for At {
     fn diagnostic(&mut self, _diagnostic: Diagnostic) {}
 }
 
-fn nanos(scale: Scale, ticks: Ticks) -> i64 {
-    i64::try_from(scale.nanos(ticks)).unwrap_or(i64::MAX)
+fn nanos(clock: &Clock, ticks: Ticks) -> i64 {
+    i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX)
 }

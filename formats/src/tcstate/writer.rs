@@ -9,13 +9,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::build::Builder;
-use super::lane::{Lane, Scale, Untold};
+use super::lane::{Lane, Untold};
 use super::layout::{HEADER_SIZE, Header, SORTED};
 use super::merge::Changes;
 use super::meta::{Meta, ThreadMeta};
 use super::{FILES, tables};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Clock, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
+use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::writer::Writer;
 
@@ -49,7 +50,7 @@ impl TcstateWriter {
     pub(super) fn new(folder: PathBuf, info: &TraceInfo) -> TcstateWriter {
         TcstateWriter {
             folder,
-            scale: Scale::new(&info.clock),
+            scale: Scale::new(info.clock.frequency),
             info: TraceInfo {
                 threads: Vec::new(),
                 ..info.clone()
@@ -77,7 +78,7 @@ impl TcstateWriter {
     }
 
     fn nanos(&self, ticks: Ticks) -> i64 {
-        i64::try_from(self.scale.nanos(ticks)).unwrap_or(i64::MAX)
+        i64::try_from(self.info.clock.nanos(ticks).0).unwrap_or(i64::MAX)
     }
 
     fn complete(&mut self) -> io::Result<()> {
@@ -150,10 +151,12 @@ impl TcstateWriter {
             anchor: info
                 .clock
                 .anchor
-                .map(|(tick, unix)| (Ticks(self.scale.nanos(tick)), unix)),
+                .map(|(tick, unix)| (Ticks(info.clock.nanos(tick).0), unix)),
             ..info.clock
         };
-        info.start = info.start.map(|start| Ticks(self.scale.nanos(start)));
+        info.start = info
+            .start
+            .map(|start| Ticks(self.info.clock.nanos(start).0));
         let threads = self.threads.iter().map(|known| ThreadMeta {
             thread: known.thread.clone(),
             wall: known.wall,
@@ -236,7 +239,7 @@ impl Sink for TcstateWriter {
             };
             known
                 .lane
-                .call(call, self.scale, &mut self.untold, &mut out);
+                .call(call, &mut self.scale, &mut self.untold, &mut out);
         }
     }
 

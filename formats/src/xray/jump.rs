@@ -7,7 +7,7 @@
 use super::dump::first;
 use super::record::{FUNCTION_SIZE, METADATA_SIZE};
 use super::walk::{CHUNK_HEAD, NEW_CPU, PREAMBLE, TSC_WRAP};
-use crate::model::{Clock, TraceInfo};
+use crate::model::{Clock, Ticks, TraceInfo};
 
 /// Less than this, in ns, is no jump: a thread that opens a chunk may have to wait between the two readings.
 const LEAST_NS: i128 = 60_000_000_000;
@@ -75,9 +75,9 @@ pub(super) fn find(chunks: &[&[u8]], ends: &[usize], info: &TraceInfo) -> Vec<Ju
 /// it did not by much, or where it was the time of day that was set.
 fn ahead(from: Anchor, to: Anchor, clock: &Clock) -> Option<u64> {
     let frequency = i128::from(clock.frequency.max(1));
-    let ticks = i128::from(to.0.checked_sub(from.0)?);
+    let ticks = Ticks(to.0.checked_sub(from.0)?);
     let wall = to.1 - from.1;
-    let ahead = ticks * 1_000_000_000 / frequency - wall;
+    let ahead = i128::from(clock.nanos(ticks).0) - wall;
     let agrees = clock.until.is_some() && i128::from(clock.trouble.ahead_ns) < ahead / 2;
     if ahead < LEAST_NS + wall.max(0) / 100 || agrees {
         return None;

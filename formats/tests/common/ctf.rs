@@ -173,6 +173,17 @@ pub struct Packet {
 
 /// Takes a stream file of ours apart, and checks what readers give up at.
 pub fn packets(bytes: &[u8]) -> Vec<Packet> {
+    let packets = taken_apart(bytes);
+    let empty = packets
+        .iter()
+        .skip(1)
+        .find(|packet| packet.events.is_empty());
+    assert_eq!(empty, None, "Trace Compass ends the stream at this packet");
+    packets
+}
+
+/// The same, and a packet may be its head alone.
+pub fn taken_apart(bytes: &[u8]) -> Vec<Packet> {
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
     let (mut packets, mut at, mut last) = (Vec::new(), 0, 0);
     while at < bytes.len() {

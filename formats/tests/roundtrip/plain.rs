@@ -173,7 +173,8 @@ fn add(
     info: &TraceInfo,
     first: u64,
 ) {
-    let since = |time: u64| info.clock.nanos(Ticks(time - first)).0;
+    let nanos = |time| info.clock.nanos(Ticks(time)).0;
+    let since = |time: u64| nanos(time) - nanos(first);
     events.push(match event {
         Event::Call(call) => PlainEvent::Call {
             at: since(call.time.0),

@@ -93,6 +93,25 @@ impl Program {
         self
     }
 
+    /// The same on a clock of that odd rate, long after its start. Each tick is the last one before its
+    /// ns: the nearest ns is the one of before, and a time that is rounded down is 1 ns less.
+    pub(crate) fn at_rate(mut self, frequency: u64) -> Program {
+        let start = 1_000_000_000_000_000;
+        let tick = |nanos: u64| {
+            let product = u128::from(start + nanos) * u128::from(frequency);
+            u64::try_from(product / 1_000_000_000).expect("a time of days")
+        };
+        self.info.clock.frequency = frequency;
+        if let Some((anchor, _)) = &mut self.info.clock.anchor {
+            anchor.0 = tick(anchor.0);
+        }
+        let events = self.threads.iter_mut().flat_map(|(_, events)| events);
+        for time in events.filter_map(time_of) {
+            *time = tick(*time);
+        }
+        self
+    }
+
     /// Tells a sink everything, each thread in pieces, taking turns.
     pub(crate) fn tell(&self, sink: &mut dyn Sink, piece: usize) {
         let longest = self.threads.iter().map(|(_, events)| events.len()).max();

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use core_affinity::CoreId;
+use fdr_formats::{Ticks, scale};
 
 use super::calibrate::Frequency;
 use crate::clock::{self, Kind};
@@ -88,10 +89,7 @@ pub(crate) fn measure(kind: Kind, frequency: &Frequency) -> Option<Skew> {
 
 /// The worst of the offsets: the one that most exceeds its uncertainty.
 fn summarise(first: usize, offsets: impl Iterator<Item = (usize, Bounds)>, hz: u64) -> Skew {
-    let ns = |ticks: u64| {
-        let ns = u128::from(ticks) * 1_000_000_000 / u128::from(hz.max(1));
-        u64::try_from(ns).unwrap_or(u64::MAX)
-    };
+    let ns = |ticks: u64| scale::nanos(Ticks(ticks), hz).0;
     let mut skew = Skew {
         worst_ns: 0,
         core: first,

@@ -4,9 +4,9 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::calibrate::{Anchor, Calibration, Frequency, differ_ppm};
+use fdr_formats::{Ticks, scale};
 
-const NS_PER_S: i128 = 1_000_000_000;
+use super::calibrate::{Anchor, Calibration, Frequency, differ_ppm};
 
 /// A counter's rate drifts by less with the temperature, parts per million.
 const LARGEST_DRIFT_PPM: f64 = 500.0;
@@ -60,8 +60,7 @@ impl Calibration {
         if !frequency.error_ppm.is_finite() {
             return 0; // Nothing to compare with.
         }
-        let ticks = i128::from(now.ticks) - i128::from(self.start.ticks);
-        let ns = ticks * NS_PER_S / i128::from(frequency.hz.max(1));
+        let ns = scale::nanos_between(Ticks(self.start.ticks), Ticks(now.ticks), frequency.hz);
         let ppm = 2.0 * frequency.error_ppm + LARGEST_DRIFT_PPM;
         beyond(ns, self.raw_ns(now), LEAST_AHEAD_NS, ppm)
     }

@@ -1,0 +1,127 @@
+//! The stream files of CTF folders that the recorder writes of a real program: by a dump, by a stream,
+//! and by a conversion. Packets are walked here by hand, for Trace Compass ends a stream, without a
+//! word, at a packet that holds no event, unless the packet is the first. Must never ask the
+//! library's reader.
+
+use std::fs;
+use std::path::Path;
+
+use fdr_formats::registry;
+use fdr_formats::source::drive;
+use fdr_formats::writer::Output;
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::Program;
+
+/// Bytes in front of a packet's first event.
+const HEAD: usize = 85;
+
+/// Entries and exits of a stream file of threads; asserts what readers give up at.
+fn edges(path: &Path) -> u64 {
+    let bytes = fs::read(path).expect("a stream file");
+    let name = path.display();
+    let word = |at: usize| {
+        let bytes = bytes[at..at + 8].try_into();
+        u64::from_le_bytes(bytes.expect("8 bytes"))
+    };
+    let half = |at: usize| word(at) as u32 as usize;
+    let (mut start, mut last, mut packets, mut edges) = (0, 0, 0, 0);
+    while start < bytes.len() {
+        let (begin, end) = (word(start + 32), word(start + 40));
+        let (content, size) = (word(start + 48), word(start + 56));
+        assert!(content <= size && content % 8 == 0, "{name}: byte {start}");
+        assert!(last <= begin && begin <= end, "{name}: byte {start}");
+        assert_eq!(word(start + 64), packets, "{name}: byte {start}");
+        last = begin;
+        let (mut at, until) = (start + HEAD, start + (content / 8) as usize);
+        assert!(
+            packets == 0 || at < until,
+            "{name}: packet {packets} at byte {start} is its head alone"
+        );
+        while at < until {
+            let (class, time) = (bytes[at], word(at + 1));
+            assert!(last <= time && time <= end, "{name}: byte {at}");
+            last = time;
+            // Class, time, process, thread, and a name up to a zero byte.
+            let name_size = bytes[at + 17..].iter().position(|byte| *byte == 0);
+            at += 17 + name_size.expect("a name") + 1;
+            edges += u64::from(class < 2);
+            at += match class {
+                0 | 1 => 9,
+                2 => 4 + 8 * half(at),
+                3 => 12 + half(at + 8),
+                4 => 6 + half(at + 2),
+                5 => 8,
+                6 => 12,
+                7 => 0,
+                class => panic!("{name}: class {class} at byte {at}"),
+            };
+        }
+        assert_eq!(at, until, "{name}: the last event ends with the packet");
+        last = end;
+        packets += 1;
+        start += (size / 8) as usize;
+    }
+    assert!(packets > 0, "{name}");
+    edges
+}
+
+fn all_edges(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let is_thread = |path: &std::path::PathBuf| {
+        let name = path.file_name().expect("a name");
+        name.to_string_lossy().starts_with("thread-")
+    };
+    paths.filter(is_thread).map(|path| edges(&path)).sum()
+}
+
+/// Two waves of four threads with so many calls each; the records that they made.
+fn record(folder: &Folder, variables: &str, out: &str) -> u64 {
+    let _ = Program::new(env!("CARGO_BIN_EXE_streamer"), folder)
+        .set(variables)
+        .env("FDR_OUT", out)
+        .args(&["counts", "4", "30000", "waves", "2"])
+        .run()
+        .ok();
+    let text = fs::read_to_string(folder.join("counts")).expect("its counts");
+    let last = facts::all(&text, "wave").pop().expect("a wave");
+    facts::number(&last[2])
+}
+
+#[test]
+fn a_dump_and_a_stream_are_whole() {
+    for mode in ["ring", "full", "stream"] {
+        let folder = Folder::new("ctf-packets");
+        let variables =
+            format!("FDR=1 FDR_FORMAT=ctf FDR_BUFFER=4M FDR_MEMORY=256M FDR_MODE={mode}");
+        let records = record(&folder, &variables, "trace");
+        assert_eq!(all_edges(&folder.join("trace")), records, "{mode}");
+    }
+}
+
+#[test]
+fn a_dump_with_losses_is_whole() {
+    for mode in ["ring", "full"] {
+        let folder = Folder::new("ctf-packets-losses");
+        let variables = format!("FDR=1 FDR_FORMAT=ctf FDR_BUFFER=128K FDR_MODE={mode}");
+        let records = record(&folder, &variables, "trace");
+        let edges = all_edges(&folder.join("trace"));
+        assert!(0 < edges && edges < records, "{mode}: {edges} of {records}");
+    }
+}
+
+#[test]
+fn a_conversion_is_whole() {
+    let folder = Folder::new("ctf-packets-converted");
+    let records = record(&folder, "FDR=1 FDR_BUFFER=4M", "trace.fdr");
+    let source = registry::open_path(&folder.join("trace.fdr")).expect("a trace");
+    let target = registry::target("ctf").expect("the target");
+    let path = folder.join("trace.ctf");
+    fs::create_dir(&path).expect("a folder");
+    let output = Output::Folder(path.clone());
+    let mut writer = (target.create)(output, source.info()).expect("space");
+    drive(&*source, &mut *writer, &|_| {}).expect("a readable trace");
+    writer.finish().expect("space");
+    assert_eq!(all_edges(&path), records);
+}
