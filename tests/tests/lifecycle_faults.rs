@@ -166,7 +166,10 @@ fn other_missing_folders_are_said_and_not_made() {
         let outcome = endings(&folder, &[("FDR", "1"), ("FDR_OUT", out)], "exit");
         let said = outcome.said();
         assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].starts_with(&format!("FDR_OUT={out}: ")), "{said:?}");
+        assert!(
+            said[0].starts_with("FDR_OUT: there is no folder "),
+            "{said:?}"
+        );
         assert!(
             said[0].contains(&format!("{missing}; make it, or")),
             "{said:?}"

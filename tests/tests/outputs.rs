@@ -63,15 +63,15 @@ fn no_trace_is_wanted_in_dev_null() {
 }
 
 #[test]
-fn a_ring_is_in_the_folder_that_is_asked_for_whatever_becomes_of_traces() {
+fn a_ring_is_where_it_is_asked_for_though_no_trace_is_wanted() {
+    let variables = "FDR=1 FDR_OUT=/dev/null FDR_DIR=. FDR_CRASH=0";
     let folder = Folder::new("output-null-ring");
-    let steps = "kill -9 $$";
-    let script = format!("\"$0\" work & wait; {steps}");
-    // While it runs the ring is there; at its end it is gone.
-    let program = Program::in_shell(&script, STEADFAST, &folder);
-    let outcome = program.set("FDR=1 FDR_OUT=/dev/null FDR_DIR=.").run();
-    assert_eq!(outcome.status.signal(), Some(9));
+    let outcome = steadfast(&folder, variables, "work exit");
     assert_eq!(folder.names(), [] as [&str; 0], "{outcome:?}");
+    let outcome = steadfast(&folder, variables, "work abort");
+    assert_eq!(outcome.status.signal(), Some(libc::SIGABRT));
+    assert_eq!(folder.ending(".fdr-ring").len(), 1, "{outcome:?}");
+    assert_eq!(folder.names().len(), 1, "{outcome:?}");
 }
 
 #[test]

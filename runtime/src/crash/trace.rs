@@ -279,8 +279,8 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
 fn remedy(trouble: Trouble) -> &'static [u8] {
     match trouble {
         Trouble::Nothing | Trouble::Error(libc::ETIMEDOUT) => b"",
-        Trouble::Error(libc::EFBIG) => b" (ulimit -f)",
-        Trouble::Error(libc::EMFILE | libc::ENFILE) => b" (ulimit -n)",
+        Trouble::Error(libc::EFBIG) => b"; raise it (ulimit -f)",
+        Trouble::Error(libc::EMFILE | libc::ENFILE) => b"; raise their limit (ulimit -n)",
         _ => b"; FDR_OUT gives another place",
     }
 }

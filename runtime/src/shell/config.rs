@@ -281,17 +281,7 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
     fn output(&mut self, start: &Path, extension: &str, is_address: bool) -> Output {
         if let Some(value) = self.raw("FDR_OUT").filter(|_| !is_address) {
             match Output::parse(&value, start, extension) {
-                Ok(output) => match output.missing_folder() {
-                    None => return output,
-                    Some(folder) => {
-                        let problem = format!(
-                            "there is no folder {}; make it, or end FDR_OUT with a / to have a folder \
-                             made for the traces",
-                            folder.display()
-                        );
-                        self.refuse("FDR_OUT", &value, &problem);
-                    }
-                },
+                Ok(output) => return output,
                 Err(problem) => self.refuse("FDR_OUT", &value, &problem),
             }
         }

@@ -138,6 +138,13 @@ fn bring_up(config: Config) -> Result<(), String> {
     // First: what follows must not be cut in two by a fork.
     fork::watch();
     if STATE.get().is_none() {
+        if let Some(folder) = config.output.missing_folder() {
+            return Err(format!(
+                "FDR_OUT: there is no folder {}; make it, or end FDR_OUT with a / to have a folder made \
+                 for the traces",
+                folder.display()
+            ));
+        }
         say::set_level(config.log);
         for warning in config::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
             say::warn(format_args!("{warning}"));
