@@ -184,7 +184,9 @@ fn records_that_cannot_be_read_stay_in_the_ring() {
         panic!("{outcome:?}");
     };
     assert!(
-        line.contains("; memory of the ring can't be read; the records are still in "),
+        line.contains(
+            "; memory of the ring can't be read; for `fdr recover`, the records are still in "
+        ),
         "{line}"
     );
     verify(&folder.ending(".fdr").remove(0));

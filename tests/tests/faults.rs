@@ -133,6 +133,54 @@ fn the_tool_leaves_nothing_half_made() {
     }
 }
 
+/// Whose disk it is that is full: the output's, or that of the folder for temporary files.
+#[test]
+fn the_tool_names_the_disk_that_is_full() {
+    let mount = "mkdir small && mount -t tmpfs -o size=16K none small";
+    if !may("a full disk", mount) {
+        return;
+    }
+    let folder = Folder::new("fault-tool-full");
+    let row = Row::new(PLACES, "mkdir traces rings", "much dump exit");
+    let trace = row.check_in(&folder, &[]).traces[0].clone();
+    let tool = fdr_tests::tool(fdr_tests::Profile::Dev);
+    let script = format!(
+        "{mount}; mv {} t.fdr; fdr() {{ \"$0\" \"$@\"; }}; fdr pack -q t.fdr || exit 99; \
+         fdr convert -q t.fdr --to ctf -o t.ctf || exit 99; fdr pack -q t.ctf || exit 99; \
+         fdr unpack t.fdr.zst -o small/out; echo $? $(ls -A small); \
+         fdr unpack t.ctf.tar.zst -o small/out; echo $? $(ls -A small); \
+         TMPDIR=small fdr report t.fdr.zst; echo $? $(ls -A small); \
+         TMPDIR=small fdr unpack t.fdr.zst -o - ; echo $? $(ls -A small); \
+         TMPDIR=small fdr convert t.fdr --to xray -o - ; echo $? $(ls -A small)",
+        trace.display()
+    );
+    let program = Program::new(UNSHARE[0], &folder).args(&UNSHARE[1..]);
+    let tool = tool.to_str().expect("UTF-8");
+    let outcome = program.args(&["sh", "-c", &script, tool]).run();
+    assert_eq!(outcome.stdout, "2\n".repeat(5), "{outcome:?}");
+    let full = "No space left on device (os error 28)";
+    let temporary = format!("small (TMPDIR chooses another folder): {full}");
+    let lines: Vec<&str> = outcome.stderr.lines().collect();
+    let whose = |line: &&str| {
+        line.split_once(": ")
+            .map_or("", |(_, whose)| whose)
+            .to_owned()
+    };
+    assert_eq!(lines.len(), 5, "{outcome:?}");
+    assert_eq!(whose(&lines[0]), format!("t.fdr.zst: small/out: {full}"));
+    assert!(
+        lines[1].starts_with("fdr: t.ctf.tar.zst: small/out: "),
+        "{outcome:?}"
+    );
+    assert!(
+        lines[1].ends_with(full) && !lines[1].contains("TMPDIR"),
+        "{outcome:?}"
+    );
+    assert_eq!(whose(&lines[2]), format!("t.fdr.zst: {temporary}"));
+    assert_eq!(whose(&lines[3]), format!("t.fdr.zst: {temporary}"));
+    assert_eq!(whose(&lines[4]), temporary);
+}
+
 /// A file system of so many KiB, with folders for rings and traces.
 fn small(kib: u32) -> String {
     format!(
