@@ -363,7 +363,7 @@ fn of_an_archive_that_is_cut_off_only_the_end_may_be_missing() {
         true,
     )
     .unwrap_err();
-    assert!(error.to_string().ends_with("/b"), "{error}");
+    assert!(error.to_string().ends_with(" folder): b"), "{error}");
 }
 
 #[test]
