@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod cleanup;
 mod clock;
 mod commands;
 mod damage;
@@ -87,6 +88,7 @@ enum Command {
 
 fn main() -> ExitCode {
     signals::survive_limits();
+    fdr_formats::temporary::made_by(place::create_unnamed);
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return show(&error),
@@ -112,7 +114,7 @@ fn main() -> ExitCode {
         Ok(Status::Done) => ExitCode::SUCCESS,
         Ok(Status::Violations) => ExitCode::from(1),
         Ok(Status::Code(code)) => ExitCode::from(code),
-        Err(error) if ui::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(_) if ui::is_reader_gone() => ExitCode::SUCCESS,
         Err(error) => {
             ui::complain(&format!("{error:#}"));
             ExitCode::from(2)
@@ -131,6 +133,7 @@ fn show(error: &clap::Error) -> ExitCode {
     };
     match printed {
         Ok(()) => ExitCode::from(if error.use_stderr() { 2 } else { 0 }),
+        Err(_) if error.use_stderr() => ExitCode::from(2),
         Err(gone) if gone.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(full) => {
             ui::complain(&format!("standard output: {full}"));

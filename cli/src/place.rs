@@ -12,16 +12,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 use anyhow::{Context, bail};
 use fdr_formats::registry::{FORMATS, Opener};
 use nix::unistd::geteuid;
-use signal_hook::iterator::{Handle, Signals};
-use signal_hook::low_level::emulate_default_handler;
 
-use crate::{signals, ui};
+use crate::cleanup::{self, Entry};
+use crate::ui;
 
 /// What is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +34,8 @@ pub(crate) struct Pending {
     path: PathBuf,
     shape: Shape,
     replace: bool,
-    /// The temporary one is ours: another command's is never removed.
-    made: bool,
+    /// The temporary one, once it is made: another command's is never removed.
+    made: Option<Entry>,
 }
 
 /// Refuses an output that is the trace which is read.
@@ -118,8 +115,8 @@ impl Pending {
     /// Where it can't be made, or its place is taken.
     pub(crate) fn file(path: &Path, replace: bool) -> anyhow::Result<(Pending, File)> {
         let mut pending = Pending::new(path, Shape::File, replace)?;
-        let file = create(&pending.temporary).with_context(|| ui::path(&pending.path))?;
-        pending.made = true;
+        let made = pending.make(create);
+        let file = made.with_context(|| ui::path(&pending.path))?;
         Ok((pending, file))
     }
 
@@ -129,11 +126,18 @@ impl Pending {
     /// Where it can't be made, or its place is taken.
     pub(crate) fn folder(path: &Path, replace: bool) -> anyhow::Result<Pending> {
         let mut pending = Pending::new(path, Shape::Folder, replace)?;
-        let made = DirBuilder::new().mode(0o700).create(&pending.temporary);
+        let made = pending.make(create_folder);
         made.with_context(|| ui::path(&pending.path))?;
-        pending.made = true;
-        let _ = fs::set_permissions(&pending.temporary, Permissions::from_mode(0o700));
         Ok(pending)
+    }
+
+    /// Makes the temporary one.
+    fn make<T>(&mut self, create: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+        let mut names = cleanup::lock()?;
+        let made = create(&self.temporary)?;
+        let (path, shape) = (self.temporary.clone(), self.shape);
+        self.made = Some(names.add(move || remove(&path, shape)));
+        Ok(made)
     }
 
     fn new(path: &Path, shape: Shape, replace: bool) -> anyhow::Result<Pending> {
@@ -148,8 +152,27 @@ impl Pending {
             path,
             shape,
             replace,
-            made: false,
+            made: None,
         })
+    }
+
+    /// Has a signal that ends the process leave what was written: in its place, else where it is.
+    pub(crate) fn keep_at_signal(&mut self) {
+        let mut names = cleanup::wait_for_lock();
+        if let Some(entry) = self.made.take() {
+            names.forget(&entry);
+            let (from, to) = (self.temporary.clone(), self.path.clone());
+            let (shape, replace) = (self.shape, self.replace);
+            let keep = move || match put(&from, &to, shape, replace) {
+                Ok(()) => ui::complain(&format!("{}: ended by a signal", ui::path(&to))),
+                Err(error) => ui::complain(&format!(
+                    "{}: {error}; what came is in {}",
+                    ui::path(&to),
+                    ui::path(&from)
+                )),
+            };
+            self.made = Some(names.add(keep));
+        }
     }
 
     /// Where it is made.
@@ -162,82 +185,80 @@ impl Pending {
     /// # Errors
     /// Where that is taken, since [`check`] looked.
     pub(crate) fn place(&mut self) -> anyhow::Result<()> {
-        let (from, to) = (&self.temporary, &self.path);
-        let placed = match (self.shape, self.replace) {
-            (Shape::File, true) => fs::rename(from, to),
-            (Shape::File, false) => link(from, to),
-            (Shape::Folder, true) => swap(from, to),
-            // Only an empty folder can be in the way and be replaced.
-            (Shape::Folder, false) => fs::rename(from, to),
-        };
-        placed.with_context(|| ui::path(&self.path))
+        let mut names = cleanup::wait_for_lock();
+        let placed = put(&self.temporary, &self.path, self.shape, self.replace);
+        placed.with_context(|| ui::path(&self.path))?;
+        if let Some(entry) = self.made.take() {
+            names.forget(&entry);
+        }
+        Ok(())
     }
 
     /// Leaves it where it was made, and says where that is.
     pub(crate) fn keep(mut self) -> PathBuf {
-        self.made = false;
+        let mut names = cleanup::wait_for_lock();
+        if let Some(entry) = self.made.take() {
+            names.forget(&entry);
+        }
         std::mem::take(&mut self.temporary)
-    }
-
-    /// Removes it when INT, TERM or HUP ends the process, until the watch is dropped.
-    ///
-    /// # Errors
-    /// Where the system has no room.
-    pub(crate) fn watch(&self) -> io::Result<Watch> {
-        let mut signals = Signals::new(signals::ending())?;
-        let handle = signals.handle();
-        let watched = (self.temporary.clone(), self.shape);
-        let all = || WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
-        all().push(watched.clone());
-        let thread = std::thread::spawn(move || {
-            for signal in &mut signals {
-                // All of them: whichever thread is first ends the process.
-                all().iter().for_each(|(path, shape)| remove(path, *shape));
-                let _ = emulate_default_handler(signal);
-            }
-        });
-        Ok(Watch {
-            handle,
-            thread: Some(thread),
-            watched,
-        })
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
         // In its place, it is not here any more.
-        if self.made {
+        if let Some(entry) = self.made.take() {
+            let mut names = cleanup::wait_for_lock();
             remove(&self.temporary, self.shape);
+            names.forget(&entry);
         }
     }
 }
 
-/// See [`Pending::watch`].
-#[derive(Debug)]
-pub(crate) struct Watch {
-    handle: Handle,
-    thread: Option<JoinHandle<()>>,
-    watched: (PathBuf, Shape),
-}
-
-/// What is to be removed when a signal ends the process.
-static WATCHED: Mutex<Vec<(PathBuf, Shape)>> = Mutex::new(Vec::new());
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.handle.close();
-        let _ = self.thread.take().map(JoinHandle::join);
-        let mut all = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|watched| *watched != self.watched);
+/// Gives what was made its own name.
+fn put(from: &Path, to: &Path, shape: Shape, replace: bool) -> io::Result<()> {
+    match (shape, replace) {
+        (Shape::File, true) => fs::rename(from, to),
+        (Shape::File, false) => link(from, to),
+        (Shape::Folder, true) => swap(from, to),
+        // Only an empty folder can be in the way and be replaced.
+        (Shape::Folder, false) => fs::rename(from, to),
     }
 }
 
 fn remove(path: &Path, shape: Shape) {
-    let _ = match shape {
-        Shape::File => fs::remove_file(path),
-        Shape::Folder => fs::remove_dir_all(path),
+    match shape {
+        Shape::File => {
+            let _ = fs::remove_file(path);
+        }
+        Shape::Folder => remove_folder(path),
+    }
+}
+
+/// How often a folder is emptied anew. Each time, a thread has finished a file that it was making.
+const EMPTIED: u32 = 10_000;
+
+/// Removes a folder in which other threads may be making files. Under another name none can begin a new one,
+/// so it is empty after as many tries as there are threads.
+fn remove_folder(path: &Path) {
+    let other = beside(path, "gone");
+    let path = match fs::rename(path, &other) {
+        Ok(()) => &other,
+        Err(_) => path,
     };
+    for _ in 0..EMPTIED {
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            _ => return,
+        }
+    }
+}
+
+/// A new, empty folder for its owner alone.
+fn create_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
+    Ok(())
 }
 
 /// A new file for its owner alone; a link of that name is not followed.
@@ -305,13 +326,22 @@ fn names(folder: &Path) -> BTreeSet<String> {
 /// # Errors
 /// The folder for temporary files and what is wrong with it.
 pub(crate) fn unnamed() -> anyhow::Result<File> {
+    create_unnamed().with_context(in_temporary)
+}
+
+/// The same, for the formats. No signal ends the process while the file has a name.
+pub(crate) fn create_unnamed() -> io::Result<File> {
+    let _names = cleanup::lock()?;
     let path = beside(&std::env::temp_dir().join("fdr"), "part");
-    let made = create(&path).and_then(|file| {
-        fs::remove_file(&path)?;
-        Ok(file)
-    });
-    let what = || format!("{} (TMPDIR chooses another folder)", ui::path(&path));
-    made.with_context(what)
+    let file = create(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// The folder for temporary files, for an error that happened there.
+pub(crate) fn in_temporary() -> String {
+    let folder = std::env::temp_dir();
+    format!("{} (TMPDIR chooses another folder)", ui::path(&folder))
 }
 
 /// A folder for this process alone, in the one for temporary files; gone when it is dropped.
@@ -320,15 +350,15 @@ pub(crate) fn unnamed() -> anyhow::Result<File> {
 /// As [`unnamed`].
 pub(crate) fn unnamed_folder() -> anyhow::Result<Pending> {
     let temporary = beside(&std::env::temp_dir().join("fdr"), "part");
-    let made = DirBuilder::new().mode(0o700).create(&temporary);
-    made.with_context(|| format!("{} (TMPDIR chooses another folder)", ui::path(&temporary)))?;
-    Ok(Pending {
+    let mut pending = Pending {
         path: temporary.clone(),
         temporary,
         shape: Shape::Folder,
         replace: false,
-        made: true,
-    })
+        made: None,
+    };
+    pending.make(create_folder).with_context(in_temporary)?;
+    Ok(pending)
 }
 
 /// The size of a file, or of all files in a folder.

@@ -1,18 +1,23 @@
-//! Signals that end a command of this tool. Must never take a signal that whoever started the tool
-//! has switched off: a job in the background does not end with the terminal's ^C.
+//! Signals that end a command of this tool: one thread waits for them, from the first moment on in which
+//! there is something to clean up, until the process ends. Must never take a signal that whoever started
+//! the tool has switched off: a job in the background does not end with the terminal's ^C.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::{flag, low_level};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
+
+use crate::cleanup;
 
 /// With a handler, a limit on the size of files is an error of the write. Commands that are executed do
 /// not inherit it.
@@ -21,7 +26,7 @@ pub(crate) fn survive_limits() {
 }
 
 /// What ends a command.
-pub(crate) fn ending() -> impl Iterator<Item = i32> {
+fn ending() -> impl Iterator<Item = i32> {
     let ignored = ignored();
     [SIGINT, SIGTERM, SIGHUP]
         .into_iter()
@@ -36,35 +41,67 @@ fn ignored() -> u64 {
         .unwrap_or_default()
 }
 
+/// Whether the thread runs that waits for signals.
+static WATCHED: Mutex<bool> = Mutex::new(false);
+
+/// Has signals end the process by way of [`cleanup::end_by`] from here on. Signals that come while the
+/// thread starts are kept for it.
+///
+/// # Errors
+/// Where the system has no room.
+pub(crate) fn watch() -> io::Result<()> {
+    let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *watched {
+        return Ok(());
+    }
+    let mut signals = Signals::new(ending())?;
+    let wait = move || signals.forever().for_each(act_on);
+    thread::Builder::new().name("signals".into()).spawn(wait)?;
+    *watched = true;
+    Ok(())
+}
+
+fn act_on(signal: i32) {
+    match STOPPABLE.get() {
+        Some(stoppable) if !stoppable.asked.swap(true, Ordering::Relaxed) => {
+            // One byte always fits.
+            let _ = (&stoppable.written).write(&[0]);
+        }
+        _ => cleanup::end_by(signal),
+    }
+}
+
+/// The other end of [`Stop`].
+struct Stoppable {
+    asked: AtomicBool,
+    /// As long as it is open, the reader's end is not readable without a byte.
+    written: UnixStream,
+}
+
+static STOPPABLE: OnceLock<Stoppable> = OnceLock::new();
+
 /// Becomes readable, and stays so, when a signal asks the command to end. A second signal ends it at
 /// once.
 #[derive(Debug)]
 pub(crate) struct Stop {
-    asked: Arc<AtomicBool>,
     readable: UnixStream,
-    /// What handlers write to. As long as it is open, the other one is not readable without them.
-    _written: UnixStream,
 }
 
 impl Stop {
-    /// Takes the signals, until the process ends.
+    /// Takes the signals, until the process ends. Once in a process.
     ///
     /// # Errors
     /// Where the system has no room.
     pub(crate) fn on_signals() -> io::Result<Stop> {
-        let asked = Arc::new(AtomicBool::new(false));
         let (readable, written) = UnixStream::pair()?;
-        for signal in ending() {
-            // First, so that it acts on the second signal.
-            flag::register_conditional_default(signal, Arc::clone(&asked))?;
-            flag::register(signal, Arc::clone(&asked))?;
-            low_level::pipe::register(signal, written.try_clone()?)?;
-        }
-        Ok(Stop {
-            asked,
-            readable,
-            _written: written,
-        })
+        let stoppable = Stoppable {
+            asked: AtomicBool::new(false),
+            written,
+        };
+        let taken = |_| io::Error::other("a command stops once");
+        STOPPABLE.set(stoppable).map_err(taken)?;
+        watch()?;
+        Ok(Stop { readable })
     }
 
     /// Waits until something can be read, or the end was asked for, which comes first, or time is up.
@@ -95,7 +132,8 @@ impl Stop {
 
     /// Whether the end was asked for.
     pub(crate) fn asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        let stoppable = STOPPABLE.get();
+        stoppable.is_some_and(|stoppable| stoppable.asked.load(Ordering::Relaxed))
     }
 }
 

@@ -4,12 +4,16 @@
 //! a person. This file must never let a control character of a trace reach a terminal.
 
 use std::borrow::Cow;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use comfy_table::{CellAlignment, Table};
 use fdr_formats::Source;
 pub(crate) use fdr_formats::text::{clean, is_unsafe};
@@ -172,15 +176,68 @@ pub(crate) fn write_table(
     Ok(())
 }
 
-/// Standard output, buffered, for one whole answer. What can't be written is an error; a reader
-/// that has gone away is a [`io::ErrorKind::BrokenPipe`], which `main` ends on quietly.
+/// Standard output. All that a command prints goes through this: it notes that the reader went away,
+/// whatever is made of the error on its way up.
+#[derive(Debug)]
+pub(crate) struct StandardOutput(File);
+
+/// Whether standard output was a pipe or a socket whose reader went away.
+static READER_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether nobody reads our output any more. That is no error: `head` has seen enough.
+pub(crate) fn is_reader_gone() -> bool {
+    READER_GONE.load(Ordering::Relaxed)
+}
+
+impl StandardOutput {
+    /// A handle of its own.
+    ///
+    /// # Errors
+    /// Where it is closed, or there are too many files.
+    pub(crate) fn new() -> anyhow::Result<StandardOutput> {
+        let file = io::stdout().as_fd().try_clone_to_owned();
+        Ok(StandardOutput(file.context(STANDARD_OUTPUT)?.into()))
+    }
+
+    /// Prints a file from its beginning.
+    ///
+    /// # Errors
+    /// Where the file can't be read, or not be written out.
+    pub(crate) fn print(&mut self, file: &mut File) -> anyhow::Result<()> {
+        file.rewind().context(STANDARD_OUTPUT)?;
+        let copied = io::copy(file, &mut self.0).map_err(noted);
+        copied.context(STANDARD_OUTPUT)?;
+        Ok(())
+    }
+}
+
+const STANDARD_OUTPUT: &str = "standard output";
+
+fn noted(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        READER_GONE.store(true, Ordering::Relaxed);
+    }
+    error
+}
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(noted)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(noted)
+    }
+}
+
+/// Standard output, buffered, for one whole answer. What can't be written is an error.
 pub(crate) fn print(
     answer: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut out = BufWriter::with_capacity(1 << 16, StandardOutput::new()?);
     let done = answer(&mut out).and_then(|()| Ok(out.flush()?));
     done.map_err(|error| match error.is::<io::Error>() {
-        true => error.context("standard output"),
+        true => error.context(STANDARD_OUTPUT),
         false => error,
     })
 }
@@ -206,17 +263,6 @@ pub(crate) fn size_of(text: &str) -> Result<u64, &'static str> {
         .and_then(|number| number.checked_mul(1 << shift))
         .filter(|&bytes| i64::try_from(bytes).is_ok())
         .ok_or("too large; it must be below 8 EiB")
-}
-
-/// Whether all that went wrong is that nobody reads our output any more.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kind = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(kind)
-            || cause
-                .downcast_ref::<csv::Error>()
-                .is_some_and(|error| matches!(error.kind(), csv::ErrorKind::Io(io) if kind(io)))
-    })
 }
 
 /// A progress bar on stderr: only on a terminal, and only for work that takes its time.

@@ -5,7 +5,13 @@ mod common;
 
 use std::process::Stdio;
 
-use common::{Folder, answer, command, fdr, golden, json, small, stderr, stdout};
+use common::{
+    Folder, answer, calls, command, contents, fdr, functions, golden, json, small, stderr, stdout,
+    write,
+};
+use fdr_formats::registry::targets;
+use fdr_formats::writer::Kind;
+use fdr_formats::{Thread, ThreadId, TraceInfo};
 use serde_json::json;
 
 #[test]
@@ -50,6 +56,117 @@ fn what_cannot_be_read_is_one_line_and_exit_code_2() {
     assert!(unread("-").starts_with("fdr: -: standard input can't be read"));
     assert_eq!(fdr(&["report"]).status.code(), Some(2));
     assert_eq!(fdr(&["nonsense"]).status.code(), Some(2));
+}
+
+/// A trace whose answers, of whatever command, are larger than a pipe and all buffers before it.
+fn long(path: &str) {
+    let info = TraceInfo {
+        functions: functions(&["app::run", "app::step"]),
+        program: "long".into(),
+        process: Some(7),
+        ..TraceInfo::default()
+    };
+    let threads = (0..3000_u64).map(|nth| {
+        let thread = Thread {
+            id: ThreadId(7 + nth),
+            name: format!("worker-{nth}"),
+            ..Thread::default()
+        };
+        let start = 1000 + 10 * nth;
+        (
+            thread,
+            calls(&[(start, 1), (start + 1, 2), (start + 3, -2)]),
+        )
+    });
+    write(path, &info, &threads.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_error_of_any_command() {
+    let folder = Folder::new("reader-gone");
+    let trace = folder.file("t.fdr");
+    long(&trace);
+    answer(&["pack", "-q", &trace]);
+    let packed = folder.file("t.fdr.zst");
+    let mut commands: Vec<Vec<&str>> = [
+        &["info"][..],
+        &["report"],
+        &["report", "--per-thread", "--json"],
+        &["report", "--per-thread", "--csv"],
+        &["records"],
+        &["flame"],
+        &["verify"],
+        &["map", "-o", "-"],
+        &["state"],
+        &["state", "--json"],
+        &["pack", "-o", "-"],
+        &["pack", "--dense", "-o", "-"],
+    ]
+    .map(|words| [words, &[&trace]].concat())
+    .into();
+    for target in targets().filter(|target| target.kind != Kind::Folder) {
+        commands.push(vec!["convert", &trace, "--to", target.name, "-o", "-"]);
+        let jobs = [
+            "convert",
+            &trace,
+            "--jobs",
+            "1",
+            "--to",
+            target.name,
+            "-o",
+            "-",
+        ];
+        commands.push(jobs.to_vec());
+    }
+    commands.push(vec!["unpack", &packed, "-o", "-"]);
+    commands.push(vec!["report", &packed, &trace]);
+    commands.push(vec!["list", folder.path().to_str().unwrap()]);
+    commands.push(vec!["--help"]);
+    commands.push(vec!["--version"]);
+    commands.push(vec!["help", "convert"]);
+    for words in commands {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command().args(&words).stdout(writer).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {output:?}");
+        assert!(
+            !stderr(&output).contains("Broken pipe"),
+            "{words:?}: {output:?}"
+        );
+    }
+    // Of wrong usage, which nobody reads of, it is one still.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = command().arg("nonsense").stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+}
+
+#[test]
+fn a_map_replaces_nothing_that_it_was_not_told_to() {
+    let folder = Folder::new("map-there");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    let map = folder.file("m.elf");
+    std::fs::write(&map, "mine").unwrap();
+    let refused = fdr(&["map", &trace, "-o", &map]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    // As every command says it.
+    let words = format!("fdr: {map}: exists; --force replaces it, -o gives another name\n");
+    assert_eq!(stderr(&refused), words);
+    let converted = fdr(&["convert", &trace, "--to", "heph", "-o", &map]);
+    assert_eq!(stderr(&converted), words);
+    assert_eq!(std::fs::read(&map).unwrap(), b"mine");
+    answer(&["map", "--force", &trace, "-o", &map]);
+    assert!(std::fs::read(&map).unwrap().starts_with(b"\x7fELF"));
+    let before = std::fs::read(&trace).unwrap();
+    let itself = fdr(&["map", "--force", &trace, "-o", &trace]);
+    assert_eq!(itself.status.code(), Some(2));
+    assert!(
+        stderr(&itself).contains("is the trace itself"),
+        "{itself:?}"
+    );
+    assert_eq!(std::fs::read(&trace).unwrap(), before);
+    assert_eq!(contents(folder.path()), ["m.elf", "t.fdr"]);
 }
 
 #[test]

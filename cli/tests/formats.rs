@@ -31,7 +31,7 @@ fn every_command_takes_every_format() {
             let records = run(&["records", trace], &[0]);
             assert!(common::stdout(&records).lines().count() > 0, "{trace}");
             run(&["verify", trace], &[0, 1]);
-            let map = run(&["map", trace, "-o", &out], &[0, 2]);
+            let map = run(&["map", trace, "--force", "-o", &out], &[0, 2]);
             let nameless = stderr(&map).contains("no names of functions");
             assert_eq!(map.status.success(), !nameless, "{map:?}");
         }
@@ -145,7 +145,7 @@ fn damaged_traces_of_every_format_are_read_as_far_as_they_go() {
                     &["report", copy_text],
                     &["records", copy_text],
                     &["verify", copy_text],
-                    &["map", copy_text, "-o", &out],
+                    &["map", copy_text, "--force", "-o", &out],
                     &["convert", copy_text, "--force", "--to", "xray", "-o", &out],
                 ] {
                     let output = fdr(arguments);

@@ -370,6 +370,29 @@ fn a_bomb_is_told_and_leaves_nothing() {
 }
 
 #[test]
+fn an_output_that_can_not_be_written_is_named() {
+    let folder = Folder::new("packed-full");
+    let trace = folder.file("t.fdr");
+    rich(&trace, 1_000_000_000);
+    let packed = pack(&trace, &folder);
+    let out = folder.file("out.fdr");
+    // 512 bytes or 1 KiB, as the shell likes.
+    let script = "ulimit -f 1; exec \"$0\" unpack \"$1\" -o \"$2\"";
+    let output = std::process::Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_fdr"), &packed, &out])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let line = format!("fdr: {packed}: {out}: File too large (os error 27)\n");
+    assert_eq!(stderr(&output), line);
+    assert!(
+        !contents(folder.path())
+            .iter()
+            .any(|name| name.contains("out"))
+    );
+}
+
+#[test]
 fn what_is_unpacked_for_reading_is_gone_afterwards() {
     let folder = Folder::new("packed-temporary");
     let temporary = Folder::new("packed-temporary-files");

@@ -49,6 +49,7 @@ pub mod source;
 mod spans;
 mod spool;
 pub mod tcstate;
+pub mod temporary;
 pub mod text;
 pub mod writer;
 pub mod xray;

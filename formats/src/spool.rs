@@ -1,10 +1,11 @@
 //! Bytes of many threads, kept apart until the file is written: in memory up to a budget, then in
 //! one unlinked file in the folder for temporary files. Must never keep more than the budget.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::unix::fs::FileExt;
+
+use crate::temporary::{self, unlinked};
 
 /// Bytes in memory, over all threads.
 const BUDGET: usize = if cfg!(test) { 4096 } else { 64 << 20 };
@@ -65,7 +66,7 @@ impl Spool {
             .iter_mut()
             .filter(|strand| !strand.tail.is_empty())
         {
-            file.write_all(&strand.tail)?;
+            file.write_all(&strand.tail).map_err(temporary::about)?;
             let bytes = strand.tail.len() as u64;
             strand.spilled.push((self.size, bytes));
             self.size += bytes;
@@ -125,46 +126,28 @@ impl Spool {
     }
 }
 
-/// A file for this process alone, which is gone when it is closed.
-pub(crate) fn unlinked() -> io::Result<File> {
-    // One that a killed process of the same number left, or another container's, may be in the way.
-    const TRIES: usize = 100;
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let mut tries = 1;
-    loop {
-        // Relaxed: only the number must be unique.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("fdr-spool-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path);
-        match file {
-            Ok(file) => {
-                std::fs::remove_file(&path)?;
-                return Ok(file);
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => {
-                tries += 1;
-            }
-            Err(error) => {
-                let what = format!(
-                    "{}: {error} (TMPDIR chooses another folder)",
-                    path.display()
-                );
-                return Err(io::Error::new(error.kind(), what));
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+
     use super::*;
+
+    #[test]
+    fn a_full_folder_for_temporary_files_is_named() {
+        let full = OpenOptions::new().read(true).write(true).open("/dev/full");
+        let mut spool = Spool {
+            file: Some(full.expect("a device that is full")),
+            ..Spool::default()
+        };
+        let strand = spool.strand();
+        let error = spool.push(strand, &[7; BUDGET + 1]).expect_err("full");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let folder = std::env::temp_dir();
+        let begin = format!("{}: No space left on device", folder.display());
+        let text = error.to_string();
+        assert!(text.starts_with(&begin), "{text}");
+        assert!(text.ends_with("(TMPDIR chooses another folder)"), "{text}");
+    }
 
     #[test]
     fn strands_come_back_whole_whether_spilled_or_not() {

@@ -184,7 +184,9 @@ fn records_that_cannot_be_read_stay_in_the_ring() {
         panic!("{outcome:?}");
     };
     assert!(
-        line.contains("; memory of the ring can't be read; the records are still in "),
+        line.contains(
+            "; memory of the ring can't be read; for `fdr recover`, the records are still in "
+        ),
         "{line}"
     );
     verify(&folder.ending(".fdr").remove(0));
@@ -324,10 +326,11 @@ fn files_are_called_as_the_pattern_says() {
     for (out, expected) in [
         ("one.fdr", "one.fdr"),
         ("x%%y.%e.%n.trace", "x%y.crasher.1.trace"),
-        ("new/folder/t.%n.fdr", "new/folder/t.1.fdr"),
+        ("new/%e/t.%n.fdr", "new/crasher/t.1.fdr"),
     ] {
         let folder = Folder::new("crash-names");
-        let variables = format!("FDR=1 FDR_OUT={out} FDR_DIR=rings FDR_LOG=quiet");
+        fs::create_dir(folder.join("new")).expect("a folder");
+        let variables = format!("FDR=1 FDR_OUT={out} FDR_DIR=rings/ FDR_LOG=quiet");
         let outcome = CRASHER.run(&folder, &variables, &["main", "null"]);
         assert_eq!(outcome.stderr, "");
         check_course(&Trace::read(&folder.join(expected)), "crasher");
@@ -373,13 +376,13 @@ fn a_file_that_cannot_be_written() {
     check_kept(&folder, &outcome, "/dev/full: not a file");
 
     let folder = Folder::new("crash-no-folder");
-    let outcome = CRASHER.run(&folder, "FDR=1 FDR_OUT=/proc/x/y.fdr FDR_DIR=.", &null);
+    let outcome = CRASHER.run(&folder, "FDR=1 FDR_OUT=/proc/x.fdr FDR_DIR=.", &null);
     check_kept(&folder, &outcome, "there is no such folder");
 }
 
 #[test]
 fn a_limit_on_the_size_of_files() {
-    // One line says that nothing can be written, at the start; the end has nothing to add to it.
+    // A line about the ring, at the start, and one about the trace.
     let folder = Folder::new("crash-fsize");
     let script = "ulimit -f 0; exec \"$0\" \"$@\"";
     let program = Program::in_shell(script, CRASHER.0, &folder).args(&["main", "null"]);
@@ -387,9 +390,11 @@ fn a_limit_on_the_size_of_files() {
     assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
     let said = outcome.said();
     assert!(
-        said.len() == 1 && said[0].contains("File too large"),
+        said.len() == 2 && said[0].contains("File too large"),
         "{said:?}"
     );
+    let lost = said[1].contains("no trace was written: ") && said[1].contains("(ulimit -f)");
+    assert!(lost, "{said:?}");
     assert_eq!(folder.names(), [] as [&str; 0]);
 }
 

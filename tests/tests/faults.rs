@@ -16,6 +16,48 @@ fn a_file_system_that_takes_no_files() {
         let places = "FDR=1 FDR_PANIC=1 FDR_OUT=/proc/traces/ FDR_DIR=/proc/rings";
         let left = Row::new(places, "true", &way).check(&[]);
         assert_eq!((left.said, left.traces.len()), (1, 0), "{left:?}");
+        assert_eq!(left.lost, traces_of(&way), "{left:?}");
+    }
+}
+
+/// How many traces a program asks the recorder for that ends in such a way. A call of `dump` says itself what
+/// became of it.
+fn traces_of(way: &str) -> usize {
+    match way.rsplit_once(' ').map_or(way, |(_, way)| way) {
+        "panic" => 2,
+        "exit" if way.contains("caught") => 2,
+        _ if way.contains("fork") => 2,
+        _ => 1,
+    }
+}
+
+/// The ring and the trace have the same trouble, in one folder: the line about the ring is none about the
+/// trace.
+#[test]
+fn a_lost_trace_says_so_whatever_was_said_before() {
+    for way in all_ways() {
+        for (out, dir) in [
+            ("/proc/x", "/proc"),
+            ("/proc/x", "."),
+            ("/proc/x-%n", "/proc"),
+        ] {
+            let places = format!("FDR=1 FDR_PANIC=1 FDR_OUT={out} FDR_DIR={dir}");
+            let row = Row::new(&places, "true", &way);
+            let left = row.check(&[]);
+            assert_eq!(left.said, usize::from(dir == "/proc"), "{row:?}: {left:?}");
+            assert_eq!(left.lost, traces_of(&way), "{row:?}: {left:?}");
+            for line in left
+                .lines
+                .iter()
+                .filter(|line| line.contains("no trace was"))
+            {
+                assert!(line.contains("/proc/x"), "{line}");
+                assert!(line.contains("; "), "{line}");
+            }
+            let quiet = Row::new(&format!("{places} FDR_LOG=quiet"), "true", &way);
+            let left = quiet.check(&[]);
+            assert!(left.lines.is_empty(), "{quiet:?}: {left:?}");
+        }
     }
 }
 
@@ -91,6 +133,54 @@ fn the_tool_leaves_nothing_half_made() {
     }
 }
 
+/// Whose disk it is that is full: the output's, or that of the folder for temporary files.
+#[test]
+fn the_tool_names_the_disk_that_is_full() {
+    let mount = "mkdir small && mount -t tmpfs -o size=16K none small";
+    if !may("a full disk", mount) {
+        return;
+    }
+    let folder = Folder::new("fault-tool-full");
+    let row = Row::new(PLACES, "mkdir traces rings", "much dump exit");
+    let trace = row.check_in(&folder, &[]).traces[0].clone();
+    let tool = fdr_tests::tool(fdr_tests::Profile::Dev);
+    let script = format!(
+        "{mount}; mv {} t.fdr; fdr() {{ \"$0\" \"$@\"; }}; fdr pack -q t.fdr || exit 99; \
+         fdr convert -q t.fdr --to ctf -o t.ctf || exit 99; fdr pack -q t.ctf || exit 99; \
+         fdr unpack t.fdr.zst -o small/out; echo $? $(ls -A small); \
+         fdr unpack t.ctf.tar.zst -o small/out; echo $? $(ls -A small); \
+         TMPDIR=small fdr report t.fdr.zst; echo $? $(ls -A small); \
+         TMPDIR=small fdr unpack t.fdr.zst -o - ; echo $? $(ls -A small); \
+         TMPDIR=small fdr convert t.fdr --to xray -o - ; echo $? $(ls -A small)",
+        trace.display()
+    );
+    let program = Program::new(UNSHARE[0], &folder).args(&UNSHARE[1..]);
+    let tool = tool.to_str().expect("UTF-8");
+    let outcome = program.args(&["sh", "-c", &script, tool]).run();
+    assert_eq!(outcome.stdout, "2\n".repeat(5), "{outcome:?}");
+    let full = "No space left on device (os error 28)";
+    let temporary = format!("small (TMPDIR chooses another folder): {full}");
+    let lines: Vec<&str> = outcome.stderr.lines().collect();
+    let whose = |line: &&str| {
+        line.split_once(": ")
+            .map_or("", |(_, whose)| whose)
+            .to_owned()
+    };
+    assert_eq!(lines.len(), 5, "{outcome:?}");
+    assert_eq!(whose(&lines[0]), format!("t.fdr.zst: small/out: {full}"));
+    assert!(
+        lines[1].starts_with("fdr: t.ctf.tar.zst: small/out: "),
+        "{outcome:?}"
+    );
+    assert!(
+        lines[1].ends_with(full) && !lines[1].contains("TMPDIR"),
+        "{outcome:?}"
+    );
+    assert_eq!(whose(&lines[2]), format!("t.fdr.zst: {temporary}"));
+    assert_eq!(whose(&lines[3]), format!("t.fdr.zst: {temporary}"));
+    assert_eq!(whose(&lines[4]), temporary);
+}
+
 /// A file system of so many KiB, with folders for rings and traces.
 fn small(kib: u32) -> String {
     format!(
@@ -131,7 +221,7 @@ fn a_disk_that_is_full_when_threads_or_traces_come() {
             let places = format!("{PLACES} FDR_BUFFER=128K FDR_MEMORY=2M");
             let row = Row::new(&places, &small(6000), &steps);
             let left = row.check(UNSHARE);
-            assert!(left.said >= 1, "{row:?}: {left:?}");
+            assert!(left.said + left.lost >= 1, "{row:?}: {left:?}");
         }
     }
 }
@@ -142,14 +232,16 @@ fn a_disk_that_is_full_in_the_midst_of_a_trace() {
         return;
     }
     // The ring has 2 MiB and is full of records; a trace needs more than is left.
-    for format in [
-        "xray", "xray1", "heph", "htdump", "entrace", "ctf", "tcstate",
-    ] {
+    for format in ["xray", "xray1", "heph", "htdump", "et", "ctf", "tcstate"] {
         for way in ["dump exit", "signal exit", "caught exit", "exit"] {
             let places = format!("{PLACES} FDR_BUFFER=1M FDR_MEMORY=2M FDR_FORMAT={format}");
             let row = Row::new(&places, &small(1800), &format!("much {way}"));
             let left = row.check(UNSHARE);
-            assert_eq!((left.said, left.traces.len()), (1, 0), "{row:?}: {left:?}");
+            assert!(left.traces.is_empty(), "{row:?}: {left:?}");
+            assert!(
+                (1..=traces_of(way)).contains(&left.lost),
+                "{row:?}: {left:?}"
+            );
         }
     }
 }
@@ -181,6 +273,7 @@ fn folders_that_may_not_be_written() {
             let most = 1 + usize::from(way.ends_with("fork"));
             let once = (1..=most).contains(&left.said);
             assert!(once && left.traces.is_empty(), "{name}: {row:?}: {left:?}");
+            assert_eq!(left.lost, traces_of(&way), "{name}: {row:?}: {left:?}");
         }
     }
 }
@@ -227,9 +320,13 @@ fn little_memory() {
 #[test]
 fn folders_that_vanish() {
     for way in all_ways() {
-        let row = Row::new(PLACES, "mkdir traces rings", &format!("work lose {way}"));
+        let row = Row::new(
+            &format!("{PLACES}/"),
+            "mkdir traces rings",
+            &format!("work lose {way}"),
+        );
         let left = row.check(&[]);
-        assert_eq!(left.said, 0, "{row:?}: {left:?}");
+        assert_eq!((left.said, left.lost), (0, 0), "{row:?}: {left:?}");
     }
     // The one that the program is in: nothing can be made there any more.
     for way in all_ways() {
@@ -237,6 +334,9 @@ fn folders_that_vanish() {
         let row = Row::new("FDR=1", before, &way);
         let left = row.check(&[]);
         assert_eq!((left.said, left.traces.len()), (1, 0), "{row:?}: {left:?}");
+        // A panic asks for none here.
+        let traces = 1 + usize::from(way.ends_with("fork"));
+        assert_eq!(left.lost, traces, "{row:?}: {left:?}");
     }
 }
 
@@ -245,7 +345,7 @@ fn without_a_fault_nothing_is_said_but_where_the_trace_is() {
     for way in all_ways() {
         let row = Row::new(PLACES, "mkdir traces rings", &way);
         let left = row.check(&[]);
-        assert_eq!(left.said, 0, "{row:?}: {left:?}");
+        assert_eq!((left.said, left.lost), (0, 0), "{row:?}: {left:?}");
         assert!(!left.traces.is_empty(), "{row:?}: {left:?}");
     }
 }
@@ -255,12 +355,12 @@ fn a_stream_to_a_file_ends_with_what_found_room() {
     if !may("a full disk", &small(64)) {
         return;
     }
-    for format in ["htdump", "entrace", "heph", "ctf", "xray"] {
+    for format in ["htdump", "et", "heph", "ctf", "xray"] {
         let places =
             format!("{PLACES} FDR_MODE=stream FDR_BUFFER=1M FDR_MEMORY=2M FDR_FORMAT={format}");
         let row = Row::new(&places, &small(2600), "much much exit");
         let left = row.check(UNSHARE);
-        assert_eq!(left.said, 1, "{row:?}: {left:?}");
+        assert_eq!(left.lost, 1, "{row:?}: {left:?}");
     }
 }
 

@@ -191,7 +191,7 @@ fn what_is_no_trace_is_left_as_it_is() {
             assert!(said[0].starts_with("no trace was written: "), "{said:?}");
             assert!(said[0].contains("left as it is"), "{said:?}");
             // What was recorded is not lost.
-            assert!(said[0].contains("; the records are still in "), "{said:?}");
+            assert!(said[0].contains(", the records are still in "), "{said:?}");
             assert_eq!(said.len(), 1, "{said:?}");
             assert_eq!(folder.ending(".fdr-ring").len(), 1, "{said:?}");
             fs::remove_file(&folder.ending(".fdr-ring")[0]).expect("the ring");

@@ -86,14 +86,13 @@ fn nobody_else_may_put_anything_into_folders_that_are_made() {
     let folder = Folder::new("hostile-folders");
     let script = "umask 000; exec \"$0\" return";
     let program = Program::in_shell(script, ENDINGS, &folder);
-    let _ = program
-        .set("FDR=1 FDR_OUT=a/b/out.fdr FDR_DIR=c/d")
-        .run()
-        .ok();
+    let _ = program.set("FDR=1 FDR_OUT=a/b/ FDR_DIR=c/d/").run().ok();
     for made in ["a", "a/b", "c", "c/d"] {
         assert_eq!(mode(&folder.join(made)) & 0o022, 0, "{made}");
     }
-    verify(&folder.join("a/b/out.fdr"));
+    for trace in fs::read_dir(folder.join("a/b")).expect("a folder") {
+        verify(&trace.expect("a trace").path());
+    }
 }
 
 #[test]

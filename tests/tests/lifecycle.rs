@@ -68,7 +68,7 @@ fn without_the_variable_nothing_happens() {
             "{what} are not seen where they are: {on:#?}"
         );
     }
-    for variables in ["", "FDR_DIR=rings FDR_SIGNAL=USR2 FDR_PANIC=1", "FDR=off"] {
+    for variables in ["", "FDR_DIR=rings/ FDR_SIGNAL=USR2 FDR_PANIC=1", "FDR=off"] {
         let Some((off, left)) = trace(&strace, variables) else {
             return;
         };

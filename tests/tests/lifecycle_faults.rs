@@ -137,13 +137,57 @@ fn no_folder_for_rings_costs_only_their_afterlife() {
 }
 
 #[test]
-fn missing_folders_are_made() {
+fn missing_folders_are_made_where_they_are_named_as_such() {
     let folder = Folder::new("fault-missing");
-    let variables = [("FDR", "1"), ("FDR_OUT", "a/b/%n.fdr"), ("FDR_DIR", "c/d")];
+    let variables = [("FDR", "1"), ("FDR_OUT", "a/b/"), ("FDR_DIR", "c/d/")];
     let outcome = endings(&folder, &variables, "exit");
     assert_eq!(outcome.said().len(), 1, "{outcome:?}");
-    verify(&folder.join("a/b/1.fdr"));
+    let traces = fs::read_dir(folder.join("a/b")).expect("a folder");
+    traces.for_each(|trace| verify(&trace.expect("a trace").path()));
     assert_eq!(folder.names(), ["a", "c"]);
+    // Nobody can make these beforehand; what comes before them must be there.
+    let variables = [("FDR", "1"), ("FDR_OUT", "a/%e-%p/%e/t.%n")];
+    let outcome = endings(&folder, &variables, "exit");
+    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+    assert_eq!(fs::read_dir(folder.join("a")).expect("a folder").count(), 2);
+}
+
+#[test]
+fn other_missing_folders_are_said_and_not_made() {
+    let folder = Folder::new("fault-absent");
+    fs::write(folder.join("file"), "").expect("a file");
+    for (out, missing) in [
+        ("/nonexistent/a/b", "/nonexistent/a/"),
+        ("no/such/x.fdr", "/no/such/"),
+        ("no/%n.fdr", "/no/"),
+        ("no/%p/x.fdr", "/no/"),
+        ("file/x.fdr", "/file/"),
+    ] {
+        let outcome = endings(&folder, &[("FDR", "1"), ("FDR_OUT", out)], "exit");
+        let said = outcome.said();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].starts_with("FDR_OUT: there is no folder "),
+            "{said:?}"
+        );
+        assert!(
+            said[0].contains(&format!("{missing}; make it, or")),
+            "{said:?}"
+        );
+        assert_eq!(folder.names(), ["file"]);
+    }
+    assert!(!Path::new("/nonexistent").exists());
+    // The ring's own folder: a recording all the same.
+    let outcome = endings(&folder, &[("FDR", "1"), ("FDR_DIR", "c/d")], "exit");
+    let said = outcome.said();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].contains("/c/d/endings."), "{said:?}");
+    assert!(
+        said[0].ends_with("; an FDR_DIR with a / at its end is made"),
+        "{said:?}"
+    );
+    assert_eq!(folder.names().len(), 2);
+    folder.ending(".fdr").iter().for_each(|path| verify(path));
 }
 
 #[test]
@@ -151,7 +195,7 @@ fn no_folder_for_traces() {
     let folder = Folder::new("fault-out");
     fs::create_dir(folder.join("rings")).expect("a folder");
     fs::write(folder.join("file"), "").expect("a file");
-    for out in ["file/%n.fdr", "/proc/%n.fdr"] {
+    for out in ["file/", "/proc/%n.fdr"] {
         let variables = [("FDR", "1"), ("FDR_OUT", out), ("FDR_DIR", "rings")];
         let outcome = endings(&folder, &variables, "exit");
         let said = outcome.said();
@@ -160,6 +204,7 @@ fn no_folder_for_traces() {
             "{said:?}"
         );
         assert!(said[0].contains(&out.replace("%n", "1")), "{said:?}");
+        assert!(said[0].contains("; "), "{said:?}");
         // The records are not lost: the ring stays, and its place is said.
         let ring = fs::read_dir(folder.join("rings"))
             .expect("the folder")

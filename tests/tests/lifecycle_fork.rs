@@ -187,6 +187,7 @@ fn children_beside_dumps_neither_hang_nor_interfere() {
 #[test]
 fn every_generation_has_its_own() {
     let folder = Folder::new("fork-generations");
+    fs::create_dir(folder.join("traces")).expect("a folder");
     let outcome = forks(
         &folder,
         "FDR=1 FDR_BUFFER=128K FDR_OUT=traces/%p/t",

@@ -147,7 +147,7 @@ fn a_child_in_its_parents_memory_breaks_nothing() {
 fn a_daemon_is_recorded() {
     for variables in [
         "FDR=1 FDR_OUT=some/traces/",
-        "FDR=1 FDR_OUT=some/traces/ FDR_DIR=rings",
+        "FDR=1 FDR_OUT=some/traces/ FDR_DIR=rings/",
     ] {
         let folder = Folder::new("fork-daemon");
         let outcome = odd(&folder, variables, "daemon");

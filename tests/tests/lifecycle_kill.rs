@@ -87,7 +87,7 @@ fn the_file_is_private_and_goes_with_a_clean_end() {
     let folder = Folder::new("kill-private");
     fs::create_dir(folder.join("rings")).expect("a folder");
     let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)
-        .set("FDR=1 FDR_DIR=rings FDR_BUFFER=256K")
+        .set("FDR=1 FDR_DIR=rings/ FDR_BUFFER=256K")
         .start();
     assert_eq!(program.line(), "ready");
     let ring = only_ring(&folder);

@@ -19,7 +19,7 @@
 //! so ids that the trace does not name get entries too.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use fdr_formats::registry::FORMATS;
@@ -31,7 +31,7 @@ use object::{
 };
 
 use super::Status;
-use crate::place::Pending;
+use crate::place::{self, Pending, Shape};
 use crate::{trace, ui};
 
 /// Larger ids are refused: the map has an entry for every id up to the largest.
@@ -60,6 +60,9 @@ pub(crate) struct Options {
     /// The file to write; `-` is standard output
     #[arg(short, long, value_name = "MAP")]
     output: PathBuf,
+    /// Replace a file that is there under that name
+    #[arg(long)]
+    force: bool,
 }
 
 /// Runs the command.
@@ -68,26 +71,22 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if to_stdout && io::stdout().is_terminal() {
         bail!("-o -: a map is not for a terminal; give a file, or send it to a pipe");
     }
+    if !to_stdout {
+        place::check_is_not(&options.output, &options.trace)?;
+        place::check(&options.output, Shape::File, options.force)?;
+    }
     let source = trace::open(&options.trace)?;
     trace::warn_of_damage(&options.trace, source.diagnostics(), 0);
     let elf = build(source.info()).with_context(|| ui::path(&options.trace))?;
-    if is_same_file(&options.trace, &options.output) {
-        bail!(
-            "{}: is the trace itself; give another name to -o",
-            ui::path(&options.output)
-        );
-    }
     let bytes = elf.write().map_err(anyhow::Error::msg)?;
     if to_stdout {
         ui::print(|out| Ok(out.write_all(&bytes)?))?;
         return Ok(Status::Done);
     }
-    let (mut pending, mut file) = Pending::file(&options.output, true)?;
-    let watch = pending.watch().context("signals")?;
+    let (mut pending, mut file) = Pending::file(&options.output, options.force)?;
     let written = file.write_all(&bytes);
     written.with_context(|| ui::path(&options.output))?;
     pending.place()?;
-    drop(watch);
     let (map, trace) = (ui::shell(&options.output), ui::shell(&options.trace));
     let functions = ui::things(source.info().functions.len() as u64, "function");
     let next = match is_xray(source.info()) {
@@ -103,10 +102,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 fn is_xray(info: &TraceInfo) -> bool {
     let xray = FORMATS.iter().find(|format| format.name == XRAY);
     xray.is_some_and(|format| info.format.starts_with(format.title))
-}
-
-fn is_same_file(left: &Path, right: &Path) -> bool {
-    matches!((left.canonicalize(), right.canonicalize()), (Ok(left), Ok(right)) if left == right)
 }
 
 /// The ELF object for a trace.

@@ -44,7 +44,7 @@ pub(crate) fn each(
     for trace in traces {
         match run(trace) {
             Ok(status) => violations |= status == Status::Violations,
-            Err(error) if ui::is_broken_pipe(&error) => return Err(error),
+            Err(error) if ui::is_reader_gone() => return Err(error),
             Err(error) => {
                 ui::complain(&format!("{error:#}"));
                 unread = true;

@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -15,7 +14,7 @@ use super::{Status, each};
 use crate::packed::{self, Archive, PackFailure, Packed, Way};
 use crate::place::{self, Pending, Shape};
 use crate::ring::Ring;
-use crate::ui::{self, Progress};
+use crate::ui::{self, Progress, StandardOutput};
 
 const HELP: &str = "\
 Every command that reads a trace reads a packed one as well: fdr report app.fdr.zst. For that it is
@@ -86,8 +85,7 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
             if io::stdout().is_terminal() {
                 bail!("-o -: a packed trace is not for a terminal; send it to a pipe");
             }
-            let stdout = io::stdout().as_fd().try_clone_to_owned().map(File::from);
-            let stdout = stdout.context("standard output")?;
+            let stdout = StandardOutput::new()?;
             (
                 "standard output".to_owned(),
                 pack(options, trace, input, "standard output", stdout)?,
@@ -99,10 +97,8 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
             check_is_not_in(&output, trace)?;
             place::check(&output, Shape::File, options.force)?;
             let (mut pending, file) = Pending::file(&output, options.force)?;
-            let watch = pending.watch().context("signals")?;
             let packed = pack(options, trace, input, &ui::path(&output), file)?;
             pending.place()?;
-            drop(watch);
             (ui::path(&output), packed)
         }
     };

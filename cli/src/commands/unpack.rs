@@ -2,8 +2,7 @@
 //! place without saying so.
 
 use std::fs::{self, File};
-use std::io::{self, IsTerminal, Seek};
-use std::os::fd::AsFd;
+use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +10,9 @@ use anyhow::{Context, bail};
 
 use super::recover::save;
 use super::{Status, each};
-use crate::packed::{self, Manner, Unpacked};
+use crate::packed::{self, Manner, Place, Unpacked};
 use crate::place::{self, Pending, Shape};
-use crate::ui;
+use crate::ui::{self, StandardOutput};
 
 const HELP: &str = "\
 The bytes are those that were packed: checksums say so. Of a file that is cut off or damaged, what
@@ -94,10 +93,9 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
         true => folder(options, path, file, &output)?,
         false => {
             let (mut pending, out) = Pending::file(&output, options.force)?;
-            let watch = pending.watch().context("signals")?;
-            let unpacked = packed::unpack(path, file, &out, options.manner())?;
+            let to = Place::Output(&output);
+            let unpacked = packed::unpack(path, file, &out, to, options.manner())?;
             pending.place()?;
-            drop(watch);
             unpacked
         }
     };
@@ -121,11 +119,8 @@ fn to_stdout(options: &Options, path: &Path, file: File) -> anyhow::Result<Unpac
         bail!("-o -: a trace is not for a terminal; send it to a pipe");
     }
     let mut plain = place::unnamed()?;
-    let unpacked = packed::unpack(path, file, &plain, options.manner())?;
-    let stdout = io::stdout().as_fd().try_clone_to_owned().map(File::from);
-    let copied = plain.rewind().and(stdout);
-    let copied = copied.and_then(|mut stdout| io::copy(&mut plain, &mut stdout));
-    copied.context("standard output")?;
+    let unpacked = packed::unpack(path, file, &plain, Place::Temporary, options.manner())?;
+    StandardOutput::new()?.print(&mut plain)?;
     Ok(unpacked)
 }
 
@@ -151,12 +146,11 @@ fn is_name(asked: &Path) -> bool {
 fn folder(options: &Options, path: &Path, file: File, output: &Path) -> anyhow::Result<Unpacked> {
     place::check(output, Shape::Folder, options.force)?;
     let archive = place::unnamed()?;
-    let unpacked = packed::unpack(path, file, &archive, options.manner())?;
+    let unpacked = packed::unpack(path, file, &archive, Place::Temporary, options.manner())?;
     let mut pending = Pending::folder(output, options.force)?;
-    let watch = pending.watch().context("signals")?;
-    let cut = unpacked.damage.is_some();
-    packed::extract(&archive, pending.temporary(), cut).with_context(|| ui::path(path))?;
+    let (folder, cut) = (pending.temporary(), unpacked.damage.is_some());
+    let extracted = packed::extract(&archive, folder, Place::Output(output), cut);
+    extracted.with_context(|| ui::path(path))?;
     pending.place()?;
-    drop(watch);
     Ok(unpacked)
 }

@@ -37,7 +37,7 @@ pub(crate) use pack::{Failure as PackFailure, Packed, Way, pack};
 pub(crate) use tar::{Archive, probe as is_archive};
 pub(crate) use unpack::Unpacked;
 
-use crate::place::{self, Pending, Watch};
+use crate::place::{self, Pending};
 use crate::ui::{self, Progress};
 use unpack::{Failure, Limits};
 
@@ -81,6 +81,24 @@ pub(crate) struct Manner {
     pub(crate) quiet: bool,
 }
 
+/// Where the bytes go: what is to be said of it where it is full.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    /// The folder for temporary files.
+    Temporary,
+    /// The output, under the name that it is to have.
+    Output(&'a Path),
+}
+
+impl Place<'_> {
+    fn in_words(self) -> String {
+        match self {
+            Place::Temporary => place::in_temporary(),
+            Place::Output(path) => ui::path(path),
+        }
+    }
+}
+
 /// Unpacks into an empty file.
 ///
 /// # Errors
@@ -89,6 +107,7 @@ pub(crate) fn unpack(
     path: &Path,
     packed: File,
     out: &File,
+    to: Place<'_>,
     manner: Manner,
 ) -> anyhow::Result<Unpacked> {
     let text = ui::path(path);
@@ -119,8 +138,12 @@ pub(crate) fn unpack(
     drop(progress);
     let unpacked = unpacked.map_err(|failure| match failure {
         Failure::Input(error) => anyhow::Error::new(error).context(text.clone()),
-        Failure::Output(error) => anyhow::Error::new(error)
-            .context(format!("{text}: unpacking (TMPDIR chooses another folder)")),
+        Failure::Output(error) => {
+            anyhow::Error::new(error).context(format!("{text}: {}", to.in_words()))
+        }
+        Failure::Temporary(error) => {
+            anyhow::Error::new(error).context(format!("{text}: {}", place::in_temporary()))
+        }
         Failure::TooMuch => anyhow!(
             "{text}: {} that unpack into more than {}: no trace is packed so small; if it is one, \
              `fdr unpack --any-size` writes it to a file",
@@ -149,10 +172,13 @@ fn unpack_in_two(
     limits: Limits,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Unpacked, Failure> {
-    let output = |error| Failure::Output(std::io::Error::other(error));
     out.set_len(0).map_err(Failure::Output)?;
-    let stream = place::unnamed().map_err(|error| output(error.to_string()))?;
-    let inner = unpack::unpack(packed, &stream, limits, &|_| {})?;
+    let stream = place::create_unnamed().map_err(Failure::Temporary)?;
+    let inner =
+        unpack::unpack(packed, &stream, limits, &|_| {}).map_err(|failure| match failure {
+            Failure::Output(error) => Failure::Temporary(error),
+            other => other,
+        })?;
     let stream = FileBytes::new(stream).map_err(Failure::Input)?;
     let mut outer = blocks::unpack_stream(&stream, out, limits, progress)?;
     outer.damage = match (inner.damage, outer.damage) {
@@ -191,7 +217,7 @@ pub(crate) fn in_words(fault: &Fault) -> String {
 /// As [`unpack`].
 pub(crate) fn plain(path: &Path, packed: File) -> anyhow::Result<(File, Option<Fault>)> {
     let out = place::unnamed()?;
-    let unpacked = unpack(path, packed, &out, Manner::default())?;
+    let unpacked = unpack(path, packed, &out, Place::Temporary, Manner::default())?;
     Ok((out, unpacked.damage))
 }
 
@@ -199,10 +225,15 @@ pub(crate) fn plain(path: &Path, packed: File) -> anyhow::Result<(File, Option<F
 ///
 /// # Errors
 /// As [`tar::extract`]; where it is cut off and need not be, too.
-pub(crate) fn extract(archive: &File, folder: &Path, cut: bool) -> anyhow::Result<()> {
+pub(crate) fn extract(
+    archive: &File,
+    folder: &Path,
+    to: Place<'_>,
+    cut: bool,
+) -> anyhow::Result<()> {
     let mut archive = archive;
     archive.rewind()?;
-    match tar::extract(&mut BufReader::new(archive), folder)? {
+    match tar::extract(&mut BufReader::new(archive), folder, &to.in_words())? {
         tar::End::CutOff if !cut => bail!("the archive is cut off"),
         tar::End::CutOff | tar::End::Whole => Ok(()),
     }
@@ -241,10 +272,15 @@ pub(crate) fn open(path: &Path, packed: File) -> anyhow::Result<Box<dyn Source>>
     let mut folder = None;
     let source = if is_archive(&head(&file)) {
         let pending = place::unnamed_folder()?;
-        let watch = pending.watch().context("signals")?;
-        extract(&file, pending.temporary(), fault.is_some()).with_context(|| ui::path(path))?;
+        let extracted = extract(
+            &file,
+            pending.temporary(),
+            Place::Temporary,
+            fault.is_some(),
+        );
+        extracted.with_context(|| ui::path(path))?;
         let source = registry::open_path(pending.temporary()).map_err(about)?;
-        folder = Some((watch, pending));
+        folder = Some(pending);
         source
     } else {
         let bytes = FileBytes::new(file).with_context(|| ui::path(path))?;
@@ -269,8 +305,8 @@ pub(crate) fn open(path: &Path, packed: File) -> anyhow::Result<Box<dyn Source>>
 struct Opened {
     source: Box<dyn Source>,
     diagnostics: Vec<Diagnostic>,
-    /// The watch ends first, then the folder is removed.
-    _folder: Option<(Watch, Pending)>,
+    /// Removed last.
+    _folder: Option<Pending>,
 }
 
 impl Source for Opened {

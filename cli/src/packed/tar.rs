@@ -172,12 +172,13 @@ pub(super) enum End {
     CutOff,
 }
 
-/// Makes the files of an archive in a folder; of one that is cut off, what there is.
+/// Makes the files of an archive in a folder, which errors call `shown`; of an archive that is cut off,
+/// what there is.
 ///
 /// # Errors
 /// Where the archive can't be read or holds anything but files of one folder, or the folder can't be
 /// written.
-pub(super) fn extract(archive: &mut dyn Read, folder: &Path) -> anyhow::Result<End> {
+pub(super) fn extract(archive: &mut dyn Read, folder: &Path, shown: &str) -> anyhow::Result<End> {
     for _ in 0..MOST_FILES {
         let mut head = Vec::with_capacity(BLOCK);
         archive.take(BLOCK as u64).read_to_end(&mut head)?;
@@ -194,11 +195,12 @@ pub(super) fn extract(archive: &mut dyn Read, folder: &Path) -> anyhow::Result<E
             None => io::copy(&mut bytes, &mut io::sink())?,
             Some(name) => {
                 let name = Path::new(OsStr::from_bytes(&name)).to_owned();
-                let path = folder.join(name);
+                let path = folder.join(&name);
+                let text = || format!("{shown}: {}", ui::path(&name));
                 let mut options = OpenOptions::new();
                 let file = options.write(true).create_new(true).mode(0o600).open(&path);
-                let mut file = file.with_context(|| ui::path(&path))?;
-                io::copy(&mut bytes, &mut file).with_context(|| ui::path(&path))?
+                let mut file = file.with_context(text)?;
+                io::copy(&mut bytes, &mut file).with_context(text)?
             }
         };
         if copied < entry.size {

@@ -277,7 +277,7 @@ fn a_folder_comes_back_from_its_archive() {
     }
     let bytes = archive(from.temporary());
     assert!(is_archive(&bytes) && bytes.len().is_multiple_of(512));
-    let end = extract(&mut &bytes[..], to.temporary()).unwrap();
+    let end = extract(&mut &bytes[..], to.temporary(), "out").unwrap();
     assert_eq!(end, End::Whole);
     for (name, size) in files {
         assert!(
@@ -289,7 +289,7 @@ fn a_folder_comes_back_from_its_archive() {
     // Cut anywhere, it says so.
     for cut in (0..bytes.len() - 1024).step_by(97) {
         let to = folder();
-        let end = extract(&mut &bytes[..cut], to.temporary()).unwrap();
+        let end = extract(&mut &bytes[..cut], to.temporary(), "out").unwrap();
         assert_eq!(end, End::CutOff, "{cut}");
     }
 }
@@ -310,7 +310,7 @@ fn an_archive_makes_files_in_its_folder_alone() {
         let inner = folder();
         let to = inner.temporary().join("to");
         fs::create_dir(&to).unwrap();
-        let done = extract(&mut &bytes[..], &to).is_ok_and(|end| end == End::Whole);
+        let done = extract(&mut &bytes[..], &to, "out").is_ok_and(|end| end == End::Whole);
         assert_eq!(fs::read_dir(inner.temporary()).unwrap().count(), 1);
         (done, fs::read_dir(&to).unwrap().count())
     };
@@ -328,11 +328,11 @@ fn an_archive_makes_files_in_its_folder_alone() {
     }
     let mut flipped = good.clone();
     flipped[0] ^= 1;
-    assert!(extract(&mut &flipped[..], folder().temporary()).is_err());
+    assert!(extract(&mut &flipped[..], folder().temporary(), "out").is_err());
     // A size beyond the archive's end.
     let mut bytes = good;
     bytes[124..136].copy_from_slice(b"77777777777\0");
-    assert!(extract(&mut &bytes[..], folder().temporary()).is_err());
+    assert!(extract(&mut &bytes[..], folder().temporary(), "out").is_err());
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn of_an_archive_that_is_cut_off_only_the_end_may_be_missing() {
     let bytes = archive(from.temporary());
     let done = |bytes: &[u8], cut| {
         let to = folder();
-        let done = super::extract(&file(bytes), to.temporary(), cut);
+        let done = super::extract(&file(bytes), to.temporary(), super::Place::Temporary, cut);
         (done.is_ok(), fs::read_dir(to.temporary()).unwrap().count())
     };
     assert_eq!(done(&bytes, false), (true, 2));
@@ -356,8 +356,14 @@ fn of_an_archive_that_is_cut_off_only_the_end_may_be_missing() {
     assert_eq!(done(&flipped, true), (false, 1));
     let to = folder();
     fs::create_dir(to.temporary().join("b")).unwrap();
-    let error = super::extract(&file(&bytes[..2300]), to.temporary(), true).unwrap_err();
-    assert!(error.to_string().ends_with("/b"), "{error}");
+    let error = super::extract(
+        &file(&bytes[..2300]),
+        to.temporary(),
+        super::Place::Temporary,
+        true,
+    )
+    .unwrap_err();
+    assert!(error.to_string().ends_with(" folder): b"), "{error}");
 }
 
 #[test]

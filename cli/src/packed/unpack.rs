@@ -28,6 +28,8 @@ pub(crate) enum Failure {
     Input(io::Error),
     /// The other can't be written.
     Output(io::Error),
+    /// A file in the folder for temporary files can't be made or written.
+    Temporary(io::Error),
     /// There are more bytes in it than were allowed.
     TooMuch,
     /// Its frames should be the blocks of a dense stream, one each, and are not.

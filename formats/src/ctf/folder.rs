@@ -42,11 +42,17 @@ impl Folder {
         written.map_err(|error| named(&self.path.join(name), &error))
     }
 
-    /// Writes a whole file, in a folder of its own if the name says so.
+    /// Writes a whole file, in a folder of its own if the name says so. Does not make the trace's folder:
+    /// whoever removes that one, because the process ends, must not find it again.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.path.join(name);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
+        if let Some(folder) = path.parent().filter(|folder| *folder != self.path) {
+            match fs::create_dir(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(named(folder, &error));
+                }
+                _ => {}
+            }
         }
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(true);

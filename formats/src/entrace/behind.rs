@@ -86,7 +86,7 @@ mod tests {
     use std::io::{Read, Seek};
 
     use super::*;
-    use crate::spool::unlinked;
+    use crate::temporary::unlinked;
 
     fn many(mut behind: Behind<'_>) -> io::Result<()> {
         let mut bytes = Vec::new();

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use super::item;
-use crate::spool::unlinked;
+use crate::temporary::{self, unlinked};
 
 /// Bytes of a chunk: a whole number of items, so that none lies in two.
 const CHUNK: usize = 512 * item::SIZE;
@@ -77,7 +77,8 @@ impl Store {
             let is_whole = |chunk: &Vec<u8>| chunk.len() == CHUNK;
             let whole = strand.chunks.iter().filter(|chunk| is_whole(chunk)).count();
             for mut chunk in strand.chunks.drain(..whole) {
-                file.write_all_at(&chunk, self.size)?;
+                let written = file.write_all_at(&chunk, self.size);
+                written.map_err(temporary::about)?;
                 strand.spilled.push(self.size);
                 self.size += CHUNK as u64;
                 chunk.clear();

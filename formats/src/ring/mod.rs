@@ -20,7 +20,7 @@ use crate::bytes::{FileBytes, ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Clock, Counts, Function, Missing, Thread, ThreadId, Ticks, TraceInfo, Trouble};
 use crate::registry::{Format, Opened, Opener};
-use crate::spool;
+use crate::temporary;
 use crate::xray::{DumpSummary, DumpWriter, Version, XraySource};
 
 mod copy;
@@ -274,8 +274,15 @@ impl Ring {
     /// # Errors
     /// As [`Ring::write`].
     pub fn to_trace(&self, info: &TraceInfo) -> Result<(XraySource, Copied), Error> {
-        let file = spool::unlinked()?;
-        let copied = self.write(&file, Version::V3, info)?;
+        let file = temporary::unlinked()?;
+        let copied = self.write(&file, Version::V3, info);
+        let copied = copied.map_err(|error| match error {
+            // The ring is only read.
+            Error::Io(full) if full.kind() == io::ErrorKind::StorageFull => {
+                Error::Io(temporary::about(full))
+            }
+            other => other,
+        })?;
         let source = XraySource::open(Box::new(FileBytes::new(file)?))?;
         Ok((source, copied))
     }

@@ -81,7 +81,7 @@ impl TraceFile {
                 Err(again @ libc::EEXIST) => error = again,
                 // The second time it can't be helped.
                 Err(again) if again == error => break,
-                Err(again @ libc::ENOENT) => {
+                Err(again @ libc::ENOENT) if kit.output().makes_folders() => {
                     error = again;
                     make_folders(self.temporary.path_mut())?;
                 }

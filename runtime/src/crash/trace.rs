@@ -15,7 +15,6 @@ use crate::ring::Ring;
 use crate::ring::layout::{CHUNK, Slot, state};
 use crate::shell::dumping;
 use crate::shell::output::Names;
-use crate::shell::say::was_said;
 use crate::sys::raw;
 
 /// Beyond the deadline for taking in more, what was taken is written; that takes at most so long, ns.
@@ -48,7 +47,7 @@ impl Done {
 /// Why there is no trace.
 #[derive(Clone, Copy)]
 pub(super) enum Trouble {
-    /// No function was called.
+    /// No function was called, or nobody wants a trace.
     Nothing,
     /// What has the file's name is none.
     NoFile,
@@ -59,7 +58,7 @@ pub(super) enum Trouble {
 /// Writes what `ring` holds, the slot of the thread `first` before the others.
 pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Result<Done, Trouble> {
     let deadline = raw::monotonic_ns().saturating_add(DEADLINE_NS);
-    if is_empty(ring) {
+    if is_empty(ring) || kit.output().is_null() {
         return Err(Trouble::Nothing);
     }
     let mut name = Names {
@@ -124,7 +123,7 @@ fn find_name(
         let Some(path) = path.path() else {
             return Err(Trouble::Error(libc::ENAMETOOLONG));
         };
-        if !numbered && raw::is_no_file(path) {
+        if !numbered && (kit.output().is_no_file() || raw::is_no_file(path)) {
             return Err(Trouble::NoFile);
         }
         if !numbered || name.number >= last || !raw::exists(path) {
@@ -233,12 +232,6 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
     if kit.quiet || matches!(result, Err(Trouble::Nothing)) {
         return;
     }
-    // A disk that is full was told of when the ring found no room.
-    if let Err(Trouble::Error(errno)) = *result
-        && was_said(errno.unsigned_abs() as usize)
-    {
-        return;
-    }
     let mut bytes = [0; 9000];
     let mut line = Text::new(&mut bytes);
     line.push(b"fdr: ").push(work.reason.bytes()).push(b": ");
@@ -264,13 +257,15 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
                 .name(work.path.bytes())
                 .push(b": ");
             why(trouble, &mut line);
+            line.push(remedy(trouble));
         }
     }
     let kept = ring
         .path()
         .filter(|_| !matches!(result, Ok(done) if done.is_whole()));
     if let Some(path) = kept.map(CStr::to_bytes) {
-        line.push(b"; the records are still in ").name(path);
+        line.push(b"; for `fdr recover`, the records are still in ");
+        line.name(path);
     }
     line.push(b"\n");
     raw::undisturbed(|| {
@@ -281,6 +276,16 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
             let _ = raw::write(libc::STDERR_FILENO, line);
         }
     });
+}
+
+/// What to do.
+fn remedy(trouble: Trouble) -> &'static [u8] {
+    match trouble {
+        Trouble::Nothing | Trouble::Error(libc::ETIMEDOUT) => b"",
+        Trouble::Error(libc::EFBIG) => b"; raise it (ulimit -f)",
+        Trouble::Error(libc::EMFILE | libc::ENFILE) => b"; raise their limit (ulimit -n)",
+        _ => b"; FDR_OUT gives another place",
+    }
 }
 
 fn why(trouble: Trouble, line: &mut Text<'_>) {

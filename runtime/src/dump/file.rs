@@ -34,6 +34,8 @@ pub(crate) struct Dump<'a> {
     pub(crate) ring: &'a Ring,
     pub(crate) info: &'a TraceInfo,
     pub(crate) target: &'static Target,
+    /// Whether folders are made that are not there.
+    pub(crate) make_folders: bool,
     /// For temporary names: not to be guessed.
     pub(crate) nonce: u64,
 }
@@ -64,7 +66,7 @@ impl Dump<'_> {
 
     /// All of it, under a temporary name.
     fn staged(&self, path: &Path) -> io::Result<(Staged, Written)> {
-        let (staged, output) = Staged::begin(path, self.target, self.nonce)?;
+        let (staged, output) = Staged::begin(path, self.make_folders, self.target, self.nonce)?;
         let written = match (native(self.target), output) {
             (Some(version), Output::File(file)) => self.copy(version, file)?,
             (_, output) => {

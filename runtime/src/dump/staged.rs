@@ -28,17 +28,20 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Makes the temporary file or folder; `nonce` is not to be guessed.
+    /// Makes the temporary file or folder, and, if wanted, the folders that it is in; `nonce` is not to be
+    /// guessed.
     ///
     /// # Errors
     /// Where something else has the final name, or there is no room.
     pub(crate) fn begin(
         path: &Path,
+        make_folders: bool,
         target: &'static Target,
         nonce: u64,
     ) -> io::Result<(Staged, Output)> {
         // For nobody else to put anything there.
-        let folders = path.parent().map_or(Ok(()), |folder| {
+        let folder = path.parent().filter(|_| make_folders);
+        let folders = folder.map_or(Ok(()), |folder| {
             DirBuilder::new().recursive(true).mode(0o755).create(folder)
         });
         let mut staged = Staged {
@@ -69,6 +72,11 @@ impl Staged {
         if is_planted(&self.path) {
             return Err(io::Error::other(
                 "a link that another user made; it is left as it is",
+            ));
+        }
+        if is_open_file(&self.path) {
+            return Err(io::Error::other(
+                "a link to a file that is open (`-` is the standard output); it is left as it is",
             ));
         }
         // A link to a folder stays: to replace it would be to empty what it points to.
@@ -222,6 +230,11 @@ fn is_planted(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|known| known.is_symlink() && known.uid() != me)
 }
 
+/// Whether a path is a link to a file that some process has open, as /dev/stdout is.
+pub(crate) fn is_open_file(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|to| to.starts_with("/proc"))
+}
+
 /// A file without a name, in `folder`, for this process alone.
 ///
 /// # Errors
@@ -286,7 +299,7 @@ mod tests {
     fn a_name_that_another_process_took_meanwhile_is_left_to_it() {
         let folder = folder("file");
         let name = |number: u32| folder.join(format!("x.1.{number}.fdr"));
-        let (staged, output) = Staged::begin(&name(1), target("xray"), 7).expect("begun");
+        let (staged, output) = Staged::begin(&name(1), false, target("xray"), 7).expect("begun");
         let Output::File(mut file) = output else {
             panic!("it is a file")
         };
@@ -310,7 +323,7 @@ mod tests {
     fn a_folder_leaves_even_an_empty_one_alone() {
         let folder = folder("folder");
         let name = |number: u32| folder.join(number.to_string());
-        let (staged, _) = Staged::begin(&name(1), target("ctf"), 7).expect("begun");
+        let (staged, _) = Staged::begin(&name(1), false, target("ctf"), 7).expect("begun");
         fs::create_dir(name(1)).expect("made");
         let placed = staged.place_where_free(|| name(2));
         assert_eq!(placed.expect("placed"), name(2));
@@ -322,7 +335,7 @@ mod tests {
     fn without_a_free_name_it_is_gone() {
         let folder = folder("none");
         let path = folder.join("x.fdr");
-        let (staged, _) = Staged::begin(&path, target("xray"), 7).expect("begun");
+        let (staged, _) = Staged::begin(&path, false, target("xray"), 7).expect("begun");
         fs::write(&path, b"theirs").expect("written");
         let error = staged.place_where_free(|| path.clone()).expect_err("taken");
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);

@@ -136,10 +136,17 @@ fn make_in_nursery(parent: &Ring) -> Option<*mut Ring> {
     // SAFETY: this thread has `MAKING`, and no ring of this process is in the nursery: one that was
     // there belonged to an ancestor further up than `parent`.
     let path: &'static mut [u8; LONGEST_PATH] = unsafe { &mut *nursery.path.get() };
-    let length = write_path(parent.template(), path)?;
-    // What can't be made shows when the file is made.
-    let _ = sys::file::make_folders(path.get_mut(..=length)?);
-    let path = CStr::from_bytes_with_nul(path.get(..=length)?).ok()?;
+    let path = match parent.template() {
+        [] => None,
+        template => {
+            let length = write_path(template, path)?;
+            if MAKE_FOLDERS.load(Ordering::Relaxed) != 0 {
+                // What can't be made shows when the file is made.
+                let _ = sys::file::make_folders(path.get_mut(..=length)?);
+            }
+            Some(CStr::from_bytes_with_nul(path.get(..=length)?).ok()?)
+        }
+    };
     let ring = parent.heir(path)?;
     let place = nursery.ring.get().cast::<Ring>();
     if nursery.filled.swap(1, Ordering::Relaxed) != 0 {
@@ -149,6 +156,14 @@ fn make_in_nursery(parent: &Ring) -> Option<*mut Ring> {
     // SAFETY: as above; a ring needs no drop.
     unsafe { place.write(ring) };
     Some(place)
+}
+
+/// Whether the folders of rings are made where they are not there.
+static MAKE_FOLDERS: AtomicU32 = AtomicU32::new(0);
+
+/// Says whether children make the folders of their rings where they are not there.
+pub(crate) fn make_folders(make: bool) {
+    MAKE_FOLDERS.store(make.into(), Ordering::Relaxed);
 }
 
 /// Whether the calling thread is between [`fork_begins`] and the end of that fork, in the parent or the child.

@@ -74,25 +74,32 @@ unsafe impl Sync for Ring {}
 
 impl Ring {
     /// Makes a ring in a new file at `path`, or, where that can't be, in anonymous memory; the
-    /// second value says why, as an errno. `None` where not even addresses are to be had.
-    pub(crate) fn create(path: &'static CStr, options: &Options) -> Option<(Ring, Option<i32>)> {
+    /// second value says why, as an errno. Without a path it is in memory. `None` where not even addresses
+    /// are to be had.
+    pub(crate) fn create(
+        path: Option<&'static CStr>,
+        options: &Options,
+    ) -> Option<(Ring, Option<i32>)> {
         let layout = Layout::new(options.buffer, options.memory);
         Ring::with_layout(path, layout, options.full, options.clock, options.template)
     }
 
     fn with_layout(
-        path: &'static CStr,
+        path: Option<&'static CStr>,
         layout: Layout,
         full: bool,
         clock: Kind,
         template: heir::Template,
     ) -> Option<(Ring, Option<i32>)> {
         let base = sys::memory::reserve(layout.length, CHUNK)?;
-        let mut trouble = None;
-        let file = match Ring::map_file(path, base, &layout) {
-            Ok(file) => Some(file),
-            Err(error) => {
-                trouble = Some(error);
+        let mapped = path.map(|path| Ring::map_file(path, base, &layout));
+        let trouble = mapped
+            .as_ref()
+            .and_then(|mapped| mapped.as_ref().err())
+            .copied();
+        let file = match mapped {
+            Some(Ok(file)) => Some(file),
+            Some(Err(_)) | None => {
                 // SAFETY: the reservation is ours, and nobody knows it yet.
                 let mapped = unsafe { sys::memory::map_anonymous(base, layout.length) };
                 if mapped.is_err() {
@@ -108,7 +115,7 @@ impl Ring {
             layout,
             full,
             clock,
-            path: file.map(|_| path),
+            path: path.filter(|_| file.is_some()),
             file,
             template,
             pieces: AtomicPtr::new(core::ptr::null_mut()),

@@ -259,7 +259,7 @@ pub(super) mod tests {
             template: &[],
         };
         let (ring, trouble) =
-            Ring::create(Box::leak(path.into_boxed_c_str()), &options).expect("addresses");
+            Ring::create(Some(Box::leak(path.into_boxed_c_str())), &options).expect("addresses");
         assert_eq!(trouble, None);
         // The mapping stays.
         sys::file::unlink(ring.path().expect("a file"));

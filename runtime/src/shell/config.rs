@@ -125,7 +125,8 @@ pub(crate) struct Config {
     pub(crate) mode: Mode,
     /// `FDR_CLOCK`.
     pub(crate) clock: Clock,
-    /// `FDR_DIR`, absolute if the folder at start was; `None`: the output's folder.
+    /// `FDR_DIR`, absolute if the folder at start was; `None`: the output's folder. Where no trace is wanted,
+    /// `None` is no folder: the ring has no file then.
     pub(crate) dir: Option<PathBuf>,
     /// `FDR_LOG`.
     pub(crate) log: Log,
@@ -152,9 +153,13 @@ impl Config {
         let address = from.address(start);
         let format = from.format(address.as_ref())?;
         let (buffer_bytes, memory_bytes) = from.sizes();
+        let output = from.output(start, format.0.extension, address.is_some());
+        let dir = from.raw("FDR_DIR").map(|dir| start.join(dir));
         let config = Config {
             filter: from.text("FDR", Filter::parse).unwrap_or_default(),
-            output: from.output(start, format.0.extension, address.is_some()),
+            // Beside a device there is no place for a ring.
+            dir: dir.or_else(|| output.is_device().then(|| start.to_owned())),
+            output,
             address,
             format,
             signal: from
@@ -168,7 +173,6 @@ impl Config {
             clock: from
                 .text("FDR_CLOCK", |v| choice(v, &CLOCKS))
                 .unwrap_or(Clock::Rdtscp),
-            dir: from.raw("FDR_DIR").map(|dir| start.join(dir)),
             log: from
                 .text("FDR_LOG", |v| choice(v, &LOGS))
                 .unwrap_or(Log::Warn),

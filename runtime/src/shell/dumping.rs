@@ -3,7 +3,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use fdr_formats::model::{Clock, Missing};
 use fdr_formats::writer::Target;
@@ -171,15 +172,29 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
     }
 }
 
-/// Says why there is no trace, and where the records still are.
+/// Says why there is no trace, and where the records still are: of each trace, whatever was said before.
 pub(crate) fn say_failed(why: &dyn std::fmt::Display) {
     match ring().and_then(Ring::path) {
-        Some(path) => say::trouble(format_args!(
-            "no trace was written: {why}; the records are still in {}",
+        Some(path) => say::warn(format_args!(
+            "no trace was written: {why}; for `fdr recover`, the records are still in {}",
             path.to_string_lossy()
         )),
-        None => say::trouble(format_args!("no trace was written: {why}")),
+        None => say::warn(format_args!(
+            "no trace was written: {why}; the records are in memory only"
+        )),
     }
+}
+
+/// Why a trace of that name can't be written, and what to do.
+pub(crate) fn why_not(path: &Path, error: &io::Error) -> String {
+    let remedy = match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::NotFound, _) => "make its folder, or end FDR_OUT with a /",
+        (io::ErrorKind::FileTooLarge, _) => "raise the limit on the size of files (ulimit -f)",
+        (io::ErrorKind::OutOfMemory, _) => "a smaller FDR_BUFFER needs less",
+        (_, Some(libc::EMFILE | libc::ENFILE)) => "raise the limit of open files (ulimit -n)",
+        _ => "FDR_OUT gives another place",
+    };
+    format!("{}: {error}; {remedy}", path.display())
 }
 
 fn say_written(dump: &Dump, replaced: bool) {
@@ -214,11 +229,15 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
     if asked_for(ring) == 0 {
         return Err(Error::NothingRecorded(why_nothing()));
     }
+    if state.address().is_none() && state.output().is_null() {
+        return Ok((discarded(ring, dump_path(state)), false));
+    }
     let info = trace_info(ring, state, reason);
     let dump = file::Dump {
         ring,
         info: &info,
         target: state.config.format.0,
+        make_folders: state.output().makes_folders(),
         nonce: sys::process::random(),
     };
     let (path, replaced, written) = match state.address() {
@@ -237,7 +256,7 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
             (path, replaced, written)
         }
     };
-    let written = written.map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
+    let written = written.map_err(|error| Error::Failed(why_not(&path, &error)))?;
     NUMBER.fetch_add(1, Ordering::Relaxed);
     let Written {
         threads,
@@ -256,6 +275,26 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
         dropped: dropped + info.missing.unplaced_records,
     };
     Ok((dump, replaced))
+}
+
+/// The dump of a program whose traces go to /dev/null: nobody wants them, and nothing is made anywhere.
+fn discarded(ring: &Ring, path: PathBuf) -> Dump {
+    let missing = ring.missing();
+    let mut dump = Dump {
+        path,
+        threads: 0,
+        records: 0,
+        overwritten: missing.retired_records,
+        dropped: missing.unplaced_records,
+    };
+    for (_, counts) in ring.owned_slots().filter_map(snapshot::count) {
+        dump.threads += u64::from(counts.recorded > 0);
+        dump.records += counts.readable;
+        dump.overwritten += counts.overwritten;
+        dump.dropped += counts.dropped;
+    }
+    NUMBER.fetch_add(1, Ordering::Relaxed);
+    dump
 }
 
 /// As [`dump_path`], and the one after it is another one.

@@ -138,6 +138,13 @@ fn bring_up(config: Config) -> Result<(), String> {
     // First: what follows must not be cut in two by a fork.
     fork::watch();
     if STATE.get().is_none() {
+        if let Some(folder) = config.output.missing_folder() {
+            return Err(format!(
+                "FDR_OUT: there is no folder {}; make it, or end FDR_OUT with a / to have a folder made \
+                 for the traces",
+                folder.display()
+            ));
+        }
         say::set_level(config.log);
         for warning in config::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
             say::warn(format_args!("{warning}"));
@@ -219,7 +226,7 @@ fn bring_up(config: Config) -> Result<(), String> {
     last_thread::watch_main();
     dumper::start(!fork::is_child());
     // A child's parent has the stream.
-    if state.config.mode == Mode::Stream && !fork::is_child() {
+    if state.config.mode == Mode::Stream && !fork::is_child() && !state.output().is_null() {
         stream::start();
     }
     say::info(format_args!(
@@ -259,15 +266,25 @@ fn prepare_for_crashes(state: &State) {
 fn new_ring(state: &State) -> Result<(), String> {
     let config = &state.config;
     let template = ring_template(state);
-    // On the heap, for the stack may be a small one of the program's.
-    let path: &mut [u8; LONGEST_PATH] = vec![0; LONGEST_PATH]
-        .leak()
-        .try_into()
-        .map_err(|_| "FDR_DIR is too long")?;
-    let length = write_path(template, path).ok_or("FDR_DIR is too long")?;
-    let path = path.get_mut(..=length).unwrap_or_default();
-    let folders = sys::file::make_folders(path);
-    let path = CStr::from_bytes_with_nul(path).map_err(|_| "FDR_DIR holds a NUL")?;
+    let make_folders = makes_ring_folder(config);
+    family::make_folders(make_folders);
+    let mut folders = Ok(());
+    let path = match template {
+        [] => None,
+        template => {
+            // On the heap, for the stack may be a small one of the program's.
+            let path: &mut [u8; LONGEST_PATH] = vec![0; LONGEST_PATH]
+                .leak()
+                .try_into()
+                .map_err(|_| "FDR_DIR is too long")?;
+            let length = write_path(template, path).ok_or("FDR_DIR is too long")?;
+            let path = path.get_mut(..=length).unwrap_or_default();
+            if make_folders {
+                folders = sys::file::make_folders(path);
+            }
+            Some(CStr::from_bytes_with_nul(path).map_err(|_| "FDR_DIR holds a NUL")?)
+        }
+    };
     let options = Options {
         buffer: config.buffer_bytes,
         memory: config.memory_bytes,
@@ -279,14 +296,18 @@ fn new_ring(state: &State) -> Result<(), String> {
         let bytes = config.memory_bytes;
         format!("no room for {bytes} bytes of addresses: set a smaller FDR_MEMORY")
     })?;
-    if let Some(errno) = trouble {
+    if let (Some(errno), Some(path)) = (trouble, path) {
         // Why there is no folder says more than that there is none.
         let errno = folders
             .err()
             .filter(|_| errno == libc::ENOENT)
             .unwrap_or(errno);
+        let remedy = match errno {
+            libc::ENOENT if !make_folders => "; an FDR_DIR with a / at its end is made",
+            _ => "",
+        };
         say::trouble(format_args!(
-            "{}: {}; the ring is in memory only, and lost with the process",
+            "{}: {}; the ring is in memory only, and lost with the process{remedy}",
             path.to_string_lossy(),
             std::io::Error::from_raw_os_error(errno)
         ));
@@ -315,10 +336,19 @@ fn new_ring(state: &State) -> Result<(), String> {
     Ok(())
 }
 
-/// The path of rings, without its random end; a NUL stands for the pid.
+/// Whether the folder of rings is made where it is not there: as `FDR_DIR` or the output says.
+fn makes_ring_folder(config: &Config) -> bool {
+    match &config.dir {
+        Some(dir) => dir.as_os_str().as_bytes().ends_with(b"/"),
+        None => config.output.makes_folders(),
+    }
+}
+
+/// The path of rings, without its random end; a NUL stands for the pid. Empty: rings have no files.
 fn ring_template(state: &State) -> &'static [u8] {
     let mut template = match &state.config.dir {
         Some(dir) => dir.as_os_str().as_bytes().to_vec(),
+        None if state.config.output.is_null() => return &[],
         None => state.config.output.folder_template(&state.program),
     };
     template.push(b'/');

@@ -2,10 +2,14 @@
 //! program's own name choose another folder.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use fdr_formats::registry::{FORMATS, Format, Opener};
+
+use crate::dump::staged::is_open_file;
 
 /// How much of the program's name is used, bytes. A file's name has 255, and the pattern, the pid and
 /// a temporary suffix need some.
@@ -16,6 +20,22 @@ const LONGEST_PROGRAM: usize = 128;
 pub(crate) struct Output {
     folder: Vec<Piece>,
     file: Vec<Piece>,
+    /// Whether folders are made that are not there.
+    makes_folders: bool,
+    /// The folder that must be there.
+    needed: Option<PathBuf>,
+    sort: Sort,
+}
+
+/// What has the name of all traces, where they have one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    /// A file or a folder, or nothing yet.
+    Regular,
+    /// /dev/null: no trace is wanted.
+    Null,
+    /// A device, a pipe, a file that is open already: no trace can have its place.
+    Other,
 }
 
 /// What the placeholders stand for.
@@ -47,6 +67,9 @@ impl Output {
     /// `%e.%p.%n.<extension>`. A relative pattern is within `start`, the folder in which the program
     /// was started, wherever it goes later.
     ///
+    /// Folders are made where the pattern ends with `/`, and where a placeholder is in their names. Others
+    /// must be there (see [`Output::missing_folder`]).
+    ///
     /// A pattern without `%n` is one file, which each dump replaces as a whole (see
     /// [`Output::is_numbered`]); one without `%p` is shared by a program and its children.
     ///
@@ -54,6 +77,7 @@ impl Output {
     /// One line, for people, without the name of the variable.
     pub(crate) fn parse(pattern: &OsStr, start: &Path, extension: &str) -> Result<Output, String> {
         let pattern = pattern.as_bytes();
+        let is_bare = !pattern.contains(&b'/');
         let (folder, file) = match pattern.iter().rposition(|&byte| byte == b'/') {
             Some(slash) => pattern.split_at(slash + 1),
             None => (&b""[..], pattern),
@@ -68,6 +92,10 @@ impl Output {
             folder.insert(0, Piece::Text(start_text(start)));
         }
         let mut file = parse_pieces(file)?;
+        let needed = (!is_bare && !file.is_empty()).then(|| before_placeholders(&folder));
+        let is_given = folder.iter().all(|piece| matches!(piece, Piece::Text(_)));
+        let makes_folders = file.is_empty() || !is_given;
+        let sort = sort_of(&folder, &file);
         if names_a_folder(&folder, &file) {
             folder.append(&mut file);
             folder.push(Piece::Text(b"/".to_vec()));
@@ -75,7 +103,13 @@ impl Output {
         if file.is_empty() {
             file = default_file(extension);
         }
-        Ok(Output { folder, file })
+        Ok(Output {
+            folder,
+            file,
+            makes_folders,
+            needed,
+            sort,
+        })
     }
 
     /// What is used without a pattern: the default name, in the folder `start`.
@@ -83,7 +117,36 @@ impl Output {
         Output {
             folder: vec![Piece::Text(start_text(start))],
             file: default_file(extension),
+            makes_folders: false,
+            needed: None,
+            sort: Sort::Regular,
         }
+    }
+
+    /// Whether folders are made that are not there. Async-signal-safe.
+    pub(crate) fn makes_folders(&self) -> bool {
+        self.makes_folders
+    }
+
+    /// The folder that must be there and is not.
+    pub(crate) fn missing_folder(&self) -> Option<&Path> {
+        self.needed.as_deref().filter(|folder| !folder.is_dir())
+    }
+
+    /// Whether traces are not wanted: they go to /dev/null. Async-signal-safe.
+    pub(crate) fn is_null(&self) -> bool {
+        self.sort == Sort::Null
+    }
+
+    /// Whether traces have the name of a device, a pipe or the like, and are wanted.
+    pub(crate) fn is_device(&self) -> bool {
+        self.sort == Sort::Other
+    }
+
+    /// Whether what has the name of all traces is no file, and not to be replaced. Nothing else is put into
+    /// its folder either. Async-signal-safe.
+    pub(crate) fn is_no_file(&self) -> bool {
+        self.sort != Sort::Regular
     }
 
     /// The file of one dump.
@@ -106,6 +169,9 @@ impl Output {
 
     /// The same names with another extension.
     pub(crate) fn with_extension(mut self, extension: &str) -> Output {
+        if self.is_no_file() {
+            return self;
+        }
         let mut end = format!(".{extension}").into_bytes();
         let only = self.file.len() == 1;
         if let Some(Piece::Text(text)) = self.file.last_mut() {
@@ -121,7 +187,8 @@ impl Output {
     /// The same for children of a fork: where no name has the pid, theirs get it before the extension.
     /// Otherwise the last of them would replace what the others and their parent have written.
     pub(crate) fn of_children(mut self) -> Output {
-        if self.folder.contains(&Piece::Pid) || self.file.contains(&Piece::Pid) {
+        let has_pid = self.folder.contains(&Piece::Pid) || self.file.contains(&Piece::Pid);
+        if has_pid || self.is_no_file() {
             return self;
         }
         let mut extension = Vec::new();
@@ -197,6 +264,45 @@ fn default_file(extension: &str) -> Vec<Piece> {
         Piece::Number,
         end,
     ]
+}
+
+/// The folder up to the first part of the path that has a placeholder in it.
+fn before_placeholders(folder: &[Piece]) -> PathBuf {
+    let mut path = Vec::new();
+    for piece in folder {
+        match piece {
+            Piece::Text(text) => path.extend_from_slice(text),
+            _ => {
+                let slash = path.iter().rposition(|&byte| byte == b'/');
+                path.truncate(slash.map_or(0, |at| at + 1));
+                break;
+            }
+        }
+    }
+    OsString::from_vec(path).into()
+}
+
+/// What has the name that a pattern without placeholders is.
+fn sort_of(folder: &[Piece], file: &[Piece]) -> Sort {
+    let is_given = folder.iter().all(|piece| matches!(piece, Piece::Text(_)));
+    let [Piece::Text(file)] = file else {
+        return Sort::Regular;
+    };
+    if !is_given {
+        return Sort::Regular;
+    }
+    let path = before_placeholders(folder).join(OsStr::from_bytes(file));
+    let Ok(known) = fs::metadata(&path) else {
+        return Sort::Regular;
+    };
+    let kind = known.file_type();
+    if kind.is_char_device() && known.rdev() == libc::makedev(1, 3) {
+        Sort::Null
+    } else if kind.is_dir() || (kind.is_file() && !is_open_file(&path)) {
+        Sort::Regular
+    } else {
+        Sort::Other
+    }
 }
 
 /// Whether a pattern without placeholders is a folder on this machine now, and not itself a trace of an

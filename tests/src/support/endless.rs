@@ -21,7 +21,7 @@ pub fn start(exact: &str, folder: &Folder, variables: &str) -> Running {
     fs::create_dir(folder.join("rings")).expect("a folder");
     let threads = THREADS.map(|(name, seed)| format!("{name}:{seed}:{}", u64::MAX));
     let mut program = Program::new(exact, folder)
-        .set("FDR=1 FDR_DIR=rings")
+        .set("FDR=1 FDR_DIR=rings/")
         .set(variables)
         .args(&["--page", "page", &threads.join(",")])
         .start();

@@ -61,8 +61,10 @@ pub(crate) struct Row {
 /// What a recorded program has left.
 #[derive(Debug)]
 pub(crate) struct Left {
-    /// Lines of the recorder's, but for those about traces that it wrote.
+    /// Lines of the recorder's, but for those about traces, written or lost.
     pub(crate) said: usize,
+    /// Lines about traces that are lost, or cut off.
+    pub(crate) lost: usize,
     pub(crate) lines: Vec<String>,
     /// Files and folders under final names.
     pub(crate) traces: Vec<PathBuf>,
@@ -123,12 +125,21 @@ impl Row {
             .split_inclusive('\n')
             .partition(|line| line.starts_with("fdr: "));
         assert_eq!(steady(&theirs.concat()), steady(&untraced.stderr), "{what}");
-        let said = ours.iter().filter(|line| !is_ordinary(line)).count();
+        let lost = ours.iter().filter(|line| is_of_lost(line)).count();
+        let said = ours.iter().filter(|line| !is_ordinary(line)).count() - lost;
         // Of each process: a child knows of its own traces.
         let processes = 1 + usize::from(self.steps.contains("fork"));
         assert!(said <= processes, "at most one line of warning: {what}");
+        // The end of each process, and every step that asks for one.
+        let asks = |step: &str| ["signal", "caught", "panic"].contains(&step);
+        let asked = processes + self.steps.split(' ').filter(|step| asks(step)).count();
+        assert!(
+            lost <= asked,
+            "at most one line for each lost trace: {what}"
+        );
         Left {
             said,
+            lost,
             lines: ours.iter().map(|&line| line.to_owned()).collect(),
             traces: self.look_over(folder, &traced),
         }
@@ -187,6 +198,13 @@ fn is_ordinary(line: &str) -> bool {
     let begins = ["fdr: wrote ", "fdr: replaced ", "fdr: streamed "];
     let of_crash = line.starts_with("fdr: SIG") && line.contains(": the last ");
     of_crash || begins.iter().any(|start| line.starts_with(start))
+}
+
+/// Whether a line of the recorder's is about a trace that is lost or cut off: with its path, and what to do.
+fn is_of_lost(line: &str) -> bool {
+    let told = line.contains(": no trace was written: ");
+    assert!(!told || line.contains("; "), "no remedy: {line}");
+    told || line.ends_with(": what follows is lost\n")
 }
 
 /// What differs from run to run: the number of the thread that panics, and of the process in the shell's

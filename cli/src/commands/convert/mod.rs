@@ -10,13 +10,11 @@ pub(super) mod target;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Seek};
+use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{Call, Diagnostic, Losses, Mark, Sink, Source, Thread, Writer, source};
 
@@ -25,7 +23,7 @@ use crate::clock;
 use crate::place::{self, Pending, Shape};
 use crate::tally::Tally;
 use crate::trace;
-use crate::ui::{self, Progress};
+use crate::ui::{self, Progress, StandardOutput};
 
 /// Convert a trace into another format
 #[derive(clap::Args)]
@@ -155,40 +153,35 @@ pub(super) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow
             (pending, Output::Folder(folder))
         }
     };
-    let watch = pending.watch().context("signals")?;
     let done = convert(source, job, out).map_err(|failure| match failure {
         Failure::Source(error) => trace::about(job.trace, error),
         Failure::Output(error) => trace::about(output, error),
     })?;
     pending.place()?;
-    drop(watch);
     Ok(done)
 }
 
 /// Writes to standard output: at once where the format can be written to a pipe, through a file
 /// without a name where the writer must go back.
 fn print(source: &dyn Source, job: &Job<'_>) -> anyhow::Result<Done> {
-    let stdout = || io::stdout().as_fd().try_clone_to_owned().map(File::from);
-    let (out, file) = match job.to.kind {
-        Kind::Stream => (Output::Stream(Box::new(stdout()?)), None),
-        Kind::File | Kind::Folder => {
-            let file = place::unnamed()?;
-            (Output::File(file.try_clone()?), Some(file))
-        }
+    let mut stdout = StandardOutput::new()?;
+    let file = match job.to.kind {
+        Kind::Stream => None,
+        Kind::File | Kind::Folder => Some(place::unnamed()?),
+    };
+    let (out, place) = match &file {
+        None => (
+            Output::Stream(Box::new(StandardOutput::new()?)),
+            "standard output".to_owned(),
+        ),
+        Some(file) => (Output::File(file.try_clone()?), place::in_temporary()),
     };
     let done = convert(source, job, out).map_err(|failure| match failure {
         Failure::Source(error) => trace::about(job.trace, error),
-        // The kind of an I/O error is looked at: a reader that went away is none.
-        Failure::Output(fdr_formats::Error::Io(error)) => {
-            anyhow::Error::new(error).context("standard output")
-        }
-        Failure::Output(error) => anyhow::Error::new(error).context("standard output"),
+        Failure::Output(error) => anyhow::Error::new(error).context(place),
     })?;
     if let Some(mut file) = file {
-        let copied = file
-            .rewind()
-            .and_then(|()| io::copy(&mut file, &mut stdout()?));
-        copied.context("standard output")?;
+        stdout.print(&mut file)?;
     }
     Ok(done)
 }

@@ -41,7 +41,7 @@ ADDR is the text that the program has in FDR_OUT:
 It ends when the connection does. With --keep it goes on: it accepts several programs at once, or
 connects again; each connection has a file of its own: app.htdump, app.2.htdump, app.3.htdump and so
 on, in the order in which the first bytes came. INT, TERM and HUP end it, and keep what came; a second
-one ends it at once. Connections that send nothing are said, and not counted. A file is there under its name when its stream has ended; before, what has come is
+one ends it at once, and keeps what came, too. Connections that send nothing are said, and not counted. A file is there under its name when its stream has ended; before, what has come is
 in a hidden file beside it.
 
 Exit codes: 0 what came is a whole trace, 1 it was kept, but is damaged, cut off or no trace that fdr
@@ -106,9 +106,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if options.output.as_os_str() == "-" {
         bail!("-o -: what comes must go to a file, to be looked into");
     }
+    let stop = Stop::on_signals().context("signals")?;
     // That nothing can be written shows before anything is sent.
     drop(Pending::file(&options.output, options.force)?);
-    let stop = Stop::on_signals().context("signals")?;
     let mut door = Door::open(&options.address)?;
     if !options.quiet || options.address.is_any_port() {
         ui::complain(&door.in_words(&options.address));
@@ -213,7 +213,8 @@ impl Session<'_> {
                 continue;
             }
             *next = number + 1;
-            let (pending, file) = Pending::file(&path, *force)?;
+            let (mut pending, file) = Pending::file(&path, *force)?;
+            pending.keep_at_signal();
             return Ok((pending, file, path));
         }
         bail!("{}: a million files; give another name", ui::path(output))

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use crate::address::Address;
+use crate::cleanup::{self, Entry};
 use crate::signals::Stop;
 use crate::ui;
 
@@ -179,14 +180,21 @@ fn connect(address: &str, stop: &Stop, end: Option<Instant>) -> io::Result<Optio
 pub(super) struct Socket {
     path: PathBuf,
     identity: Option<(u64, u64)>,
+    entry: Entry,
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Somebody may have put another in its place.
-        if self.identity.is_some() && self.identity == identity(&self.path) {
-            let _ = fs::remove_file(&self.path);
-        }
+        let mut names = cleanup::wait_for_lock();
+        remove_own(&self.path, self.identity);
+        names.forget(&self.entry);
+    }
+}
+
+/// Somebody may have put another in its place.
+fn remove_own(path: &Path, own: Option<(u64, u64)>) {
+    if own.is_some() && own == identity(path) {
+        let _ = fs::remove_file(path);
     }
 }
 
@@ -197,6 +205,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 /// Makes the socket, for this user alone. One that a command left behind which is gone is replaced.
 fn bind(path: &Path) -> anyhow::Result<(UnixListener, Socket)> {
+    let mut names = cleanup::lock()?;
     let listener = match UnixListener::bind(path) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
             remove_abandoned(path)?;
@@ -204,10 +213,13 @@ fn bind(path: &Path) -> anyhow::Result<(UnixListener, Socket)> {
         }
         bound => bound?,
     };
+    let (own, removed) = (identity(path), path.to_owned());
     let socket = Socket {
         path: path.to_owned(),
-        identity: identity(path),
+        identity: own,
+        entry: names.add(move || remove_own(&removed, own)),
     };
+    drop(names);
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     listener.set_nonblocking(true)?;
     Ok((listener, socket))

@@ -47,12 +47,10 @@ impl Job<'_> {
         let (copied, losses) = if let Some(version) = native(self.to) {
             place::check(output, Shape::File, self.force)?;
             let (mut pending, file) = Pending::file(output, self.force)?;
-            let watch = pending.watch().context("signals")?;
             let copied = ring.write(&file, version, &info).with_context(both)?;
             // Before the ring may be removed.
             file.sync_all().with_context(|| ui::path(output))?;
             pending.place()?;
-            drop(watch);
             let losses = copied.dump.losses.clone();
             (copied, losses)
         } else {

@@ -154,7 +154,6 @@ fn write_snapshot(path: &Path, state: &State) -> anyhow::Result<()> {
         bail!("{text}: File exists, and is left as it is; give another name");
     }
     let (mut pending, file) = Pending::file(path, false)?;
-    let watch = pending.watch().context("signals")?;
     let mut out = BufWriter::new(file);
     // The version of the call stack analysis of Trace Compass 4.0 and up.
     let written = state.write_snapshot(&mut out, analysis, 3);
@@ -162,6 +161,5 @@ fn write_snapshot(path: &Path, state: &State) -> anyhow::Result<()> {
         .and_then(|()| out.flush())
         .with_context(|| ui::path(path))?;
     pending.place()?;
-    drop(watch);
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::entrace::EntraceSource;
 use crate::entrace::container::Version;
 use crate::model::{Edge, FunctionId, Ticks};
 use crate::source::{Source, drive};
-use crate::spool::unlinked;
+use crate::temporary::unlinked;
 
 const THREADS: u64 = 3;
 

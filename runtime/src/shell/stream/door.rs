@@ -39,7 +39,11 @@ pub(super) struct Door {
 enum Place {
     Address(Address),
     /// The final path, and what it is until it is whole (nothing if it is readable from the start).
-    Path(PathBuf, Option<Staged>),
+    Path {
+        path: PathBuf,
+        make_folders: bool,
+        staged: Option<Staged>,
+    },
 }
 
 /// What was said already.
@@ -55,8 +59,13 @@ impl Door {
         Door::new(target, Place::Address(address))
     }
 
-    pub(super) fn to_path(target: &'static Target, path: PathBuf) -> Door {
-        Door::new(target, Place::Path(path, None))
+    pub(super) fn to_path(target: &'static Target, path: PathBuf, make_folders: bool) -> Door {
+        let place = Place::Path {
+            path,
+            make_folders,
+            staged: None,
+        };
+        Door::new(target, place)
     }
 
     fn new(target: &'static Target, place: Place) -> Door {
@@ -74,13 +83,13 @@ impl Door {
     fn name(&self) -> String {
         match &self.place {
             Place::Address(address) => address.to_string(),
-            Place::Path(path, _) => path.display().to_string(),
+            Place::Path { path, .. } => path.display().to_string(),
         }
     }
 
     /// Whether the trace is a file or a folder.
     pub(super) fn is_path(&self) -> bool {
-        matches!(self.place, Place::Path(..))
+        matches!(self.place, Place::Path { .. })
     }
 
     /// Lets receivers in that are there now. `info` is asked for what a trace says of itself.
@@ -108,9 +117,14 @@ impl Door {
             return Ok(());
         }
         match &mut self.place {
-            Place::Path(path, staged) => {
+            Place::Path {
+                path,
+                make_folders,
+                staged,
+            } => {
                 self.next = None;
-                let (file, output) = Staged::begin(path, self.target, process::random())?;
+                let nonce = process::random();
+                let (file, output) = Staged::begin(path, *make_folders, self.target, nonce)?;
                 if self.target.kind == Kind::Stream {
                     let feed = Feed::growing(output, self.target, &info())?;
                     file.place()?;
@@ -166,20 +180,20 @@ impl Door {
             Place::Address(Address::Listen(_)) => "a client is gone",
             Place::Address(Address::Stdout) => "nobody reads it any more; what follows is lost",
             Place::Address(_) => "the connection is lost; trying again",
-            Place::Path(..) => "what follows is lost",
+            Place::Path { .. } => "what follows is lost",
         };
         let name = self.name();
         if std::mem::replace(&mut self.told.lost, true) {
             say::info(format_args!("{name}: {error}: {what}"));
         } else {
-            say::trouble(format_args!("{name}: {error}: {what}"));
+            say::warn(format_args!("{name}: {error}: {what}"));
         }
         match &self.place {
             Place::Address(Address::Connect(_) | Address::Unix(_)) => {
                 self.parked = feed.park();
                 self.again();
             }
-            Place::Address(Address::Stdout) | Place::Path(..) => self.next = None,
+            Place::Address(Address::Stdout) | Place::Path { .. } => self.next = None,
             Place::Address(Address::Listen(_)) => {}
         }
     }
@@ -190,7 +204,7 @@ impl Door {
     /// Where that can't be; the trace is gone then.
     pub(super) fn close(&mut self) -> io::Result<()> {
         match &mut self.place {
-            Place::Path(_, staged) => staged.take().map_or(Ok(()), Staged::place),
+            Place::Path { staged, .. } => staged.take().map_or(Ok(()), Staged::place),
             Place::Address(_) => Ok(()),
         }
     }

@@ -80,7 +80,7 @@ fn run(place: PathBuf) {
     dumping::say_losses(state.config.format.0, &pump.losses);
     if let Some(error) = &pump.failed {
         CONTROL.fail();
-        dumping::say_failed(&format_args!("{}: {error}", place.display()));
+        dumping::say_failed(&dumping::why_not(&place, error));
     } else if dumping::asked_for(ring) > 0 {
         say_totals(CONTROL.totals(), &format!("to {}", place.display()));
     }

@@ -71,7 +71,7 @@ impl Pump {
         let target = state.config.format.0;
         let door = match state.config.address.clone() {
             Some(address) => Door::to_address(target, address),
-            None => Door::to_path(target, place),
+            None => Door::to_path(target, place, state.output().makes_folders()),
         };
         let buffer = vec![0; CHUNK].into_boxed_slice();
         Pump {

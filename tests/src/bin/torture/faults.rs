@@ -33,16 +33,17 @@ const WAYS: [&str; 8] = [
     "abort",
     "silent",
 ];
-const OUTS: [&str; 7] = [
+const OUTS: [&str; 8] = [
     "",
     "%n.fdr",
     "file/%n.fdr",
     "/proc/%n.fdr",
     "/dev/full",
+    "/dev/null",
     "a/b/%n.fdr",
-    "rings/%n.fdr",
+    "rings/",
 ];
-const DIRS: [&str; 5] = ["", "rings", "file/x", "/proc", "/dev/null"];
+const DIRS: [&str; 5] = ["", "rings/", "file/x", "/proc", "/dev/null"];
 
 pub(crate) fn run(plan: &Plan) -> Tally {
     let may_mount = may_mount();

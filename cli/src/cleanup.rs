@@ -1,0 +1,69 @@
+//! Names that must not outlive the command: files, folders and sockets that it makes under names of its
+//! own. Each is made, placed and removed under one lock. When a signal ends the command, its thread takes
+//! that lock, removes what there is, and never gives the lock back: so no name is made after the cleanup,
+//! and none exists that the cleanup does not know.
+//!
+//! Must never let the process end by a signal while a name exists, and never hold the lock over a
+//! trace's worth of work.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use signal_hook::low_level::emulate_default_handler;
+
+use crate::signals;
+
+/// What is to be done about a name when a signal ends the command.
+type Removal = Box<dyn FnOnce() + Send>;
+
+/// The names that there are.
+pub(crate) struct Names {
+    next: u64,
+    removals: Vec<(u64, Removal)>,
+}
+
+/// One of [`Names`].
+#[derive(Debug)]
+pub(crate) struct Entry(u64);
+
+static NAMES: Mutex<Names> = Mutex::new(Names {
+    next: 0,
+    removals: Vec::new(),
+});
+
+/// Until it is dropped, no signal ends the process; those that end it are watched from here on.
+///
+/// # Errors
+/// Where the system has no room for the thread that watches signals.
+pub(crate) fn lock() -> io::Result<MutexGuard<'static, Names>> {
+    signals::watch().map_err(|error| io::Error::new(error.kind(), format!("signals: {error}")))?;
+    Ok(wait_for_lock())
+}
+
+/// The lock for who only removes a name: signals are watched since it was made.
+pub(crate) fn wait_for_lock() -> MutexGuard<'static, Names> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Names {
+    /// Notes a name that was made under this lock.
+    pub(crate) fn add(&mut self, removal: impl FnOnce() + Send + 'static) -> Entry {
+        self.next += 1;
+        self.removals.push((self.next, Box::new(removal)));
+        Entry(self.next)
+    }
+
+    /// The name has been removed, or is to stay.
+    pub(crate) fn forget(&mut self, entry: &Entry) {
+        self.removals.retain(|(number, _)| *number != entry.0);
+    }
+}
+
+/// Removes all names, and ends the process by the signal. Whoever wants the lock waits until then.
+pub(crate) fn end_by(signal: i32) {
+    let mut names = wait_for_lock();
+    for (_, removal) in names.removals.drain(..) {
+        removal();
+    }
+    let _ = emulate_default_handler(signal);
+}
