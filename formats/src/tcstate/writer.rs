@@ -155,7 +155,10 @@ impl TcstateWriter {
         };
         info.start = info.start.map(|start| Ticks(self.scale.nanos(start)));
         let threads = self.threads.iter().map(|known| ThreadMeta {
-            thread: known.thread.clone(),
+            thread: Thread {
+                counts: known.thread.counts.map(|counts| known.lane.counts(counts)),
+                ..known.thread.clone()
+            },
             wall: known.wall,
             span: known.lane.first.map(|first| (first, known.lane.last)),
             before: known.lane.before,
