@@ -48,6 +48,7 @@ mod spans;
 mod spool;
 pub mod tcstate;
 pub mod text;
+mod thread_numbers;
 pub mod writer;
 pub mod xray;
 
