@@ -38,6 +38,15 @@ fn every_command_takes_every_format() {
     }
 }
 
+/// How many entries and exits were not measured before a conversion and seem to be after it, by what the
+/// conversion said.
+fn as_measured(said: &str) -> u64 {
+    let what = " synthetic entries and exits in the middle of a thread: written as measured ones";
+    let line = said.lines().find_map(|line| line.strip_suffix(what));
+    let count = line.and_then(|line| line.rsplit(' ').next());
+    count.map_or(0, |count| count.parse().expect("a number"))
+}
+
 #[test]
 fn golden_files_are_the_same_in_every_format() {
     let folder = Folder::new("goldens");
@@ -75,10 +84,11 @@ fn golden_files_are_the_same_in_every_format() {
                 continue;
             }
             let there = folder.file(&format!("{at}.{}", target.name));
-            convert(&golden, target, &there);
+            let said = convert(&golden, target, &there);
             let found = figures(&there);
             let pair = format!("{format}: {golden} to {}", target.name);
-            assert_eq!(found["records"], report["records"], "{pair}");
+            let records = report["records"].as_u64().expect("a number");
+            assert_eq!(found["records"], records + as_measured(&said), "{pair}");
             if nests {
                 let (found, wanted) = (names(&found), names(&report));
                 let equal = found.len() == wanted.len()

@@ -51,6 +51,7 @@ mod spool;
 pub mod tcstate;
 pub mod temporary;
 pub mod text;
+mod thread_numbers;
 pub mod writer;
 pub mod xray;
 

@@ -167,7 +167,8 @@ pub struct Counts {
     pub readable: u64,
     /// Written, then overwritten by newer ones.
     pub overwritten: u64,
-    /// Never written: no space, or a signal came while a record was being made.
+    /// Never written: no space, or a signal came while a record was being made; or left out by a
+    /// conversion into a format that can't hold them.
     pub dropped: u64,
     /// Entries that a writer put at the start for frames that were open before it.
     pub synthetic_entries: u64,

@@ -35,21 +35,24 @@ pub trait Sink {
 }
 
 /// What a writer's target could not hold, with counts. Empty means that nothing was lost.
+///
+/// Notes stand apart from losses: the target holds everything, but another program's reader has
+/// trouble with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     list: Vec<(&'static str, u64)>,
+    notes: Vec<(&'static str, u64)>,
 }
 
 impl Losses {
     /// Counts `count` more of what `what` names: `typed events: written as custom events`.
     pub fn add(&mut self, what: &'static str, count: u64) {
-        if count == 0 {
-            return;
-        }
-        match self.list.iter_mut().find(|(known, _)| *known == what) {
-            Some((_, sum)) => *sum = sum.saturating_add(count),
-            None => self.list.push((what, count)),
-        }
+        count_more(&mut self.list, what, count);
+    }
+
+    /// Counts `count` more of what another program's reader has trouble with.
+    pub fn note(&mut self, what: &'static str, count: u64) {
+        count_more(&mut self.notes, what, count);
     }
 
     /// Counts the functions of which the target can't say that they are untimed.
@@ -57,6 +60,11 @@ impl Losses {
         let untimed = functions.iter().filter(|function| function.untimed);
         let what = "functions that are untimed: their calls look as if they had times of their own";
         self.add(what, untimed.count() as u64);
+    }
+
+    /// Each kind of trouble for other readers and how much of it, in the order in which they were met.
+    pub fn notes(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.notes.iter().copied()
     }
 
     /// Whether the target held everything.
@@ -68,6 +76,16 @@ impl Losses {
     /// Each kind of loss and how many of it, in the order in which they were met.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.list.iter().copied()
+    }
+}
+
+fn count_more(list: &mut Vec<(&'static str, u64)>, what: &'static str, count: u64) {
+    if count == 0 {
+        return;
+    }
+    match list.iter_mut().find(|(known, _)| *known == what) {
+        Some((_, sum)) => *sum = sum.saturating_add(count),
+        None => list.push((what, count)),
     }
 }
 

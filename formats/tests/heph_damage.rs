@@ -287,13 +287,15 @@ fn facts_that_lack_what_they_must_have() {
         event((u32::MAX, counter, 0), (0, 0), name.as_bytes(), attributes)
     };
     let thread = |id| [number("stream", id), number("thread", 77)].concat();
+    // All but the epoch.
+    let next = list(&trace).len() as u32 - 1;
     let parts = [
         trace,
-        fact(3, "fdr:function", &text("name", "x")),
-        fact(4, "fdr:thread", &[]),
-        fact(5, "fdr:thread", &thread(1)),
-        fact(6, "fdr:thread", &thread(2)),
-        fact(7, "fdr:unheard of", &[]),
+        fact(next, "fdr:function", &text("name", "x")),
+        fact(next + 1, "fdr:thread", &[]),
+        fact(next + 2, "fdr:thread", &thread(1)),
+        fact(next + 3, "fdr:thread", &thread(2)),
+        fact(next + 4, "fdr:unheard of", &[]),
     ];
     let read = damaged(&parts);
     let whats: Vec<&str> = read.diagnostics.iter().map(|told| &*told.what).collect();
@@ -313,7 +315,7 @@ fn attributes_of_others_in_a_trace_of_ours() {
     let (trace, _) = heph::write_threads(&told_info(), &[]);
     let attributes = [
         number("cpu", 3),
-        number("flags", 8),
+        number("flags", 16),
         text("note", "hi"),
         number("cpu", 1 << 32),
     ];
@@ -326,9 +328,9 @@ fn attributes_of_others_in_a_trace_of_ours() {
     );
     let events = read.kept.events(1);
     assert_eq!(events[0], Event::Cpu(2000, 3));
-    let text = b"flags=8 note=\"hi\" cpu=4294967296".to_vec();
+    let text = b"flags=16 note=\"hi\" cpu=4294967296".to_vec();
     let wanted = [
-        Event::Argument(8),
+        Event::Argument(16),
         Event::Argument(1 << 32),
         Event::Custom(2000, None, text),
     ];

@@ -48,9 +48,16 @@ fn every_packet_as_typed_by_hand() {
     ];
     let (bytes, losses) = write_threads(&info, &[(named(1, "main"), told.to_vec())]);
     assert!(losses.is_empty(), "{losses}");
+    let notes: Vec<_> = losses
+        .notes()
+        .map(|(what, count)| (&what[..8], count))
+        .collect();
+    assert_eq!(notes, [("payloads", 1), ("events t", 4)]);
     let facts = |counter, name: &str, attributes: &[Vec<u8>]| {
         let place = (u32::MAX, counter, 0);
-        event(place, (1000, 1000), name.as_bytes(), &attributes.concat())
+        // Each has its own microsecond.
+        let time = 1000 + 1000 * u64::from(counter);
+        event(place, (time, time), name.as_bytes(), &attributes.concat())
     };
     let own = |counter, times, name: &str, attributes: &[Vec<u8>]| {
         event(
@@ -72,14 +79,22 @@ fn every_packet_as_typed_by_hand() {
             0,
             "fdr:trace",
             &[
-                number("version", 1),
+                number("version", 2),
                 text("program", "demo"),
                 number("process", 42),
-                array("anchor", &[500, 1_610_113_734_118_010_500]),
+                number("anchor_time", 500),
             ],
         ),
         facts(
             1,
+            "fdr:more",
+            &[
+                number("of", u64::from(u32::MAX) << 32),
+                number("anchor_unix", 1_610_113_734_118_010_500),
+            ],
+        ),
+        facts(
+            2,
             "fdr:function",
             &[
                 number("id", 3),
@@ -89,7 +104,7 @@ fn every_packet_as_typed_by_hand() {
             ],
         ),
         facts(
-            2,
+            3,
             "fdr:thread",
             &[number("stream", 1), text("name", "main")],
         ),
@@ -133,7 +148,7 @@ fn every_packet_as_typed_by_hand() {
             7,
             (2000, 3000),
             "alpha",
-            &[number("cpu", 1), array("arguments", &[77])],
+            &[number("cpu", 1), number("argument", 77)],
         ),
     ];
     let packets: Vec<_> = list(&bytes);

@@ -5,8 +5,9 @@ mod tcstate;
 
 use std::path::Path;
 
-use common::{Event, call, enter, exit, synthetic, thread};
-use fdr_formats::{Call, Edge, Function, FunctionId, TraceInfo};
+use common::{Event, Random, call, enter, exit, program, synthetic, thread};
+use fdr_formats::model::Counts;
+use fdr_formats::{Call, Edge, Function, FunctionId, Thread, TraceInfo};
 use tcstate::{History, read_folder, write};
 
 fn info() -> TraceInfo {
@@ -104,6 +105,162 @@ fn losses_are_counted() {
         exit(80, 1),
     ];
     assert_eq!(read.kept.calls(1), calls);
+}
+
+/// What a thread's counts say of what is in the folder, and what is there.
+fn counts_and_found(events: Vec<Event>, counts: Counts) -> (Counts, Counts) {
+    let thread = Thread {
+        counts: Some(counts),
+        ..thread(1)
+    };
+    let (folder, _) = write(&info(), &[(thread, events)]);
+    let read = read_folder(folder.path()).expect("readable");
+    assert_eq!(read.diagnostics, []);
+    let calls = read.kept.calls(1);
+    let synthetic = |entries: bool| {
+        let of = |call: &&Call| call.synthetic && (call.edge == Edge::Entry) == entries;
+        calls.iter().filter(of).count() as u64
+    };
+    let found = Counts {
+        readable: calls.iter().filter(|call| !call.synthetic).count() as u64,
+        synthetic_entries: synthetic(true),
+        synthetic_exits: synthetic(false),
+        ..counts
+    };
+    (read.info.threads[0].counts.expect("counts"), found)
+}
+
+#[test]
+fn counts_are_those_of_what_is_there() {
+    let counts = |readable| Counts {
+        recorded: readable + 100,
+        readable,
+        overwritten: 93,
+        dropped: 7,
+        ..Counts::default()
+    };
+    let calls = |calls: &[Call]| calls.iter().map(|&call| Event::Call(call)).collect();
+    // Nothing is left out: two frames from before, one still open.
+    let whole = [
+        synthetic(enter(10, 1)),
+        synthetic(enter(10, 2)),
+        exit(10, 2),
+        enter(15, 3),
+        exit(18, 3),
+        enter(19, 4),
+        synthetic(exit(19, 4)),
+        synthetic(exit(19, 1)),
+    ];
+    let stated = Counts {
+        synthetic_entries: 2,
+        synthetic_exits: 2,
+        ..counts(4)
+    };
+    let (told, found) = counts_and_found(calls(&whole), stated);
+    assert_eq!((told, found), (stated, stated));
+    // Two calls without a length, an exit that nobody entered.
+    let short = [
+        enter(10, 1),
+        enter(20, 2),
+        exit(20, 2),
+        enter(20, 2),
+        exit(20, 2),
+        exit(30, 9),
+        exit(40, 1),
+    ];
+    let (told, found) = counts_and_found(calls(&short), counts(7));
+    let wanted = Counts {
+        readable: 2,
+        dropped: 12,
+        ..counts(7)
+    };
+    assert_eq!(told, wanted);
+    assert_eq!(found.readable, 2);
+    // What is stated wrong stays wrong.
+    let wrong = Counts {
+        readable: 9,
+        synthetic_exits: 3,
+        ..counts(7)
+    };
+    let (told, _) = counts_and_found(calls(&short), wrong);
+    let wanted = Counts {
+        readable: 4,
+        dropped: 12,
+        ..wrong
+    };
+    assert_eq!(told, wanted);
+    // What was not measured in the middle, and what ends with the call around it, is as if measured.
+    let more = [
+        enter(10, 1),
+        synthetic(enter(20, 2)),
+        exit(30, 2),
+        enter(40, 3),
+        exit(50, 1),
+        enter(60, 4),
+        synthetic(exit(60, 4)),
+        enter(70, 5),
+        exit(80, 5),
+    ];
+    let stated = Counts {
+        synthetic_entries: 1,
+        synthetic_exits: 1,
+        ..counts(7)
+    };
+    let (told, found) = counts_and_found(calls(&more), stated);
+    // 4 has no length: its entry is left out, its exit never counted.
+    let wanted = Counts {
+        recorded: 108,
+        readable: 8,
+        ..counts(7)
+    };
+    assert_eq!(told, wanted);
+    assert_eq!((found.readable, found.synthetic_exits), (8, 0));
+    // A thread of which nothing is said.
+    let (folder, _) = write(&info(), &[(thread(1), calls(&whole))]);
+    let read = read_folder(folder.path()).expect("readable");
+    assert_eq!(read.info.threads[0].counts, None);
+}
+
+#[test]
+fn counts_agree_after_random_programs() {
+    let mut random = Random(0x5ca1_ab1e);
+    for round in 0..200 {
+        let mut events = program(&mut random);
+        // Times that are too near to be told apart, and edges that are missing.
+        for event in &mut events {
+            if let Event::Call(call) = event {
+                call.time.0 /= 1 + random.below(2) * 50;
+            }
+        }
+        events.retain(|event| !matches!(event, Event::Call(_)) || random.below(20) > 0);
+        let measured = |event: &&Event| matches!(event, Event::Call(call) if !call.synthetic);
+        let readable = events.iter().filter(measured).count() as u64;
+        let synthetic = |entry: bool| {
+            let is = |event: &&Event| matches!(event, Event::Call(call) if call.synthetic && (call.edge == Edge::Entry) == entry);
+            events.iter().filter(is).count() as u64
+        };
+        let counts = Counts {
+            recorded: readable + 5,
+            readable,
+            dropped: 5,
+            synthetic_entries: synthetic(true),
+            synthetic_exits: synthetic(false),
+            ..Counts::default()
+        };
+        let (told, found) = counts_and_found(events, counts);
+        let Counts {
+            recorded,
+            readable,
+            dropped,
+            synthetic_entries,
+            synthetic_exits,
+            ..
+        } = told;
+        assert_eq!(readable, found.readable, "round {round}");
+        assert_eq!(recorded, readable + dropped, "round {round}");
+        assert_eq!(synthetic_entries, found.synthetic_entries, "round {round}");
+        assert_eq!(synthetic_exits, found.synthetic_exits, "round {round}");
+    }
 }
 
 #[test]

@@ -143,9 +143,10 @@ fn a_ring_that_went_round_is_the_same_in_every_format() {
                 ),
                 (
                     thread.recorded,
-                    thread.readable,
+                    there,
                     thread.overwritten,
-                    thread.dropped
+                    // What the format leaves out counts as dropped.
+                    thread.dropped + (thread.readable - there)
                 ),
                 "{}",
                 target.name

@@ -67,7 +67,8 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(thread: Thread, info: &TraceInfo, uuid: [u8; 16]) -> Lane {
+    /// `number` is the thread's in 32 bits.
+    pub(super) fn new(thread: Thread, number: u32, info: &TraceInfo, uuid: [u8; 16]) -> Lane {
         let process = thread.process.or(info.process).unwrap_or_default();
         let name = if thread.name.is_empty() {
             &info.program
@@ -75,7 +76,7 @@ impl Lane {
             &thread.name
         };
         let comm = plain(name, COMM_SIZE);
-        let ids = (low_bits(process), low_bits(thread.id.0));
+        let ids = (low_bits(process), number.cast_signed());
         let mut lane = Lane {
             untold: true,
             file: format!("thread-{}", thread.id.0),

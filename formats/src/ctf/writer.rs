@@ -16,6 +16,7 @@ use super::{metadata, symbols};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo, Trouble};
 use crate::sink::{Losses, Sink};
+use crate::thread_numbers::{RENUMBERED, ThreadNumbers};
 use crate::writer::Writer;
 
 /// The stream file of facts.
@@ -31,6 +32,7 @@ pub struct CtfWriter {
     times: Times,
     lanes: Vec<Lane>,
     lane_of: HashMap<ThreadId, usize>,
+    numbers: ThreadNumbers,
     now: Option<usize>,
     facts: Packets,
     /// So many of `info.functions` are among the facts.
@@ -74,6 +76,7 @@ impl CtfWriter {
             times,
             lanes: Vec::new(),
             lane_of: HashMap::new(),
+            numbers: ThreadNumbers::default(),
             now: None,
             facts: Packets::new(uuid, FACTS, 0),
             functions_told: 0,
@@ -127,6 +130,7 @@ impl CtfWriter {
             "changes to CPU 4294967295, which stands for none: left out",
             cpus,
         );
+        self.losses.note(RENUMBERED, self.numbers.renumbered);
     }
 
     /// The earliest time of all threads, ns.
@@ -227,7 +231,10 @@ impl Sink for CtfWriter {
         self.shorten(&mut thread.name);
         self.now = Some(self.lanes.len());
         self.lane_of.insert(thread.id, self.lanes.len());
-        self.lanes.push(Lane::new(thread, &self.info, self.uuid));
+        // The contexts that Trace Compass reads have 32 bits; the whole number is in the packet's head.
+        let number = self.numbers.begin(thread.id);
+        self.lanes
+            .push(Lane::new(thread, number, &self.info, self.uuid));
     }
 
     fn calls(&mut self, calls: &[Call]) {

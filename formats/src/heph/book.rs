@@ -2,13 +2,15 @@
 //! threads, counters, the clock's scale. Packets go to the end of a buffer; must never write itself.
 
 use super::decode::MAX_PAYLOAD;
-use super::encode::{self, EventPacket, MAX_TEXT, Place};
-use super::facts::{self, FACTS};
+use super::encode::{self, EventPacket, MAX_EVENT, Place, number_size};
+use super::facts;
+use super::parts::{FactPlaces, Parts};
+use super::record::EVENT_SIZE;
 use super::tables::{Functions, Label, Lane, Threads, Untimed};
-use crate::model::{Function, Nanos, Thread, Ticks, TraceInfo, Trouble};
+use crate::model::{Counts, Function, Missing, Nanos, Thread, Ticks, TraceInfo, Trouble};
 use crate::scale::Scale;
 use crate::sink::Losses;
-use crate::spans::Span;
+use crate::spans::{Span, flags};
 
 /// Arguments of one call; nobody has more.
 const MAX_ARGUMENTS: usize = 1 << 20;
@@ -17,6 +19,21 @@ const MAX_SKIPPED: u64 = 1 << 30;
 /// Marks in front of a thread's first event that wait for its time.
 const MAX_WAITING: usize = 64;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
+/// The unit of Heph's own converter, in ns.
+const MICROSECOND: u64 = 1000;
+/// Arguments stand in the call's own event where that leaves so many bytes of its name.
+const LEAST_NAME: usize = 24;
+const ID_SIZE: usize = number_size("function_id");
+const CPU_SIZE: usize = number_size("cpu");
+const EXIT_CPU_SIZE: usize = number_size("exit_cpu");
+const FLAGS_SIZE: usize = number_size("flags");
+const ARGUMENT_SIZE: usize = number_size("argument");
+
+/// What another reader has trouble with.
+const CROWDED: &str = "events that begin in the same microsecond as another one of their thread: \
+                       Heph's convert_trace may take very long, or not end";
+const ARRAYS: &str =
+    "payloads that are no text, written as arrays: Heph's convert_trace stops at them";
 
 /// See above.
 pub(super) struct Book {
@@ -26,10 +43,14 @@ pub(super) struct Book {
     pub(super) threads: Threads,
     pub(super) losses: Losses,
     /// Events on the stream of facts.
-    facts: u32,
+    facts: FactPlaces,
     /// Time of the last event of all, in ns.
     latest: u64,
     scale: Scale,
+    /// Of the epoch, ns after a whole microsecond.
+    epoch_rest: u64,
+    /// Events that begin in the same microsecond as another one of their thread.
+    crowded: u64,
 }
 
 impl Book {
@@ -50,11 +71,14 @@ impl Book {
             functions: Functions::default(),
             threads: Threads::default(),
             losses: Losses::default(),
-            facts: 0,
+            facts: FactPlaces::default(),
             latest: 0,
             scale,
+            epoch_rest: 0,
+            crowded: 0,
         };
         book.latest = book.nanos(start);
+        book.epoch_rest = book.epoch().unwrap_or_default() % MICROSECOND;
         book
     }
 
@@ -75,13 +99,6 @@ impl Book {
         let what = "epochs before 1970: left out, other readers see no wall-clock time";
         self.losses
             .add(what, u64::from(anchored && epoch.is_none()));
-        let TraceInfo {
-            program, reason, ..
-        } = &self.info;
-        for text in [program, reason, &self.info.clock.name] {
-            let long = text.len() > MAX_TEXT;
-            self.losses.add("names over 65,535 bytes: cut", long.into());
-        }
         self.head(out);
     }
 
@@ -95,87 +112,23 @@ impl Book {
         if let Some(epoch) = self.epoch() {
             out.extend(encode::epoch(epoch));
         }
-        let place = self.fact();
-        let TraceInfo {
-            clock,
-            program,
-            process,
-            reason,
-            dump,
-            missing,
-            ..
-        } = &self.info;
-        let mut packet = EventPacket::begin(out, place, facts::TRACE);
-        packet.number("version", facts::VERSION);
-        text(&mut packet, "program", program);
-        optional(&mut packet, "process", *process);
-        text(&mut packet, "reason", reason);
-        optional(&mut packet, "dump", *dump);
-        let missing = [
-            missing.retired_threads,
-            missing.retired_records,
-            missing.unplaced_records,
-        ];
-        if missing != [0; 3] {
-            packet.numbers("missing", &missing);
-        }
-        text(&mut packet, "clock", &clock.name);
-        if let Some(error) = clock.error_ppm {
-            packet.float("error_ppm", error);
-        }
-        optional(&mut packet, "constant", clock.constant.then_some(1));
-        optional(&mut packet, "nonstop", clock.nonstop.then_some(1));
-        if let Some((tick, unix)) = clock.anchor
-            && let Some(time) = clock.checked_nanos(tick)
-        {
-            packet.numbers("anchor", &[time, unix]);
-        }
-        let Trouble {
-            skew_ns,
-            steps_back,
-            ahead_ns,
-            wall_step_ns,
-        } = clock.trouble;
-        let signed = [ahead_ns, wall_step_ns].map(i64::cast_unsigned);
-        if clock.trouble != Trouble::default() {
-            packet.numbers("trouble", &[skew_ns, steps_back, signed[0], signed[1]]);
-        }
-        packet.end();
-    }
-
-    /// The place of the next fact.
-    fn fact(&mut self) -> Place {
-        let counter = self.facts;
-        self.facts = counter.wrapping_add(1);
-        Place {
-            stream: FACTS,
-            counter,
-            substream: 0,
-            start: self.latest,
-            end: self.latest,
-        }
+        trace_fact(&self.info, self.latest, &mut self.facts, out);
     }
 
     /// A function that may be called from here on.
     pub(super) fn function(&mut self, function: &Function, out: &mut Vec<u8>) {
-        if !self.functions.declare(function, &mut self.losses) {
+        if !self.functions.declare(function) {
             let what = "functions whose number was described before: the first description holds";
             return self.losses.add(what, 1);
         }
-        let place = self.fact();
-        if let Some(function) = self.functions.declared.last() {
-            function_packet(function, place, out);
-        }
+        function_fact(function, self.latest, &mut self.facts, out);
     }
 
     /// The events that follow are this thread's; returns its lane.
     pub(super) fn thread(&mut self, thread: &Thread, out: &mut Vec<u8>) -> usize {
         let (lane, news) = self.threads.lane(thread, &mut self.losses);
-        if news {
-            let place = self.fact();
-            if let Some(lane) = self.threads.lanes.get(lane) {
-                thread_packet(lane, place, out);
-            }
+        if news && let Some(lane) = self.threads.lanes.get(lane) {
+            thread_fact(lane, self.latest, &mut self.facts, out);
         }
         lane
     }
@@ -183,22 +136,29 @@ impl Book {
     /// Everything that was said so far, for a reader that comes now. The numbers of the facts end
     /// where those of the trace are.
     pub(super) fn restart(&mut self) -> Vec<u8> {
-        let facts = self.facts;
-        let count = 1 + self.functions.declared.len() + self.threads.lanes.len();
-        self.facts = facts.wrapping_sub(count as u32);
+        for lane in &mut self.threads.lanes {
+            // They are of what the reader before was given.
+            lane.thread.counts = None;
+        }
+        let before = self.facts;
+        let _ = self.all_facts();
+        let count = self.facts.counter.wrapping_sub(before.counter);
+        self.facts = before;
+        self.facts.counter = before.counter.wrapping_sub(count);
+        let out = self.all_facts();
+        debug_assert_eq!(self.facts.counter, before.counter, "each has its number");
+        out
+    }
+
+    fn all_facts(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         self.head(&mut out);
-        for at in 0..self.functions.declared.len() {
-            let place = self.fact();
-            function_packet(&self.functions.declared[at], place, &mut out);
+        for function in &self.functions.declared {
+            function_fact(function, self.latest, &mut self.facts, &mut out);
         }
-        for at in 0..self.threads.lanes.len() {
-            let place = self.fact();
-            // They are of what the reader before was given.
-            self.threads.lanes[at].thread.counts = None;
-            thread_packet(&self.threads.lanes[at], place, &mut out);
+        for lane in &self.threads.lanes {
+            thread_fact(lane, self.latest, &mut self.facts, &mut out);
         }
-        debug_assert_eq!(self.facts, facts, "every fact has its number");
         out
     }
 
@@ -230,28 +190,86 @@ impl Book {
         }
     }
 
+    /// An event of a thread begins at that time, in ns, not before its last one.
+    #[inline]
+    pub(super) fn starts(&mut self, lane: usize, time: u64) {
+        let last = &mut self.threads.lanes[lane].microsecond;
+        if time.wrapping_sub(*last) < MICROSECOND {
+            self.crowded += 1;
+        } else {
+            // Its remainder, without a sum that may not fit.
+            let rest = (time % MICROSECOND + self.epoch_rest) % MICROSECOND;
+            *last = time.wrapping_sub(rest);
+        }
+    }
+
     /// A call that has ended. Its times are in ns.
+    #[inline]
     pub(super) fn span(&mut self, lane: usize, span: &Span, out: &mut Vec<u8>) {
         let place = self.place(lane, span.start.0, span.end.0, 0);
         let Label {
             description,
             numbered,
+            ..
         } = self.functions.label(span.function);
+        let size = EVENT_SIZE + description.len() + attributes_size(span, *numbered);
+        if size > MAX_EVENT || span.flags != 0 {
+            return self.uncommon_span(place, span, out);
+        }
         let mut packet = EventPacket::begin(out, place, description);
         if *numbered {
             packet.number("function_id", span.function.0.into());
         }
-        optional(&mut packet, "cpu", span.cpu.map(|cpu| cpu.0.into()));
-        optional(
-            &mut packet,
-            "exit_cpu",
-            span.exit_cpu.map(|cpu| cpu.0.into()),
-        );
-        let flags = u64::from(span.flags);
-        optional(&mut packet, "flags", (flags != 0).then_some(flags));
-        let most = span.arguments.len().min(MAX_ARGUMENTS);
-        packet.numbers("arguments", &span.arguments[..most]);
+        if let Some(cpu) = span.cpu {
+            packet.number("cpu", cpu.0.into());
+        }
+        if let Some(cpu) = span.exit_cpu {
+            packet.number("exit_cpu", cpu.0.into());
+        }
+        for &value in &span.arguments {
+            packet.number("argument", value);
+        }
         packet.end();
+    }
+
+    /// A call that may not fit one packet, or has flags.
+    #[cold]
+    fn uncommon_span(&mut self, place: Place, span: &Span, out: &mut Vec<u8>) {
+        // It begins with another event of its thread.
+        self.crowded += u64::from(span.flags & flags::ENTRY_SYNTHETIC != 0);
+        let label = self.functions.label(span.function);
+        let whole = attributes_size(span, label.numbered) + label.description.len();
+        let elided = attributes_size(span, true) + LEAST_NAME;
+        let further = EVENT_SIZE + whole.min(elided) > MAX_EVENT && !span.arguments.is_empty();
+        let mut flags = span.flags;
+        let mut size = EVENT_SIZE + attributes_size(span, label.numbered);
+        if further {
+            size -= ARGUMENT_SIZE * span.arguments.len();
+            size += if flags == 0 { FLAGS_SIZE } else { 0 };
+            flags |= facts::FURTHER;
+        }
+        let numbered = label.numbered || size + label.description.len() > MAX_EVENT;
+        size += if numbered != label.numbered {
+            ID_SIZE
+        } else {
+            0
+        };
+        let description = label.within(MAX_EVENT - size);
+        let mut parts = Parts::begin(out, place, description, &mut self.facts);
+        if numbered {
+            parts.number("function_id", span.function.0.into());
+        }
+        parts.optional("cpu", span.cpu.map(|cpu| cpu.0.into()));
+        parts.optional("exit_cpu", span.exit_cpu.map(|cpu| cpu.0.into()));
+        parts.count("flags", flags.into());
+        if further {
+            parts.go_on();
+        }
+        let most = span.arguments.len().min(MAX_ARGUMENTS);
+        for &value in &span.arguments[..most] {
+            parts.number("argument", value);
+        }
+        parts.end();
         let more = (span.arguments.len() - most) as u64;
         self.losses
             .add("arguments of a call after the 1,048,576th: left out", more);
@@ -291,6 +309,7 @@ impl Book {
 
     fn untimed(&mut self, lane: usize, time: Ticks, mark: Untimed, out: &mut Vec<u8>) {
         let time = self.nanos(time);
+        self.starts(lane, time);
         match mark {
             Untimed::Wall { seconds, micros } => {
                 let place = self.place(lane, time, time, 0);
@@ -305,7 +324,9 @@ impl Book {
                 let place = self.place(lane, time, time, skipped.unwrap_or(0) as u32);
                 let mut packet = EventPacket::begin(out, place, facts::LOST);
                 packet.number("records", records);
-                optional(&mut packet, "skipped", skipped);
+                if let Some(skipped) = skipped {
+                    packet.number("skipped", skipped);
+                }
                 packet.end();
             }
         }
@@ -327,76 +348,134 @@ impl Book {
         let data = &data[..most];
         self.arrive(lane, time, out);
         let time = self.nanos(time);
+        self.starts(lane, time);
         let place = self.place(lane, time, time, 0);
         let description = if typed { facts::TYPED } else { facts::CUSTOM };
-        let mut packet = EventPacket::begin(out, place, description);
+        let mut parts = Parts::begin(out, place, description, &mut self.facts);
         if let Some((name, number)) = number {
-            packet.number(name, number);
+            parts.number(name, number);
         }
         match std::str::from_utf8(data) {
-            Ok(text) => packet.long_text("text", text),
+            Ok(text) => {
+                if text.len() > parts.text_room("text") {
+                    parts.number("bytes", text.len() as u64);
+                }
+                parts.text("text", text);
+            }
             Err(_) => {
-                packet.number("bytes", data.len() as u64);
+                parts.number("bytes", data.len() as u64);
                 let word = |bytes: &[u8]| {
                     let mut word = [0; 8];
                     word[..bytes.len()].copy_from_slice(bytes);
                     u64::from_be_bytes(word)
                 };
                 let words: Vec<u64> = data.chunks(8).map(word).collect();
-                packet.numbers("data", &words);
+                parts.numbers("data", &words);
+                self.losses.note(ARRAYS, 1);
             }
         }
-        packet.end();
+        parts.end();
+    }
+
+    /// What other readers have trouble with.
+    pub(super) fn notes(&mut self) {
+        self.losses.note(CROWDED, self.crowded);
     }
 }
 
-fn function_packet(function: &Function, place: Place, out: &mut Vec<u8>) {
-    let mut packet = EventPacket::begin(out, place, facts::FUNCTION);
-    packet.number("id", function.id.0.into());
-    text(&mut packet, "name", &function.name);
-    text(&mut packet, "file", &function.file);
-    let line = (function.line > 0).then(|| function.line.into());
-    optional(&mut packet, "line", line);
-    optional(&mut packet, "untimed", function.untimed.then_some(1));
-    packet.end();
+/// Bytes of the attributes of a call.
+#[inline]
+fn attributes_size(span: &Span, numbered: bool) -> usize {
+    let size = |there: bool, size: usize| if there { size } else { 0 };
+    size(numbered, ID_SIZE)
+        + size(span.cpu.is_some(), CPU_SIZE)
+        + size(span.exit_cpu.is_some(), EXIT_CPU_SIZE)
+        + size(span.flags != 0, FLAGS_SIZE)
+        + ARGUMENT_SIZE * span.arguments.len()
 }
 
-fn thread_packet(lane: &Lane, place: Place, out: &mut Vec<u8>) {
+fn trace_fact(info: &TraceInfo, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
+    let mut parts = Parts::fact(out, earliest, facts::TRACE, places);
+    parts.number("version", facts::VERSION);
+    parts.name("program", &info.program);
+    parts.optional("process", info.process);
+    parts.name("reason", &info.reason);
+    parts.optional("dump", info.dump);
+    let Missing {
+        retired_threads,
+        retired_records,
+        unplaced_records,
+    } = info.missing;
+    parts.count("retired_threads", retired_threads);
+    parts.count("retired_records", retired_records);
+    parts.count("unplaced_records", unplaced_records);
+    let clock = &info.clock;
+    parts.name("clock", &clock.name);
+    if let Some(error) = clock.error_ppm {
+        parts.float("error_ppm", error);
+    }
+    parts.count("constant", clock.constant.into());
+    parts.count("nonstop", clock.nonstop.into());
+    if let Some((tick, unix)) = clock.anchor
+        && let Some(time) = clock.checked_nanos(tick)
+    {
+        parts.number("anchor_time", time);
+        parts.number("anchor_unix", unix);
+    }
+    let Trouble {
+        skew_ns,
+        steps_back,
+        ahead_ns,
+        wall_step_ns,
+    } = clock.trouble;
+    parts.count("skew_ns", skew_ns);
+    parts.count("steps_back", steps_back);
+    for (name, value) in [("ahead_ns", ahead_ns), ("wall_step_ns", wall_step_ns)] {
+        if value != 0 {
+            parts.signed(name, value);
+        }
+    }
+    parts.end();
+}
+
+fn function_fact(function: &Function, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
+    let mut parts = Parts::fact(out, earliest, facts::FUNCTION, places);
+    parts.number("id", function.id.0.into());
+    parts.name("name", &function.name);
+    parts.name("file", &function.file);
+    parts.count("line", function.line.into());
+    parts.count("untimed", function.untimed.into());
+    parts.end();
+}
+
+fn thread_fact(lane: &Lane, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
     let Thread {
         id,
         process,
         name,
         counts,
     } = &lane.thread;
-    let mut packet = EventPacket::begin(out, place, facts::THREAD);
-    packet.number("stream", lane.stream.into());
-    let substream = (lane.substream > 0).then_some(lane.substream);
-    optional(&mut packet, "substream", substream);
-    optional(&mut packet, "thread", lane.renumbered().then_some(id.0));
-    optional(&mut packet, "process", *process);
-    text(&mut packet, "name", name);
+    let mut parts = Parts::fact(out, earliest, facts::THREAD, places);
+    parts.number("stream", lane.stream.into());
+    parts.count("substream", lane.substream);
+    parts.optional("thread", lane.renumbered().then_some(id.0));
+    parts.optional("process", *process);
+    parts.name("name", name);
     if let Some(counts) = counts {
-        let counts = [
-            counts.recorded,
-            counts.readable,
-            counts.overwritten,
-            counts.dropped,
-            counts.synthetic_entries,
-            counts.synthetic_exits,
-        ];
-        packet.numbers("counts", &counts);
+        let Counts {
+            recorded,
+            readable,
+            overwritten,
+            dropped,
+            synthetic_entries,
+            synthetic_exits,
+        } = *counts;
+        parts.number("recorded", recorded);
+        parts.count("readable", readable);
+        parts.count("overwritten", overwritten);
+        parts.count("dropped", dropped);
+        parts.count("synthetic_entries", synthetic_entries);
+        parts.count("synthetic_exits", synthetic_exits);
     }
-    packet.end();
-}
-
-fn text(packet: &mut EventPacket<'_>, name: &str, value: &str) {
-    if !value.is_empty() {
-        packet.text(name, value);
-    }
-}
-
-fn optional(packet: &mut EventPacket<'_>, name: &str, value: Option<u64>) {
-    if let Some(value) = value {
-        packet.number(name, value);
-    }
+    parts.end();
 }

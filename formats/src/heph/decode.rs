@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::facts::{self, Meaning, Own};
+use super::facts::{self, Meaning, Own, Payload};
 use super::index::Index;
 use super::reading::{GAP, RECORDS_PER_EVENT, Reading};
 use super::record::{Attribute, Event, Value};
@@ -70,57 +70,116 @@ impl Details for Attributes<'_> {
             sink.mark(&Mark::Lost { records });
             return Ok(());
         }
-        let Some(event) = self.packets.event(item.offset)? else {
+        let Some((event, size)) = self.packets.event(item.offset)? else {
             return Ok(());
         };
-        if item.what == What::Mark {
-            mark(&event, item, sink);
-        } else {
-            let ours = self.ours.is_some_and(|first| item.offset >= first);
-            arguments(&event, item, ours, &mut self.text, sink);
+        let next = item.offset.saturating_add(size);
+        let key = facts::event_key(event.stream, event.counter);
+        match facts::own(&event).filter(|_| item.what == What::Mark) {
+            Some(own @ (Own::Custom | Own::Typed)) => {
+                let number = match own {
+                    Own::Custom => facts::optional(&event, "cpu"),
+                    _ => facts::optional(&event, "kind"),
+                };
+                let mut payload = Payload::default();
+                payload.add(&event);
+                if payload.is_cut() {
+                    self.further(next, key, |event| {
+                        payload.add(event);
+                        payload.is_cut() && payload.data.len() < MAX_PAYLOAD
+                    })?;
+                }
+                push_payload(own, number, payload, item, sink);
+            }
+            Some(own) => mark(&event, own, sink),
+            None if item.what == What::Mark => {}
+            None => {
+                let ours = self.ours.is_some_and(|first| item.offset >= first);
+                if arguments(&event, item, ours, &mut self.text, sink) {
+                    self.further(next, key, |event| {
+                        further_arguments(event, sink);
+                        true
+                    })?;
+                }
+            }
         }
         Ok(())
     }
 }
 
-fn mark(event: &Event<'_>, item: &Item, sink: &mut dyn Sink) {
-    let time = item.start;
-    let number = |name| facts::number(event, name);
-    match facts::own(event) {
-        Some(Own::Wall) => sink.mark(&Mark::Wall {
-            seconds: number("seconds"),
-            micros: u32::try_from(number("micros")).unwrap_or(0),
-        }),
-        Some(Own::Lost) => sink.mark(&Mark::Lost {
-            records: number("records"),
-        }),
-        Some(Own::Custom) => {
-            let cpu = facts::optional(event, "cpu").and_then(|cpu| u32::try_from(cpu).ok());
-            sink.mark(&Mark::Custom {
-                time,
-                cpu: cpu.map(CpuId),
-                data: &payload(event),
-            });
+impl Attributes<'_> {
+    /// Gives the further events of the event `key` that stand here, as long as `take` wants more.
+    fn further(
+        &mut self,
+        mut offset: u64,
+        key: u64,
+        mut take: impl FnMut(&Event<'_>) -> bool,
+    ) -> Result<(), Error> {
+        while let Some((event, size)) = self.packets.event(offset)? {
+            let more = facts::own(&event) == Some(Own::More);
+            if !more || facts::continued(&event) != Some(key) || !take(&event) {
+                break;
+            }
+            offset = offset.saturating_add(size);
         }
-        Some(Own::Typed) => sink.mark(&Mark::Typed {
-            time,
-            kind: u16::try_from(number("kind")).unwrap_or(0),
-            data: &payload(event),
-        }),
-        Some(Own::Trace | Own::Function | Own::Thread) | None => {}
+        Ok(())
     }
 }
 
-fn payload(event: &Event<'_>) -> Vec<u8> {
-    let mut data = facts::payload(event);
+fn mark(event: &Event<'_>, own: Own, sink: &mut dyn Sink) {
+    let number = |name| facts::number(event, name);
+    match own {
+        Own::Wall => sink.mark(&Mark::Wall {
+            seconds: number("seconds"),
+            micros: u32::try_from(number("micros")).unwrap_or(0),
+        }),
+        Own::Lost => sink.mark(&Mark::Lost {
+            records: number("records"),
+        }),
+        Own::Custom | Own::Typed | Own::Trace | Own::Function | Own::Thread | Own::More => {}
+    }
+}
+
+fn push_payload(own: Own, number: Option<u64>, payload: Payload, item: &Item, sink: &mut dyn Sink) {
+    let (mut data, time) = (payload.data, item.start);
     data.truncate(MAX_PAYLOAD);
-    data
+    sink.mark(&match own {
+        Own::Custom => Mark::Custom {
+            time,
+            cpu: number.and_then(|cpu| u32::try_from(cpu).ok()).map(CpuId),
+            data: &data,
+        },
+        _ => Mark::Typed {
+            time,
+            kind: number
+                .and_then(|kind| u16::try_from(kind).ok())
+                .unwrap_or(0),
+            data: &data,
+        },
+    });
+}
+
+/// The arguments of a call that are in a further event.
+fn further_arguments(event: &Event<'_>, sink: &mut dyn Sink) {
+    for attribute in facts::attributes(event) {
+        if let Meaning::Argument(value) = facts::meaning(&attribute) {
+            sink.mark(&Mark::Argument { value });
+        }
+    }
 }
 
 /// The arguments of a call. Attributes of other programs: integers are arguments too, in order; all
-/// of them become the text of a custom event, such as `id=7 name="relay"`.
-fn arguments(event: &Event<'_>, item: &Item, ours: bool, text: &mut String, sink: &mut dyn Sink) {
+/// of them become the text of a custom event, such as `id=7 name="relay"`. Returns whether further
+/// events have arguments.
+fn arguments(
+    event: &Event<'_>,
+    item: &Item,
+    ours: bool,
+    text: &mut String,
+    sink: &mut dyn Sink,
+) -> bool {
     text.clear();
+    let mut further = false;
     for attribute in facts::attributes(event) {
         let meaning = if ours {
             facts::meaning(&attribute)
@@ -128,6 +187,7 @@ fn arguments(event: &Event<'_>, item: &Item, ours: bool, text: &mut String, sink
             Meaning::Foreign
         };
         match meaning {
+            Meaning::Argument(value) => sink.mark(&Mark::Argument { value }),
             Meaning::Arguments(values) => {
                 for value in values.iter() {
                     sink.mark(&Mark::Argument { value });
@@ -146,7 +206,8 @@ fn arguments(event: &Event<'_>, item: &Item, ours: bool, text: &mut String, sink
                     describe(text, &attribute, usize::MAX);
                 }
             }
-            Meaning::Function(_) | Meaning::Cpu(_) | Meaning::ExitCpu(_) | Meaning::Flags(_) => {}
+            Meaning::Flags(flags) => further |= flags & facts::FURTHER != 0,
+            Meaning::Function(_) | Meaning::Cpu(_) | Meaning::ExitCpu(_) => {}
         }
     }
     if !text.is_empty() {
@@ -156,6 +217,7 @@ fn arguments(event: &Event<'_>, item: &Item, ours: bool, text: &mut String, sink
             data: text.as_bytes(),
         });
     }
+    further
 }
 
 /// Adds `name=value` to a line; at most `most` values of an array.

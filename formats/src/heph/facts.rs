@@ -1,13 +1,20 @@
 //! What the document has no packet for and this project needs, as events and attributes of its own.
 //! Decoded here; `book` encodes them. Must never fail: what is missing is left empty.
 //!
-//! Facts are events without duration on stream 4,294,967,295. The first is `fdr:trace`.
+//! Every event of ours has at most 128 bytes, and its attributes are scalars, because Heph's own converter
+//! refuses a trace at its first array, and at an event that is longer. Only a payload that is no text is an
+//! array, of any length. What does not fit its event stands in further events right behind it, `fdr:more`:
+//! `of` says which event they continue (its stream << 32 | its counter), all other attributes are that
+//! event's. Texts that one attribute can't hold go on in more attributes of the same name.
+//!
+//! Facts are events without duration on stream 4,294,967,295, as are further events. Their times say
+//! nothing: each has a microsecond of its own. The first is `fdr:trace`.
 //!
 //! | description | attributes |
 //! | --- | --- |
-//! | `fdr:trace` | `version` 1; where known: `program`, `process`, `reason`, `dump` (from 1), `missing` (u64 array: threads that ended, their records, records without a place), `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor` (u64 array: a time in ns as events have it, the Unix time in ns at that time), `trouble` of the clock (u64 array: skew of CPUs in ns, steps back; as two's complements: ns ahead, ns by which the time of day was moved) |
+//! | `fdr:trace` | `version` 2; where known: `program`, `process`, `reason`, `dump` (from 1), `retired_threads`, `retired_records`, `unplaced_records`, `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor_time` (in ns as events have it), `anchor_unix` (the Unix time in ns at that time), `skew_ns`, `steps_back`, `ahead_ns` (i64), `wall_step_ns` (i64) |
 //! | `fdr:function` | `id`, `name`, `file`, `line`, `untimed` (1 where it is); comes before the function's first call |
-//! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `process`, `name`, `counts` (u64 array: records asked for, readable, overwritten, dropped, synthetic entries, synthetic exits); the last one of a thread holds |
+//! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `process`, `name`; of the records: `recorded` (always, if any is known), `readable`, `overwritten`, `dropped`, `synthetic_entries`, `synthetic_exits` (0 where left out); the last one of a thread holds |
 //!
 //! Marks are events without duration on their thread's stream. Those without a time of their own have
 //! that of the thread's event before, or the tick before its first event:
@@ -19,9 +26,8 @@
 //! | `fdr:custom` | the payload; `cpu` |
 //! | `fdr:typed` | the payload; `kind` |
 //!
-//! A payload is `text`, where it is UTF-8, or `bytes` (how many) and `data` (u64 array, eight bytes in
-//! each, the last filled with zeros). Texts and arrays that one attribute can't hold go on in more
-//! attributes of the same name.
+//! A payload is `text`, where it is UTF-8, with `bytes` (how many) in front where it goes on in further
+//! events; or `bytes` and `data` (u64 array, eight bytes in each, the last filled with zeros).
 //!
 //! Calls are the other events. Their attributes, each left out where it says nothing:
 //!
@@ -29,15 +35,22 @@
 //! | --- | --- |
 //! | `function_id` | `id` of the function; without it, it is the first that had this name |
 //! | `cpu`, `exit_cpu` | the CPU at the start; that at the end, where it changed since the edge before |
-//! | `flags` | 1: the entry was not measured; 2: the exit was not; 4: left by a tail call |
-//! | `arguments` | u64 array: the call's arguments |
+//! | `flags` | 1: the entry was not measured; 2: the exit was not; 4: left by a tail call; 8: the arguments are in further events |
+//! | `argument` | an argument of the call; as often as there are any |
+//!
+//! A description that does not fit is cut in its middle: `my_app::in~0123abcd~Index::add`, where the digits
+//! are a hash of the whole name. Such a call has its `function_id`.
+//!
+//! Version 1 had arrays instead (all u64): `missing` (3), `anchor` (2), `trouble` (4), `counts` (6) and
+//! `arguments`, in the order of the scalars above; its events have any length, and none is continued.
+//! They are read as well.
 
 use super::record::{Attribute, Event, Value};
 use crate::model::{Counts, CpuId, Missing, Trouble};
 
 /// The stream of facts. No thread is written to it.
 pub(super) const FACTS: u32 = u32::MAX;
-pub(super) const VERSION: u64 = 1;
+pub(super) const VERSION: u64 = 2;
 /// What the descriptions of our own events begin with.
 pub(super) const PREFIX: &str = "fdr:";
 pub(super) const TRACE: &str = "fdr:trace";
@@ -47,6 +60,11 @@ pub(super) const WALL: &str = "fdr:wall";
 pub(super) const LOST: &str = "fdr:lost";
 pub(super) const CUSTOM: &str = "fdr:custom";
 pub(super) const TYPED: &str = "fdr:typed";
+pub(super) const MORE: &str = "fdr:more";
+/// In the flags of a call: its arguments are in further events.
+pub(super) const FURTHER: u8 = 8;
+/// The flags that are the call's own: see `spans`.
+pub(super) const CALL_FLAGS: u8 = 7;
 
 /// An event of ours that is no call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +76,18 @@ pub(super) enum Own {
     Lost,
     Custom,
     Typed,
+    /// It continues the event in front of it.
+    More,
+}
+
+/// How a further event names the event that it continues.
+pub(super) fn event_key(stream: u32, counter: u32) -> u64 {
+    u64::from(stream) << 32 | u64::from(counter)
+}
+
+/// The event that a further event continues.
+pub(super) fn continued(event: &Event<'_>) -> Option<u64> {
+    optional(event, "of")
 }
 
 /// Which of ours an event is; `None`: a call.
@@ -74,6 +104,7 @@ pub(super) fn own(event: &Event<'_>) -> Option<Own> {
         LOST => Own::Lost,
         CUSTOM => Own::Custom,
         TYPED => Own::Typed,
+        MORE => Own::More,
         _ => return None,
     };
     // A function may have any name: the writer gives those of such names their number.
@@ -93,6 +124,8 @@ pub(super) enum Meaning<'a> {
     Cpu(CpuId),
     ExitCpu(CpuId),
     Flags(u8),
+    Argument(u64),
+    /// Of version 1.
     Arguments(super::record::Numbers<'a>),
     /// Not ours: some other program's.
     Foreign,
@@ -106,7 +139,8 @@ pub(super) fn meaning<'a>(attribute: &Attribute<'a>) -> Meaning<'a> {
         (b"function_id", Value::Unsigned(id)) => short(id).map(Meaning::Function),
         (b"cpu", Value::Unsigned(cpu)) => short(cpu).map(CpuId).map(Meaning::Cpu),
         (b"exit_cpu", Value::Unsigned(cpu)) => short(cpu).map(CpuId).map(Meaning::ExitCpu),
-        (b"flags", Value::Unsigned(flags @ 0..=7)) => Some(Meaning::Flags(flags as u8)),
+        (b"flags", Value::Unsigned(flags @ 0..=15)) => Some(Meaning::Flags(flags as u8)),
+        (b"argument", Value::Unsigned(value)) => Some(Meaning::Argument(value)),
         (b"arguments", Value::Unsigneds(values)) => Some(Meaning::Arguments(values)),
         _ => None,
     };
@@ -132,45 +166,66 @@ pub(super) struct TraceFacts {
 }
 
 impl TraceFacts {
-    pub(super) fn decode(event: &Event<'_>) -> TraceFacts {
-        let mut facts = TraceFacts::default();
+    /// Takes what an event says of the trace; it may be a further one.
+    pub(super) fn add(&mut self, event: &Event<'_>) {
+        let Trouble {
+            skew_ns,
+            steps_back,
+            ahead_ns,
+            wall_step_ns,
+        } = &mut self.trouble;
         for Attribute { name, value } in attributes(event) {
             match (name, value) {
-                (b"program", Value::Text(text)) => facts.program = lossy(text),
-                (b"process", Value::Unsigned(process)) => facts.process = Some(process),
-                (b"reason", Value::Text(text)) => facts.reason = lossy(text),
-                (b"dump", Value::Unsigned(dump)) => facts.dump = Some(dump),
+                (b"program", Value::Text(text)) => self.program.push_str(&lossy(text)),
+                (b"process", Value::Unsigned(process)) => self.process = Some(process),
+                (b"reason", Value::Text(text)) => self.reason.push_str(&lossy(text)),
+                (b"dump", Value::Unsigned(dump)) => self.dump = Some(dump),
+                (b"retired_threads", Value::Unsigned(threads)) => {
+                    self.missing.retired_threads = threads;
+                }
+                (b"retired_records", Value::Unsigned(records)) => {
+                    self.missing.retired_records = records;
+                }
+                (b"unplaced_records", Value::Unsigned(records)) => {
+                    self.missing.unplaced_records = records;
+                }
+                (b"clock", Value::Text(text)) => self.clock.push_str(&lossy(text)),
+                (b"error_ppm", Value::Float(error)) => {
+                    self.error_ppm = Some(error.to_bits());
+                }
+                (b"constant", Value::Unsigned(constant)) => self.constant = constant != 0,
+                (b"nonstop", Value::Unsigned(nonstop)) => self.nonstop = nonstop != 0,
+                (b"anchor_time", Value::Unsigned(time)) => {
+                    self.anchor.get_or_insert_default().0 = time;
+                }
+                (b"anchor_unix", Value::Unsigned(unix)) => {
+                    self.anchor.get_or_insert_default().1 = unix;
+                }
+                (b"skew_ns", Value::Unsigned(skew)) => *skew_ns = skew,
+                (b"steps_back", Value::Unsigned(steps)) => *steps_back = steps,
+                (b"ahead_ns", Value::Signed(ahead)) => *ahead_ns = ahead,
+                (b"wall_step_ns", Value::Signed(step)) => *wall_step_ns = step,
+                // Version 1.
                 (b"missing", Value::Unsigneds(values)) => {
                     let [threads, records, unplaced] = first(values.iter());
-                    facts.missing = Missing {
+                    self.missing = Missing {
                         retired_threads: threads,
                         retired_records: records,
                         unplaced_records: unplaced,
                     };
                 }
-                (b"clock", Value::Text(text)) => facts.clock = lossy(text),
-                (b"error_ppm", Value::Float(error)) => {
-                    facts.error_ppm = Some(error.to_bits());
-                }
                 (b"trouble", Value::Unsigneds(values)) => {
-                    let [skew_ns, steps_back, ahead_ns, wall_step_ns] = first(values.iter());
-                    facts.trouble = Trouble {
-                        skew_ns,
-                        steps_back,
-                        ahead_ns: ahead_ns.cast_signed(),
-                        wall_step_ns: wall_step_ns.cast_signed(),
-                    };
+                    let [skew, steps, ahead, step] = first(values.iter());
+                    (*skew_ns, *steps_back) = (skew, steps);
+                    (*ahead_ns, *wall_step_ns) = (ahead.cast_signed(), step.cast_signed());
                 }
-                (b"constant", Value::Unsigned(constant)) => facts.constant = constant != 0,
-                (b"nonstop", Value::Unsigned(nonstop)) => facts.nonstop = nonstop != 0,
                 (b"anchor", Value::Unsigneds(values)) if values.iter().len() == 2 => {
                     let [time, unix] = first(values.iter());
-                    facts.anchor = Some((time, unix));
+                    self.anchor = Some((time, unix));
                 }
                 _ => {}
             }
         }
-        facts
     }
 }
 
@@ -185,19 +240,18 @@ pub(super) struct FunctionFacts {
 }
 
 impl FunctionFacts {
-    pub(super) fn decode(event: &Event<'_>) -> FunctionFacts {
-        let mut facts = FunctionFacts::default();
+    /// Takes what an event says of the function; it may be a further one.
+    pub(super) fn add(&mut self, event: &Event<'_>) {
         for Attribute { name, value } in attributes(event) {
             match (name, value) {
-                (b"id", Value::Unsigned(id)) => facts.id = u32::try_from(id).ok(),
-                (b"name", Value::Text(text)) => facts.name = lossy(text),
-                (b"file", Value::Text(text)) => facts.file = lossy(text),
-                (b"line", Value::Unsigned(line)) => facts.line = u32::try_from(line).unwrap_or(0),
-                (b"untimed", Value::Unsigned(untimed)) => facts.untimed = untimed == 1,
+                (b"id", Value::Unsigned(id)) => self.id = u32::try_from(id).ok(),
+                (b"name", Value::Text(text)) => self.name.push_str(&lossy(text)),
+                (b"file", Value::Text(text)) => self.file.push_str(&lossy(text)),
+                (b"line", Value::Unsigned(line)) => self.line = u32::try_from(line).unwrap_or(0),
+                (b"untimed", Value::Unsigned(untimed)) => self.untimed = untimed == 1,
                 _ => {}
             }
         }
-        facts
     }
 }
 
@@ -213,19 +267,22 @@ pub(super) struct ThreadFacts {
 }
 
 impl ThreadFacts {
-    pub(super) fn decode(event: &Event<'_>) -> ThreadFacts {
-        let mut facts = ThreadFacts::default();
+    /// Takes what an event says of the thread; it may be a further one.
+    pub(super) fn add(&mut self, event: &Event<'_>) {
         for Attribute { name, value } in attributes(event) {
             match (name, value) {
-                (b"stream", Value::Unsigned(stream)) => facts.stream = u32::try_from(stream).ok(),
-                (b"substream", Value::Unsigned(substream)) => facts.substream = substream,
-                (b"thread", Value::Unsigned(thread)) => facts.thread = Some(thread),
-                (b"process", Value::Unsigned(process)) => facts.process = Some(process),
-                (b"name", Value::Text(text)) => facts.name = Some(lossy(text)),
+                (b"stream", Value::Unsigned(stream)) => self.stream = u32::try_from(stream).ok(),
+                (b"substream", Value::Unsigned(substream)) => self.substream = substream,
+                (b"thread", Value::Unsigned(thread)) => self.thread = Some(thread),
+                (b"process", Value::Unsigned(process)) => self.process = Some(process),
+                (b"name", Value::Text(text)) => {
+                    self.name.get_or_insert_default().push_str(&lossy(text));
+                }
+                // Version 1.
                 (b"counts", Value::Unsigneds(values)) => {
                     let values = first(values.iter());
                     let [recorded, readable, overwritten, dropped, entries, exits] = values;
-                    facts.counts = Some(Counts {
+                    self.counts = Some(Counts {
                         recorded,
                         readable,
                         overwritten,
@@ -234,10 +291,25 @@ impl ThreadFacts {
                         synthetic_exits: exits,
                     });
                 }
+                (name, Value::Unsigned(records)) => self.count(name, records),
                 _ => {}
             }
         }
-        facts
+    }
+
+    fn count(&mut self, name: &[u8], records: u64) {
+        let mut counts = self.counts.unwrap_or_default();
+        let place = match name {
+            b"recorded" => &mut counts.recorded,
+            b"readable" => &mut counts.readable,
+            b"overwritten" => &mut counts.overwritten,
+            b"dropped" => &mut counts.dropped,
+            b"synthetic_entries" => &mut counts.synthetic_entries,
+            b"synthetic_exits" => &mut counts.synthetic_exits,
+            _ => return,
+        };
+        *place = records;
+        self.counts = Some(counts);
     }
 }
 
@@ -254,24 +326,36 @@ pub(super) fn optional(event: &Event<'_>, wanted: &str) -> Option<u64> {
     })
 }
 
-/// The payload of a custom or typed event.
-pub(super) fn payload(event: &Event<'_>) -> Vec<u8> {
-    let mut data = Vec::new();
-    let mut bytes = usize::MAX;
-    for Attribute { name, value } in attributes(event) {
-        match (name, value) {
-            (b"text", Value::Text(text)) => data.extend_from_slice(text),
-            (b"bytes", Value::Unsigned(count)) => {
-                bytes = usize::try_from(count).unwrap_or(usize::MAX);
+/// The payload of a custom or typed event, as far as it was met.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Payload {
+    pub(super) data: Vec<u8>,
+    /// How many bytes it has, where the event says so.
+    size: Option<usize>,
+}
+
+impl Payload {
+    /// Takes what an event has of it; it may be a further one.
+    pub(super) fn add(&mut self, event: &Event<'_>) {
+        for Attribute { name, value } in attributes(event) {
+            match (name, value) {
+                (b"text", Value::Text(text)) => self.data.extend_from_slice(text),
+                (b"bytes", Value::Unsigned(count)) => {
+                    self.size = Some(usize::try_from(count).unwrap_or(usize::MAX));
+                }
+                (b"data", Value::Unsigneds(words)) => {
+                    self.data.extend(words.iter().flat_map(u64::to_be_bytes));
+                }
+                _ => {}
             }
-            (b"data", Value::Unsigneds(words)) => {
-                data.extend(words.iter().flat_map(u64::to_be_bytes));
-            }
-            _ => {}
         }
+        self.data.truncate(self.size.unwrap_or(usize::MAX));
     }
-    data.truncate(bytes);
-    data
+
+    /// Whether further events have the rest of it.
+    pub(super) fn is_cut(&self) -> bool {
+        self.size.is_some_and(|size| self.data.len() < size)
+    }
 }
 
 pub(super) fn lossy(text: &[u8]) -> String {

@@ -57,6 +57,7 @@ fn pass(bytes: &dyn ReadAt, epochs: Epochs) -> io::Result<(Reading, Plan)> {
             planner.add(lane, &item);
         }
     }
+    reading.complete();
     Ok((reading, planner.finish()))
 }
 

@@ -11,6 +11,7 @@
 //! | `list` | packets to lines, for people |
 //! | `reader` | [`HephSource`] |
 //! | `tables`, `book` | functions, threads and counters, written |
+//! | `parts` | an event in as many packets as it needs |
 //! | `writer` | [`HephWriter`]: events of any format to a stream |
 
 use crate::registry::{Format, Opener};
@@ -23,6 +24,7 @@ mod facts;
 mod index;
 mod list;
 mod names;
+mod parts;
 mod reader;
 mod reading;
 mod record;

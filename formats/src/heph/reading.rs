@@ -34,6 +34,36 @@ pub(super) struct Step {
     pub(super) item: Option<(usize, Item)>,
 }
 
+/// The last event, where further ones may continue it.
+#[derive(Debug)]
+struct Pending {
+    /// As further events name it.
+    key: u64,
+    offset: u64,
+    fact: Fact,
+}
+
+/// A fact that may not be complete.
+#[derive(Debug)]
+enum Fact {
+    Trace(TraceFacts),
+    Function(FunctionFacts),
+    Thread(ThreadFacts),
+    /// A call or mark: what continues it is read in its turn.
+    None,
+}
+
+impl Fact {
+    fn add(&mut self, event: &Event<'_>) {
+        match self {
+            Fact::Trace(facts) => facts.add(event),
+            Fact::Function(facts) => facts.add(event),
+            Fact::Thread(facts) => facts.add(event),
+            Fact::None => {}
+        }
+    }
+}
+
 /// One pass under way.
 #[derive(Debug)]
 pub(super) struct Reading {
@@ -50,6 +80,7 @@ pub(super) struct Reading {
     complaints: usize,
     /// Where the last damaged bytes begin.
     damage: Option<u64>,
+    pending: Option<Pending>,
 }
 
 impl Reading {
@@ -67,6 +98,7 @@ impl Reading {
             told: Vec::new(),
             complaints: 0,
             damage: None,
+            pending: None,
         }
     }
 
@@ -74,8 +106,12 @@ impl Reading {
     pub(super) fn unit(&mut self, found: &Found<'_>) -> Step {
         match &found.unit {
             Unit::Event(event) => return self.event(event, found.offset, found.size),
-            Unit::Metadata(metadata) => self.metadata(metadata, found.offset),
+            Unit::Metadata(metadata) => {
+                self.complete();
+                self.metadata(metadata, found.offset);
+            }
             Unit::Damage(what) => {
+                self.complete();
                 self.damage = Some(found.offset);
                 self.complain(found.offset, what.clone());
             }
@@ -108,6 +144,9 @@ impl Reading {
             self.complain(offset, what);
         }
         let own = facts::own(event);
+        if self.pending.is_some() && own != Some(Own::More) {
+            self.complete();
+        }
         let (start, end) = (self.ticks(event.start), self.ticks(event.end));
         if end < start {
             let what = "an event that ends before it starts: taken for one without duration";
@@ -118,13 +157,11 @@ impl Reading {
             self.complain(offset, what.into());
         }
         let gap = self.gap(event, own, offset, end);
-        let fact = matches!(own, Some(Own::Trace | Own::Function | Own::Thread));
-        if own.is_some() {
+        if let Some(own) = own {
             self.ours.get_or_insert(offset);
-        }
-        if fact {
-            self.fact(event, own, offset);
-            return Step::default();
+            if self.begin(event, own, offset) {
+                return Step::default();
+            }
         }
         let lane = self.streams.lane(event.stream, event.substream);
         // The others have no time of their own.
@@ -133,7 +170,7 @@ impl Reading {
         }
         let what = match own {
             Some(_) => What::Mark,
-            None => self.call(event),
+            None => self.call(event, offset),
         };
         let end = if own.is_some() { start } else { end };
         let item = Item {
@@ -195,7 +232,7 @@ impl Reading {
 
     /// A call: which function, and what its attributes say.
     #[inline]
-    fn call(&mut self, event: &Event<'_>) -> What {
+    fn call(&mut self, event: &Event<'_>, offset: u64) -> What {
         let ours = self.ours.is_some();
         let (mut number, mut flags, mut arguments) = (None, 0, false);
         let (mut cpu, mut exit_cpu) = (None, None);
@@ -209,8 +246,13 @@ impl Reading {
                 Meaning::Cpu(id) => cpu = Some(id),
                 Meaning::ExitCpu(id) => exit_cpu = Some(id),
                 Meaning::Flags(bits) => flags = bits,
-                Meaning::Arguments(_) | Meaning::Foreign => arguments = true,
+                Meaning::Argument(_) | Meaning::Arguments(_) | Meaning::Foreign => arguments = true,
             }
+        }
+        if flags & facts::FURTHER != 0 {
+            flags &= facts::CALL_FLAGS;
+            arguments = true;
+            self.await_more(event, Fact::None, offset);
         }
         let function = self.names.call(event.description, number, ours);
         What::Span {
@@ -222,19 +264,62 @@ impl Reading {
         }
     }
 
-    fn fact(&mut self, event: &Event<'_>, own: Option<Own>, offset: u64) {
-        let told = match own {
-            Some(Own::Function) => self.names.declare(FunctionFacts::decode(event)),
-            Some(Own::Thread) => self.streams.describe(ThreadFacts::decode(event)),
-            _ => self.describe_trace(event),
+    /// An event of ours. Returns whether it is a fact, or part of one.
+    fn begin(&mut self, event: &Event<'_>, own: Own, offset: u64) -> bool {
+        let mut fact = match own {
+            Own::Trace => Fact::Trace(TraceFacts::default()),
+            Own::Function => Fact::Function(FunctionFacts::default()),
+            Own::Thread => Fact::Thread(ThreadFacts::default()),
+            Own::Custom | Own::Typed => {
+                self.await_more(event, Fact::None, offset);
+                return false;
+            }
+            Own::Wall | Own::Lost => return false,
+            Own::More => {
+                self.go_on(event, offset);
+                return true;
+            }
+        };
+        fact.add(event);
+        self.await_more(event, fact, offset);
+        true
+    }
+
+    /// Further events may continue this one.
+    fn await_more(&mut self, event: &Event<'_>, fact: Fact, offset: u64) {
+        let key = facts::event_key(event.stream, event.counter);
+        self.pending = Some(Pending { key, offset, fact });
+    }
+
+    /// A further event.
+    fn go_on(&mut self, event: &Event<'_>, offset: u64) {
+        let key = facts::continued(event);
+        match &mut self.pending {
+            Some(pending) if Some(pending.key) == key => pending.fact.add(event),
+            _ => {
+                let what = "the event that this one continues is not in front of it; it is skipped";
+                self.complain(offset, what.into());
+            }
+        }
+    }
+
+    /// Takes the fact at hand as it is: nothing continues it any more.
+    pub(super) fn complete(&mut self) {
+        let Some(Pending { offset, fact, .. }) = self.pending.take() else {
+            return;
+        };
+        let told = match fact {
+            Fact::Trace(facts) => self.describe_trace(facts),
+            Fact::Function(facts) => self.names.declare(facts),
+            Fact::Thread(facts) => self.streams.describe(facts),
+            Fact::None => None,
         };
         if let Some(what) = told {
             self.complain(offset, what);
         }
     }
 
-    fn describe_trace(&mut self, event: &Event<'_>) -> Option<String> {
-        let mut facts = TraceFacts::decode(event);
+    fn describe_trace(&mut self, mut facts: TraceFacts) -> Option<String> {
         facts.anchor = facts.anchor.map(|(time, unix)| (self.ticks(time), unix));
         let first = self.trace.get_or_insert_with(|| facts.clone());
         (*first != facts).then(|| {

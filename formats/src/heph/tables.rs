@@ -3,12 +3,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::encode::cut;
 use super::facts::{FACTS, PREFIX};
 use super::names::label;
 use super::streams;
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks};
 use crate::sink::Losses;
+
+/// Bytes of the hash in the middle of a name that was cut.
+const HASH_SIZE: usize = 10;
 
 /// How a function's calls are written.
 #[derive(Debug)]
@@ -16,6 +18,43 @@ pub(super) struct Label {
     pub(super) description: Box<str>,
     /// The description alone does not tell which function it is.
     pub(super) numbered: bool,
+    /// The description where only so many bytes fit.
+    elided: Option<(usize, Box<str>)>,
+}
+
+impl Label {
+    fn new(description: &str, numbered: bool) -> Label {
+        Label {
+            description: description.into(),
+            numbered,
+            elided: None,
+        }
+    }
+
+    /// The description, cut to so many bytes where it is longer. There is room for the hash at least.
+    pub(super) fn within(&mut self, room: usize) -> &str {
+        if self.description.len() <= room {
+            return &self.description;
+        }
+        let fits = |elided: &(usize, Box<str>)| elided.0 == room;
+        let elided = self.elided.take().filter(fits);
+        let make = || (room, elide(&self.description, room).into());
+        &self.elided.insert(elided.unwrap_or_else(make)).1
+    }
+}
+
+/// A name's beginning, a hash of all of it, and its end, which says the most: `room` bytes at most.
+fn elide(name: &str, room: usize) -> String {
+    let kept = room.saturating_sub(HASH_SIZE);
+    let head = &name[..name.floor_char_boundary(kept / 3)];
+    let tail = &name[name.ceil_char_boundary(name.len() - (kept - head.len()))..];
+    format!("{head}~{:08x}~{tail}", hash(name))
+}
+
+/// FNV-1a.
+fn hash(name: &str) -> u32 {
+    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    name.bytes().fold(0x811c_9dc5, step)
 }
 
 /// All functions so far, in the order in which they were declared.
@@ -29,44 +68,29 @@ pub(super) struct Functions {
 
 impl Functions {
     /// Adds one that was not declared before; false: another one has its number.
-    pub(super) fn declare(&mut self, function: &Function, losses: &mut Losses) -> bool {
+    pub(super) fn declare(&mut self, function: &Function) -> bool {
         if !self.known.insert(function.id) {
             return false;
         }
-        let (name, long) = cut(&function.name);
-        let (file, long_file) = cut(&function.file);
-        losses.add(
-            "names over 65,535 bytes: cut",
-            u64::from(long) + u64::from(long_file),
-        );
+        let name = &function.name;
         let numbered =
-            name.is_empty() || name.starts_with(PREFIX) || !self.names.insert(name.into());
-        let description = if name.is_empty() {
-            label(function.id.0)
+            name.is_empty() || name.starts_with(PREFIX) || !self.names.insert(name.as_str().into());
+        let label = if name.is_empty() {
+            Label::new(&label(function.id.0), numbered)
         } else {
-            name.to_owned()
-        };
-        let description = description.into();
-        let label = Label {
-            description,
-            numbered,
+            Label::new(name, numbered)
         };
         self.labels.insert(function.id, label);
-        self.declared.push(Function {
-            name: name.to_owned(),
-            file: file.to_owned(),
-            ..*function
-        });
+        self.declared.push(function.clone());
         true
     }
 
     /// How the calls of a function are written.
     #[inline]
-    pub(super) fn label(&mut self, id: FunctionId) -> &Label {
-        self.labels.entry(id).or_insert_with(|| Label {
-            description: label(id.0).into(),
-            numbered: true,
-        })
+    pub(super) fn label(&mut self, id: FunctionId) -> &mut Label {
+        self.labels
+            .entry(id)
+            .or_insert_with(|| Label::new(&label(id.0), true))
     }
 }
 
@@ -87,6 +111,8 @@ pub(super) struct Lane {
     pub(super) counter: usize,
     /// Time of its last event.
     pub(super) last: Option<Ticks>,
+    /// Where the microsecond begins in which its last event began, in ns.
+    pub(super) microsecond: u64,
     /// Marks in front of its first event.
     pub(super) waiting: Vec<Untimed>,
 }
@@ -167,8 +193,6 @@ impl Threads {
             self.counters.push(0);
             self.counters.len() - 1
         });
-        let long = cut(&thread.name).1;
-        losses.add("names over 65,535 bytes: cut", long.into());
         let place = self.lanes.len();
         self.lane_of.insert(thread.id, place);
         self.lanes.push(Lane {
@@ -177,6 +201,8 @@ impl Threads {
             substream,
             counter,
             last: None,
+            // In no thread's time.
+            microsecond: u64::MAX / 2,
             waiting: Vec::new(),
         });
         place

@@ -3,9 +3,11 @@
 
 use super::encode::{self, EventPacket, Place};
 use super::names::Names;
+use super::parts::{FactPlaces, Parts};
 use super::record::{Bad, Event, Kind, Metadata, Value, head};
 use super::streams::{self, Gap, Streams};
-use crate::model::{FunctionId, Thread, ThreadId};
+use super::tables::Functions;
+use crate::model::{Function, FunctionId, Thread, ThreadId};
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text
@@ -134,7 +136,7 @@ fn attributes_of_every_type() {
 #[test]
 fn the_types_that_are_written() {
     let wanted = "0001 61 01 0000000000000007 0001 63 03 4004000000000000 0001 64 04 0002 c3a9 \
-                  0001 65 81 0002 0000000000000001 0000000000000002";
+                  0001 65 81 0002 0000000000000001 0000000000000002 0001 66 02 fffffffffffffffe";
     let mut encoded = Vec::new();
     let mut packet = EventPacket::begin(&mut encoded, PLACE, "main");
     packet.number("a", 7);
@@ -142,30 +144,75 @@ fn the_types_that_are_written() {
     packet.text("d", "é");
     packet.numbers("e", &[1, 2]);
     packet.numbers("none", &[]);
+    packet.signed("f", -2);
     packet.end();
     assert_eq!(encoded[46..], hex(wanted));
     assert_eq!(encoded[4..8], (encoded.len() as u32).to_be_bytes());
 }
 
 #[test]
-fn what_does_not_fit_a_length_is_cut_or_goes_on() {
+fn what_does_not_fit_an_event_goes_on_in_further_ones() {
     let mut encoded = Vec::new();
-    let long = "é".repeat(40_000);
-    let mut packet = EventPacket::begin(&mut encoded, PLACE, &long);
-    packet.text("cut", &long);
-    packet.long_text("whole", &long);
-    packet.numbers("many", &[5; 65_537]);
-    packet.end();
-    let event = Event::decode(&encoded).expect("an event");
-    assert_eq!(event.description.len(), 65_534, "between two letters");
-    let attributes: Vec<_> = event.attributes().map(|all| all.expect("whole")).collect();
-    let sizes = attributes.iter().map(|attribute| match attribute.value {
-        Value::Text(text) => text.len(),
-        Value::Unsigneds(all) => all.iter().len(),
-        _ => panic!("{attribute:?}"),
-    });
-    let sizes: Vec<usize> = sizes.collect();
-    assert_eq!(sizes, [65_534, 65_534, 14_466, 65_535, 2]);
+    let mut places = FactPlaces::default();
+    let mut parts = Parts::begin(&mut encoded, PLACE, "main", &mut places);
+    // 46 bytes; 46 + 55 = 101 do not fit 128 with 40 more.
+    parts.text("a", &"x".repeat(49));
+    parts.text("b", &"é".repeat(17));
+    parts.number("c", 7);
+    parts.end();
+    let wanted = format!(
+        "c1fc1fb7 0000007f 00000001 00000002 0000000000000003 0000000000000004 \
+         0000000000000005 0004 6d61696e 0001 61 04 0031 {} 0001 62 04 0014 {} \
+         c1fc1fb7 0000005f ffffffff 00000000 0000000000000000 0000000000000005 \
+         0000000000000005 0008 6664723a6d6f7265 0002 6f66 01 0000000100000002 \
+         0001 62 04 000e {} 0001 63 01 0000000000000007",
+        "78".repeat(49),
+        "c3a9".repeat(10),
+        "c3a9".repeat(7),
+    );
+    assert_eq!(encoded, hex(&wanted));
+}
+
+#[test]
+fn facts_are_a_microsecond_apart() {
+    let mut places = FactPlaces::default();
+    let mut next = |earliest| {
+        let place = places.next(earliest);
+        assert_eq!(place.start, place.end);
+        (place.counter, place.start)
+    };
+    assert_eq!(next(10), (0, 10));
+    assert_eq!(next(10), (1, 1010));
+    assert_eq!(next(5000), (2, 5000));
+    assert_eq!(next(7), (3, 6000));
+}
+
+#[test]
+fn an_elided_name_has_its_begin_a_hash_and_its_end() {
+    let mut functions = Functions::default();
+    let name = "my_app::tokens::<impl Stem for Word>::stem";
+    let mut declare = |id: u32, name: &str| {
+        functions.declare(&Function {
+            id: FunctionId(id),
+            name: name.into(),
+            ..Function::default()
+        })
+    };
+    assert!(declare(1, name) && declare(2, &name.replace("Word", "Text")));
+    assert!(declare(3, &"é𝄞".repeat(20)));
+    let label = functions.label(FunctionId(1));
+    assert_eq!(label.within(42), name);
+    let elided = label.within(30).to_owned();
+    assert_eq!(elided.len(), 30);
+    assert!(elided.starts_with("my_app~"), "{elided}");
+    assert!(elided.ends_with("~or Word>::stem"), "{elided}");
+    assert_eq!(label.within(15).len(), 15);
+    assert_eq!(label.within(30), elided);
+    let other = functions.label(FunctionId(2)).within(15).to_owned();
+    assert_ne!(functions.label(FunctionId(1)).within(15), other);
+    for room in 15..120 {
+        assert!(functions.label(FunctionId(3)).within(room).len() <= room);
+    }
 }
 
 #[test]

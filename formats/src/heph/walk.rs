@@ -204,8 +204,8 @@ impl<'a> Packets<'a> {
         self.alone(offset, held)
     }
 
-    /// The event packet that a [`Walker`] has found at this place.
-    pub(super) fn event(&mut self, offset: u64) -> io::Result<Option<Event<'_>>> {
+    /// The event packet that a [`Walker`] has found at this place, and its size.
+    pub(super) fn event(&mut self, offset: u64) -> io::Result<Option<(Event<'_>, u64)>> {
         let file = self.bytes.size();
         if !self.window.holds(offset, EVENT_SIZE) && self.near > 0 {
             self.near = self.near.saturating_sub(WINDOW as u64);
@@ -229,7 +229,7 @@ impl<'a> Packets<'a> {
         } else {
             self.alone(offset, (size as usize).min(MAX_PACKET))?
         };
-        Ok(Event::decode(packet))
+        Ok(Event::decode(packet).map(|event| (event, u64::from(size))))
     }
 
     /// Bytes that do not go through the window.

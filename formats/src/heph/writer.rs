@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use super::book::Book;
 use super::tables::Untimed;
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, Ticks, TraceInfo};
+use crate::model::{Call, Edge, Function, Mark, Thread, Ticks, TraceInfo};
 use crate::sink::{Losses, Sink};
 use crate::spans::Spans;
 use crate::writer::Writer;
@@ -102,6 +102,7 @@ impl<W: Write> HephWriter<W> {
         });
         book.finish(&mut out.buffer);
         spans.losses(&mut book.losses);
+        book.notes();
         self.out.flush()?;
         Ok(self.book.losses)
     }
@@ -130,6 +131,9 @@ impl<W: Write> Sink for HephWriter<W> {
         for call in calls {
             // In ns already: what begins in the same one is held, so that its parent comes first.
             let time = Ticks(book.nanos(call.time));
+            if call.edge == Edge::Entry && !call.synthetic {
+                book.starts(*lane, time.0);
+            }
             spans.call(&Call { time, ..*call }, &mut |span| {
                 book.span(*lane, span, &mut out.buffer);
                 out.settle();

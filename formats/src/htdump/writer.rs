@@ -2,7 +2,7 @@
 //! as HawkTracer does it; marks where they come. Memory is the functions, the threads and the calls that
 //! are open. Must never write what a real parser stops at: see `klass`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::Write;
 
 use super::escape::escape;
@@ -18,6 +18,7 @@ use crate::model::{
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::spans::Spans;
+use crate::thread_numbers::{RENUMBERED, ThreadNumbers};
 use crate::writer::Writer;
 
 /// Bytes of a record beside its one long text, at most.
@@ -40,10 +41,7 @@ pub struct HtdumpWriter<W: Write> {
     scale: Scale,
     lanes: Vec<Lane>,
     lane_of: HashMap<ThreadId, usize>,
-    /// Numbers of threads that are taken.
-    numbers: HashSet<u32>,
-    /// From here down, for threads whose own number will not do.
-    spare: u32,
+    numbers: ThreadNumbers,
     now: Option<usize>,
     spans: Spans,
     /// An argument may follow, of a call that is open.
@@ -65,27 +63,11 @@ impl<W: Write> HtdumpWriter<W> {
             scale: Scale::new(info.clock.frequency),
             lanes: Vec::new(),
             lane_of: HashMap::new(),
-            numbers: HashSet::new(),
-            spare: u32::MAX,
+            numbers: ThreadNumbers::default(),
             now: None,
             spans: Spans::default(),
             arguments: false,
             stream,
-        }
-    }
-
-    /// The number of a thread in the file: its own, where that has 32 bits and is not taken.
-    fn number(&mut self, thread: ThreadId) -> u32 {
-        let own = u32::try_from(thread.0).ok();
-        if let Some(own) = own.filter(|&own| self.numbers.insert(own)) {
-            return own;
-        }
-        loop {
-            let number = self.spare;
-            self.spare = number.wrapping_sub(1);
-            if self.numbers.insert(number) {
-                return number;
-            }
         }
     }
 
@@ -162,7 +144,7 @@ impl<W: Write> Sink for HtdumpWriter<W> {
                 at
             }
             None => {
-                let number = self.number(thread.id);
+                let number = self.numbers.begin(thread.id);
                 self.lanes.push(Lane {
                     number,
                     thread: thread.clone(),
@@ -282,6 +264,7 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
             stream,
             lane_of,
             lanes,
+            numbers,
             ..
         } = &mut *self;
         spans.finish(|thread, span| {
@@ -291,6 +274,7 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
             }
         });
         spans.losses(&mut stream.losses);
+        stream.losses.note(RENUMBERED, numbers.renumbered);
         stream.flush()?;
         Ok(std::mem::take(&mut stream.losses))
     }

@@ -9,7 +9,7 @@
 //! - An exit of a frame further out ends those inside, at its own time. An exit of a frame that is not
 //!   open is left out, as in Trace Compass.
 
-use crate::model::{Call, CpuId, Edge, FunctionId, Nanos};
+use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Nanos};
 use crate::reach::Reach;
 use crate::scale::Scale;
 use crate::sink::Losses;
@@ -94,6 +94,12 @@ pub(super) struct Lane {
     cpu: Option<u32>,
     /// The CPU changed after the last entry or exit.
     moved: bool,
+    /// Measured entries and exits that came.
+    measured: u64,
+    /// Entries and exits that came and were not measured.
+    synthetic: [u64; 2],
+    /// Entries and exits that the history has, without those of `before` and `after`.
+    held: u64,
 }
 
 impl Lane {
@@ -108,6 +114,30 @@ impl Lane {
     /// The thread is over.
     pub(super) fn finish(&mut self, untold: &mut Untold) {
         untold.cpus += u64::from(std::mem::take(&mut self.moved));
+    }
+
+    /// The recorder's counts, changed by as much as the history differs from what came: what was left
+    /// out counts as dropped, and an entry or exit that was added counts as recorded.
+    pub(super) fn counts(&self, counts: Counts) -> Counts {
+        let added = self.held.saturating_sub(self.measured);
+        let left_out = self.measured.saturating_sub(self.held);
+        Counts {
+            recorded: counts.recorded.saturating_add(added),
+            readable: counts
+                .readable
+                .saturating_add(added)
+                .saturating_sub(left_out),
+            dropped: counts.dropped.saturating_add(left_out),
+            synthetic_entries: counts
+                .synthetic_entries
+                .saturating_add(self.before.into())
+                .saturating_sub(self.synthetic[0]),
+            synthetic_exits: counts
+                .synthetic_exits
+                .saturating_add(self.after.into())
+                .saturating_sub(self.synthetic[1]),
+            ..counts
+        }
     }
 
     /// An entry or an exit. `out` gets what it does to the stack, with the time in ns.
@@ -134,6 +164,7 @@ impl Lane {
             self.close(untold, out);
         }
         self.begun = true;
+        self.measured += 1;
         self.at(call, time, untold, out);
     }
 
@@ -148,6 +179,7 @@ impl Lane {
         match call.edge {
             Edge::Entry => {
                 let entered = time;
+                self.held += 1;
                 self.reach.enter();
                 self.open.push(Frame { function, entered });
                 return out(time, Op::Push(function));
@@ -176,7 +208,13 @@ impl Lane {
     #[inline]
     fn pop(&mut self, time: i64, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
         if let Some(frame) = self.open.pop() {
-            untold.short += u64::from(frame.entered == time);
+            if frame.entered == time {
+                // The entry of it is no longer there, and the exit does not come.
+                untold.short += 1;
+                self.held -= 1;
+            } else {
+                self.held += 1;
+            }
             out(time, Op::Pop);
         }
     }
@@ -191,6 +229,7 @@ impl Lane {
         out: &mut impl FnMut(i64, Op),
     ) {
         let function = call.function;
+        self.synthetic[usize::from(call.edge != Edge::Entry)] += 1;
         if call.edge == Edge::Entry && !self.begun && Some(time) == self.first {
             self.before += 1;
             self.last = time;

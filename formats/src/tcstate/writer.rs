@@ -158,7 +158,10 @@ impl TcstateWriter {
             .start
             .map(|start| Ticks(self.info.clock.nanos(start).0));
         let threads = self.threads.iter().map(|known| ThreadMeta {
-            thread: known.thread.clone(),
+            thread: Thread {
+                counts: known.thread.counts.map(|counts| known.lane.counts(counts)),
+                ..known.thread.clone()
+            },
             wall: known.wall,
             span: known.lane.first.map(|first| (first, known.lane.last)),
             before: known.lane.before,

@@ -324,7 +324,7 @@ pub(super) fn wall_time(clock: &Clock, tick: u64) -> (u64, u32) {
 }
 
 /// The low 32 bits; what is above is counted as lost.
-pub(super) fn narrow(number: u64, what: &'static str, losses: &mut Losses) -> u32 {
+fn narrow(number: u64, what: &'static str, losses: &mut Losses) -> u32 {
     losses.add(what, u64::from(u32::try_from(number).is_err()));
     number as u32
 }

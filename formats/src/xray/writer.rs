@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
 
 use super::balance::Exit;
-use super::dump::{EXACT_TICKS, narrow, tables, wall_time};
+use super::dump::{EXACT_TICKS, tables, wall_time};
 use super::frame::{Frame, Head, Version};
 use super::ids::Ids;
 use super::lane::{LAYOUT, Lane, action};
@@ -19,6 +19,7 @@ use crate::model::{
 };
 use crate::sink::{Losses, Sink};
 use crate::spool::Spool;
+use crate::thread_numbers::ThreadNumbers;
 use crate::writer::Writer;
 
 /// A sink that writes an XRay FDR file. `W` is an empty file, open for writing and reading.
@@ -35,6 +36,7 @@ pub struct XrayWriter<W: Read + Write + Seek> {
     lanes: Vec<Lane>,
     lane_of: HashMap<ThreadId, usize>,
     now: usize,
+    numbers: ThreadNumbers,
     closed: Ids,
     /// Records of plain calls on their way.
     plain: Vec<[u8; FUNCTION_SIZE]>,
@@ -74,6 +76,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             lanes: Vec::new(),
             lane_of: HashMap::new(),
             now: 0,
+            numbers: ThreadNumbers::default(),
             closed: Ids::default(),
             plain: Vec::new(),
             losses: Losses::default(),
@@ -106,6 +109,8 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             self.block(nth, start)?;
         }
         self.frame.finish()?;
+        let what = "thread ids over 32 bits, or taken: each thread has another number";
+        self.losses.add(what, self.numbers.renumbered);
         if self.has_zero {
             let what =
                 "calls of the function whose number function 0 was given: they look like its calls";
@@ -139,6 +144,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             spool,
             lanes,
             losses,
+            numbers,
             ..
         } = self;
         let Some(lane) = lanes.get_mut(nth) else {
@@ -148,7 +154,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let wall = lane.wall.unwrap_or_else(|| wall_time(&info.clock, first));
         let process = lane.thread.process.or(info.process);
         frame.begin(&Head {
-            thread: narrow(lane.thread.id.0, "thread ids over 32 bits: cut", losses),
+            thread: numbers.begin(lane.thread.id),
             seconds: wall.0,
             micros: wall.1,
             process: process.and_then(|process| u32::try_from(process).ok()),

@@ -266,8 +266,18 @@ fn tell(name: &str, target: &Target, done: &Done, bytes: Option<u64>) {
     let bytes = bytes.map_or(String::new(), |bytes| format!(", {}", ui::size(bytes)));
     let title = target.title;
     ui::complain(&format!("{name}: {title}: {events} of {threads}{bytes}"));
-    for (what, count) in done.losses.iter() {
+    tell_losses(name, target, &done.losses);
+}
+
+/// Says what a format can't hold, and what other programs that read it have trouble with.
+pub(super) fn tell_losses(name: &str, target: &Target, losses: &Losses) {
+    let title = target.title;
+    for (what, count) in losses.iter() {
         let count = ui::count(count);
         ui::complain(&format!("{name}: what {title} can't hold: {count} {what}"));
+    }
+    for (what, count) in losses.notes() {
+        let count = ui::count(count);
+        ui::complain(&format!("{name}: for other readers: {count} {what}"));
     }
 }

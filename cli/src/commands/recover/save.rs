@@ -68,6 +68,9 @@ impl Job<'_> {
             for (what, count) in done.losses.iter() {
                 losses.add(what, count);
             }
+            for (what, count) in done.losses.notes() {
+                losses.note(what, count);
+            }
             (copied, losses)
         };
         let mut damage = ring.diagnostics().to_vec();
@@ -99,12 +102,7 @@ impl Job<'_> {
         for line in saved.lines(what) {
             ui::complain(&format!("{output}: {line}"));
         }
-        for (what, count) in saved.losses.iter() {
-            let (title, count) = (self.to.title, ui::count(count));
-            ui::complain(&format!(
-                "{output}: what {title} can't hold: {count} {what}"
-            ));
-        }
+        convert::tell_losses(&output, self.to, &saved.losses);
     }
 }
 

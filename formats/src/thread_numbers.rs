@@ -1,0 +1,74 @@
+//! Numbers of threads for formats that have 32 bits for them. The neutral model has 64: a thread may stand
+//! for a pair of numbers, or come from another system. Must never give two threads one number, because a
+//! reader would take their calls for one thread's.
+
+use std::collections::HashSet;
+
+use crate::model::ThreadId;
+
+/// What is told of threads with another number, by formats that hold the whole one beside it.
+pub(crate) const RENUMBERED: &str =
+    "thread ids over 32 bits, or taken: other readers see another number";
+
+/// The numbers that were given.
+#[derive(Debug)]
+pub(crate) struct ThreadNumbers {
+    taken: HashSet<u32>,
+    /// From here down, for threads whose own number will not do. Formats with signed numbers have no
+    /// more bits, and no kernel counts that far.
+    spare: u32,
+    /// Threads that have another number than their own.
+    pub(crate) renumbered: u64,
+}
+
+impl Default for ThreadNumbers {
+    fn default() -> ThreadNumbers {
+        ThreadNumbers {
+            taken: HashSet::new(),
+            spare: i32::MAX.cast_unsigned(),
+            renumbered: 0,
+        }
+    }
+}
+
+impl ThreadNumbers {
+    /// The number of a thread that comes for the first time: its own, where that has 32 bits and is not
+    /// taken.
+    pub(crate) fn begin(&mut self, thread: ThreadId) -> u32 {
+        let own = u32::try_from(thread.0).ok();
+        if let Some(own) = own.filter(|&own| self.taken.insert(own)) {
+            return own;
+        }
+        self.renumbered += 1;
+        loop {
+            let number = self.spare;
+            self.spare = number.wrapping_sub(1);
+            if self.taken.insert(number) {
+                return number;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_threads_have_one_number() {
+        let ids = [
+            7,
+            1 << 63 | 1 << 32 | 7,
+            1 << 63 | 2 << 32 | 7,
+            i32::MAX as u64,
+            u64::from(u32::MAX),
+            0,
+        ];
+        let mut numbers = ThreadNumbers::default();
+        let given = ids.map(|id| numbers.begin(ThreadId(id)));
+        let spare = i32::MAX as u32;
+        // The fourth one's own is taken by then.
+        assert_eq!(given, [7, spare, spare - 1, spare - 2, u32::MAX, 0]);
+        assert_eq!(numbers.renumbered, 3);
+    }
+}

@@ -1,0 +1,101 @@
+//! What the recorder writes as Heph, as dump and as stream, packet by packet: within the limits of Heph's
+//! own converter. The packets are taken apart by code that shares nothing with the library.
+
+#[path = "../../formats/tests/common/heph_packets.rs"]
+mod heph_packets;
+
+use std::fs;
+use std::path::Path;
+
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, Running};
+use fdr_tests::support::receiver::{Connection, Listener};
+use fdr_tests::support::tally::Tally;
+use fdr_tests::support::wait::until;
+
+use heph_packets::{FACTS, Value, convertible, packets};
+
+const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
+
+fn streamer(folder: &Folder, out: &str, arguments: &str) -> Program {
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    Program::new(STREAMER, folder)
+        .set("FDR=1 FDR_FORMAT=heph FDR_BUFFER=16M FDR_MEMORY=256M")
+        .env("FDR_OUT", out)
+        .args(&["counts"])
+        .args(&arguments)
+}
+
+/// A trace with an epoch in front, so many calls, and the counts of each thread as scalars.
+fn check(path: &Path, calls: usize, threads: usize) {
+    let bytes = fs::read(path).expect("a trace");
+    let (epoch, _) = packets(&bytes);
+    assert!(epoch.is_some(), "{}", path.display());
+    let (packets, _) = convertible(&bytes);
+    assert_eq!(packets[0].description, "fdr:trace");
+    let found = packets.iter().filter(|one| one.stream != FACTS);
+    let found = found.filter(|one| !one.description.starts_with("fdr:"));
+    assert_eq!(found.count(), calls, "{}", path.display());
+    let counted = packets.iter().filter(|one| {
+        let mut attributes = one.attributes.iter();
+        one.stream == FACTS
+            && attributes.any(|(name, value)| {
+                name == "recorded" && matches!(value, Value::Unsigned(records) if *records > 0)
+            })
+    });
+    assert!(counted.count() >= threads, "{}", path.display());
+    assert_eq!(Tally::read(path).records(), 2 * calls as u64);
+}
+
+#[test]
+fn a_dump() {
+    let folder = Folder::new("heph-dump");
+    let _ = streamer(&folder, "trace", "3 2000 waves 2").run().ok();
+    check(&folder.join("trace"), 12_000, 6);
+}
+
+#[test]
+fn a_stream_into_a_file_and_over_tcp() {
+    let folder = Folder::new("heph-stream");
+    let stream = |out: &str| streamer(&folder, out, "3 2000 waves 2").set("FDR_MODE=stream");
+    let _ = stream("trace").run().ok();
+    check(&folder.join("trace"), 12_000, 6);
+    fs::remove_file(folder.join("counts")).expect("its counts");
+    let listener = Listener::tcp();
+    let running = stream(&listener.address()).start();
+    let reading = listener.accept().read_to(folder.join("received"));
+    let _ = running.end().ok();
+    check(&reading.end(), 12_000, 6);
+}
+
+/// Waits for the end of that wave.
+fn wave(folder: &Folder, running: &mut Running, number: usize) {
+    running.tell("go");
+    until("the wave's end", || {
+        let text = fs::read_to_string(folder.join("counts")).unwrap_or_default();
+        (facts::all(&text, "wave").len() >= number).then_some(())
+    });
+}
+
+#[test]
+fn a_client_that_joins_late() {
+    let folder = Folder::new("heph-late");
+    let program = streamer(&folder, "tcp-listen://127.0.0.1:0", "2 1000").set("FDR_MODE=stream");
+    let mut running = program.start();
+    let said = running.said("listening on tcp-listen://");
+    let port = said.rsplit("//").next().expect("a port").to_owned();
+    let first = Connection::to(&port).read_to(folder.join("first"));
+    wave(&folder, &mut running, 1);
+    until("the wave at the first client", || {
+        let length = fs::metadata(folder.join("first")).map_or(0, |known| known.len());
+        (length > 64 && Tally::read_cut(&folder.join("first")).records() == 4000).then_some(())
+    });
+    let second = Connection::to(&port).read_to(folder.join("second"));
+    wave(&folder, &mut running, 2);
+    let _ = running.end().ok();
+    check(&first.end(), 4000, 4);
+    let late = second.end();
+    let calls = Tally::read(&late).records() as usize / 2;
+    check(&late, calls, 2);
+}
