@@ -13,6 +13,7 @@
 //! | [`sink`] | the receiving side: [`Sink`] |
 //! | [`writer`] | the writing side: [`Writer`], and where a trace goes |
 //! | [`bytes`] | bounded reading of files and of records; no method can panic |
+//! | [`memory`] | asks whether there is memory to go on with |
 //! | [`registry`] | the one list of formats; probing by content |
 //! | [`snapshot_json`] | Trace Compass's own state snapshot, written |
 //! | [`text`] | text that others chose, made fit for a terminal |
@@ -34,6 +35,7 @@ pub mod error;
 pub mod heph;
 pub mod htdump;
 mod json;
+pub mod memory;
 pub mod model;
 mod nest;
 pub mod packed;

@@ -6,6 +6,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::memory;
+
 /// Bytes in memory, over all threads.
 const BUDGET: usize = if cfg!(test) { 4096 } else { 64 << 20 };
 
@@ -48,6 +50,7 @@ impl Spool {
         self.strands[strand].tail.extend_from_slice(bytes);
         self.held += bytes.len();
         if self.held > BUDGET {
+            memory::check()?;
             self.spill()
         } else {
             Ok(())
@@ -83,6 +86,7 @@ impl Spool {
         cursor: &mut Cursor,
         buffer: &mut [u8],
     ) -> io::Result<usize> {
+        memory::check()?;
         let Strand { spilled, tail } = &self.strands[strand];
         let spilled = spilled.get(cursor.pieces).zip(self.file.as_ref());
         let size = spilled.map_or(tail.len() as u64, |(&(_, size), _)| size);

@@ -46,6 +46,9 @@ const MOST: u64 = 2 << 30;
 /// Traces are packed to an eighth, text to a twentieth. What is more than this is made to fill disks.
 const MOST_TIMES: u64 = 200;
 
+/// Threads that unpack: each takes memory, and a few are as fast as a disk.
+const MOST_JOBS: usize = 16;
+
 /// How many bytes a reader lets a compressed file of that size unpack into.
 fn most(packed: u64) -> u64 {
     packed.saturating_mul(MOST_TIMES).max(MOST)
@@ -105,7 +108,7 @@ pub(crate) fn unpack(
     };
     let limits = Limits {
         most,
-        jobs: ui::jobs(None),
+        jobs: ui::jobs(None).min(MOST_JOBS),
     };
     let add = |bytes| progress.add(bytes);
     let unpacked = match (dense::probe(&head), dense::probe(&within)) {

@@ -20,7 +20,7 @@ fn engine() -> Engine {
 }
 
 fn report(engine: Engine) -> Report {
-    Report::new(&TraceInfo::default(), gather(vec![engine], false), &ALL)
+    Report::new(&TraceInfo::default(), gather(vec![engine], false), &ALL).unwrap()
 }
 
 fn row(report: &Report, id: u32) -> &Row {

@@ -32,7 +32,8 @@ const ALL: Selection = Selection {
 };
 
 fn report(trace: &MemoryTrace, selection: &Selection) -> Report {
-    Report::new(&trace.info, figures(trace, selection.per_thread), selection)
+    let figures = figures(trace, selection.per_thread);
+    Report::new(&trace.info, figures, selection).unwrap()
 }
 
 /// (calls, clipped, total, self) by function, and what was wrong.
@@ -446,7 +447,8 @@ fn a_trace_in_pieces_is_as_in_one() {
             |share| Engine::new(&nothing, per_thread, share),
             |source, engines| {
                 let figures = gather(engines, per_thread);
-                format!("{:?}", Report::new(source.info(), figures, &selection))
+                let report = Report::new(source.info(), figures, &selection);
+                format!("{:?}", report.unwrap())
             },
         );
     }

@@ -31,7 +31,7 @@ fn report(trace: &MemoryTrace) -> Report {
         limit: None,
         per_thread: false,
     };
-    Report::new(&trace.info, gather(engines, false), &selection)
+    Report::new(&trace.info, gather(engines, false), &selection).unwrap()
 }
 
 /// Id, calls, clipped calls, total and self.

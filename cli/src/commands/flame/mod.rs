@@ -20,7 +20,7 @@ use self::folder::{Folder, gather};
 use self::tree::{Label, Node, NodeId, Tree};
 use super::Status;
 use crate::report::rows::name_of;
-use crate::trace;
+use crate::{memory, trace};
 use crate::ui::{self, Progress};
 
 const HELP: &str = "\
@@ -61,9 +61,13 @@ pub(crate) struct Options {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let source = trace::open(&options.trace)?;
+    memory::grows("the paths of calls");
     let progress = Progress::new(&*source);
     let untimed = untimed(source.info());
-    let make = |share| Folder::new(&untimed, options.per_thread, share);
+    // A lane for each thread: then they are not mixed.
+    let lanes = source.lanes();
+    let one_by_one = lanes > 1 && lanes == source.info().threads.len();
+    let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
     let division = Division::of(&*source, ui::jobs(options.jobs));
     let folders = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
