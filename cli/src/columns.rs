@@ -44,12 +44,7 @@ impl Columns<'_> {
         Ok(())
     }
 
-    fn line<'b>(
-        &self,
-        widths: &[usize],
-        cells: impl Iterator<Item = &'b str>,
-        line: &mut String,
-    ) {
+    fn line<'b>(&self, widths: &[usize], cells: impl Iterator<Item = &'b str>, line: &mut String) {
         line.clear();
         for (nth, (cell, most)) in cells.zip(widths).enumerate() {
             let fill = most - width(cell);

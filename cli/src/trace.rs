@@ -60,9 +60,10 @@ pub(crate) fn about(file: &Path, error: Error) -> anyhow::Error {
     anyhow::Error::new(error).context(ui::path(file))
 }
 
-/// Whether there is memory to go on with; the error names the file.
-pub(crate) fn check_memory(file: &Path) -> anyhow::Result<()> {
-    memory::check().with_context(|| ui::path(file))
+/// Whether threads are not interleaved: one has ended when another one begins. (One lane may hold more threads
+/// than it says.)
+pub(crate) fn has_lane_for_each_thread(source: &dyn Source) -> bool {
+    source.lanes() > 1 && source.lanes() == source.info().threads.len()
 }
 
 /// Whether the trace has the order of its calls alone: each step counts as 1 ns, which is no time.

@@ -103,7 +103,8 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
     let engines = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let engines = engines.map_err(|error| trace::about(trace, error))?;
-    let mut figures = gather(engines, options.per_thread);
+    let figures = gather(engines, options.per_thread);
+    let mut figures = figures.with_context(|| ui::path(trace))?;
     figures
         .diagnostics
         .splice(0..0, source.diagnostics().iter().cloned());
@@ -117,7 +118,6 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
         per_thread: options.per_thread,
     };
     let info = source.info();
-    trace::check_memory(trace)?;
     // Who filters in vain is told what there is.
     let called = figures.functions.keys().filter(|_| options.filter.is_some());
     let called: Vec<String> = called.map(|&id| name_of(info, id)).collect();

@@ -12,6 +12,8 @@ mod blocks;
 mod dense_tests;
 mod frames;
 mod inflate;
+#[cfg(test)]
+mod mutation_tests;
 mod pack;
 mod tar;
 #[cfg(test)]

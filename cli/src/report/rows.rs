@@ -213,11 +213,7 @@ fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {
     first.map_or(0, |first| clock.nanos(last.since(first)).0)
 }
 
-fn thread_row(
-    info: &TraceInfo,
-    part: ThreadPart,
-    selection: &Selection,
-) -> io::Result<ThreadRow> {
+fn thread_row(info: &TraceInfo, part: ThreadPart, selection: &Selection) -> io::Result<ThreadRow> {
     let own = |()| Ok::<_, io::Error>(rows(info, &part.functions, selection)?.0);
     Ok(ThreadRow {
         rows: selection.per_thread.then_some(()).map(own).transpose()?,
@@ -244,7 +240,7 @@ pub(crate) fn name_of(info: &TraceInfo, id: FunctionId) -> String {
 
 fn rows(
     info: &TraceInfo,
-    functions: &BTreeMap<FunctionId, Stats>,
+    functions: &BTreeMap<FunctionId, Box<Stats>>,
     selection: &Selection,
 ) -> io::Result<(Vec<Row>, usize)> {
     let wanted = |name: &str| {

@@ -120,7 +120,10 @@ fn write_rows(
     columns.write(out, || {
         lines().map(|line| {
             let name = ui::shorten(&line.name, fit.name).into_owned();
-            fit.columns(line.numbers).chain([name]).chain(line.place).collect()
+            fit.columns(line.numbers)
+                .chain([name])
+                .chain(line.place)
+                .collect()
         })
     })?;
     if rows.is_empty() {
@@ -196,7 +199,9 @@ impl Fit {
             for (most, number) in widths.iter_mut().zip(&line.numbers) {
                 *most = (*most).max(2 + length(number));
             }
-            place = line.place.map_or(place, |text| place.max(2 + length(&text)));
+            place = line
+                .place
+                .map_or(place, |text| place.max(2 + length(&text)));
             names = names.max(length(&line.name));
         }
         let mut rest = LEFT_OUT.into_iter();

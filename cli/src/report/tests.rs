@@ -21,7 +21,7 @@ fn figures(trace: &MemoryTrace, per_thread: bool) -> Figures {
         &|_| {},
     )
     .unwrap();
-    gather(engines, per_thread)
+    gather(engines, per_thread).unwrap()
 }
 
 const ALL: Selection = Selection {
@@ -446,7 +446,7 @@ fn a_trace_in_pieces_is_as_in_one() {
         same_in_pieces(
             |share| Engine::new(&nothing, per_thread, share),
             |source, engines| {
-                let figures = gather(engines, per_thread);
+                let figures = gather(engines, per_thread).unwrap();
                 let report = Report::new(source.info(), figures, &selection);
                 format!("{:?}", report.unwrap())
             },

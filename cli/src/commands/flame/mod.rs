@@ -64,9 +64,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     memory::grows("the paths of calls");
     let progress = Progress::new(&*source);
     let untimed = untimed(source.info());
-    // A lane for each thread: then they are not mixed.
-    let lanes = source.lanes();
-    let one_by_one = lanes > 1 && lanes == source.info().threads.len();
+    let one_by_one = trace::has_lane_for_each_thread(&*source);
     let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
     let division = Division::of(&*source, ui::jobs(options.jobs));
     let folders = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));

@@ -65,7 +65,8 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     memory::grows("the calls that are open and the threads");
     let limit = options.limit.map_or(SHOWN, NonZeroUsize::get);
     let progress = Progress::new(&*source);
-    let make = |share| Checker::new(options.allow_open, limit, share);
+    let one_by_one = trace::has_lane_for_each_thread(&*source);
+    let make = |share| Checker::new(options.allow_open, limit, share).one_by_one(one_by_one);
     let division = Division::of(&*source, ui::jobs(None));
     let checkers = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
