@@ -211,6 +211,7 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> io::Result<Figur
             if per_thread {
                 part.functions = std::mem::take(table).into_functions().collect();
                 for (id, stats) in &part.functions {
+                    memory::check()?;
                     figures.functions.entry(*id).or_default().merge(stats);
                 }
             }
