@@ -14,8 +14,8 @@ use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
 use crate::report::{csv, json, table};
-use crate::{memory, trace};
 use crate::ui::{self, Progress};
+use crate::{memory, trace};
 
 const HELP: &str = "\
 What the figures are:
@@ -119,7 +119,10 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
     };
     let info = source.info();
     // Who filters in vain is told what there is.
-    let called = figures.functions.keys().filter(|_| options.filter.is_some());
+    let called = figures
+        .functions
+        .keys()
+        .filter(|_| options.filter.is_some());
     let called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
     let report = Report::new(info, figures, &selection).with_context(|| ui::path(trace))?;
     trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);

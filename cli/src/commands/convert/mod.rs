@@ -24,8 +24,8 @@ use super::Status;
 use crate::clock;
 use crate::place::{self, Pending, Shape};
 use crate::tally::Tally;
-use crate::{memory, trace};
 use crate::ui::{self, Progress};
+use crate::{memory, trace};
 
 /// Convert a trace into another format
 #[derive(clap::Args)]

@@ -20,8 +20,8 @@ use self::folder::{Folder, gather};
 use self::tree::{Label, Node, NodeId, Tree};
 use super::Status;
 use crate::report::rows::name_of;
-use crate::{memory, trace};
 use crate::ui::{self, Progress};
+use crate::{memory, trace};
 
 const HELP: &str = "\
 A line is a path of calls from the outermost function to one that it led to, with `;` between, and the
