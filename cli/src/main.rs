@@ -7,9 +7,11 @@
 mod address;
 mod cleanup;
 mod clock;
+mod columns;
 mod commands;
 mod damage;
 mod glob;
+mod memory;
 mod nearest;
 mod packed;
 mod place;
@@ -40,7 +42,7 @@ Exit codes:
        verify is the judge
   1    fdr verify found a violation; fdr listen or fdr unpack kept a trace that
        is damaged or cut off
-  2    wrong usage, or a file that can't be read or written
+  2    wrong usage, or a file that can't be read or written, or needs more memory than --max-memory
   fdr record ends as its command does: with its exit code, or by the signal that ended it
   (128 + n to a shell); 126 and 127 if the command can't be run or is not there
 
@@ -63,6 +65,9 @@ NO_COLOR=1 turns colours off; they are used on terminals only.";
 #[derive(Parser)]
 #[command(name = "fdr", version, after_help = EXIT_CODES, max_term_width = 100)]
 struct Arguments {
+    /// Memory that the command may take: bytes, or a number with K, M or G; what needs more is refused
+    #[arg(long, global = true, value_name = "SIZE", value_parser = ui::size_of, default_value = memory::DEFAULT)]
+    max_memory: u64,
     #[command(subcommand)]
     command: Command,
 }
@@ -93,6 +98,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return show(&error),
     };
+    memory::set_limit(arguments.max_memory);
     let status = match arguments.command {
         Command::Record(options) => record::run(&options),
         Command::Info(options) => info::run(&options),

@@ -12,7 +12,7 @@ use fdr_formats::{Diagnostic, Error, Source, TraceInfo, registry, ring};
 
 use crate::damage::KEPT;
 use crate::ring::{Ring, has_end, no_ring};
-use crate::{packed, ui};
+use crate::{memory, packed, ui};
 
 /// Opens a trace; the error names the file.
 pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
@@ -27,6 +27,7 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
         let what = "is no regular file: save what it gives to a file first";
         bail!("{}: {what}", ui::path(file));
     }
+    memory::grows("what is known of the trace (its threads, functions, blocks and open calls)");
     if kind.is_file() {
         let opened = File::open(file).with_context(|| ui::path(file))?;
         if packed::probe(&packed::head(&opened)) {
@@ -57,6 +58,12 @@ fn first_bytes(file: &Path) -> Vec<u8> {
 /// An error that names the file it is about.
 pub(crate) fn about(file: &Path, error: Error) -> anyhow::Error {
     anyhow::Error::new(error).context(ui::path(file))
+}
+
+/// Whether threads are not interleaved: one has ended when another one begins. (One lane may hold more threads
+/// than it says.)
+pub(crate) fn has_lane_for_each_thread(source: &dyn Source) -> bool {
+    source.lanes() > 1 && source.lanes() == source.info().threads.len()
 }
 
 /// Whether the trace has the order of its calls alone: each step counts as 1 ns, which is no time.

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use comfy_table::{CellAlignment, Table};
 use fdr_formats::Source;
 pub(crate) use fdr_formats::text::{clean, is_unsafe};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -153,27 +152,6 @@ pub(crate) fn jobs(asked: Option<NonZeroUsize>) -> usize {
     asked
         .or_else(|| std::thread::available_parallelism().ok())
         .map_or(1, NonZeroUsize::get)
-}
-
-/// Writes a table whose first columns, `right` of them, hold numbers; with a bold head if wanted.
-pub(crate) fn write_table(
-    out: &mut dyn Write,
-    table: &mut Table,
-    right: usize,
-    colour: bool,
-) -> anyhow::Result<()> {
-    for column in table.column_iter_mut().take(right) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for (at, line) in table.lines().enumerate() {
-        let line = line.trim_end();
-        if at == 0 && colour {
-            writeln!(out, "\x1b[1m{line}\x1b[0m")?;
-        } else {
-            writeln!(out, "{line}")?;
-        }
-    }
-    Ok(())
 }
 
 /// Standard output. All that a command prints goes through this: it notes that the reader went away,

@@ -7,6 +7,8 @@
 use std::fs::File;
 use std::io;
 
+use crate::memory;
+
 /// Something that can be read at any position: a file, or bytes in memory.
 pub trait ReadAt: Send + Sync {
     /// Size in bytes.
@@ -60,6 +62,8 @@ impl ReadAt for FileBytes {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         use std::os::unix::fs::FileExt;
+        // What is kept of a file grows from one read to the next.
+        memory::check()?;
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             match self.file.read_at(rest, offset.saturating_add(done as u64)) {

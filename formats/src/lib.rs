@@ -13,6 +13,7 @@
 //! | [`sink`] | the receiving side: [`Sink`] |
 //! | [`writer`] | the writing side: [`Writer`], and where a trace goes |
 //! | [`bytes`] | bounded reading of files and of records; no method can panic |
+//! | [`memory`] | asks whether there is memory to go on with |
 //! | [`scale`] | ticks to nanoseconds: the one rule |
 //! | [`registry`] | the one list of formats; probing by content |
 //! | [`snapshot_json`] | Trace Compass's own state snapshot, written |
@@ -35,6 +36,7 @@ pub mod error;
 pub mod heph;
 pub mod htdump;
 mod json;
+pub mod memory;
 pub mod model;
 mod nest;
 pub mod packed;

@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 
 use crate::temporary::{self, unlinked};
 
+use crate::memory;
+
 /// Bytes in memory, over all threads.
 const BUDGET: usize = if cfg!(test) { 4096 } else { 64 << 20 };
 
@@ -49,6 +51,7 @@ impl Spool {
         self.strands[strand].tail.extend_from_slice(bytes);
         self.held += bytes.len();
         if self.held > BUDGET {
+            memory::check()?;
             self.spill()
         } else {
             Ok(())
@@ -84,6 +87,7 @@ impl Spool {
         cursor: &mut Cursor,
         buffer: &mut [u8],
     ) -> io::Result<usize> {
+        memory::check()?;
         let Strand { spilled, tail } = &self.strands[strand];
         let spilled = spilled.get(cursor.pieces).zip(self.file.as_ref());
         let size = spilled.map_or(tail.len() as u64, |(&(_, size), _)| size);

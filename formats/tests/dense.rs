@@ -258,6 +258,51 @@ fn a_flipped_bit_is_told_wherever_it_is() {
     assert_eq!(told(28, 1).offset, 28);
 }
 
+/// With the checksum made right again, changes reach the decoder: what is decoded comes back as it is.
+#[test]
+fn changed_blocks_are_decoded_or_refused_beneath_their_checksum() {
+    let call = |nth: u64| (nth * 37 % 5000) << 32 | (nth / 2 % 3 + 1) << 4 | (nth % 2) << 1;
+    let plain: Vec<u8> = (0..2000).flat_map(|nth| call(nth).to_le_bytes()).collect();
+    let plain = [&plain[..], b"no record", &plain[..800]].concat();
+    let whole = encode(1 << 22, &plain);
+    assert_eq!(whole[24], 1, "columns");
+    let mut random = Random(23);
+    let (mut decoded, mut others, mut refused) = (0, 0, 0);
+    for _ in 0..20_000 {
+        let mut block = whole.clone();
+        for _ in 0..1 + random.below(3) {
+            // The sizes of the columns and their runs decide most.
+            let most = [60, 200, block.len()][random.below(3) as usize];
+            let at = HEAD + random.below((most - HEAD) as u64) as usize;
+            block[at] = match random.below(3) {
+                0 => random.next() as u8,
+                1 => block[at] ^ 1 << random.below(8),
+                _ => [0, 1, 0x7f, 0x80, 0xff][random.below(5) as usize],
+            };
+        }
+        match Decoder::new().seal(&mut block) {
+            Ok(()) => {
+                let changed = decode(&block).expect("a sealed block");
+                comes_back(&changed);
+                decoded += 1;
+                others += u32::from(changed != plain);
+            }
+            Err(fault) => {
+                assert!(fault.offset < block.len() && !fault.what.is_empty());
+                refused += 1;
+            }
+        }
+    }
+    assert!(
+        others > 2000 && refused > 2000,
+        "{decoded} decoded, {others} of them others, {refused} refused"
+    );
+    let mut same = whole.clone();
+    same[28] ^= 1;
+    assert_eq!(Decoder::new().seal(&mut same), Ok(()));
+    assert!(same == whole);
+}
+
 #[test]
 fn no_number_is_taken_on_trust() {
     const LIMIT: usize = 1 << 20;

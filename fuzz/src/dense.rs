@@ -1,5 +1,6 @@
 //! What must hold for the dense stream, whatever the bytes: as a trace they come back as they were; as a
-//! block they are decoded or refused, and what they stand for comes back once more. Knows no layout.
+//! block they are decoded or refused, and what they stand for comes back once more. A block whose sizes and
+//! checksum are wrong gets right ones, so that what is beneath them is reached. Knows no layout.
 
 use fdr_formats::dense::{BLOCK, Decoder, Encoder, Head, LARGEST};
 
@@ -13,6 +14,12 @@ pub(crate) fn check(input: &[u8]) {
     if decoder.block(input, &mut plain).is_ok() {
         let head = Head::parse(input).expect("a head of what was decoded");
         assert_eq!(plain.len(), head.plain);
+        comes_back(&mut encoder, &mut decoder, &plain, head.offset);
+    }
+    let mut sealed = input.to_vec();
+    if decoder.seal(&mut sealed).is_ok() {
+        let head = decoder.block(&sealed, &mut plain);
+        let head = head.unwrap_or_else(|fault| panic!("a sealed block: {}", fault.what));
         comes_back(&mut encoder, &mut decoder, &plain, head.offset);
     }
     let Some((place, trace)) = input.split_first() else {

@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use comfy_table::{Table, presets};
 use fdr_formats::model::Counts;
-use fdr_formats::{Clock, Source};
+use fdr_formats::{Clock, Function, Source};
 
 use super::{Status, each};
-use crate::tally::{Marks, Tally};
+use crate::columns::Columns;
+use crate::tally::{Marks, Seen, Tally};
 use crate::ui::{self, Progress};
 use crate::{clock, place, trace};
 
@@ -199,24 +199,25 @@ fn clock_line(clock: &Clock) -> String {
 }
 
 fn write_threads(out: &mut dyn Write, tally: &Tally) -> anyhow::Result<()> {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    let head = [
-        "thread",
-        "recorded",
-        "readable",
-        "overwritten",
-        "dropped",
-        "synthetic",
-        "name",
-    ];
-    table.set_header(head);
-    for seen in tally.threads() {
+    let columns = Columns {
+        head: &[
+            "thread",
+            "recorded",
+            "readable",
+            "overwritten",
+            "dropped",
+            "synthetic",
+            "name",
+        ],
+        right: 6,
+        colour: ui::colour(),
+    };
+    let row = |seen: &Seen| {
         let count = |field: fn(&Counts) -> u64| match &seen.thread.counts {
             Some(counts) => ui::count(field(counts)),
             None => "-".into(),
         };
-        table.add_row([
+        vec![
             seen.thread.id.to_string(),
             count(|counts| counts.recorded),
             ui::count(seen.records - seen.synthetic),
@@ -224,16 +225,18 @@ fn write_threads(out: &mut dyn Write, tally: &Tally) -> anyhow::Result<()> {
             count(|counts| counts.dropped),
             ui::count(seen.synthetic),
             ui::clean(&seen.thread.name).into_owned(),
-        ]);
-    }
-    ui::write_table(out, &mut table, head.len() - 1, ui::colour())
+        ]
+    };
+    columns.write(out, || tally.threads().map(row))
 }
 
 fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<()> {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["id", "function", "source"]);
-    for function in &source.info().functions {
+    let columns = Columns {
+        head: &["id", "function", "source"],
+        right: 1,
+        colour: ui::colour(),
+    };
+    let row = |function: &Function| {
         let place = match (function.file.as_str(), function.line) {
             ("", _) => "-".into(),
             (file, 0) => ui::clean(file).into_owned(),
@@ -244,9 +247,9 @@ fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<(
             false => place,
         };
         let name = ui::clean(&function.name).into_owned();
-        table.add_row([function.id.to_string(), name, place]);
-    }
-    ui::write_table(out, &mut table, 1, ui::colour())
+        vec![function.id.to_string(), name, place]
+    };
+    columns.write(out, || source.info().functions.iter().map(row))
 }
 
 fn write_diagnostics(out: &mut dyn Write, tally: &Tally) -> anyhow::Result<()> {

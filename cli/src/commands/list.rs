@@ -7,10 +7,10 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::Status;
+use crate::columns::Columns;
 use crate::report::json;
 use crate::ring::{self, Owner, Ring};
 use crate::ui;
@@ -156,12 +156,14 @@ fn write(out: &mut dyn Write, rows: &[Row]) -> anyhow::Result<()> {
         writeln!(out, "no ring files")?;
         return Ok(());
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header([
-        "pid", "threads", "records", "disk", "state", "started", "program", "path",
-    ]);
-    for row in rows {
+    let columns = Columns {
+        head: &[
+            "pid", "threads", "records", "disk", "state", "started", "program", "path",
+        ],
+        right: 4,
+        colour: ui::colour(),
+    };
+    let line = |row: &Row| {
         let count = |count: u64| match row.error {
             None => ui::count(count),
             Some(_) => "-".to_owned(),
@@ -176,7 +178,7 @@ fn write(out: &mut dyn Write, rows: &[Row]) -> anyhow::Result<()> {
             "" => "-".into(),
             program => ui::clean(program).into_owned(),
         };
-        table.add_row([
+        vec![
             or_none(row.process.map(|process| process.to_string())),
             count(row.threads),
             count(row.records),
@@ -185,9 +187,9 @@ fn write(out: &mut dyn Write, rows: &[Row]) -> anyhow::Result<()> {
             or_none(started),
             program,
             ui::clean(&row.path).into_owned(),
-        ]);
-    }
-    ui::write_table(out, &mut table, 4, ui::colour())
+        ]
+    };
+    columns.write(out, || rows.iter().map(line))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use fdr_formats::TraceInfo;
 use fdr_formats::pieces::{self, Division};
 
@@ -14,8 +14,8 @@ use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
 use crate::report::{csv, json, table};
-use crate::trace;
 use crate::ui::{self, Progress};
+use crate::{memory, trace};
 
 const HELP: &str = "\
 What the figures are:
@@ -96,13 +96,15 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 
 fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status> {
     let source = trace::open(trace)?;
+    memory::grows("the figures of functions and threads");
     let progress = Progress::new(&*source);
     let make = |share| Engine::new(&*source, options.per_thread, share);
     let division = Division::of(&*source, ui::jobs(options.jobs));
     let engines = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let engines = engines.map_err(|error| trace::about(trace, error))?;
-    let mut figures = gather(engines, options.per_thread);
+    let figures = gather(engines, options.per_thread);
+    let mut figures = figures.with_context(|| ui::path(trace))?;
     figures
         .diagnostics
         .splice(0..0, source.diagnostics().iter().cloned());
@@ -116,12 +118,13 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
         per_thread: options.per_thread,
     };
     let info = source.info();
-    let called: Vec<String> = figures
+    // Who filters in vain is told what there is.
+    let called = figures
         .functions
         .keys()
-        .map(|&id| name_of(info, id))
-        .collect();
-    let report = Report::new(info, figures, &selection);
+        .filter(|_| options.filter.is_some());
+    let called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
+    let report = Report::new(info, figures, &selection).with_context(|| ui::path(trace))?;
     trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
     ui::print(|out| {
         out.write_all(heading.as_bytes())?;

@@ -143,8 +143,21 @@ impl<'a> Frames<'a> {
     }
 }
 
+/// Bytes that a decoder keeps of what it unpacked, for the frame that begins so; 0 of what is none.
+pub(super) fn window(head: &[u8]) -> u64 {
+    let Ok(header) = Header::parse(head) else {
+        return 0;
+    };
+    match (header.content, header.window) {
+        (Some(content), Some(window)) => content.min(window),
+        (content, window) => content.or(window).unwrap_or(0),
+    }
+}
+
 struct Header {
     size: u64,
+    /// Bytes of the window; `None`: it is the content.
+    window: Option<u64>,
     content: Option<u64>,
     /// Bytes of the checksum.
     checksum: u64,
@@ -165,9 +178,14 @@ impl Header {
             fields.bytes(4)?;
             let flags = fields.u8()?;
             let single = flags >> 5 & 1 == 1;
-            if !single {
-                fields.u8()?;
-            }
+            let window = match single {
+                true => None,
+                // The upper five bits are a power of two, the lower three eighths of it.
+                false => Some(fields.u8().map(|byte| {
+                    let base = 1_u64 << (10 + (byte >> 3));
+                    base + base / 8 * u64::from(byte & 7)
+                })?),
+            };
             fields.bytes([0, 1, 2, 4][usize::from(flags & 3)])?;
             let content = match flags >> 6 {
                 0 if single => Some(u64::from(fields.u8()?)),
@@ -184,6 +202,7 @@ impl Header {
                         0 => u64::from(single),
                         power => 1 << power,
                     },
+                window,
                 content,
                 checksum: if flags >> 2 & 1 == 1 { 4 } else { 0 },
             })

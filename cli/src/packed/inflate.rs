@@ -1,20 +1,28 @@
 //! One frame of zstd's, unpacked piece by piece: each piece goes wherever the caller puts it. Must never
 //! give more than it was allowed, nor take a damaged frame for a whole one.
 //!
-//! Memory: the window that a frame asks for, at most [`LARGEST_WINDOW`], and two buffers.
+//! Memory: the window that a frame asks for, at most [`LARGEST_WINDOW`], and two buffers. Of frames with large
+//! windows one is unpacked at a time, however many threads there are.
 
 use std::fs::File;
 use std::io::{self, Seek};
+use std::sync::{Mutex, PoisonError};
 
 use fdr_formats::bytes::ReadAt;
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
-use super::frames::Frame;
+use super::frames::{self, Frame};
 use super::unpack::{Broken, Failure};
+use crate::memory::{self, Lent};
 
 /// Bytes of the largest window, as a power of two: 128 MiB, what `zstd` itself takes without being asked.
 const LARGEST_WINDOW: u32 = 27;
 const BUFFER: usize = 128 << 10;
+/// What each thread may have at the same time as the others, in bytes; our own frames hold half of it.
+const SMALL_WINDOW: u64 = 8 << 20;
+
+/// Held while a frame with a large window is unpacked.
+static LARGE: Mutex<()> = Mutex::new(());
 
 /// A file's content from its beginning on, for who wants the first of it alone.
 ///
@@ -55,6 +63,13 @@ impl<'a> Inflater<'a> {
         let input = |error| Broken::Failure(Failure::Input(error));
         // What a damaged frame gave before it was found out can't be told from what it should have given.
         let damaged = |error: io::Error| Broken::Damage(0, error.to_string());
+        let read = self.packed.read_at(frame.offset, &mut self.input);
+        let head = self.input.get(..read.map_err(input)?).unwrap_or(&[]);
+        let window = frames::window(head).min(1 << LARGEST_WINDOW);
+        let large = (window > SMALL_WINDOW).then(|| LARGE.lock());
+        let _large = large.map(|locked| locked.unwrap_or_else(PoisonError::into_inner));
+        let _window = Lent::new(window);
+        memory::check().map_err(input)?;
         let mut decoder = Decoder::new().map_err(input)?;
         let largest = DParameter::WindowLogMax(LARGEST_WINDOW);
         decoder.set_parameter(largest).map_err(input)?;

@@ -12,6 +12,8 @@ mod blocks;
 mod dense_tests;
 mod frames;
 mod inflate;
+#[cfg(test)]
+mod mutation_tests;
 mod pack;
 mod tar;
 #[cfg(test)]
@@ -45,6 +47,9 @@ use unpack::{Failure, Limits};
 const MOST: u64 = 2 << 30;
 /// Traces are packed to an eighth, text to a twentieth. What is more than this is made to fill disks.
 const MOST_TIMES: u64 = 200;
+
+/// Threads that unpack: each takes memory, and a few are as fast as a disk.
+const MOST_JOBS: usize = 16;
 
 /// How many bytes a reader lets a compressed file of that size unpack into.
 fn most(packed: u64) -> u64 {
@@ -124,7 +129,7 @@ pub(crate) fn unpack(
     };
     let limits = Limits {
         most,
-        jobs: ui::jobs(None),
+        jobs: ui::jobs(None).min(MOST_JOBS),
     };
     let add = |bytes| progress.add(bytes);
     let unpacked = match (dense::probe(&head), dense::probe(&within)) {

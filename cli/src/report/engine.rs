@@ -5,6 +5,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::sync::Arc;
 
 use fdr_formats::packed::Packed;
@@ -15,6 +16,7 @@ use super::batch::Batch;
 use super::stack::{Flaws, Stack};
 use super::stats::{Stats, Table};
 use crate::damage::Damage;
+use crate::{memory, trace};
 
 /// Threads that are found without a hash; a power of two.
 const RECENT: usize = 32;
@@ -54,13 +56,13 @@ pub(crate) struct ThreadPart {
     /// Places where its clock jumped or began anew.
     pub(crate) breaks: u64,
     /// Its functions; empty unless asked for.
-    pub(crate) functions: BTreeMap<FunctionId, Stats>,
+    pub(crate) functions: BTreeMap<FunctionId, Box<Stats>>,
 }
 
 /// What is known of the trace.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
-    pub(crate) functions: BTreeMap<FunctionId, Stats>,
+    pub(crate) functions: BTreeMap<FunctionId, Box<Stats>>,
     /// In the order of their ids.
     pub(crate) threads: Vec<ThreadPart>,
     pub(crate) flaws: Flaws,
@@ -73,15 +75,12 @@ impl Engine {
     /// An engine for that share of a source, which keeps figures per thread also, or only over all
     /// threads.
     pub(crate) fn new(source: &dyn Source, per_thread: bool, share: Share) -> Engine {
-        // With a lane for each thread, threads are not interleaved. One lane may hold more threads
-        // than it says.
-        let one_by_one = source.lanes() > 1 && source.lanes() == source.info().threads.len();
         let functions = source.info().functions.iter();
         let untimed = functions.filter(|function| function.untimed);
         Engine {
             untimed: untimed.map(|function| function.id).collect(),
             per_thread,
-            one_by_one,
+            one_by_one: trace::has_lane_for_each_thread(source),
             piece: share == Share::Piece,
             ..Engine::default()
         }
@@ -195,19 +194,24 @@ impl Join for Engine {
 }
 
 /// Ends the engines and adds up what they have.
-pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> Figures {
+///
+/// # Errors
+/// Where that takes too much memory.
+pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> io::Result<Figures> {
     let (mut figures, mut damage) = (Figures::default(), Damage::default());
     let mut threads: BTreeMap<ThreadId, ThreadPart> = BTreeMap::new();
     for mut engine in engines {
         let mut tables = engine.tables;
         for (at, (thread, mut stack)) in engine.threads.into_iter().enumerate() {
             let table = &mut tables[if per_thread { at } else { 0 }];
+            memory::check()?;
             stack.finish(&mut engine.batch, table);
             add_flaws(&mut figures.flaws, stack.flaws);
             let mut part = part_of(thread, &stack);
             if per_thread {
                 part.functions = std::mem::take(table).into_functions().collect();
                 for (id, stats) in &part.functions {
+                    memory::check()?;
                     figures.functions.entry(*id).or_default().merge(stats);
                 }
             }
@@ -223,7 +227,7 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> Figures {
     }
     figures.threads = threads.into_values().collect();
     (figures.diagnostics, figures.more_diagnostics) = damage.into_parts();
-    figures
+    Ok(figures)
 }
 
 fn part_of(thread: Thread, stack: &Stack) -> ThreadPart {
@@ -252,8 +256,8 @@ fn merge_parts(known: &mut ThreadPart, part: ThreadPart) {
 
 /// Moves what is new: the histograms of a large program are no small thing to copy.
 fn add(
-    functions: &mut BTreeMap<FunctionId, Stats>,
-    more: impl Iterator<Item = (FunctionId, Stats)>,
+    functions: &mut BTreeMap<FunctionId, Box<Stats>>,
+    more: impl Iterator<Item = (FunctionId, Box<Stats>)>,
 ) {
     for (id, stats) in more {
         match functions.entry(id) {

@@ -20,7 +20,8 @@ fn engine() -> Engine {
 }
 
 fn report(engine: Engine) -> Report {
-    Report::new(&TraceInfo::default(), gather(vec![engine], false), &ALL)
+    let figures = gather(vec![engine], false).unwrap();
+    Report::new(&TraceInfo::default(), figures, &ALL).unwrap()
 }
 
 fn row(report: &Report, id: u32) -> &Row {

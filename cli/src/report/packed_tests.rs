@@ -41,7 +41,7 @@ impl Sink for Single {
 }
 
 fn figures(engine: Engine) -> String {
-    let mut figures = gather(vec![engine], false);
+    let mut figures = gather(vec![engine], false).unwrap();
     figures.functions.remove(&FunctionId(CARE));
     let Some(part) = figures.threads.first() else {
         return String::new();

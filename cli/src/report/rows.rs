@@ -4,6 +4,7 @@
 //! ticks once, here.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use clap::ValueEnum;
 use fdr_formats::model::{Counts, Missing};
@@ -14,6 +15,7 @@ use super::stack::Flaws;
 use super::stats::{OTHERS, Stats};
 use crate::clock::notes as clock_notes;
 use crate::glob::Filter;
+use crate::memory;
 use crate::trace::is_timeless;
 
 /// What rows are sorted by: numbers from the largest, names from A to Z.
@@ -108,7 +110,14 @@ pub(crate) struct Report {
 
 impl Report {
     /// Names, converts, filters and sorts.
-    pub(crate) fn new(info: &TraceInfo, figures: Figures, selection: &Selection) -> Report {
+    ///
+    /// # Errors
+    /// Where the rows take too much memory: each has its function's name, however many threads called it.
+    pub(crate) fn new(
+        info: &TraceInfo,
+        figures: Figures,
+        selection: &Selection,
+    ) -> io::Result<Report> {
         let clock = &info.clock;
         let first = figures
             .threads
@@ -120,8 +129,10 @@ impl Report {
             .functions
             .values()
             .fold(0_u64, |sum, stats| sum.saturating_add(stats.own));
-        let (rows, hidden) = rows(info, &figures.functions, selection);
-        Report {
+        let (rows, hidden) = rows(info, &figures.functions, selection)?;
+        let threads = figures.threads.into_iter();
+        let threads = threads.map(|thread| thread_row(info, thread, selection));
+        Ok(Report {
             rows,
             hidden,
             self_ns: nanos(clock, own),
@@ -133,17 +144,13 @@ impl Report {
                 .keys()
                 .filter(|id| info.function(**id).is_some_and(|function| function.untimed))
                 .count(),
-            threads: figures
-                .threads
-                .into_iter()
-                .map(|thread| thread_row(info, thread, selection))
-                .collect(),
+            threads: threads.collect::<io::Result<_>>()?,
             flaws: figures.flaws,
             missing: info.missing,
             clock_notes: clock_notes(clock),
             diagnostics: figures.diagnostics,
             more_diagnostics: figures.more_diagnostics,
-        }
+        })
     }
 
     /// Entries and exits in the trace, without synthetic ones.
@@ -206,8 +213,10 @@ fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {
     first.map_or(0, |first| clock.nanos(last.since(first)).0)
 }
 
-fn thread_row(info: &TraceInfo, part: ThreadPart, selection: &Selection) -> ThreadRow {
-    ThreadRow {
+fn thread_row(info: &TraceInfo, part: ThreadPart, selection: &Selection) -> io::Result<ThreadRow> {
+    let own = |()| Ok::<_, io::Error>(rows(info, &part.functions, selection)?.0);
+    Ok(ThreadRow {
+        rows: selection.per_thread.then_some(()).map(own).transpose()?,
         id: part.thread.id.0,
         process: part.thread.process.or(info.process),
         records: part.records,
@@ -217,10 +226,7 @@ fn thread_row(info: &TraceInfo, part: ThreadPart, selection: &Selection) -> Thre
         duration_ns: span(&info.clock, part.first, part.last),
         counts: part.thread.counts,
         name: part.thread.name,
-        rows: selection
-            .per_thread
-            .then(|| rows(info, &part.functions, selection).0),
-    }
+    })
 }
 
 /// The name of a function, for people: as the trace has it, or `#12`.
@@ -234,21 +240,23 @@ pub(crate) fn name_of(info: &TraceInfo, id: FunctionId) -> String {
 
 fn rows(
     info: &TraceInfo,
-    functions: &BTreeMap<FunctionId, Stats>,
+    functions: &BTreeMap<FunctionId, Box<Stats>>,
     selection: &Selection,
-) -> (Vec<Row>, usize) {
+) -> io::Result<(Vec<Row>, usize)> {
     let wanted = |name: &str| {
         selection
             .filter
             .as_ref()
             .is_none_or(|filter| filter.wants(name))
     };
-    let mut rows: Vec<Row> = functions
-        .iter()
-        .map(|(&id, stats)| (id, name_of(info, id), stats))
-        .filter(|(_, name, _)| wanted(name))
-        .map(|(id, name, stats)| row(info, id, name, stats))
-        .collect();
+    let mut rows = Vec::new();
+    for (&id, stats) in functions {
+        let name = name_of(info, id);
+        if wanted(&name) {
+            memory::check()?;
+            rows.push(row(info, id, name, stats));
+        }
+    }
     let sort = match selection.sort {
         Key::Name => Key::Name,
         // Steps are nothing to sort by.
@@ -267,7 +275,7 @@ fn rows(
     let all = rows.len();
     rows.truncate(selection.limit.unwrap_or(all));
     let hidden = all - rows.len();
-    (rows, hidden)
+    Ok((rows, hidden))
 }
 
 fn sort_value(key: Key, row: &Row) -> Option<u64> {

@@ -187,9 +187,9 @@ impl Table {
     }
 
     /// Functions that were called, and what is known of them.
-    pub(crate) fn into_functions(mut self) -> impl Iterator<Item = (FunctionId, Stats)> {
+    pub(crate) fn into_functions(mut self) -> impl Iterator<Item = (FunctionId, Box<Stats>)> {
         let stats = std::mem::take(&mut self.stats).into_iter().zip(0..);
-        let known = stats.filter_map(move |(stats, place)| Some((self.function(place), *stats?)));
+        let known = stats.filter_map(move |(stats, place)| Some((self.function(place), stats?)));
         known.filter(|(_, stats)| stats.calls() > 0)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use comfy_table::{Table, presets};
 use fdr_formats::TraceInfo;
 
 use super::rows::{Report, Row, ThreadRow};
+use crate::columns::Columns;
 use crate::{trace, ui};
 
 const HEAD: [&str; 10] = [
@@ -108,19 +108,24 @@ fn write_rows(
     own: u64,
     look: Look,
 ) -> anyhow::Result<Vec<&'static str>> {
-    let rows: Vec<Line> = rows.iter().map(|row| Line::new(row, own, look)).collect();
-    let fit = Fit::new(&rows, look);
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
+    let lines = || rows.iter().map(|row| Line::new(row, own, look));
+    let fit = Fit::new(lines(), look);
     let place = look.places.then_some("source");
-    table.set_header(fit.columns(HEAD).chain(["function"]).chain(place));
-    for row in &rows {
-        let name = ui::shorten(&row.name, fit.name).into_owned();
-        let numbers = fit.columns(row.numbers.clone());
-        table.add_row(numbers.chain([name]).chain(row.place.clone()));
-    }
-    let right = HEAD.len() - fit.left_out.len();
-    ui::write_table(out, &mut table, right, look.colour)?;
+    let head: Vec<&str> = fit.columns(HEAD).chain(["function"]).chain(place).collect();
+    let columns = Columns {
+        head: &head,
+        right: HEAD.len() - fit.left_out.len(),
+        colour: look.colour,
+    };
+    columns.write(out, || {
+        lines().map(|line| {
+            let name = ui::shorten(&line.name, fit.name).into_owned();
+            fit.columns(line.numbers)
+                .chain([name])
+                .chain(line.place)
+                .collect()
+        })
+    })?;
     if rows.is_empty() {
         writeln!(out, " (no calls)")?;
     }
@@ -177,7 +182,7 @@ struct Fit {
 }
 
 impl Fit {
-    fn new(rows: &[Line], look: Look) -> Fit {
+    fn new(lines: impl Iterator<Item = Line>, look: Look) -> Fit {
         let mut fit = Fit {
             left_out: Vec::new(),
             name: usize::MAX,
@@ -186,17 +191,19 @@ impl Fit {
             return fit;
         };
         let length = |text: &str| text.chars().count();
-        let longest = |texts: &mut dyn Iterator<Item = &str>| texts.map(length).max().unwrap_or(0);
         // Each column has a space on both sides; the last one's is not printed.
-        let widths: [usize; HEAD.len()] = std::array::from_fn(|at| {
-            let cells = rows.iter().map(|row| row.numbers[at].as_str());
-            2 + longest(&mut cells.chain([HEAD[at]]))
-        });
-        let place = match look.places {
-            true => 2 + longest(&mut rows.iter().filter_map(|row| row.place.as_deref())).max(6),
-            false => 0,
-        };
-        let names = longest(&mut rows.iter().map(|row| row.name.as_str()));
+        let mut widths = HEAD.map(|head| 2 + length(head));
+        let mut place = if look.places { 2 + "source".len() } else { 0 };
+        let mut names = 0;
+        for line in lines {
+            for (most, number) in widths.iter_mut().zip(&line.numbers) {
+                *most = (*most).max(2 + length(number));
+            }
+            place = line
+                .place
+                .map_or(place, |text| place.max(2 + length(&text)));
+            names = names.max(length(&line.name));
+        }
         let mut rest = LEFT_OUT.into_iter();
         loop {
             let numbers: usize = fit.columns(widths).sum();

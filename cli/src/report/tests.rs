@@ -21,7 +21,7 @@ fn figures(trace: &MemoryTrace, per_thread: bool) -> Figures {
         &|_| {},
     )
     .unwrap();
-    gather(engines, per_thread)
+    gather(engines, per_thread).unwrap()
 }
 
 const ALL: Selection = Selection {
@@ -32,7 +32,8 @@ const ALL: Selection = Selection {
 };
 
 fn report(trace: &MemoryTrace, selection: &Selection) -> Report {
-    Report::new(&trace.info, figures(trace, selection.per_thread), selection)
+    let figures = figures(trace, selection.per_thread);
+    Report::new(&trace.info, figures, selection).unwrap()
 }
 
 /// (calls, clipped, total, self) by function, and what was wrong.
@@ -445,8 +446,9 @@ fn a_trace_in_pieces_is_as_in_one() {
         same_in_pieces(
             |share| Engine::new(&nothing, per_thread, share),
             |source, engines| {
-                let figures = gather(engines, per_thread);
-                format!("{:?}", Report::new(source.info(), figures, &selection))
+                let figures = gather(engines, per_thread).unwrap();
+                let report = Report::new(source.info(), figures, &selection);
+                format!("{:?}", report.unwrap())
             },
         );
     }

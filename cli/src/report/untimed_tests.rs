@@ -31,7 +31,8 @@ fn report(trace: &MemoryTrace) -> Report {
         limit: None,
         per_thread: false,
     };
-    Report::new(&trace.info, gather(engines, false), &selection)
+    let figures = gather(engines, false).unwrap();
+    Report::new(&trace.info, figures, &selection).unwrap()
 }
 
 /// Id, calls, clipped calls, total and self.

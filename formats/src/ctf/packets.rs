@@ -70,9 +70,9 @@ impl Packets {
             cpu_seen,
             ..Head::default()
         };
-        if self.sequence == 1 {
+        if self.sequence > 0 && self.buffer.len() >= PACKET / 2 {
             // It is no short stream: what it will hold at a time, once, instead of copy after copy.
-            self.buffer.reserve(HOLD + PACKET);
+            self.buffer.reserve(HOLD);
         }
         self.open = Some((self.buffer.len(), head));
         self.buffer.extend([0; HEAD_SIZE]);

@@ -127,6 +127,11 @@ pub(super) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
+    /// Bytes that they stand for.
+    pub(super) fn plain(&self) -> usize {
+        self.sizes.calls * CALL + self.sizes.rest
+    }
+
     /// Those of a body, which has nothing besides.
     pub(super) fn parse(body: &'a [u8]) -> Result<Columns<'a>, Fault> {
         let fault = |what| Fault { offset: HEAD, what };

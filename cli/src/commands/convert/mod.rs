@@ -22,8 +22,8 @@ use super::Status;
 use crate::clock;
 use crate::place::{self, Pending, Shape};
 use crate::tally::Tally;
-use crate::trace;
 use crate::ui::{self, Progress, StandardOutput};
+use crate::{memory, trace};
 
 /// Convert a trace into another format
 #[derive(clap::Args)]
@@ -155,6 +155,8 @@ pub(super) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow
     };
     let done = convert(source, job, out).map_err(|failure| match failure {
         Failure::Source(error) => trace::about(job.trace, error),
+        // It is the trace that needs it.
+        Failure::Output(error) if memory::is_refusal(&error) => trace::about(job.trace, error),
         Failure::Output(error) => trace::about(output, error),
     })?;
     pending.place()?;
@@ -178,6 +180,7 @@ fn print(source: &dyn Source, job: &Job<'_>) -> anyhow::Result<Done> {
     };
     let done = convert(source, job, out).map_err(|failure| match failure {
         Failure::Source(error) => trace::about(job.trace, error),
+        Failure::Output(error) if memory::is_refusal(&error) => trace::about(job.trace, error),
         Failure::Output(error) => anyhow::Error::new(error).context(place),
     })?;
     if let Some(mut file) = file {
@@ -200,6 +203,7 @@ fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Result<Done, F
         output => Ok(output),
     };
     let output = output.map_err(|error| Failure::Output(error.into()))?;
+    memory::grows("what the reader and the writer keep (threads, functions and open calls)");
     let mut writer = (job.to.create)(output, source.info()).map_err(Failure::Output)?;
     let progress = match job.quiet {
         true => Progress::hidden(),

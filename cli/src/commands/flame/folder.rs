@@ -17,6 +17,8 @@ use crate::damage::Damage;
 pub(super) struct Folder {
     share: Share,
     per_thread: bool,
+    /// A thread has ended when another one begins.
+    one_by_one: bool,
     /// Functions without times, sorted.
     untimed: Arc<[FunctionId]>,
     /// Paths that are told apart in the end.
@@ -43,6 +45,7 @@ impl Folder {
         Folder {
             share,
             per_thread,
+            one_by_one: false,
             untimed: untimed.clone(),
             most: MOST,
             tree: Tree::default(),
@@ -51,6 +54,11 @@ impl Folder {
             current: 0,
             damage: Damage::default(),
         }
+    }
+
+    /// One for a source whose threads come one after the other, each once.
+    pub(super) fn one_by_one(self, one_by_one: bool) -> Folder {
+        Folder { one_by_one, ..self }
     }
 
     /// One that tells fewer paths apart.
@@ -88,6 +96,9 @@ impl Sink for Folder {
         if let Some(&known) = self.by_id.get(&thread.id) {
             self.current = known;
             return;
+        }
+        if let (true, Some((_, ended))) = (self.one_by_one, self.lines.get_mut(self.current)) {
+            ended.finish(&mut self.tree);
         }
         let line = match (self.share, self.per_thread) {
             (Share::Piece, _) => Line::piece(self.untimed.clone()),

@@ -331,10 +331,11 @@ impl Line {
         }
     }
 
-    /// Ends what is still open.
+    /// Ends what is still open, and takes the memory back.
     pub(super) fn finish(&mut self, tree: &mut Tree) {
         while self.depth() > 0 {
             self.close(tree, self.last);
         }
+        self.frames.shrink_to_fit();
     }
 }

@@ -20,8 +20,8 @@ use self::folder::{Folder, gather};
 use self::tree::{Label, Node, NodeId, Tree};
 use super::Status;
 use crate::report::rows::name_of;
-use crate::trace;
 use crate::ui::{self, Progress};
+use crate::{memory, trace};
 
 const HELP: &str = "\
 A line is a path of calls from the outermost function to one that it led to, with `;` between, and the
@@ -61,9 +61,11 @@ pub(crate) struct Options {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let source = trace::open(&options.trace)?;
+    memory::grows("the paths of calls");
     let progress = Progress::new(&*source);
     let untimed = untimed(source.info());
-    let make = |share| Folder::new(&untimed, options.per_thread, share);
+    let one_by_one = trace::has_lane_for_each_thread(&*source);
+    let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
     let division = Division::of(&*source, ui::jobs(options.jobs));
     let folders = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);

@@ -158,7 +158,7 @@ fn lines_of_a_function_add_up_to_its_self_time() {
         };
         let make = |share| engine::Engine::new(&*source, false, share);
         let engines = drive_pieces(&*source, ONE, make, &|_| {}).expect("readable");
-        let figures = engine::gather(engines, false);
+        let figures = engine::gather(engines, false).unwrap();
         let mut folder = Folder::new(&untimed(source.info()), false, Share::Lanes);
         for lane in 0..source.lanes() {
             source.decode(lane, &mut folder, &|_| {}).expect("readable");
@@ -224,7 +224,7 @@ fn an_untimed_call_from_before_the_trace_leaves_its_time_to_its_caller() {
     // So it is in the report.
     let make = |share| engine::Engine::new(&trace, false, share);
     let engines = drive_pieces(&trace, ONE, make, &|_| {}).expect("in memory");
-    let figures = engine::gather(engines, false);
+    let figures = engine::gather(engines, false).unwrap();
     let own: Vec<u64> = figures.functions.values().map(|stats| stats.own).collect();
     assert_eq!(own, [25, 0, 5]);
 }

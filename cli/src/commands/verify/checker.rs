@@ -70,6 +70,8 @@ struct State {
 pub(super) struct Checker {
     allow_open: bool,
     share: Share,
+    /// A thread has ended when another one begins.
+    one_by_one: bool,
     threads: BTreeMap<ThreadId, State>,
     current: ThreadId,
     window: Window,
@@ -82,11 +84,17 @@ impl Checker {
         Checker {
             allow_open,
             share,
+            one_by_one: false,
             threads: BTreeMap::new(),
             current: ThreadId::default(),
             window: Window::default(),
             found: Found::new(limit),
         }
+    }
+
+    /// One for a source whose threads come one after the other, each once.
+    pub(super) fn one_by_one(self, one_by_one: bool) -> Checker {
+        Checker { one_by_one, ..self }
     }
 
     /// The thread at hand.
@@ -101,6 +109,12 @@ impl Checker {
 
 impl Sink for Checker {
     fn thread(&mut self, thread: &Thread) {
+        if self.one_by_one
+            && self.current != thread.id
+            && let Some(ended) = self.threads.get_mut(&self.current)
+        {
+            ended.finish(self.current, self.allow_open, &mut self.found);
+        }
         self.current = thread.id;
         self.state();
     }
@@ -152,6 +166,15 @@ impl Sink for Checker {
 }
 
 impl State {
+    /// Tells of what is still open, and takes the memory back.
+    fn finish(&mut self, thread: ThreadId, allow_open: bool, found: &mut Found) {
+        for (entry, number) in std::mem::take(&mut self.open) {
+            if !allow_open && Some(number) > self.gap {
+                found.add(thread, number, What::Open { entry });
+            }
+        }
+    }
+
     fn check(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut Found) {
         self.number += 1;
         if call.time < self.last {
@@ -314,11 +337,7 @@ pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize)
     let mut seen: BTreeMap<ThreadId, State> = BTreeMap::new();
     for mut checker in checkers {
         for (id, state) in &mut checker.threads {
-            let unexplained = |(_, number): &(FunctionId, u64)| Some(*number) > state.gap;
-            let open = state.open.drain(..).filter(unexplained);
-            for (entry, number) in open.filter(|_| !checker.allow_open) {
-                checker.found.add(*id, number, What::Open { entry });
-            }
+            state.finish(*id, checker.allow_open, &mut checker.found);
             seen.entry(*id).or_default().add(state);
         }
         found.join(checker.found, 0);

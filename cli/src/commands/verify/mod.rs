@@ -15,7 +15,7 @@ use self::finding::{Finding, Where};
 use super::{Status, each};
 use crate::report::rows::name_of;
 use crate::ui::{self, Progress};
-use crate::{clock, trace};
+use crate::{clock, memory, trace};
 
 /// Violations that are printed, where nothing else is asked for.
 const SHOWN: usize = 100;
@@ -62,9 +62,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 
 fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let source = trace::open(trace)?;
+    memory::grows("the calls that are open and the threads");
     let limit = options.limit.map_or(SHOWN, NonZeroUsize::get);
     let progress = Progress::new(&*source);
-    let make = |share| Checker::new(options.allow_open, limit, share);
+    let one_by_one = trace::has_lane_for_each_thread(&*source);
+    let make = |share| Checker::new(options.allow_open, limit, share).one_by_one(one_by_one);
     let division = Division::of(&*source, ui::jobs(None));
     let checkers = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);

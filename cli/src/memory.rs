@@ -1,0 +1,135 @@
+//! The one bound of memory: all that the process holds is counted where it is allocated, and a trace that needs
+//! more than `--max-memory` is refused, with what grew and the option that allows it. Must never look at
+//! what the machine or a container has, nor end the process: who asks ends what it does.
+//!
+//! What a C library allocates is told by [`Lent`].
+
+use std::alloc::System;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use cap::Cap;
+use fdr_formats::memory;
+
+use crate::ui;
+
+/// Counts. It refuses nothing: an allocation that fails would end the process without a word.
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+/// What a command may hold without being asked: 512 MiB.
+pub(crate) const DEFAULT: &str = "512M";
+
+/// Of that, what the counts do not see: the program, stacks, buffers of C libraries, and what blocks take
+/// beside their bytes. A quarter, but at most so much.
+const UNSEEN: u64 = 128 << 20;
+
+static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+static LENT: AtomicU64 = AtomicU64::new(0);
+static GROWS: Mutex<&str> = Mutex::new("what is known of the trace");
+
+/// Sets the bound, in bytes, and has the readers and writers of the formats ask for it.
+pub(crate) fn set_limit(bytes: u64) {
+    // Relaxed: a number by itself.
+    LIMIT.store(bytes, Ordering::Relaxed);
+    memory::set_check(check);
+}
+
+/// What grows from here on, in words: the subject of a refusal.
+pub(crate) fn grows(what: &'static str) {
+    *GROWS.lock().unwrap_or_else(PoisonError::into_inner) = what;
+}
+
+/// Whether there is room to go on.
+///
+/// # Errors
+/// [`TooMuch`], in an error of the system's kind "out of memory".
+pub(crate) fn check() -> io::Result<()> {
+    let limit = LIMIT.load(Ordering::Relaxed);
+    let room = limit - (limit / 4).min(UNSEEN);
+    let held = ALLOCATOR.allocated() as u64 + LENT.load(Ordering::Relaxed);
+    if held <= room {
+        return Ok(());
+    }
+    let what = *GROWS.lock().unwrap_or_else(PoisonError::into_inner);
+    Err(io::Error::new(
+        io::ErrorKind::OutOfMemory,
+        TooMuch { what, limit },
+    ))
+}
+
+/// Whether an error is a refusal for want of memory, wherever it came up.
+pub(crate) fn is_refusal(error: &fdr_formats::Error) -> bool {
+    matches!(error, fdr_formats::Error::Io(error) if error.get_ref().is_some_and(|inner| inner.is::<TooMuch>()))
+}
+
+/// A refusal.
+#[derive(Debug)]
+struct TooMuch {
+    what: &'static str,
+    limit: u64,
+}
+
+impl fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, limit } = self;
+        let limit = ui::size(*limit);
+        write!(
+            f,
+            "{what} would take more memory than the {limit} that are allowed; --max-memory allows more, \
+             as in --max-memory 4G"
+        )
+    }
+}
+
+impl std::error::Error for TooMuch {}
+
+/// Memory that the allocator does not see, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Lent(u64);
+
+impl Lent {
+    /// So many bytes.
+    pub(crate) fn new(bytes: u64) -> Lent {
+        LENT.fetch_add(bytes, Ordering::Relaxed);
+        Lent(bytes)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        LENT.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_allocated_and_what_is_lent_is_counted() {
+        let before = ALLOCATOR.allocated();
+        let block = vec![0_u8; 64 << 20];
+        assert!(ALLOCATOR.allocated() >= before.saturating_sub(8 << 20) + (56 << 20));
+        drop(block);
+        let lent = Lent::new(7 << 40);
+        assert!(LENT.load(Ordering::Relaxed) >= 7 << 40);
+        drop(lent);
+        assert!(LENT.load(Ordering::Relaxed) < 7 << 40);
+    }
+
+    #[test]
+    fn a_refusal_says_what_grew_and_what_to_do() {
+        let refusal = TooMuch {
+            what: "the table",
+            limit: 512 << 20,
+        };
+        assert_eq!(
+            refusal.to_string(),
+            "the table would take more memory than the 512.0 MiB that are allowed; --max-memory allows \
+             more, as in --max-memory 4G"
+        );
+    }
+}

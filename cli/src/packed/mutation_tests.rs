@@ -1,0 +1,139 @@
+//! Changed compressed files whose checksums do not give them away: frames of zstd's without one, and blocks of a
+//! dense stream with theirs made right again. So changes reach what is beneath: it gives other bytes, or tells
+//! damage, and never more bytes than it may. The changes are the same each time.
+
+use std::fs::File;
+use std::io::Write;
+
+use fdr_formats::bytes::FileBytes;
+use fdr_formats::dense::{Decoder, Encoder};
+
+use super::blocks::{unpack_frames, unpack_stream};
+use super::unpack::{Failure, Limits, Unpacked, unpack};
+use crate::place;
+
+const MOST: u64 = 1 << 20;
+
+/// Pseudo-random numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+
+    /// Changes up to three bytes, or cuts, or doubles a part.
+    fn change(&mut self, bytes: &mut Vec<u8>) {
+        match self.below(10) {
+            0 => bytes.truncate(self.below(bytes.len())),
+            1 => {
+                let from = self.below(bytes.len());
+                let part = bytes[from..].to_vec();
+                bytes.extend(part);
+            }
+            _ => {
+                for _ in 0..=self.below(3) {
+                    // Heads decide most.
+                    let most = [40.min(bytes.len()), bytes.len()][self.below(2)];
+                    let at = self.below(most);
+                    bytes[at] = match self.below(3) {
+                        0 => self.below(256) as u8,
+                        1 => bytes[at] ^ 1 << self.below(8),
+                        _ => [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// Calls that nest.
+fn calls(count: u64) -> Vec<u8> {
+    let call = |nth: u64| (nth * 37 % 5000) << 32 | (nth / 2 % 3 + 1) << 4 | (nth % 2) << 1;
+    (0..count).flat_map(|nth| call(nth).to_le_bytes()).collect()
+}
+
+fn file(bytes: &[u8]) -> FileBytes {
+    let mut file = place::unnamed().unwrap();
+    file.write_all(bytes).unwrap();
+    FileBytes::new(file).unwrap()
+}
+
+/// How often a changed file gave other bytes without a word, and how often damage was told.
+#[derive(Debug, Default)]
+struct Seen {
+    other: u32,
+    damaged: u32,
+}
+
+/// Unpacks many changes of some bytes.
+fn change_each(
+    whole: &[u8],
+    plain: u64,
+    mut mend: impl FnMut(&mut Vec<u8>),
+    unpack: impl Fn(&FileBytes, &File, Limits) -> Result<Unpacked, Failure>,
+) -> Seen {
+    let (mut random, mut seen) = (Random(7), Seen::default());
+    for _ in 0..3000 {
+        let mut changed = whole.to_vec();
+        random.change(&mut changed);
+        mend(&mut changed);
+        let out = place::unnamed().unwrap();
+        let limits = Limits {
+            most: MOST,
+            jobs: 2,
+        };
+        match unpack(&file(&changed), &out, limits) {
+            Ok(unpacked) => {
+                assert!(unpacked.bytes <= MOST);
+                assert_eq!(out.metadata().unwrap().len(), unpacked.bytes);
+                seen.damaged += u32::from(unpacked.damage.is_some());
+                let other = unpacked.damage.is_none() && unpacked.bytes <= plain;
+                seen.other += u32::from(other && changed != whole);
+            }
+            Err(Failure::TooMuch | Failure::NotBlocks) => seen.damaged += 1,
+            Err(failure) => panic!("{failure:?}"),
+        }
+    }
+    seen
+}
+
+#[test]
+fn frames_without_checksums_are_unpacked_or_damaged() {
+    let plain = calls(2000);
+    let frame = |bytes: &[u8]| zstd::bulk::compress(bytes, 3).unwrap();
+    let whole = [frame(&plain[..9000]), frame(&plain[9000..])].concat();
+    let seen = change_each(
+        &whole,
+        plain.len() as u64,
+        |_| {},
+        |packed, out, limits| unpack(packed, out, limits, &|_| {}),
+    );
+    assert!(seen.other > 300 && seen.damaged > 300, "{seen:?}");
+}
+
+#[test]
+fn sealed_blocks_are_decoded_or_damaged() {
+    let plain = calls(2000);
+    let mut block = Vec::new();
+    Encoder::new().block(0, &plain, &mut block);
+    let mut decoder = Decoder::new();
+    let seal = |block: &mut Vec<u8>| {
+        let _ = decoder.seal(block);
+    };
+    let seen = change_each(&block, plain.len() as u64, seal, |stream, out, limits| {
+        unpack_stream(stream, out, limits, &|_| {})
+    });
+    assert!(seen.other > 300 && seen.damaged > 300, "{seen:?}");
+    let seal = |block: &mut Vec<u8>| {
+        let _ = decoder.seal(block);
+        *block = zstd::bulk::compress(block, 1).unwrap();
+    };
+    let seen = change_each(&block, plain.len() as u64, seal, |packed, out, limits| {
+        unpack_frames(packed, out, limits, &|_| {})
+    });
+    assert!(seen.other > 300 && seen.damaged > 300, "{seen:?}");
+}

@@ -1,0 +1,225 @@
+//! What a command holds of a small file, whatever is in it: at most half a gigabyte, as the system counts it. Where
+//! that is not enough, the command refuses the file, and says what grew and which option allows it.
+
+mod memory_support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use fdr_formats::registry::{target, targets};
+use fdr_tests::support::folder::Folder;
+use memory_support::{SHAPES, Shape, raw, shape_called, write};
+
+/// What a command may hold of any of these files, in MiB.
+const MOST: u64 = 512;
+
+/// How a command ended.
+#[derive(Debug)]
+struct Ended {
+    code: i32,
+    /// The most that it held at a time.
+    mib: u64,
+    stderr: String,
+}
+
+impl Ended {
+    fn refused(&self) -> bool {
+        self.code == 2 && self.stderr.contains("--max-memory allows more")
+    }
+}
+
+/// Runs the tool in a folder; `@` stands for the file.
+fn fdr(folder: &Folder, words: &str, file: &Path) -> Ended {
+    let told = folder.join("peak");
+    let file = file.to_str().expect("UTF-8");
+    let arguments = words.split(' ').map(|word| word.replace('@', file));
+    let output = Command::new(env!("CARGO_BIN_EXE_peak"))
+        .arg(&told)
+        .arg(fdr_tests::tool(fdr_tests::Profile::Dev))
+        .args(arguments)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .output()
+        .expect("the tool runs");
+    let told = fs::read_to_string(told).expect("its end");
+    let (code, kib) = told.trim().split_once(' ').expect("two numbers");
+    let ended = Ended {
+        code: code.parse().expect("a code"),
+        mib: kib.parse::<u64>().expect("a size") / 1024,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    println!(
+        "{:4} MiB, code {}: {words} ({file}) {}",
+        ended.mib, ended.code, ended.stderr
+    );
+    ended
+}
+
+/// The same, held to the limit: it does its work, or refuses the file by name.
+fn held(folder: &Folder, words: &str, file: &Path) -> Ended {
+    let ended = fdr(folder, words, file);
+    assert!(ended.mib <= MOST, "{words}: {ended:?}");
+    let named = ended.stderr.contains(file.to_str().expect("UTF-8"));
+    let refused = ended.refused() && named;
+    assert!(ended.code < 2 || refused, "{words}: {ended:?}");
+    ended
+}
+
+/// As [`held`], of a file that must not be refused.
+fn done(folder: &Folder, words: &str, file: &Path) {
+    let ended = held(folder, words, file);
+    assert!(ended.code < 2, "{words}: {ended:?}");
+}
+
+fn written(folder: &Folder, shape: Shape, format: &str) -> std::path::PathBuf {
+    let path = folder.join(&format!("{}.{format}", shape.name));
+    write(shape, target(format).expect("a target"), &path);
+    path
+}
+
+#[test]
+fn every_command_holds_little_of_a_small_xray_file() {
+    let folder = Folder::new("memory-commands");
+    for shape in SHAPES {
+        let path = written(&folder, shape, "xray");
+        for words in [
+            "report @",
+            "report --json --per-thread @",
+            "report --csv @",
+            "info --functions @",
+            "records --limit 1000 @",
+            "verify @",
+            "flame --per-thread @",
+            "state @",
+            "pack @ -o packed.zst --force",
+            "pack --dense @ -o packed.zst --force",
+            "unpack packed.zst -o unpacked --force",
+            "convert @ --to heph -o out --force",
+            "convert @ --to et -o out --force",
+            "convert @ --to htdump -o out --force",
+            "convert @ --to xray1 -o out --force",
+        ] {
+            done(&folder, words, &path);
+        }
+        fs::remove_file(folder.join("out")).expect("a trace");
+        done(&folder, "convert @ --to ctf -o folder --force", &path);
+        fs::remove_dir_all(folder.join("folder")).expect("a trace");
+        done(&folder, "convert @ --to tcstate -o folder --force", &path);
+        fs::remove_dir_all(folder.join("folder")).expect("a trace");
+    }
+}
+
+#[test]
+fn every_format_is_read_in_little_memory() {
+    let folder = Folder::new("memory-formats");
+    // One version and byte order of each.
+    let first = |name: &str| ["heph", "htdump", "et", "iet", "tcstate", "ctf"].contains(&name);
+    for target in targets().filter(|target| first(target.name)) {
+        for name in ["entries", "paths", "turns"] {
+            let path = written(&folder, shape_called(name), target.name);
+            for words in ["report @", "flame @", "convert @ --to xray -o out --force"] {
+                done(&folder, words, &path);
+            }
+        }
+    }
+}
+
+/// Half a gigabyte of zeros in a few kilobytes: each nine are an entry of its own.
+#[test]
+fn zeros_in_a_packed_stream_of_entries_are_refused() {
+    let folder = Folder::new("memory-zeros");
+    let (stream, packed) = (folder.join("zeros.iet"), folder.join("zeros.zst"));
+    fs::write(&stream, b"\0ENTRACE\x01\x01").expect("a file");
+    let file = fs::OpenOptions::new().write(true).open(&stream);
+    file.and_then(|file| file.set_len(512 << 20))
+        .expect("a file with a hole");
+    let words = format!("pack @ -o {} --force", packed.display());
+    done(&folder, &words, &stream);
+    fs::remove_file(&stream).expect("removed");
+    assert!(fs::metadata(&packed).expect("a file").len() < 64 << 10);
+    assert!(held(&folder, "report @", &packed).refused());
+}
+
+/// A million functions of one call each, which pack to a few hundred kilobytes.
+#[test]
+fn a_report_of_a_million_functions_is_bounded() {
+    let folder = Folder::new("memory-functions");
+    let (trace, packed) = (folder.join("functions.fdr"), folder.join("functions.zst"));
+    raw(&trace, 1, |_| (1..=1 << 20).map(|id| (id, 0)));
+    let words = format!("pack --dense @ -o {} --force", packed.display());
+    done(&folder, &words, &trace);
+    for words in [
+        "report @",
+        "report --json --per-thread @",
+        "verify @",
+        "flame @",
+    ] {
+        held(&folder, words, &packed);
+    }
+    // Whoever allows it has it.
+    let ended = fdr(&folder, "report --max-memory 4G @", &packed);
+    assert_eq!(ended.code, 0, "{ended:?}");
+}
+
+/// A row is small as figures and large as text: the table is never all text.
+#[test]
+fn a_table_of_many_functions_takes_little() {
+    let folder = Folder::new("memory-table");
+    let path = written(&folder, shape_called("entries"), "xray");
+    for words in ["report @", "report --per-thread @"] {
+        let ended = held(&folder, words, &path);
+        assert!(ended.code == 0 && ended.mib < 250, "{words}: {ended:?}");
+    }
+}
+
+/// Threads with a million open calls each: only one thread's calls are open at a time.
+#[test]
+fn open_calls_of_threads_that_have_ended_are_given_back() {
+    let folder = Folder::new("memory-open");
+    let trace = folder.join("open.fdr");
+    raw(&trace, 24, |_| (0..1 << 20).map(|nth| (1 + nth % 3, 0)));
+    for words in ["flame @", "report @"] {
+        done(&folder, words, &trace);
+    }
+    held(&folder, "verify @", &trace);
+}
+
+/// Frames that want the largest window, of which few bytes make much.
+#[test]
+fn large_windows_are_taken_one_at_a_time() {
+    const BLOCKS: u32 = 1024;
+    let folder = Folder::new("memory-windows");
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x80, 17 << 3];
+    frame.extend((BLOCKS << 17).to_le_bytes());
+    for nth in 1..=BLOCKS {
+        // One byte, 128 Ki times; the last is marked.
+        let head = (128 << 10) << 3 | 1 << 1 | u32::from(nth == BLOCKS);
+        frame.extend(&head.to_le_bytes()[..3]);
+        frame.push(7);
+    }
+    let packed = folder.join("windows.zst");
+    fs::write(&packed, frame.repeat(8)).expect("a file");
+    let ended = fdr(&folder, "report @", &packed);
+    assert!(ended.mib <= MOST, "{ended:?}");
+    assert!(ended.stderr.contains("not a trace file"), "{ended:?}");
+}
+
+#[test]
+fn a_refusal_names_the_file_what_grew_and_the_option() {
+    let folder = Folder::new("memory-refusal");
+    let path = written(&folder, shape_called("entries"), "xray");
+    let ended = fdr(&folder, "report --max-memory 32M @", &path);
+    let text = format!(
+        "fdr: {}: the figures of functions and threads would take more memory than the 32.0 MiB that are \
+         allowed; --max-memory allows more, as in --max-memory 4G\n",
+        path.display()
+    );
+    assert_eq!((ended.code, ended.stderr), (2, text));
+    let output = Command::new(fdr_tests::tool(fdr_tests::Profile::Dev))
+        .args(["report", "--help"])
+        .output();
+    let help = output.expect("the tool runs").stdout;
+    assert!(String::from_utf8_lossy(&help).contains("--max-memory <SIZE>"));
+}
