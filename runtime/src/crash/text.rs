@@ -25,7 +25,11 @@ impl<const N: usize> Text<N> {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Text::new();
+        // In place, and no more than there is: a handler has little of a stack.
+        if let Some(used) = self.bytes.get_mut(..self.used) {
+            used.fill(0);
+        }
+        (self.used, self.cut) = (0, false);
     }
 
     /// Appends bytes, all or none.

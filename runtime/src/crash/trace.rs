@@ -50,6 +50,8 @@ impl Done {
 pub(super) enum Trouble {
     /// No function was called.
     Nothing,
+    /// Somebody cut the ring's file short.
+    Lost,
     /// What has the file's name is none.
     NoFile,
     /// An errno.
@@ -59,7 +61,11 @@ pub(super) enum Trouble {
 /// Writes what `ring` holds, the slot of the thread `first` before the others.
 pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Result<Done, Trouble> {
     let deadline = raw::monotonic_ns().saturating_add(DEADLINE_NS);
-    if is_empty(ring) {
+    let is_empty = is_empty(ring);
+    if ring.is_lost() {
+        return Err(Trouble::Lost);
+    }
+    if is_empty {
         return Err(Trouble::Nothing);
     }
     let mut name = Names {
@@ -206,6 +212,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
             done.records += block.readable;
         }
     }
+    done.unreadable |= ring.is_lost();
     done
 }
 
@@ -270,9 +277,13 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
         line.push(b"; the records are still in ").name(path);
     }
     line.push(b"\n");
+    put_line(line.bytes());
+}
+
+/// Writes a line to stderr, if that takes it.
+pub(super) fn put_line(line: &[u8]) {
     raw::undisturbed(|| {
         if raw::has_room(libc::STDERR_FILENO, STDERR_NS) {
-            let line = line.bytes();
             // More than a pipe takes at once might have to wait.
             let line = line.get(..libc::PIPE_BUF).unwrap_or(line);
             let _ = raw::write(libc::STDERR_FILENO, line);
@@ -283,6 +294,7 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
 fn why<const N: usize>(trouble: Trouble, line: &mut Text<N>) {
     let known: &[u8] = match trouble {
         Trouble::Nothing => b"nothing was recorded",
+        Trouble::Lost => b"somebody cut the ring's file short",
         Trouble::NoFile => b"not a file; it is left as it is",
         Trouble::Error(libc::EACCES | libc::EPERM) => b"permission denied",
         Trouble::Error(libc::EDQUOT) => b"no space left in the quota",
