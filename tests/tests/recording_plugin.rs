@@ -346,3 +346,20 @@ fn handlers_that_record_on_every_instruction_of_a_plug_ins_record() {
         }
     }
 }
+
+#[test]
+fn a_ring_that_is_cut_short_while_plug_ins_record() {
+    for (host, words) in [
+        (TRACED, "own open work cut work own threads work"),
+        (BARE, "open work cut work threads work"),
+    ] {
+        let folder = Folder::new("plugin-cut");
+        let outcome = run(host, &folder, "FDR=1", words);
+        let lines: Vec<&str> = outcome.stderr.lines().collect();
+        let [line] = lines[..] else {
+            panic!("{outcome:?}");
+        };
+        assert!(line.starts_with("fdr: recording has ended: "), "{line}");
+        assert_eq!(folder.names(), Vec::<String>::new());
+    }
+}

@@ -20,6 +20,7 @@ const SAFE: &[&str] = &[
     "gettid",
     "linkat",
     "lseek",
+    "mprotect",
     "newfstatat",
     "openat",
     "ppoll",

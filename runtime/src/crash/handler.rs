@@ -6,6 +6,10 @@
 //! Of the stack that it comes on it needs the kernel's frame and a few hundred bytes; the rest is done on a
 //! stack of its own. A fault of its own ends the process by the signal that it came for; a second thread
 //! that crashes waits for the first, but not for ever. Touches no thread storage, takes no lock.
+//!
+//! Of SIGBUS it takes what came from a ring that somebody else cut short, whether crashes are handled or not:
+//! nobody hears of that signal, and the program goes on. Any other goes where it went before; a handler of the
+//! program's is called from here then, so that ours stays.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -13,7 +17,7 @@ use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use super::reason::{Crash, SIGNALS};
 use super::trace::{self, Trouble};
-use super::{Kit, alone, file, kit};
+use super::{Kit, alone, file, kit, loss};
 use crate::clock::{self, Kind};
 use crate::recorder;
 use crate::ring::Ring;
@@ -53,6 +57,9 @@ static CRASHED: AtomicU32 = AtomicU32::new(0);
 /// ours: they are its matter from then on.
 static SURVIVED: AtomicU64 = AtomicU64::new(0);
 
+/// Whether crashes are handled, and not the ring's SIGBUS alone. Set before the handlers are installed.
+static HANDLES: AtomicU32 = AtomicU32::new(0);
+
 /// The process whose crashes are handled.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
@@ -76,12 +83,22 @@ pub(super) fn make_ready() {
     let _ = STATE.compare_exchange(OFF, READY, Ordering::AcqRel, Ordering::Relaxed);
 }
 
+/// Crashes are to be handled, not the ring's SIGBUS alone.
+pub(super) fn handle_crashes() {
+    HANDLES.store(1, Ordering::Relaxed);
+}
+
+/// Whether crashes are to be handled. Async-signal-safe.
+pub(super) fn are_crashes_handled() -> bool {
+    HANDLES.load(Ordering::Relaxed) != 0
+}
+
 /// Whether the handlers are not installed, but may be. Async-signal-safe.
 pub(super) fn is_ready() -> bool {
     STATE.load(Ordering::Relaxed) == READY
 }
 
-/// Whether crashes are to be handled. Async-signal-safe.
+/// Whether anything is to be handled. Async-signal-safe.
 pub(super) fn is_wanted() -> bool {
     STATE.load(Ordering::Relaxed) != OFF
 }
@@ -118,6 +135,9 @@ pub(super) fn install(now: bool) -> bool {
 
 /// What `signal` does, where that is to be replaced.
 fn to_be_replaced(signal: i32) -> Option<Action> {
+    if signal != libc::SIGBUS && !are_crashes_handled() {
+        return None;
+    }
     let action = Action::of(signal);
     // Who handles SIGTRAP steps or breaks on purpose, who handles SIGSYS makes the call itself: both go on.
     let is_purpose = matches!(signal, libc::SIGTRAP | libc::SIGSYS);
@@ -127,12 +147,14 @@ fn to_be_replaced(signal: i32) -> Option<Action> {
 
 /// What comes after KNOWN.
 fn put_ours() {
-    let ours = Action::crash(on_signal);
     let previous = previous().map_or(&[][..], |all| &all[..]);
     for (signal, known) in SIGNALS.iter().zip(previous) {
-        if known.is_some() {
-            ours.set(signal.number);
+        let Some(known) = known else { continue };
+        let mut ours = Action::crash(on_signal);
+        if is_called_in_place(signal.number, known) {
+            ours = ours.on_stack_of(known);
         }
+        ours.set(signal.number);
     }
     // Release: pairs with the Acquire in `is_installing`.
     STATE.store(INSTALLED, Ordering::Release);
@@ -190,12 +212,17 @@ struct Arrival {
 }
 
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel's.
+    if signal == libc::SIGBUS && unsafe { loss::mend(info) } {
+        return;
+    }
     let me = raw::thread();
     // The child of a vfork has its parent's memory: nothing in it is to be changed. One that nobody noticed
     // may have its parent's number.
     let at_home = PROCESS.load(Ordering::Relaxed) == raw::process() && !is_unnoticed_child();
     let is_new = SURVIVED.load(Ordering::Relaxed) & raw::bit(signal) == 0;
-    if let (true, Some(kit), Some(ring)) = (at_home && is_new, kit(), recorder::ring()) {
+    let handles = at_home && is_new && are_crashes_handled();
+    if let (true, Some(kit), Some(ring)) = (handles, kit(), recorder::ring()) {
         // From here on a fault of our own is known as such: the ring itself may be what is broken.
         match become_owner(me) {
             Ok(()) => {
@@ -208,7 +235,10 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
                 // SAFETY: only the owner comes here, once; `on_own_stack` does not unwind.
                 unsafe { kit.stack.call(on_own_stack, place) };
                 if may_survive(&crash) {
-                    if !Action::of(signal).is(on_signal) {
+                    let in_place = |action| is_called_in_place(signal, action);
+                    if !Action::of(signal).is(on_signal)
+                        || previous_of(signal).is_some_and(in_place)
+                    {
                         SURVIVED.fetch_or(raw::bit(signal), Ordering::Relaxed);
                     }
                     forgive(ring);
@@ -269,9 +299,16 @@ fn may_survive(crash: &Crash) -> bool {
 
 /// Whether a handler looks like the standard library's: it has SIGSEGV and SIGBUS, and these flags.
 fn is_of_std(action: &Action) -> bool {
-    let both = [libc::SIGSEGV, libc::SIGBUS].map(previous_of);
-    let same = |other: Option<&Action>| other.is_some_and(|other| other.has_handler_of(action));
+    let before = |signal| previous_of(signal).map_or_else(|| Action::of(signal), |known| *known);
+    let both = [libc::SIGSEGV, libc::SIGBUS].map(before);
+    let same = |other: Action| other.has_handler_of(action);
     both.into_iter().all(same) && action.is_plain_on_alternate_stack()
+}
+
+/// Whether the handler before ours is called by ours, which stays: it is the program's own, it may make good
+/// what it is called for, and the ring may be lost later.
+fn is_called_in_place(signal: i32, before: &Action) -> bool {
+    signal == libc::SIGBUS && before.is_handler() && !is_of_std(before)
 }
 
 /// Should the process be killed later, this crash will not have been the reason; another may come.
@@ -375,8 +412,13 @@ unsafe fn pass_on(
     which: impl Fn(i32) -> bool,
 ) {
     let is_ours = Action::of(signal).is(on_signal);
-    put_back(which);
     let action = previous_of(signal).filter(|action| !action.is_default());
+    let in_place = |action: &&Action| is_ours && is_called_in_place(signal, action);
+    if let Some(action) = action.filter(in_place) {
+        // SAFETY: as the caller vouches.
+        return unsafe { action.call_in_place(signal, info, context) };
+    }
+    put_back(which);
     match action {
         // A handler that was installed after ours called it, and has the signal: sent again, it would come
         // there again, and so on.

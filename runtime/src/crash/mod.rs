@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `mod` | what is made ready, and when the handlers are installed |
 //! | `handler` | from a signal to the end of the process |
+//! | `loss` | a ring whose file somebody else cut short |
 //! | `reason` | what a signal says, for people |
 //! | `trace` | the trace of a ring, written |
 //! | `file` | a file under a temporary name |
@@ -21,6 +22,7 @@
 
 mod file;
 mod handler;
+mod loss;
 pub(crate) mod names;
 mod reason;
 mod text;
@@ -43,6 +45,7 @@ use crate::sys::file::Descriptor;
 use crate::sys::stack::{self, Stack};
 use crate::sys::{memory, process, raw};
 use file::TraceFile;
+pub(crate) use loss::tell as tell_loss;
 use text::Text;
 
 /// Bytes of the handler's stack, and of that on which a fault of its own comes.
@@ -127,6 +130,8 @@ fn kit() -> Option<&'static Kit> {
 
 /// Makes everything ready, once. False where there is no memory for it. Not async-signal-safe.
 pub(crate) fn prepare(setup: Setup) -> bool {
+    // The ring may be lost whether crashes are handled or not.
+    handler::make_ready();
     if kit().is_some() {
         return true;
     }
@@ -136,7 +141,7 @@ pub(crate) fn prepare(setup: Setup) -> bool {
     // Release: pairs with the Acquire in `kit`.
     KIT.store(Box::into_raw(Box::new(kit)), Ordering::Release);
     if setup.handle {
-        handler::make_ready();
+        handler::handle_crashes();
     }
     true
 }
@@ -196,11 +201,12 @@ pub(crate) fn thread_begins(end_is_told: bool) {
     if !handler::is_wanted() {
         return;
     }
-    if end_is_told {
+    if end_is_told && handler::are_crashes_handled() {
         stack::give_alternate();
     }
     if handler::is_ready() {
-        handler::install(false);
+        // A child of a fork has no dumper that would do it later.
+        handler::install(fork::is_child());
     }
     handler::let_install();
 }

@@ -26,7 +26,10 @@ impl<'a> Text<'a> {
     }
 
     pub(super) fn clear(&mut self) {
-        self.bytes.fill(0);
+        // In place, and no more than there is: a handler has little of a stack.
+        if let Some(used) = self.bytes.get_mut(..self.used) {
+            used.fill(0);
+        }
         (self.used, self.cut) = (0, false);
     }
 

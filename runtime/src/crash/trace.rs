@@ -49,6 +49,8 @@ impl Done {
 pub(super) enum Trouble {
     /// No function was called, or nobody wants a trace.
     Nothing,
+    /// Somebody cut the ring's file short.
+    Lost,
     /// What has the file's name is none.
     NoFile,
     /// An errno.
@@ -58,7 +60,11 @@ pub(super) enum Trouble {
 /// Writes what `ring` holds, the slot of the thread `first` before the others.
 pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Result<Done, Trouble> {
     let deadline = raw::monotonic_ns().saturating_add(DEADLINE_NS);
-    if is_empty(ring) || kit.output().is_null() {
+    let is_empty = is_empty(ring);
+    if ring.is_lost() {
+        return Err(Trouble::Lost);
+    }
+    if is_empty || kit.output().is_null() {
         return Err(Trouble::Nothing);
     }
     let mut name = Names {
@@ -207,6 +213,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
             done.records += block.readable;
         }
     }
+    done.unreadable |= ring.is_lost();
     done
 }
 
@@ -268,9 +275,13 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
         line.name(path);
     }
     line.push(b"\n");
+    put_line(line.bytes());
+}
+
+/// Writes a line to stderr, if that takes it.
+pub(super) fn put_line(line: &[u8]) {
     raw::undisturbed(|| {
         if raw::has_room(libc::STDERR_FILENO, STDERR_NS) {
-            let line = line.bytes();
             // More than a pipe takes at once might have to wait.
             let line = line.get(..libc::PIPE_BUF).unwrap_or(line);
             let _ = raw::write(libc::STDERR_FILENO, line);
@@ -291,6 +302,7 @@ fn remedy(trouble: Trouble) -> &'static [u8] {
 fn why(trouble: Trouble, line: &mut Text<'_>) {
     let known: &[u8] = match trouble {
         Trouble::Nothing => b"nothing was recorded",
+        Trouble::Lost => b"somebody cut the ring's file short",
         Trouble::NoFile => b"not a file; it is left as it is",
         Trouble::Error(libc::EACCES | libc::EPERM) => b"permission denied",
         Trouble::Error(libc::EDQUOT) => b"no space left in the quota",

@@ -134,6 +134,11 @@ impl Dump<'_> {
             written.dropped += counts.dropped;
         }
         written.losses = writer.finish().map_err(as_io)?.losses;
+        if self.ring.is_lost() {
+            return Err(io::Error::other(
+                "somebody cut the ring's file short meanwhile",
+            ));
+        }
         Ok(written)
     }
 }

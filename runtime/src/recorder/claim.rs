@@ -6,7 +6,9 @@ use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, family, tls, writer};
 use crate::clock::{self, Kind};
 use crate::crash;
 use crate::primitive::{Ordering, compiler_fence};
+use crate::ring::Ring;
 use crate::ring::layout::Slot;
+use crate::site::unit;
 use crate::sys;
 
 /// How many rounds of thread-end destructors there are before the slot is given back: destructors
@@ -128,6 +130,9 @@ pub(super) fn extend(slot: &Slot, opened: u64) {
     if !sys::signal::undisturbed(extend) {
         // What was opened stays where it was; readers see this no later than the chunk that comes next.
         slot.chunks.store(opened.max(1), Ordering::Relaxed);
+        if ring.is_some_and(Ring::is_lost) {
+            unit::UNIT.switch_off();
+        }
     }
     sys::set_errno(errno);
 }

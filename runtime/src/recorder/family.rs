@@ -206,11 +206,14 @@ pub(crate) fn in_child() {
         },
         slot => Some(slot),
     };
-    let ring = RING.swap(core::ptr::null_mut(), Ordering::AcqRel);
-    // SAFETY: null, or a ring, which is never freed.
-    if let Some(ring) = unsafe { ring.cast_const().as_ref() } {
+    if let Some(ring) = ring() {
+        // While it still is this process's: it may have to be mended on the way.
         ring.leave(slot.filter(|slot| claim::is_real(slot)));
-        PARENT.store(core::ptr::from_ref(ring).cast_mut(), Ordering::Release);
+        // A ring that was lost has nothing to inherit.
+        if !ring.is_lost() {
+            PARENT.store(core::ptr::from_ref(ring).cast_mut(), Ordering::Release);
+        }
+        RING.store(core::ptr::null_mut(), Ordering::Release);
     }
     MAKING.store(0, Ordering::Relaxed);
     UNPLACED.store(sys::process::take_counted_in_fork(), Ordering::Relaxed);

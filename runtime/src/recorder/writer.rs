@@ -39,7 +39,7 @@ pub(crate) const NO_CPU: u32 = 0x8000_0001;
 pub(crate) const NO_HIGH: u32 = u32::MAX;
 
 /// The `full` of a slot that keeps the oldest records, once it has no room for more.
-const STOPPED: u32 = 2;
+pub(crate) const STOPPED: u32 = 2;
 
 /// A clock that is behind by more than this many ticks was reset (a virtual machine that moved):
 /// its new time is believed. Holding on to the old one would freeze every time from here on.

@@ -236,6 +236,12 @@ impl Layout {
         }
     }
 
+    /// Bytes from the start that have their space at once: what comes before the function table, and the
+    /// table's first part.
+    pub(crate) fn first_part(&self) -> usize {
+        self.functions + FUNCTIONS_STEP
+    }
+
     pub(crate) fn chunks(&self) -> usize {
         self.region_size / CHUNK
     }

@@ -1,13 +1,15 @@
 //! The ring file: the recorder's memory, which outlives the process.
 //!
 //! One long reservation of addresses holds the file's mapping; parts of it get their space (on the
-//! disk, so that touching them can never be SIGBUS) when they are first needed. Everything but
-//! `append_functions` is async-signal-safe. It must never be unmapped: other threads may be recording.
+//! disk, so that touching them is SIGBUS only where somebody else cuts the file short, see `lost`) when they
+//! are first needed, and can't be read or written before that. Everything but `append_functions` is
+//! async-signal-safe. It must never be unmapped: other threads may be recording.
 
 pub(crate) mod chunk;
 pub(crate) mod functions;
 pub(crate) mod heir;
 pub(crate) mod layout;
+mod lost;
 #[cfg(all(loom, test))]
 pub(crate) mod model;
 mod slots;
@@ -65,6 +67,14 @@ pub(crate) struct Ring {
     spares: AtomicU32,
     /// Where the next one is likely to be found: the index behind the last that was.
     next_spare: AtomicU32,
+    /// How long the file is known to be, bytes: shorter = somebody has cut it.
+    extent: AtomicU64,
+    /// How many slots have a region that can be written, should the file's own count be lost.
+    begun: AtomicU32,
+    /// The same, of slots that say where their regions are.
+    based: AtomicU32,
+    /// Whether the file's head is lost: one of [`lost`]'s states.
+    loss: AtomicU32,
 }
 
 // SAFETY: the mapping is shared memory made of atomics; the rest never changes or is an atomic.
@@ -92,24 +102,16 @@ impl Ring {
         template: heir::Template,
     ) -> Option<(Ring, Option<i32>)> {
         let base = sys::memory::reserve(layout.length, CHUNK)?;
-        let mapped = path.map(|path| Ring::map_file(path, base, &layout));
-        let trouble = mapped
-            .as_ref()
-            .and_then(|mapped| mapped.as_ref().err())
-            .copied();
-        let file = match mapped {
+        let mut trouble = None;
+        let file = match path.map(|path| Ring::map_file(path, base, &layout)) {
             Some(Ok(file)) => Some(file),
-            Some(Err(_)) | None => {
-                // SAFETY: the reservation is ours, and nobody knows it yet.
-                let mapped = unsafe { sys::memory::map_anonymous(base, layout.length) };
-                if mapped.is_err() {
-                    // SAFETY: as above; nobody ever will.
-                    unsafe { sys::memory::unmap(base, layout.length) };
-                    return None;
-                }
+            none => {
+                // The reservation is memory, once it is allowed to be.
+                trouble = none.and_then(Result::err);
                 None
             }
         };
+        sys::memory::leave_out_of_cores(base, layout.length);
         let ring = Ring {
             base,
             layout,
@@ -127,18 +129,32 @@ impl Ring {
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
             next_spare: AtomicU32::new(0),
+            extent: AtomicU64::new(layout.first_part() as u64),
+            begun: AtomicU32::new(0),
+            based: AtomicU32::new(0),
+            loss: AtomicU32::new(lost::WHOLE),
         };
         base.expose_provenance();
-        ring.write_header();
+        if ring.make_accessible(0, layout.first_part()).is_err() {
+            if let Some(file) = ring.file {
+                file.close();
+            }
+            if let Some(path) = ring.path {
+                sys::file::unlink(path);
+            }
+            // SAFETY: the reservation is ours, and nobody knows it.
+            unsafe { sys::memory::unmap(base, layout.length) };
+            return None;
+        }
+        ring.write_header(ring.header());
         Some((ring, trouble))
     }
 
     fn map_file(path: &CStr, base: *mut u8, layout: &Layout) -> Result<Descriptor, i32> {
         let file = sys::file::create(path)?;
         file.lock();
-        let head = layout.functions + layout::FUNCTIONS_STEP;
         let mapped = file
-            .allocate(0, head as u64)
+            .allocate(0, layout.first_part() as u64, 0)
             // SAFETY: the reservation is ours, and nobody knows it yet.
             .and_then(|()| unsafe { sys::memory::map_file(base, layout.length, file.raw()) });
         if mapped.is_err() {
@@ -148,8 +164,7 @@ impl Ring {
         mapped.map(|()| file)
     }
 
-    fn write_header(&self) {
-        let header = self.header();
+    fn write_header(&self, header: &Header) {
         header.pid.store(sys::process::pid(), Ordering::Relaxed);
         header.clock.store(self.clock as u32, Ordering::Relaxed);
         for (field, value) in [

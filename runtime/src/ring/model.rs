@@ -44,8 +44,12 @@ impl SmallRing {
             spares: AtomicU32::new(0),
             next_spare: AtomicU32::new(0),
             kept: AtomicU64::new(super::heir::NOT_LEFT),
+            extent: AtomicU64::new(0),
+            begun: AtomicU32::new(0),
+            based: AtomicU32::new(0),
+            loss: AtomicU32::new(super::lost::WHOLE),
         }));
-        ring.write_header();
+        ring.write_header(ring.header());
         SmallRing { ring, base, memory }
     }
 

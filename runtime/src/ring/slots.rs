@@ -184,6 +184,10 @@ impl Ring {
 
     /// Whether a thread that asks for a slot may get one. Async-signal-safe.
     pub(crate) fn has_room(&self) -> bool {
+        !self.is_lost() && self.has_room_still()
+    }
+
+    fn has_room_still(&self) -> bool {
         (self.made() as usize) < self.layout.capacity || self.available.load(Ordering::Relaxed) > 0
     }
 
@@ -225,6 +229,9 @@ impl Ring {
     /// made in the last of their destructors, or there is no key for thread ends. Only where there is no
     /// other room, and not again at once where that was of no use. Async-signal-safe; may change errno.
     pub(crate) fn reap(&self) {
+        if self.is_lost() {
+            return;
+        }
         let now = clock::monotonic_raw_ns();
         let next = self.next_reaping.load(Ordering::Relaxed);
         if now >= next && !self.has_room() {
@@ -294,6 +301,9 @@ impl Ring {
 
     /// Gives the next unused slot's region its first space. Async-signal-safe.
     fn make(&self, becomes: u32) -> Option<&'static Slot> {
+        if self.is_lost() {
+            return None;
+        }
         let made = &self.header().made;
         let capacity = self.layout.capacity as u32;
         let index = made
@@ -310,8 +320,11 @@ impl Ring {
             let _ = made.compare_exchange(index + 1, index, Ordering::Relaxed, Ordering::Relaxed);
             return None;
         };
+        self.begun.fetch_max(index as u32 + 1, Ordering::Relaxed);
         let region = self.base.wrapping_add(layout.region(index));
         slot.base.store(region.addr() as u64, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `has_its_slots`.
+        self.based.fetch_max(index as u32 + 1, Ordering::Release);
         slot.given.store(given, Ordering::Relaxed);
         slot.chunks.store(layout.chunks() as u64, Ordering::Relaxed);
         slot.full.store(u32::from(self.full), Ordering::Relaxed);

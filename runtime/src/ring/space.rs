@@ -1,6 +1,7 @@
 //! Space for the ring's parts: a region's first chunk when its slot is made, each other one when the owner
-//! comes to it, or before that where it makes many records. What has space keeps it, whoever owns the slot.
-//! Must never let a byte be touched that has none: on a full disk that is SIGBUS.
+//! comes to it, or before that where it makes many records. What has space can be read and written, and keeps it,
+//! whoever owns the slot; what has none is inaccessible, so that tools that walk a process's mappings see
+//! what is in use. Must never let a byte be touched that has none: on a full disk that is SIGBUS.
 //!
 //! Two may give space to one chunk at the same time, its owner and the dumper; to do it twice is no harm.
 //! Only the owner says that there is none, or takes memory in its place.
@@ -28,6 +29,13 @@ const STEP: u64 = 4;
 /// Fewer chunks no owner goes round in: while one is overwritten, there is another.
 const LEAST: u64 = 2;
 
+/// The regions from this one on become accessible whole. Where each chunk became so by itself, each region would
+/// be two mappings, and the kernel allows a process 65,530; whole regions side by side are one.
+const SEPARATE: usize = 2048;
+
+/// The memory of models is accessible, all of it, and has no space to be given.
+const IS_WHOLE: bool = cfg!(all(loom, test));
+
 /// Why something of the ring has no space on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shortage {
@@ -45,31 +53,86 @@ impl Ring {
     /// Space on the disk for a part of the file, or else anonymous memory in its place, which does
     /// not outlive the process. False where neither is to be had. Async-signal-safe.
     pub(super) fn give_space(&self, offset: usize, length: usize) -> bool {
-        let Some(file) = self.file else { return true };
-        let Err(error) = file.allocate(offset as u64, length as u64) else {
+        let Err(error) = self.allocate(offset, length) else {
             return true;
         };
+        if self.is_lost() {
+            return false;
+        }
         self.misses_space(error);
         self.take_memory(offset, length)
     }
 
     /// Anonymous memory in the place of a part of the file. Async-signal-safe.
     fn take_memory(&self, offset: usize, length: usize) -> bool {
+        let at = self.base.wrapping_add(offset);
         // SAFETY: the part is inside our mapping and was never used: it had no space.
-        unsafe { sys::memory::map_anonymous(self.base.add(offset), length) }.is_ok()
+        let taken = unsafe { sys::memory::map_anonymous(at, length) }.is_ok();
+        sys::memory::leave_out_of_cores(at, length);
+        taken
+    }
+
+    /// Space on the disk for a part of the file, which can be read and written from then on. Nobody may be
+    /// writing there. Async-signal-safe.
+    fn allocate(&self, offset: usize, length: usize) -> Result<(), i32> {
+        let known = self.extent.load(Ordering::Relaxed);
+        let given = self
+            .file
+            .map(|file| file.allocate(offset as u64, length as u64, known));
+        self.allocated(given.unwrap_or(Ok(())), offset, length)
+    }
+
+    /// The same, where somebody may be writing there.
+    fn allocate_untouched(&self, offset: usize, length: usize) -> Result<(), i32> {
+        let known = self.extent.load(Ordering::Relaxed);
+        let given = self
+            .file
+            .map(|file| file.allocate_untouched(offset as u64, length as u64, known));
+        self.allocated(given.unwrap_or(Ok(())), offset, length)
+    }
+
+    fn allocated(&self, given: Result<(), i32>, offset: usize, length: usize) -> Result<(), i32> {
+        if given == Err(libc::ESTALE) {
+            self.lose();
+        }
+        given?;
+        // It may have been cut just before, and be as long as ever again: slots of zeros are not to be used.
+        if self.file.is_some() && !self.has_its_slots() {
+            self.lose();
+            return Err(libc::ESTALE);
+        }
+        let end = (offset + length) as u64;
+        self.extent.fetch_max(end, Ordering::Relaxed);
+        self.make_accessible(offset, length)
+    }
+
+    /// Has a part of the mapping that has space read and written from now on. Where the kernel allows no more
+    /// mappings, all that comes before the part becomes accessible with it, which leaves fewer of them.
+    /// Async-signal-safe.
+    pub(super) fn make_accessible(&self, offset: usize, length: usize) -> Result<(), i32> {
+        // In chunks: a page may be as large as one.
+        let from = offset / CHUNK * CHUNK;
+        let end = (offset + length).next_multiple_of(CHUNK);
+        // SAFETY: both are parts of our mapping: its length is a multiple of CHUNK.
+        let allow = |from| unsafe { sys::memory::allow(self.base.add(from), end - from) };
+        allow(from).or_else(|_| allow(0))
     }
 
     /// Space for the first chunk of a region that nobody uses yet, or else memory for all of it. How many
     /// chunks have space then; `None` where neither is to be had. Async-signal-safe.
     pub(super) fn give_first(&self, index: usize) -> Option<u32> {
         let (offset, all) = (self.layout.region(index), self.layout.chunks() as u32);
-        let given = match self
-            .file
-            .map(|file| file.allocate(offset as u64, CHUNK as u64))
-        {
-            None => all,
-            Some(Ok(())) => 1,
-            Some(Err(error)) => {
+        if IS_WHOLE {
+            return Some(all);
+        }
+        let mut given = self.allocate(offset, CHUNK);
+        if given.is_ok() && index >= SEPARATE {
+            given = self.make_accessible(offset, self.layout.region_size);
+        }
+        let given = match given {
+            Ok(()) => 1,
+            Err(_) if self.is_lost() => return None,
+            Err(error) => {
                 self.misses_space(error);
                 self.take_memory(offset, self.layout.region_size)
                     .then_some(all)?
@@ -83,15 +146,15 @@ impl Ring {
     /// Space for the chunk behind the `opened` ones, of which none has been overwritten, for the slot's owner,
     /// who is about to open it. False where there is none. Async-signal-safe; may change errno.
     pub(crate) fn extend(&self, slot: &Slot, opened: u64) -> bool {
+        if self.is_lost() {
+            return false;
+        }
         let all = self.layout.chunks() as u64;
         let offset = self.offset_of(slot, opened);
-        let more = match self
-            .file
-            .map(|file| file.allocate(offset as u64, CHUNK as u64))
-        {
-            None => all - opened,
-            Some(Ok(())) => 1,
-            Some(Err(error)) => {
+        let more = match self.allocate(offset, CHUNK) {
+            Ok(()) => 1,
+            Err(_) if self.is_lost() => 0,
+            Err(error) => {
                 let memory = match error {
                     // The file is lost, not the disk full: all of it is in memory from here on.
                     libc::EBADF => all - opened,
@@ -117,6 +180,9 @@ impl Ring {
     /// does not say yet, which is the caller's for the next time. `and_spares`: also what some new threads will
     /// need. Not async-signal-safe.
     pub(crate) fn look_ahead(&self, brought: &mut Vec<u32>, and_spares: bool) {
+        if self.is_lost() {
+            return;
+        }
         let made = self.header().made.load(Ordering::Relaxed) as usize;
         brought.resize(made.max(brought.len()), 0);
         // In turns: nobody shall wait for all that another one wants.
@@ -162,10 +228,8 @@ impl Ring {
         if number < u64::from(slot.given.load(Ordering::Acquire)) {
             return true;
         }
-        let offset = self.offset_of(slot, number) as u64;
-        let given = self
-            .file
-            .is_some_and(|file| file.allocate_untouched(offset, CHUNK as u64).is_ok());
+        let offset = self.offset_of(slot, number);
+        let given = self.allocate_untouched(offset, CHUNK).is_ok();
         if given {
             self.gave(slot, number + 1);
         }
@@ -245,6 +309,7 @@ pub(super) mod tests {
     use super::*;
     use crate::clock::Kind;
     use crate::ring::Options;
+    use crate::ring::layout::FUNCTIONS_STEP;
     use std::ffi::CString;
 
     /// A ring in a file, of so many regions of eight chunks.
@@ -268,6 +333,76 @@ pub(super) mod tests {
 
     fn given(slot: &Slot) -> u32 {
         slot.given.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes of a ring can be read and written, in how many mappings it is, and whether a core dump would
+    /// have any of it.
+    pub(in crate::ring) fn mapped(ring: &Ring) -> (usize, usize, bool) {
+        let all = ring.base.addr()..ring.base.addr() + ring.layout.length;
+        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("our mappings");
+        let (mut accessible, mut mappings, mut dumped) = (0, 0, false);
+        let mut inside = false;
+        for line in smaps.lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let Some((from, to)) = word.split_once('-') else {
+                dumped |= inside && word == "VmFlags:" && !rest.split(' ').any(|flag| flag == "dd");
+                continue;
+            };
+            let number = |text| usize::from_str_radix(text, 16).expect("an address");
+            let (from, to) = (number(from).max(all.start), number(to).min(all.end));
+            inside = from < to;
+            if inside {
+                mappings += 1;
+                accessible += if rest.starts_with("rw") { to - from } else { 0 };
+            }
+        }
+        (accessible, mappings, dumped)
+    }
+
+    #[test]
+    fn what_has_no_space_can_not_be_touched_and_nothing_is_in_cores() {
+        let in_file = ring("accessible", 1000);
+        let options = Options {
+            buffer: 8 * CHUNK as u64,
+            memory: 8000 * CHUNK as u64,
+            full: false,
+            clock: Kind::Monotonic,
+            template: &[],
+        };
+        let (in_memory, trouble) = Ring::create(Some(c"/nowhere/x"), &options).expect("addresses");
+        assert_eq!(trouble, Some(libc::ENOENT));
+        for ring in [in_file, in_memory] {
+            let head = ring.layout.first_part().next_multiple_of(CHUNK);
+            assert_eq!(mapped(&ring), (head, 2, false));
+            let slot = ring.claim().expect("a slot");
+            assert_eq!(mapped(&ring), (head + CHUNK, 4, false));
+            assert!(ring.extend(slot, 1) && ring.extend(slot, 2));
+            assert_eq!(
+                (given(slot), mapped(&ring)),
+                (3, (head + 3 * CHUNK, 4, false))
+            );
+            // Two mappings more.
+            assert!(ring.claim().is_some());
+            assert_eq!(mapped(&ring), (head + 4 * CHUNK, 6, false));
+            // The function table's next part lies behind its first.
+            assert!(ring.give_space(ring.layout.first_part(), FUNCTIONS_STEP));
+            let more = (ring.layout.first_part() + FUNCTIONS_STEP).next_multiple_of(CHUNK) - head;
+            assert_eq!(mapped(&ring), (head + more + 4 * CHUNK, 6, false));
+        }
+    }
+
+    #[test]
+    fn regions_beyond_a_number_are_few_mappings() {
+        const MORE: u64 = 100;
+        let ring = ring("many", SEPARATE as u64 + MORE);
+        for _ in 0..SEPARATE as u64 + MORE {
+            assert!(ring.claim().is_some());
+        }
+        let (accessible, mappings, _) = mapped(&ring);
+        assert_eq!(mappings, 2 + 2 * SEPARATE + 1);
+        let head = ring.layout.first_part().next_multiple_of(CHUNK);
+        let wanted = head + SEPARATE * CHUNK + MORE as usize * ring.layout.region_size;
+        assert_eq!(accessible, wanted);
     }
 
     #[test]

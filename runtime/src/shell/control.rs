@@ -27,6 +27,9 @@ pub(crate) fn enable() -> Result<usize, Error> {
         }
     };
     let from_environment = config.filter.clone();
+    if let Some(ring) = recorder::ring().filter(|ring| ring.is_lost()) {
+        return Err(dumping::lost(ring));
+    }
     if let Err(why) = install::install(config) {
         // It may be a guest by now, of a copy that came up meanwhile.
         let host = recorder::host().ok_or(Error::Failed(why))?;
@@ -69,7 +72,8 @@ pub(crate) fn is_enabled() -> bool {
         None => {
             sys::process::notice_child();
             // The child of a fork has no ring before its first record.
-            let records = recorder::ring().is_some() || family::is_expecting();
+            let ring = recorder::ring();
+            let records = ring.is_some_and(|ring| !ring.is_lost()) || family::is_expecting();
             records && table().is_enabled()
         }
     }

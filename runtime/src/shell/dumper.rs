@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::calibrate::Refinement;
 use super::last_thread::{self, Looks};
+use super::sites::table;
 use super::{dumping, install, say, skew, stream};
 use crate::ring::{Ring, Shortage};
 use crate::sys::signal::Mask;
@@ -119,19 +120,33 @@ fn prepare(brought_in: &mut Vec<u32>, due_ns: &mut Option<u64>) -> Option<Durati
     ring.look_ahead(brought_in, is_due);
     ring.reap();
     say_out_of_space(ring);
+    end_where_lost(ring);
     due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)))
+}
+
+/// Ends the recording where somebody cut the ring's file short: here, and in the copies that record into it.
+fn end_where_lost(ring: &Ring) {
+    if ring.is_lost() {
+        crash::tell_loss(ring);
+        table().enable(false);
+    }
 }
 
 /// Says, once, that a thread's ring found no room.
 pub(crate) fn say_out_of_space(ring: &Ring) {
     if let Some(Shortage { error, is_partial }) = ring.shortage_to_say() {
+        // As the kernel says where it allows no more mappings.
+        let place = match error {
+            libc::ENOMEM => "in memory",
+            _ => "on the disk",
+        };
         let error = std::io::Error::from_raw_os_error(error);
         let so = match is_partial {
             true => "it keeps fewer records than FDR_BUFFER has room for",
             false => "it is in memory only, and lost with the process",
         };
         say::trouble(format_args!(
-            "no space for a thread's ring on the disk: {error}; {so}; set FDR_DIR or a smaller FDR_BUFFER"
+            "no space for a thread's ring {place}: {error}; {so}; set FDR_DIR or a smaller FDR_BUFFER"
         ));
     }
 }

@@ -91,9 +91,13 @@ pub(crate) extern "C" fn at_exit() {
         OVER.store(true, Ordering::Relaxed);
         Ok(())
     });
-    // Without a trace the ring is all that there is of the records.
-    let failed = matches!(result, Err(Error::Failed(_)));
-    if let Some(path) = ring.path().filter(|_| !failed) {
+    crash::tell_loss(ring);
+    // Without a trace the ring is all that there is of the records, or what somebody has left of it.
+    let needed = match ring.is_lost() {
+        false => matches!(result, Err(Error::Failed(_))),
+        true => !ring.is_file_headless(),
+    };
+    if let Some(path) = ring.path().filter(|_| !needed) {
         sys::file::unlink(path);
     }
 }
@@ -131,6 +135,8 @@ pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
     match &result {
         Ok(_) => {}
         Err(error @ Error::NothingRecorded(_)) => say::warn(format_args!("{error}")),
+        // That was said when it came about, and nobody asked.
+        Err(_) if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
         Err(error) => say_failed(error),
     }
     result
@@ -148,6 +154,9 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
             "set FDR=1 or call fdr::enable()".into(),
         ));
     };
+    if ring.is_lost() {
+        return Err(lost(ring));
+    }
     if stream::is_begun() {
         return stream::flush(ring);
     }
@@ -172,9 +181,19 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
     }
 }
 
+/// Why a ring that somebody cut short has no trace.
+pub(crate) fn lost(ring: &Ring) -> Error {
+    let path = ring.path().unwrap_or_default().to_string_lossy();
+    Error::Failed(format!(
+        "the ring is lost: {path} was cut short by somebody, or can't be read"
+    ))
+}
+
 /// Says why there is no trace, and where the records still are: of each trace, whatever was said before.
 pub(crate) fn say_failed(why: &dyn std::fmt::Display) {
-    match ring().and_then(Ring::path) {
+    let (is_lost, path) = ring().map_or((false, None), |ring| (ring.is_lost(), ring.path()));
+    match path {
+        _ if is_lost => say::warn(format_args!("no trace was written: {why}")),
         Some(path) => say::warn(format_args!(
             "no trace was written: {why}; for `fdr recover`, the records are still in {}",
             path.to_string_lossy()
@@ -226,7 +245,11 @@ pub(crate) fn say_losses(target: &Target, losses: &Losses) {
 
 /// Writes what the ring holds; also whether an earlier file had that name.
 fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error> {
-    if asked_for(ring) == 0 {
+    let asked_for = asked_for(ring);
+    if ring.is_lost() {
+        return Err(lost(ring));
+    }
+    if asked_for == 0 {
         return Err(Error::NothingRecorded(why_nothing()));
     }
     if state.address().is_none() && state.output().is_null() {

@@ -21,9 +21,14 @@ pub(crate) fn error(text: fmt::Arguments<'_>) {
     line(text);
 }
 
+/// Whether people are told what went wrong. Async-signal-safe.
+pub(crate) fn warns() -> bool {
+    LEVEL.load(Ordering::Relaxed) >= Log::Warn as u8
+}
+
 /// What people need to know unless they asked for silence: where a trace is, what went wrong.
 pub(crate) fn warn(text: fmt::Arguments<'_>) {
-    if LEVEL.load(Ordering::Relaxed) >= Log::Warn as u8 {
+    if warns() {
         line(text);
     }
 }

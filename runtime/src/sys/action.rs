@@ -3,6 +3,8 @@
 
 use core::mem::zeroed;
 
+use super::raw;
+
 /// What a signal does.
 #[derive(Clone, Copy)]
 pub(crate) struct Action(libc::sigaction);
@@ -36,6 +38,14 @@ impl Action {
         action
     }
 
+    /// The same on the stack that `other`'s handler is called on.
+    pub(crate) fn on_stack_of(mut self, other: &Action) -> Action {
+        if other.is_handler() && other.0.sa_flags & libc::SA_ONSTACK == 0 {
+            self.0.sa_flags &= !libc::SA_ONSTACK;
+        }
+        self
+    }
+
     /// Makes it what `signal` does.
     pub(crate) fn set(&self, signal: i32) -> bool {
         // SAFETY: the structure is valid; its handler, if any, was the signal's before, or has the type
@@ -49,6 +59,10 @@ impl Action {
 
     pub(crate) fn is_ignored(&self) -> bool {
         self.0.sa_sigaction == libc::SIG_IGN
+    }
+
+    pub(crate) fn is_handler(&self) -> bool {
+        !self.is_default() && !self.is_ignored()
     }
 
     pub(crate) fn is(&self, handler: Handler) -> bool {
@@ -85,7 +99,7 @@ impl Action {
         context: *mut libc::c_void,
     ) {
         let handler = self.0.sa_sigaction;
-        if self.is_default() || self.is_ignored() {
+        if !self.is_handler() {
         } else if self.0.sa_flags & libc::SA_SIGINFO != 0 {
             // SAFETY: the kernel would have called this address with these arguments.
             let handler = unsafe { core::mem::transmute::<usize, Handler>(handler) };
@@ -95,6 +109,39 @@ impl Action {
             let handler = unsafe { core::mem::transmute::<usize, extern "C" fn(i32)>(handler) };
             handler(signal);
         }
+    }
+}
+
+impl Action {
+    /// Calls its handler, if it has one, as the kernel would have: with the signals held back that it asks for.
+    ///
+    /// # Safety
+    /// The arguments are those of a handler of `signal`, and it does nothing afterwards but to return.
+    pub(crate) unsafe fn call_in_place(
+        &self,
+        signal: i32,
+        info: *mut libc::siginfo_t,
+        context: *mut libc::c_void,
+    ) {
+        let word = |set: *const libc::sigset_t| {
+            // SAFETY: a set begins with the word that the kernel knows.
+            unsafe { set.cast::<raw::Signals>().read() }
+        };
+        // SAFETY: the kernel's structure; what the signal interrupted holds these back.
+        let interrupted =
+            unsafe { word(&raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask) };
+        let own = match self.0.sa_flags & libc::SA_NODEFER {
+            0 => raw::bit(signal),
+            _ => 0,
+        };
+        // What was interrupted has its own signals back when the handler of `signal` returns.
+        let held = interrupted | word(&raw const self.0.sa_mask) | own;
+        raw::mask(libc::SIG_SETMASK, held);
+        if self.0.sa_flags & libc::SA_RESETHAND != 0 {
+            Action::default().set(signal);
+        }
+        // SAFETY: as the caller vouches.
+        unsafe { self.call(signal, info, context) };
     }
 }
 

@@ -103,11 +103,17 @@ unsafe fn shut(fd: i32) {
 }
 
 fn identity(fd: i32) -> Option<(u64, u64)> {
+    let (device, inode, _) = stat(fd)?;
+    Some((device, inode))
+}
+
+/// Device, inode and length.
+fn stat(fd: i32) -> Option<(u64, u64, u64)> {
     // SAFETY: all zeros is a valid `stat`.
     let mut stat: libc::stat = unsafe { core::mem::zeroed() };
     // SAFETY: `stat` is valid for writing.
     let result = unsafe { libc::fstat(fd, &raw mut stat) };
-    (result == 0).then_some((stat.st_dev as u64, stat.st_ino as u64))
+    (result == 0).then_some((stat.st_dev as u64, stat.st_ino as u64, stat.st_size as u64))
 }
 
 impl Descriptor {
@@ -187,13 +193,20 @@ impl Descriptor {
     /// Whether the number still means our file: a program may close every descriptor that it does
     /// not know and open its own under that number. Async-signal-safe.
     pub(crate) fn still_ours(&self) -> bool {
-        identity(self.fd) == Some((self.device, self.inode))
+        self.length().is_some()
     }
 
-    /// Gives `length` bytes at `offset` real space, so that touching them can never be SIGBUS. Nobody may be
-    /// writing there. Async-signal-safe. Refuses before the kernel would send SIGXFSZ.
-    pub(crate) fn allocate(&self, offset: u64, length: u64) -> Result<(), i32> {
-        match self.allocate_untouched(offset, length) {
+    /// The file's length, if the number still means it. Async-signal-safe.
+    pub(crate) fn length(&self) -> Option<u64> {
+        let (device, inode, length) = stat(self.fd)?;
+        ((device, inode) == (self.device, self.inode)).then_some(length)
+    }
+
+    /// Gives `length` bytes at `offset` real space, so that touching them is SIGBUS only where somebody else
+    /// cuts the file short. Nobody may be writing there. Async-signal-safe. Refuses before the kernel would
+    /// send SIGXFSZ, and with ESTALE where the file was cut: it has less than `known` bytes.
+    pub(crate) fn allocate(&self, offset: u64, length: u64, known: u64) -> Result<(), i32> {
+        match self.allocate_untouched(offset, length, known) {
             Err(libc::EOPNOTSUPP | libc::ENOSYS) => self.allocate_by_writing(offset, length),
             other => other,
         }
@@ -201,9 +214,16 @@ impl Descriptor {
 
     /// The same, where somebody may be writing there: what is there stays. Not every file system can do that.
     /// Async-signal-safe.
-    pub(crate) fn allocate_untouched(&self, offset: u64, length: u64) -> Result<(), i32> {
-        if !self.still_ours() {
-            return Err(libc::EBADF);
+    pub(crate) fn allocate_untouched(
+        &self,
+        offset: u64,
+        length: u64,
+        known: u64,
+    ) -> Result<(), i32> {
+        match self.length() {
+            None => return Err(libc::EBADF),
+            Some(now) if now < known => return Err(libc::ESTALE),
+            Some(_) => {}
         }
         if offset.saturating_add(length) > size_limit() {
             return Err(libc::EFBIG);

@@ -164,8 +164,9 @@ pub(crate) fn undisturbed<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs `body` with every signal blocked on the calling thread: threads that it makes inherit that
-/// and never run the program's handlers. `body` gets the mask of the calling thread.
+/// Runs `body` with every signal but SIGBUS blocked on the calling thread: threads that it makes inherit that
+/// and never run the program's handlers. SIGBUS comes where the ring is lost under them: blocked, it would end
+/// the process. `body` gets the mask of the calling thread.
 pub(crate) fn with_all_blocked<T>(body: impl FnOnce(Mask) -> T) -> T {
     // SAFETY: a sigset_t is plain memory that sigfillset fills in, and both sets are valid.
     // It begins with the word that the kernel knows.
@@ -173,6 +174,7 @@ pub(crate) fn with_all_blocked<T>(body: impl FnOnce(Mask) -> T) -> T {
         let mut all: libc::sigset_t = zeroed();
         let mut old: libc::sigset_t = zeroed();
         libc::sigfillset(&raw mut all);
+        libc::sigdelset(&raw mut all, libc::SIGBUS);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old);
         Mask((&raw const old).cast::<u64>().read())
     };

@@ -81,7 +81,7 @@ fn run(place: PathBuf) {
     if let Some(error) = &pump.failed {
         CONTROL.fail();
         dumping::say_failed(&dumping::why_not(&place, error));
-    } else if dumping::asked_for(ring) > 0 {
+    } else if dumping::asked_for(ring) > 0 || ring.is_lost() {
         say_totals(CONTROL.totals(), &format!("to {}", place.display()));
     }
 }
@@ -125,7 +125,7 @@ pub(crate) fn finish() -> Result<(), Error> {
         return Ok(());
     };
     let in_time = CONTROL.finish();
-    if dumping::asked_for(ring) == 0 {
+    if dumping::asked_for(ring) == 0 && !ring.is_lost() {
         let why = dumping::why_nothing();
         say::warn(format_args!("nothing was recorded: {why}"));
         return Err(Error::NothingRecorded(why));
@@ -148,7 +148,11 @@ fn say_totals(totals: Totals, how: &str) {
         threads,
     } = totals;
     let plural = if threads == 1 { "" } else { "s" };
+    let lost = match ring().is_some_and(Ring::is_lost) {
+        false => format!("{lost} lost"),
+        true => "the rest is lost with the ring".into(),
+    };
     say::warn(format_args!(
-        "streamed {streamed} records of {threads} thread{plural} {how}, {lost} lost"
+        "streamed {streamed} records of {threads} thread{plural} {how}, {lost}"
     ));
 }

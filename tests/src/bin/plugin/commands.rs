@@ -1,7 +1,8 @@
 //! What both hosts of the plug-in do, word by word of their arguments: `open:PATH` and `close` (the
 //! last one opened), `work` (on this thread), `threads` (four new ones, each does it), `dump`,
 //! `enable`, `recorded`, `stepped` (each through the plug-in), `race` (all that are open are enabled at
-//! once, each by a thread of its own, which then does `work` a hundred times). Must never name the recorder: one of the hosts is
+//! once, each by a thread of its own, which then does `work` a hundred times), `cut` (the ring in the
+//! current folder is left without a byte). Must never name the recorder: one of the hosts is
 //! a program without it.
 
 use std::ffi::{CStr, CString, c_void};
@@ -64,6 +65,16 @@ fn race(plugins: &[Plugin]) {
     });
 }
 
+fn cut() {
+    let rings = std::fs::read_dir(".").expect("the folder");
+    let rings = rings.map(|entry| entry.expect("an entry").path());
+    let rings = rings.filter(|path| path.extension().is_some_and(|end| end == "fdr-ring"));
+    for ring in rings {
+        let file = std::fs::OpenOptions::new().write(true).open(ring);
+        file.and_then(|file| file.set_len(0)).expect("a ring");
+    }
+}
+
 /// Carries out the arguments; `own` is called for the word `own`.
 pub(crate) fn run(own: impl Fn()) {
     let mut plugins: Vec<Plugin> = Vec::new();
@@ -74,6 +85,10 @@ pub(crate) fn run(own: impl Fn()) {
         }
         if word == "own" {
             own();
+            continue;
+        }
+        if word == "cut" {
+            cut();
             continue;
         }
         if word == "race" {

@@ -6,6 +6,7 @@
 mod check;
 mod child;
 mod crash;
+mod cut;
 mod dumps;
 mod faults;
 mod forks;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         "snapshots" => snapshots::run(&plan),
         "threads" => threads::run(&plan),
         "faults" => faults::run(&plan),
+        "cut" => cut::run(&plan),
         other => panic!("no such case: {other:?}"),
     };
     let seconds = plan.begun.elapsed().as_secs_f64();

@@ -1,0 +1,255 @@
+//! A ring whose file somebody else cut short, or that can't be read any more: whoever touches it gets SIGBUS.
+//! Here memory is put in its place, so that every thread goes on, in the midst of a record as well; what they
+//! write from then on goes nowhere. Must never give back what is lost, nor let a thread write anywhere but into
+//! its region. Async-signal-safe: system calls alone.
+//!
+//! The head is replaced in one step, by memory in which each slot has stopped, for a thread that records reads
+//! several words of its slot one after the other and may see some of them before and some after. In whatever mixture:
+//!
+//! | word | value | so |
+//! | --- | --- | --- |
+//! | `cpu` | none | the next record is an uncommon one |
+//! | `last_high` | no clock's | the same for one that has passed the test of the CPU |
+//! | `chunks`, `full` | 0, stopped | the uncommon record is dropped |
+//! | `cursor`, `base` | the region's first chunk | one that has passed all tests is written there |
+//! | `given` | 1 | one that is about to open a chunk opens the first |
+//!
+//! Of regions and of the function table only the chunk that was touched is replaced.
+
+use super::Ring;
+use super::layout::{CHUNK, FUNCTIONS_ROOM, Header, Slot};
+use crate::primitive::Ordering;
+use crate::recorder::record::PREAMBLE;
+use crate::recorder::writer;
+use crate::sys::{self, raw};
+
+/// The states of [`Ring::loss`].
+pub(super) const WHOLE: u32 = 0;
+/// Somebody replaces the head.
+const LOSING: u32 = 1;
+const LOST: u32 = 2;
+/// The same, and it was told.
+const TOLD: u32 = 3;
+
+/// How long whoever finds it LOSING waits, ns, and how long between two looks. Not for ever: in the child of a fork
+/// the thread that did it is gone.
+const PATIENCE_NS: u64 = 1_000_000_000;
+const LOOK_NS: u32 = 20_000;
+
+impl Ring {
+    /// Whether the file's head is lost: nothing can be recorded or dumped any more. Async-signal-safe.
+    #[inline]
+    pub(crate) fn is_lost(&self) -> bool {
+        // Acquire: pairs with the Release in `lose`.
+        self.loss.load(Ordering::Acquire) >= LOST
+    }
+
+    /// Whether that is to be told: to the first who asks, once. Async-signal-safe.
+    pub(crate) fn is_loss_to_tell(&self) -> bool {
+        let told = self
+            .loss
+            .compare_exchange(LOST, TOLD, Ordering::AcqRel, Ordering::Relaxed);
+        told.is_ok()
+    }
+
+    /// Puts memory where a thread got SIGBUS, if that is in this ring's file. True: the thread may go on.
+    pub(crate) fn mend(&self, address: usize) -> bool {
+        let at = address.wrapping_sub(self.base.addr());
+        if at >= self.layout.length || self.file.is_none() || !self.lose() {
+            return false;
+        }
+        if at < self.head_length() {
+            return true;
+        }
+        let place = self.base.wrapping_add(at / CHUNK * CHUNK);
+        // SAFETY: a chunk inside our mapping, whose contents are lost: zeros are as good.
+        unsafe { sys::memory::map_anonymous(place, CHUNK) }.is_ok()
+    }
+
+    /// Gives up the file. False where no memory is to be had in the place of its head.
+    pub(super) fn lose(&self) -> bool {
+        let end = raw::monotonic_ns().saturating_add(PATIENCE_NS);
+        loop {
+            // AcqRel: one replaces the head, and who comes later finds it replaced.
+            let swap =
+                self.loss
+                    .compare_exchange(WHOLE, LOSING, Ordering::AcqRel, Ordering::Acquire);
+            match swap {
+                Ok(_) => break,
+                Err(LOSING) if raw::monotonic_ns() < end => raw::sleep_ns(LOOK_NS),
+                Err(LOSING) => break,
+                Err(_) => return true,
+            }
+        }
+        let replaced = self.replace_head();
+        let state = if replaced { LOST } else { WHOLE };
+        self.loss.store(state, Ordering::Release);
+        if replaced {
+            sys::thread::tell_news();
+        }
+        replaced
+    }
+
+    /// Whether the head is there as far as slots are in use: of a file that was cut, and made longer again, the rest
+    /// is zeros.
+    pub(super) fn has_its_slots(&self) -> bool {
+        // Acquire: pairs with the Release in `make`.
+        let based = self.based.load(Ordering::Acquire) as usize;
+        let last = based.checked_sub(1).and_then(|last| self.slot(last));
+        last.is_none_or(|slot| slot.base.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Whether the file holds less than its own head: nobody can find anything in it.
+    pub(crate) fn is_file_headless(&self) -> bool {
+        let length = self.file.and_then(|file| file.length());
+        length.is_some_and(|length| length < self.layout.slots as u64)
+    }
+
+    /// Bytes from the start that are replaced together: what comes before the function table, in whole pages of
+    /// any size.
+    fn head_length(&self) -> usize {
+        self.layout.functions.next_multiple_of(CHUNK)
+    }
+
+    fn replace_head(&self) -> bool {
+        let length = self.head_length();
+        let Some(new) = sys::memory::reserve(length, CHUNK) else {
+            return false;
+        };
+        // SAFETY: memory of our own, that nobody else knows; what it holds then is valid for whoever uses the
+        // ring, see above.
+        let replaced = unsafe {
+            sys::memory::allow(new, length).is_ok() && {
+                self.write_stopped_head(new);
+                sys::memory::move_over(new, length, self.base)
+            }
+        };
+        if !replaced {
+            // SAFETY: the memory reserved above; it was not moved.
+            unsafe { sys::memory::unmap(new, length) };
+        }
+        replaced
+    }
+
+    /// # Safety
+    /// `new` is as long as the head, aligned to a page, zeros, and nobody else's.
+    unsafe fn write_stopped_head(&self, new: *mut u8) {
+        // SAFETY: as the caller vouches; zeros are a valid header.
+        let header = unsafe { &*new.cast::<Header>() };
+        self.write_header(header);
+        let begun = self.begun.load(Ordering::Relaxed);
+        header.made.store(begun, Ordering::Relaxed);
+        // The table is full: nothing is appended any more.
+        let full = FUNCTIONS_ROOM as u64;
+        header.functions_length.store(full, Ordering::Relaxed);
+        for index in 0..(begun as usize).min(self.layout.capacity) {
+            // SAFETY: as above; a slot's place is inside the head, and aligned.
+            let slot = unsafe { &*new.add(self.layout.slot(index)).cast::<Slot>() };
+            let region = self.base.addr() + self.layout.region(index);
+            slot.base.store(region as u64, Ordering::Relaxed);
+            slot.cursor
+                .store(region as u64 + PREAMBLE, Ordering::Relaxed);
+            slot.last_high.store(writer::NO_HIGH, Ordering::Relaxed);
+            slot.cpu.store(writer::NO_CPU, Ordering::Relaxed);
+            slot.full.store(writer::STOPPED, Ordering::Relaxed);
+            slot.given.store(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+    use crate::clock::Stamp;
+    use crate::ring::layout::state;
+    use crate::ring::space::tests::ring;
+
+    /// A ring with a slot that has records, whose file is cut then; where the slot's cursor was.
+    fn cut(name: &str, length: i64) -> (Ring, &'static Slot, u64) {
+        let ring = ring(name, 8);
+        let slot = ring.claim().expect("a slot");
+        for ticks in 1..10 {
+            let ticks = ticks + (1 << 40);
+            writer::write(slot, 1 << 4, Stamp { ticks, cpu: 0 });
+        }
+        let cursor = slot.cursor.load(Ordering::Relaxed);
+        let file = ring.file.expect("a file");
+        // SAFETY: a file of the test's own, whose mapping is touched again after `mend` alone.
+        assert_eq!(unsafe { libc::ftruncate(file.raw(), length) }, 0);
+        (ring, slot, cursor)
+    }
+
+    #[test]
+    fn a_slot_whose_head_is_lost_takes_nothing_more_and_harms_nobody() {
+        let (ring, slot, _) = cut("lost", 0);
+        assert!(!ring.is_lost());
+        assert!(ring.mend(core::ptr::from_ref(slot).addr()));
+        assert!(ring.is_lost() && ring.is_file_headless());
+        let region = ring.base.addr() + ring.layout.region(0);
+        assert!(ring.mend(region));
+        let cursor = slot.cursor.load(Ordering::Relaxed);
+        for ticks in 1..1000 {
+            let stamp = Stamp { ticks, cpu: 0 };
+            writer::write(slot, 1 << 4, stamp);
+            assert!(!writer::write_untimed(slot, 1 << 4));
+        }
+        // Nor did it write anywhere.
+        assert_eq!(slot.cursor.load(Ordering::Relaxed), cursor);
+        assert_eq!(slot.dropped.load(Ordering::Relaxed), 999);
+        assert_eq!(ring.owned_slots().count(), 0);
+        assert!(!ring.has_room() && ring.claim().is_none());
+        assert!(!ring.extend(slot, 1) && !ring.prepare_spares(1));
+        assert!(ring.is_loss_to_tell() && !ring.is_loss_to_tell());
+    }
+
+    /// Whatever of the words a thread in the midst of a record saw before.
+    #[test]
+    fn records_that_were_begun_before_end_in_their_region() {
+        for seen in 0..1_u32 << 6 {
+            let (ring, slot, cursor) = cut("midst", 0);
+            assert!(ring.mend(core::ptr::from_ref(slot).addr()));
+            let region = ring.base.addr() + ring.layout.region(0);
+            assert!(ring.mend(region));
+            let saw = |bit: u32| seen >> bit & 1 != 0;
+            // What it stores, or goes on with, after the head was replaced.
+            if saw(0) {
+                slot.cpu.store(0, Ordering::Relaxed);
+            }
+            if saw(1) {
+                slot.last_high.store(1 << 8, Ordering::Relaxed);
+            }
+            if saw(2) {
+                slot.chunks.store(8, Ordering::Relaxed);
+            }
+            if saw(3) {
+                slot.full.store(0, Ordering::Relaxed);
+            }
+            if saw(4) {
+                slot.cursor.store(cursor, Ordering::Relaxed);
+            }
+            if saw(5) {
+                slot.state.store(state::LIVE, Ordering::Relaxed);
+            }
+            for ticks in 0..40_000 {
+                let ticks = ticks + (1 << 40);
+                writer::write(slot, 1 << 4, Stamp { ticks, cpu: 0 });
+                writer::write_untimed(slot, 1 << 4);
+                let within = slot.cursor.load(Ordering::Relaxed) - region as u64;
+                assert!(within <= CHUNK as u64, "{seen:#b}: {within}");
+                if within == CHUNK as u64 {
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_cut_is_noticed_where_it_would_be_made_longer_again() {
+        let (ring, slot, _) = cut("noticed", 1 << 16);
+        assert!(!ring.extend(slot, 1));
+        assert!(ring.is_lost() && !ring.is_file_headless());
+        assert_eq!(ring.file.and_then(|file| file.length()), Some(1 << 16));
+        let elsewhere = ring.base.addr() + ring.layout.length;
+        assert!(!ring.mend(elsewhere) && !ring.mend(0x10));
+    }
+}

@@ -1,0 +1,128 @@
+//! Ring files that somebody else cuts short, to any length, while threads record, begin and end, and dumps are
+//! written. The program ends with its own status; it says once that recording has ended, or what was cut was not in
+//! use, and its trace is right.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use fdr_tests::support::random::Random;
+use fdr_tests::support::truth::STOP;
+use fdr_tests::support::wait::Patience;
+
+use crate::check;
+use crate::child::{self, Child};
+use crate::look::look;
+use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+use crate::victim::Part;
+
+const LANES: u64 = 8;
+const LIMIT: Duration = Duration::from_secs(60);
+
+const ENDED: &str = "recording has ended: ";
+
+pub(crate) fn run(plan: &Plan) -> Tally {
+    plan.each(2, 1, |one, tally| {
+        let mut random = one.random();
+        let in_memory = random.below(2) == 0;
+        one.within(in_memory, |folder| process(one, &mut random, folder, tally))
+    })
+}
+
+fn process(
+    one: &Try<'_>,
+    random: &mut Random,
+    folder: &Folder,
+    tally: &Mutex<Tally>,
+) -> Result<(), Failure> {
+    let seed = one.seed >> 1;
+    let calls = [0, 40, 3_000][random.below(3) as usize];
+    let clock = ["rdtscp", "rdtsc", "monotonic"][random.below(3) as usize];
+    let crash = random.below(2);
+    let variables = format!("FDR_CLOCK={clock} FDR_CRASH={crash} FDR_OUT=%n.fdr");
+    let part = Part("storm", [seed, LANES, calls]);
+    let (mut child, truth) = part.start(one.plan, folder, 4, &variables)?;
+    for _ in 0..=random.below(2) {
+        let enough = truth.made() + 1 + random.below(200_000);
+        if !goes_on(&mut child, || truth.made() >= enough || told(folder))? {
+            break;
+        }
+        if random.below(2) == 0 {
+            send_dump_signal(child.id());
+        }
+        cut(folder, random)?;
+    }
+    let enough = truth.made() + 20_000;
+    goes_on(&mut child, || truth.made() >= enough)?;
+    truth.set(0, STOP, 1);
+    child.succeed(folder.path(), LIMIT)?;
+    let said = child::said(folder.path());
+    let times = said.matches(ENDED).count();
+    if times > 1 || said.lines().any(|line| !line.starts_with("fdr: ")) {
+        return Err(Failure::Wrong(said));
+    }
+    if let Some(hidden) = folder.files().iter().find(|file| is_hidden(file)) {
+        return Err(Failure::Wrong(format!("{}", hidden.display())));
+    }
+    if times == 0 {
+        let traces = folder.ending(".fdr");
+        let last = traces.last().ok_or_else(|| format!("no trace: {said}"))?;
+        check::all(&look(last)?, &truth, seed, 0)?;
+    }
+    let what = if times == 0 {
+        "not noticed, and not in use"
+    } else {
+        "noticed"
+    };
+    lock(tally).count(what, 1);
+    Ok(())
+}
+
+/// Waits until something is so; false where the program has ended before, which has no number left for a thread more.
+fn goes_on(child: &mut Child, mut is_so: impl FnMut() -> bool) -> Result<bool, String> {
+    let mut patience = Patience::new(LIMIT);
+    while !is_so() {
+        if child.ended()?.is_some() {
+            return Ok(false);
+        }
+        if patience.is_over() {
+            return Err("hangs: no more records".into());
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    Ok(true)
+}
+
+/// Whether the program has said that recording has ended.
+fn told(folder: &Folder) -> bool {
+    child::said(folder.path()).contains(ENDED)
+}
+
+fn is_hidden(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().starts_with('.')
+}
+
+/// Cuts the ring to nothing, to a part of its head, or to any length.
+fn cut(folder: &Folder, random: &mut Random) -> Result<(), String> {
+    let rings = folder.ending(".fdr-ring");
+    // None where the program has just ended.
+    let [ring] = rings.as_slice() else {
+        return Ok(());
+    };
+    let wrong = |error| format!("{}: {error}", ring.display());
+    let file = OpenOptions::new().write(true).open(ring).map_err(wrong)?;
+    let length = file.metadata().map_err(wrong)?.len();
+    let shorter = match random.below(3) {
+        0 => 0,
+        1 => random.below(64 << 10).min(length),
+        _ => random.below(length.max(1)),
+    };
+    file.set_len(shorter).map_err(wrong)
+}
+
+fn send_dump_signal(process: u32) {
+    // SAFETY: a plain system call.
+    unsafe { libc::kill(process.cast_signed(), libc::SIGUSR2) };
+}

@@ -1,0 +1,206 @@
+//! Programs whose ring file somebody else cuts short: they end with their own status, say so in one line, and
+//! record no more. A SIGBUS that is not the ring's goes where it went before.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program};
+
+/// What the program prints without the recorder.
+fn untraced(arguments: &[&str]) -> Outcome {
+    let folder = Folder::new("lost-untraced");
+    Program::new(env!("CARGO_BIN_EXE_cut_ring"), &folder)
+        .args(arguments)
+        .run()
+}
+
+fn run(folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
+    let program = Program::new(env!("CARGO_BIN_EXE_cut_ring"), folder).args(arguments);
+    program.set(variables).run()
+}
+
+fn said(outcome: &Outcome) -> Vec<&str> {
+    outcome.stderr.lines().collect()
+}
+
+/// The one line; the program ended as it would have.
+fn told(outcome: &Outcome, line: &str) {
+    assert!(
+        line.starts_with("fdr: recording has ended: "),
+        "{outcome:?}"
+    );
+    assert!(line.contains(".fdr-ring; fdr recover"), "{outcome:?}");
+}
+
+#[test]
+fn a_ring_that_is_cut_ends_the_recording_and_not_the_program() {
+    for variables in [
+        "FDR=1",
+        "FDR=1 FDR_CRASH=0",
+        "FDR=1 FDR_CLOCK=monotonic FDR_SIGNAL=none",
+    ] {
+        for arguments in [
+            ["once", "0"],
+            ["once", "regions"],
+            ["once", "4096"],
+            ["once", "8192"],
+            ["idle", "0"],
+            ["begin", "0"],
+            ["begin", "regions"],
+        ] {
+            let folder = Folder::new("lost-once");
+            let outcome = run(&folder, variables, &arguments);
+            let plain = untraced(&arguments);
+            assert_eq!(outcome.status.code(), Some(7), "{arguments:?} {outcome:?}");
+            assert_eq!(outcome.stdout, plain.stdout, "{arguments:?} {variables}");
+            let lines = said(&outcome);
+            assert_eq!(lines.len(), 1, "{arguments:?} {variables} {outcome:?}");
+            told(&outcome, lines[0]);
+            // What is left of the ring stays, if there is anything to find.
+            let is_left = arguments[1] == "regions";
+            let rings = folder.ending(".fdr-ring");
+            assert_eq!(
+                rings.len(),
+                usize::from(is_left),
+                "{arguments:?} {:?}",
+                folder.names()
+            );
+            assert_eq!(folder.names().len(), rings.len(), "{:?}", folder.names());
+        }
+    }
+}
+
+#[test]
+fn a_ring_that_is_cut_under_threads_and_dumps() {
+    for way in ["threads", "dumps", "signals"] {
+        // All of it, the regions, all but the head's first slots.
+        for length in ["0", "regions", "100000"] {
+            for variables in [
+                "FDR=1 FDR_OUT=t.fdr",
+                "FDR=1 FDR_OUT=t.fdr FDR_CLOCK=rdtsc FDR_CRASH=0",
+            ] {
+                let folder = Folder::new("lost-threads");
+                let outcome = run(&folder, variables, &[way, length]);
+                let what = format!("{way} {length} {variables}");
+                assert_eq!(outcome.status.code(), Some(7), "{what} {outcome:?}");
+                let lines = said(&outcome);
+                let ended = |line: &&&str| line.contains("recording has ended");
+                assert_eq!(lines.iter().filter(ended).count(), 1, "{what} {outcome:?}");
+                if way == "threads" {
+                    assert_eq!(lines.len(), 1, "{what} {outcome:?}");
+                }
+                // Traces that were made before are whole; no unfinished one is left.
+                for name in folder.names() {
+                    assert!(
+                        name == "t.fdr" || name.ends_with(".fdr-ring"),
+                        "{what} {name}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_ends_with_what_it_has() {
+    let folder = Folder::new("lost-stream");
+    let variables = "FDR=1 FDR_MODE=stream FDR_OUT=t.htdump FDR_FORMAT=htdump";
+    let outcome = run(&folder, variables, &["threads", "0"]);
+    assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
+    let lines = said(&outcome);
+    assert_eq!(lines.len(), 2, "{outcome:?}");
+    told(&outcome, lines[0]);
+    assert!(
+        lines[1].ends_with("the rest is lost with the ring"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn the_api_says_that_the_ring_is_lost() {
+    for variables in ["FDR=1", "FDR=1 FDR_LOG=quiet"] {
+        let folder = Folder::new("lost-api");
+        let outcome = run(&folder, variables, &["api"]);
+        assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
+        let lines: Vec<&str> = outcome.stdout.lines().collect();
+        assert_eq!(lines[..2], ["enabled false", "threads 0"]);
+        for (line, word) in [(lines[2], "dump "), (lines[3], "enable ")] {
+            let rest = line.strip_prefix(word).expect(word);
+            assert!(
+                rest.contains("the ring is lost: ") && rest.contains(".fdr-ring"),
+                "{line}"
+            );
+        }
+        assert_eq!(lines[4], "enabled false");
+        let told = usize::from(variables == "FDR=1");
+        assert_eq!(said(&outcome).len(), told, "{outcome:?}");
+    }
+}
+
+#[test]
+fn children_lose_their_own_rings_and_outlive_their_parents() {
+    for variables in ["FDR=1", "FDR=1 FDR_CRASH=0"] {
+        let folder = Folder::new("lost-fork");
+        let outcome = run(&folder, variables, &["fork"]);
+        assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
+        assert!(outcome.stdout.starts_with("child 5\n"), "{outcome:?}");
+        // Each said it of its own.
+        assert_eq!(said(&outcome).len(), 2, "{outcome:?}");
+        said(&outcome)
+            .into_iter()
+            .for_each(|line| told(&outcome, line));
+        assert_eq!(folder.names(), Vec::<String>::new());
+
+        let folder = Folder::new("lost-fork-after");
+        let outcome = run(&folder, variables, &["fork_after"]);
+        assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
+        assert!(
+            outcome.stdout.starts_with("child enabled false\nchild 5\n"),
+            "{outcome:?}"
+        );
+        assert!((1..=2).contains(&said(&outcome).len()), "{outcome:?}");
+    }
+}
+
+#[test]
+fn another_sigbus_goes_where_it_went() {
+    for variables in ["FDR=1 FDR_OUT=t.fdr", "FDR=1 FDR_OUT=t.fdr FDR_CRASH=0"] {
+        for way in ["bus", "bus_after", "sent"] {
+            let folder = Folder::new("lost-bus");
+            let outcome = run(&folder, variables, &[way]);
+            let plain = untraced(&[way]);
+            assert_eq!(
+                outcome.status, plain.status,
+                "{way} {variables} {outcome:?}"
+            );
+            if way != "sent" {
+                assert_eq!(
+                    outcome.status.signal(),
+                    Some(libc::SIGBUS),
+                    "{way} {outcome:?}"
+                );
+            }
+            let trace = fs::metadata(folder.join("t.fdr")).is_ok();
+            let wanted = match way {
+                "bus" => variables.contains("FDR_CRASH").then_some(false),
+                "bus_after" => Some(false),
+                _ => Some(true),
+            };
+            assert_eq!(
+                trace,
+                wanted.unwrap_or(true),
+                "{way} {variables} {outcome:?}"
+            );
+        }
+        let folder = Folder::new("lost-own");
+        let outcome = run(&folder, variables, &["own"]);
+        let plain = untraced(&["own"]);
+        assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
+        assert_eq!(outcome.stdout, plain.stdout, "{outcome:?}");
+        assert!(
+            outcome.stdout.starts_with("handled 3\nown stack true\n"),
+            "{outcome:?}"
+        );
+    }
+}

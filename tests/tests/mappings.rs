@@ -1,0 +1,134 @@
+//! How much of a process's memory the recorder makes accessible: what is in use, and not the room that there
+//! may be. Tools that walk mappings (valgrind's search for leaks) do bounded work then. No time is looked at.
+
+use std::fs;
+
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::trace::Trace;
+
+const CHUNK: u64 = 64 * 1024;
+/// Places that are kept ready for threads, a chunk each.
+const SPARES: u64 = 64;
+/// Header, slots of 256 regions, and the first part of the function table: under a MiB.
+const HEAD: u64 = 1 << 20;
+
+fn run(folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
+    let program = Program::new(env!("CARGO_BIN_EXE_mapped"), folder);
+    program.set(variables).args(arguments).run().ok()
+}
+
+fn fact(outcome: &Outcome, key: &str) -> u64 {
+    facts::number(&facts::one(&outcome.stdout, key)[0])
+}
+
+#[test]
+fn what_is_not_in_use_is_not_accessible() {
+    const THREADS: u64 = 8;
+    let folder = Folder::new("mapped");
+    let outcome = run(&folder, "FDR=1", &["8"]);
+    // A GiB and the function table's room are reserved.
+    assert!(
+        fact(&outcome, "ring") >= (1 << 30) + (64 << 20),
+        "{outcome:?}"
+    );
+    // Of one thread, five chunks are in use, and up to four times as many ready.
+    let most = HEAD + (THREADS + SPARES + 4 * 8) * CHUNK;
+    assert!(fact(&outcome, "accessible") <= most, "{outcome:?}");
+    assert!(
+        fact(&outcome, "accessible") >= (THREADS + 5) * CHUNK,
+        "{outcome:?}"
+    );
+    // A region is two: its first chunks and the rest.
+    assert!(
+        fact(&outcome, "mappings") <= 2 * (THREADS + SPARES) + 2,
+        "{outcome:?}"
+    );
+    assert_eq!(fact(&outcome, "in_cores"), 0, "{outcome:?}");
+}
+
+#[test]
+fn a_ring_in_memory_is_no_larger() {
+    let folder = Folder::new("mapped-memory");
+    let off = run(&folder, "", &["8"]);
+    let on = run(&folder, "FDR=1 FDR_DIR=/proc/nowhere FDR_LOG=quiet", &["8"]);
+    let more = fact(&on, "all_accessible") - fact(&off, "all_accessible");
+    // Beside the ring: what a crash's trace is made in, the dumper's stack, the allocator's memory.
+    assert!(more <= 64 << 20, "{more} {on:?}");
+}
+
+#[test]
+fn a_thousand_threads_take_few_mappings() {
+    let folder = Folder::new("mapped-many");
+    for (variables, most) in [
+        ("FDR=1 FDR_MEMORY=8G", 2 * (1000 + SPARES) + 2),
+        (
+            "FDR=1 FDR_BUFFER=128K FDR_MEMORY=1G",
+            2 * (1000 + SPARES) + 2,
+        ),
+    ] {
+        let outcome = run(&folder, variables, &["1000"]);
+        assert!(
+            fact(&outcome, "mappings") <= most,
+            "{variables} {outcome:?}"
+        );
+        // 4 KiB of marks and counts each in the head.
+        let most = HEAD + 8 * HEAD + (1000 + SPARES + 4 * 8) * CHUNK;
+        assert!(
+            fact(&outcome, "accessible") <= most,
+            "{variables} {outcome:?}"
+        );
+    }
+}
+
+/// Threads record all of their calls where the kernel gives no mapping more.
+#[test]
+fn where_no_mapping_is_left_records_are_made_all_the_same() {
+    let limit = fs::read_to_string("/proc/sys/vm/max_map_count").expect("the limit");
+    if limit.trim().parse::<u64>().expect("a number") > 100_000 {
+        return fdr_tests::skip("a process without mappings: vm.max_map_count is too large");
+    }
+    let folder = Folder::new("mapped-crowded");
+    let outcome = run(&folder, "FDR=1", &["100", "crowded"]);
+    assert!(fact(&outcome, "taken") > 10_000, "{outcome:?}");
+    let path = folder.only_trace();
+    verify(&path);
+    let trace = Trace::read(&path);
+    assert_eq!(trace.threads.len(), 100);
+    let counts = trace.threads.iter().map(|lane| lane.checked_counts());
+    let (readable, dropped) = counts.fold((0, 0), |(readable, dropped), counts| {
+        (readable + counts.readable, dropped + counts.dropped)
+    });
+    assert_eq!((readable, dropped), (2 * (99 * 100 + 20_000), 0));
+    assert_eq!(trace.info.missing.unplaced_records, 0);
+    let lines: Vec<&str> = outcome.stderr.lines().collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+}
+
+/// The search for leaks reads whatever can be read and written. It is left a minute; it took more than two at the
+/// default size, when all of the ring's room could be.
+#[test]
+fn valgrind_finds_no_leak_and_ends() {
+    let Some(valgrind) = fdr_tests::reader("valgrind", "the search for leaks") else {
+        return;
+    };
+    let folder = Folder::new("mapped-valgrind");
+    let program = env!("CARGO_BIN_EXE_mapped");
+    let outcome = Program::new(valgrind, &folder)
+        .args(&[
+            "--leak-check=full",
+            "--error-exitcode=99",
+            "--errors-for-leak-kinds=definite",
+        ])
+        .args(&[program, "4"])
+        .set("FDR=1")
+        .run()
+        .ok();
+    assert_eq!(fact(&outcome, "calls"), 20_300);
+    let trace = Trace::read(&folder.only_trace());
+    assert_eq!(trace.threads.len(), 4);
+    assert!(
+        outcome.stderr.contains("LEAK SUMMARY") || outcome.stderr.contains("no leaks are possible")
+    );
+}
