@@ -112,6 +112,7 @@ use crate::parse::Function;
 /// | `clippy::derivable_impls` | on `default` of an `impl Default` that could be derived |
 /// | `clippy::manual_async_fn` | on a `fn` that holds nothing but an `async` block |
 /// | `clippy::unused_async` | on an `async fn` that calls a macro |
+/// | `clippy::needless_return` | on `return *self;` in `clone`, and on its like in `partial_cmp` |
 /// | clippy's on the text of documentation | where they need each word's place, which no attribute hands on |
 /// | `unconditional_recursion` | on a function of many calls |
 /// | `unused_assignments` | in an `async fn` that awaits and has a `mut` parameter |

@@ -9,7 +9,6 @@ use core::task::{Context, Poll};
 
 pub use crate::__fdr_site as site;
 pub use crate::site::CallSite;
-pub use ::core;
 
 use crate::recorder;
 

@@ -276,30 +276,6 @@ impl Ord for NotCanonical {
     }
 }
 
-#[derive(Copy, PartialEq, Eq)]
-pub struct Returned(u32);
-
-impl Clone for Returned {
-    #[cfg_attr(feature = "traced", fdr::traced)]
-    fn clone(&self) -> Self {
-        return *self;
-    }
-}
-
-impl PartialOrd for Returned {
-    #[cfg_attr(feature = "traced", fdr::traced)]
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        return Some(self.cmp(other));
-    }
-}
-
-impl Ord for Returned {
-    #[cfg_attr(feature = "traced", fdr::traced)]
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.cmp(&other.0)
-    }
-}
-
 #[cfg_attr(feature = "traced", fdr::traced)]
 pub fn many_calls(thing: &mut Thing, list: &Vec<u32>, count: u32, unused: u8) -> Result<u32, String> {
     const FIRST: u32 = 1;
