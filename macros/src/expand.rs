@@ -4,10 +4,12 @@
 //! this macro's hygiene and names nothing but `fdr::private`. Its variables have names that nobody's
 //! constants have: a pattern would mean those.
 
-use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 
 use crate::body::Body;
+use crate::canonical::is_canonical;
+use crate::frame;
 use crate::options::Options;
 use crate::params::{Binding, bound_by_value};
 use crate::parse::Function;
@@ -35,14 +37,24 @@ pub(crate) fn expand(function: &Function, options: &Options, place: &Place) -> T
         untimed: options.untimed,
     };
 
+    let is_canonical = is_canonical(&function.name.to_string(), &function.body.stream());
     let body = Body::split(function.body.stream());
     let inside = if function.is_async && body.may_await() {
         around_polls(function, body, &recorder)
+    } else if frame::is_own(function, &body) {
+        around_frame(function, body, &recorder)
     } else {
         around_body(body, &recorder)
     };
+    let mut braces = Group::new(Delimiter::Brace, inside);
+    braces.set_span(if is_canonical {
+        // Clippy says nothing of what a macro made, and the body was as clippy wants it.
+        span.located_at(function.body.span())
+    } else {
+        function.body.span()
+    });
     let mut expanded: TokenStream = function.head.iter().cloned().collect();
-    expanded.extend([in_braces_of(&function.body, inside)]);
+    expanded.extend([TokenTree::Group(braces)]);
     expanded
 }
 
@@ -63,21 +75,47 @@ fn around_body(body: Body, recorder: &Recorder) -> TokenStream {
         items,
         rest,
     } = body;
+    attributes
+        .into_iter()
+        .chain(items)
+        .chain(guard(recorder))
+        .chain(rest)
+        .collect()
+}
+
+fn guard(recorder: &Recorder) -> TokenStream {
     let Recorder { private, site, .. } = recorder;
     let span = Span::mixed_site();
     let enter = match recorder.untimed {
         false => quote_spanned!(span=> enter),
         true => quote_spanned!(span=> enter_untimed),
     };
-    let guard = quote_spanned! {span=>
+    quote_spanned! {span=>
         let __fdr_guard = #private::#enter(#site);
-    };
-    attributes
-        .into_iter()
-        .chain(items)
-        .chain(guard)
-        .chain(rest)
-        .collect()
+    }
+}
+
+/// The body behind the guard is a closure, so that its frame knows nothing of the guard. As in
+/// [`around_polls`], `__fdr_output` ties what the closure gives back to the function's return type.
+fn around_frame(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
+    let span = Span::mixed_site();
+    let private = &recorder.private;
+    let guard = guard(recorder);
+    let Body {
+        attributes,
+        items,
+        rest,
+    } = body;
+    let block = in_braces_of(&function.body, rest);
+    let closure = quote_spanned!(function.body.span()=> move || #block);
+    quote_spanned! {span=>
+        #attributes
+        #items
+        #guard
+        let __fdr_output = #private::Output::NEW;
+        if false { return #private::never(__fdr_output); }
+        #private::own_frame(__fdr_output, #closure)
+    }
 }
 
 /// The body moves into a future of its own, and that is what each poll goes through.

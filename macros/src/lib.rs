@@ -8,11 +8,15 @@
 //! | `parse` | finds a function's name, qualifiers and body in its tokens |
 //! | `params` | names what a signature binds by value |
 //! | `body` | splits a body where a statement can go in front |
+//! | `canonical` | finds bodies that clippy compares with one form |
+//! | `frame` | says which bodies get a stack frame of their own |
 //! | `expand` | puts the recording function together |
 #![forbid(unsafe_code)]
 
 mod body;
+mod canonical;
 mod expand;
+mod frame;
 mod options;
 mod params;
 mod parse;
@@ -105,8 +109,12 @@ use crate::parse::Function;
 /// | lint | where |
 /// | --- | --- |
 /// | `clippy::missing_const_for_fn` | everywhere |
+/// | `clippy::derivable_impls` | on `default` of an `impl Default` that could be derived |
 /// | `clippy::manual_async_fn` | on a `fn` that holds nothing but an `async` block |
 /// | `clippy::unused_async` | on an `async fn` that calls a macro |
+/// | `clippy::needless_return` | on `return *self;` in `clone`, and on its like in `partial_cmp` |
+/// | clippy's on the text of documentation | where they need each word's place, which no attribute hands on |
+/// | `unconditional_recursion` | on a function of many calls |
 /// | `unused_assignments` | in an `async fn` that awaits and has a `mut` parameter |
 /// | `unused_variables` | in an `async fn` that awaits, for a parameter whose name the body uses for something else |
 ///
@@ -115,6 +123,9 @@ use crate::parse::Function;
 /// - An attribute that rewrites `async fn` into a function that returns a boxed future (such as
 ///   `async_trait`) leaves nothing to poll: what is recorded then is the making of the future. The
 ///   same holds for a `fn` that returns `impl Future`.
+/// - Where nothing is optimized, a function takes more stack: up to some hundred bytes. A call whose result comes
+///   in registers takes a slot for it. So a body of 16 calls or more is a closure, which backtraces
+///   show as a frame of its own, if its parameters are references or numbers.
 /// - In an `async fn` that awaits, what the parameters' patterns do not bind by value to a name that
 ///   the body uses (`_`, `_name`, `ref name`, a name only in `"{name}"`) is dropped after all that they
 ///   do. The future stores the parameters that the body uses once more. Notes below an error say "async block" where they would say "async function", and a closure

@@ -16,7 +16,8 @@ pub(crate) struct Binding {
 pub(crate) fn bound_by_value(signature: &[TokenTree]) -> Vec<Binding> {
     let tokens: TokenStream = signature.iter().cloned().collect();
     let mut names = Vec::new();
-    for argument in Parser::parse2(parse_arguments, tokens).unwrap_or_default() {
+    let arguments = Parser::parse2(parse_arguments, tokens).map(|(arguments, _)| arguments);
+    for argument in arguments.unwrap_or_default() {
         match argument {
             FnArg::Receiver(receiver) if receiver.reference.is_none() => {
                 names.push(Binding {
@@ -31,14 +32,15 @@ pub(crate) fn bound_by_value(signature: &[TokenTree]) -> Vec<Binding> {
     names
 }
 
-fn parse_arguments(input: ParseStream<'_>) -> Result<Punctuated<FnArg, Token![,]>> {
+/// The parameters, and what stands behind them: the return type and the where clause.
+pub(crate) fn parse_arguments(
+    input: ParseStream<'_>,
+) -> Result<(Punctuated<FnArg, Token![,]>, TokenStream)> {
     input.parse::<Generics>()?;
     let content;
     parenthesized!(content in input);
     let arguments = content.parse_terminated(FnArg::parse, Token![,])?;
-    // The return type and the where clause are of no interest.
-    input.parse::<TokenStream>()?;
-    Ok(arguments)
+    Ok((arguments, input.parse()?))
 }
 
 fn collect(pattern: Pat, names: &mut Vec<Binding>) {

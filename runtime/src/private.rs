@@ -9,7 +9,6 @@ use core::task::{Context, Poll};
 
 pub use crate::__fdr_site as site;
 pub use crate::site::CallSite;
-pub use ::core;
 
 use crate::recorder;
 
@@ -89,8 +88,15 @@ impl<const TIMED: bool> Drop for Guard<TIMED> {
     }
 }
 
-/// What the body of a traced `async fn` gives, as a type without a value: it ties the return type
-/// of the function to that of the future inside it.
+/// Calls the body of a function in which a guard's destructor would cost much stack: without one in
+/// its frame, what its calls give back needs no stack slots. It is gone wherever it is called.
+#[inline(always)]
+pub fn own_frame<T>(_output: Output<T>, body: impl FnOnce() -> T) -> T {
+    body()
+}
+
+/// What the body of a traced function gives, as a type without a value: it ties the return type
+/// of the function to that of the future or the closure inside it.
 pub struct Output<T>(PhantomData<fn() -> T>);
 
 impl<T> Output<T> {

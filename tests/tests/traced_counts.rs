@@ -75,5 +75,5 @@ fn every_call_is_in_the_trace_once() {
     expected.sort_unstable();
     recorded.sort_unstable();
     assert_eq!(recorded, expected);
-    assert_eq!(expected.len(), 15);
+    assert_eq!(expected.len(), 16);
 }

@@ -13,6 +13,7 @@ mod sanitize;
 mod test;
 mod tidy;
 mod torture;
+mod trial;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,9 @@ cargo xtask COMMAND
   torture [CASE…] [--minutes N] [--seed S] [--short] [--release] [--first I] [--tries N]
                         kill -9, crashes, signals, forks, faults, on programs that count for themselves;
                         about half an hour, or N minutes; --short: about two
+  trial [PROGRAM…] [--release] [--no-clippy]
+                        ripgrep, mini-redis, oxipng and boa with the attribute on each of their 10,000 functions:
+                        their tests without it, off and on, and clippy's warnings; fetches them, takes hours
   model                 every order that the memory model allows, for writer, readers and recycling (loom)
   sanitize [thread|address]
                         ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
@@ -106,6 +110,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["sanitize", words @ ..] => sanitize::run(words),
         ["miri"] => sanitize::miri(),
         ["torture", words @ ..] => torture::run(words),
+        ["trial", words @ ..] => trial::run(words),
         [] => Err(format!("which command?\n\n{USAGE}")),
         [command, ..] => Err(format!("cannot make sense of {command:?} here\n\n{USAGE}")),
     }

@@ -62,6 +62,14 @@ mod inner {
     pub const NAMED: u32 = line!() + 1;
     #[traced(name = "a name of its own")] pub fn named() {}
 
+    pub const MANY: u32 = line!() + 1;
+    #[traced] pub fn many_calls(x: u8) -> Option<u8> {
+        let add = |y: u8| x.checked_add(y);
+        let sum = [add(1)?, add(2)?, add(3)?, add(4)?, add(5)?, add(6)?, add(7)?].iter().fold(0_u32, |a, b| a + u32::from(*b));
+        if sum == 28 { std::panic::resume_unwind(Box::new(sum)); }
+        return u8::try_from(sum).ok();
+    }
+
     pub struct Plain;
     pub struct Holder<T>(pub T);
 
@@ -106,6 +114,8 @@ fn main() {
     assert_eq!(sums, [500_500; 2]);
     assert!(panic::catch_unwind(|| inner::diverging()).is_err());
     assert_eq!(inner::generic([1, 2]) + inner::generic(["x"; 3]), 5);
+    assert!(panic::catch_unwind(|| inner::many_calls(0)).is_err());
+    assert_eq!([1, 255].map(inner::many_calls), [Some(35), None]);
     inner::abi();
     finish(inner::polled(3));
     finish(inner::direct());
@@ -126,6 +136,7 @@ fn main() {
         (5, "counted::inner::out", inner::OUT),
         (1, "counted::inner::diverging", inner::DIVERGING),
         (2, "counted::inner::generic", inner::GENERIC),
+        (3, "counted::inner::many_calls", inner::MANY),
         (1, "counted::inner::abi", inner::ABI),
         (4, "counted::inner::polled", inner::POLLED),
         (1, "counted::inner::direct", inner::DIRECT),

@@ -228,6 +228,93 @@ impl Thing {
     }
 }
 
+#[derive(Copy, PartialEq, Eq)]
+pub struct Canonical(u32);
+
+impl Clone for Canonical {
+    #[cfg_attr(feature = "traced", fdr::traced)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl PartialOrd for Canonical {
+    #[cfg_attr(feature = "traced", fdr::traced)]
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Canonical {
+    #[cfg_attr(feature = "traced", fdr::traced)]
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+#[derive(Copy, PartialEq, Eq)]
+pub struct NotCanonical(u32);
+
+impl Clone for NotCanonical {
+    #[cfg_attr(feature = "traced", fdr::traced)]
+    fn clone(&self) -> Self {
+        Self(self.0)
+    }
+}
+
+impl PartialOrd for NotCanonical {
+    #[cfg_attr(feature = "traced", fdr::traced)]
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.0.cmp(&other.0))
+    }
+}
+
+impl Ord for NotCanonical {
+    #[cfg_attr(feature = "traced", fdr::traced)]
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+#[cfg_attr(feature = "traced", fdr::traced)]
+pub fn many_calls(thing: &mut Thing, list: &Vec<u32>, count: u32, unused: u8) -> Result<u32, String> {
+    const FIRST: u32 = 1;
+    let first = must_use();
+    let mut second = needless_return(FIRST);
+    let mut third = 3;
+    third = let_and_return(count);
+    must_use();
+    println!("{}", first);
+    if count == 0 {
+        panic!("none");
+    }
+    panics(None)?;
+    panics(Some(count))?;
+    let third = panics(Some(third))? as u8;
+    panics(Some(list.len() as u32))?;
+    match casts_and_shadows(1, &String::new()) {
+        1 => (),
+        _ => (),
+    }
+    const SECOND: u32 = 1;
+    return Ok(second);
+}
+
+#[cfg_attr(feature = "traced", fdr::traced)]
+pub fn many_calls_and_no_result(list: &[Option<u32>]) {
+    list.len();
+    drop(list.first());
+    items_in_front(1);
+    items_behind(1);
+    let _ = must_use();
+    let _ = needless_return(1);
+    recursion_only(dead(), dead());
+    recursion_only(dead(), dead());
+    recursion_only(dead(), list.iter().filter_map(|x| x.map(|x| x)).sum());
+    recursion_only(dead(), dead())
+    ;
+}
+
 pub trait Shape {
     #[cfg_attr(feature = "traced", fdr::traced)]
     fn area(&self, scale: u32) -> u32 {

@@ -1,0 +1,161 @@
+//! Which bodies get a stack frame of their own. Where nothing is optimized, each call that a guard's
+//! destructor stands behind keeps its result in a stack slot of its own, if registers hold that result.
+//! A body of many calls is therefore a closure behind the guard: no destructor is in its frame. It must
+//! say yes only where nobody can tell such a body from the one that was written.
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use syn::parse::Parser;
+use syn::{FnArg, Pat, Type};
+
+use crate::body::Body;
+use crate::params::parse_arguments;
+use crate::parse::Function;
+
+/// From so many calls on, a frame for the guard takes less stack than the slots do.
+const MANY_CALLS: usize = 16;
+
+/// Types of parameters that are copied, by their names alone.
+const COPIED: [&str; 16] = [
+    "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
+    "u64", "u128", "usize",
+];
+
+/// Attributes that say something of the body's own frame.
+const OF_THE_FRAME: [&str; 4] = ["track_caller", "target_feature", "coverage", "optimize"];
+
+/// Whether the body becomes a closure. Parameters are references or numbers then: a closure that takes
+/// those changes neither what is dropped, nor when, nor what the compiler and clippy say.
+pub(crate) fn is_own(function: &Function, body: &Body) -> bool {
+    !function.is_async
+        && !is_clippy()
+        && calls(body.rest.clone()) >= MANY_CALLS
+        && !function.diverges()
+        && !says(&function.head[..function.after_name], &OF_THE_FRAME)
+        && parameters_are_copied(&function.head[function.after_name..])
+}
+
+/// Whether clippy is the compiler. Some of its lints do not look into closures; and what it looks at is
+/// never run.
+fn is_clippy() -> bool {
+    std::env::var_os("CLIPPY_ARGS").is_some()
+}
+
+/// What looks like a call, or like a pattern with parentheses; `?` stands for two.
+fn calls(tokens: TokenStream) -> usize {
+    let mut count = 0;
+    let mut after_name = false;
+    for token in tokens {
+        match &token {
+            TokenTree::Group(group) => {
+                let is_call = after_name && group.delimiter() == Delimiter::Parenthesis;
+                count += usize::from(is_call) + calls(group.stream());
+            }
+            TokenTree::Punct(punct) if punct.as_char() == '?' => count += 2,
+            _ => {}
+        }
+        after_name = matches!(token, TokenTree::Ident(_))
+            || matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '>');
+    }
+    count
+}
+
+fn says(tokens: &[TokenTree], words: &[&str]) -> bool {
+    tokens.iter().any(|token| match token {
+        TokenTree::Ident(word) => words.iter().any(|other| word == other),
+        TokenTree::Group(group) => {
+            let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
+            says(&tokens, words)
+        }
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    })
+}
+
+/// Whether each parameter is a name for a reference or a number. What is said behind the parameters must
+/// not hold `impl`: a closure's body is less free in which type that is.
+fn parameters_are_copied(signature: &[TokenTree]) -> bool {
+    let tokens: TokenStream = signature.iter().cloned().collect();
+    let Ok((arguments, behind)) = Parser::parse2(parse_arguments, tokens) else {
+        return false;
+    };
+    let behind: Vec<TokenTree> = behind.into_iter().collect();
+    !says(&behind, &["impl"])
+        && arguments.iter().all(|argument| match argument {
+            FnArg::Receiver(receiver) => match &receiver.colon_token {
+                None => receiver.reference.is_some(),
+                Some(_) => is_copied(&receiver.ty),
+            },
+            FnArg::Typed(typed) => {
+                let is_name = matches!(
+                    &*typed.pat,
+                    Pat::Ident(name) if name.by_ref.is_none() && name.mutability.is_none() && name.subpat.is_none()
+                );
+                (is_name || matches!(&*typed.pat, Pat::Wild(_))) && is_copied(&typed.ty)
+            }
+        })
+}
+
+fn is_copied(ty: &Type) -> bool {
+    match ty {
+        Type::Reference(_) | Type::Ptr(_) | Type::BareFn(_) => true,
+        Type::Path(path) => path
+            .path
+            .get_ident()
+            .is_some_and(|name| COPIED.iter().any(|copied| name == copied)),
+        Type::Group(group) => is_copied(&group.elem),
+        Type::Paren(paren) => is_copied(&paren.elem),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owns_frame(head: &str, calls: usize) -> bool {
+        let body = "f(x); ".repeat(calls);
+        let function = format!("{head} {{ {body} }}").parse().expect("tokens");
+        let function = Function::parse(function).expect("a function");
+        let body = Body::split(function.body.stream());
+        is_own(&function, &body)
+    }
+
+    #[test]
+    fn only_of_many_calls() {
+        let head = "fn a(&self)";
+        assert!(owns_frame(head, MANY_CALLS) && !owns_frame(head, MANY_CALLS - 1));
+        let count = |text: &str| calls(text.parse().expect("tokens"));
+        assert_eq!(count("a(b(c)); d.e::<F>(g)? + (h) - i![j]; k!(l)"), 5);
+        assert_eq!(count("match a { B(c) => { d() } }"), 2);
+    }
+
+    #[test]
+    fn only_where_parameters_are_copied() {
+        for head in [
+            "fn a()",
+            "#[inline] pub fn a<'b, V: C>(&'b mut self, v: &mut V, _: u8) -> D<V::E> where V: F",
+            "fn a(self: &Self, b: *const u8, c: fn(u8) -> u8)",
+        ] {
+            assert!(owns_frame(head, MANY_CALLS), "{head}");
+        }
+        for head in [
+            "fn a(self)",
+            "fn a(mut self)",
+            "fn a(self: Box<Self>)",
+            "fn a(b: T)",
+            "fn a(mut b: &str)",
+            "fn a(ref b: &str)",
+            "fn a((b, c): (u8, u8))",
+            "fn a(b: impl C)",
+            "fn a(&self) -> impl B",
+            "fn a(&self) -> Box<dyn Fn(&impl B)>",
+            "fn a(&self) -> !",
+            "async fn a(&self)",
+            "#[track_caller] fn a(&self)",
+            "#[cfg_attr(b, track_caller)] fn a(&self)",
+            "#[target_feature(enable = \"avx\")] fn a(&self)",
+            "unsafe extern \"C\" fn a(b: &u8, ...)",
+        ] {
+            assert!(!owns_frame(head, MANY_CALLS), "{head}");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! `cargo xtask trial`: other people's programs with the attribute on every function, against the same
+//! programs without it. Their tests, clippy's warnings and what they print must not differ, whether
+//! they record or not. Sources come from the package registry each time; none is ever committed.
+
+mod outcome;
+mod sources;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Result;
+use crate::process::{
+    cannot_run, cargo, command, output, run as run_command, shown, target, work_folder,
+};
+use outcome::{Outcome, new_lines, warnings};
+use sources::{Kind, prepare};
+
+/// What is tried: its packages are built together, with the attribute in each.
+struct Program {
+    name: &'static str,
+    /// With versions: newer ones may come without their tests.
+    packages: &'static [(&'static str, &'static str)],
+    /// A run of it, for programs whose packages hold few tests: arguments, and standard input.
+    run: Option<(&'static str, &'static [u8])>,
+}
+
+const PROGRAMS: [Program; 4] = [
+    Program {
+        name: "ripgrep",
+        packages: &[
+            ("globset", "0.4.21"),
+            ("grep", "0.4.1"),
+            ("grep-cli", "0.1.12"),
+            ("grep-matcher", "0.1.9"),
+            ("grep-printer", "0.3.1"),
+            ("grep-regex", "0.1.14"),
+            ("grep-searcher", "0.1.17"),
+            ("ignore", "0.4.34"),
+            ("ripgrep", "15.1.0"),
+        ],
+        run: Some(("--bin rg -- --line-number b.t", b"a\nbat\nbut\nc\n")),
+    },
+    Program {
+        name: "mini-redis",
+        packages: &[("mini-redis", "0.4.1")],
+        run: None,
+    },
+    Program {
+        name: "oxipng",
+        packages: &[("oxipng", "10.1.1")],
+        run: Some(("--bin oxipng -- --opt max --stdout -", PICTURE)),
+    },
+    Program {
+        name: "boa",
+        packages: &[
+            ("boa_ast", "0.21.1"),
+            ("boa_engine", "0.21.1"),
+            ("boa_gc", "0.21.1"),
+            ("boa_interner", "0.21.1"),
+            ("boa_macros", "0.21.1"),
+            ("boa_parser", "0.21.1"),
+            ("boa_string", "0.21.1"),
+        ],
+        run: None,
+    },
+];
+
+/// A PNG of 16 times 16 pixels.
+const PICTURE: &[u8] = include_bytes!("trial/picture.png");
+
+/// Rings of a process, so that hundreds of test threads leave traces of a moderate size.
+const MEMORY: &str = "256M";
+/// Traces that one `fdr verify` is given.
+const AT_ONCE: usize = 64;
+
+struct Options<'a> {
+    programs: Vec<&'static Program>,
+    profiles: &'a [&'static str],
+    clippy: bool,
+}
+
+impl Options<'_> {
+    fn parse(words: &[&str]) -> Result<Options<'static>> {
+        let mut options = Options {
+            programs: Vec::new(),
+            profiles: &[""],
+            clippy: true,
+        };
+        for word in words {
+            match *word {
+                "--release" => options.profiles = &["", "--release"],
+                "--no-clippy" => options.clippy = false,
+                name => match PROGRAMS.iter().find(|program| program.name == name) {
+                    Some(program) => options.programs.push(program),
+                    None => return Err(unknown(name)),
+                },
+            }
+        }
+        if options.programs.is_empty() {
+            options.programs = PROGRAMS.iter().collect();
+        }
+        Ok(options)
+    }
+}
+
+fn unknown(word: &str) -> String {
+    let names = PROGRAMS.each_ref().map(|program| program.name);
+    format!(
+        "cannot make sense of {word:?}: programs are {}; options --release, --no-clippy",
+        names.join(", ")
+    )
+}
+
+/// Tries the programs in turn and prints a table.
+///
+/// # Errors
+///
+/// If anything differs from the unmarked program's, a trace does not verify, or sources cannot be had.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let options = Options::parse(words)?;
+    let folder = work_folder("trial")?;
+    run_command(&mut cargo("build --quiet --package fdr-cli --bin fdr"))?;
+    run_command(&mut cargo(
+        "build --quiet --package fdr-tests --example mark_functions",
+    ))?;
+    let mut rows = Vec::new();
+    let mut differences = Vec::new();
+    for program in &options.programs {
+        let marked = prepare(&folder, program)?;
+        for profile in options.profiles {
+            let trial = Trial {
+                folder: folder.join(program.name),
+                build: folder.join("build"),
+                program,
+                profile,
+            };
+            rows.push(trial.tests(marked, &mut differences)?);
+        }
+        if options.clippy {
+            let trial = Trial {
+                folder: folder.join(program.name),
+                build: folder.join("build"),
+                program,
+                profile: "",
+            };
+            rows.push(trial.clippy(&mut differences)?);
+        }
+    }
+    println!(
+        "{:<12} {:<8} {:>9} {:>26} {:>26} {:>26} {:>14}",
+        "program", "", "functions", "original", "marked, off", "marked, on", "traces"
+    );
+    for row in rows {
+        println!("{row}");
+    }
+    for difference in &differences {
+        println!("{difference}");
+    }
+    match differences.len() {
+        0 => Ok(()),
+        count => Err(format!(
+            "{count} differences; what the programs said is in {}",
+            folder.display()
+        )),
+    }
+}
+
+/// A program in one profile.
+struct Trial<'a> {
+    folder: PathBuf,
+    build: PathBuf,
+    program: &'a Program,
+    profile: &'static str,
+}
+
+impl Trial<'_> {
+    /// The command in the folder of the unmarked or the marked sources.
+    fn cargo(&self, kind: Kind, arguments: &str) -> Command {
+        let mut cargo = cargo(arguments);
+        cargo.current_dir(self.folder.join(kind.name()));
+        cargo.env("CARGO_TARGET_DIR", &self.build);
+        cargo
+    }
+
+    /// Runs the tests of the original, then those of the marked one without and with recording.
+    fn tests(&self, marked: usize, differences: &mut Vec<String>) -> Result<String> {
+        let traces = self.folder.join("traces");
+        // What an earlier run left, if any.
+        let _ = fs::remove_dir_all(&traces);
+        let original = self.outcome(Kind::Original, None)?;
+        let off = self.outcome(Kind::Marked, None)?;
+        let on = self.outcome(Kind::Marked, Some(&traces))?;
+        for (what, outcome) in [("off", &off), ("on", &on)] {
+            for line in original.differences(outcome) {
+                let Program { name, .. } = self.program;
+                differences.push(format!("{name} {} {what}: {line}", self.profile));
+            }
+        }
+        let (count, bad) = self.verify(&traces)?;
+        differences.extend(bad);
+        let _ = fs::remove_dir_all(&traces);
+        let profile = if self.profile.is_empty() {
+            "dev"
+        } else {
+            "release"
+        };
+        Ok(format!(
+            "{:<12} {profile:<8} {marked:>9} {:>26} {:>26} {:>26} {count:>14}",
+            self.program.name,
+            original.to_string(),
+            off.to_string(),
+            on.to_string()
+        ))
+    }
+
+    /// What the tests say, and the program's run, if there is one.
+    fn outcome(&self, kind: Kind, traces: Option<&Path>) -> Result<Outcome> {
+        let record = |command: &mut Command| {
+            if let Some(traces) = traces {
+                command.env("FDR", "1").env("FDR_MEMORY", MEMORY);
+                // With a slash at its end it is made.
+                command.env("FDR_OUT", traces.join(""));
+            }
+        };
+        // A build has tests of its own kind: what it runs must not record.
+        let arguments = format!("test --workspace --no-fail-fast {}", self.profile);
+        run_command(&mut self.cargo(kind, &format!("{arguments} --no-run --quiet")))?;
+        let mut tests = self.cargo(kind, &arguments);
+        record(&mut tests);
+        let (success, text) = self.said(kind, traces, &mut tests, b"")?;
+        let mut outcome = Outcome::parse(success, &text);
+        if let Some((arguments, input)) = self.program.run {
+            let mut run = self.cargo(kind, &format!("run --quiet {} {arguments}", self.profile));
+            record(&mut run);
+            let (success, text) = self.said(kind, traces, &mut run, input)?;
+            outcome.add_run(success, text);
+        }
+        Ok(outcome)
+    }
+
+    /// Runs a command; its standard output, which is kept in a file together with its messages.
+    fn said(
+        &self,
+        kind: Kind,
+        traces: Option<&Path>,
+        command: &mut Command,
+        input: &[u8],
+    ) -> Result<(bool, String)> {
+        eprintln!("$ {} ({})", shown(command), kind.name());
+        let on = if traces.is_some() { "on" } else { "off" };
+        let log = self.folder.join(format!("{}-{on}.stderr", kind.name()));
+        let file = fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(file)
+            .spawn()
+            .map_err(|error| cannot_run(command, &error))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A program that reads no further has said so by its result.
+            let _ = stdin.write_all(input);
+        }
+        let output = child
+            .wait_with_output()
+            .map_err(|error| cannot_run(command, &error))?;
+        let log = log.with_extension("stdout");
+        fs::write(&log, &output.stdout).map_err(|error| format!("{}: {error}", log.display()))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok((output.status.success(), text))
+    }
+
+    /// How many traces there are, and what `fdr verify` has against any.
+    fn verify(&self, folder: &Path) -> Result<(usize, Vec<String>)> {
+        let mut traces = Vec::new();
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry
+                .map_err(|error| format!("{}: {error}", folder.display()))?
+                .path();
+            if path.extension().is_some_and(|extension| extension == "fdr") {
+                traces.push(path);
+            }
+        }
+        traces.sort();
+        let mut bad = Vec::new();
+        for some in traces.chunks(AT_ONCE) {
+            let mut verify = command(target()?.join("debug/fdr"));
+            if let Err(said) = output(verify.arg("verify").args(some)) {
+                bad.push(format!("{}: fdr verify: {said}", self.program.name));
+            }
+        }
+        if traces.is_empty() {
+            bad.push(format!("{}: no trace was written", self.program.name));
+        }
+        Ok((traces.len(), bad))
+    }
+
+    /// Compares clippy's warnings, pedantic ones too. Those that are gone are counted, because the
+    /// attribute's documentation lists them.
+    fn clippy(&self, differences: &mut Vec<String>) -> Result<String> {
+        let said = |kind| -> Result<Vec<String>> {
+            let mut clippy = self.cargo(
+                kind,
+                "clippy --workspace --all-targets --keep-going --message-format short -- \
+                 -W clippy::all -W clippy::pedantic",
+            );
+            eprintln!("$ {} ({})", shown(&clippy), kind.name());
+            // It fails where the original has a lint that is denied.
+            let output = clippy
+                .output()
+                .map_err(|error| cannot_run(&clippy, &error))?;
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            let log = self.folder.join(format!("{}.clippy", kind.name()));
+            fs::write(&log, &text).map_err(|error| format!("{}: {error}", log.display()))?;
+            Ok(warnings(&text))
+        };
+        let (original, marked) = (said(Kind::Original)?, said(Kind::Marked)?);
+        let name = self.program.name;
+        let new = new_lines(&original, &marked);
+        differences.extend(
+            new.iter()
+                .map(|line| format!("{name}: new warning: {line}")),
+        );
+        let gone = new_lines(&marked, &original).len();
+        Ok(format!(
+            "{name:<12} clippy   {:>36} {:>26} {:>26}",
+            format!("{} warnings", original.len()),
+            format!("{} new, {gone} gone", new.len()),
+            ""
+        ))
+    }
+}

@@ -1,0 +1,155 @@
+//! Other people's sources: as their packages hold them, and beside these the same with the attribute on
+//! every function. It must never write outside its folder, least of all into cargo's own.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Program;
+use crate::Result;
+use crate::process::{cargo, command, output, root, run, target};
+
+/// Which of the two.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Original,
+    Marked,
+}
+
+impl Kind {
+    /// Of its folder.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Original => "original",
+            Kind::Marked => "marked",
+        }
+    }
+}
+
+/// Puts both kinds of the program's sources below the folder, and says how many functions are marked.
+pub(super) fn prepare(folder: &Path, program: &Program) -> Result<usize> {
+    let packages = fetch(&folder.join("fetched"), program)?;
+    let folder = folder.join(program.name);
+    let [original, marked] = [Kind::Original, Kind::Marked].map(|kind| folder.join(kind.name()));
+    for folder in [&original, &marked] {
+        // What an earlier run left, if any.
+        let _ = fs::remove_dir_all(folder);
+        for ((name, _), package) in program.packages.iter().zip(&packages) {
+            copy(package, &folder.join(name))?;
+        }
+        write(&folder.join("Cargo.toml"), &workspace(program))?;
+    }
+    let functions = mark(&marked, program)?;
+    let mut lock = cargo("generate-lockfile --quiet");
+    run(lock.current_dir(&original))?;
+    let lock = fs::copy(original.join("Cargo.lock"), marked.join("Cargo.lock"));
+    lock.map_err(|error| format!("{}: {error}", marked.display()))?;
+    Ok(functions)
+}
+
+/// The folders in which cargo keeps the packages.
+fn fetch(folder: &Path, program: &Program) -> Result<Vec<PathBuf>> {
+    let mut manifest = "[package]\nname = \"fetched\"\nedition = \"2024\"\n[workspace]\n\
+                        [lib]\npath = \"lib.rs\"\n[dependencies]\n"
+        .to_owned();
+    for (name, version) in program.packages {
+        let _ = writeln!(manifest, "{name} = \"={version}\"");
+    }
+    write(&folder.join("lib.rs"), "")?;
+    write(&folder.join("Cargo.toml"), &manifest)?;
+    let mut metadata = cargo("metadata --quiet --format-version 1");
+    let (text, _) = output(metadata.current_dir(folder))?;
+    let packages = program.packages.iter();
+    packages
+        .map(|(name, version)| {
+            folder_of(&text, name, version)
+                .ok_or_else(|| format!("cargo metadata does not say where {name} {version} is"))
+        })
+        .collect()
+}
+
+/// The folder of `…/NAME-VERSION/Cargo.toml` in cargo's JSON.
+fn folder_of(metadata: &str, name: &str, version: &str) -> Option<PathBuf> {
+    let manifest = format!("/{name}-{version}/Cargo.toml\"");
+    let end = metadata.find(&manifest)? + manifest.len() - "/Cargo.toml\"".len();
+    let start = metadata[..end].rfind('"')? + 1;
+    Some(PathBuf::from(&metadata[start..end]))
+}
+
+/// All packages as one workspace, which use each other's sources from here.
+fn workspace(program: &Program) -> String {
+    let mut text =
+        "[workspace]\nresolver = \"2\"\nmembers = [\"*\"]\n\n[patch.crates-io]\n".to_owned();
+    for (name, _) in program.packages {
+        let _ = writeln!(text, "{name} = {{ path = \"{name}\" }}");
+    }
+    text
+}
+
+/// Puts the attribute on every function, and the dependency into every manifest.
+fn mark(folder: &Path, program: &Program) -> Result<usize> {
+    let folders = program.packages.iter().map(|(name, _)| folder.join(name));
+    let folders: Vec<PathBuf> = folders.collect();
+    for folder in &folders {
+        let path = folder.join("Cargo.toml");
+        let manifest =
+            fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let runtime = root().join("runtime");
+        write(
+            &path,
+            &format!("{manifest}\n[dependencies.fdr]\npath = {runtime:?}\n"),
+        )?;
+    }
+    let (said, _) =
+        output(command(target()?.join("debug/examples/mark_functions")).args(&folders))?;
+    Ok(said.lines().filter_map(functions).sum())
+}
+
+/// `FOLDER: N functions in M files`
+fn functions(line: &str) -> Option<usize> {
+    line.rsplit_once(": ")?.1.split(' ').next()?.parse().ok()
+}
+
+/// A folder with all that is in it.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let bad = |path: &Path, error| format!("{}: {error}", path.display());
+    fs::create_dir_all(to).map_err(|error| bad(to, error))?;
+    for entry in fs::read_dir(from).map_err(|error| bad(from, error))? {
+        let from = entry.map_err(|error| bad(from, error))?.path();
+        let to = to.join(from.file_name().unwrap_or_default());
+        if from.is_dir() {
+            copy(&from, &to)?;
+        } else {
+            fs::copy(&from, &to).map_err(|error| bad(&from, error))?;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, text))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_found_in_metadata() {
+        let metadata = r#"{"manifest_path":"/a/b-1.0/Cargo.toml"},{"manifest_path":"/a/xb-1.0.1/Cargo.toml","manifest_path":"/c d/b-1.0.1/Cargo.toml"}"#;
+        assert_eq!(
+            folder_of(metadata, "b", "1.0.1"),
+            Some(PathBuf::from("/c d/b-1.0.1"))
+        );
+        assert_eq!(folder_of(metadata, "b", "2.0"), None);
+    }
+
+    #[test]
+    fn marked_functions_are_counted() {
+        assert_eq!(functions("/a: b/c: 12 functions in 3 files"), Some(12));
+        assert_eq!(functions("nothing"), None);
+    }
+}
