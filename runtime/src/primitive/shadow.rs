@@ -213,6 +213,13 @@ macro_rules! atomic {
             }
 
             #[track_caller]
+            pub(crate) fn fetch_max(&self, value: $word, ordering: Ordering) -> $word {
+                let raise = |found| (found < value).then_some(value);
+                let raised = self.fetch_update(ordering, Ordering::Relaxed, raise);
+                raised.unwrap_or_else(|found| found)
+            }
+
+            #[track_caller]
             pub(crate) fn compare_exchange(
                 &self,
                 current: $word,
