@@ -102,8 +102,8 @@ fn a_threads_file_has_these_bytes() {
     assert_eq!(losses.to_string(), "");
     let bytes = folder.bytes("thread-4294967303");
     let uuid = &bytes[4..20];
-    // Process 4242, the low half of the thread's number, its name up to a zero.
-    let context = "92100000 07000000 77c3b6726b6572 00";
+    // Process 4242, a number of the thread's own, for its own has 33 bits, and its name up to a zero.
+    let context = "92100000 ffffff7f 77c3b6726b6572 00";
     let (stream, instance) = ("00000000", "0700000001000000");
     let time = |low: u8| format!("{low:02x}00000000000000 {context}");
     let parts = [
@@ -229,12 +229,12 @@ fn trace_compass_gets_names_and_first_calls() {
             r#"{{"Path":[{path}],"Value":{{"start":{start},"end":-9223372036854775808,"quark":{quark},{value}}}}}"#
         )
     };
-    let thread = r#""Processes","4242","wörker-7""#;
+    let thread = r#""Processes","4242","wörker-2147483647""#;
     let typed = |kind: &str, value: u32| format!(r#""type":"java.lang.{kind}","value":{value}"#);
     let attributes = [
         attribute(0, r#""Processes""#, r#""type":"null""#),
         attribute(1, r#""Processes","4242""#, &typed("Integer", 4242)),
-        attribute(2, thread, &typed("Long", 7)),
+        attribute(2, thread, &typed("Long", 2_147_483_647)),
         attribute(3, &format!(r#"{thread},"CallStack""#), &typed("Integer", 2)),
         attribute(
             4,

@@ -279,9 +279,9 @@ fn nobody_listens_to_standard_error() {
 fn a_full_disk() {
     let folder = Folder::new("fault-full");
     fs::create_dir(folder.join("small")).expect("a folder");
-    // A file system of one MiB, in a name space of its own.
-    let mount = "mount -t tmpfs -o size=1M none small && cd small && ";
-    let probe = format!("{mount} true");
+    // A small file system, in a name space of its own.
+    let mount = |size: &str| format!("mount -t tmpfs -o size={size} none small && cd small && ");
+    let probe = mount("1M") + "true";
     let unshare = ["--user", "--map-root-user", "--mount", "sh", "-c"];
     let may = Command::new("unshare")
         .args(unshare)
@@ -294,12 +294,13 @@ fn a_full_disk() {
         );
         return;
     }
-    for (variables, way) in [
-        // The ring's head has room, its region has not; the trace has.
-        ("FDR_BUFFER=4M", "exit"),
+    for (size, variables, way) in [
+        // The ring's head has room, the first chunk of a region has not; the trace has.
+        ("704K", "FDR_BUFFER=4M", "exit"),
         // The regions have room, and nothing is left for the trace.
-        ("FDR_BUFFER=128K FDR_MEMORY=384K", "fill"),
+        ("1M", "FDR_BUFFER=128K FDR_MEMORY=384K", "fill"),
     ] {
+        let mount = mount(size);
         let fill = if way == "fill" {
             "head -c 5M /dev/zero > rest 2>/dev/null; "
         } else {
