@@ -57,13 +57,22 @@ fn fetch(folder: &Path, program: &Program) -> Result<Vec<PathBuf>> {
     }
     write(&folder.join("lib.rs"), "")?;
     write(&folder.join("Cargo.toml"), &manifest)?;
-    let mut metadata = cargo("metadata --quiet --format-version 1");
+    run(cargo("fetch --quiet").current_dir(folder))?;
+    let mut metadata = cargo("metadata --quiet --offline --format-version 1");
     let (text, _) = output(metadata.current_dir(folder))?;
+    // A package without a library is fetched, but not in the list. All lie side by side.
+    let mut packages = program.packages.iter();
+    let sources = packages.find_map(|(name, version)| folder_of(&text, name, version));
+    let sources = sources.and_then(|folder| Some(folder.parent()?.to_path_buf()));
+    let sources = sources.ok_or("cargo metadata does not say where the packages are")?;
     let packages = program.packages.iter();
     packages
         .map(|(name, version)| {
-            folder_of(&text, name, version)
-                .ok_or_else(|| format!("cargo metadata does not say where {name} {version} is"))
+            let folder = sources.join(format!("{name}-{version}"));
+            match folder.is_dir() {
+                true => Ok(folder),
+                false => Err(format!("{}: cargo did not fetch it", folder.display())),
+            }
         })
         .collect()
 }
