@@ -220,6 +220,8 @@ impl Trial<'_> {
         let record = |command: &mut Command| {
             if let Some(traces) = traces {
                 command.env("FDR", "1").env("FDR_MEMORY", MEMORY);
+                // Some tests compare what their program says on standard error.
+                command.env("FDR_LOG", "quiet");
                 // With a slash at its end it is made.
                 command.env("FDR_OUT", traces.join(""));
             }
@@ -250,7 +252,10 @@ impl Trial<'_> {
     ) -> Result<(bool, String)> {
         eprintln!("$ {} ({})", shown(command), kind.name());
         let on = if traces.is_some() { "on" } else { "off" };
-        let log = self.folder.join(format!("{}-{on}.stderr", kind.name()));
+        let words: Vec<_> = command.get_args().collect();
+        let what = words.first().map_or("", |word| word.to_str().unwrap_or(""));
+        let log = format!("{}-{on}-{what}.stderr", kind.name());
+        let log = self.folder.join(log);
         let file = fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let mut child = command
             .stdin(Stdio::piped())
