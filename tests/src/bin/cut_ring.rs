@@ -6,7 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -34,17 +34,25 @@ fn steps(count: u64) -> u64 {
 /// Cuts the ring in the current folder to so many bytes, or behind the first page of the first region. Not while
 /// the recorder makes it longer: such a cut may be undone.
 fn cut(length: &str) {
-    const PREPARED: u32 = 64;
-    let Some(ring) = ring_here() else { return };
-    while head(&ring).made < PREPARED {
-        thread::yield_now();
-    }
+    let Some(ring) = ring_when_prepared() else {
+        return;
+    };
     let file = OpenOptions::new().write(true).open(&ring).expect("a ring");
     let length = match length {
         "regions" => head(&ring).regions + 1,
         number => number.parse().expect("a length"),
     };
     file.set_len(length).expect("a shorter file");
+}
+
+/// The ring in the current folder, once the recorder has made places for threads to come.
+fn ring_when_prepared() -> Option<PathBuf> {
+    const PREPARED: u32 = 64;
+    let ring = ring_here()?;
+    while head(&ring).made < PREPARED {
+        thread::yield_now();
+    }
+    Some(ring)
 }
 
 fn head(ring: &Path) -> layout::Header {
@@ -121,6 +129,7 @@ fn api() {
 /// The ring is cut beside its child, which has a ring of its own; then that one.
 fn fork() {
     steps(10);
+    let _ = ring_when_prepared();
     // SAFETY: the child does what a program with one thread may do.
     let child = unsafe { libc::fork() };
     if child == 0 {

@@ -6,6 +6,7 @@ use std::env;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use super::folder::Folder;
@@ -100,7 +101,11 @@ impl Crashed {
 /// The program's half, just before it crashes: nothing where nobody asks for it, or no descriptor is left.
 pub fn note() {
     if let Some(path) = env::var_os(VARIABLE) {
-        let _ = fs::write(path, since_boot().as_millis().to_string());
+        // Two threads may be about to crash, and the first ends the other in the midst of it.
+        let whole = PathBuf::from(path);
+        let own = whole.with_extension(format!("{:?}", thread::current().id()));
+        let written = fs::write(&own, since_boot().as_millis().to_string());
+        let _ = written.and_then(|()| fs::rename(own, whole));
     }
 }
 
