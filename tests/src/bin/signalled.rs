@@ -115,13 +115,17 @@ fn races(reports: Reports) {
             install(libc::SIGALRM, on_alarm);
             let barrier = Barrier::new(4);
             thread::scope(|scope| {
-                for _ in 0..4 {
+                let threads = [(); 4].map(|()| {
                     scope.spawn(|| {
                         barrier.wait();
                         ten();
-                    });
-                }
+                    })
+                });
                 every(50);
+                // The scope waits for what threads do, not for their ends: a handler may run in between.
+                for thread in threads {
+                    thread.join().expect("no panic");
+                }
             });
             every(0);
             reports.report(CALLS.records());
