@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use fdr_formats::registry::{target, targets};
 use fdr_tests::support::folder::Folder;
-use memory_support::{SHAPES, Shape, raw, shape_called, write};
+use memory_support::{SHAPES, Shape, raw, ring, shape_called, write};
 
 /// What a command may hold of any of these files, in MiB.
 const MOST: u64 = 512;
@@ -161,6 +161,51 @@ fn a_report_of_a_million_functions_is_bounded() {
     // Whoever allows it has it.
     let ended = fdr(&folder, "report --max-memory 4G @", &packed);
     assert_eq!(ended.code, 0, "{ended:?}");
+}
+
+/// The longest table that a ring may have: 64 MiB, of 24 bytes for each function.
+#[test]
+fn a_ring_of_many_functions_is_bounded() {
+    let folder = Folder::new("memory-ring");
+    let path = folder.join("many.fdr-ring");
+    ring(&path, (64 << 20) / 24);
+    for words in [
+        "report @",
+        "info --functions @",
+        "records --limit 10 @",
+        "verify @",
+        "map @ -o map.elf --force",
+        "convert @ --to heph -o out --force",
+        "recover @ -o recovered --force",
+        "recover @ -o recovered --to et --force",
+        "pack @ -o packed.zst --force",
+    ] {
+        held(&folder, words, &path);
+    }
+    held(&folder, "report @", &folder.join("packed.zst"));
+    // As large as programs get.
+    ring(&path, 1 << 18);
+    for words in [
+        "report @",
+        "map @ -o map.elf --force",
+        "recover @ -o recovered --force",
+        "recover @ -o recovered --to et --force",
+    ] {
+        done(&folder, words, &path);
+    }
+}
+
+/// A map has an entry for each id up to the largest, whether the trace names it or not.
+#[test]
+fn a_map_of_the_largest_id_is_bounded() {
+    let folder = Folder::new("memory-map");
+    let path = folder.join("largest.fdr-ring");
+    ring(&path, 0);
+    memory_support::name(&path, &[1, (1 << 22) - 1]);
+    done(&folder, "map @ -o map.elf --force", &path);
+    // An entry is 64 bytes.
+    let map = fs::metadata(folder.join("map.elf")).expect("a map");
+    assert!(map.len() > 64 * ((1 << 22) - 1));
 }
 
 /// A row is small as figures and large as text: the table is never all text.

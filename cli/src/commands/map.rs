@@ -18,7 +18,7 @@
 //! Ids are not stored: they count from 1 and step where the function differs from the entry before,
 //! so ids that the trace does not name get entries too.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -32,7 +32,7 @@ use object::{
 
 use super::Status;
 use crate::place::{self, Pending, Shape};
-use crate::{trace, ui};
+use crate::{memory, trace, ui};
 
 /// Larger ids are refused: the map has an entry for every id up to the largest.
 const MAX_ID: u32 = 1 << 22;
@@ -77,14 +77,14 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     }
     let source = trace::open(&options.trace)?;
     trace::warn_of_damage(&options.trace, source.diagnostics(), 0);
+    memory::grows("the map's entries and symbols");
     let elf = build(source.info()).with_context(|| ui::path(&options.trace))?;
-    let bytes = elf.write().map_err(anyhow::Error::msg)?;
     if to_stdout {
-        ui::print(|out| Ok(out.write_all(&bytes)?))?;
+        ui::print(|out| write(&elf, out))?;
         return Ok(Status::Done);
     }
-    let (mut pending, mut file) = Pending::file(&options.output, options.force)?;
-    let written = file.write_all(&bytes);
+    let (mut pending, file) = Pending::file(&options.output, options.force)?;
+    let written = write(&elf, &mut BufWriter::new(file));
     written.with_context(|| ui::path(&options.output))?;
     pending.place()?;
     let (map, trace) = (ui::shell(&options.output), ui::shell(&options.trace));
@@ -96,6 +96,15 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     };
     ui::complain(&format!("{functions} in {map}; next: {next}"));
     Ok(Status::Done)
+}
+
+/// Writes and flushes the object, without a copy of it in memory.
+fn write(elf: &Object<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    elf.write_stream(out)
+        .map_err(|error| match error.downcast() {
+            Ok(error) => anyhow::Error::new::<io::Error>(*error),
+            Err(error) => anyhow::Error::msg(error.to_string()),
+        })
 }
 
 /// Whether llvm-xray reads the trace as it is.
@@ -117,7 +126,10 @@ fn build(info: &TraceInfo) -> anyhow::Result<Object<'static>> {
     let mut elf = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
     let text = add_text(&mut elf, u64::from(last));
     add_instructions(&mut elf, u64::from(last));
-    for function in functions {
+    for (nth, function) in functions.into_iter().enumerate() {
+        if nth % 4096 == 0 {
+            memory::check()?;
+        }
         add_symbol(&mut elf, text, function);
     }
     Ok(elf)

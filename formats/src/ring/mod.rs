@@ -14,7 +14,9 @@
 //! What comes out is what a dump of the recorder gives: an XRay FDR trace with names, counts and
 //! balanced calls. Nothing in a ring file is believed that can be checked; no process is looked for.
 
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::mem;
 
 use crate::bytes::{FileBytes, ReadAt, Window};
 use crate::error::{Diagnostic, Error};
@@ -150,9 +152,10 @@ impl Ring {
     }
 
     /// What a trace of it says of itself, with the reason that the caller knows; where the process
-    /// crashed, that is the reason.
+    /// crashed, that is the reason. The functions are taken out of the ring: there may be many.
     #[must_use]
-    pub fn info(&self, reason: &str) -> TraceInfo {
+    pub fn take_info(&mut self, reason: &str) -> TraceInfo {
+        let functions = mem::take(&mut self.functions);
         let header = &self.header;
         let start = Ticks(header.start_ticks);
         let crash = header.crash.map(|crash| crash.to_string());
@@ -173,7 +176,7 @@ impl Ring {
                 },
                 ..Clock::default()
             },
-            functions: self.functions.clone(),
+            functions,
             program: self.program(),
             process: Some(header.process.into()),
             reason: crash.unwrap_or_else(|| reason.to_owned()),
@@ -274,6 +277,13 @@ impl Ring {
     /// # Errors
     /// As [`Ring::write`].
     pub fn to_trace(&self, info: &TraceInfo) -> Result<(XraySource, Copied), Error> {
+        let (file, copied) = self.to_file(info)?;
+        let source = XraySource::open(Box::new(FileBytes::new(file)?))?;
+        Ok((source, copied))
+    }
+
+    /// The same, not opened.
+    fn to_file(&self, info: &TraceInfo) -> Result<(File, Copied), Error> {
         let file = temporary::unlinked()?;
         let copied = self.write(&file, Version::V3, info);
         let copied = copied.map_err(|error| match error {
@@ -283,8 +293,7 @@ impl Ring {
             }
             other => other,
         })?;
-        let source = XraySource::open(Box::new(FileBytes::new(file)?))?;
-        Ok((source, copied))
+        Ok((file, copied))
     }
 
     /// Slots that were made by now: a process that runs makes more.

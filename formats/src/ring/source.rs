@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use super::Ring;
-use crate::bytes::ReadAt;
+use crate::bytes::{FileBytes, ReadAt};
 use crate::error::{Diagnostic, Error};
 use crate::model::TraceInfo;
 use crate::sink::Sink;
@@ -14,30 +14,29 @@ use crate::xray::XraySource;
 /// A ring file that was copied. Offsets of records are those of the copy.
 pub(super) struct RingSource {
     copy: XraySource,
-    info: TraceInfo,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl RingSource {
     pub(super) fn open(bytes: Box<dyn ReadAt>, reason: &str) -> Result<RingSource, Error> {
-        let ring = Ring::open(bytes)?;
-        let (copy, mut copied) = ring.to_trace(&ring.info(reason))?;
-        let mut info = copy.info().clone();
-        info.format = format!("ring of process {}, as {}", ring.process(), info.format);
-        let mut diagnostics = ring.diagnostics().to_vec();
+        let mut ring = Ring::open(bytes)?;
+        let info = ring.take_info(reason);
+        let (file, mut copied) = ring.to_file(&info)?;
+        // The copy has it, too.
+        drop(info);
+        let mut copy = XraySource::open(Box::new(FileBytes::new(file)?))?;
+        let process = ring.process();
+        copy.set_format(|format| format!("ring of process {process}, as {format}"));
+        let mut diagnostics = ring.diagnostics;
         diagnostics.append(&mut copied.diagnostics);
         diagnostics.extend_from_slice(copy.diagnostics());
-        Ok(RingSource {
-            copy,
-            info,
-            diagnostics,
-        })
+        Ok(RingSource { copy, diagnostics })
     }
 }
 
 impl Source for RingSource {
     fn info(&self) -> &TraceInfo {
-        &self.info
+        self.copy.info()
     }
 
     fn diagnostics(&self) -> &[Diagnostic] {

@@ -33,6 +33,11 @@ impl XraySource {
     pub fn version(&self) -> u16 {
         self.index.layout.version
     }
+
+    /// Says of what the file is the copy, given its format.
+    pub(crate) fn set_format(&mut self, of: impl FnOnce(&str) -> String) {
+        self.index.info.format = of(&self.index.info.format);
+    }
 }
 
 impl Source for XraySource {

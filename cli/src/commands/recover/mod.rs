@@ -117,7 +117,7 @@ fn one(
     several: bool,
 ) -> anyhow::Result<Status> {
     let owner = head.map_or(Owner::Perhaps, |head| head.owner);
-    let (ring, file) = ring::open(path)?;
+    let (mut ring, file) = ring::open(path)?;
     let process = ring.process();
     if owner == Owner::Runs {
         bail!(
@@ -149,7 +149,7 @@ fn one(
         quiet: options.quiet,
     };
     place::check(&output, shape(options.to), options.force)?;
-    let saved = job.save(&ring, reason, &output)?;
+    let saved = job.save(&mut ring, reason, &output)?;
     let what = match (ring.crash(), owner) {
         (Some(crash), _) => crash.to_string(),
         (None, Owner::Ended) => format!("process {process}, which ended without a dump"),

@@ -41,8 +41,13 @@ impl Job<'_> {
     ///
     /// # Errors
     /// Where the ring can't be read, or the trace not be written; nothing is left of it then.
-    pub(crate) fn save(&self, ring: &Ring, reason: &str, output: &Path) -> anyhow::Result<Saved> {
-        let info = ring.info(reason);
+    pub(crate) fn save(
+        &self,
+        ring: &mut Ring,
+        reason: &str,
+        output: &Path,
+    ) -> anyhow::Result<Saved> {
+        let info = ring.take_info(reason);
         let both = || format!("{} to {}", ui::path(self.ring), ui::path(output));
         let (copied, losses) = if let Some(version) = native(self.to) {
             place::check(output, Shape::File, self.force)?;

@@ -96,7 +96,7 @@ fn one(options: &Options) -> anyhow::Result<()> {
     let rings = find::rings(options.process)?;
     // Two copies of the recorder, of different versions, have a ring each.
     let several = rings.len() > 1 || options.every.is_some();
-    for mapped in rings {
+    for mut mapped in rings {
         let name = free_name(options, several, &mapped.ring)?;
         let job = Job {
             ring: &mapped.path,
@@ -106,7 +106,7 @@ fn one(options: &Options) -> anyhow::Result<()> {
         };
         let output = save::output(options.output.as_deref(), several, Path::new(""), &name)?;
         place::check(&output, shape(options.to), options.force)?;
-        let saved = job.save(&mapped.ring, "snapshot", &output)?;
+        let saved = job.save(&mut mapped.ring, "snapshot", &output)?;
         job.tell(&saved, &format!("process {}", options.process), &output);
     }
     Ok(())
