@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`model`] | the neutral vocabulary: calls, marks, functions, threads, clocks |
 //! | [`source`] | the reading side: [`Source`], and sequential or parallel driving |
+//! | [`calls`] | the call stack: exits matched with entries, by one rule |
 //! | [`packed`] | calls in 8 bytes each |
 //! | [`pieces`] | decoding on several cores, one large thread too |
 //! | [`sink`] | the receiving side: [`Sink`] |
@@ -29,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bytes;
+pub mod calls;
 pub mod ctf;
 pub mod dense;
 pub mod entrace;
@@ -41,7 +43,6 @@ pub mod model;
 mod nest;
 pub mod packed;
 pub mod pieces;
-mod reach;
 pub mod registry;
 pub mod ring;
 pub mod scale;

@@ -73,6 +73,25 @@ impl Call {
         synthetic: false,
         has_arguments: false,
     };
+
+    /// A measured entry.
+    #[must_use]
+    pub const fn entry(time: Ticks, function: FunctionId) -> Call {
+        Call {
+            time,
+            function,
+            ..Call::NONE
+        }
+    }
+
+    /// A measured exit.
+    #[must_use]
+    pub const fn exit(time: Ticks, function: FunctionId) -> Call {
+        Call {
+            edge: Edge::Exit,
+            ..Call::entry(time, function)
+        }
+    }
 }
 
 /// Everything of a thread that is not a call, in order with its calls.

@@ -3,15 +3,12 @@
 //! parent comes first, which is how viewers tell the two apart. Memory is the open calls, and those
 //! that began in the same tick as a call that is still open.
 //!
-//! What does not nest is made to, by the rule of the XRay writer: an exit without entry gets one at
-//! the thread's first event, or the first behind a gap (or, among open calls, at the event before);
-//! an entry without exit ends at the event before the exit that passed it. Such edges are marked in
-//! [`Span::flags`].
+//! What does not nest is made to, by the rule of [`crate::calls`]. Such edges are marked in [`Span::flags`].
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::calls::{CallStack, Ended, Exit, Follow, Known, Open};
 use crate::model::{Call, CpuId, Edge, FunctionId, ThreadId, Ticks};
-use crate::reach::Reach;
 use crate::sink::Losses;
 
 /// The bits of [`Span::flags`]; formats that carry them leave the field out where it is 0.
@@ -43,14 +40,24 @@ pub(crate) struct Span {
     pub(crate) arguments: Vec<u64>,
 }
 
-/// A call that has not ended, and those of its children that began in the same tick.
+/// What is kept of a call that has not ended.
 #[derive(Debug, Default)]
-struct Open {
-    span: Span,
+struct Kept {
+    /// The CPU at its entry.
+    cpu: Option<CpuId>,
+    arguments: Vec<u64>,
+    /// Its children that began in the same tick.
     held: VecDeque<Span>,
 }
 
-impl Open {
+impl Kept {
+    fn new(cpu: Option<CpuId>) -> Kept {
+        Kept {
+            cpu,
+            ..Kept::default()
+        }
+    }
+
     /// Holds a child and what it held. The shorter list goes to the longer one: however deep and
     /// wide a tick is, a span is not moved often.
     fn hold(&mut self, child: Span, mut held: VecDeque<Span>) {
@@ -71,9 +78,7 @@ impl Open {
 #[derive(Debug, Default)]
 struct Stack {
     thread: ThreadId,
-    open: Vec<Open>,
-    first: Option<Ticks>,
-    last: Ticks,
+    calls: CallStack<Kept>,
     cpu: Option<CpuId>,
     /// The CPUs at the first and the last edge.
     first_cpu: Option<CpuId>,
@@ -82,7 +87,6 @@ struct Stack {
     moved: bool,
     /// Arguments belong to the innermost open call.
     arguments: bool,
-    reach: Reach,
 }
 
 /// The open calls of all threads.
@@ -116,19 +120,20 @@ impl Spans {
         let Some(stack) = self.stacks.get_mut(self.now) else {
             return;
         };
-        if stack.first.is_none() {
-            (stack.first, stack.first_cpu) = (Some(call.time), stack.cpu);
+        if stack.calls.first().is_none() {
+            stack.first_cpu = stack.cpu;
         }
-        let is_back = call.time < stack.last;
+        let is_back = Some(call.time) < stack.calls.before();
         let mut backwards = 0;
         if call.edge == Edge::Entry {
-            stack.enter(call);
+            stack.arguments = true;
+            stack.calls.enter(call, Kept::new(stack.cpu));
         } else {
             backwards = stack.exit(call, out);
         }
         self.backwards += backwards;
         self.disordered += u64::from(is_back && backwards == 0);
-        (stack.last, stack.last_cpu) = (call.time, stack.cpu);
+        stack.last_cpu = stack.cpu;
         stack.moved = false;
     }
 
@@ -137,8 +142,9 @@ impl Spans {
         let Some(stack) = self.stacks.get_mut(self.now) else {
             return false;
         };
-        match stack.open.last_mut().filter(|_| stack.arguments) {
-            Some(open) => open.span.arguments.push(value),
+        let innermost = stack.calls.open_mut().last_mut();
+        match innermost.filter(|_| stack.arguments) {
+            Some(open) => open.data.arguments.push(value),
             None => return false,
         }
         true
@@ -154,11 +160,10 @@ impl Spans {
         }
     }
 
-    /// Records of the thread are missing here: a call that was entered among them did not begin before
-    /// the next edge.
+    /// Records of the thread are missing here.
     pub(crate) fn lost(&mut self) {
         if let Some(stack) = self.stacks.get_mut(self.now) {
-            stack.first = None;
+            stack.calls.lose();
         }
     }
 
@@ -166,13 +171,14 @@ impl Spans {
     pub(crate) fn finish(&mut self, mut out: impl FnMut(ThreadId, &Span)) {
         for stack in &mut self.stacks {
             let thread = stack.thread;
-            let last = stack.last;
-            while let Some(open) = stack.open.pop() {
-                self.backwards += u64::from(last < open.span.start);
-                stack.close(open, last, flags::EXIT_SYNTHETIC, None, &mut |span| {
-                    out(thread, span);
-                });
-            }
+            let mut closer = Closer {
+                exit_cpu: None,
+                cpus: (None, None),
+                backwards: 0,
+                out: &mut |span: &Span| out(thread, span),
+            };
+            stack.calls.finish(None, &mut closer);
+            self.backwards += closer.backwards;
             self.unheard_cpus += u64::from(std::mem::take(&mut stack.moved));
         }
     }
@@ -189,105 +195,72 @@ impl Spans {
 }
 
 impl Stack {
-    fn enter(&mut self, call: &Call) {
-        let synthetic = if call.synthetic {
-            flags::ENTRY_SYNTHETIC
-        } else {
-            0
-        };
-        self.arguments = true;
-        self.reach.enter();
-        self.open.push(Open {
-            span: Span {
-                start: call.time,
-                end: call.time,
-                function: call.function,
-                flags: synthetic,
-                cpu: self.cpu,
-                ..Span::default()
-            },
-            held: VecDeque::new(),
-        });
-    }
-
     /// Returns how many spans ended before they began.
+    #[inline]
     fn exit(&mut self, call: &Call, out: &mut impl FnMut(&Span)) -> u64 {
         self.arguments = false;
-        let mut flags = 0;
-        if call.synthetic {
-            flags |= flags::EXIT_SYNTHETIC;
-        }
-        if call.edge == Edge::TailExit {
-            flags |= flags::TAIL_EXIT;
-        }
-        let mut backwards = 0;
-        let matches = |open: &Open| open.span.function == call.function;
-        if !self.open.last().is_some_and(matches) {
-            backwards = self.mend(call, out);
-        }
-        let exit_cpu = self.cpu.filter(|_| self.moved);
-        let Some(open) = self.open.pop() else {
-            return backwards;
+        let mut closer = Closer {
+            exit_cpu: self.cpu.filter(|_| self.moved),
+            cpus: (self.first_cpu, self.last_cpu),
+            backwards: 0,
+            out,
         };
-        backwards += u64::from(call.time < open.span.start);
-        self.close(open, call.time, flags, exit_cpu, out);
-        backwards
+        self.calls.exit(call, &mut closer);
+        closer.backwards
+    }
+}
+
+/// Completes the calls that an edge, or the end, ends.
+struct Closer<'a, F> {
+    /// The CPU at the exit, where it changed since the edge before.
+    exit_cpu: Option<CpuId>,
+    /// Those at the first and the last edge.
+    cpus: (Option<CpuId>, Option<CpuId>),
+    /// Spans that ended before they began.
+    backwards: u64,
+    out: &'a mut F,
+}
+
+impl<F: FnMut(&Span)> Follow<Kept> for Closer<'_, F> {
+    fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&Kept>) -> Kept {
+        // Where the thread was then, not where the exit is.
+        Kept::new(match exit {
+            Exit::Before => self.cpus.0,
+            _ => self.cpus.1,
+        })
     }
 
-    /// Makes the call that `call` leaves the innermost open one.
-    #[cold]
-    fn mend(&mut self, call: &Call, out: &mut impl FnMut(&Span)) -> u64 {
-        let is = |open: &Open| open.span.function == call.function;
-        let depth = self.reach.find(&self.open, is);
-        let Some(inner) = depth else {
-            let before = self.first.unwrap_or(call.time).min(call.time);
-            let lone = self.last.max(before).min(call.time);
-            let (start, cpu) = if self.open.is_empty() {
-                (before, self.first_cpu)
-            } else {
-                (lone, self.last_cpu)
-            };
-            self.enter(&Call {
-                time: start,
-                edge: Edge::Entry,
-                synthetic: true,
-                ..*call
-            });
-            self.arguments = false;
-            // Where the thread was then, not where the exit is.
-            if let Some(open) = self.open.last_mut() {
-                open.span.cpu = cpu;
-            }
-            return 0;
-        };
-        let mut backwards = 0;
-        for _ in 0..inner {
-            let Some(open) = self.open.pop() else { break };
-            backwards += u64::from(self.last < open.span.start);
-            self.close(open, self.last, flags::EXIT_SYNTHETIC, None, out);
-        }
-        backwards
-    }
-
-    /// Completes a call that was taken off the stack.
     #[inline]
-    fn close(
-        &mut self,
-        open: Open,
-        end: Ticks,
-        flags: u8,
-        exit_cpu: Option<CpuId>,
-        out: &mut impl FnMut(&Span),
-    ) {
-        let Open { mut span, held } = open;
-        span.end = end.max(span.start);
-        span.flags |= flags;
-        span.exit_cpu = exit_cpu;
-        match self.open.last_mut() {
-            Some(parent) if parent.span.start == span.start => parent.hold(span, held),
+    fn ended(&mut self, ended: Ended<Kept>, open: &mut [Open<Kept>]) {
+        let call = ended.call;
+        self.backwards += u64::from(ended.end < call.start);
+        let mut flags = 0;
+        for (flag, is_so) in [
+            (flags::ENTRY_SYNTHETIC, call.entry != Known::Measured),
+            (flags::EXIT_SYNTHETIC, ended.exit != Known::Measured),
+            (flags::TAIL_EXIT, ended.tail),
+        ] {
+            flags |= flag * u8::from(is_so);
+        }
+        let Kept {
+            cpu,
+            arguments,
+            held,
+        } = call.data;
+        let span = Span {
+            start: call.start,
+            end: ended.end.max(call.start),
+            function: call.function,
+            flags,
+            cpu,
+            exit_cpu: self.exit_cpu.filter(|_| ended.exit != Known::Missing),
+            arguments,
+        };
+        match open.last_mut() {
+            Some(parent) if parent.start == span.start => parent.data.hold(span, held),
             _ => {
-                out(&span);
-                held.iter().for_each(out);
+                (self.out)(&span);
+                held.iter().for_each(|span| (self.out)(span));
             }
         }
     }

@@ -273,5 +273,4 @@ fn add_flaws(sum: &mut Flaws, flaws: Flaws) {
     sum.missing_exits += flaws.missing_exits;
     sum.missing_entries += flaws.missing_entries;
     sum.open += flaws.open;
-    sum.too_deep += flaws.too_deep;
 }

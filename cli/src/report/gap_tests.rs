@@ -65,7 +65,7 @@ fn a_call_that_is_open_at_a_gap_is_clipped() {
 }
 
 #[test]
-fn an_exit_after_a_gap_belongs_to_a_call_since_then() {
+fn an_exit_after_a_gap_belongs_to_a_call_since_the_record_before() {
     let report = with_gap(
         &[entry(0, 2), exit(100, 2)],
         &[entry(120, 3), exit(130, 3), exit(150, 1)],
@@ -73,7 +73,7 @@ fn an_exit_after_a_gap_belongs_to_a_call_since_then() {
     let f1 = row(&report, 1);
     assert_eq!(
         (f1.calls, f1.clipped, f1.total_ns, f1.self_ns),
-        (1, 1, 50, 40)
+        (1, 1, 20, 20)
     );
     // A gap before anything else says nothing of when it was.
     let report = with_gap(&[], &[exit(5000, 1)]);

@@ -79,7 +79,6 @@ impl<'a> Document<'a> {
                 clipped_calls: report.clipped,
                 exits_without_entry: report.flaws.missing_entries,
                 entries_without_exit: report.flaws.missing_exits + report.flaws.open,
-                calls_too_deep: report.flaws.too_deep,
             },
             diagnostics: report.diagnostics.iter().map(Problem::of).collect(),
             diagnostics_not_shown: report.more_diagnostics,
@@ -194,7 +193,6 @@ struct Balance {
     clipped_calls: u64,
     exits_without_entry: u64,
     entries_without_exit: u64,
-    calls_too_deep: u64,
 }
 
 /// Something wrong in the trace.

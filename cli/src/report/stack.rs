@@ -1,4 +1,6 @@
-//! One thread's calls as a stack: matches exits with entries and hands out the time between them.
+//! One thread's calls as a stack, for the figures of a report: what [`fdr_formats::calls`] tells of each call, summed
+//! up by function, at a few nanoseconds each. What an exit ends is decided by the rule there; in here are only the
+//! ways that are quick.
 //!
 //! A call is *measured* when its entry and its exit are both in the trace, and *clipped* when it is
 //! there in part only: it was open when the trace began or ended (a writer may have put synthetic
@@ -10,15 +12,12 @@
 
 mod join;
 
+use fdr_formats::calls::{Exit, Past, Rule};
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, Edge, Ticks};
 
-use self::join::Past;
 use super::batch::{Batch, ROOM, Step};
 use super::stats::{CLIPPED, LOW, NONE, PLACE, Table};
-
-/// Open calls that are followed per thread (24 MiB); a real stack ends long before.
-const MAX_DEPTH: usize = 1 << 20;
 
 /// Frames that a batch of steps may come to; a power of two.
 const WINDOW: usize = 2 * ROOM;
@@ -74,8 +73,6 @@ pub(crate) struct Flaws {
     pub(crate) missing_entries: u64,
     /// Calls still open at the end, without a synthetic exit.
     pub(crate) open: u64,
-    /// Calls deeper than the limit.
-    pub(crate) too_deep: u64,
 }
 
 /// The calls of one thread.
@@ -93,10 +90,9 @@ pub(crate) struct Stack {
     totals: Vec<u64>,
     /// Where this is but a piece of the thread's calls: what it must know of those before.
     past: Option<Past>,
-    /// Open calls above [`MAX_DEPTH`], which are counted and not followed.
-    beyond: u64,
-    /// Where records were last missing; calls that are open there are clipped.
-    gap: Option<Ticks>,
+    rule: Rule,
+    /// Records are missing between the call record before and the next.
+    gap: bool,
     /// When all open calls were last found to be clipped.
     doubted: Option<Ticks>,
     /// Places where the clock jumped or began anew.
@@ -210,13 +206,9 @@ impl Stack {
     pub(crate) fn lose(&mut self, records: u64) {
         self.make_unclear();
         self.lost = self.lost.saturating_add(records);
-        self.gap = self.first.map(|_| self.last);
+        self.gap = true;
+        self.rule.lost();
         self.doubt();
-        // What ended before is not inside of a call of which only the exit will come.
-        match self.frames.get_mut(1).filter(|_| self.depth > 0) {
-            Some(outermost) => outermost.before = 0,
-            None => self.children = 0,
-        }
     }
 
     /// The clock jumped or began anew here: what calls took that are open now is not known.
@@ -251,16 +243,17 @@ impl Stack {
         time: u64,
         steps: impl Iterator<Item = Step>,
     ) -> Followed {
-        let forward = measured && !self.went_back && table.untimed().is_empty();
-        match (self.make_room(), forward) {
-            (false, _) => Followed::none(time),
-            (_, true) => self.follow::<true>(batch, time, steps, &[]),
-            (_, false) => self.follow::<false>(batch, time, steps, table.untimed()),
+        self.make_room();
+        match measured && !self.went_back && table.untimed().is_empty() {
+            true => self.follow::<true>(batch, time, steps, &[]),
+            false => self.follow::<false>(batch, time, steps, table.untimed()),
         }
     }
 
     /// Takes the calls that ended into the figures.
     fn settle(&mut self, batch: &Batch, table: &mut Table, followed: &Followed) {
+        self.rule.entered(followed.count - followed.ended);
+        self.gap &= followed.count == 0;
         let (stats, totals) = (&mut table.stats[..], &mut self.totals[..]);
         match followed.forward {
             true => batch.settle::<true>(followed.ended, stats, totals),
@@ -293,7 +286,7 @@ impl Stack {
         let base = self.base();
         let window = self.frames.get_mut(base..);
         let window: Option<&mut [Frame; WINDOW]> = window.and_then(<[Frame]>::first_chunk_mut);
-        let (Some(frames), 0) = (window, self.beyond) else {
+        let Some(frames) = window else {
             return Followed::none(time);
         };
         let open = &mut self.open[..];
@@ -364,14 +357,13 @@ impl Stack {
         self.depth.saturating_sub(ROOM - 1)
     }
 
-    /// Makes room for so many steps; whether there may be as many open calls.
-    fn make_room(&mut self) -> bool {
+    /// Makes room for so many steps.
+    fn make_room(&mut self) {
         let need = self.base() + WINDOW;
         if self.frames.len() < need {
-            let room = need.max(2 * self.frames.len()).min(MAX_DEPTH + WINDOW);
+            let room = need.max(self.frames.len() + self.frames.len() / 2);
             self.frames.resize(room, NO_FRAME);
         }
-        self.depth + ROOM <= MAX_DEPTH
     }
 
     /// A call for which something must be done first, or that is not as it should be.
@@ -385,18 +377,10 @@ impl Stack {
             self.totals.resize(place as usize + 1, 0);
         }
         self.make_room();
-        let entry = call.edge == Edge::Entry;
-        if self.beyond > 0 && !entry {
-            self.beyond -= 1;
-        } else if !(entry && self.depth >= MAX_DEPTH) && self.one(batch, table, call, place) {
-            // It is a function that the hot loop does not know, or the stack is very deep.
-        } else if entry {
-            self.make_unclear();
-            self.beyond += 1;
-            self.flaws.too_deep += 1;
-            table.at(place).clipped += 1;
-        } else {
+        // As a rule it is a function that the hot loop does not know.
+        if !self.one(batch, table, call, place) {
             self.leave(batch, table, call, place, before);
+            self.gap = false;
         }
         self.before = call.time;
     }
@@ -415,8 +399,7 @@ impl Stack {
         debug_assert!(plain, "the innermost call can be ended");
     }
 
-    /// An exit of a function that is not the innermost open one. What it leaves open inside ends with
-    /// the record `before` it, as the writers of traces have it.
+    /// An exit of a function that is not the innermost open one; `before` is the time of the record before.
     fn leave(
         &mut self,
         batch: &mut Batch,
@@ -425,34 +408,44 @@ impl Stack {
         place: u32,
         before: Ticks,
     ) {
-        if self.open[place as usize] > 0 {
-            while self.depth > 0 {
-                let found = self.frames[self.depth].place & PLACE == place;
-                let time = if found { call.time } else { before };
-                self.close(batch, table, time, call.synthetic || !found);
-                if found {
-                    break;
+        let open = self.frames.get(1..=self.depth).unwrap_or(&[]);
+        let exit = self.rule.other(open, |frame| frame.place & PLACE == place);
+        match exit {
+            Exit::Innermost => self.close(batch, table, call.time, call.synthetic),
+            Exit::Outer(inside) => {
+                for _ in 0..inside {
+                    self.flaws.missing_exits += 1;
+                    self.close(batch, table, before, true);
                 }
-                self.flaws.missing_exits += 1;
+                self.close(batch, table, call.time, call.synthetic);
             }
-            return;
-        }
-        if self.past.is_some() {
-            return self.leave_past(call, place);
-        }
-        self.flaws.missing_entries += 1;
-        if self.depth == 0 {
-            self.close_unseen(table, place, call.time);
+            _ if self.past.is_some() => self.leave_past(call, place),
+            Exit::Before => {
+                self.flaws.missing_entries += 1;
+                self.close_unseen(table, place, call.time);
+            }
+            Exit::Lone => {
+                self.flaws.missing_entries += 1;
+                let start = if self.gap { call.time } else { before };
+                let entry = Call {
+                    time: start.min(call.time),
+                    edge: Edge::Entry,
+                    synthetic: true,
+                    ..*call
+                };
+                self.make_room();
+                self.one(batch, table, &entry, place);
+                self.close(batch, table, call.time, true);
+            }
         }
     }
 
-    /// Ends a call that was open before the trace began, or was entered in a gap: all that this
-    /// thread did since then, it did inside of that call.
+    /// Ends a call that was open before the trace began: all that this thread did since then, it did inside of
+    /// that call.
     fn close_unseen(&mut self, table: &mut Table, place: u32, time: Ticks) {
-        let begin = self.gap.or(self.first);
         let inclusive = match table.untimed().get(place as usize) {
             Some(&u64::MAX) => self.children,
-            _ => time.since(begin.unwrap_or(time)).0,
+            _ => time.since(self.first.unwrap_or(time)).0,
         };
         let total = &mut self.totals[place as usize];
         *total = inclusive.max(*total);
@@ -465,8 +458,7 @@ impl Stack {
     /// Ends what is still open, and gives the totals to the table. Takes the memory back, so that it
     /// may be done as soon as the thread has no more calls; doing it again changes nothing.
     pub(crate) fn finish(&mut self, batch: &mut Batch, table: &mut Table) {
-        // What was not followed is not open, and the innermost ones may be the first of their step.
-        self.beyond = 0;
+        // The innermost ones may be the first of their step.
         self.make_room();
         while self.depth > 0 {
             self.flaws.open += 1;

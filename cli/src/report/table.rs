@@ -282,7 +282,6 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     for (number, what) in [
         (flaws.missing_entries, "exit without an entry"),
         (flaws.missing_exits + flaws.open, "entry without an exit"),
-        (flaws.too_deep, "call too deep to be followed"),
     ] {
         if number > 0 {
             notes.push(format!(

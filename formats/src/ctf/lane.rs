@@ -7,8 +7,8 @@ use super::layout::{COMM_SIZE, NO_CPU, THREADS, Template, flags};
 use super::metadata::plain;
 use super::packets::Packets;
 use super::symbols::Inside;
+use crate::calls::{Exit, Rule};
 use crate::model::{Call, Edge, Mark, Thread, Ticks, TraceInfo};
-use crate::reach::Reach;
 
 /// A payload is kept up to this many bytes.
 const PAYLOAD_MOST: usize = 8 << 20;
@@ -62,7 +62,7 @@ pub(super) struct Lane {
     /// Records that are missing by the thread's counts, which include what marks tell.
     missing: u64,
     open: Vec<u32>,
-    reach: Reach,
+    rule: Rule,
     before: Vec<u32>,
 }
 
@@ -92,7 +92,7 @@ impl Lane {
             lost: 0,
             missing: 0,
             open: Vec::new(),
-            reach: Reach::default(),
+            rule: Rule::default(),
             before: Vec::new(),
             thread: Thread::default(),
         };
@@ -186,31 +186,23 @@ impl Lane {
         let caller = if call.edge == Edge::Entry {
             let caller = self.open.last().copied();
             self.open.push(id);
-            self.reach.enter();
+            self.rule.entered(1);
             caller
         } else {
-            if self.open.last() == Some(&id) {
-                self.open.pop();
-            } else {
-                self.mismatch(id);
-            }
+            self.leave(id);
             self.open.last().copied()
         };
         let (template, out) = self.room(time);
         template.call(time, call.edge, id, caller.unwrap_or(0), bits, out);
     }
 
-    /// An exit of what is not the innermost open call.
-    #[cold]
-    fn mismatch(&mut self, id: u32) {
-        if self.open.is_empty() {
-            if self.before.len() < BEFORE_MOST {
-                self.before.push(id);
-            }
-            return;
-        }
-        if let Some(count) = self.reach.find(&self.open, |&open| open == id) {
-            self.open.truncate(self.open.len() - count - 1);
+    #[inline]
+    fn leave(&mut self, id: u32) {
+        match self.rule.exit(&self.open, |&open| open == id) {
+            Exit::Innermost => drop(self.open.pop()),
+            Exit::Outer(inside) => self.open.truncate(self.open.len() - inside - 1),
+            Exit::Before if self.before.len() < BEFORE_MOST => self.before.push(id),
+            Exit::Before | Exit::Lone => {}
         }
     }
 
@@ -271,6 +263,7 @@ impl Lane {
             }
             Untimed::Lost(records) => {
                 self.settle();
+                self.rule.lost();
                 self.lost = self.lost.saturating_add(records);
                 // The loss is between two packets, as other readers look for it.
                 if self.discarded() > self.packets.told() {

@@ -2,10 +2,9 @@
 //! and a [`Shelf`] keeps. A record is never invented: an exit without entry stays one, and an entry
 //! without exit has no duration.
 
-use std::collections::HashMap;
-
 use super::facts::flags;
 use super::item::{Item, Kind, has};
+use crate::calls::{Exit, Rule};
 use crate::model::{Call, CpuId, Edge, Mark, Nanos, Thread};
 use crate::scale::Scale;
 use crate::sink::Losses;
@@ -38,8 +37,7 @@ pub(super) struct Open {
 pub(super) struct Lane {
     pub(super) thread: Thread,
     pub(super) open: Vec<Open>,
-    /// How many calls of each function are open; counted from the first exit on that does not match.
-    counts: Option<HashMap<u32, u32>>,
+    rule: Rule,
     cpu: Option<CpuId>,
     /// The CPU changed after the last edge.
     moved: bool,
@@ -90,9 +88,7 @@ impl Lane {
         self.arguments = true;
         let place = shelf.put(&item, &[]);
         self.open.push(Open { item, place });
-        if let Some(counts) = &mut self.counts {
-            *counts.entry(function).or_default() += 1;
-        }
+        self.rule.entered(1);
     }
 
     #[inline]
@@ -105,11 +101,19 @@ impl Lane {
         if call.edge == Edge::TailExit {
             said |= flags::TAIL_EXIT;
         }
-        let matches = |open: &Open| open.item.number == function;
-        let known = self.open.last().is_some_and(matches) || self.unwind(function, shelf);
+        let is = |open: &Open| open.item.number == function;
+        let known = match self.rule.exit(&self.open, is) {
+            Exit::Innermost => true,
+            Exit::Outer(inside) => {
+                let lost = self.open.drain(self.open.len() - inside..).rev();
+                lost.for_each(|open| shelf.lose(open.place));
+                true
+            }
+            Exit::Before | Exit::Lone => false,
+        };
         // A clock that goes back further than a duration can is as good as no entry.
         let fits = |open: &Open| open.item.time.saturating_sub(time) <= i64::MAX as u64;
-        let open = if known { self.pop() } else { None };
+        let open = if known { self.open.pop() } else { None };
         let Some(mut open) = open.filter(fits) else {
             if let Some(open) = open {
                 shelf.lose(open.place);
@@ -142,40 +146,6 @@ impl Lane {
         shelf.put(&item, &[]);
     }
 
-    /// Makes the innermost open call one of this function; false if none is open.
-    #[cold]
-    fn unwind(&mut self, function: u32, shelf: &mut impl Shelf) -> bool {
-        let open = &self.open;
-        let counts = self.counts.get_or_insert_with(|| {
-            let mut counts = HashMap::new();
-            for open in open {
-                *counts.entry(open.item.number).or_default() += 1;
-            }
-            counts
-        });
-        if !counts.contains_key(&function) {
-            return false;
-        }
-        while self
-            .open
-            .last()
-            .is_some_and(|open| open.item.number != function)
-        {
-            let lost = self.pop();
-            shelf.lose(lost.map_or(0, |open| open.place));
-        }
-        true
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<Open> {
-        let open = self.open.pop()?;
-        if let Some(counts) = &mut self.counts {
-            uncount(counts, open.item.number);
-        }
-        Some(open)
-    }
-
     /// Anything that is no call. `most`: of arguments.
     pub(super) fn mark(
         &mut self,
@@ -202,6 +172,7 @@ impl Lane {
                 (item, &[])
             }
             Mark::Lost { records } => {
+                self.rule.lost();
                 let mut item = self.item(Kind::Lost, self.last);
                 item.end = records;
                 (item, &[])
@@ -286,16 +257,6 @@ impl Lane {
         if let Some(cpu) = cpu {
             item.cpu = cpu.0;
             item.has |= has::CPU;
-        }
-    }
-}
-
-/// One open call of the function less.
-fn uncount(counts: &mut HashMap<u32, u32>, function: u32) {
-    if let Some(count) = counts.get_mut(&function) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(&function);
         }
     }
 }

@@ -6,11 +6,11 @@
 //!   pushed 1 ns before that record, so that they are there even if that record is their exit.
 //! - Frames that are open at the end stay open, whether the source closes them with synthetic exits
 //!   or not: the state at the end is what people want to see.
-//! - An exit of a frame further out ends those inside, at its own time. An exit of a frame that is not
-//!   open is left out, as in Trace Compass.
+//! - What an exit ends is decided by the rule of [`crate::calls`]. As in Trace Compass, those inside end at its own
+//!   time, and an exit of a frame that is not open is left out.
 
+use crate::calls::{Exit, Rule};
 use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Nanos};
-use crate::reach::Reach;
 use crate::scale::Scale;
 use crate::sink::Losses;
 
@@ -80,7 +80,7 @@ struct Frame {
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     open: Vec<Frame>,
-    reach: Reach,
+    rule: Rule,
     /// Time of its first entry or exit.
     pub(super) first: Option<i64>,
     /// Time of its last entry or exit.
@@ -180,26 +180,25 @@ impl Lane {
             Edge::Entry => {
                 let entered = time;
                 self.held += 1;
-                self.reach.enter();
+                self.rule.entered(1);
                 self.open.push(Frame { function, entered });
                 return out(time, Op::Push(function));
             }
             Edge::TailExit => untold.tail_exits += 1,
             Edge::Exit => {}
         }
-        match self.open.last() {
-            Some(frame) if frame.function == function => {}
-            _ => {
-                let is = |frame: &Frame| frame.function == function;
-                let inner = self.reach.find(&self.open, is);
-                let Some(inner) = inner else {
-                    untold.unmatched += 1;
-                    return out(time, Op::Seen);
-                };
-                for _ in 0..inner {
+        let is = |frame: &Frame| frame.function == function;
+        match self.rule.exit(&self.open, is) {
+            Exit::Innermost => {}
+            Exit::Outer(inside) => {
+                for _ in 0..inside {
                     untold.unended += 1;
                     self.pop(time, untold, out);
                 }
+            }
+            Exit::Before | Exit::Lone => {
+                untold.unmatched += 1;
+                return out(time, Op::Seen);
             }
         }
         self.pop(time, untold, out);

@@ -57,7 +57,7 @@ impl<M: Memory> Stack<M> {
             plain.ticks = plain.ticks.wrapping_add(ticks);
             plain.words += 8;
         }
-        self.reach.enter_all((plain.words - before) / 2);
+        self.rule.entered((plain.words - before) / 2);
     }
 
     /// Any plain records, one at a time.
@@ -86,7 +86,7 @@ impl<M: Memory> Stack<M> {
         // Those that are open now were entered, and so were half of the others.
         let entered = (taken + depth).wrapping_sub(*used) / 2;
         *used = depth;
-        self.reach.enter_all(entered);
+        self.rule.entered(entered);
         plain.words += taken;
         plain.ticks = plain.ticks.wrapping_add(ticks);
     }
@@ -172,7 +172,7 @@ mod tests {
                 let expected = by_rules(&mut ruled, &words[at..], 800);
                 assert_eq!((plain.words, plain.ticks), (expected.words, expected.ticks));
                 assert_eq!(stack.open.all(), ruled.open.all());
-                assert_eq!(stack.reach, ruled.reach);
+                assert_eq!(stack.rule, ruled.rule);
                 at += plain.words + 1;
                 all += plain.words;
             }

@@ -1,9 +1,10 @@
 //! Goes through a thread's ring chunks, one after the other, and finds what is missing between their
 //! records. Must never allocate where its memory does not, nor panic: a process that crashed does it.
 
-use super::balance::{Exit, Stack};
+use super::balance::Stack;
 use super::ids::{Ids, Memory};
 use super::record::{FUNCTION_SIZE, METADATA_SIZE};
+use crate::calls::Exit;
 
 /// Where records are missing in a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +92,7 @@ impl<M: Memory> Walk<M> {
                     self.stack.enter(id);
                 } else {
                     let exit = self.stack.exit(id, &mut self.closed);
-                    if matches!(exit, Exit::Unwound(_) | Exit::Lone)
+                    if matches!(exit, Exit::Outer(_) | Exit::Lone)
                         && !self.missing(exit, id, (place * FUNCTION_SIZE, time), repair)
                     {
                         return None;

@@ -6,13 +6,13 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
 
-use super::balance::Exit;
 use super::dump::{EXACT_TICKS, tables, wall_time};
 use super::frame::{Frame, Head, Version};
 use super::ids::Ids;
 use super::lane::{LAYOUT, Lane, action};
 use super::payload;
 use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
+use crate::calls::Exit;
 use crate::error::{Diagnostic, Error};
 use crate::model::{
     Call, Counts, Edge, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo,
@@ -256,13 +256,13 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let exit = match call.edge {
             Edge::Entry => {
                 lane.stack.enter(id);
-                Exit::Matched
+                Exit::Innermost
             }
             Edge::Exit | Edge::TailExit => lane.stack.exit(id, &mut closed),
         };
         match exit {
-            Exit::Matched | Exit::Before => {}
-            Exit::Unwound(count) => {
+            Exit::Innermost | Exit::Before => {}
+            Exit::Outer(count) => {
                 lane.middle_exits += count as u64;
                 self.repair(closed.all(), Action::Exit);
             }

@@ -142,9 +142,9 @@ impl Sink for Folder {
 }
 
 impl Join for Folder {
-    fn join(&mut self, piece: Folder) -> bool {
-        let joined = match (&mut self.lines[..], &piece.lines[..]) {
-            ([(own, line)], [(id, theirs)]) if own == id => {
+    fn join(&mut self, mut piece: Folder) -> bool {
+        let joined = match (&mut self.lines[..], piece.lines.pop()) {
+            ([(own, line)], Some((id, theirs))) if *own == id && piece.lines.is_empty() => {
                 line.join(&mut self.tree, theirs, &piece.tree)
             }
             _ => false,

@@ -11,10 +11,10 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 
+use fdr_formats::calls::untimed;
 use fdr_formats::pieces::{self, Division};
-use fdr_formats::{FunctionId, Ticks, TraceInfo};
+use fdr_formats::{Ticks, TraceInfo};
 
 use self::folder::{Folder, gather};
 use self::tree::{Label, Node, NodeId, Tree};
@@ -83,12 +83,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     };
     ui::print(|out| write(out, info, &folded.tree, &value))?;
     Ok(Status::Done)
-}
-
-/// Functions without times, sorted.
-fn untimed(info: &TraceInfo) -> Arc<[FunctionId]> {
-    let untimed = info.functions.iter().filter(|function| function.untimed);
-    untimed.map(|function| function.id).collect()
 }
 
 /// Every path with a value, in the order of names.

@@ -8,6 +8,7 @@ mod plain;
 
 use std::collections::BTreeMap;
 
+use fdr_formats::calls::{Exit, Rule};
 use fdr_formats::packed::Packed;
 use fdr_formats::pieces::Share;
 use fdr_formats::{
@@ -17,11 +18,6 @@ use fdr_formats::{
 use self::join::Past;
 use self::plain::Window;
 use super::finding::{Finding, Found, What};
-
-/// Open calls that are followed per thread; a real stack ends long before.
-pub(super) const MAX_DEPTH: usize = 1 << 20;
-/// How far down the stack the entry of an exit is looked for.
-const SEARCH: usize = 1024;
 
 /// What was found, and in how much.
 #[derive(Debug, Default)]
@@ -48,7 +44,7 @@ impl Verdict {
 #[derive(Debug, Default)]
 struct State {
     open: Vec<(FunctionId, u64)>,
-    too_deep: bool,
+    rule: Rule,
     /// Entries and exits so far.
     number: u64,
     last: Ticks,
@@ -154,6 +150,7 @@ impl Sink for Checker {
             Mark::Lost { records } => {
                 state.lost = state.lost.saturating_add(records);
                 state.gap = Some(state.number);
+                state.rule.lost();
             }
             Mark::Break { .. } => state.breaks += 1,
             _ => {}
@@ -188,63 +185,46 @@ impl State {
         let synthetic = u64::from(call.synthetic);
         if call.edge == Edge::Entry {
             self.synthetic_entries += synthetic;
-            self.enter(call, thread, found);
+            self.open.push((call.function, self.number));
+            self.rule.entered(1);
         } else {
             self.synthetic_exits += synthetic;
             match self.open.last() {
-                _ if self.too_deep => {}
                 Some((function, _)) if *function == call.function => drop(self.open.pop()),
                 _ => self.leave_other(call, thread, allow_open, found),
             }
         }
     }
 
-    fn enter(&mut self, call: &Call, thread: ThreadId, found: &mut Found) {
-        if self.open.len() < MAX_DEPTH {
-            self.open.push((call.function, self.number));
-        } else if !self.too_deep {
-            self.too_deep = true;
-            found.add(thread, self.number, What::TooDeep);
-        }
-    }
-
     #[cold]
     fn leave_other(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut Found) {
-        if self.leave_past(call) {
-            return;
-        }
-        let near = self.open.len().saturating_sub(SEARCH);
-        let place = self.open[near..]
-            .iter()
-            .rposition(|(function, _)| *function == call.function);
-        let Some(place) = place else {
-            // With nothing open, the call may have been entered before the trace began; with nothing
-            // open that was entered after a gap, in the gap.
-            let inner = self.open.last().map(|(_, number)| *number);
-            let in_gap = self.gap.is_some_and(|gap| inner <= Some(gap));
-            let explained = in_gap || (allow_open && self.open.is_empty());
-            if !explained {
-                found.add(
-                    thread,
-                    self.number,
-                    What::NoEntry {
-                        exit: call.function,
-                    },
-                );
+        let is = |(function, _): &(FunctionId, u64)| *function == call.function;
+        match self.rule.other(&self.open, is) {
+            Exit::Innermost => {}
+            Exit::Outer(inside) => {
+                let gap = self.gap;
+                let unexplained = |(_, number): &(FunctionId, u64)| Some(*number) > gap;
+                let depth = self.open.len() - inside;
+                for (entry, number) in self.open.drain(depth..).filter(unexplained) {
+                    let left = call.function;
+                    found.add(thread, number, What::NoExit { entry, left });
+                }
             }
-            return;
-        };
-        let gap = self.gap;
-        let unexplained = |(_, number): &(FunctionId, u64)| Some(*number) > gap;
-        for (entry, number) in self.open.drain(near + place + 1..).filter(unexplained) {
-            found.add(
-                thread,
-                number,
-                What::NoExit {
-                    entry,
-                    left: call.function,
-                },
-            );
+            Exit::Before | Exit::Lone => {
+                if self.leave_past(call) {
+                    return;
+                }
+                // With nothing open, the call may have been entered before the trace began; with nothing
+                // open that was entered after a gap, in the gap.
+                let inner = self.open.last().map(|(_, number)| *number);
+                let in_gap = self.gap.is_some_and(|gap| inner <= Some(gap));
+                let explained = in_gap || (allow_open && self.open.is_empty());
+                if !explained {
+                    let exit = call.function;
+                    found.add(thread, self.number, What::NoEntry { exit });
+                }
+                return;
+            }
         }
         self.open.pop();
     }

@@ -280,11 +280,31 @@ fn findings_are_limited_and_all_are_counted() {
 }
 
 #[test]
-fn an_absurd_depth_is_one_finding() {
-    let calls: Vec<Call> = (0..(1 << 20) + 5).map(|time| entry(time, 1)).collect();
-    let verdict = check(&MemoryTrace::new(&[(7, &calls)]), true, 10);
-    assert_eq!(verdict.count, 1);
-    assert_eq!(verdict.findings[0].what, What::TooDeep);
+fn an_absurd_depth_is_followed() {
+    let deep = (1 << 20) + 5;
+    let down = (0..deep).map(|time| entry(time, 1));
+    let up = (deep..2 * deep).map(|time| exit(time, 1));
+    let calls: Vec<Call> = down.chain(up).collect();
+    assert_eq!(check(&MemoryTrace::new(&[(7, &calls)]), false, 10).count, 0);
+    assert_eq!(
+        check(&MemoryTrace::new(&[(7, &calls[1..])]), false, 10).count,
+        1
+    );
+}
+
+/// As other commands look for it: at any depth.
+#[test]
+fn a_call_left_under_thousands_of_others_is_found() {
+    let deep = 5000;
+    let calls: Vec<Call> = [entry(0, 1)]
+        .into_iter()
+        .chain((1..deep).map(|time| entry(time, 2)))
+        .chain([exit(deep, 1)])
+        .collect();
+    let verdict = check(&MemoryTrace::new(&[(7, &calls)]), false, 10);
+    assert_eq!(verdict.count, deep - 1);
+    let is_no_exit = |finding: &Finding| matches!(finding.what, What::NoExit { .. });
+    assert!(verdict.findings.iter().all(is_no_exit));
 }
 
 #[test]

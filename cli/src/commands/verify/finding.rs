@@ -5,8 +5,6 @@ use std::collections::BinaryHeap;
 
 use fdr_formats::{Diagnostic, FunctionId, ThreadId, Ticks};
 
-use super::checker::MAX_DEPTH;
-
 /// Where a violation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Where {
@@ -34,7 +32,6 @@ pub(super) enum What {
     Open {
         entry: FunctionId,
     },
-    TooDeep,
     Sum {
         recorded: u64,
         readable: u64,
@@ -73,7 +70,6 @@ impl What {
                 )
             }
             What::Open { entry } => format!("entry of {} without its exit", name(*entry)),
-            What::TooDeep => format!("more than {MAX_DEPTH} open calls: not followed from here on"),
             What::Sum {
                 recorded,
                 readable,
@@ -192,7 +188,8 @@ mod tests {
         let of = |numbers: &[u64]| {
             let mut found = Found::new(3);
             for &number in numbers {
-                found.add(ThreadId(1), number, What::TooDeep);
+                let entry = FunctionId(1);
+                found.add(ThreadId(1), number, What::Open { entry });
             }
             found
         };

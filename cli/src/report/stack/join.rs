@@ -1,36 +1,12 @@
 //! A piece of a thread's calls, followed without knowing what came before it, and joined to what did.
 //!
-//! Calls that are within the piece need no past. An exit of a call that was entered before is kept, with
-//! the ticks that the piece spent in calls right inside of it; which of the piece's calls were outermost
-//! ones is settled when it is known what was open. Anything else that would need the past makes the piece
-//! unclear, and it is followed again in its turn. Must never join what one look at everything in order
-//! would have told otherwise.
+//! What it must know of those is in [`Past`]; which of the piece's calls were outermost ones is settled when it is known
+//! what was open. Must never join what one look at everything in order would have told otherwise.
 
-use fdr_formats::{Call, FunctionId, Ticks};
+use fdr_formats::Call;
+use fdr_formats::calls::{Left, Past};
 
-use super::{Batch, CLIPPED, Frame, MAX_DEPTH, NO_FRAME, PLACE, Stack, Table};
-
-/// Exits of earlier calls that a piece may have (2 MiB).
-const MAX_LEFT: usize = 1 << 16;
-
-/// What a piece must know of the calls before it.
-#[derive(Debug, Default)]
-pub(super) struct Past {
-    left: Vec<Left>,
-    unclear: bool,
-}
-
-/// An exit of a call that was entered before the piece.
-#[derive(Clone, Copy, Debug)]
-struct Left {
-    function: FunctionId,
-    synthetic: bool,
-    time: Ticks,
-    /// Ticks in calls right inside of it, as far as they are in the piece.
-    children: u64,
-}
-
-const _: () = assert!(size_of::<Left>() == 24);
+use super::{Batch, CLIPPED, Frame, NO_FRAME, PLACE, Stack, Table};
 
 impl Stack {
     /// The calls of a thread from somewhere in the middle on.
@@ -42,32 +18,28 @@ impl Stack {
     }
 
     pub(super) fn is_unclear(&self) -> bool {
-        self.past.as_ref().is_some_and(|past| past.unclear)
+        self.past.as_ref().is_some_and(Past::is_unclear)
     }
 
     /// What comes now can't be told without the past.
     pub(super) fn make_unclear(&mut self) {
         if let Some(past) = &mut self.past {
-            past.unclear = true;
+            past.make_unclear();
         }
     }
 
     /// An exit of a function of which no call in the piece is open.
     pub(super) fn leave_past(&mut self, call: &Call, place: u32) {
         let Some(past) = &mut self.past else { return };
-        // Inside of a call of the piece, it may end that, or mean nothing.
-        if self.depth > 0 || past.left.len() >= MAX_LEFT {
-            past.unclear = true;
-            return;
+        let left = Left {
+            exit: *call,
+            children: self.children,
+        };
+        if past.leave(self.depth, left) {
+            self.children = 0;
+            // The function's calls so far were inside of this one.
+            self.totals[place as usize] = 0;
         }
-        past.left.push(Left {
-            function: call.function,
-            synthetic: call.synthetic,
-            time: call.time,
-            children: std::mem::take(&mut self.children),
-        });
-        // The function's calls so far were inside of this one.
-        self.totals[place as usize] = 0;
     }
 
     /// Adds a piece that follows, and what its table has to `table`. `false`: that can't be told, and
@@ -92,7 +64,7 @@ impl Stack {
         if self.frames.len() < room {
             self.frames.resize(room, NO_FRAME);
         }
-        for left in &past.left {
+        for left in past.left() {
             self.leave_by(batch, table, left);
         }
         self.take_open(&piece, &places);
@@ -102,21 +74,17 @@ impl Stack {
 
     /// What the piece must know, where it fits what is known here.
     fn past_of<'a>(&self, table: &Table, piece: &'a Stack) -> Option<&'a Past> {
-        let past = piece.past.as_ref().filter(|past| !past.unclear)?;
+        let past = piece.past.as_ref().filter(|_| self.past.is_none())?;
         let open = self.frames.get(1..=self.depth).unwrap_or(&[]);
-        let mut open = open.iter().rev();
-        let matched = |left: &Left| {
-            let function = open.next().map(|frame| table.function(frame.place & PLACE));
-            function == Some(left.function)
-        };
-        let deep = self.beyond > 0 || self.depth + piece.frames.len() > MAX_DEPTH;
-        (self.past.is_none() && !deep && past.left.iter().all(matched)).then_some(past)
+        let open = open.iter().rev();
+        let open = open.map(|frame| table.function(frame.place & PLACE));
+        past.fits(open, piece.frames.len()).then_some(past)
     }
 
     /// The innermost open call is ended by an exit in the piece.
     fn leave_by(&mut self, batch: &mut Batch, table: &mut Table, left: &Left) {
         self.children = self.children.saturating_add(left.children);
-        self.close(batch, table, left.time, left.synthetic);
+        self.close(batch, table, left.exit.time, left.exit.synthetic);
     }
 
     /// Takes the calls that are open at the piece's end, and settles which were outermost ones.
@@ -151,5 +119,6 @@ impl Stack {
         self.records += piece.records;
         self.synthetic += piece.synthetic;
         self.flaws.missing_exits += piece.flaws.missing_exits;
+        self.rule.join(&piece.rule);
     }
 }

@@ -1,24 +1,19 @@
-//! A piece of a thread's calls, checked without knowing what came before it, and joined to what did. An
-//! exit of a call that was entered before the piece is kept and compared when the two are joined;
-//! anything else that would need the past makes the piece unclear, and it is checked again in its turn.
-//! Must never find anything else than a look at everything in order.
+//! A piece of a thread's calls, checked without knowing what came before it, and joined to what did: what it must
+//! know of that is in [`fdr_formats::calls::Past`]. Must never find anything else than a look at everything in
+//! order.
 
+use fdr_formats::calls::{self, Left};
 use fdr_formats::pieces::Join;
-use fdr_formats::{Call, FunctionId, ThreadId, Ticks};
+use fdr_formats::{Call, ThreadId, Ticks};
 
-use super::{Checker, Found, MAX_DEPTH, SEARCH, State, What};
-
-/// Exits of earlier calls that a piece may have.
-const MAX_LEFT: usize = 1 << 16;
+use super::{Checker, Found, State, What};
 
 /// What a piece must know of the calls before it.
 #[derive(Debug, Default)]
 pub(super) struct Past {
-    /// Functions of calls that were entered before, in the order of their exits.
-    left: Vec<FunctionId>,
+    calls: calls::Past,
     /// Time of the first record.
     first: Option<Ticks>,
-    unclear: bool,
 }
 
 impl State {
@@ -29,41 +24,33 @@ impl State {
         }
     }
 
-    /// An exit of another call than the innermost one: whether nothing more can be told of it in a piece.
+    /// An exit of which no call is open: whether nothing more can be told of it in a piece.
     pub(super) fn leave_past(&mut self, call: &Call) -> bool {
         let Some(past) = &mut self.past else {
             return false;
         };
-        if self.open.is_empty() && past.left.len() < MAX_LEFT {
-            past.left.push(call.function);
-            return true;
-        }
-        let known = |(function, _): &(FunctionId, u64)| *function == call.function;
-        let near = self.open.len() >= SEARCH || self.open.iter().any(known);
-        past.unclear |= !near;
-        !near
+        let (exit, children) = (*call, 0);
+        past.calls.leave(self.open.len(), Left { exit, children });
+        true
     }
 
     /// Adds a piece that follows. `false`: that can't be told, and nothing was changed.
     fn join(&mut self, piece: State, theirs: Found, thread: ThreadId, found: &mut Found) -> bool {
-        let Some(past) = piece.past.as_ref().filter(|past| !past.unclear) else {
+        let open = self.open.iter().rev().map(|&(function, _)| function);
+        // A stack never had more than it has room for.
+        let deepest = piece.open.capacity();
+        let past = piece.past.as_ref().filter(|_| self.past.is_none());
+        let Some(past) = past.filter(|past| past.calls.fits(open, deepest)) else {
             return false;
         };
-        // A stack never had more than it has room for.
-        let deep = self.open.len() + piece.open.capacity() > MAX_DEPTH;
-        let left = self.open.iter().rev().map(|(function, _)| function);
-        let matched =
-            past.left.len() <= self.open.len() && past.left.iter().eq(left.take(past.left.len()));
-        if self.past.is_some() || self.too_deep || piece.too_deep || deep || !matched {
-            return false;
-        }
         let base = self.number;
         if let Some(to) = past.first.filter(|&first| first < self.last) {
             let from = self.last;
             found.add(thread, base + 1, What::TimeBack { from, to });
         }
         found.join(theirs, base);
-        self.open.truncate(self.open.len() - past.left.len());
+        self.open
+            .truncate(self.open.len() - past.calls.left().len());
         let open = piece.open.iter();
         self.open
             .extend(open.map(|&(function, number)| (function, base + number)));
@@ -71,6 +58,7 @@ impl State {
         if past.first.is_some() {
             self.last = piece.last;
         }
+        self.rule.join(&piece.rule);
         self.add(&piece);
         true
     }

@@ -5,7 +5,7 @@
 use fdr_formats::packed::PackedCall;
 use fdr_formats::{FunctionId, Ticks};
 
-use super::{MAX_DEPTH, State};
+use super::State;
 
 /// Calls that are taken at once; a power of two.
 const ROOM: usize = 256;
@@ -38,7 +38,7 @@ impl State {
         let near = self.open.get(base..).unwrap_or(&[]);
         let above = 1 + near.len();
         let places = window.0.get_mut(1..above);
-        if let Some(places) = places.filter(|_| !self.too_deep && base + REACH <= MAX_DEPTH) {
+        if let Some(places) = places {
             places.copy_from_slice(near);
         } else {
             let call = calls.next()?;
@@ -62,9 +62,14 @@ impl State {
             above = above.wrapping_add_signed((exit | 1) as isize);
             last = now;
         }
+        let before = self.open.len();
         self.open.truncate(base);
         let open = window.0.get(1..above).unwrap_or(&[]);
         self.open.extend_from_slice(open);
+        // Those that are open now were entered, and so were half of the others.
+        let taken = (number - self.number) as usize;
+        let entered = (taken + self.open.len()).wrapping_sub(before) / 2;
+        self.rule.entered(entered);
         (self.number, self.last, *time) = (number, Ticks(last), now);
         other
     }

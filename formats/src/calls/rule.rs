@@ -1,0 +1,129 @@
+//! Which open call an exit ends: the one rule, for all that follow calls. It decides only; who keeps the open
+//! calls acts on it. Must never allocate: the recorder's crash path uses it.
+//!
+//! `longjmp` in a loop may leave any number of calls open, which the exit of the function around it must
+//! find. A hostile file must not have a deep stack searched in vain again and again. So searches that find
+//! nothing are paid for by entries.
+
+/// Calls that are always looked at.
+pub const NEAR: usize = 4096;
+
+/// What an exit means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It ends the innermost open call.
+    Innermost,
+    /// It ends a call in which so many others are open: their exits are missing.
+    Outer(usize),
+    /// Nothing is open, and no record was missing so far: the call was entered before the first record.
+    Before,
+    /// Its entry is missing: other calls are open, or records were missing before.
+    Lone,
+}
+
+/// What the rule must remember of one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Calls beyond [`NEAR`] that may be looked at.
+    credit: usize,
+    /// Records are missing in the middle.
+    gap: bool,
+}
+
+impl Rule {
+    /// So many calls were entered. Async-signal-safe.
+    #[inline]
+    pub fn entered(&mut self, calls: usize) {
+        self.credit = self.credit.wrapping_add(calls);
+    }
+
+    /// Records are missing here: a call that was entered among them did not begin before the first record.
+    /// Async-signal-safe.
+    pub fn lost(&mut self) {
+        self.gap = true;
+    }
+
+    /// Whether records are missing in the middle.
+    pub(crate) fn has_gap(&self) -> bool {
+        self.gap
+    }
+
+    /// For the same records once more: what entries have paid for is forgotten, gaps are not.
+    pub(crate) fn restarted(self) -> Rule {
+        Rule { credit: 0, ..self }
+    }
+
+    /// What an exit ends of the calls that are `open`, outermost first; `is` tells those of its function.
+    /// Async-signal-safe.
+    #[inline]
+    pub fn exit<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
+        match open.last() {
+            Some(innermost) if is(innermost) => Exit::Innermost,
+            _ => self.other(open, is),
+        }
+    }
+
+    /// The same of an exit that does not end the innermost open call.
+    #[cold]
+    pub fn other<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
+        if open.is_empty() && !self.gap {
+            return Exit::Before;
+        }
+        let most = NEAR.saturating_add(self.credit).min(open.len());
+        match open.iter().rev().take(most).position(is) {
+            Some(0) => Exit::Innermost,
+            Some(inside) => Exit::Outer(inside),
+            None => {
+                self.credit = self.credit.saturating_sub(most.saturating_sub(NEAR));
+                Exit::Lone
+            }
+        }
+    }
+
+    /// Adds what a piece that follows remembers, which never had more than [`NEAR`] calls open.
+    pub fn join(&mut self, piece: &Rule) {
+        self.credit = self.credit.wrapping_add(piece.credit);
+        self.gap |= piece.gap;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn an_exit_is_of_the_innermost_call_or_one_further_out_or_none() {
+        let exit = |rule: &mut Rule, open: &[u32], id| rule.exit(open, |&open| open == id);
+        let mut rule = Rule::default();
+        assert_eq!(exit(&mut rule, &[1, 2, 2, 3], 3), Exit::Innermost);
+        assert_eq!(exit(&mut rule, &[1, 2, 2, 3], 2), Exit::Outer(1));
+        assert_eq!(exit(&mut rule, &[1, 2, 2, 3], 1), Exit::Outer(3));
+        assert_eq!(exit(&mut rule, &[1, 2, 2, 3], 4), Exit::Lone);
+        assert_eq!(exit(&mut rule, &[], 4), Exit::Before);
+        rule.lost();
+        assert_eq!(exit(&mut rule, &[], 4), Exit::Lone);
+        assert_eq!(exit(&mut rule, &[1, 2], 1), Exit::Outer(1));
+    }
+
+    #[test]
+    fn a_call_is_found_under_any_number_of_others_and_searching_in_vain_is_bounded() {
+        let mut rule = Rule::default();
+        let open: Vec<usize> = (0..1_000_000).collect();
+        rule.entered(open.len());
+        assert_eq!(rule.exit(&open, |&id| id == 0), Exit::Outer(999_999));
+        // It was found: what was looked at is left, and nothing is owed.
+        assert_eq!(rule.exit(&open, |&id| id == 7), Exit::Outer(999_992));
+        let looked = Cell::new(0);
+        for _ in 0..1000 {
+            let none = rule.exit(&open, |_| {
+                looked.set(looked.get() + 1);
+                false
+            });
+            assert_eq!(none, Exit::Lone);
+        }
+        assert!(looked.get() < 1_000_000 + 1001 * (NEAR + 1), "{looked:?}");
+        assert_eq!(rule.exit(&open, |&id| id == 999_000), Exit::Outer(999));
+    }
+}

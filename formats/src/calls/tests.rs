@@ -1,0 +1,244 @@
+//! Calls that nest and calls that do not. A call is a line: function, entry, exit, own ticks, what is known of entry and
+//! exit (`m`, `s`, `-`), and `!` where it is clipped.
+
+use super::*;
+
+fn enter(time: u64, function: u32) -> Call {
+    Call::entry(Ticks(time), FunctionId(function))
+}
+
+fn exit(time: u64, function: u32) -> Call {
+    Call::exit(Ticks(time), FunctionId(function))
+}
+
+fn line(ended: &Ended<()>) -> String {
+    let known = |known| match known {
+        Known::Measured => 'm',
+        Known::Synthetic => 's',
+        Known::Missing => '-',
+    };
+    let call = &ended.call;
+    format!(
+        "{} {}..{} {} {}{}{}",
+        call.function.0,
+        call.start.0,
+        ended.end.0,
+        ended.own(),
+        known(call.entry),
+        known(ended.exit),
+        if ended.clipped { "!" } else { "" }
+    )
+}
+
+/// What happens on a thread.
+enum Event {
+    Call(Call),
+    Lose,
+    Doubt,
+}
+
+fn follow(stack: &mut CallStack, events: &[Event]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for event in events {
+        match event {
+            Event::Call(call) => stack.call(call, |ended| lines.push(line(&ended))),
+            Event::Lose => stack.lose(),
+            Event::Doubt => stack.doubt(),
+        }
+    }
+    lines
+}
+
+fn lines_of(events: &[Event], end: Option<u64>) -> Vec<String> {
+    let mut stack = CallStack::new();
+    let mut lines = follow(&mut stack, events);
+    stack.finish(end.map(Ticks), &mut |ended, _: &mut [Open<()>]| {
+        lines.push(line(&ended));
+    });
+    lines
+}
+
+fn lines(calls: &[Call]) -> Vec<String> {
+    let events: Vec<Event> = calls.iter().map(|&call| Event::Call(call)).collect();
+    lines_of(&events, None)
+}
+
+#[test]
+fn calls_that_nest() {
+    let calls = [
+        enter(0, 1),
+        enter(10, 2),
+        enter(12, 1),
+        exit(15, 1),
+        exit(40, 2),
+        enter(50, 2),
+        exit(70, 2),
+        exit(100, 1),
+    ];
+    assert_eq!(
+        lines(&calls),
+        [
+            "1 12..15 3 mm",
+            "2 10..40 27 mm",
+            "2 50..70 20 mm",
+            "1 0..100 50 mm"
+        ]
+    );
+}
+
+#[test]
+fn an_exit_further_out_ends_those_inside_with_the_edge_before() {
+    let calls = [enter(1, 1), enter(2, 2), enter(5, 3), exit(9, 1)];
+    assert_eq!(
+        lines(&calls),
+        ["3 5..5 0 m-!", "2 2..5 3 m-!", "1 1..9 5 mm"]
+    );
+}
+
+#[test]
+fn a_call_from_before_is_around_all_that_came_since() {
+    let calls = [enter(5, 1), exit(8, 1), exit(20, 2), exit(30, 3)];
+    assert_eq!(
+        lines(&calls),
+        ["1 5..8 3 mm", "2 5..20 12 -m!", "3 5..30 10 -m!"]
+    );
+}
+
+#[test]
+fn an_exit_without_entry_among_open_calls_begins_with_the_edge_before() {
+    let calls = [
+        enter(0, 1),
+        enter(4, 2),
+        exit(6, 2),
+        exit(10, 9),
+        exit(50, 1),
+    ];
+    assert_eq!(
+        lines(&calls),
+        ["2 4..6 2 mm", "9 6..10 4 -m!", "1 0..50 44 mm"]
+    );
+}
+
+#[test]
+fn what_is_open_at_the_end_lasts_until_the_dump() {
+    let calls = [enter(1, 1), enter(4, 2)];
+    assert_eq!(lines(&calls), ["2 4..4 0 m-!", "1 1..4 3 m-!"]);
+    let events = calls.map(Event::Call);
+    assert_eq!(lines_of(&events, Some(9)), ["2 4..9 5 m-!", "1 1..9 3 m-!"]);
+    // A moment that is not behind the records is none.
+    assert_eq!(lines_of(&events, Some(2)), ["2 4..4 0 m-!", "1 1..4 3 m-!"]);
+}
+
+#[test]
+fn calls_over_a_gap_or_a_break_are_clipped() {
+    for doubt in [Event::Lose, Event::Doubt] {
+        let events = [
+            Event::Call(enter(0, 1)),
+            doubt,
+            Event::Call(enter(10, 2)),
+            Event::Call(exit(11, 2)),
+            Event::Call(exit(20, 1)),
+        ];
+        assert_eq!(lines_of(&events, None), ["2 10..11 1 mm", "1 0..20 19 mm!"]);
+    }
+}
+
+#[test]
+fn right_behind_a_gap_a_call_begins_with_its_exit() {
+    let events = [
+        Event::Call(enter(0, 1)),
+        Event::Call(exit(1, 1)),
+        Event::Lose,
+        Event::Call(exit(100, 2)),
+        Event::Call(exit(103, 3)),
+    ];
+    let wanted = ["1 0..1 1 mm", "2 100..100 0 -m!", "3 100..103 3 -m!"];
+    assert_eq!(lines_of(&events, None), wanted);
+}
+
+#[test]
+fn what_a_writer_added_is_told() {
+    let synthetic = |call| Call {
+        synthetic: true,
+        ..call
+    };
+    let calls = [
+        synthetic(enter(1, 1)),
+        enter(2, 2),
+        synthetic(exit(3, 2)),
+        exit(4, 1),
+    ];
+    assert_eq!(lines(&calls), ["2 2..3 1 ms!", "1 1..4 2 sm!"]);
+}
+
+#[test]
+fn untimed_functions_are_as_wide_as_the_calls_in_them() {
+    let mut stack = CallStack::new().with_untimed([FunctionId(2)].into());
+    let calls = [
+        enter(0, 1),
+        enter(10, 2),
+        enter(20, 3),
+        exit(25, 3),
+        exit(40, 2),
+        exit(100, 1),
+    ];
+    let lines = follow(&mut stack, &calls.map(Event::Call));
+    assert_eq!(lines, ["3 20..25 5 mm", "2 10..40 0 mm", "1 0..100 95 mm"]);
+}
+
+/// Pseudo-random numbers.
+fn next(seed: &mut u64) -> u64 {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    *seed
+}
+
+#[test]
+fn pieces_join_to_what_one_look_tells() {
+    let (mut seed, mut joined, mut apart) = (7, 0, 0);
+    for round in 0..2000 {
+        let (mut time, mut open) = (0, Vec::new());
+        let odd = round % 4;
+        let calls: Vec<Call> = (0..200)
+            .map(|_| {
+                time += next(&mut seed) % 9;
+                let function = 1 + (next(&mut seed) % 5) as u32;
+                if odd > 0 && next(&mut seed).is_multiple_of(40) {
+                    return exit(time, function);
+                }
+                match open.pop().filter(|_| next(&mut seed).is_multiple_of(2)) {
+                    Some(left) => exit(time, left),
+                    None => {
+                        open.push(function);
+                        enter(time, function)
+                    }
+                }
+            })
+            .collect();
+        let events: Vec<Event> = calls.iter().map(|&call| Event::Call(call)).collect();
+        let (first, rest) = events.split_at(next(&mut seed) as usize % 200);
+        let (mut whole, mut one, mut other) =
+            (CallStack::new(), CallStack::new(), CallStack::new().piece());
+        let mut wanted = follow(&mut whole, &events);
+        let mut lines = follow(&mut one, first);
+        lines.extend(follow(&mut other, rest));
+        if !one.fits(&other) {
+            apart += 1;
+            continue;
+        }
+        joined += 1;
+        one.join(other, &mut |ended, _: &mut [Open<()>]| {
+            lines.push(line(&ended))
+        });
+        for (stack, lines) in [(&mut whole, &mut wanted), (&mut one, &mut lines)] {
+            stack.finish(None, &mut |ended, _: &mut [Open<()>]| {
+                lines.push(line(&ended))
+            });
+        }
+        wanted.sort();
+        lines.sort();
+        assert_eq!(lines, wanted);
+    }
+    assert!(joined > 500 && apart > 200, "{joined} joined, {apart} not");
+}
