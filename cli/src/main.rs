@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod address;
+#[cfg(test)]
+mod agreement_tests;
 mod cleanup;
 mod clock;
 mod columns;

@@ -148,6 +148,17 @@ pub enum Mark<'a> {
     },
 }
 
+impl Mark<'_> {
+    /// What a record at that time says that counts missing records. Where it counts none, it stands for a break of
+    /// the clock, for which most formats have no record: both put calls in doubt that are open there.
+    pub(crate) fn missing(records: u64, time: Ticks) -> Mark<'static> {
+        match records {
+            0 => Mark::Break { time },
+            records => Mark::Lost { records },
+        }
+    }
+}
+
 /// A traced function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {

@@ -206,8 +206,11 @@ impl Stack {
     pub(crate) fn lose(&mut self, records: u64) {
         self.make_unclear();
         self.lost = self.lost.saturating_add(records);
-        self.gap = true;
-        self.rule.lost();
+        // What is missing before the first record is not in the middle.
+        if self.first.is_some() {
+            self.gap = true;
+            self.rule.lost();
+        }
         self.doubt();
     }
 

@@ -358,9 +358,11 @@ impl<T> CallStack<T> {
     /// begun.
     pub fn lose(&mut self) {
         self.doubt();
-        self.rule.lost();
-        self.gap = true;
-        self.roots = 0;
+        // What is missing before the first record is not in the middle.
+        if self.first.is_some() {
+            self.rule.lost();
+            self.gap = true;
+        }
     }
 
     /// The clock jumped or began anew here: what calls took that are open now is not known.

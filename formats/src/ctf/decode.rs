@@ -281,7 +281,7 @@ impl Decoder<'_> {
             }
             Kind::Lost { records } => {
                 let records = reader.values.number(records);
-                self.sink.mark(&Mark::Lost { records });
+                self.sink.mark(&Mark::missing(records, time));
             }
             Kind::Wall { seconds, micros } => {
                 let seconds = reader.values.number(seconds);

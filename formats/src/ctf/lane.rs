@@ -224,7 +224,7 @@ impl Lane {
             }
             Mark::Wall { seconds, micros } => Untimed::Wall(seconds, micros),
             Mark::Lost { records } => Untimed::Lost(records),
-            // What both say: calls that are open here are in doubt.
+            // As `Mark::missing` reads it.
             Mark::Break { .. } => Untimed::Lost(0),
             Mark::Argument { value } => Untimed::Argument(value),
         };

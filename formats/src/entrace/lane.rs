@@ -177,7 +177,7 @@ impl Lane {
                 item.end = records;
                 (item, &[])
             }
-            // What both say: calls that are open here are in doubt.
+            // As `Mark::missing` reads it.
             Mark::Break { .. } => (self.item(Kind::Lost, self.last), &[]),
             Mark::Custom { time, cpu, data } => {
                 let mut item = self.item(Kind::Custom, Some(scale.nanos(time).0));

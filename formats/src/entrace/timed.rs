@@ -339,9 +339,7 @@ impl Decoder<'_> {
                     .unwrap_or_default(),
                 data,
             },
-            facts::LOST => Mark::Lost {
-                records: number("records").unwrap_or_default(),
-            },
+            facts::LOST => Mark::missing(number("records").unwrap_or_default(), time),
             _ => Mark::Wall {
                 seconds: number("seconds").unwrap_or_default(),
                 micros: number("micros")

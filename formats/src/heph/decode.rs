@@ -10,7 +10,7 @@ use super::record::{Attribute, Event, Value};
 use super::walk::{Packets, Walker};
 use crate::bytes::ReadAt;
 use crate::error::Error;
-use crate::model::{CpuId, Mark};
+use crate::model::{CpuId, Mark, Ticks};
 use crate::nest::{Details, Item, Nester, What};
 use crate::sink::Sink;
 
@@ -91,7 +91,7 @@ impl Details for Attributes<'_> {
                 }
                 push_payload(own, number, payload, item, sink);
             }
-            Some(own) => mark(&event, own, sink),
+            Some(own) => mark(&event, own, item.start, sink),
             None if item.what == What::Mark => {}
             None => {
                 let ours = self.ours.is_some_and(|first| item.offset >= first);
@@ -126,16 +126,14 @@ impl Attributes<'_> {
     }
 }
 
-fn mark(event: &Event<'_>, own: Own, sink: &mut dyn Sink) {
+fn mark(event: &Event<'_>, own: Own, time: Ticks, sink: &mut dyn Sink) {
     let number = |name| facts::number(event, name);
     match own {
         Own::Wall => sink.mark(&Mark::Wall {
             seconds: number("seconds"),
             micros: u32::try_from(number("micros")).unwrap_or(0),
         }),
-        Own::Lost => sink.mark(&Mark::Lost {
-            records: number("records"),
-        }),
+        Own::Lost => sink.mark(&Mark::missing(number("records"), time)),
         Own::Custom | Own::Typed | Own::Trace | Own::Function | Own::Thread | Own::More => {}
     }
 }

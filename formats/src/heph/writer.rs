@@ -163,7 +163,7 @@ impl<W: Write> Sink for HephWriter<W> {
                 self.book.mark(lane, mark, &mut self.out.buffer);
             }
             Mark::Break { .. } => {
-                // What both say: calls that are open here are in doubt.
+                // As `Mark::missing` reads it.
                 let mark = Untimed::Lost { records: 0 };
                 self.book.mark(lane, mark, &mut self.out.buffer);
             }

@@ -132,7 +132,7 @@ fn mark(event: &Event<'_>, text: &mut String, sink: &mut dyn Sink) {
         }),
         Meaning::Lost => {
             let records = event.named("records");
-            sink.mark(&Mark::Lost { records });
+            sink.mark(&Mark::missing(records, time));
         }
         Meaning::Custom => {
             let cpu = CpuId(event.named("cpu") as u32);

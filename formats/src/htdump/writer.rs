@@ -199,7 +199,7 @@ impl<W: Write> Sink for HtdumpWriter<W> {
                 let _ = record.map(|record| record.u64(records));
             }
             Mark::Break { .. } => {
-                // What both say: calls that are open here are in doubt.
+                // As `Mark::missing` reads it.
                 let record = self.begin(klass::LOST, None);
                 let _ = record.map(|record| record.u64(0));
             }

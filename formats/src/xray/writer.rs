@@ -400,8 +400,11 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                 }
                 Some(lane) => {
                     let base = lane.base;
-                    lane.gap = true;
-                    lane.stack.gap();
+                    // What is missing before the first record is not in the middle.
+                    if lane.records > 0 {
+                        lane.gap = true;
+                        lane.stack.gap();
+                    }
                     self.event(base, &payload::encode_lost(records));
                 }
                 None => {}

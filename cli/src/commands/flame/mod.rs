@@ -4,7 +4,7 @@
 mod folder;
 mod line;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tree;
 
 use std::collections::HashMap;

@@ -31,6 +31,20 @@ fn folded(trace: &MemoryTrace, per_thread: bool) -> String {
     lines(trace, folders)
 }
 
+/// Own ticks by the function at a path's end, where there are any.
+pub(crate) fn sums_of(source: &dyn Source) -> BTreeMap<u32, u64> {
+    let untimed = untimed(source.info());
+    let make = |share| Folder::new(&untimed, false, share);
+    let folders = drive_pieces(source, ONE, make, &|_| {}).expect("readable");
+    let mut sums = BTreeMap::new();
+    for (_, node) in gather(folders).tree.nodes() {
+        if let (Label::Function(id), 1..) = (node.label, node.own) {
+            *sums.entry(id.0).or_default() += node.own;
+        }
+    }
+    sums
+}
+
 #[test]
 fn a_line_is_a_path_and_its_own_time() {
     let calls = [

@@ -343,4 +343,4 @@ pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize)
 
 #[cfg(test)]
 #[path = "checker_tests.rs"]
-mod tests;
+pub(crate) mod tests;

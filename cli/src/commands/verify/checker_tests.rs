@@ -5,6 +5,7 @@ use fdr_formats::source::drive_parallel;
 
 use super::super::finding::Where;
 use super::*;
+use crate::agreement_tests::Missing;
 use crate::testing::packed::batches;
 use crate::testing::pieces::same_in_pieces;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
@@ -13,6 +14,22 @@ fn check(trace: &MemoryTrace, allow_open: bool, limit: usize) -> Verdict {
     let make = || Checker::new(allow_open, limit, Share::Lanes);
     let checkers = drive_parallel(trace, 2, make, &|_| {}).unwrap();
     conclude(checkers, &trace.info.threads, limit)
+}
+
+/// Edges that are missing, by what is found.
+pub(crate) fn missing_of(source: &dyn fdr_formats::Source) -> Missing {
+    let make = || Checker::new(false, usize::MAX, Share::Lanes);
+    let checkers = drive_parallel(source, 1, make, &|_| {}).unwrap();
+    let mut missing = Missing::default();
+    for finding in conclude(checkers, &source.info().threads, usize::MAX).findings {
+        match finding.what {
+            What::NoEntry { .. } => missing.entries += 1,
+            What::NoExit { .. } => missing.exits += 1,
+            What::Open { .. } => missing.open += 1,
+            _ => {}
+        }
+    }
+    missing
 }
 
 fn findings(calls: &[Call]) -> Vec<(u64, What)> {

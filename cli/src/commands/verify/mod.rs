@@ -1,6 +1,6 @@
 //! `fdr verify`: is a trace whole and consistent?
 
-mod checker;
+pub(crate) mod checker;
 mod finding;
 
 use std::io::Write;
