@@ -82,12 +82,20 @@ impl Ring {
             }
         }
         let replaced = self.replace_head();
-        let state = if replaced { LOST } else { WHOLE };
-        self.loss.store(state, Ordering::Release);
+        self.settle(replaced);
         if replaced {
             sys::thread::tell_news();
         }
         replaced
+    }
+
+    /// The head was replaced, or could not be. Several may come to this, where one of them took longer than the
+    /// others' patience: what was told stays told.
+    fn settle(&self, replaced: bool) {
+        let state = if replaced { LOST } else { WHOLE };
+        let _ = self
+            .loss
+            .compare_exchange(LOSING, state, Ordering::Release, Ordering::Relaxed);
     }
 
     /// Whether the head is there as far as slots are in use: of a file that was cut, and made longer again, the rest
@@ -200,6 +208,20 @@ mod tests {
         assert!(!ring.has_room() && ring.claim().is_none());
         assert!(!ring.extend(slot, 1) && !ring.prepare_spares(1));
         assert!(ring.is_loss_to_tell() && !ring.is_loss_to_tell());
+    }
+
+    #[test]
+    fn a_loss_is_told_once_however_many_replace_the_head() {
+        let (ring, _, _) = cut("slow", 0);
+        // Somebody has begun to, and two others lose patience.
+        ring.loss.store(LOSING, Ordering::Relaxed);
+        assert!(ring.replace_head());
+        ring.settle(true);
+        assert!(ring.is_loss_to_tell());
+        assert!(ring.replace_head());
+        ring.settle(true);
+        ring.settle(false);
+        assert!(ring.is_lost() && !ring.is_loss_to_tell());
     }
 
     /// Whatever of the words a thread in the midst of a record saw before.
