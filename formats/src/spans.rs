@@ -40,11 +40,17 @@ pub(crate) struct Span {
     pub(crate) arguments: Vec<u64>,
 }
 
-/// What is kept of a call that has not ended.
+/// What is kept of a call that has not ended. Few have more: it is moved with each.
 #[derive(Debug, Default)]
 struct Kept {
     /// The CPU at its entry.
     cpu: Option<CpuId>,
+    more: Option<Box<More>>,
+}
+
+/// What few calls have.
+#[derive(Debug, Default)]
+struct More {
     arguments: Vec<u64>,
     /// Its children that began in the same tick.
     held: VecDeque<Span>,
@@ -52,12 +58,15 @@ struct Kept {
 
 impl Kept {
     fn new(cpu: Option<CpuId>) -> Kept {
-        Kept {
-            cpu,
-            ..Kept::default()
-        }
+        Kept { cpu, more: None }
     }
 
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+}
+
+impl More {
     /// Holds a child and what it held. The shorter list goes to the longer one: however deep and
     /// wide a tick is, a span is not moved often.
     fn hold(&mut self, child: Span, mut held: VecDeque<Span>) {
@@ -144,7 +153,7 @@ impl Spans {
         };
         let innermost = stack.calls.open_mut().last_mut();
         match innermost.filter(|_| stack.arguments) {
-            Some(open) => open.data.arguments.push(value),
+            Some(open) => open.data.more().arguments.push(value),
             None => return false,
         }
         true
@@ -242,22 +251,22 @@ impl<F: FnMut(&Span)> Follow<Kept> for Closer<'_, F> {
         ] {
             flags |= flag * u8::from(is_so);
         }
-        let Kept {
-            cpu,
-            arguments,
-            held,
-        } = call.data;
-        let span = Span {
+        let Kept { cpu, more } = call.data;
+        let mut span = Span {
             start: call.start,
             end: ended.end.max(call.start),
             function: call.function,
             flags,
             cpu,
             exit_cpu: self.exit_cpu.filter(|_| ended.exit != Known::Missing),
-            arguments,
+            arguments: Vec::new(),
         };
+        let mut held = VecDeque::new();
+        if let Some(more) = more {
+            (span.arguments, held) = (more.arguments, more.held);
+        }
         match open.last_mut() {
-            Some(parent) if parent.start == span.start => parent.data.hold(span, held),
+            Some(parent) if parent.start == span.start => parent.data.more().hold(span, held),
             _ => {
                 (self.out)(&span);
                 held.iter().for_each(|span| (self.out)(span));

@@ -157,12 +157,11 @@ pub struct CallStack<T = ()> {
     number: u64,
     /// Calls that were entered up to there are in doubt.
     doubted: u64,
-    /// Time of the first edge.
-    first: Option<Ticks>,
-    /// Time of the edge before.
-    before: Option<Ticks>,
-    /// Records are missing between that edge and the next.
-    gap: bool,
+    /// Records were last missing behind that edge, if any.
+    gap: u64,
+    /// Time of the first edge, of the last, and the latest.
+    first: Ticks,
+    before: Ticks,
     latest: Ticks,
 }
 
@@ -176,9 +175,9 @@ impl<T> Default for CallStack<T> {
             roots: 0,
             number: 0,
             doubted: 0,
-            first: None,
-            before: None,
-            gap: false,
+            gap: 0,
+            first: Ticks(0),
+            before: Ticks(0),
             latest: Ticks(0),
         }
     }
@@ -229,14 +228,14 @@ impl<T> CallStack<T> {
     #[must_use]
     #[inline]
     pub fn first(&self) -> Option<Ticks> {
-        self.first
+        (self.number > 0).then_some(self.first)
     }
 
     /// Time of the edge before.
     #[inline]
     #[must_use]
     pub fn before(&self) -> Option<Ticks> {
-        self.before
+        (self.number > 0).then_some(self.before)
     }
 
     /// Whether a function has no times of its own.
@@ -300,12 +299,13 @@ impl<T> CallStack<T> {
         let start = match exit {
             Exit::Innermost => return Some(exit),
             Exit::Outer(inside) => {
-                let before = self.before.unwrap_or(call.time);
+                let before = self.before;
                 (0..inside).for_each(|_| self.close(before, Known::Missing, false, out));
                 return Some(exit);
             }
-            Exit::Before => self.first.unwrap_or(call.time),
-            Exit::Lone => self.before.filter(|_| !self.gap).unwrap_or(call.time),
+            Exit::Before => self.first().unwrap_or(call.time),
+            Exit::Lone if self.gap == self.number => call.time,
+            Exit::Lone => self.before,
         };
         let caller = self.open.last().map(|open| &open.data);
         let data = out.missing(call.function, exit, caller);
@@ -328,11 +328,11 @@ impl<T> CallStack<T> {
     /// An edge at that time.
     #[inline]
     fn note(&mut self, time: Ticks) {
-        self.number += 1;
-        if self.first.is_none() {
-            self.first = Some(time);
+        if self.number == 0 {
+            self.first = time;
         }
-        (self.before, self.gap) = (Some(time), false);
+        self.number += 1;
+        self.before = time;
         self.latest = self.latest.max(time);
     }
 
@@ -359,9 +359,9 @@ impl<T> CallStack<T> {
     pub fn lose(&mut self) {
         self.doubt();
         // What is missing before the first record is not in the middle.
-        if self.first.is_some() {
+        if self.number > 0 {
             self.rule.lost();
-            self.gap = true;
+            self.gap = self.number;
         }
     }
 
@@ -406,9 +406,11 @@ impl<T> CallStack<T> {
             ..open
         }));
         self.rule.join(&piece.rule);
+        if piece.number > 0 {
+            self.first = self.first().unwrap_or(piece.first);
+            self.before = piece.before;
+        }
         self.number += piece.number;
-        self.first = self.first.or(piece.first);
-        self.before = piece.before.or(self.before);
         self.latest = self.latest.max(piece.latest);
     }
 
