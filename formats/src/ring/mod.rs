@@ -23,7 +23,7 @@ use crate::error::{Diagnostic, Error};
 use crate::model::{Clock, Counts, Function, Missing, Thread, ThreadId, Ticks, TraceInfo, Trouble};
 use crate::registry::{Format, Opened, Opener};
 use crate::temporary;
-use crate::xray::{DumpSummary, DumpWriter, Version, XraySource};
+use crate::xray::{self, DumpSummary, DumpWriter, Version, XraySource};
 
 mod copy;
 mod crash;
@@ -50,17 +50,18 @@ pub const FORMAT: Format = Format {
     title: "fdr ring",
     opener: Opener::File {
         probe: |head| head.starts_with(&layout::MAGIC),
-        open: |bytes| open_source(bytes, ""),
+        open: |bytes| open_source(bytes, "", None),
     },
     targets: &[],
 };
 
-/// Opens a ring file as a trace, for the reason that the caller knows: `killed`, `snapshot`.
+/// Opens a ring file as a trace, for the reason that the caller knows: `killed`, `snapshot`. Where its
+/// process runs, `now` is as for [`Ring::lasts_until`].
 ///
 /// # Errors
 /// As [`Ring::write`].
-pub fn open_source(bytes: Box<dyn ReadAt>, reason: &str) -> Opened {
-    Ok(Box::new(source::RingSource::open(bytes, reason)?))
+pub fn open_source(bytes: Box<dyn ReadAt>, reason: &str, now: Option<u64>) -> Opened {
+    Ok(Box::new(source::RingSource::open(bytes, reason, now)?))
 }
 
 /// What the CPUs counted of records of threads that have no region, in so many bytes of the file.
@@ -82,6 +83,8 @@ pub struct Ring {
     header: Header,
     functions: Vec<Function>,
     diagnostics: Vec<Diagnostic>,
+    /// As [`Ring::lasts_until`] was told.
+    now: Option<u64>,
 }
 
 impl Ring {
@@ -110,6 +113,7 @@ impl Ring {
             header,
             functions: Vec::new(),
             diagnostics: Vec::new(),
+            now: None,
         };
         ring.read_functions()?;
         // A process that was killed while it made the ring has no times.
@@ -151,11 +155,54 @@ impl Ring {
         &self.diagnostics
     }
 
+    /// The process runs, and it is so late by CLOCK_MONOTONIC_RAW, in ns: a trace is of this moment.
+    pub fn lasts_until(&mut self, now: u64) {
+        self.now = Some(now);
+    }
+
+    /// The moment of a trace: that of the crash, or now, or, as far as is known of a process that was
+    /// killed, that of the latest record.
+    fn end(&self) -> Option<Ticks> {
+        if let Some(crash) = self.header.crash {
+            return Some(Ticks(crash.ticks));
+        }
+        let latest = self.latest();
+        self.tick_now().map_or(latest, |now| Some(now.max(latest?)))
+    }
+
+    /// The tick of `now`, by the clock's rate; `None` where one of the two is not known.
+    fn tick_now(&self) -> Option<Ticks> {
+        let Header {
+            start_ticks,
+            start_monotonic,
+            frequency,
+            ..
+        } = self.header;
+        let passed = u128::from(self.now?.checked_sub(start_monotonic)?);
+        let ticks = passed * u128::from(frequency) / 1_000_000_000;
+        let ticks = u64::try_from(ticks).ok().filter(|_| frequency > 0)?;
+        start_ticks.checked_add(ticks).map(Ticks)
+    }
+
+    /// The time of the latest record of any thread; what can't be read has none.
+    fn latest(&self) -> Option<Ticks> {
+        let (mut copy, mut latest) = (Copy::default(), None);
+        for index in 0..self.header.made {
+            let Ok(Found::Thread) = copy.take(&*self.bytes, &self.header, index, 1) else {
+                continue;
+            };
+            let (chunks, _) = copy.chunks();
+            latest = latest.max(chunks.last().and_then(|chunk| xray::latest(chunk)));
+        }
+        latest
+    }
+
     /// What a trace of it says of itself, with the reason that the caller knows; where the process
     /// crashed, that is the reason. The functions are taken out of the ring: there may be many.
     #[must_use]
     pub fn take_info(&mut self, reason: &str) -> TraceInfo {
         let functions = mem::take(&mut self.functions);
+        let end = self.end();
         let header = &self.header;
         let start = Ticks(header.start_ticks);
         let crash = header.crash.map(|crash| crash.to_string());
@@ -186,6 +233,7 @@ impl Ring {
                 unplaced_records: header.homeless_records,
             },
             start: Some(start),
+            end,
             ..TraceInfo::default()
         }
     }
@@ -264,7 +312,8 @@ impl Ring {
                 counts: Some(copy.counts),
             };
             let (chunks, gaps) = copy.chunks();
-            writer.thread_with_gaps(&thread, &chunks, &gaps)?;
+            let ended = copy.slot.state == layout::ENDED;
+            writer.thread_with_gaps(&thread, &chunks, &gaps, ended)?;
             copied.add(&copy.counts);
         }
         copied.moved += moved.count;
