@@ -37,7 +37,9 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
     if let Some(ring) = Ring::read(file) {
         let bytes = File::open(file).and_then(FileBytes::new);
         let bytes = bytes.with_context(|| ui::path(file))?;
-        let now = (ring.owner == Owner::Runs).then(clock::monotonic_raw_ns).flatten();
+        let now = (ring.owner == Owner::Runs)
+            .then(clock::monotonic_raw_ns)
+            .flatten();
         let source = ring::open_source(Box::new(bytes), ring.reason(), now);
         return source.map_err(|error| about(file, error));
     }

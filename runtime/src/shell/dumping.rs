@@ -152,7 +152,9 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
         let file = file.get(from..).unwrap_or_default();
         let _ = write!(text, " at {cut}{file}:{}:{}", place.line(), place.column());
     }
-    let message = panic.payload_as_str().unwrap_or("(a value that is no text)");
+    let message = panic
+        .payload_as_str()
+        .unwrap_or("(a value that is no text)");
     let end = message.floor_char_boundary(LONGEST_PANIC_MESSAGE);
     let cut = if end < message.len() { "…" } else { "" };
     let _ = write!(text, ": {}{cut}", message.get(..end).unwrap_or_default());

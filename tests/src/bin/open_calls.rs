@@ -17,6 +17,11 @@ fn work(number: u64) -> u64 {
 }
 
 #[traced]
+fn serve(entered: &Barrier, leave: &Barrier) {
+    apply(entered, leave);
+}
+
+#[traced]
 fn apply(entered: &Barrier, leave: &Barrier) {
     work(1);
     entered.wait();
@@ -36,12 +41,16 @@ fn wait(barrier: &Barrier) {
 
 #[traced]
 fn early() {
-    (0..100).for_each(|number| drop(work(number)));
+    (0..100).for_each(|number| {
+        work(number);
+    });
 }
 
 #[traced]
 fn late() {
-    (0..100).for_each(|number| drop(work(number)));
+    (0..100).for_each(|number| {
+        work(number);
+    });
 }
 
 fn line() {
@@ -54,14 +63,13 @@ fn named(name: &str) -> thread::Builder {
     thread::Builder::new().name(name.into())
 }
 
-/// `worker-3` is in `apply` from before `entered` is printed until a line comes. `ended` has left a call open
-/// in a way, for it ends by itself.
+/// `worker-3` is in `apply` from so long before `entered` is printed until a line comes. `before` has ended.
 fn hang(pause: Duration) {
     let (entered, leave) = (Barrier::new(2), Barrier::new(2));
-    let work_in = named("before").spawn(|| drop(work(2))).expect("a thread");
+    let work_in = named("before").spawn(|| work(2)).expect("a thread");
     work_in.join().expect("its end");
     thread::scope(|scope| {
-        let worker = || apply(&entered, &leave);
+        let worker = || serve(&entered, &leave);
         let worker = named("worker-3").spawn_scoped(scope, worker);
         entered.wait();
         thread::sleep(pause);
