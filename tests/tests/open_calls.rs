@@ -221,6 +221,31 @@ fn a_panic_is_named_and_its_thread_comes_first() {
 }
 
 #[test]
+fn a_panic_may_say_anything() {
+    let folder = Folder::new("open-odd-panic");
+    let program = Program::new(env!("CARGO_BIN_EXE_open_calls"), &folder);
+    let program = program.set("FDR=1 FDR_PANIC=1").env("FDR_OUT", "%n.fdr");
+    let outcome = program.args(&["panic-oddly"]).run().ok();
+    assert_eq!(outcome.stdout, "true\ntrue\n");
+    let reason = |name: &str| Trace::read(&folder.join(name)).info.reason;
+    let value = reason("2.fdr");
+    assert!(value.ends_with(": (a value that is no text)"), "{value}");
+    let long = reason("1.fdr");
+    assert!(
+        long.contains(": \x1b[31m\u{e9}") && long.ends_with("\u{e9}…"),
+        "{long}"
+    );
+    assert!(long.len() < 800, "{} bytes", long.len());
+    for command in ["report", "info"] {
+        let text = answer(&[command], &folder.join("1.fdr"));
+        assert!(
+            text.contains("panic in thread ") && !text.contains('\x1b'),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn windows_that_differ_are_told_and_can_be_cut() {
     let folder = Folder::new("open-windows");
     let variables = "FDR=1 FDR_BUFFER=128K";

@@ -115,7 +115,7 @@ pub(crate) struct Report {
     pub(crate) self_ns: u64,
     /// The one that crashed or panicked comes first.
     pub(crate) threads: Vec<ThreadRow>,
-    /// The innermost open call of each thread that is in one, the longest first.
+    /// The innermost open call of each thread that is in one, as [`open_rows`] sorts them.
     pub(crate) open: Vec<OpenRow>,
     /// That windows differ, in words.
     pub(crate) window_note: Option<String>,
@@ -249,7 +249,7 @@ fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {
     first.map_or(0, |first| clock.nanos(last.since(first)).0)
 }
 
-/// What the threads were in when the trace was written, the longest first.
+/// What the threads were in when the trace was written: one that crashed or panicked first, then the longest.
 pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow> {
     let row = |part: &ThreadPart| {
         // A thread that had ended was in nothing: its calls end with its last record.
@@ -267,7 +267,11 @@ pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow
         })
     };
     let mut rows: Vec<OpenRow> = threads.iter().filter_map(row).collect();
-    rows.sort_by_key(|row| (std::cmp::Reverse(row.open_ns), row.thread));
+    let failed = info.failed_thread().map(|thread| thread.0);
+    rows.sort_by_key(|row| {
+        let others = Some(row.thread) != failed;
+        (others, std::cmp::Reverse(row.open_ns), row.thread)
+    });
     rows
 }
 

@@ -353,6 +353,7 @@ mod tests {
             capacity: 2,
             made: 1,
             start_ticks: 100,
+            start_monotonic: 101,
             start_realtime: 102,
             frequency: 103,
             retired_records: 104,

@@ -5,6 +5,7 @@
 use std::env;
 use std::hint::black_box;
 use std::io;
+use std::panic::panic_any;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
@@ -81,6 +82,17 @@ fn hang(pause: Duration) {
     });
 }
 
+/// Panics with a message that is long and would colour a terminal, and with a value that is no text.
+fn panic_oddly() {
+    work(0);
+    let thrower = thread::spawn(|| {
+        panic!("\x1b[31m{}", "\u{e9}".repeat(5000));
+    });
+    println!("{}", thrower.join().is_err());
+    let thrower = thread::spawn(|| panic_any(work(1)));
+    println!("{}", thrower.join().is_err());
+}
+
 /// `worker-3` panics in `fail`, while others wait in `wait`.
 fn panic() {
     let barrier = Barrier::new(2);
@@ -127,7 +139,8 @@ fn main() {
     match arguments.get(1).map(String::as_str) {
         Some("hang") => hang(pause),
         Some("panic") => panic(),
+        Some("panic-oddly") => panic_oddly(),
         Some("windows") => windows(),
-        _ => eprintln!("open_calls hang MS | panic | windows"),
+        _ => eprintln!("open_calls hang MS | panic | panic-oddly | windows"),
     }
 }
