@@ -5,6 +5,7 @@
 //! | [`layout`] | every part of the file, pure |
 //! | `walk` | what a chunk may hold, pure |
 //! | `crash` | a crash in words |
+//! | `end` | the moment of a trace |
 //! | `newest` | a thread's newest chunk, where slot and marks disagree |
 //! | `place` | one slot, read part by part |
 //! | `copy` | one thread's records, beside a writer that may be at work |
@@ -23,10 +24,11 @@ use crate::error::{Diagnostic, Error};
 use crate::model::{Clock, Counts, Function, Missing, Thread, ThreadId, Ticks, TraceInfo, Trouble};
 use crate::registry::{Format, Opened, Opener};
 use crate::temporary;
-use crate::xray::{self, DumpSummary, DumpWriter, Version, XraySource};
+use crate::xray::{DumpSummary, DumpWriter, Version, XraySource};
 
 mod copy;
 mod crash;
+mod end;
 pub mod layout;
 mod newest;
 mod place;
@@ -153,48 +155,6 @@ impl Ring {
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
-    }
-
-    /// The process runs, and it is so late by CLOCK_MONOTONIC_RAW, in ns: a trace is of this moment.
-    pub fn lasts_until(&mut self, now: u64) {
-        self.now = Some(now);
-    }
-
-    /// The moment of a trace: that of the crash, or now, or, as far as is known of a process that was
-    /// killed, that of the latest record.
-    fn end(&self) -> Option<Ticks> {
-        if let Some(crash) = self.header.crash {
-            return Some(Ticks(crash.ticks));
-        }
-        let latest = self.latest();
-        self.tick_now().map_or(latest, |now| Some(now.max(latest?)))
-    }
-
-    /// The tick of `now`, by the clock's rate; `None` where one of the two is not known.
-    fn tick_now(&self) -> Option<Ticks> {
-        let Header {
-            start_ticks,
-            start_monotonic,
-            frequency,
-            ..
-        } = self.header;
-        let passed = u128::from(self.now?.checked_sub(start_monotonic)?);
-        let ticks = passed * u128::from(frequency) / 1_000_000_000;
-        let ticks = u64::try_from(ticks).ok().filter(|_| frequency > 0)?;
-        start_ticks.checked_add(ticks).map(Ticks)
-    }
-
-    /// The time of the latest record of any thread; what can't be read has none.
-    fn latest(&self) -> Option<Ticks> {
-        let (mut copy, mut latest) = (Copy::default(), None);
-        for index in 0..self.header.made {
-            let Ok(Found::Thread) = copy.take(&*self.bytes, &self.header, index, 1) else {
-                continue;
-            };
-            let (chunks, _) = copy.chunks();
-            latest = latest.max(chunks.last().and_then(|chunk| xray::latest(chunk)));
-        }
-        latest
     }
 
     /// What a trace of it says of itself, with the reason that the caller knows; where the process
