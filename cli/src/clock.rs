@@ -5,11 +5,21 @@
 use std::path::Path;
 
 use fdr_formats::Clock;
+use nix::time::{ClockId, clock_gettime};
 
 use crate::ui;
 
 /// Errors of a frequency below that, in parts per million, are nobody's trouble.
 const NOTABLE_PPM: f64 = 1000.0;
+
+/// CLOCK_MONOTONIC_RAW now, in ns: a running process's ring is of this moment. `None`: the system does not
+/// say.
+pub(crate) fn monotonic_raw_ns() -> Option<u64> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC_RAW).ok()?;
+    let (seconds, nanos) = (now.tv_sec(), now.tv_nsec());
+    let nanos = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+    u64::try_from(nanos).ok()
+}
 
 /// One line for each thing that is wrong with the clock; empty where nothing is known to be.
 pub(crate) fn notes(clock: &Clock) -> Vec<String> {

@@ -11,6 +11,7 @@ mod cleanup;
 mod clock;
 mod columns;
 mod commands;
+mod common;
 mod damage;
 mod glob;
 mod memory;
@@ -25,6 +26,7 @@ mod tally;
 mod testing;
 mod trace;
 mod ui;
+mod windows;
 
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -11,6 +11,7 @@ use fdr_formats::{
 
 use crate::damage::Damage;
 use crate::ui;
+use crate::windows::Windows;
 
 /// What is in a trace, or in a worker's share of it.
 #[derive(Debug, Default)]
@@ -96,6 +97,12 @@ impl Tally {
         Ok(sum)
     }
 
+    /// From when to when the records of each thread are there; `None` without any.
+    pub(crate) fn windows(&self) -> Option<Windows> {
+        let seen = self.threads();
+        Windows::of(seen.map(|seen| (&seen.thread, seen.first, seen.last)))
+    }
+
     /// Adds what was found when the trace was opened, and says what is wrong with it.
     pub(crate) fn opened(&mut self, source: &dyn Source) {
         let found = source.diagnostics().iter().cloned();
@@ -118,7 +125,7 @@ impl Tally {
     }
 
     /// The threads, in the order of their numbers.
-    pub(crate) fn threads(&self) -> impl Iterator<Item = &Seen> {
+    pub(crate) fn threads(&self) -> impl Iterator<Item = &Seen> + Clone {
         let places = self.by_id.values();
         places.filter_map(|&place| self.threads.get(place))
     }

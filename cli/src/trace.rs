@@ -11,8 +11,8 @@ use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Diagnostic, Error, Source, TraceInfo, registry, ring};
 
 use crate::damage::KEPT;
-use crate::ring::{Ring, has_end, no_ring};
-use crate::{memory, packed, ui};
+use crate::ring::{Owner, Ring, has_end, no_ring};
+use crate::{clock, memory, packed, ui};
 
 /// Opens a trace; the error names the file.
 pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
@@ -37,7 +37,10 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
     if let Some(ring) = Ring::read(file) {
         let bytes = File::open(file).and_then(FileBytes::new);
         let bytes = bytes.with_context(|| ui::path(file))?;
-        let source = ring::open_source(Box::new(bytes), ring.reason());
+        let now = (ring.owner == Owner::Runs)
+            .then(clock::monotonic_raw_ns)
+            .flatten();
+        let source = ring::open_source(Box::new(bytes), ring.reason(), now);
         return source.map_err(|error| about(file, error));
     }
     registry::open_path(file).map_err(|error| match error {

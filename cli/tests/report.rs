@@ -70,6 +70,26 @@ fn json_has_the_documented_shape() {
 }
 
 #[test]
+fn shares_are_of_all_functions_whichever_are_shown() {
+    let folder = Folder::new("shares");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    // `main` was in both functions for 500 ns, `worker` in one for 100 ns.
+    let shares = |arguments: &[&str]| -> Vec<String> {
+        let table = answer(&[&["report", "--per-thread", &*trace], arguments].concat());
+        let rows = table.lines().filter(|line| line.contains("app::"));
+        let share = |row: &str| row.split_once(" %").map(|(row, _)| row.to_owned());
+        let last = |row: String| row.split_whitespace().last().map(str::to_owned);
+        rows.filter_map(share).filter_map(last).collect()
+    };
+    assert_eq!(shares(&[]), ["50.0", "50.0", "100.0", "54.5", "45.5"]);
+    assert_eq!(shares(&["--limit", "1"]), ["50.0", "100.0", "54.5"]);
+    assert_eq!(shares(&["--filter", "app::run"]), ["50.0", "45.5"]);
+    let report = json(&["report", "--json", "--per-thread", "--limit", "1", &trace]);
+    assert_eq!(report["threads"][0]["self_ns"], 1000);
+}
+
+#[test]
 fn a_call_that_never_ended_is_clipped() {
     let report = json(&["report", "--json", &golden("v1-open.fdr")]);
     for function in report["functions"].as_array().unwrap() {
@@ -182,7 +202,9 @@ fn info_tells_threads_and_clock() {
         .expect("a line");
     assert_eq!(
         worker.split_whitespace().collect::<Vec<_>>(),
-        ["8", "-", "2", "-", "-", "0", "worker"]
+        [
+            "8", "-", "2", "-", "-", "0", "+500", "ns", "+600", "ns", "worker"
+        ]
     );
 }
 

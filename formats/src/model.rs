@@ -314,9 +314,27 @@ pub struct TraceInfo {
     pub missing: Missing,
     /// Earliest time of the trace, where it is known without reading all of it.
     pub start: Option<Ticks>,
+    /// The moment of the dump, or of the process's death as far as it is known. Calls that are open then
+    /// last until then. `None` where the trace does not say.
+    pub end: Option<Ticks>,
 }
 
 impl TraceInfo {
+    /// The thread whose crash or panic made the recorder write, where the reason names it.
+    #[must_use]
+    pub fn failed_thread(&self) -> Option<ThreadId> {
+        // What comes before the number is the recorder's own words.
+        let rest = match self.reason.strip_prefix("panic in thread ") {
+            Some(rest) => rest,
+            None => {
+                let crash = self.reason.strip_prefix("crash: ")?;
+                crash.split_once(" in thread ")?.1
+            }
+        };
+        let digits = rest.split(' ').next()?;
+        digits.parse().ok().map(ThreadId)
+    }
+
     /// The function of that id. `None`: the trace has no name for it.
     #[must_use]
     pub fn function(&self, id: FunctionId) -> Option<&Function> {

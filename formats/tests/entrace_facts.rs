@@ -43,6 +43,7 @@ fn facts() -> TraceInfo {
             unplaced_records: 3,
         },
         start: Some(Ticks(50)),
+        end: Some(Ticks(5000)),
         ..TraceInfo::default()
     }
 }
@@ -126,6 +127,7 @@ fn facts_come_back() {
                 )
             );
             assert_eq!(info.start, Some(Ticks(1)), "the earliest of all");
+            assert_eq!(info.end, wanted.end);
             let first = Thread {
                 counts: Some(counts),
                 ..first.clone()

@@ -51,6 +51,67 @@ fn a_whole_ring_becomes_a_balanced_trace() {
     assert!(matches!(read.kept.events(100)[0], Event::Wall(..)));
 }
 
+/// When the call ends that thread 100 is in since tick 2005; thread 101 has a later record. `prepare` has the
+/// ring, and where its process runs, the time of CLOCK_MONOTONIC_RAW.
+fn open_until(prepare: impl Fn(&mut Ring) -> Option<u64>) -> Ticks {
+    let mut ring = Ring::new();
+    ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5))], 0);
+    let later = Chunk::new(101, 0, 7000).enter(2, 0).exit(2, 1);
+    ring.thread(1, &[(1, 0, later)], 0);
+    let now = prepare(&mut ring);
+    let source = fdr_formats::ring::open_source(Box::new(ring.0), "", now).expect("a ring");
+    let mut kept = common::Kept::default();
+    fdr_formats::source::drive(&*source, &mut kept, &|_| {}).expect("bytes in memory can be read");
+    let calls = kept.calls(100);
+    assert_nested(&calls);
+    assert_eq!(calls.len(), 2);
+    assert!(calls[1].synthetic);
+    calls[1].time
+}
+
+#[test]
+fn open_calls_last_as_long_as_the_process_is_known_to_have_lived() {
+    // It was killed: up to the latest record of any thread.
+    assert_eq!(open_until(|_| None), Ticks(7001));
+    // Its thread had ended before.
+    let ended = |ring: &mut Ring| {
+        ring.u32(SLOTS + 72, 4);
+        None
+    };
+    assert_eq!(open_until(ended), Ticks(2005));
+    // It runs: up to now, 9 us after the start at tick 1000, at 1 GHz.
+    let runs = |ring: &mut Ring| {
+        ring.u64(88, 500_000);
+        Some(509_000)
+    };
+    assert_eq!(open_until(runs), Ticks(10_000));
+    // Its records are later than that, by an error of the rate.
+    let inexact = |ring: &mut Ring| {
+        ring.u64(88, 500_000);
+        Some(500_001)
+    };
+    assert_eq!(open_until(inexact), Ticks(7001));
+    // Nothing that makes sense: a time before the start, and no rate.
+    let before = |ring: &mut Ring| {
+        ring.u64(88, 500_000);
+        Some(0)
+    };
+    assert_eq!(open_until(before), Ticks(7001));
+    let rateless = |ring: &mut Ring| {
+        ring.u64(104, 0);
+        Some(u64::MAX)
+    };
+    assert_eq!(open_until(rateless), Ticks(7001));
+    // It crashed, at tick 8000.
+    let crashed = |ring: &mut Ring| {
+        ring.u32(140, 11);
+        ring.u32(148, 999);
+        ring.u64(160, 8000);
+        Some(1)
+    };
+    assert_eq!(open_until(crashed), Ticks(8000));
+}
+
 #[test]
 fn a_process_may_die_while_it_opens_a_chunk() {
     let mut ring = Ring::new();
@@ -386,8 +447,9 @@ fn a_file_made_by_hand() {
         call(far, 3, Edge::Entry),
         call(far + 5, 2, Edge::Entry),
         call(far + 11, 2, Edge::Exit),
-        synthetic(call(far + 11, 3, Edge::Exit)),
-        synthetic(call(far + 11, 1, Edge::Exit)),
+        // Open until the crash, which the head has.
+        synthetic(call(far + 20, 3, Edge::Exit)),
+        synthetic(call(far + 20, 1, Edge::Exit)),
     ];
     assert_eq!(read.kept.calls(101), wanted);
 }

@@ -221,6 +221,7 @@ fn info_comes_back() {
             unplaced_records: 3,
         },
         start: Some(Ticks(90)),
+        end: Some(Ticks(9000)),
         clock: Clock {
             name: odd.clone(),
             error_ppm: Some(0.25),
@@ -273,6 +274,7 @@ fn info_comes_back() {
     );
     assert_eq!((found.process, found.dump), (wanted.process, wanted.dump));
     assert_eq!((found.missing, found.start), (wanted.missing, wanted.start));
+    assert_eq!(found.end, wanted.end);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use common::{Chunk, Random, read};
 use dump::{counts, function, told_info};
 use fdr_formats::xray::bare::{self, BareThread, BareWriter, Room};
 use fdr_formats::xray::{BlockSummary, DumpWriter, Version};
-use fdr_formats::{Thread, ThreadId, TraceInfo};
+use fdr_formats::{Thread, ThreadId, Ticks, TraceInfo};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -24,10 +24,19 @@ fn info() -> TraceInfo {
         function(1, "demo::main", 1),
         function(2, "<Böx<T>>::\"go\"", 2),
     ];
-    told_info(functions, "crash: SIGSEGV at 0x10 in thread 7 (main)")
+    TraceInfo {
+        end: Some(Ticks(3000)),
+        ..told_info(functions, "crash: SIGSEGV at 0x10 in thread 7 (main)")
+    }
 }
 
 type Lanes = Vec<(u32, &'static str, Vec<Vec<u8>>)>;
+
+/// Every other thread has ended.
+fn has_ended(id: u32) -> bool {
+    id.is_multiple_of(2)
+}
+
 type Written = (Vec<u8>, Vec<BlockSummary>);
 
 fn by_dump_writer(info: &TraceInfo, lanes: &Lanes) -> Written {
@@ -42,7 +51,8 @@ fn by_dump_writer(info: &TraceInfo, lanes: &Lanes) -> Written {
             counts: Some(counts()),
         };
         let chunks: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
-        blocks.push(writer.thread(&thread, &chunks).expect("memory"));
+        let block = writer.thread_with_gaps(&thread, &chunks, &[], has_ended(*id));
+        blocks.push(block.expect("memory"));
     }
     writer.finish().expect("memory");
     (file.into_inner(), blocks)
@@ -65,6 +75,7 @@ fn by_bare_writer(info: &TraceInfo, lanes: &Lanes, size: usize) -> Written {
             id: *id,
             name,
             counts: counts(),
+            ended: has_ended(*id),
         };
         let mut out = |bytes: &[u8]| {
             file.extend_from_slice(bytes);
@@ -195,6 +206,7 @@ fn too_small_a_room_and_a_full_disk_are_said() {
         id: 7,
         name: "main",
         counts: counts(),
+        ended: false,
     };
     let write = |numbers: usize, most: usize| {
         let mut memory = vec![0; numbers];

@@ -6,7 +6,7 @@ use common::hex;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::model::Missing;
 use fdr_formats::xray::payload::{Payload, decode, encode_functions, encode_process};
-use fdr_formats::{Function, FunctionId, TraceInfo};
+use fdr_formats::{Function, FunctionId, Ticks, TraceInfo};
 
 /// Tag, version 1, kind 4.
 const HEAD: &str = "66647200 01 04 0000";
@@ -29,6 +29,7 @@ fn process(program: &str, reason: &str, missing: Missing) -> Payload {
         process: Some(4242),
         dump: Some(3),
         missing,
+        end: None,
     }
 }
 
@@ -167,4 +168,28 @@ fn every_batch_has_its_own_untimed_functions() {
         batches += 1;
     }
     assert!(batches > 3 && read == all, "{batches} batches");
+}
+
+#[test]
+fn the_moment_of_the_dump_stands_behind_what_is_missing() {
+    // Bit 3, and tick 0x0102030405.
+    let bytes = format!("{HEAD} 0f000000 {FIXED} {MISSING} 0504030201000000");
+    let end = Some(Ticks(0x01_0203_0405));
+    let info = TraceInfo {
+        program: "demo".into(),
+        reason: "exit".into(),
+        process: Some(4242),
+        dump: Some(3),
+        missing: COUNTS,
+        end,
+        ..TraceInfo::default()
+    };
+    assert_eq!(encode_process(&info), hex(&bytes));
+    let Some(Payload::Process { end: read, .. }) = read(&bytes) else {
+        panic!("not read");
+    };
+    assert_eq!(read, end);
+    // The bit without the number.
+    let cut = format!("{HEAD} 0f000000 {FIXED} {MISSING}");
+    assert_eq!(self::read(&cut), None);
 }

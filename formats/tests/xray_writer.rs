@@ -349,14 +349,40 @@ fn synthetic_calls_of_the_source_are_not_taken_for_measured() {
     let events: Vec<Event> = events.map(Event::Call).to_vec();
     let (bytes, _) = write(Version::V3, &TraceInfo::default(), &[(1, events)], 9);
     let calls = read(&bytes).expect("readable").kept.calls(1);
-    // Made anew, at the thread's first and last measured time.
+    // Made anew: at the thread's first measured time, and up to where the source ends what is open.
     let wanted = [
         synthetic(enter(12, 1)),
         exit(12, 1),
         enter(13, 2),
-        synthetic(exit(13, 2)),
+        synthetic(exit(14, 2)),
     ];
     assert_eq!(calls, wanted);
+}
+
+#[test]
+fn what_is_open_lasts_as_long_as_in_the_source() {
+    // More than the 32 bits of a delta, and a synthetic exit in the middle, which says nothing of the end.
+    let far = 1 << 40;
+    let events = |last| {
+        let events = [
+            enter(10, 1),
+            enter(11, 2),
+            enter(12, 3),
+            synthetic(exit(12, 3)),
+            exit(20, 2),
+            synthetic(exit(last, 1)),
+        ];
+        events.map(Event::Call).to_vec()
+    };
+    for version in VERSIONS {
+        for last in [20, far] {
+            let threads = [(1, events(last))];
+            let (bytes, _) = write(version, &TraceInfo::default(), &threads, 9);
+            let read = read(&bytes).expect("readable");
+            assert_eq!(read.diagnostics, []);
+            assert_eq!(read.kept.calls(1).last(), Some(&synthetic(exit(last, 1))));
+        }
+    }
 }
 
 #[test]

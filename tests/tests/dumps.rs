@@ -101,7 +101,8 @@ fn at_a_panic_that_ends_the_program() {
         Some(101)
     );
     let reasons = reasons(&folder);
-    assert_eq!(reasons, ["panic", "exit"]);
+    assert!(reasons[0].starts_with("panic in thread "), "{reasons:?}");
+    assert_eq!(reasons[1..], ["exit"]);
 }
 
 /// Why each trace was written, in the order of their numbers.
@@ -138,10 +139,14 @@ fn at_a_panic_that_is_caught() {
     let second = Trace::read(&paths[1]);
     let thrower = second.thread("thrower");
     assert_eq!((thrower.edges.len(), thrower.synthetic), (2 * 7, [0, 0]));
-    assert_eq!(
-        (&*first.info.reason, &*second.info.reason),
-        ("panic", "exit")
+    let reason = format!(
+        "panic in thread {} (thrower) at ",
+        first.threads[0].thread.id
     );
+    assert!(first.info.reason.starts_with(&reason), "{:?}", first.info);
+    assert_eq!(first.threads[0].thread.name, "thrower");
+    assert!(first.info.reason.ends_with(": this panic is wanted"));
+    assert_eq!(second.info.reason, "exit");
 }
 
 #[test]

@@ -4,10 +4,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use fdr_formats::model::Counts;
-use fdr_formats::{Clock, Function, Source};
+use fdr_formats::pieces::{Division, drive_pieces};
+use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
 
 use super::{Status, each};
 use crate::columns::Columns;
+use crate::report::engine::{Engine, gather};
+use crate::report::rows::{OpenRow, open_rows};
+use crate::report::table;
 use crate::tally::{Marks, Seen, Tally};
 use crate::ui::{self, Progress};
 use crate::{clock, place, trace};
@@ -17,7 +21,9 @@ const SHOWN: usize = 20;
 
 const HELP: &str = "\
 Per thread: `recorded`, `overwritten` and `dropped` are the recorder's own counts, where the trace
-has them; `readable` is what is in the file, without synthetic records.
+has them; `readable` is what is in the file, without synthetic records. `first` and `last` are its
+first and its last record, since the first one of the trace; a call that was open lasts until `last`.
+The thread that crashed or panicked comes first.
 
 Examples:
   fdr info app.fdr
@@ -51,6 +57,9 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
     drop(progress);
     let tally = tally.map_err(|error| trace::about(trace, error))?;
     trace::warn_of_damage(trace, &tally.diagnostics, tally.more_diagnostics);
+    let open = open_calls(&*source, &tally);
+    let open = open.map_err(|error| trace::about(trace, error))?;
+    let open = table::open_in_words(source.info(), &open);
     ui::print(|out| {
         if !first {
             writeln!(out)?;
@@ -58,8 +67,8 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
         let shape = if trace.is_dir() { "folder" } else { "file" };
         let size = ui::size(place::size(trace));
         writeln!(out, "{shape:<10} {} ({size})", ui::path(trace))?;
-        write_head(out, &*source, &tally)?;
-        write_threads(out, &tally)?;
+        write_head(out, &*source, &tally, open)?;
+        write_threads(out, source.info(), &tally)?;
         if options.functions {
             write_functions(out, &*source)?;
         }
@@ -68,7 +77,24 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
     Ok(Status::Done)
 }
 
-fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow::Result<()> {
+/// What the threads were in when the trace was written. The calls are followed only where there may be any.
+fn open_calls(source: &dyn Source, tally: &Tally) -> Result<Vec<OpenRow>, Error> {
+    if tally.synthetic() == 0 {
+        return Ok(Vec::new());
+    }
+    let division = Division::of(source, ui::jobs(None));
+    let make = |share| Engine::new(source, false, share);
+    let engines = drive_pieces(source, division, make, &|_| {})?;
+    let figures = gather(engines, false)?;
+    Ok(open_rows(source.info(), &figures.threads))
+}
+
+fn write_head(
+    out: &mut dyn Write,
+    source: &dyn Source,
+    tally: &Tally,
+    open: Option<String>,
+) -> anyhow::Result<()> {
     let info = source.info();
     writeln!(out, "format     {}", ui::clean(&info.format))?;
     writeln!(out, "clock      {}", clock_line(&info.clock))?;
@@ -124,6 +150,13 @@ fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow
     )?;
     if let Some(missing) = trace::missing(&info.missing) {
         writeln!(out, "missing    {missing}")?;
+    }
+    if let Some(open) = open {
+        writeln!(out, "open       {}", open.trim_start_matches("open "))?;
+    }
+    let windows = tally.windows().filter(|_| !trace::is_timeless(info));
+    if let Some(note) = windows.and_then(|windows| windows.note(&info.clock)) {
+        writeln!(out, "note       {note}")?;
     }
     if let Some(doubtful) = doubtful(tally) {
         writeln!(out, "counts     {doubtful}")?;
@@ -198,7 +231,16 @@ fn clock_line(clock: &Clock) -> String {
     text
 }
 
-fn write_threads(out: &mut dyn Write, tally: &Tally) -> anyhow::Result<()> {
+fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow::Result<()> {
+    let (failed, timeless) = (info.failed_thread(), trace::is_timeless(info));
+    let has_failed = |seen: &&Seen| Some(seen.thread.id) == failed;
+    let begin = tally.threads().filter_map(|seen| seen.first).min();
+    let since = |ticks: Option<Ticks>| match ticks.zip(begin).filter(|_| !timeless) {
+        Some((ticks, begin)) => {
+            format!("+{}", ui::duration(info.clock.nanos(ticks.since(begin)).0))
+        }
+        None => "-".into(),
+    };
     let columns = Columns {
         head: &[
             "thread",
@@ -207,9 +249,11 @@ fn write_threads(out: &mut dyn Write, tally: &Tally) -> anyhow::Result<()> {
             "overwritten",
             "dropped",
             "synthetic",
+            "first",
+            "last",
             "name",
         ],
-        right: 6,
+        right: 8,
         colour: ui::colour(),
     };
     let row = |seen: &Seen| {
@@ -224,10 +268,14 @@ fn write_threads(out: &mut dyn Write, tally: &Tally) -> anyhow::Result<()> {
             count(|counts| counts.overwritten),
             count(|counts| counts.dropped),
             ui::count(seen.synthetic),
+            since(seen.first),
+            since(seen.first.map(|_| seen.last)),
             ui::clean(&seen.thread.name).into_owned(),
         ]
     };
-    columns.write(out, || tally.threads().map(row))
+    let first = || tally.threads().filter(has_failed);
+    let others = || tally.threads().filter(|seen| !has_failed(seen));
+    columns.write(out, || first().chain(others()).map(row))
 }
 
 fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<()> {

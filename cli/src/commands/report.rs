@@ -4,10 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use fdr_formats::TraceInfo;
 use fdr_formats::pieces::{self, Division};
+use fdr_formats::{Source, TraceInfo};
 
 use super::{Status, each};
+use crate::common::Since;
 use crate::glob::Filter;
 use crate::nearest::nearest;
 use crate::report::engine::{Engine, gather};
@@ -15,6 +16,7 @@ use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
 use crate::report::{csv, json, table};
 use crate::ui::{self, Progress};
+use crate::windows::Windows;
 use crate::{memory, trace};
 
 const HELP: &str = "\
@@ -29,6 +31,9 @@ What the figures are:
   p50 p90 p99 nearest rank; within 1 %. All else is exact
 A call that was open when the trace began or ended, or whose exit is missing, is clipped: it counts
 in calls, and the part of it inside the trace in total and self; it never counts in min to max.
+What was open when the trace was written lasts until then; the longest such calls are named.
+A thread that records much keeps only its latest records, so windows of threads may differ: sums
+over threads mix different stretches then. --common takes the one that all threads have.
 Times are CPU-independent wall time of the trace's clock, summed over threads.
 Functions marked #[traced(untimed)] have calls and no times: what passes in them is self time of the
 function that called them.
@@ -41,6 +46,7 @@ Examples:
   fdr report --sort p99 --limit 20 app.fdr      the twenty with the worst tail
   fdr report --filter 'app::db::*' app.fdr      some functions
   fdr report --per-thread app.fdr               a table for every thread
+  fdr report --common app.fdr                   only the time of which all threads have records
   fdr report old.fdr new.fdr                    one report after the other
   fdr report --json app.fdr | jq '.functions[] | select(.calls > 1000) | .name'";
 
@@ -57,6 +63,9 @@ pub(crate) struct Options {
     /// Sort by this: numbers from the largest, names from A to Z
     #[arg(long, value_name = "KEY", value_enum, default_value = "self")]
     sort: Key,
+    /// Only the stretch of time that all threads have: from where no older records are overwritten
+    #[arg(long)]
+    common: bool,
     /// Show at most so many functions
     #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
@@ -96,11 +105,20 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 
 fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status> {
     let source = trace::open(trace)?;
+    let whole = &*source;
+    let windows = match options.common {
+        true => Windows::of_trace(whole).map_err(|error| trace::about(trace, error))?,
+        false => None,
+    };
+    let since = windows
+        .as_ref()
+        .map(|windows| Since::new(whole, windows.common()));
+    let source: &dyn Source = since.as_ref().map_or(whole, |since| since);
     memory::grows("the figures of functions and threads");
-    let progress = Progress::new(&*source);
-    let make = |share| Engine::new(&*source, options.per_thread, share);
-    let division = Division::of(&*source, ui::jobs(options.jobs));
-    let engines = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
+    let progress = Progress::new(source);
+    let make = |share| Engine::new(source, options.per_thread, share);
+    let division = Division::of(source, ui::jobs(options.jobs));
+    let engines = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let engines = engines.map_err(|error| trace::about(trace, error))?;
     let figures = gather(engines, options.per_thread);
@@ -124,7 +142,11 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
         .keys()
         .filter(|_| options.filter.is_some());
     let called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
-    let report = Report::new(info, figures, &selection).with_context(|| ui::path(trace))?;
+    let mut report = Report::new(info, figures, &selection).with_context(|| ui::path(trace))?;
+    if let Some(windows) = windows {
+        let common = windows.common_in_words(&info.clock);
+        report.window_note = Some(format!("--common: of all threads, {common}"));
+    }
     trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
     ui::print(|out| {
         out.write_all(heading.as_bytes())?;

@@ -13,6 +13,7 @@ use fdr_formats::pieces::{Join, Share};
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
 use super::batch::Batch;
+use super::open::{self, Ends, OpenCall};
 use super::stack::{Flaws, Stack};
 use super::stats::{Stats, Table};
 use crate::damage::Damage;
@@ -35,6 +36,8 @@ pub(crate) struct Engine {
     /// One for all threads, or one for each.
     tables: Vec<Table>,
     threads: Vec<(Thread, Stack)>,
+    /// The same threads: what was open in the end.
+    ends: Vec<Ends>,
     by_id: HashMap<ThreadId, usize>,
     /// Places of the threads that came last, by the end of their numbers: sources with several
     /// threads in a lane switch after every few calls.
@@ -55,6 +58,8 @@ pub(crate) struct ThreadPart {
     pub(crate) lost: u64,
     /// Places where its clock jumped or began anew.
     pub(crate) breaks: u64,
+    /// What it was in when the trace was written.
+    pub(crate) open: Option<OpenCall>,
     /// Its functions; empty unless asked for.
     pub(crate) functions: BTreeMap<FunctionId, Box<Stats>>,
 }
@@ -130,6 +135,7 @@ impl Sink for Engine {
             threads.len() - 1
         });
         *slot = self.current;
+        self.ends.resize(self.threads.len(), Ends::default());
         let tables = if self.per_thread {
             self.threads.len()
         } else {
@@ -147,9 +153,21 @@ impl Sink for Engine {
             self.thread(&Thread::default());
         }
         let table = if self.per_thread { self.current } else { 0 };
-        self.threads[self.current]
-            .1
-            .run(&mut self.batch, &mut self.tables[table], calls);
+        let (_, stack) = &mut self.threads[self.current];
+        let (table, batch) = (&mut self.tables[table], &mut *self.batch);
+        let mut rest = calls;
+        // Without a branch for each call: nearly all are measured.
+        if calls.iter().fold(false, |any, call| any | call.synthetic) {
+            while let Some(at) = rest.iter().position(open::is_end) {
+                let (before, from) = rest.split_at(at);
+                let (end, after) = from.split_at(1);
+                stack.run(batch, table, before);
+                self.ends[self.current].add(&end[0], stack, table);
+                stack.run(batch, table, end);
+                rest = after;
+            }
+        }
+        stack.run(batch, table, rest);
     }
 
     fn packed(&mut self, packed: &Packed<'_>) {
@@ -183,13 +201,23 @@ impl Join for Engine {
         else {
             return true;
         };
+        let ends = piece.ends.pop().unwrap_or_default();
         let table = if self.per_thread { self.current } else { 0 };
         let own = self.threads.get_mut(self.current);
         let own = own.filter(|(own, _)| own.id == thread.id && piece.threads.is_empty());
         let (Some((_, own)), Some(table)) = (own, self.tables.get_mut(table)) else {
             return false;
         };
-        own.join(&mut self.batch, table, stack, theirs)
+        let Some(own_ends) = self.ends.get_mut(self.current) else {
+            return false;
+        };
+        let mut joined = *own_ends;
+        joined.join(own, table, ends);
+        let told = own.join(&mut self.batch, table, stack, theirs);
+        if told {
+            *own_ends = joined;
+        }
+        told
     }
 }
 
@@ -208,6 +236,8 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> io::Result<Figur
             stack.finish(&mut engine.batch, table);
             add_flaws(&mut figures.flaws, stack.flaws);
             let mut part = part_of(thread, &stack);
+            let ends = engine.ends.get(at);
+            part.open = ends.and_then(|ends| ends.open_call(stack.records));
             if per_thread {
                 part.functions = std::mem::take(table).into_functions().collect();
                 for (id, stats) in &part.functions {
@@ -239,6 +269,7 @@ fn part_of(thread: Thread, stack: &Stack) -> ThreadPart {
         synthetic: stack.synthetic,
         lost: stack.lost,
         breaks: stack.breaks,
+        open: None,
         functions: BTreeMap::new(),
     }
 }
@@ -251,6 +282,10 @@ fn merge_parts(known: &mut ThreadPart, part: ThreadPart) {
     known.synthetic += part.synthetic;
     known.breaks += part.breaks;
     known.lost = known.lost.saturating_add(part.lost);
+    known.open = [known.open, part.open]
+        .into_iter()
+        .flatten()
+        .max_by_key(|open| open.end);
     add(&mut known.functions, part.functions.into_iter());
 }
 

@@ -11,7 +11,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::ser::{Formatter, PrettyFormatter};
 
-use super::rows::{Report, Row, ThreadRow};
+use super::rows::{OpenRow, Report, Row, ThreadRow};
 use crate::ui;
 
 /// Indented JSON in which nothing but printable characters occurs.
@@ -46,6 +46,9 @@ struct Document<'a> {
     lost_records: u64,
     functions: &'a [Row],
     functions_not_shown: usize,
+    failed_thread: Option<u64>,
+    open_calls: Vec<OpenCall<'a>>,
+    window_note: Option<&'a str>,
     threads: Vec<Thread<'a>>,
     missing: Missing,
     balance: Balance,
@@ -69,6 +72,9 @@ impl<'a> Document<'a> {
             lost_records: report.lost(),
             functions: &report.rows,
             functions_not_shown: report.hidden,
+            failed_thread: info.failed_thread().map(|thread| thread.0),
+            open_calls: report.open.iter().map(OpenCall::of).collect(),
+            window_note: report.window_note.as_deref(),
             threads: report.threads.iter().map(Thread::of).collect(),
             missing: Missing {
                 unplaced_records: report.missing.unplaced_records,
@@ -148,6 +154,9 @@ pub(crate) struct Thread<'a> {
     name: &'a str,
     process: Option<u64>,
     duration_ns: u64,
+    first_ns: Option<u64>,
+    last_ns: Option<u64>,
+    self_ns: Option<u64>,
     records: u64,
     synthetic_records: u64,
     lost_records: u64,
@@ -167,6 +176,9 @@ impl Thread<'_> {
             name: &row.name,
             process: row.process,
             duration_ns: row.duration_ns,
+            first_ns: row.window_ns.map(|(first, _)| first),
+            last_ns: row.window_ns.map(|(_, last)| last),
+            self_ns: row.rows.as_ref().map(|_| row.self_ns),
             records: row.records,
             synthetic_records: row.synthetic,
             lost_records: row.lost,
@@ -176,6 +188,32 @@ impl Thread<'_> {
             overwritten: row.counts.map(|counts| counts.overwritten),
             dropped: row.counts.map(|counts| counts.dropped),
             functions: row.rows.as_deref(),
+        }
+    }
+}
+
+/// The innermost call that a thread was in when the trace was written.
+#[derive(Serialize)]
+pub(crate) struct OpenCall<'a> {
+    function: &'a str,
+    thread: u64,
+    thread_name: &'a str,
+    open_ns: u64,
+    /// Its entry is in the trace.
+    entered: bool,
+    /// Open calls of the thread.
+    depth: u64,
+}
+
+impl OpenCall<'_> {
+    pub(crate) fn of(row: &OpenRow) -> OpenCall<'_> {
+        OpenCall {
+            function: &row.function,
+            thread: row.thread,
+            thread_name: &row.thread_name,
+            open_ns: row.open_ns,
+            entered: row.entered,
+            depth: row.depth,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | [`stats`] | what is counted per function, found by id |
 //! | [`batch`] | some calls on their way through a stack |
 //! | [`stack`] | one thread's calls: matches exits with entries, hands out the time between |
+//! | [`open`] | which calls a thread was in when the trace was written |
 //! | [`engine`] | the sink that feeds the stacks, one per worker, and their sum |
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
 //! | [`table`], [`csv`], [`json`] | the outputs |
@@ -17,6 +18,7 @@ pub(crate) mod csv;
 pub(crate) mod engine;
 mod histogram;
 pub(crate) mod json;
+pub(crate) mod open;
 pub(crate) mod rows;
 mod stack;
 mod stats;

@@ -17,6 +17,7 @@ use crate::clock::notes as clock_notes;
 use crate::glob::Filter;
 use crate::memory;
 use crate::trace::is_timeless;
+use crate::windows::{Windows, is_cut};
 
 /// What rows are sorted by: numbers from the largest, names from A to Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -69,10 +70,30 @@ pub(crate) struct ThreadRow {
     /// Places where its clock jumped or began anew.
     pub(crate) breaks: u64,
     pub(crate) duration_ns: u64,
+    /// Its first and its last record, since the first record of the trace.
+    pub(crate) window_ns: Option<(u64, u64)>,
+    /// Older records are overwritten: the window says nothing of what comes before it.
+    pub(crate) is_cut: bool,
+    /// Self time of its functions, shown or not; 0 unless they were asked for.
+    pub(crate) self_ns: u64,
     /// The recorder's own count, where the trace has it.
     pub(crate) counts: Option<Counts>,
     /// Its functions, where they were asked for.
     pub(crate) rows: Option<Vec<Row>>,
+}
+
+/// What a thread was in when the trace was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OpenRow {
+    pub(crate) function: String,
+    pub(crate) thread: u64,
+    pub(crate) thread_name: String,
+    /// For how long.
+    pub(crate) open_ns: u64,
+    /// Its entry is in the trace; else it may have been open for longer.
+    pub(crate) entered: bool,
+    /// Open calls of the thread, this innermost one among them.
+    pub(crate) depth: u64,
 }
 
 /// What was asked for.
@@ -92,7 +113,12 @@ pub(crate) struct Report {
     pub(crate) hidden: usize,
     /// Self time of all functions, shown or not.
     pub(crate) self_ns: u64,
+    /// The one that crashed or panicked comes first.
     pub(crate) threads: Vec<ThreadRow>,
+    /// The innermost open call of each thread that is in one, as [`open_rows`] sorts them.
+    pub(crate) open: Vec<OpenRow>,
+    /// That windows differ, in words.
+    pub(crate) window_note: Option<String>,
     pub(crate) duration_ns: u64,
     /// The trace has no times: what is given as nanoseconds is steps.
     pub(crate) timeless: bool,
@@ -115,7 +141,7 @@ impl Report {
     /// Where the rows take too much memory: each has its function's name, however many threads called it.
     pub(crate) fn new(
         info: &TraceInfo,
-        figures: Figures,
+        mut figures: Figures,
         selection: &Selection,
     ) -> io::Result<Report> {
         let clock = &info.clock;
@@ -130,9 +156,19 @@ impl Report {
             .values()
             .fold(0_u64, |sum, stats| sum.saturating_add(stats.own));
         let (rows, hidden) = rows(info, &figures.functions, selection)?;
+        let seen = figures.threads.iter();
+        let windows = Windows::of(seen.map(|part| (&part.thread, part.first, part.last)));
+        let windows = windows.filter(|_| !is_timeless(info));
+        let open = open_rows(info, &figures.threads);
+        let failed = info.failed_thread();
+        figures
+            .threads
+            .sort_by_key(|part| (Some(part.thread.id) != failed, part.thread.id));
         let threads = figures.threads.into_iter();
-        let threads = threads.map(|thread| thread_row(info, thread, selection));
+        let threads = threads.map(|thread| thread_row(info, thread, first, selection));
         Ok(Report {
+            open,
+            window_note: windows.and_then(|windows| windows.note(clock)),
             rows,
             hidden,
             self_ns: nanos(clock, own),
@@ -213,9 +249,46 @@ fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {
     first.map_or(0, |first| clock.nanos(last.since(first)).0)
 }
 
-fn thread_row(info: &TraceInfo, part: ThreadPart, selection: &Selection) -> io::Result<ThreadRow> {
+/// What the threads were in when the trace was written: one that crashed or panicked first, then the longest.
+pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow> {
+    let row = |part: &ThreadPart| {
+        // A thread that had ended was in nothing: its calls end with its last record.
+        let open = part.open.filter(|open| {
+            info.end
+                .is_none_or(|end| open.end > open.last || open.end >= end)
+        })?;
+        Some(OpenRow {
+            function: name_of(info, open.function),
+            thread: part.thread.id.0,
+            thread_name: part.thread.name.clone(),
+            open_ns: info.clock.nanos(open.end.since(open.start)).0,
+            entered: open.entered,
+            depth: open.depth,
+        })
+    };
+    let mut rows: Vec<OpenRow> = threads.iter().filter_map(row).collect();
+    let failed = info.failed_thread().map(|thread| thread.0);
+    rows.sort_by_key(|row| {
+        let others = Some(row.thread) != failed;
+        (others, std::cmp::Reverse(row.open_ns), row.thread)
+    });
+    rows
+}
+
+fn thread_row(
+    info: &TraceInfo,
+    part: ThreadPart,
+    begin: Option<Ticks>,
+    selection: &Selection,
+) -> io::Result<ThreadRow> {
     let own = |()| Ok::<_, io::Error>(rows(info, &part.functions, selection)?.0);
+    let since = |ticks: Ticks| span(&info.clock, begin, ticks);
+    let own_ticks = part.functions.values();
+    let own_ticks = own_ticks.fold(0_u64, |sum, stats| sum.saturating_add(stats.own));
     Ok(ThreadRow {
+        window_ns: part.first.map(|first| (since(first), since(part.last))),
+        is_cut: is_cut(&part.thread),
+        self_ns: nanos(&info.clock, own_ticks),
         rows: selection.per_thread.then_some(()).map(own).transpose()?,
         id: part.thread.id.0,
         process: part.thread.process.or(info.process),

@@ -14,7 +14,7 @@ mod join;
 
 use fdr_formats::calls::{Exit, Past, Rule};
 use fdr_formats::packed::Packed;
-use fdr_formats::{Call, Edge, Ticks};
+use fdr_formats::{Call, Edge, FunctionId, Ticks};
 
 use super::batch::{Batch, ROOM, Step};
 use super::stats::{CLIPPED, LOW, NONE, PLACE, Table};
@@ -456,6 +456,19 @@ impl Stack {
         let stats = table.at(place);
         stats.own = stats.own.saturating_add(inclusive.saturating_sub(roots));
         stats.clipped += 1;
+    }
+
+    /// The open call that is so many below the innermost one: its function and entry, and whether the entry
+    /// was measured.
+    pub(super) fn open_call(
+        &self,
+        table: &Table,
+        below: usize,
+    ) -> Option<(FunctionId, Ticks, bool)> {
+        let at = self.depth.checked_sub(below).filter(|&at| at > 0)?;
+        let frame = self.frames.get(at)?;
+        let function = table.function(frame.place & PLACE);
+        Some((function, frame.start, frame.place & CLIPPED == 0))
     }
 
     /// Ends what is still open, and gives the totals to the table. Takes the memory back, so that it

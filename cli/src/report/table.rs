@@ -4,7 +4,7 @@ use std::io::Write;
 
 use fdr_formats::TraceInfo;
 
-use super::rows::{Report, Row, ThreadRow};
+use super::rows::{OpenRow, Report, Row, ThreadRow};
 use crate::columns::Columns;
 use crate::{trace, ui};
 
@@ -14,6 +14,9 @@ const HEAD: [&str; 10] = [
 
 /// Columns in the order in which they are left out where a terminal is narrow; the rest stays.
 const LEFT_OUT: [&str; 6] = ["min", "p90", "p50", "mean", "self %", "p99"];
+
+/// Threads that are named with what they were in.
+const OPEN_SHOWN: usize = 3;
 
 /// So much of a name is worth more than another column.
 const NAME: usize = 24;
@@ -39,16 +42,19 @@ pub(crate) fn write(
     look: Look,
 ) -> anyhow::Result<()> {
     writeln!(out, "{}", headline(info, report))?;
+    if info.failed_thread().is_some() {
+        writeln!(out, "{}", ui::clean(&info.reason))?;
+    }
+    if let Some(line) = open_in_words(info, &report.open) {
+        writeln!(out, "{line}")?;
+    }
     writeln!(out)?;
     let mut left_out = Vec::new();
     if report.threads.iter().any(|thread| thread.rows.is_some()) {
         for thread in &report.threads {
             writeln!(out, "{}", thread_line(thread, look))?;
             let rows = thread.rows.as_deref().unwrap_or(&[]);
-            let own = rows
-                .iter()
-                .fold(0_u64, |sum, row| sum.saturating_add(row.self_ns));
-            left_out.extend(write_rows(out, rows, own, look)?);
+            left_out.extend(write_rows(out, rows, thread.self_ns, look)?);
             writeln!(out)?;
         }
         writeln!(out, "all threads")?;
@@ -98,7 +104,46 @@ fn thread_line(thread: &ThreadRow, look: Look) -> String {
         parts.push(ui::duration(thread.duration_ns));
     }
     parts.push(ui::things(thread.records, "record"));
+    if let Some((first, last)) = thread.window_ns.filter(|_| !look.timeless) {
+        let (first, last) = (ui::duration(first), ui::duration(last));
+        let cut = match thread.is_cut {
+            true => ", older ones overwritten",
+            false => "",
+        };
+        parts.push(format!("+{first} to +{last}{cut}"));
+    }
     parts.join(" · ")
+}
+
+/// Which calls were open when the trace was written, in a line; `None`: there are none.
+pub(crate) fn open_in_words(info: &TraceInfo, open: &[OpenRow]) -> Option<String> {
+    if open.is_empty() || trace::is_timeless(info) {
+        return None;
+    }
+    let when = match info.reason.as_str() {
+        "exit" => "at exit",
+        "killed" => "when it was killed",
+        reason if reason.starts_with("crash: ") => "when it crashed",
+        reason if reason.starts_with("panic") => "at the panic",
+        "signal" | "call" | "snapshot" => "when it was dumped",
+        _ => "at the end",
+    };
+    let row = |row: &OpenRow| {
+        let thread = match ui::clean(&row.thread_name) {
+            name if name.is_empty() => format!("thread {}", row.thread),
+            name => name.into_owned(),
+        };
+        let least = if row.entered { "" } else { "at least " };
+        let function = ui::clean(&row.function);
+        let time = ui::duration(row.open_ns);
+        format!("{function} in {thread} for {least}{time}")
+    };
+    let shown: Vec<String> = open.iter().take(OPEN_SHOWN).map(row).collect();
+    let more = match open.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" (and {} more)", ui::count(more as u64)),
+    };
+    Some(format!("open {when}: {}{more}", shown.join(", ")))
 }
 
 /// Writes a table; returns the columns for which there is no room.
@@ -229,6 +274,13 @@ impl Fit {
 /// What a reader of the figures must know.
 pub(crate) fn notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(note) = &report.window_note {
+        let common = match note.starts_with("windows") {
+            true => " (--common takes only that)",
+            false => "",
+        };
+        notes.push(format!("{note}{common}"));
+    }
     if report.timeless {
         let what = "the trace has the order of its calls, and no times";
         notes.push(what.to_owned());

@@ -147,6 +147,7 @@ pub(super) fn encode_trace(info: &TraceInfo) -> Entry<'_> {
         nonzero("clock_steps_back", trouble.steps_back),
         signed("clock_wall_step_ns", trouble.wall_step_ns),
         info.dump.and_then(|dump| number("dump", dump)),
+        info.end.and_then(|end| number("end_ns", nanos(end))),
         nonzero("missing_retired_records", retired_records),
         nonzero("missing_retired_threads", retired_threads),
         nonzero("missing_unplaced_records", unplaced_records),
@@ -175,6 +176,7 @@ pub(super) fn decode_trace(entry: &Entry<'_>, info: &mut TraceInfo) {
             ("clock_steps_back", Value::U64(value)) => info.clock.trouble.steps_back = value,
             ("clock_wall_step_ns", Value::I64(value)) => info.clock.trouble.wall_step_ns = value,
             ("dump", Value::U64(value)) => info.dump = Some(value),
+            ("end_ns", Value::U64(value)) => info.end = Some(Ticks(value)),
             ("missing_retired_records", Value::U64(value)) => info.missing.retired_records = value,
             ("missing_retired_threads", Value::U64(value)) => info.missing.retired_threads = value,
             ("missing_unplaced_records", Value::U64(value)) => {

@@ -53,7 +53,7 @@
 //!
 //! | name | parent | meaning, attributes |
 //! | --- | --- | --- |
-//! | `fdr:trace` | root | the trace: `anchor_ns` and `anchor_unix_ns` (the same moment, since tick 0 and since 1970), `clock` (its name), `clock_ahead_ns`, `clock_constant`, `clock_error_ppm`, `clock_hz` (of the source), `clock_nonstop`, `clock_skew_ns`, `clock_steps_back`, `clock_wall_step_ns`, `dump`, `missing_retired_records`, `missing_retired_threads`, `missing_unplaced_records`, `process`, `program`, `reason`, `start_ns` |
+//! | `fdr:trace` | root | the trace: `anchor_ns` and `anchor_unix_ns` (the same moment, since tick 0 and since 1970), `clock` (its name), `clock_ahead_ns`, `clock_constant`, `clock_error_ppm`, `clock_hz` (of the source), `clock_nonstop`, `clock_skew_ns`, `clock_steps_back`, `clock_wall_step_ns`, `dump`, `end_ns` (of the dump), `missing_retired_records`, `missing_retired_threads`, `missing_unplaced_records`, `process`, `program`, `reason`, `start_ns` |
 //! | `fdr:function` | `fdr:trace` | a function: `file`, `function`, `line`, `name`, `untimed` (true where it is) |
 //! | `fdr:thread` | `fdr:trace` | a thread: `dropped`, `name`, `overwritten`, `process`, `readable`, `recorded`, `synthetic_entries`, `synthetic_exits`, `tid`; a later one replaces it |
 //! | `fdr:custom` | the call | an event: `cpu` where it was with it, `data` (Bytes), `start_ns`, `tid`; short text is the message too |

@@ -422,6 +422,8 @@ fn trace_fact(info: &TraceInfo, earliest: u64, places: &mut FactPlaces, out: &mu
         parts.number("anchor_time", time);
         parts.number("anchor_unix", unix);
     }
+    let end = info.end.and_then(|end| clock.checked_nanos(end));
+    parts.optional("end_time", end);
     let Trouble {
         skew_ns,
         steps_back,

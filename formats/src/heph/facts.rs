@@ -12,7 +12,7 @@
 //!
 //! | description | attributes |
 //! | --- | --- |
-//! | `fdr:trace` | `version` 2; where known: `program`, `process`, `reason`, `dump` (from 1), `retired_threads`, `retired_records`, `unplaced_records`, `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor_time` (in ns as events have it), `anchor_unix` (the Unix time in ns at that time), `skew_ns`, `steps_back`, `ahead_ns` (i64), `wall_step_ns` (i64) |
+//! | `fdr:trace` | `version` 2; where known: `program`, `process`, `reason`, `dump` (from 1), `retired_threads`, `retired_records`, `unplaced_records`, `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor_time` (in ns as events have it), `anchor_unix` (the Unix time in ns at that time), `skew_ns`, `steps_back`, `ahead_ns` (i64), `wall_step_ns` (i64), `end_time` (the moment of the dump, in ns as events have it) |
 //! | `fdr:function` | `id`, `name`, `file`, `line`, `untimed` (1 where it is); comes before the function's first call |
 //! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `process`, `name`; of the records: `recorded` (always, if any is known), `readable`, `overwritten`, `dropped`, `synthetic_entries`, `synthetic_exits` (0 where left out); the last one of a thread holds |
 //!
@@ -163,6 +163,8 @@ pub(super) struct TraceFacts {
     /// A time as events have it, and the Unix time at it, in ns.
     pub(super) anchor: Option<(u64, u64)>,
     pub(super) trouble: Trouble,
+    /// The moment of the dump, as events have their times.
+    pub(super) end: Option<u64>,
 }
 
 impl TraceFacts {
@@ -201,6 +203,7 @@ impl TraceFacts {
                 (b"anchor_unix", Value::Unsigned(unix)) => {
                     self.anchor.get_or_insert_default().1 = unix;
                 }
+                (b"end_time", Value::Unsigned(end)) => self.end = Some(end),
                 (b"skew_ns", Value::Unsigned(skew)) => *skew_ns = skew,
                 (b"steps_back", Value::Unsigned(steps)) => *steps_back = steps,
                 (b"ahead_ns", Value::Signed(ahead)) => *ahead_ns = ahead,

@@ -86,5 +86,6 @@ fn info(reading: Reading) -> TraceInfo {
         dump: facts.dump,
         missing: facts.missing,
         start,
+        end: facts.end.map(Ticks),
     }
 }

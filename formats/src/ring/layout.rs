@@ -102,6 +102,8 @@ pub struct Header {
     pub made: u32,
     /// Start of the recording, in ticks.
     pub start_ticks: u64,
+    /// CLOCK_MONOTONIC_RAW at the start, in ns.
+    pub start_monotonic: u64,
     /// Unix time at the start, in ns.
     pub start_realtime: u64,
     /// Ticks per second, in Hz; 0 = not known.
@@ -166,7 +168,8 @@ pub fn decode_header(bytes: &[u8]) -> Option<Header> {
     let (functions, functions_length) = (fields.u64()?, fields.u64()?);
     let (regions, region_size) = (fields.u64()?, fields.u64()?);
     let (capacity, made) = (fields.u32()?, fields.u32()?);
-    let (start_ticks, _monotonic, start_realtime) = (fields.u64()?, fields.u64()?, fields.u64()?);
+    let (start_ticks, start_monotonic, start_realtime) =
+        (fields.u64()?, fields.u64()?, fields.u64()?);
     let frequency = fields.u64()?;
     let (retired_records, retired_threads) = (fields.u64()?, fields.u64()?);
     let homeless_records = fields.u64()?;
@@ -191,6 +194,7 @@ pub fn decode_header(bytes: &[u8]) -> Option<Header> {
         capacity,
         made,
         start_ticks,
+        start_monotonic,
         start_realtime,
         frequency,
         retired_records,
@@ -349,6 +353,7 @@ mod tests {
             capacity: 2,
             made: 1,
             start_ticks: 100,
+            start_monotonic: 101,
             start_realtime: 102,
             frequency: 103,
             retired_records: 104,

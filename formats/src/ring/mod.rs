@@ -5,6 +5,7 @@
 //! | [`layout`] | every part of the file, pure |
 //! | `walk` | what a chunk may hold, pure |
 //! | `crash` | a crash in words |
+//! | `end` | the moment of a trace |
 //! | `newest` | a thread's newest chunk, where slot and marks disagree |
 //! | `place` | one slot, read part by part |
 //! | `copy` | one thread's records, beside a writer that may be at work |
@@ -27,6 +28,7 @@ use crate::xray::{DumpSummary, DumpWriter, Version, XraySource};
 
 mod copy;
 mod crash;
+mod end;
 pub mod layout;
 mod newest;
 mod place;
@@ -50,17 +52,18 @@ pub const FORMAT: Format = Format {
     title: "fdr ring",
     opener: Opener::File {
         probe: |head| head.starts_with(&layout::MAGIC),
-        open: |bytes| open_source(bytes, ""),
+        open: |bytes| open_source(bytes, "", None),
     },
     targets: &[],
 };
 
-/// Opens a ring file as a trace, for the reason that the caller knows: `killed`, `snapshot`.
+/// Opens a ring file as a trace, for the reason that the caller knows: `killed`, `snapshot`. Where its
+/// process runs, `now` is as for [`Ring::lasts_until`].
 ///
 /// # Errors
 /// As [`Ring::write`].
-pub fn open_source(bytes: Box<dyn ReadAt>, reason: &str) -> Opened {
-    Ok(Box::new(source::RingSource::open(bytes, reason)?))
+pub fn open_source(bytes: Box<dyn ReadAt>, reason: &str, now: Option<u64>) -> Opened {
+    Ok(Box::new(source::RingSource::open(bytes, reason, now)?))
 }
 
 /// What the CPUs counted of records of threads that have no region, in so many bytes of the file.
@@ -82,6 +85,8 @@ pub struct Ring {
     header: Header,
     functions: Vec<Function>,
     diagnostics: Vec<Diagnostic>,
+    /// As [`Ring::lasts_until`] was told.
+    now: Option<u64>,
 }
 
 impl Ring {
@@ -110,6 +115,7 @@ impl Ring {
             header,
             functions: Vec::new(),
             diagnostics: Vec::new(),
+            now: None,
         };
         ring.read_functions()?;
         // A process that was killed while it made the ring has no times.
@@ -156,6 +162,7 @@ impl Ring {
     #[must_use]
     pub fn take_info(&mut self, reason: &str) -> TraceInfo {
         let functions = mem::take(&mut self.functions);
+        let end = self.end();
         let header = &self.header;
         let start = Ticks(header.start_ticks);
         let crash = header.crash.map(|crash| crash.to_string());
@@ -186,6 +193,7 @@ impl Ring {
                 unplaced_records: header.homeless_records,
             },
             start: Some(start),
+            end,
             ..TraceInfo::default()
         }
     }
@@ -264,7 +272,8 @@ impl Ring {
                 counts: Some(copy.counts),
             };
             let (chunks, gaps) = copy.chunks();
-            writer.thread_with_gaps(&thread, &chunks, &gaps)?;
+            let ended = copy.slot.state == layout::ENDED;
+            writer.thread_with_gaps(&thread, &chunks, &gaps, ended)?;
             copied.add(&copy.counts);
         }
         copied.moved += moved.count;

@@ -18,8 +18,13 @@ pub(super) struct RingSource {
 }
 
 impl RingSource {
-    pub(super) fn open(bytes: Box<dyn ReadAt>, reason: &str) -> Result<RingSource, Error> {
+    pub(super) fn open(
+        bytes: Box<dyn ReadAt>,
+        reason: &str,
+        now: Option<u64>,
+    ) -> Result<RingSource, Error> {
         let mut ring = Ring::open(bytes)?;
+        ring.now = now;
         let info = ring.take_info(reason);
         let (file, mut copied) = ring.to_file(&info)?;
         // The copy has it, too.

@@ -5,7 +5,7 @@
 //! format, version {major, minor}   "tcstate", 1.0
 //! start, end, unit, timestamp      of the history, of state.json; unit "ns"
 //! files {types, tree, state, history}
-//! program, process, reason, dump, begin, missing {…}, clock {name, error_ppm, constant, nonstop,
+//! program, process, reason, dump, begin, dump_time, missing {…}, clock {name, error_ppm, constant, nonstop,
 //!                                  skew_ns, steps_back, ahead_ns, wall_step_ns,
 //!                                  anchor {time, unix}}
 //! threads [{id, process, name, counts {…}, wall [seconds, micros],
@@ -191,6 +191,7 @@ impl Meta {
             ("process", info.process),
             ("dump", info.dump),
             ("begin", info.start.map(|Ticks(start)| start)),
+            ("dump_time", info.end.map(|Ticks(end)| end)),
         ];
         for (name, number) in numbers {
             if let Some(number) = number {
@@ -280,6 +281,7 @@ impl Meta {
             "reason" => self.info.reason = text(),
             "process" => self.info.process = value.int(),
             "dump" => self.info.dump = value.int(),
+            "dump_time" => self.info.end = value.int().map(Ticks),
             "begin" => self.info.start = value.int().map(Ticks),
             "missing" => {
                 self.info.missing = Missing {

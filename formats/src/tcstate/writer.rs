@@ -157,6 +157,7 @@ impl TcstateWriter {
         info.start = info
             .start
             .map(|start| Ticks(self.info.clock.nanos(start).0));
+        info.end = info.end.map(|end| Ticks(self.info.clock.nanos(end).0));
         let threads = self.threads.iter().map(|known| ThreadMeta {
             thread: Thread {
                 counts: known.thread.counts.map(|counts| known.lane.counts(counts)),

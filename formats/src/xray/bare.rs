@@ -78,6 +78,8 @@ pub struct BareThread<'a> {
     pub name: &'a str,
     /// Its counts; `readable` and those of synthetic records are found here.
     pub counts: Counts,
+    /// It has ended: its calls last until its last record, and not until that of the file's `info.end`.
+    pub ended: bool,
 }
 
 /// Writes blocks behind a [`header`]. Async-signal-safe, but for what the caller's own iterators and
@@ -96,6 +98,7 @@ struct Sizes {
     /// Bytes of records and of synthetic ones.
     bytes: u64,
     last: u64,
+    end: u64,
     latest: u64,
 }
 
@@ -140,10 +143,11 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> BareWriter<'a, T> {
         }
         let mut walk = walk_in(room);
         let mut valid = None;
-        let sizes = measure(chunks.clone(), &mut walk, &mut valid);
+        let end = self.info.end.filter(|_| !thread.ended);
+        let sizes = measure(chunks.clone(), &mut walk, &mut valid, end);
         let summary = sizes.summary;
         self.head(thread, valid.unwrap_or_default(), &sizes, out)?;
-        body(chunks, &mut walk, self.info, sizes.last, out)?;
+        body(chunks, &mut walk, self.info, &sizes, out)?;
         Some(summary)
     }
 
@@ -220,6 +224,7 @@ fn measure<'c>(
     chunks: impl Iterator<Item = &'c [u8]>,
     walk: &mut Walk<&mut [u32]>,
     valid: &mut Option<&'c [u8]>,
+    end: Option<Ticks>,
 ) -> Sizes {
     let mut sizes = Sizes::default();
     for chunk in chunks {
@@ -237,7 +242,11 @@ fn measure<'c>(
     sizes.synthetic(walk.stack.before().len(), true);
     sizes.synthetic(walk.stack.open().len(), false);
     sizes.summary.readable = walk.records;
-    (sizes.last, sizes.latest) = (walk.last, walk.latest);
+    walk.until(end);
+    (sizes.last, sizes.end, sizes.latest) = (walk.last, walk.end, walk.latest);
+    if walk.stack.open().len() > 0 && sizes.end > sizes.last {
+        sizes.bytes += METADATA_SIZE as u64;
+    }
     sizes
 }
 
@@ -246,7 +255,7 @@ fn body<'c>(
     chunks: impl Iterator<Item = &'c [u8]>,
     walk: &mut Walk<&mut [u32]>,
     info: &TraceInfo,
-    last: u64,
+    sizes: &Sizes,
     out: &mut Out<'_>,
 ) -> Option<()> {
     let mut begun = false;
@@ -269,7 +278,11 @@ fn body<'c>(
         })?;
         taken(out(chunk.get(from..end).unwrap_or(&[])))?;
     }
-    synthetic(last, walk.stack.open(), false, out)
+    if walk.stack.open().len() > 0 && sizes.end > sizes.last {
+        // A delta has 32 bits.
+        metadata(&Record::TscWrap { tsc: sizes.end }, out)?;
+    }
+    synthetic(sizes.end, walk.stack.open(), false, out)
 }
 
 /// Function records that were not measured, and the word that says so; nothing where there are none.

@@ -76,7 +76,8 @@ pub struct DumpWriter<'a, W: Read + Write + Seek> {
 
 impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
     /// Writes the header. `info.start` is the tick at which every thread's block begins: no record
-    /// may be older, or llvm-xray's `account` and `stack` refuse the file.
+    /// may be older, or llvm-xray's `account` and `stack` refuse the file. Calls that are still open last
+    /// until `info.end`.
     ///
     /// # Errors
     /// Where the file can't be written.
@@ -90,18 +91,19 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         })
     }
 
-    /// Writes one thread. `chunks` are its ring chunks, oldest first, each from its `NewBuffer` to
-    /// its last record, little-endian. `thread.counts` gives recorded, overwritten and dropped; the
-    /// rest of it is found here.
+    /// Writes one thread that lives. `chunks` are its ring chunks, oldest first, each from its
+    /// `NewBuffer` to its last record, little-endian. `thread.counts` gives recorded, overwritten and
+    /// dropped; the rest of it is found here.
     ///
     /// # Errors
     /// Where the file can't be written. Chunks that are damaged are cut and counted.
     pub fn thread(&mut self, thread: &Thread, chunks: &[&[u8]]) -> Result<BlockSummary, Error> {
-        self.thread_with_gaps(thread, chunks, &[])
+        self.thread_with_gaps(thread, chunks, &[], false)
     }
 
     /// The same, where records are missing between chunks: `gaps` says how many before each. Those
-    /// before the first one are no gap: the trace begins after them.
+    /// before the first one are no gap: the trace begins after them. Calls of a thread that has `ended`
+    /// last until its last record.
     ///
     /// # Errors
     /// As [`DumpWriter::thread`].
@@ -110,9 +112,14 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         thread: &Thread,
         chunks: &[&[u8]],
         gaps: &[u64],
+        ended: bool,
     ) -> Result<BlockSummary, Error> {
         let mut scan = Scan::new(chunks, gaps);
-        scan.jumps(&jump::find(chunks, &scan.ends, self.info));
+        let jumps = jump::find(chunks, &scan.ends, self.info);
+        scan.jumps(&jumps.inside);
+        let end = self.info.end.filter(|_| !ended);
+        let end = end.map(|end| Ticks(end.0.saturating_sub(jumps.behind)));
+        scan.walk.until(end);
         let middle = |entry: bool| -> usize {
             let repairs = scan.repairs.iter().filter(|repair| repair.entry == entry);
             repairs.map(|repair| repair.count).sum()
@@ -232,7 +239,12 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
             self.frame.bytes(chunk.get(from..end).unwrap_or(&[]))?;
         }
         if scan.walk.stack.open().len() > 0 {
-            self.synthetic(scan.walk.last, scan.walk.stack.open(), false)?;
+            if scan.walk.end > scan.walk.last {
+                // A delta has 32 bits.
+                let tsc = scan.walk.end;
+                self.frame.metadata(&Record::TscWrap { tsc })?;
+            }
+            self.synthetic(scan.walk.end, scan.walk.stack.open(), false)?;
         }
         Ok(())
     }

@@ -103,11 +103,12 @@ impl Indexer<'_> {
                 process,
                 dump,
                 missing,
+                end,
             } => {
                 self.ours = true;
                 let info = &mut self.index.info;
                 (info.program, info.reason) = (program, reason);
-                (info.dump, info.missing) = (dump, missing);
+                (info.dump, info.missing, info.end) = (dump, missing, end);
                 info.process = process.or(info.process);
             }
             Payload::Balance { .. }

@@ -28,15 +28,24 @@ pub(super) struct Jump {
 /// A tick, and the Unix time in ns at it.
 type Anchor = (u64, i128);
 
-/// All jumps in the chunks of a thread, of which the first `ends` bytes are good, in order.
-pub(super) fn find(chunks: &[&[u8]], ends: &[usize], info: &TraceInfo) -> Vec<Jump> {
+/// Where a thread's clock jumped.
+#[derive(Debug, Default)]
+pub(super) struct Jumps {
+    /// Between its records, in order.
+    pub(super) inside: Vec<Jump>,
+    /// Between the last record and the moment of the dump: by how many ticks.
+    pub(super) behind: u64,
+}
+
+/// All jumps in the chunks of a thread, of which the first `ends` bytes are good.
+pub(super) fn find(chunks: &[&[u8]], ends: &[usize], info: &TraceInfo) -> Jumps {
     let good = |(nth, _): &(usize, &&[u8])| ends.get(*nth).is_some_and(|&end| end >= CHUNK_HEAD);
     let anchor = |chunk: &[u8]| {
         let head = first(chunk, info);
         let wall = i128::from(head.wall.0) * 1_000_000_000 + i128::from(head.wall.1) * 1000;
         (head.tsc, wall)
     };
-    let mut jumps = Vec::new();
+    let mut jumps = Jumps::default();
     let mut rest = chunks.iter().enumerate().filter(good).peekable();
     while let Some((nth, chunk)) = rest.next() {
         let next = rest.peek().copied();
@@ -63,9 +72,13 @@ pub(super) fn find(chunks: &[&[u8]], ends: &[usize], info: &TraceInfo) -> Vec<Ju
                 };
             }
         }
-        if widest.ticks >= ticks / 10 * 9 {
+        let silence = info.end.filter(|_| next.is_none());
+        let silence = silence.map_or(0, |end| end.0.saturating_sub(last));
+        if silence > widest.ticks && silence >= ticks / 10 * 9 {
+            jumps.behind = ticks.min(silence);
+        } else if widest.ticks >= ticks / 10 * 9 {
             let ticks = ticks.min(widest.ticks);
-            jumps.push(Jump { ticks, ..widest });
+            jumps.inside.push(Jump { ticks, ..widest });
         }
     }
     jumps

@@ -33,6 +33,8 @@ pub(super) struct Lane {
     pub(super) arguments: bool,
     /// Records are missing between the last one and the next.
     pub(super) gap: bool,
+    /// The time of the source's latest synthetic exit: what is open at the end lasts until then.
+    pub(super) end: u64,
 }
 
 impl Lane {
@@ -52,6 +54,7 @@ impl Lane {
             middle_exits: 0,
             arguments: false,
             gap: false,
+            end: 0,
         }
     }
 

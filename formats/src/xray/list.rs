@@ -306,14 +306,16 @@ fn describe(detail: &mut String, payload: &Payload) {
             process,
             dump,
             missing,
+            end,
         } => {
             let (process, dump) = (process.unwrap_or_default(), dump.unwrap_or_default());
-            write!(
+            let _ = write!(
                 detail,
                 " {program:?} process={process} dump={dump} reason={reason:?}, missing: {} records \
                  of {} ended threads, {} of threads without a ring",
                 missing.retired_records, missing.retired_threads, missing.unplaced_records
-            )
+            );
+            end.map_or(Ok(()), |end| write!(detail, ", ends at tick {end}"))
         }
         Payload::Balance { entries, exits } => {
             write!(

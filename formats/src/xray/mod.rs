@@ -53,6 +53,7 @@ pub use chunk::ChunkDecoder;
 pub use dump::{BlockSummary, DumpSummary, DumpWriter};
 pub use frame::Version;
 pub use reader::XraySource;
+pub(crate) use walk::latest;
 pub use writer::XrayWriter;
 
 /// The format.

@@ -19,7 +19,7 @@
 //! | 1 functions | u32 count, u32 bit 0 = some are untimed; count times: u32 id, u32 line (0 unknown), u32 bytes of name, u32 bytes of file, name, file (UTF-8); with bit 0: zeros up to a multiple of 8, u32 how many are untimed, and for each u32 its place among these functions, from 0 |
 //! | 2 thread | u32 bit 0 = counts are known, u32 bytes of name; u64 recorded, u64 readable, u64 overwritten, u64 dropped (function records); name, zeros up to a multiple of 8; with bit 1: u64 the latest tick of a record of the block |
 //! | 3 clock | u32 bit 0 = error known, bit 1 = anchor known, bit 2 = its trouble known, bit 3 = second anchor known, u32 bytes of name; f64 error in ppm; u64 anchor tick, u64 anchor in Unix ns; name, zeros up to a multiple of 8; with bit 2: u64 skew of CPUs in ns, u64 steps back, i64 ns ahead, i64 ns by which the time of day was moved, u64 tick and u64 Unix ns of the second anchor |
-//! | 4 process | u32 bit 0 = process id known, bit 1 = dump number known, bit 2 = missing records known, u32 bytes of program, u32 bytes of reason, u32 zero; u64 process id, u64 dump number; program, reason, zeros up to a multiple of 8; with bit 2: u64 retired threads, u64 retired records, u64 unplaced records |
+//! | 4 process | u32 bit 0 = process id known, bit 1 = dump number known, bit 2 = missing records known, bit 3 = end known, u32 bytes of program, u32 bytes of reason, u32 zero; u64 process id, u64 dump number; program, reason, zeros up to a multiple of 8; with bit 2: u64 retired threads, u64 retired records, u64 unplaced records, u64 the tick of the dump or of the process's death (with bit 3) |
 //! | 5 balance | u64 synthetic entries, u64 synthetic exits: totals of this block |
 //! | 6 synthetic | u32 count, u32 zero: the next count function records of this block were not measured |
 //! | 7 lost | u64 count: so many function records of this thread are missing at this place |
@@ -95,6 +95,8 @@ pub enum Payload {
         dump: Option<u64>,
         /// Records of threads that are not in the trace; zeros where it does not say.
         missing: Missing,
+        /// The moment of the dump, or of the process's death.
+        end: Option<Ticks>,
     },
     /// How many records of the block were not measured.
     Balance {
@@ -255,22 +257,25 @@ fn process(mut fields: Fields<'_>) -> Option<Payload> {
     let (program_bytes, reason_bytes, _zero) = (fields.u32()?, fields.u32()?, fields.u32()?);
     let (process, dump) = (fields.u64()?, fields.u64()?);
     let (program, reason) = (fields.text(program_bytes)?, fields.text(reason_bytes)?);
-    let missing = if flags & 4 == 0 {
-        Missing::default()
-    } else {
+    let (mut missing, mut end) = (Missing::default(), None);
+    if flags & 4 != 0 {
         let text = u64::from(program_bytes) + u64::from(reason_bytes);
         fields.bytes((text.next_multiple_of(8) - text) as usize)?;
-        Missing {
+        missing = Missing {
             retired_threads: fields.u64()?,
             retired_records: fields.u64()?,
             unplaced_records: fields.u64()?,
+        };
+        if flags & 8 != 0 {
+            end = Some(Ticks(fields.u64()?));
         }
-    };
+    }
     Some(Payload::Process {
         program,
         reason,
         process: (flags & 1 != 0).then_some(process),
         dump: (flags & 2 != 0).then_some(dump),
         missing,
+        end,
     })
 }

@@ -5,6 +5,7 @@ use super::balance::Stack;
 use super::ids::{Ids, Memory};
 use super::record::{FUNCTION_SIZE, METADATA_SIZE};
 use crate::calls::Exit;
+use crate::model::Ticks;
 
 /// Where records are missing in a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,8 @@ pub(super) struct Walk<M = Vec<u32>> {
     pub(super) last: u64,
     /// The latest time of a record: the last one, where the clock did not go back.
     pub(super) latest: u64,
+    /// When calls end that are still open; see [`Walk::until`].
+    pub(super) end: u64,
 }
 
 /// First bytes of little-endian metadata records.
@@ -52,6 +55,16 @@ impl<M: Memory> Walk<M> {
             records: 0,
             last: 0,
             latest: 0,
+            end: 0,
+        }
+    }
+
+    /// All chunks have been gone through, and calls that are still open last until `end`, or until the last
+    /// record where that is later.
+    pub(super) fn until(&mut self, end: Option<Ticks>) {
+        self.end = end.map_or(self.last, |end| end.0.max(self.last));
+        if self.stack.open().len() > 0 {
+            self.latest = self.latest.max(self.end);
         }
     }
 
@@ -141,6 +154,13 @@ impl<M: Memory> Walk<M> {
         self.closed.truncate(0);
         went_on
     }
+}
+
+/// The latest time of a record in a chunk; `None` where it has no head.
+pub(crate) fn latest(chunk: &[u8]) -> Option<Ticks> {
+    let mut walk = <Walk>::default();
+    let end = walk.chunk(chunk, &mut |_, _| true)?;
+    (end > 0).then_some(Ticks(walk.latest))
 }
 
 /// Whether a chunk begins as one does.

@@ -166,6 +166,10 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             readable: lane.records,
             ..counts
         });
+        let end = lane.end.max(lane.base);
+        if lane.stack.open().len() > 0 {
+            lane.latest = lane.latest.max(end);
+        }
         let latest = lane.first.map(|_| Ticks(lane.latest));
         frame.custom(start, &payload::encode_thread(&lane.thread, latest))?;
         let (before, open) = (lane.stack.before(), lane.stack.open());
@@ -181,9 +185,13 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             frame.custom(first, &payload::encode_lost(lane.lost))?;
         }
         spool.drain(lane.strand, |bytes| frame.bytes(bytes))?;
-        synthetic(frame, lane.base, open, false)?;
+        if open.len() > 0 && end > lane.base {
+            // A delta has 32 bits.
+            frame.metadata(&Record::TscWrap { tsc: end })?;
+        }
+        synthetic(frame, end, open, false)?;
         let large = "threads with times of 2^53 ticks or more: llvm-xray rounds them";
-        losses.add(large, u64::from(lane.base >= EXACT_TICKS));
+        losses.add(large, u64::from(lane.latest >= EXACT_TICKS));
         frame.end()
     }
 
@@ -250,6 +258,9 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         lane.arguments = !lost && !call.synthetic;
         // Synthetic calls of the source are dropped: this writer balances anew.
         if !lane.arguments {
+            if call.synthetic && call.edge != Edge::Entry {
+                lane.end = call.time.0;
+            }
             return;
         }
         lane.records += 1;

@@ -157,6 +157,7 @@ pub fn told_info() -> TraceInfo {
             unplaced_records: 3,
         },
         start: Some(Ticks(1000)),
+        end: Some(Ticks(2000)),
         ..TraceInfo::default()
     }
 }

@@ -3,14 +3,16 @@
 
 use core::ffi::CStr;
 
+use fdr_formats::Ticks;
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::xray::bare::{self, BareThread, BareWriter};
 
 use super::text::Text;
 use super::{DEADLINE_NS, Kit, Work, file, names};
-use crate::clock;
+use crate::clock::{self, Kind};
 use crate::dump::snapshot::recorded;
 use crate::primitive::Ordering;
+use crate::recorder;
 use crate::ring::Ring;
 use crate::ring::layout::{CHUNK, Slot, state};
 use crate::shell::dumping;
@@ -171,6 +173,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     let flags = ring.header().clock_flags.load(Ordering::Relaxed);
     info.clock.trouble.skew_ns = u64::from(flags >> 8) * 1000;
     info.clock.trouble.steps_back = dumping::steps_back(ring);
+    info.end = Some(end(ring));
     file.put(&bare::header(info));
     let mut writer = BareWriter::new(info, reason.text(), names::all());
     let mut done = Done::default();
@@ -206,6 +209,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
                 dropped: counts.dropped,
                 ..Counts::default()
             },
+            ended: snapshot.owner.ended,
         };
         let mut put = |bytes: &[u8]| file.put(bytes);
         if let Some(block) = writer.thread(&thread, snapshot.chunks(), room, &mut put) {
@@ -215,6 +219,17 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     }
     done.unreadable |= ring.is_lost();
     done
+}
+
+/// The moment of the trace: that of the crash, or, where it was asked for, now.
+fn end(ring: &Ring) -> Ticks {
+    let header = ring.header();
+    // Acquire: pairs with the Release in `handler::note`.
+    if header.crash_signal.load(Ordering::Acquire) != 0 {
+        return Ticks(header.crash_ticks.load(Ordering::Relaxed));
+    }
+    let kind = Kind::from_raw(recorder::CLOCK.load(Ordering::Relaxed));
+    Ticks(clock::read(kind).ticks)
 }
 
 /// Whether a thread's records can be read: the crash may be that they can't. Chunks that were never used

@@ -15,6 +15,8 @@ use fdr_formats::{Losses, ThreadId, TraceInfo};
 
 use super::snapshot::Snapshot;
 use super::staged::{self, Staged};
+use crate::primitive::Ordering;
+use crate::ring::layout::Slot;
 use crate::ring::{self, Ring};
 use crate::sys::signal;
 
@@ -108,7 +110,15 @@ impl Dump<'_> {
         })?;
         let mut writer = DumpWriter::new(file, version, self.info).map_err(as_io)?;
         let mut written = Written::default();
-        for slot in self.ring.owned_slots() {
+        // The thread that panicked comes first.
+        let failed = self.info.failed_thread();
+        let has_failed = |slot: &&Slot| {
+            let thread = u64::from(slot.tid.load(Ordering::Relaxed));
+            failed == Some(ThreadId(thread))
+        };
+        let first = self.ring.owned_slots().filter(has_failed);
+        let others = self.ring.owned_slots().filter(|slot| !has_failed(slot));
+        for slot in first.chain(others) {
             ring::read_ahead(slot);
             if !snapshot.take(slot) || snapshot.counts.recorded == 0 {
                 continue;
@@ -127,7 +137,9 @@ impl Dump<'_> {
                 }),
             };
             let chunks: Vec<&[u8]> = snapshot.chunks().collect();
-            writer.thread(&thread, &chunks).map_err(as_io)?;
+            writer
+                .thread_with_gaps(&thread, &chunks, &[], snapshot.owner.ended)
+                .map_err(as_io)?;
             written.threads += 1;
             written.records += counts.readable;
             written.overwritten += counts.overwritten;

@@ -14,13 +14,15 @@ use std::path::PathBuf;
 
 use fdr_formats::calls::untimed;
 use fdr_formats::pieces::{self, Division};
-use fdr_formats::{Ticks, TraceInfo};
+use fdr_formats::{Source, Ticks, TraceInfo};
 
 use self::folder::{Folder, gather};
 use self::tree::{Label, Node, NodeId, Tree};
 use super::Status;
+use crate::common::Since;
 use crate::report::rows::name_of;
 use crate::ui::{self, Progress};
+use crate::windows::{Windows, is_cut};
 use crate::{memory, trace};
 
 const HELP: &str = "\
@@ -38,6 +40,7 @@ Examples:
   fdr flame app.fdr | inferno-flamegraph > app.svg
   fdr flame app.fdr > app.folded                 for speedscope.app and flamegraph.pl
   fdr flame --per-thread app.fdr                 paths begin with the thread
+  fdr flame --common app.fdr                     only the time of which all threads have records
   fdr flame --calls app.fdr                      by the number of calls";
 
 /// Time by path of calls, as folded lines for flame graphs
@@ -53,6 +56,9 @@ pub(crate) struct Options {
     /// Count calls, instead of time
     #[arg(long)]
     calls: bool,
+    /// Only the stretch of time that all threads have: from where no older records are overwritten
+    #[arg(long)]
+    common: bool,
     /// Threads that decode [default: one per core]
     #[arg(long, short, value_name = "N", value_parser = ui::at_least_one)]
     jobs: Option<NonZeroUsize>,
@@ -61,13 +67,23 @@ pub(crate) struct Options {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let source = trace::open(&options.trace)?;
+    let whole = &*source;
+    // Where nothing is overwritten, nothing is to be told.
+    let cut = whole.info().threads.iter().any(is_cut) && !trace::is_timeless(whole.info());
+    let windows = match cut {
+        true => Windows::of_trace(whole).map_err(|error| trace::about(&options.trace, error))?,
+        false => None,
+    };
+    let since = windows.as_ref().filter(|_| options.common);
+    let since = since.map(|windows| Since::new(whole, windows.common()));
+    let source: &dyn Source = since.as_ref().map_or(whole, |since| since);
     memory::grows("the paths of calls");
-    let progress = Progress::new(&*source);
+    let progress = Progress::new(source);
     let untimed = untimed(source.info());
-    let one_by_one = trace::has_lane_for_each_thread(&*source);
+    let one_by_one = trace::has_lane_for_each_thread(source);
     let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
-    let division = Division::of(&*source, ui::jobs(options.jobs));
-    let folders = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
+    let division = Division::of(source, ui::jobs(options.jobs));
+    let folders = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let folders = folders.map_err(|error| trace::about(&options.trace, error))?;
     let mut folded = gather(folders);
@@ -77,6 +93,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         .sort_by_key(|diagnostic| diagnostic.offset);
     trace::warn_of_damage(&options.trace, &folded.diagnostics, folded.more_diagnostics);
     let info = source.info();
+    let note = windows.and_then(|windows| windows.note(&info.clock));
+    if let Some(note) = note.filter(|_| !options.common) {
+        ui::complain(&format!(
+            "{}: {note} (--common takes only that)",
+            ui::path(&options.trace)
+        ));
+    }
     let value = |node: &Node| match options.calls {
         true => node.calls,
         false => info.clock.nanos(Ticks(node.own)).0,

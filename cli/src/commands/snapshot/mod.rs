@@ -17,7 +17,7 @@ use fdr_formats::writer::Target;
 use super::Status;
 use super::convert::{shape, target};
 use super::recover::save::{self, Job};
-use crate::{place, ui};
+use crate::{clock, place, ui};
 
 /// Numbers that are tried for a name that no file has.
 const NUMBERS: u32 = 100_000;
@@ -106,6 +106,9 @@ fn one(options: &Options) -> anyhow::Result<()> {
         };
         let output = save::output(options.output.as_deref(), several, Path::new(""), &name)?;
         place::check(&output, shape(options.to), options.force)?;
+        if let Some(now) = clock::monotonic_raw_ns() {
+            mapped.ring.lasts_until(now);
+        }
         let saved = job.save(&mut mapped.ring, "snapshot", &output)?;
         job.tell(&saved, &format!("process {}", options.process), &output);
     }

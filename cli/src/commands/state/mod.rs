@@ -5,13 +5,14 @@
 mod show;
 mod time;
 
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use fdr_formats::tcstate::state::{At, State};
 use fdr_formats::tcstate::{self, TcstateSource};
-use fdr_formats::{Clock, Source, ThreadId, TraceInfo, source};
+use fdr_formats::{Clock, Source, ThreadId, Ticks, TraceInfo, source};
 
 use super::{Status, records};
 use crate::clock;
@@ -19,6 +20,7 @@ use crate::place::Pending;
 use crate::tally::Tally;
 use crate::trace;
 use crate::ui::{self, Progress};
+use crate::windows::is_cut;
 use time::{Span, When};
 
 const HELP: &str = "\
@@ -30,8 +32,8 @@ TIME is one of
   12:30:01.5              UTC, on the day of the trace
 All that happens at that time has happened.
 
-Of each thread the open calls are shown, outermost first, with the time since their entry; of
-each CPU the thread that was seen on it last. Calls that the recorder had to close at the end of
+Of each thread the open calls are shown, outermost first, with the time since their entry, or that its
+records of that time are overwritten; of each CPU the thread that was seen on it last. Calls that the recorder had to close at the end of
 the trace are still open there. Of a state history all other attributes are shown, too.
 
 --snapshot writes Trace Compass's own format. An analysis begins with it that has the name of the
@@ -71,6 +73,9 @@ struct Answer<'a> {
     state: State,
     /// The threads that were asked for; `None`: all.
     threads: Option<Vec<ThreadId>>,
+    /// Threads whose records begin after that time because older ones are overwritten, and where they
+    /// begin, in ns.
+    overwritten: BTreeMap<u64, i64>,
 }
 
 /// Runs the command.
@@ -84,7 +89,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         let time = span.find(&options.at, &source.info().clock)?;
         let state = source.state(time);
         let state = state.map_err(|error| trace::about(path, error))?;
-        return answer(options, source.info(), span, state);
+        // A history is made to be looked up: all of it is read only where records may be overwritten.
+        let overwritten = match source.info().threads.iter().any(is_cut) {
+            true => {
+                let tally = Tally::of(&source, &|_| {});
+                let tally = tally.map_err(|error| trace::about(path, error))?;
+                overwritten(&tally, &source.info().clock, time)
+            }
+            false => BTreeMap::new(),
+        };
+        return answer(options, source.info(), span, state, overwritten);
     }
     let source = trace::open(path)?;
     let progress = Progress::new(&*source);
@@ -105,12 +119,24 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let driven = source::drive(&*source, &mut sink, &|bytes| progress.add(bytes));
     drop(progress);
     driven.map_err(|error| trace::about(path, error))?;
-    answer(options, info, span, sink.finish(info))
+    let overwritten = overwritten(&tally, &info.clock, time);
+    answer(options, info, span, sink.finish(info), overwritten)
+}
+
+/// The threads of whose calls at that time nothing is known, and where their records begin.
+fn overwritten(tally: &Tally, clock: &Clock, time: i64) -> BTreeMap<u64, i64> {
+    let cut = tally.threads().filter(|seen| is_cut(&seen.thread));
+    let begin = cut.filter_map(|seen| Some((seen.thread.id.0, in_ns(clock, seen.first?))));
+    begin.filter(|(_, begin)| time < *begin).collect()
+}
+
+fn in_ns(clock: &Clock, ticks: Ticks) -> i64 {
+    i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX)
 }
 
 /// First and last entry or exit, in ns.
 fn span(tally: &Tally, clock: &Clock) -> Option<Span> {
-    let nanos = |ticks| i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX);
+    let nanos = |ticks| in_ns(clock, ticks);
     let seen = || {
         tally
             .threads()
@@ -122,7 +148,13 @@ fn span(tally: &Tally, clock: &Clock) -> Option<Span> {
     })
 }
 
-fn answer(options: &Options, info: &TraceInfo, span: Span, state: State) -> anyhow::Result<Status> {
+fn answer(
+    options: &Options,
+    info: &TraceInfo,
+    span: Span,
+    state: State,
+    overwritten: BTreeMap<u64, i64>,
+) -> anyhow::Result<Status> {
     if let Some(file) = &options.snapshot {
         write_snapshot(file, &state)?;
         return Ok(Status::Done);
@@ -137,6 +169,7 @@ fn answer(options: &Options, info: &TraceInfo, span: Span, state: State) -> anyh
         span,
         state,
         threads,
+        overwritten,
     };
     clock::warn(&options.trace, &info.clock);
     ui::print(|out| match options.json {

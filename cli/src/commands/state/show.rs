@@ -94,7 +94,13 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         let mut stack = frames.get(&id).cloned().unwrap_or_default();
         stack.sort_by_key(|(level, _)| *level);
         if stack.is_empty() {
-            writeln!(out, "     nothing is open")?;
+            match answer.overwritten.get(&id) {
+                Some(begin) => {
+                    let begin = ui::duration(begin.abs_diff(answer.span.start));
+                    writeln!(out, "     overwritten: its records begin at +{begin}")?;
+                }
+                None => writeln!(out, "     nothing is open")?,
+            }
         }
         for (level, attribute) in stack {
             let name = value_in_words(&attribute.value);
@@ -170,7 +176,15 @@ struct Json<'a> {
     start_ns: i64,
     end_ns: i64,
     unix_ns: Option<u64>,
+    overwritten: Vec<JsonOverwritten>,
     attributes: Vec<JsonAttribute<'a>>,
+}
+
+/// A thread whose records of that time are overwritten.
+#[derive(Serialize)]
+struct JsonOverwritten {
+    thread: u64,
+    first_ns: i64,
 }
 
 #[derive(Serialize)]
@@ -205,6 +219,12 @@ pub(super) fn json(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         start_ns: answer.span.start,
         end_ns: answer.span.end,
         unix_ns: unix_of(answer.state.time, &answer.info.clock),
+        overwritten: {
+            let all = answer.overwritten.iter();
+            let wanted = all.filter(|(thread, _)| answer.wanted(ThreadId(**thread)));
+            let each = wanted.map(|(&thread, &first_ns)| JsonOverwritten { thread, first_ns });
+            each.collect()
+        },
         attributes: attributes.collect(),
     };
     serde_json::to_writer_pretty(&mut *out, &json)?;

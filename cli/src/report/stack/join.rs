@@ -42,6 +42,11 @@ impl Stack {
         }
     }
 
+    /// Of a piece: how many exits of earlier calls it has so far.
+    pub(in super::super) fn exits_of_earlier(&self) -> usize {
+        self.past.as_ref().map_or(0, |past| past.left().len())
+    }
+
     /// Adds a piece that follows, and what its table has to `table`. `false`: that can't be told, and
     /// nothing was changed.
     pub(crate) fn join(

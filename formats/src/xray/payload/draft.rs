@@ -224,7 +224,12 @@ pub fn encode_process(info: &TraceInfo) -> Vec<u8> {
 
 pub(in super::super) fn put_process<P: Place>(place: P, info: &TraceInfo, reason: &str) -> P {
     let mut draft = Draft::within(place, PROCESS);
-    draft.u32(u32::from(info.process.is_some()) | u32::from(info.dump.is_some()) << 1 | 4);
+    draft.u32(
+        u32::from(info.process.is_some())
+            | u32::from(info.dump.is_some()) << 1
+            | 4
+            | u32::from(info.end.is_some()) << 3,
+    );
     draft.length(&info.program);
     draft.length(reason);
     draft.u32(0);
@@ -236,6 +241,9 @@ pub(in super::super) fn put_process<P: Place>(place: P, info: &TraceInfo, reason
     draft.u64(info.missing.retired_threads);
     draft.u64(info.missing.retired_records);
     draft.u64(info.missing.unplaced_records);
+    if let Some(end) = info.end {
+        draft.u64(end.0);
+    }
     draft.finish()
 }
 

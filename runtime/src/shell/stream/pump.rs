@@ -154,6 +154,8 @@ impl Pump {
             let mut info = dumping::trace_info(ring, state, "stream");
             // The path's own number: `next_path` has counted on.
             info.dump = info.dump.map(|next| next.saturating_sub(is_path.into()));
+            // It is not over.
+            info.end = None;
             info
         };
         if let Err(error) = self.door.let_in(&mut self.feeds, info) {

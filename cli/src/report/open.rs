@@ -1,0 +1,114 @@
+//! The calls that a thread was in when its trace was written: those that a writer ended, last of all. Keeps
+//! the innermost one and how many there are, so that memory does not grow with a stack. Must never take
+//! calls that a writer ended in the middle, because a later record shows that they were left.
+
+use fdr_formats::{Call, Edge, FunctionId, Ticks};
+
+use super::stack::Stack;
+use super::stats::Table;
+
+/// The innermost call that a thread was in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpenCall {
+    pub(crate) function: FunctionId,
+    /// Its entry, or the beginning of the trace if that is later.
+    pub(crate) start: Ticks,
+    /// Its entry is in the trace.
+    pub(crate) entered: bool,
+    /// The moment up to which it lasts.
+    pub(crate) end: Ticks,
+    /// The thread's last record.
+    pub(crate) last: Ticks,
+    /// Calls of the thread that are open, this one and those that led to it.
+    pub(crate) depth: u64,
+}
+
+/// The entry of an open call.
+#[derive(Clone, Copy, Debug)]
+enum Entry {
+    At {
+        start: Ticks,
+        entered: bool,
+    },
+    /// Before this piece of the thread, with so many exits of earlier calls since.
+    Earlier {
+        exits: usize,
+    },
+}
+
+/// The synthetic exits that are the last so far, the first of which is of the innermost call.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ends {
+    innermost: Option<(FunctionId, Entry, Ticks)>,
+    depth: u64,
+    /// Measured records before them, and the time of the last of those.
+    records: u64,
+    last: Option<Ticks>,
+}
+
+/// Whether a writer ended a call.
+pub(crate) fn is_end(call: &Call) -> bool {
+    call.synthetic && call.edge != Edge::Entry
+}
+
+impl Ends {
+    /// A synthetic exit, which `stack` has not seen yet.
+    pub(crate) fn add(&mut self, call: &Call, stack: &Stack, table: &Table) {
+        if self.records != stack.records {
+            *self = Ends::default();
+        }
+        if self.depth == 0 {
+            let entry = match stack.open_call(table, 0) {
+                Some((function, start, entered)) if function == call.function => {
+                    Some(Entry::At { start, entered })
+                }
+                Some(_) => None,
+                None => Some(Entry::Earlier {
+                    exits: stack.exits_of_earlier(),
+                }),
+            };
+            self.innermost = entry.map(|entry| (call.function, entry, call.time));
+            self.records = stack.records;
+            self.last = (stack.records > 0).then_some(stack.last);
+        }
+        self.depth += 1;
+    }
+
+    /// Adds those of the piece that follows. `stack` is as it was before the piece.
+    pub(crate) fn join(&mut self, stack: &Stack, table: &Table, mut piece: Ends) {
+        if piece.depth == 0 {
+            return;
+        }
+        let goes_on = piece.records == 0 && self.depth > 0 && self.records == stack.records;
+        if goes_on {
+            self.depth += piece.depth;
+            return;
+        }
+        if let Some((function, entry, _)) = &mut piece.innermost
+            && let Entry::Earlier { exits } = *entry
+            && let Some((known, start, entered)) = stack.open_call(table, exits)
+            && known == *function
+        {
+            *entry = Entry::At { start, entered };
+        }
+        piece.records += stack.records;
+        piece.last = piece.last.or(Some(stack.last));
+        *self = piece;
+    }
+
+    /// The innermost open call of a thread with so many measured records, if any is open.
+    pub(crate) fn open_call(&self, records: u64) -> Option<OpenCall> {
+        let (function, entry, end) = self.innermost?;
+        let Entry::At { start, entered } = entry else {
+            return None;
+        };
+        (self.records == records).then_some(OpenCall {
+            function,
+            start,
+            entered,
+            end,
+            last: self.last.unwrap_or(start),
+            depth: self.depth,
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! The moment of a trace that is made of a ring: how long the process is known to have lived. Open calls last
+//! until then. Must never look for the process itself: the caller says what it knows.
+
+use super::Ring;
+use super::copy::{Copy, Found};
+use super::layout::Header;
+use crate::model::Ticks;
+use crate::xray;
+
+impl Ring {
+    /// The process runs, and it is so late by CLOCK_MONOTONIC_RAW, in ns: a trace is of this moment.
+    pub fn lasts_until(&mut self, now: u64) {
+        self.now = Some(now);
+    }
+
+    /// The moment of a trace: that of the crash, or now, or, as far as is known of a process that was
+    /// killed, that of the latest record.
+    pub(super) fn end(&self) -> Option<Ticks> {
+        if let Some(crash) = self.header.crash {
+            return Some(Ticks(crash.ticks));
+        }
+        let latest = self.latest();
+        self.tick_now().map_or(latest, |now| Some(now.max(latest?)))
+    }
+
+    /// The tick of `now`, by the clock's rate; `None` where one of the two is not known.
+    fn tick_now(&self) -> Option<Ticks> {
+        let Header {
+            start_ticks,
+            start_monotonic,
+            frequency,
+            ..
+        } = self.header;
+        let passed = u128::from(self.now?.checked_sub(start_monotonic)?);
+        let ticks = passed * u128::from(frequency) / 1_000_000_000;
+        let ticks = u64::try_from(ticks).ok().filter(|_| frequency > 0)?;
+        start_ticks.checked_add(ticks).map(Ticks)
+    }
+
+    /// The time of the latest record of any thread; what can't be read has none.
+    fn latest(&self) -> Option<Ticks> {
+        let (mut copy, mut latest) = (Copy::default(), None);
+        for index in 0..self.header.made {
+            let Ok(Found::Thread) = copy.take(&*self.bytes, &self.header, index, 1) else {
+                continue;
+            };
+            let (chunks, _) = copy.chunks();
+            latest = latest.max(chunks.last().and_then(|chunk| xray::latest(chunk)));
+        }
+        latest
+    }
+}

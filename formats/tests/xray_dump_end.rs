@@ -1,0 +1,93 @@
+//! `DumpWriter`: calls that are open last until the moment of the dump, and those of a thread that has
+//! ended until its last record.
+mod common;
+#[path = "common/dump.rs"]
+mod dump;
+
+use std::io::Cursor;
+
+use common::{Chunk, enter, exit, read, synthetic};
+use dump::{counts, function, told_info};
+use fdr_formats::xray::{DumpWriter, Version};
+use fdr_formats::{Call, Thread, ThreadId, Ticks, TraceInfo};
+
+fn info() -> TraceInfo {
+    told_info(vec![function(1, "demo::main", 10)], "signal")
+}
+
+fn main_thread() -> Thread {
+    Thread {
+        id: ThreadId(7),
+        process: None,
+        name: "main".into(),
+        counts: Some(counts()),
+    }
+}
+
+/// Calls of one thread, written by both versions for a dump at that moment.
+fn until(end: u64, chunk: &dyn Fn() -> Chunk, ended: bool) -> Vec<Call> {
+    let [one, three] = [Version::V1, Version::V3].map(|version| {
+        let mut file = Cursor::new(Vec::new());
+        let info = TraceInfo {
+            end: Some(Ticks(end)),
+            ..info()
+        };
+        let mut writer = DumpWriter::new(&mut file, version, &info).expect("memory");
+        let block = writer.thread_with_gaps(&main_thread(), &[&chunk().0], &[], ended);
+        let block = block.expect("memory");
+        writer.finish().expect("memory");
+        let read = read(file.get_ref()).expect("readable");
+        assert_eq!(read.diagnostics, []);
+        assert_eq!(read.info.end, Some(Ticks(end)));
+        let counts = read.info.threads[0].counts.expect("counts");
+        assert_eq!(counts.synthetic_exits, block.synthetic_exits);
+        read.kept.calls(7)
+    });
+    assert_eq!(one, three, "both versions hold the same");
+    three
+}
+
+#[test]
+fn open_calls_last_until_the_moment_of_the_dump() {
+    let far = 1 << 40;
+    let open = || Chunk::new(7, 0, 1000).enter(1, 0).enter(2, 5);
+    let at = |end| {
+        [
+            enter(1000, 1),
+            enter(1005, 2),
+            synthetic(exit(end, 2)),
+            synthetic(exit(end, 1)),
+        ]
+    };
+    // More than the 32 bits of a delta, and less.
+    assert_eq!(until(far, &open, false), at(far));
+    assert_eq!(until(1006, &open, false), at(1006));
+    // A record that came while the dump was made.
+    assert_eq!(until(1001, &open, false), at(1005));
+    // What has ended is in no call any more.
+    assert_eq!(until(far, &open, true), at(1005));
+    // Nothing is open.
+    let closed = || Chunk::new(7, 0, 1000).enter(1, 0).exit(1, 5);
+    assert_eq!(until(far, &closed, false), [enter(1000, 1), exit(1005, 1)]);
+}
+
+#[test]
+fn a_jump_of_the_clock_before_the_dump_is_no_time_in_a_call() {
+    // The machine stood still for an hour by the time of day, which the counter does not know of: 2 GHz.
+    let (hour, second) = (7_200_000_000_000, 2_000_000_000);
+    let begin = 1_700_000_000_000_005_000;
+    let end = 1000 + hour + second;
+    let mut info = info();
+    info.clock.until = Some((Ticks(end), begin + 1_000_000_000));
+    info.clock.trouble.ahead_ns = 3_600_000_000_000;
+    info.end = Some(Ticks(end));
+    let mut file = Cursor::new(Vec::new());
+    let mut writer = DumpWriter::new(&mut file, Version::V3, &info).expect("memory");
+    let chunk = Chunk::new(7, 0, 1000).enter(1, 0).0;
+    writer.thread(&main_thread(), &[&chunk]).expect("memory");
+    writer.finish().expect("memory");
+    let read = read(file.get_ref()).expect("readable");
+    assert_eq!(read.diagnostics, []);
+    let calls = read.kept.calls(7);
+    assert_eq!(calls, [enter(1000, 1), synthetic(exit(1000 + second, 1))]);
+}

@@ -1,0 +1,146 @@
+//! Programs whose reports are easily misread: `hang` sleeps in a traced function until it is told to go on,
+//! `panic` panics in one of several threads, `windows` has one thread that is quiet and one that is not.
+//! What it prints tells the test when to dump.
+
+use std::env;
+use std::hint::black_box;
+use std::io;
+use std::panic::panic_any;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use fdr::traced;
+
+#[traced]
+fn work(number: u64) -> u64 {
+    black_box(number) * 7
+}
+
+#[traced]
+fn serve(entered: &Barrier, leave: &Barrier) {
+    apply(entered, leave);
+}
+
+#[traced]
+fn apply(entered: &Barrier, leave: &Barrier) {
+    work(1);
+    entered.wait();
+    leave.wait();
+}
+
+#[traced]
+fn fail(number: u64) -> u64 {
+    let list = [work(number)];
+    list[black_box(number) as usize]
+}
+
+#[traced]
+fn wait(barrier: &Barrier) {
+    barrier.wait();
+}
+
+#[traced]
+fn early() {
+    (0..100).for_each(|number| {
+        work(number);
+    });
+}
+
+#[traced]
+fn late() {
+    (0..100).for_each(|number| {
+        work(number);
+    });
+}
+
+fn line() {
+    let mut line = String::new();
+    // At the end of the input the program goes on, too.
+    let _ = io::stdin().read_line(&mut line);
+}
+
+fn named(name: &str) -> thread::Builder {
+    thread::Builder::new().name(name.into())
+}
+
+/// `worker-3` is in `apply` from so long before `entered` is printed until a line comes. `before` has ended.
+fn hang(pause: Duration) {
+    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
+    let work_in = named("before").spawn(|| work(2)).expect("a thread");
+    work_in.join().expect("its end");
+    thread::scope(|scope| {
+        let worker = || serve(&entered, &leave);
+        let worker = named("worker-3").spawn_scoped(scope, worker);
+        entered.wait();
+        thread::sleep(pause);
+        work(3);
+        println!("entered");
+        line();
+        leave.wait();
+        worker.expect("a thread");
+    });
+}
+
+/// Panics with a message that is long and would colour a terminal, and with a value that is no text.
+fn panic_oddly() {
+    work(0);
+    let thrower = thread::spawn(|| {
+        panic!("\x1b[31m{}", "\u{e9}".repeat(5000));
+    });
+    println!("{}", thrower.join().is_err());
+    let thrower = thread::spawn(|| panic_any(work(1)));
+    println!("{}", thrower.join().is_err());
+}
+
+/// `worker-3` panics in `fail`, while others wait in `wait`.
+fn panic() {
+    let barrier = Barrier::new(2);
+    thread::scope(|scope| {
+        let waiter = named("waiter").spawn_scoped(scope, || wait(&barrier));
+        let thrower = named("worker-3").spawn_scoped(scope, || fail(1));
+        println!("{}", thrower.expect("a thread").join().is_err());
+        barrier.wait();
+        waiter.expect("a thread");
+    });
+}
+
+/// `quiet` makes records that stay and waits, `busy` overwrites its own many times over.
+fn windows() {
+    let (done, end) = (Barrier::new(2), Barrier::new(3));
+    thread::scope(|scope| {
+        let quiet = || {
+            early();
+            done.wait();
+            end.wait();
+        };
+        let busy = || {
+            done.wait();
+            (0..20_000).for_each(|_| late());
+            end.wait();
+        };
+        let threads = [
+            named("quiet").spawn_scoped(scope, quiet),
+            named("busy").spawn_scoped(scope, busy),
+        ];
+        end.wait();
+        println!("made");
+        line();
+        threads.into_iter().for_each(|thread| {
+            let _ = thread.expect("a thread").join();
+        });
+    });
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().collect();
+    let pause = arguments.get(2).and_then(|pause| pause.parse().ok());
+    let pause = Duration::from_millis(pause.unwrap_or(0));
+    match arguments.get(1).map(String::as_str) {
+        Some("hang") => hang(pause),
+        Some("panic") => panic(),
+        Some("panic-oddly") => panic_oddly(),
+        Some("windows") => windows(),
+        _ => eprintln!("open_calls hang MS | panic | panic-oddly | windows"),
+    }
+}

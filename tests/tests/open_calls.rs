@@ -1,0 +1,299 @@
+//! Reports that could mislead: a program that hangs, one that panics, and one whose threads' rings hold
+//! different stretches of time. What is open lasts until the dump in every command and every format.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fdr_formats::registry;
+use fdr_tests::support::endless::only_ring;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, Running, fdr, verify};
+use fdr_tests::support::trace::Trace;
+use fdr_tests::support::wait::until;
+use serde_json::Value;
+
+/// How long the worker is in `apply` at least before `entered` is printed, ms.
+const PAUSE_MS: u64 = 200;
+
+fn start(folder: &Folder, variables: &str, arguments: &[&str], line: &str) -> Running {
+    let program = Program::new(env!("CARGO_BIN_EXE_open_calls"), folder);
+    fs::create_dir(folder.join("rings")).expect("a folder");
+    let program = program.env("FDR_DIR", "rings/");
+    let mut running = program.set(variables).args(arguments).start();
+    assert_eq!(running.line(), line);
+    running
+}
+
+/// A program whose thread `worker-3` has been in `apply` for [`PAUSE_MS`].
+fn hanging(folder: &Folder) -> Running {
+    let pause = PAUSE_MS.to_string();
+    start(folder, "FDR=1", &["hang", &pause], "entered")
+}
+
+fn answer(arguments: &[&str], path: &Path) -> String {
+    let mut all: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+    all.push(path.as_os_str());
+    fdr(&all)
+}
+
+fn json(arguments: &[&str], path: &Path) -> Value {
+    serde_json::from_str(&answer(arguments, path)).expect("JSON")
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+fn function<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
+    let functions = report["functions"].as_array().expect("functions");
+    functions.iter().find(|function| function["name"] == name)
+}
+
+/// All commands say of the trace that `apply` was open in `worker-3`, and for how long; returns that in ns.
+fn agreed(path: &Path) -> u64 {
+    let report = json(&["report", "--json"], path);
+    let open = report["open_calls"].as_array().expect("open calls");
+    assert_eq!(open.len(), 1, "{open:?}");
+    let open = &open[0];
+    assert_eq!(open["function"], "open_calls::apply");
+    assert_eq!(open["thread_name"], "worker-3");
+    assert_eq!(
+        (&open["depth"], &open["entered"]),
+        (&2.into(), &true.into())
+    );
+    let open_ns = number(&open["open_ns"]);
+    let same = |ns: u64| assert!(ns.abs_diff(open_ns) <= 1, "{ns} ns, {open_ns} ns");
+
+    let apply = function(&report, "open_calls::apply").expect("apply");
+    same(number(&apply["total_ns"]));
+    assert_eq!(apply["clipped"], 1, "{}", report["format"]);
+    let self_ns = number(&apply["self_ns"]);
+
+    let folded = answer(&["flame"], path);
+    let line = folded
+        .lines()
+        .find_map(|line| line.strip_prefix("open_calls::serve;open_calls::apply "));
+    assert_eq!(line, Some(&*self_ns.to_string()), "{folded}");
+
+    let state = json(&["state", "--json"], path);
+    let attributes = state["attributes"].as_array().expect("attributes");
+    let apply = attributes
+        .iter()
+        .find(|attribute| attribute["value"] == "open_calls::apply")
+        .unwrap_or_else(|| panic!("apply in {attributes:?}"));
+    let ns = |value: &Value| value.as_i64().unwrap_or_else(|| panic!("{value}"));
+    same(ns(&state["time_ns"]).abs_diff(ns(&apply["since_ns"])));
+    open_ns
+}
+
+/// The same of the trace, and of what each format makes of it.
+fn agreed_in_every_format(folder: &Folder, path: &Path) -> u64 {
+    verify(path);
+    let open_ns = agreed(path);
+    let targets = registry::FORMATS.iter().flat_map(|format| format.targets);
+    for target in targets.filter(|target| !target.name.contains("stream")) {
+        let copy = folder.join(&format!("copy-{}.{}", target.name, target.extension));
+        let arguments = ["convert", "--quiet", "--to", target.name, "-o"].map(OsStr::new);
+        let _ = fdr(&[&arguments[..], &[copy.as_os_str(), path.as_os_str()]].concat());
+        let copied = agreed(&copy);
+        assert!(
+            copied.abs_diff(open_ns) <= 1,
+            "{}: {copied} ns",
+            target.name
+        );
+        verify(&copy);
+    }
+    open_ns
+}
+
+fn one_trace(folder: &Folder) -> PathBuf {
+    until("a trace", || folder.ending(".fdr").pop())
+}
+
+#[test]
+fn a_hang_is_seen_by_a_dump() {
+    let folder = Folder::new("open-dump");
+    let program = hanging(&folder);
+    program.signal("USR2");
+    let path = one_trace(&folder);
+    let open_ns = agreed_in_every_format(&folder, &path);
+    assert!(open_ns >= PAUSE_MS * 1_000_000, "{open_ns} ns");
+    // The trace says when it is of, and that is where the open calls end.
+    let trace = Trace::read(&path);
+    assert!(
+        trace
+            .info
+            .end
+            .is_some_and(|end| Some(end) > trace.info.start)
+    );
+    for command in ["report", "info"] {
+        let text = answer(&[command], &path);
+        let wanted = "when it was dumped: open_calls::apply in worker-3 for ";
+        assert!(text.contains(wanted), "{text}");
+    }
+    let _ = program.end().ok();
+}
+
+#[test]
+fn a_hang_is_seen_from_outside() {
+    let folder = Folder::new("open-snapshot");
+    let program = hanging(&folder);
+    let path = folder.join("snapshot.fdr");
+    let process = program.id().to_string();
+    let arguments = ["snapshot", "-q", &process, "-o"].map(OsStr::new);
+    let _ = fdr(&[&arguments[..], &[path.as_os_str()]].concat());
+    let open_ns = agreed_in_every_format(&folder, &path);
+    assert!(open_ns >= PAUSE_MS * 1_000_000, "{open_ns} ns");
+    // And the ring itself, which each command reads at a later moment.
+    let report = json(&["report", "--json"], &only_ring(&folder));
+    assert!(
+        number(&report["open_calls"][0]["open_ns"]) >= open_ns,
+        "{report}"
+    );
+    let _ = program.end().ok();
+}
+
+#[test]
+fn a_hang_is_seen_in_what_a_kill_leaves() {
+    let folder = Folder::new("open-kill");
+    let program = hanging(&folder);
+    program.signal("KILL");
+    let _ = program.end();
+    // `main` has made a record after the pause: the latest that is known.
+    let open_ns = agreed_in_every_format(&folder, &only_ring(&folder));
+    assert!(open_ns >= PAUSE_MS * 1_000_000, "{open_ns} ns");
+    let text = answer(&["report"], &only_ring(&folder));
+    assert!(
+        text.contains("open when it was killed: open_calls::apply in worker-3 for "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_hang_is_seen_in_a_crash() {
+    let folder = Folder::new("open-crash");
+    let program = hanging(&folder);
+    program.signal("ABRT");
+    let _ = program.end();
+    let open_ns = agreed_in_every_format(&folder, &one_trace(&folder));
+    assert!(open_ns >= PAUSE_MS * 1_000_000, "{open_ns} ns");
+}
+
+#[test]
+fn a_panic_is_named_and_its_thread_comes_first() {
+    let folder = Folder::new("open-panic");
+    let program = Program::new(env!("CARGO_BIN_EXE_open_calls"), &folder);
+    let program = program.set("FDR=1 FDR_PANIC=1").env("FDR_OUT", "%n.fdr");
+    let outcome = program.args(&["panic"]).run().ok();
+    assert_eq!(outcome.stdout, "true\n");
+    // The program's own hook says it, too.
+    assert!(outcome.stderr.contains("thread 'worker-3'"), "{outcome:?}");
+    let path = folder.join("1.fdr");
+    verify(&path);
+    let trace = Trace::read(&path);
+    let thrower = trace.thread("worker-3").thread.id;
+    assert_eq!(trace.info.failed_thread(), Some(thrower));
+    assert_eq!(trace.names()[0], "worker-3");
+    let reason = &trace.info.reason;
+    let begin = format!("panic in thread {thrower} (worker-3) at tests/src/bin/open_calls.rs:");
+    let end = ": index out of bounds: the len is 1 but the index is 1";
+    assert!(
+        reason.starts_with(&begin) && reason.ends_with(end),
+        "{reason}"
+    );
+    for command in [&["report", "--per-thread"][..], &["info"]] {
+        let text = answer(command, &path);
+        assert!(text.contains(reason), "{text}");
+        let at = |what: &str| text.rfind(what).unwrap_or_else(|| panic!("{what}: {text}"));
+        let thread = |name: &str| trace.thread(name).thread.id.to_string();
+        assert!(at(&thread("worker-3")) < at(&thread("waiter")), "{text}");
+    }
+    let report = json(&["report", "--json"], &path);
+    assert_eq!(report["failed_thread"], thrower.0);
+    assert_eq!(report["threads"][0]["id"], thrower.0);
+    assert!(
+        Trace::read(&folder.join("2.fdr"))
+            .info
+            .failed_thread()
+            .is_none()
+    );
+}
+
+#[test]
+fn a_panic_may_say_anything() {
+    let folder = Folder::new("open-odd-panic");
+    let program = Program::new(env!("CARGO_BIN_EXE_open_calls"), &folder);
+    let program = program.set("FDR=1 FDR_PANIC=1").env("FDR_OUT", "%n.fdr");
+    let outcome = program.args(&["panic-oddly"]).run().ok();
+    assert_eq!(outcome.stdout, "true\ntrue\n");
+    let reason = |name: &str| Trace::read(&folder.join(name)).info.reason;
+    let value = reason("2.fdr");
+    assert!(value.ends_with(": (a value that is no text)"), "{value}");
+    let long = reason("1.fdr");
+    assert!(
+        long.contains(": \x1b[31m\u{e9}") && long.ends_with("\u{e9}…"),
+        "{long}"
+    );
+    assert!(long.len() < 800, "{} bytes", long.len());
+    for command in ["report", "info"] {
+        let text = answer(&[command], &folder.join("1.fdr"));
+        assert!(
+            text.contains("panic in thread ") && !text.contains('\x1b'),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn windows_that_differ_are_told_and_can_be_cut() {
+    let folder = Folder::new("open-windows");
+    let variables = "FDR=1 FDR_BUFFER=128K";
+    let program = start(&folder, variables, &["windows"], "made");
+    program.signal("USR2");
+    let path = one_trace(&folder);
+    let busy = Trace::read(&path).thread("busy").thread.id;
+    let report = json(&["report", "--json"], &path);
+    let note = report["window_note"].as_str().expect("windows differ");
+    let wanted = format!("older records of busy (thread {busy}) are overwritten");
+    assert!(note.contains(&wanted), "{note}");
+    assert!(function(&report, "open_calls::early").is_some());
+    for command in ["report", "info"] {
+        assert!(answer(&[command], &path).contains(note), "{command}");
+    }
+    // Only `busy` has records of the end.
+    let common = json(&["report", "--json", "--common"], &path);
+    assert!(function(&common, "open_calls::early").is_none(), "{common}");
+    let calls =
+        |report: &Value| number(&function(report, "open_calls::late").expect("it")["calls"]);
+    assert_eq!(calls(&common), calls(&report));
+    let folded = answer(&["flame"], &path);
+    assert!(folded.contains("open_calls::early"));
+    let folded = answer(&["flame", "--common"], &path);
+    assert!(!folded.contains("open_calls::early"), "{folded}");
+    // Each thread's window.
+    for thread in report["threads"].as_array().expect("threads") {
+        let (first, last) = (number(&thread["first_ns"]), number(&thread["last_ns"]));
+        assert_eq!(last - first, number(&thread["duration_ns"]), "{thread}");
+        assert_eq!(first > 0, thread["id"] == busy.0, "{thread}");
+    }
+    let table = answer(&["report", "--per-thread"], &path);
+    assert_eq!(
+        table.matches(", older ones overwritten").count(),
+        1,
+        "{table}"
+    );
+    // At the trace's beginning nothing is known of `busy`.
+    let state = answer(&["state", "--at", "start"], &path);
+    assert_eq!(
+        state.matches("overwritten: its records begin at +").count(),
+        1,
+        "{state}"
+    );
+    assert!(state.contains("open_calls::early"), "{state}");
+    let state = json(&["state", "--at", "start", "--json"], &path);
+    assert_eq!(state["overwritten"][0]["thread"], busy.0);
+    let state = answer(&["state"], &path);
+    assert!(!state.contains("overwritten"), "{state}");
+    let _ = program.end().ok();
+}
