@@ -4,15 +4,12 @@
 //! never do a command's work.
 #![forbid(unsafe_code)]
 
-mod address;
 mod cleanup;
 mod clock;
 mod columns;
 mod commands;
 mod damage;
-mod glob;
 mod memory;
-mod nearest;
 mod packed;
 mod place;
 mod report;

@@ -8,11 +8,11 @@ mod value;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use fdr_formats::address::{Address, Side};
+use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::registry;
 use fdr_formats::writer::{Kind, Target};
 
-use super::address::Address;
-use super::filter::{Filter, nearest};
 use super::output::Output;
 use value::{choice, escaped, named, size, size_text};
 
@@ -199,7 +199,7 @@ pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<St
             .is_some_and(|name| name.starts_with("FDR_") && !VARIABLES.contains(&name))
     };
     let warning = |name: OsString| {
-        let nearest = nearest(&VARIABLES, &name.to_string_lossy(), 1);
+        let nearest = nearest(VARIABLES, &name.to_string_lossy(), 1);
         let nearest = nearest.first().copied().unwrap_or_default();
         format!(
             "{}: no such variable, ignored; the nearest is {nearest}",
@@ -239,7 +239,7 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
 
     fn address(&mut self, start: &Path) -> Option<Address> {
         let value = self.raw("FDR_OUT")?;
-        let parsed = Address::parse(&value, start)?;
+        let parsed = Address::parse(&value, start, Side::Program)?;
         // After a mistake the value is an address all the same, not a file's name.
         Some(parsed.unwrap_or_else(|problem| {
             self.refuse("FDR_OUT", &value, &problem);

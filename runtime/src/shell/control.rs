@@ -4,7 +4,8 @@
 use core::sync::atomic::Ordering;
 use std::fmt::Write as _;
 
-use super::filter::Filter;
+use fdr_formats::filter::Filter;
+
 use super::sites::table;
 use super::{dumping, guest, install};
 use crate::api::{Dump, Error, Statistics, ThreadStatistics};

@@ -266,7 +266,7 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
     let (path, replaced, written) = match state.address() {
         Some(address) => {
             let written = dump.to_stream(|| link::open(address));
-            (PathBuf::from(address.to_string()), false, written)
+            (PathBuf::from(link::name(address)), false, written)
         }
         None => {
             let mut path = dump_path(state);

@@ -6,12 +6,12 @@ use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use fdr_formats::address::Address;
+use fdr_formats::filter::Filter;
 use fdr_formats::model::Trouble;
 
-use super::address::Address;
 use super::calibrate::{Anchor, Calibration, Frequency};
 use super::config::{self, Config, Mode};
-use super::filter::Filter;
 use super::output::Output;
 use super::sites::table;
 use super::skew::Skew;

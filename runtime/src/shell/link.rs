@@ -7,9 +7,9 @@ use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Instant;
 
+use fdr_formats::address::Address;
 use fdr_formats::writer::Output;
 
-use super::address::Address;
 use super::say;
 use crate::sys::socket::{self, Socket};
 
@@ -18,6 +18,14 @@ const CONNECT: Duration = Duration::from_secs(1);
 
 /// A peer of a dump that takes nothing for so long is given up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What messages call an address.
+pub(crate) fn name(address: &Address) -> String {
+    match address {
+        Address::Stdout => "the standard output".to_owned(),
+        other => other.to_string(),
+    }
+}
 
 /// Does what can be done before the first record: binds a listener, looks at the standard output.
 ///

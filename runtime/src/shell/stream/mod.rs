@@ -22,7 +22,7 @@ use control::{CONTROL, Life, Totals};
 use pump::Pump;
 
 use super::install::state;
-use super::{dumping, last_thread, say};
+use super::{dumping, last_thread, link, say};
 use crate::api::{Dump, Error};
 use crate::recorder::ring;
 use crate::ring::Ring;
@@ -38,7 +38,7 @@ pub(crate) fn start() {
         return;
     };
     let place = match &state.config.address {
-        Some(address) => address.to_string().into(),
+        Some(address) => link::name(address).into(),
         None => dumping::next_path(state),
     };
     *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
