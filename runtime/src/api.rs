@@ -1,7 +1,8 @@
 //! What the API's calls return, with and without the recorder compiled in.
 
-use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::{fmt, io};
 
 /// A dump that was written. Counts are of records, of which a call has two.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,18 +62,43 @@ pub struct ThreadStatistics {
     pub clock_steps: u64,
 }
 
-/// Why a call of the API did not do what was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a call of the API did not do what was asked. Each says what to do.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A variable of the environment or a filter is not valid; the text names it.
+    /// A variable of the environment, a value of [`Config`](crate::Config) or a filter is not valid; the text
+    /// names each of them, and what is accepted.
     Configuration(String),
     /// There is nothing to dump; the text says why.
     NothingRecorded(String),
     /// The recorder can't be brought up, or the trace can't be written.
-    Failed(String),
+    Failed(Failure),
     /// The program was built without the recorder (`default-features = false`).
     CompiledOut,
+}
+
+/// What failed. It prints what it is and what to do; what the system said is its source.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub(crate) what: String,
+    pub(crate) remedy: String,
+    pub(crate) cause: Option<Arc<io::Error>>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.remedy.as_str() {
+            "" => f.write_str(&self.what),
+            remedy => write!(f, "{}; {remedy}", self.what),
+        }
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let cause = self.cause.as_deref()?;
+        Some(cause)
+    }
 }
 
 impl fmt::Display for Error {
@@ -80,7 +106,7 @@ impl fmt::Display for Error {
         match self {
             Error::Configuration(why) => f.write_str(why),
             Error::NothingRecorded(why) => write!(f, "nothing was recorded: {why}"),
-            Error::Failed(why) => f.write_str(why),
+            Error::Failed(failure) => write!(f, "{failure}"),
             Error::CompiledOut => {
                 f.write_str("built without the recorder: enable the feature `record` of fdr")
             }
@@ -88,4 +114,69 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Failed(failure) => failure.source(),
+            _ => None,
+        }
+    }
+}
+
+/// The same kind, in the same words, for the same cause.
+impl PartialEq for Error {
+    fn eq(&self, other: &Error) -> bool {
+        use std::error::Error as _;
+        let cause = |error: &Error| error.source().map(|cause| cause.to_string());
+        core::mem::discriminant(self) == core::mem::discriminant(other)
+            && self.to_string() == other.to_string()
+            && cause(self) == cause(other)
+    }
+}
+
+impl Eq for Error {}
+
+#[cfg(feature = "record")]
+impl<T: Into<String>> From<T> for Failure {
+    fn from(what: T) -> Failure {
+        Failure {
+            what: what.into(),
+            remedy: String::new(),
+            cause: None,
+        }
+    }
+}
+
+#[cfg(feature = "record")]
+impl Failure {
+    pub(crate) fn new(
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+        cause: impl Into<Option<io::Error>>,
+    ) -> Failure {
+        Failure {
+            what: what.into(),
+            remedy: remedy.into(),
+            cause: cause.into().map(Arc::new),
+        }
+    }
+
+    /// On one line, for people: what, what the system said, what to do.
+    pub(crate) fn in_full(&self) -> String {
+        let cause = self.cause.as_ref();
+        let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
+        let remedy = match self.remedy.as_str() {
+            "" => String::new(),
+            remedy => format!("; {remedy}"),
+        };
+        format!("{}{cause}{remedy}", self.what)
+    }
+}
+
+#[cfg(feature = "record")]
+impl Error {
+    /// A failure that the system has no part in.
+    pub(crate) fn failed(what: impl Into<String>, remedy: impl Into<String>) -> Error {
+        Error::Failed(Failure::new(what, remedy, None))
+    }
+}

@@ -363,3 +363,17 @@ fn a_ring_that_is_cut_short_while_plug_ins_record() {
         assert_eq!(folder.names(), Vec::<String>::new());
     }
 }
+
+#[test]
+fn a_guest_hands_the_hosts_trace_over() {
+    for host in [TRACED, BARE] {
+        let folder = Folder::new("plugin-handed");
+        let words = "open enable work handed work";
+        let outcome = run(host, &folder, "", words);
+        let records: usize = facts::number(&facts::one(&outcome.stdout, "handed")[0]);
+        let trace = checked(&folder.join("handed"));
+        let edges: usize = trace.threads.iter().map(|lane| lane.edges.len()).sum();
+        assert_eq!(edges, records, "{outcome:?}");
+        assert_eq!(calls(&trace)["recorded_plugin::plugin_work"], 1);
+    }
+}

@@ -11,6 +11,7 @@ use fdr_formats::address::Address;
 use fdr_formats::writer::Output;
 
 use super::say;
+use crate::api::Failure;
 use crate::sys::socket::{self, Socket};
 
 /// The longest wait for a connection to be made, for each address that a host's name has.
@@ -30,9 +31,15 @@ pub(crate) fn name(address: &Address) -> String {
 /// Does what can be done before the first record: binds a listener, looks at the standard output.
 ///
 /// # Errors
-/// One line for people: the address can't be used.
-pub(crate) fn prepare(address: &Address) -> Result<(), String> {
-    let named = |error: io::Error| format!("FDR_OUT: {address}: {error}");
+/// The address can't be used.
+pub(crate) fn prepare(address: &Address) -> Result<(), Failure> {
+    let named = |error| {
+        Failure::new(
+            format!("FDR_OUT: {address}"),
+            "choose another address",
+            error,
+        )
+    };
     let prepared = match address {
         Address::Connect(_) | Address::Unix(_) => return Ok(()),
         Address::Listen(place) => listen(place).map_err(named)?,
