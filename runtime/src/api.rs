@@ -14,11 +14,10 @@ pub struct Dump {
     pub threads: u64,
     /// Records in it.
     pub records: u64,
-    /// Records that were overwritten by newer ones before the dump, those of ended threads included
-    /// whose rings were given to newer threads.
+    /// Records that newer ones overwrote before the dump, [`Missing::overwritten`] included.
     pub overwritten: u64,
-    /// Records that were never written: no ring was left for the thread, the ring was full in the mode
-    /// `full`, or a signal handler made them while it interrupted another record.
+    /// Records that were never written, [`Missing::dropped`] included: no ring was left for the thread, the ring
+    /// was full in the mode `full`, or a signal handler made them while it interrupted another record.
     pub dropped: u64,
 }
 
@@ -32,12 +31,20 @@ pub struct Statistics {
     pub functions: u64,
     /// How many of them are on.
     pub functions_on: u64,
-    /// Threads that ended and whose space was given to newer ones.
-    pub retired_threads: u64,
-    /// Records of those threads.
-    pub retired_records: u64,
-    /// Records of threads for which there was no space at all.
-    pub unplaced_records: u64,
+    /// What there was of other threads.
+    pub missing: Missing,
+}
+
+/// Records of threads whose records are not there at all: in no thread of the statistics or of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Missing {
+    /// Threads that ended and whose rings were given to newer ones.
+    pub threads: u64,
+    /// All that those had recorded: newer threads' records overwrite it.
+    pub overwritten: u64,
+    /// Records of threads that had no ring.
+    pub dropped: u64,
 }
 
 /// What one thread recorded so far: `recorded = readable + overwritten + dropped`.

@@ -74,7 +74,7 @@ mod sys;
 #[doc(hidden)]
 pub mod private;
 
-pub use api::{Dump, Error, Failure, Statistics, ThreadStatistics};
+pub use api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 pub use config::{Clock, Config, Log, Mode};
 #[cfg(not(feature = "record"))]
 pub use off::{disable, dump, dump_to, enable, is_enabled, set_filter, statistics};

@@ -176,8 +176,8 @@ fn threads_without_room_are_counted_in_a_plug_in_too() {
             let _ = run(host, &folder, &variables, "own open work threads threads");
             let trace = checked(&folder.only_trace());
             assert_eq!(edges(&trace).len(), records, "{host}, {clock}");
-            let unplaced = trace.info.missing.unplaced_records;
-            assert_eq!(unplaced, 2 * 4 * 4, "{host}, {clock}");
+            let dropped = trace.info.missing.dropped;
+            assert_eq!(dropped, 2 * 4 * 4, "{host}, {clock}");
         }
     }
 }

@@ -71,9 +71,9 @@ impl<'a> Document<'a> {
             functions_not_shown: report.hidden,
             threads: report.threads.iter().map(Thread::of).collect(),
             missing: Missing {
-                unplaced_records: report.missing.unplaced_records,
-                retired_records: report.missing.retired_records,
-                retired_threads: report.missing.retired_threads,
+                dropped: report.missing.dropped,
+                overwritten: report.missing.overwritten,
+                threads: report.missing.threads,
             },
             balance: Balance {
                 clipped_calls: report.clipped,
@@ -184,9 +184,9 @@ impl Thread<'_> {
 /// Records of threads that are not in the trace.
 #[derive(Serialize)]
 struct Missing {
-    unplaced_records: u64,
-    retired_records: u64,
-    retired_threads: u64,
+    dropped: u64,
+    overwritten: u64,
+    threads: u64,
 }
 
 #[derive(Serialize)]

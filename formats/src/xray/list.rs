@@ -312,7 +312,7 @@ fn describe(detail: &mut String, payload: &Payload) {
                 detail,
                 " {program:?} process={process} dump={dump} reason={reason:?}, missing: {} records \
                  of {} ended threads, {} of threads without a ring",
-                missing.retired_records, missing.retired_threads, missing.unplaced_records
+                missing.overwritten, missing.threads, missing.dropped
             )
         }
         Payload::Balance { entries, exits } => {

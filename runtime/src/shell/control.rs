@@ -10,7 +10,7 @@ use fdr_formats::filter::Filter;
 use super::config::Settings;
 use super::sites::table;
 use super::{dumping, guest, install, say};
-use crate::api::{Dump, Error, Failure, Statistics, ThreadStatistics};
+use crate::api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 use crate::config::Config;
 use crate::dump::snapshot;
 use crate::recorder::{self, family};
@@ -162,9 +162,11 @@ pub(crate) fn statistics() -> Statistics {
     };
     ring.undivided(|| {
         let missing = ring.missing();
-        statistics.retired_threads = missing.retired_threads;
-        statistics.retired_records = missing.retired_records;
-        statistics.unplaced_records = missing.unplaced_records;
+        statistics.missing = Missing {
+            threads: missing.threads,
+            overwritten: missing.overwritten,
+            dropped: missing.dropped,
+        };
         statistics.threads = ring.owned_slots().filter_map(of_thread).collect();
     });
     statistics
@@ -242,17 +244,15 @@ fn encode_statistics(statistics: &Statistics) -> String {
     let Statistics {
         functions,
         functions_on,
-        retired_threads,
+        missing,
         ..
     } = statistics;
-    let Statistics {
-        retired_records,
-        unplaced_records,
-        ..
-    } = statistics;
-    let mut text = format!(
-        "{functions} {functions_on} {retired_threads} {retired_records} {unplaced_records}\n"
-    );
+    let Missing {
+        threads,
+        overwritten,
+        dropped,
+    } = missing;
+    let mut text = format!("{functions} {functions_on} {threads} {overwritten} {dropped}\n");
     for thread in &statistics.threads {
         let ThreadStatistics {
             id,
@@ -279,9 +279,11 @@ fn decode_statistics(text: &str) -> Statistics {
     let mut statistics = Statistics {
         functions: next(),
         functions_on: next(),
-        retired_threads: next(),
-        retired_records: next(),
-        unplaced_records: next(),
+        missing: Missing {
+            threads: next(),
+            overwritten: next(),
+            dropped: next(),
+        },
         ..Statistics::default()
     };
     for line in lines {
@@ -337,9 +339,11 @@ mod tests {
             ],
             functions: 1,
             functions_on: 2,
-            retired_threads: 3,
-            retired_records: 4,
-            unplaced_records: 5,
+            missing: Missing {
+                threads: 3,
+                overwritten: 4,
+                dropped: 5,
+            },
         };
         assert_eq!(
             decode_statistics(&encode_statistics(&statistics)),

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fdr_formats::model::{Clock, Missing};
+use fdr_formats::model::Clock;
 use fdr_formats::writer::{Kind, Target};
 use fdr_formats::{Losses, Ticks, TraceInfo};
 
@@ -320,8 +320,8 @@ fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> D
         path,
         threads,
         records,
-        overwritten: overwritten + info.missing.retired_records,
-        dropped: dropped + info.missing.unplaced_records,
+        overwritten: overwritten + info.missing.overwritten,
+        dropped: dropped + info.missing.dropped,
     }
 }
 
@@ -361,8 +361,8 @@ fn discarded(ring: &Ring, path: PathBuf) -> Dump {
         path,
         threads: 0,
         records: 0,
-        overwritten: missing.retired_records,
-        dropped: missing.unplaced_records,
+        overwritten: missing.overwritten,
+        dropped: missing.dropped,
     };
     for (_, counts) in ring.owned_slots().filter_map(snapshot::count) {
         dump.threads += u64::from(counts.recorded > 0);
@@ -416,7 +416,7 @@ pub(crate) fn asked_for(ring: &Ring) -> u64 {
     ring.undivided(|| {
         let missing = ring.missing();
         let placed = ring.owned_slots().map(of_slot).sum::<u64>();
-        placed + missing.retired_records + missing.unplaced_records
+        placed + missing.overwritten + missing.dropped
     })
 }
 
@@ -438,14 +438,7 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
         process: Some(u64::from(sys::process::pid())),
         reason: reason.to_owned(),
         dump: Some(u64::from(NUMBER.load(Ordering::Relaxed))),
-        missing: {
-            let missing = ring.missing();
-            Missing {
-                retired_threads: missing.retired_threads,
-                retired_records: missing.retired_records,
-                unplaced_records: missing.unplaced_records,
-            }
-        },
+        missing: ring.missing(),
         ..lasting
     }
 }

@@ -115,7 +115,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
         threads,
         records: streamed,
         overwritten: lost,
-        dropped: dropped + ring.missing().unplaced_records,
+        dropped: dropped + ring.missing().dropped,
     })
 }
 
