@@ -151,31 +151,37 @@ impl Config {
     }
 
     /// The ring of each thread in bytes, `FDR_BUFFER`.
+    #[inline]
     pub fn buffer(self, bytes: u64) -> Config {
-        self.with("FDR_BUFFER", bytes.to_string())
+        self.with_bytes("FDR_BUFFER", bytes)
     }
 
     /// All rings together in bytes, `FDR_MEMORY`.
+    #[inline]
     pub fn memory(self, bytes: u64) -> Config {
-        self.with("FDR_MEMORY", bytes.to_string())
+        self.with_bytes("FDR_MEMORY", bytes)
     }
 
     /// What happens when a ring is full, `FDR_MODE`.
+    #[inline]
     pub fn mode(self, mode: Mode) -> Config {
         self.with("FDR_MODE", word(&Mode::WORDS, mode))
     }
 
     /// The clock, `FDR_CLOCK`.
+    #[inline]
     pub fn clock(self, clock: Clock) -> Config {
         self.with("FDR_CLOCK", word(&Clock::WORDS, clock))
     }
 
     /// Whether a crash writes a trace, `FDR_CRASH`.
+    #[inline]
     pub fn crash(self, dumps: bool) -> Config {
         self.with("FDR_CRASH", if dumps { "1" } else { "0" })
     }
 
     /// Whether a panic writes a trace, `FDR_PANIC`.
+    #[inline]
     pub fn panic(self, dumps: bool) -> Config {
         self.with("FDR_PANIC", if dumps { "1" } else { "0" })
     }
@@ -186,6 +192,7 @@ impl Config {
     }
 
     /// What is printed on stderr, `FDR_LOG`.
+    #[inline]
     pub fn log(self, log: Log) -> Config {
         self.with("FDR_LOG", word(&Log::WORDS, log))
     }
@@ -206,10 +213,20 @@ impl Config {
         Ok(0)
     }
 
-    /// A later choice replaces an earlier one.
+    #[inline]
+    fn with_bytes(self, variable: &'static str, bytes: u64) -> Config {
+        match cfg!(feature = "record") {
+            true => self.with(variable, bytes.to_string()),
+            false => self,
+        }
+    }
+
+    /// A later choice replaces an earlier one. Without the recorder nothing is kept, not even the name.
     fn with(mut self, variable: &'static str, value: impl AsRef<OsStr>) -> Config {
-        self.values.retain(|(name, _)| *name != variable);
-        self.values.push((variable, value.as_ref().to_owned()));
+        if cfg!(feature = "record") {
+            self.values.retain(|(name, _)| *name != variable);
+            self.values.push((variable, value.as_ref().to_owned()));
+        }
         self
     }
 
