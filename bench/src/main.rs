@@ -9,8 +9,8 @@
 //! fdr-bench tail VARIANT SECONDS                  -> ns of single calls, in several situations
 //! fdr-bench flush THREADS CALLS                   -> a line for each dump of rings filled so
 //! fdr-bench scale FLOOR THREADS                   -> key=value words of so many threads at once
-//! fdr-bench pair FLOOR SLOTS                      -> ns of two threads at once, whose SLOTS are `placed`;
-//!                                                    or `unplaced`, with room in the ring for a third only
+//! fdr-bench pair FLOOR RECORDS                    -> ns of two threads at once, whose RECORDS are `kept`;
+//!                                                    or `dropped`, with room in the ring for a third only
 //! fdr-bench library PATH BODY VARIANT THREADS STEPS  -> as measure, by the code of a library
 //! fdr-bench rss COMMAND…                         runs it -> wall and CPU seconds, peak memory on stderr
 //! ```
@@ -34,7 +34,7 @@ use work::{Body, Variant};
 
 const USAGE: &str = "usage: fdr-bench measure BODY VARIANT THREADS STEPS | calls BODY VARIANT COUNT \
 STEPS | steps | tail VARIANT SECONDS | flush THREADS CALLS | scale FLOOR THREADS | \
-pair FLOOR placed/unplaced | library PATH BODY VARIANT THREADS STEPS | rss COMMAND…\nBODY: leaf fib chain; VARIANT: untraced traced untimed \
+pair FLOOR kept/dropped | library PATH BODY VARIANT THREADS STEPS | rss COMMAND…\nBODY: leaf fib chain; VARIANT: untraced traced untimed \
 floor-rdtscp floor-rdtsc";
 
 fn run(arguments: &[String]) -> Result<ExitCode, Box<dyn Error>> {
@@ -69,9 +69,9 @@ fn run(arguments: &[String]) -> Result<ExitCode, Box<dyn Error>> {
             leave(&scale::scale(Variant::parse(floor)?, threads.parse()?)?)?;
         }
         #[cfg(target_arch = "x86_64")]
-        ["pair", floor, slots @ ("placed" | "unplaced")] => {
-            let unplaced = *slots == "unplaced";
-            leave(&scale::pair::pair(Variant::parse(floor)?, unplaced)?)?;
+        ["pair", floor, records @ ("kept" | "dropped")] => {
+            let dropped = *records == "dropped";
+            leave(&scale::pair::pair(Variant::parse(floor)?, dropped)?)?;
         }
         ["rss", program, rest @ ..] => return rss::run(program, rest),
         _ => return Err(USAGE.into()),

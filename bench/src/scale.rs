@@ -154,12 +154,12 @@ fn recorded(lanes: &[Lane], statistics: &fdr::Statistics) -> Result<(), String> 
     let made: u64 = lanes.iter().map(|lane| 2 * calls(lane)).sum();
     let recorded = |thread: &fdr::ThreadStatistics| thread.readable + thread.overwritten;
     let found: u64 = statistics.threads.iter().map(recorded).sum();
-    if statistics.unplaced_records == 0 && found >= made {
+    if statistics.missing.dropped == 0 && found >= made {
         return Ok(());
     }
     Err(format!(
         "of {made} records of the slices, {found} were recorded, and {} had no ring: set a larger FDR_MEMORY",
-        statistics.unplaced_records
+        statistics.missing.dropped
     ))
 }
 
@@ -273,7 +273,7 @@ mod tests {
         thread.overwritten = 2 * calls;
         statistics.threads = vec![thread.clone(), thread];
         assert_eq!(recorded(&lanes(), &statistics), Ok(()));
-        statistics.unplaced_records = 1;
+        statistics.missing.dropped = 1;
         assert!(recorded(&lanes(), &statistics).is_err());
     }
 }

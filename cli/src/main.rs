@@ -4,7 +4,6 @@
 //! never do a command's work.
 #![forbid(unsafe_code)]
 
-mod address;
 #[cfg(test)]
 mod agreement_tests;
 mod cleanup;
@@ -13,9 +12,7 @@ mod columns;
 mod commands;
 mod common;
 mod damage;
-mod glob;
 mod memory;
-mod nearest;
 mod packed;
 mod place;
 mod report;

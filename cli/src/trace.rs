@@ -78,14 +78,14 @@ pub(crate) fn is_timeless(info: &TraceInfo) -> bool {
 /// What the trace says of records that are not in it at all; `None` where there are none.
 pub(crate) fn missing(missing: &Missing) -> Option<String> {
     let mut parts = Vec::new();
-    if missing.unplaced_records > 0 {
-        let records = ui::things(missing.unplaced_records, "record");
+    if missing.dropped > 0 {
+        let records = ui::things(missing.dropped, "dropped record");
         let what = "of threads that had no ring (raise FDR_MEMORY or lower FDR_BUFFER)";
         parts.push(format!("{records} {what}"));
     }
-    if missing.retired_records > 0 || missing.retired_threads > 0 {
-        let records = ui::things(missing.retired_records, "record");
-        let threads = ui::things(missing.retired_threads, "ended thread");
+    if missing.overwritten > 0 || missing.threads > 0 {
+        let records = ui::things(missing.overwritten, "overwritten record");
+        let threads = ui::things(missing.threads, "ended thread");
         parts.push(format!("{records} of {threads} whose rings were reused"));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
@@ -135,21 +135,21 @@ mod tests {
     fn what_is_missing_is_said_with_what_to_do() {
         assert_eq!(missing(&Missing::default()), None);
         let all = Missing {
-            retired_threads: 12,
-            retired_records: 5000,
-            unplaced_records: 16_000,
+            threads: 12,
+            overwritten: 5000,
+            dropped: 16_000,
         };
         assert_eq!(
             missing(&all).unwrap(),
-            "16,000 records of threads that had no ring (raise FDR_MEMORY or lower FDR_BUFFER); \
-             5,000 records of 12 ended threads whose rings were reused"
+            "16,000 dropped records of threads that had no ring (raise FDR_MEMORY or lower FDR_BUFFER); \
+             5,000 overwritten records of 12 ended threads whose rings were reused"
         );
         let one = Missing {
-            retired_threads: 1,
-            retired_records: 1,
+            threads: 1,
+            overwritten: 1,
             ..Missing::default()
         };
-        let text = "1 record of 1 ended thread whose rings were reused";
+        let text = "1 overwritten record of 1 ended thread whose rings were reused";
         assert_eq!(missing(&one).unwrap(), text);
     }
 

@@ -174,8 +174,8 @@ fn what_is_missing_is_said() {
     let folder = Folder::new("missing");
     let trace = folder.file("t.fdr");
     common::lossy(&trace);
-    let words = "16,000 records of threads that had no ring (raise FDR_MEMORY or lower FDR_BUFFER); \
-                 5,000 records of 12 ended threads whose rings were reused\n";
+    let words = "16,000 dropped records of threads that had no ring (raise FDR_MEMORY or lower FDR_BUFFER); \
+                 5,000 overwritten records of 12 ended threads whose rings were reused\n";
     let table = answer(&["report", &trace]);
     assert!(
         table.ends_with(&format!("not in the trace: {words}")),
@@ -195,7 +195,7 @@ fn what_is_missing_is_said() {
     let report = json(&["report", "--json", &trace]);
     assert_eq!(
         report["missing"],
-        json!({"unplaced_records": 16_000, "retired_records": 5_000, "retired_threads": 12})
+        json!({"threads": 12, "overwritten": 5_000, "dropped": 16_000})
     );
     let csv = fdr(&["report", "--csv", &trace]);
     assert!(stderr(&csv).contains(words), "{csv:?}");

@@ -317,6 +317,27 @@ fn a_filter_that_matches_nothing_names_the_nearest() {
     assert!(stderr(&none).contains("it excludes all"), "{none:?}");
 }
 
+/// The tool takes what the recorder takes as `FDR`, in the same words.
+#[test]
+fn a_filter_has_the_recorders_words() {
+    let folder = Folder::new("words");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    let rows = |filter| {
+        let report = json(&["report", "--json", "--filter", filter, &trace]);
+        report["functions"].as_array().expect("rows").len()
+    };
+    assert_eq!([rows("on"), rows("1"), rows("on,-*::step")], [2, 2, 1]);
+    for (filter, why) in [
+        ("off", "names no function"),
+        ("off,app::*", "can't be combined"),
+    ] {
+        let output = fdr(&["report", "--filter", filter, &trace]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains(why), "{output:?}");
+    }
+}
+
 #[test]
 fn limits_of_nothing_are_refused_in_words() {
     let trace = golden("v3-std.fdr");

@@ -115,6 +115,28 @@ fn dump_by_signal() {
     assert!(folder.files().len() >= 2, "{:?}", folder.files());
 }
 
+#[test]
+fn debug_endpoint() {
+    let folder = Folder::new("debug_endpoint");
+    let output = folder.run("debug_endpoint", &[], None);
+    let lines: Vec<&str> = output.lines().collect();
+    assert!(
+        lines[0].starts_with("2 functions are recorded; http://127.0.0.1:"),
+        "{output}"
+    );
+    assert!(lines.contains(&"Hello, reader!"), "{output}");
+    assert!(
+        lines
+            .last()
+            .is_some_and(|last| last.starts_with("HTTP/1.1 200 OK, ")),
+        "{output}"
+    );
+    assert_eq!(folder.files(), [] as [PathBuf; 0]);
+    // Who runs it has the last word.
+    let off = folder.run("debug_endpoint", &[], Some("off"));
+    assert!(off.contains("HTTP/1.1 503 Service Unavailable, "), "{off}");
+}
+
 /// The calls of all threads, without those that depend on how the jobs were shared.
 fn calls(folder: &Folder, threads: &str, fdr: Option<&str>) -> (String, String) {
     let arguments = [

@@ -18,6 +18,8 @@
 //! | [`scale`] | ticks to nanoseconds: the one rule |
 //! | [`registry`] | the one list of formats; probing by content |
 //! | [`snapshot_json`] | Trace Compass's own state snapshot, written |
+//! | [`filter`] | which function names are wanted, and which are near to a mistyped one |
+//! | [`address`] | where a stream goes |
 //! | [`text`] | text that others chose, made fit for a terminal |
 //! | [`dense`] | XRay records laid out to be compressed, and back |
 //! | [`ctf`] | Common Trace Format 1.8 folders |
@@ -29,12 +31,14 @@
 //! | [`xray`] | XRay flight data recorder files, versions 1 to 5 |
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod bytes;
 pub mod calls;
 pub mod ctf;
 pub mod dense;
 pub mod entrace;
 pub mod error;
+pub mod filter;
 pub mod heph;
 pub mod htdump;
 mod json;

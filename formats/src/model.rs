@@ -206,15 +206,15 @@ pub struct Counts {
     pub synthetic_exits: u64,
 }
 
-/// Function records of threads that are not in the trace at all.
+/// Function records of threads that are not in the trace at all. The words are those of [`Counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Threads that ended and whose space was given to newer ones.
-    pub retired_threads: u64,
-    /// What those had recorded.
-    pub retired_records: u64,
-    /// Records of threads for which there was no space.
-    pub unplaced_records: u64,
+    /// Threads that ended and whose rings were given to newer ones.
+    pub threads: u64,
+    /// All that those had recorded.
+    pub overwritten: u64,
+    /// Records of threads that had no ring.
+    pub dropped: u64,
 }
 
 /// How ticks become time.

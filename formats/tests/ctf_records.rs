@@ -33,9 +33,9 @@ fn info() -> TraceInfo {
         reason: "exit".into(),
         dump: Some(2),
         missing: Missing {
-            retired_threads: 1,
-            retired_records: 2,
-            unplaced_records: 3,
+            threads: 1,
+            overwritten: 2,
+            dropped: 3,
         },
         ..TraceInfo::default()
     }

@@ -38,9 +38,9 @@ fn facts() -> TraceInfo {
         reason: "signal 6".into(),
         dump: Some(0),
         missing: Missing {
-            retired_threads: 1,
-            retired_records: 2,
-            unplaced_records: 3,
+            threads: 1,
+            overwritten: 2,
+            dropped: 3,
         },
         start: Some(Ticks(50)),
         end: Some(Ticks(5000)),

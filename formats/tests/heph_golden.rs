@@ -207,9 +207,9 @@ fn what_this_project_wrote_first() {
     assert_eq!((&*info.program, info.process), ("demo", Some(42)));
     assert_eq!((&*info.reason, info.dump), ("signal", Some(2)));
     let missing = Missing {
-        retired_threads: 1,
-        retired_records: 20,
-        unplaced_records: 3,
+        threads: 1,
+        overwritten: 20,
+        dropped: 3,
     };
     assert_eq!(info.missing, missing);
     let clock = Clock {

@@ -52,9 +52,9 @@ fn info(name: &str) -> TraceInfo {
         wall_step_ns: i64::MIN,
     };
     info.missing = Missing {
-        retired_threads: u64::MAX,
-        retired_records: 3,
-        unplaced_records: 4,
+        threads: u64::MAX,
+        overwritten: 3,
+        dropped: 4,
     };
     info.functions = vec![
         function(3, name, name, u32::MAX),

@@ -116,9 +116,9 @@ fn info() -> TraceInfo {
         reason: "exit".to_owned(),
         dump: Some(0x22),
         missing: Missing {
-            retired_threads: 0x23,
-            retired_records: 0x24,
-            unplaced_records: 0x25,
+            threads: 0x23,
+            overwritten: 0x24,
+            dropped: 0x25,
         },
         start: Some(Ticks(0x26)),
         ..TraceInfo::default()

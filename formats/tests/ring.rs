@@ -146,9 +146,9 @@ fn what_is_in_no_thread_is_counted() {
     ring.u64(128, 9);
     let read = read(&ring.0).expect("a ring");
     let wanted = Missing {
-        retired_threads: 2,
-        retired_records: 30,
-        unplaced_records: 9,
+        threads: 2,
+        overwritten: 30,
+        dropped: 9,
     };
     assert_eq!(read.info.missing, wanted);
 }
@@ -167,11 +167,11 @@ fn what_each_cpu_counted_is_counted() {
     ring.u64(counters + 128, 300);
     ring.u64(counters + 8, 4000);
     let read = read(&ring.0).expect("a ring");
-    assert_eq!(read.info.missing.unplaced_records, 329);
+    assert_eq!(read.info.missing.dropped, 329);
     // More than can be: none is added to become fewer.
     ring.u64(counters, u64::MAX);
     let read = common::read(&ring.0).expect("a ring");
-    assert_eq!(read.info.missing.unplaced_records, u64::MAX);
+    assert_eq!(read.info.missing.dropped, u64::MAX);
 }
 
 #[test]
@@ -432,9 +432,9 @@ fn a_file_made_by_hand() {
     );
     assert_eq!(counts(&read, 0), [21, 7, 10, 4]);
     let missing = Missing {
-        retired_threads: 1,
-        retired_records: 6,
-        unplaced_records: 2,
+        threads: 1,
+        overwritten: 6,
+        dropped: 2,
     };
     assert_eq!(info.missing, missing);
     let far = 9_000_000_000;

@@ -216,9 +216,9 @@ fn info_comes_back() {
         reason: "panic".into(),
         dump: Some(7),
         missing: Missing {
-            retired_threads: 1,
-            retired_records: 2,
-            unplaced_records: 3,
+            threads: 1,
+            overwritten: 2,
+            dropped: 3,
         },
         start: Some(Ticks(90)),
         end: Some(Ticks(9000)),

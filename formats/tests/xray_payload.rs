@@ -17,9 +17,9 @@ const FIXED: &str =
 const MISSING: &str = "0c00000000000000 8813000000000000 803e000000000000";
 
 const COUNTS: Missing = Missing {
-    retired_threads: 12,
-    retired_records: 5000,
-    unplaced_records: 16_000,
+    threads: 12,
+    overwritten: 5000,
+    dropped: 16_000,
 };
 
 fn process(program: &str, reason: &str, missing: Missing) -> Payload {

@@ -180,9 +180,9 @@ fn everything_that_a_trace_says_of_itself_is_kept() {
         reason: "exit".into(),
         dump: Some(2),
         missing: Missing {
-            retired_threads: 1,
-            retired_records: u64::MAX,
-            unplaced_records: 3,
+            threads: 1,
+            overwritten: u64::MAX,
+            dropped: 3,
         },
         start: Some(Ticks(5)),
         ..TraceInfo::default()

@@ -1,7 +1,8 @@
 //! What the API's calls return, with and without the recorder compiled in.
 
-use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::{fmt, io};
 
 /// A dump that was written. Counts are of records, of which a call has two.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,11 +14,10 @@ pub struct Dump {
     pub threads: u64,
     /// Records in it.
     pub records: u64,
-    /// Records that were overwritten by newer ones before the dump, those of ended threads included
-    /// whose rings were given to newer threads.
+    /// Records that newer ones overwrote before the dump, [`Missing::overwritten`] included.
     pub overwritten: u64,
-    /// Records that were never written: no ring was left for the thread, the ring was full in the mode
-    /// `full`, or a signal handler made them while it interrupted another record.
+    /// Records that were never written, [`Missing::dropped`] included: no ring was left for the thread, the ring
+    /// was full in the mode `full`, or a signal handler made them while it interrupted another record.
     pub dropped: u64,
 }
 
@@ -31,12 +31,20 @@ pub struct Statistics {
     pub functions: u64,
     /// How many of them are on.
     pub functions_on: u64,
-    /// Threads that ended and whose space was given to newer ones.
-    pub retired_threads: u64,
-    /// Records of those threads.
-    pub retired_records: u64,
-    /// Records of threads for which there was no space at all.
-    pub unplaced_records: u64,
+    /// What there was of other threads.
+    pub missing: Missing,
+}
+
+/// Records of threads whose records are not there at all: in no thread of the statistics or of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Missing {
+    /// Threads that ended and whose rings were given to newer ones.
+    pub threads: u64,
+    /// All that those had recorded: newer threads' records overwrite it.
+    pub overwritten: u64,
+    /// Records of threads that had no ring.
+    pub dropped: u64,
 }
 
 /// What one thread recorded so far: `recorded = readable + overwritten + dropped`.
@@ -61,18 +69,43 @@ pub struct ThreadStatistics {
     pub clock_steps: u64,
 }
 
-/// Why a call of the API did not do what was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a call of the API did not do what was asked. Each says what to do.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A variable of the environment or a filter is not valid; the text names it.
+    /// A variable of the environment, a value of [`Config`](crate::Config) or a filter is not valid; the text
+    /// names each of them, and what is accepted.
     Configuration(String),
     /// There is nothing to dump; the text says why.
     NothingRecorded(String),
     /// The recorder can't be brought up, or the trace can't be written.
-    Failed(String),
+    Failed(Failure),
     /// The program was built without the recorder (`default-features = false`).
     CompiledOut,
+}
+
+/// What failed. It prints what it is and what to do; what the system said is its source.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub(crate) what: String,
+    pub(crate) remedy: String,
+    pub(crate) cause: Option<Arc<io::Error>>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.remedy.as_str() {
+            "" => f.write_str(&self.what),
+            remedy => write!(f, "{}; {remedy}", self.what),
+        }
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let cause = self.cause.as_deref()?;
+        Some(cause)
+    }
 }
 
 impl fmt::Display for Error {
@@ -80,7 +113,7 @@ impl fmt::Display for Error {
         match self {
             Error::Configuration(why) => f.write_str(why),
             Error::NothingRecorded(why) => write!(f, "nothing was recorded: {why}"),
-            Error::Failed(why) => f.write_str(why),
+            Error::Failed(failure) => write!(f, "{failure}"),
             Error::CompiledOut => {
                 f.write_str("built without the recorder: enable the feature `record` of fdr")
             }
@@ -88,4 +121,69 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Failed(failure) => failure.source(),
+            _ => None,
+        }
+    }
+}
+
+/// The same kind, in the same words, for the same cause.
+impl PartialEq for Error {
+    fn eq(&self, other: &Error) -> bool {
+        use std::error::Error as _;
+        let cause = |error: &Error| error.source().map(|cause| cause.to_string());
+        core::mem::discriminant(self) == core::mem::discriminant(other)
+            && self.to_string() == other.to_string()
+            && cause(self) == cause(other)
+    }
+}
+
+impl Eq for Error {}
+
+#[cfg(feature = "record")]
+impl<T: Into<String>> From<T> for Failure {
+    fn from(what: T) -> Failure {
+        Failure {
+            what: what.into(),
+            remedy: String::new(),
+            cause: None,
+        }
+    }
+}
+
+#[cfg(feature = "record")]
+impl Failure {
+    pub(crate) fn new(
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+        cause: impl Into<Option<io::Error>>,
+    ) -> Failure {
+        Failure {
+            what: what.into(),
+            remedy: remedy.into(),
+            cause: cause.into().map(Arc::new),
+        }
+    }
+
+    /// On one line, for people: what, what the system said, what to do.
+    pub(crate) fn in_full(&self) -> String {
+        let cause = self.cause.as_ref();
+        let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
+        let remedy = match self.remedy.as_str() {
+            "" => String::new(),
+            remedy => format!("; {remedy}"),
+        };
+        format!("{}{cause}{remedy}", self.what)
+    }
+}
+
+#[cfg(feature = "record")]
+impl Error {
+    /// A failure that the system has no part in.
+    pub(crate) fn failed(what: impl Into<String>, remedy: impl Into<String>) -> Error {
+        Error::Failed(Failure::new(what, remedy, None))
+    }
+}

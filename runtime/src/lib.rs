@@ -17,13 +17,16 @@
 //! }
 //!
 //! // Instead of the environment:
-//! fdr::enable()?;
+//! fdr::Config::new().filter("*").buffer(1 << 20).enable()?;
 //! Index.insert("word");
 //! for thread in fdr::statistics().threads {
 //!     assert!(thread.recorded >= 2); // an entry and an exit
 //! }
 //! # Ok::<(), fdr::Error>(())
 //! ```
+//!
+//! [`dump_to`] writes a trace to any writer, such as a debug endpoint. What a program chooses by [`Config`], who
+//! runs it can change by the environment.
 //!
 //! The README has the environment's variables, the tool that reads traces, and what it all costs.
 //!
@@ -45,6 +48,7 @@ pub use fdr_macros::traced;
 mod api;
 #[cfg(feature = "record")]
 mod clock;
+mod config;
 #[cfg(feature = "record")]
 mod crash;
 #[cfg(feature = "record")]
@@ -70,8 +74,9 @@ mod sys;
 #[doc(hidden)]
 pub mod private;
 
-pub use api::{Dump, Error, Statistics, ThreadStatistics};
+pub use api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
+pub use config::{Clock, Config, Log, Mode};
 #[cfg(not(feature = "record"))]
-pub use off::{disable, dump, enable, is_enabled, set_filter, statistics};
+pub use off::{disable, dump, dump_to, enable, is_enabled, set_filter, statistics};
 #[cfg(feature = "record")]
-pub use on::{disable, dump, enable, is_enabled, set_filter, statistics};
+pub use on::{disable, dump, dump_to, enable, is_enabled, set_filter, statistics};

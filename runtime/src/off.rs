@@ -2,6 +2,8 @@
 //! feature `record` and without. It must never do anything, and never fail where doing nothing is
 //! a fair answer.
 
+use std::io::Write;
+
 use crate::api::{Dump, Error, Statistics};
 
 /// Does nothing: the recorder is compiled out, so no function is on, and 0 is returned.
@@ -63,6 +65,20 @@ pub fn is_enabled() -> bool {
 /// assert_eq!(fdr::dump(), Err(fdr::Error::CompiledOut));
 /// ```
 pub fn dump() -> Result<Dump, Error> {
+    Err(Error::CompiledOut)
+}
+
+/// Writes nothing: the recorder is compiled out.
+///
+/// # Errors
+/// [`Error::CompiledOut`], always: there is no trace.
+///
+/// # Examples
+/// ```
+/// let mut body = Vec::new();
+/// assert_eq!(fdr::dump_to(&mut body), Err(fdr::Error::CompiledOut));
+/// ```
+pub fn dump_to(_writer: impl Write) -> Result<Dump, Error> {
     Err(Error::CompiledOut)
 }
 

@@ -1,11 +1,15 @@
 //! The API, with the recorder compiled in. None of it is async-signal-safe.
 
+use std::io::Write;
+
 use crate::api::{Dump, Error, Statistics};
+use crate::config::Config;
 use crate::shell::control;
 
 /// Turns recording on, for the functions that the filter names: the one of [`set_filter`], else the
-/// one in `FDR`, else all. Brings the recorder up if need be, as the `FDR_…` variables say. Returns
-/// how many functions are on. Turning on what is on changes nothing.
+/// one in `FDR`, else all. Brings the recorder up if need be, as the `FDR_…` variables say; [`Config`] does the
+/// same with values from the code. Returns how many functions are on. Turning on what is on changes nothing.
+/// With `FDR=off` and no [`set_filter`] nothing is turned on.
 ///
 /// # Errors
 /// [`Error::Configuration`] for a variable that is not valid, [`Error::Failed`] where there is no
@@ -23,7 +27,7 @@ use crate::shell::control;
 /// # Ok::<(), fdr::Error>(())
 /// ```
 pub fn enable() -> Result<usize, Error> {
-    control::enable()
+    control::enable(&Config::new())
 }
 
 /// Turns recording off. Calls that are under way still record their exits; what was recorded stays
@@ -93,6 +97,31 @@ pub fn is_enabled() -> bool {
 /// ```
 pub fn dump() -> Result<Dump, Error> {
     control::dump()
+}
+
+/// Writes a whole trace of now to `writer`, such as the body of a debug endpoint's answer, in the format of
+/// `FDR_FORMAT`. It works in every mode, leaves no file, is no dump that `%n` counts, and holds no thread up:
+/// the trace is made in a file without a name in `TMPDIR`, and then copied. The result's `path` is empty.
+///
+/// # Errors
+/// As [`dump`]; [`Error::Configuration`] for a format that is a folder; [`Error::Failed`] with the writer's
+/// error as its source, where the writer takes only a part.
+///
+/// # Examples
+/// ```
+/// #[fdr::traced]
+/// fn work() {}
+///
+/// # fdr::Config::new().log(fdr::Log::Quiet).output("/dev/null").enable()?;
+/// fdr::enable()?;
+/// work();
+/// let mut body = Vec::new();
+/// let dump = fdr::dump_to(&mut body)?;
+/// assert!(dump.records >= 2 && !body.is_empty());
+/// # Ok::<(), fdr::Error>(())
+/// ```
+pub fn dump_to(mut writer: impl Write) -> Result<Dump, Error> {
+    control::dump_to(&mut writer)
 }
 
 /// What was recorded so far, for each thread. The counts of a thread that is recording meanwhile

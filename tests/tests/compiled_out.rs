@@ -59,7 +59,13 @@ fn traces_of_it(program: &[u8]) -> Vec<String> {
             found.push(format!("symbol {name}"));
         }
     }
-    for text in ["FDR_OUT", "FDR_SIGNAL", "__FdrHere", "counted by name"] {
+    for text in [
+        "FDR_OUT",
+        "FDR_BUFFER",
+        "FDR_SIGNAL",
+        "__FdrHere",
+        "counted by name",
+    ] {
         if program
             .windows(text.len())
             .any(|bytes| bytes == text.as_bytes())

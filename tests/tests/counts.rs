@@ -165,7 +165,7 @@ const TWO_REGIONS: &str = "FDR_BUFFER=128K FDR_MEMORY=256K";
 #[test]
 fn threads_without_room_are_counted() {
     for mode in ["ring", "full"] {
-        let folder = Folder::new("counts-unplaced");
+        let folder = Folder::new("counts-dropped");
         let names = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"];
         let threads: Vec<Thread> = names
             .iter()
@@ -183,9 +183,9 @@ fn threads_without_room_are_counted() {
         statistics.threads.iter().for_each(adds_up);
         assert_eq!(statistics.threads.len(), 2, "{mode}: {statistics:?}");
         // At once they are; the first two to come have the room.
-        assert!(statistics.unplaced_records > 0, "{mode}: {statistics:?}");
+        assert!(statistics.missing.dropped > 0, "{mode}: {statistics:?}");
         if mode == "full" {
-            assert_eq!(statistics.retired_threads, 0, "{statistics:?}");
+            assert_eq!(statistics.missing.threads, 0, "{statistics:?}");
         }
         let path = folder.only_trace();
         verify(&path);
@@ -222,10 +222,10 @@ fn regions_of_ended_threads_are_given_away_oldest_first() {
     assert_eq!(calls, 55_000);
     assert_eq!(facts::total(&statistics), 2 * calls, "{statistics:?}");
     assert_eq!(
-        (statistics.retired_threads, statistics.unplaced_records),
+        (statistics.missing.threads, statistics.missing.dropped),
         (8, 0)
     );
-    assert_eq!(statistics.retired_records, 2 * 36_000);
+    assert_eq!(statistics.missing.overwritten, 2 * 36_000);
     let left: Vec<&str> = ordered(&statistics)
         .iter()
         .map(|thread| &*thread.name)
@@ -253,7 +253,7 @@ fn in_full_mode_the_oldest_threads_keep_their_regions() {
         .collect();
     assert_eq!(kept, ["t0", "t1"]);
     assert_eq!(
-        (statistics.retired_threads, statistics.unplaced_records),
+        (statistics.missing.threads, statistics.missing.dropped),
         (0, 2 * 600)
     );
 }
@@ -269,7 +269,7 @@ fn many_threads_that_fight_for_regions_lose_no_count() {
     let statistics = facts::statistics(&outcome.stdout);
     let calls: u64 = (0..30).map(|seed| 12 * (3 + seed * 40)).sum();
     assert_eq!(facts::total(&statistics), 2 * calls, "{statistics:?}");
-    assert!(statistics.retired_threads > 0, "{statistics:?}");
+    assert!(statistics.missing.threads > 0, "{statistics:?}");
     let path = folder.only_trace();
     verify(&path);
     for lane in Trace::read(&path).threads {

@@ -137,7 +137,7 @@ fn a_child_in_its_parents_memory_breaks_nothing() {
             .all(|process| process == trace.info.process)
     );
     assert_eq!(
-        trace.info.missing.unplaced_records, 2,
+        trace.info.missing.dropped, 2,
         "the child's that came before its parent's first"
     );
     assert_eq!(folder.names().len(), 1);

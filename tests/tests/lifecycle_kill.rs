@@ -138,7 +138,7 @@ fn the_file_is_not_larger_than_the_budget() {
     assert_eq!(calls, 2000 * 3, "1 to 5 calls each");
     assert_eq!(facts::total(&statistics), 2 * calls, "{statistics:?}");
     assert!(statistics.threads.len() <= 16, "{statistics:?}");
-    assert!(statistics.retired_threads > 0, "{statistics:?}");
+    assert!(statistics.missing.threads > 0, "{statistics:?}");
     let file = RingFile::read(&rings[0]);
     let kept: usize = file.threads.iter().map(|thread| thread.edges.len()).sum();
     let readable: u64 = statistics

@@ -101,7 +101,7 @@ fn where_no_mapping_is_left_records_are_made_all_the_same() {
         (readable + counts.readable, dropped + counts.dropped)
     });
     assert_eq!((readable, dropped), (2 * (99 * 100 + 20_000), 0));
-    assert_eq!(trace.info.missing.unplaced_records, 0);
+    assert_eq!(trace.info.missing.dropped, 0);
     let lines: Vec<&str> = outcome.stderr.lines().collect();
     assert_eq!(lines.len(), 1, "{lines:?}");
 }

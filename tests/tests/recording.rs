@@ -115,7 +115,7 @@ fn destructors_of_threads_call_traced_functions() {
     let statistics = facts::statistics(&outcome.stdout);
     // The slot is given back in the third of four rounds, before the program's own destructor: its
     // last two rounds are counted, not recorded.
-    assert_eq!(statistics.unplaced_records, 2 * (10 + 5), "{statistics:?}");
+    assert_eq!(statistics.missing.dropped, 2 * (10 + 5), "{statistics:?}");
     let trace = checked(&folder, &outcome, calls);
     assert!(trace.threads.len() == 20, "{:?}", trace.names());
     assert!(

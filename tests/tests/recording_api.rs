@@ -39,6 +39,10 @@ fn edges(trace: &Trace) -> String {
     edges.join(" ")
 }
 
+fn called(trace: &Trace) -> Vec<String> {
+    trace.calls().into_keys().collect()
+}
+
 #[test]
 fn a_tour() {
     let folder = Folder::new("api-tour");
@@ -118,4 +122,132 @@ fn the_environment_says_where_and_the_call_when() {
         .filter(|line| line.starts_with("replaced "))
         .count();
     assert_eq!(replaced, 3, "{outcome:?}");
+}
+
+#[test]
+fn the_code_says_how_and_where() {
+    let folder = Folder::new("api-chosen");
+    let outcome = api(&folder, "", "chosen");
+    assert_eq!(facts::one(&outcome.stdout, "on"), ["2"]);
+    let trace = Trace::read(&folder.join("chosen.fdr"));
+    verify(&folder.join("chosen.fdr"));
+    assert_eq!(trace.info.clock.frequency, 1_000_000_000, "the clock");
+    assert_eq!(called(&trace), ["api::hot::inner", "api::work"]);
+    // 128 KiB of the oldest records, and the rest is dropped.
+    let counts = trace.threads[0].checked_counts();
+    assert!(
+        counts.overwritten == 0 && counts.dropped > 20_000,
+        "{counts:?}"
+    );
+    assert!(trace.info.reason == "exit" && folder.join("rings").is_dir());
+}
+
+#[test]
+fn the_environment_wins_over_the_code() {
+    let folder = Folder::new("api-wins");
+    let variables = "FDR_OUT=theirs.fdr FDR_BUFFER=1M FDR_CLOCK=rdtsc";
+    let outcome = api(&folder, variables, "chosen");
+    assert_eq!(facts::one(&outcome.stdout, "on"), ["2"]);
+    let trace = Trace::read(&folder.join("theirs.fdr"));
+    assert_ne!(trace.info.clock.frequency, 1_000_000_000);
+    assert_eq!(trace.threads[0].checked_counts().dropped, 0);
+    assert_eq!(folder.names(), ["rings", "theirs.fdr"]);
+
+    // Recorded from the start, as the environment says; what comes later is told.
+    let folder = Folder::new("api-wins-start");
+    let outcome = api(&folder, "FDR=api::hot::* FDR_OUT=theirs.fdr", "chosen");
+    assert_eq!(facts::one(&outcome.stdout, "on"), ["1"]);
+    let trace = Trace::read(&folder.join("theirs.fdr"));
+    assert_eq!(called(&trace), ["api::hot::inner"]);
+    let said = outcome.said();
+    assert!(said[0].contains("only its filter counts"), "{said:?}");
+}
+
+#[test]
+fn who_runs_the_program_can_turn_it_off() {
+    for way in ["chosen", "handed"] {
+        let folder = Folder::new("api-kept-off");
+        let outcome = api(&folder, "FDR=off", way);
+        assert!(!outcome.stdout.contains("up true"), "{outcome:?}");
+        let names = folder.names();
+        assert_eq!(names, [] as [&str; 0], "{way}");
+    }
+}
+
+#[test]
+fn a_choice_that_comes_late_says_so_once_it_differs() {
+    let folder = Folder::new("api-late");
+    let outcome = api(&folder, "", "late");
+    let late: Vec<&str> = outcome
+        .said()
+        .into_iter()
+        .filter(|line| line.contains("Config"))
+        .collect();
+    assert_eq!(late.len(), 1, "{outcome:?}");
+    let why = facts::one(&outcome.stdout, "refused").join(" ");
+    assert!(why.starts_with("Config::buffer(\"4\"): too small"), "{why}");
+}
+
+#[test]
+fn a_trace_goes_to_any_writer() {
+    for format in ["xray", "xray1", "htdump", "heph", "et"] {
+        let folder = Folder::new("api-handed");
+        let outcome = api(&folder, &format!("FDR_FORMAT={format}"), "handed");
+        let never = facts::one(&outcome.stdout, "never").join(" ");
+        assert!(never.starts_with("error nothing was recorded: "), "{never}");
+        let body = folder.join("body");
+        verify(&body);
+        let trace = Trace::read(&body);
+        assert_eq!(trace.threads[0].edges.len(), 4, "{format}");
+        assert_eq!(facts::one(&outcome.stdout, "body")[1], "4");
+        let narrow = facts::one(&outcome.stdout, "narrow").join(" ");
+        assert!(
+            narrow.contains("whole trace; look") && narrow.ends_with("broken pipe"),
+            "{narrow}"
+        );
+        // No number was taken: the next dump is the first.
+        let first = folder
+            .names()
+            .into_iter()
+            .filter(|name| name.contains(".1."));
+        assert_eq!(first.count(), 1, "{format}");
+    }
+    let folder = Folder::new("api-handed-folder");
+    let outcome = api(&folder, "FDR_FORMAT=ctf", "handed");
+    let error = facts::one(&outcome.stdout, "body").join(" ");
+    assert!(error.contains("FDR_FORMAT=ctf: a folder"), "{error}");
+}
+
+#[test]
+fn a_trace_goes_to_a_writer_where_no_file_is_wanted_and_while_it_streams() {
+    let folder = Folder::new("api-handed-null");
+    let outcome = api(&folder, "FDR_OUT=/dev/null", "handed");
+    assert_eq!(facts::one(&outcome.stdout, "body")[1], "4");
+    assert_eq!(folder.names(), ["body"]);
+    verify(&folder.join("body"));
+    let folder = Folder::new("api-handed-stream");
+    let outcome = api(&folder, "FDR_MODE=stream FDR_OUT=s.fdr", "handed");
+    assert_eq!(facts::one(&outcome.stdout, "body")[1], "4");
+    verify(&folder.join("body"));
+    assert_eq!(Trace::read(&folder.join("s.fdr")).threads[0].edges.len(), 4);
+}
+
+#[test]
+fn an_error_has_what_the_system_said_as_its_source() {
+    let folder = Folder::new("api-unwritable");
+    std::fs::create_dir(folder.join("gone")).expect("a folder");
+    let outcome = api(&folder, "FDR_OUT=gone/%n.fdr FDR_DIR=.", "unwritable");
+    assert_eq!(facts::one(&outcome.stdout, "kind"), ["Some(NotFound)"]);
+    let error = facts::one(&outcome.stdout, "error").join(" ");
+    assert!(
+        error.ends_with("gone/1.fdr; make its folder, or end FDR_OUT with a /"),
+        "{error}"
+    );
+    // At exit the line on stderr has both.
+    let said = outcome.said();
+    assert!(
+        said.iter()
+            .any(|line| line.contains("(os error 2); make its folder")),
+        "{said:?}"
+    );
 }

@@ -176,8 +176,8 @@ fn threads_without_room_are_counted_in_a_plug_in_too() {
             let _ = run(host, &folder, &variables, "own open work threads threads");
             let trace = checked(&folder.only_trace());
             assert_eq!(edges(&trace).len(), records, "{host}, {clock}");
-            let unplaced = trace.info.missing.unplaced_records;
-            assert_eq!(unplaced, 2 * 4 * 4, "{host}, {clock}");
+            let dropped = trace.info.missing.dropped;
+            assert_eq!(dropped, 2 * 4 * 4, "{host}, {clock}");
         }
     }
 }
@@ -361,5 +361,19 @@ fn a_ring_that_is_cut_short_while_plug_ins_record() {
         };
         assert!(line.starts_with("fdr: recording has ended: "), "{line}");
         assert_eq!(folder.names(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_guest_hands_the_hosts_trace_over() {
+    for host in [TRACED, BARE] {
+        let folder = Folder::new("plugin-handed");
+        let words = "open enable work handed work";
+        let outcome = run(host, &folder, "", words);
+        let records: usize = facts::number(&facts::one(&outcome.stdout, "handed")[0]);
+        let trace = checked(&folder.join("handed"));
+        let edges: usize = trace.threads.iter().map(|lane| lane.edges.len()).sum();
+        assert_eq!(edges, records, "{outcome:?}");
+        assert_eq!(calls(&trace)["recorded_plugin::plugin_work"], 1);
     }
 }

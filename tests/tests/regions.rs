@@ -166,10 +166,7 @@ fn space_is_inherited() {
     let counts = of_one_thread(&trace, MUCH);
     assert_eq!(chunks(&counts), 15, "{counts:?}");
     let missing = &trace.info.missing;
-    assert_eq!(
-        (missing.retired_threads, missing.retired_records),
-        (1, MUCH)
-    );
+    assert_eq!((missing.threads, missing.overwritten), (1, MUCH));
     // Where space is there again, the next thread takes what the first one did not find.
     let steps = "brief fill next dump shrink next exit";
     let (left, folder) = on_a_small_disk(8_000, variables, steps);
@@ -273,7 +270,7 @@ fn threads_that_start_together_record_everything_and_take_little() {
     let counts = trace.threads.iter().map(Lane::checked_counts);
     let readable: u64 = counts.map(|counts| counts.readable).sum();
     assert_eq!(readable, 2 * calls);
-    assert_eq!(trace.info.missing.unplaced_records, 0);
+    assert_eq!(trace.info.missing.dropped, 0);
     // A chunk for each thread and each place that is ready, and the head with its tables. Whole regions
     // would be 768 MiB.
     let most = (192 + 64) * 65536 + (2 << 20);

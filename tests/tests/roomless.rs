@@ -34,16 +34,16 @@ fn what_finds_no_room_is_counted_exactly_and_room_that_comes_up_is_used() {
     let outcome = program.end().ok();
     let records = fact(&outcome, "records");
     assert_eq!(fact(&outcome, "crowded"), 8 * BEFORE);
-    let unplaced = 8 * BEFORE + 7 * AFTER;
-    assert_eq!(fact(&outcome, "later"), unplaced);
-    assert_eq!((ring.unplaced, ring.asked_for()), (unplaced, records));
-    assert_eq!(read.info.missing.unplaced_records, unplaced);
+    let dropped = 8 * BEFORE + 7 * AFTER;
+    assert_eq!(fact(&outcome, "later"), dropped);
+    assert_eq!((ring.dropped, ring.asked_for()), (dropped, records));
+    assert_eq!(read.info.missing.dropped, dropped);
     assert_eq!(read.asked_for(), records);
 
     let statistics = facts::statistics(&outcome.stdout);
     assert_eq!(facts::total(&statistics), records, "{statistics:?}");
-    let retired = (statistics.retired_threads, statistics.retired_records);
-    assert_eq!(retired, (1, BEFORE), "{statistics:?}");
+    let missing = (statistics.missing.threads, statistics.missing.overwritten);
+    assert_eq!(missing, (1, BEFORE), "{statistics:?}");
     let threads = statistics.threads.iter();
     let mut threads: Vec<_> = threads
         .map(|thread| (&*thread.name, thread.recorded))
@@ -57,7 +57,7 @@ fn what_finds_no_room_is_counted_exactly_and_room_that_comes_up_is_used() {
     let path = folder.only_trace();
     verify(&path);
     let trace = Trace::read(&path);
-    assert_eq!(trace.info.missing.unplaced_records, unplaced);
+    assert_eq!(trace.info.missing.dropped, dropped);
     assert_eq!(trace.asked_for(), records);
 }
 
@@ -90,7 +90,7 @@ fn handlers_that_record_on_every_instruction_without_room() {
         // The last thread to come had the room in the end, after forty holders and 39 others.
         assert_eq!(statistics.threads.len(), 1, "{statistics:?}");
         assert_eq!(statistics.threads[0].name, "steps39");
-        assert_eq!(statistics.retired_threads, 79);
+        assert_eq!(statistics.missing.threads, 79);
         let path = folder.only_trace();
         verify(&path);
         assert_eq!(Trace::read(&path).asked_for(), records);

@@ -150,7 +150,7 @@ fn a_hundred_thousand_calls_deep() {
         let folder = Folder::new(&format!("unwinding-deep-{way}"));
         let (outcome, trace) = run(&folder, way, depth);
         let _ = outcome.ok();
-        let (functions, report) = report(&trace);
+        let (functions, _) = report(&trace);
         let mut wanted = wanted.to_vec();
         wanted.retain(|(_, calls, _)| *calls > 0);
         assert_eq!(calls(&functions), wanted);

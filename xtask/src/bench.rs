@@ -102,7 +102,6 @@ pub(crate) const VARIANTS: [Variant; 7] = [
 
 struct Options {
     rounds: usize,
-    json: Option<PathBuf>,
     beside: Option<String>,
 }
 
@@ -110,7 +109,6 @@ impl Options {
     fn parse(words: &[&str]) -> Result<Options> {
         let mut options = Options {
             rounds: 15,
-            json: None,
             beside: None,
         };
         let mut words = Words::new(words);
@@ -120,7 +118,6 @@ impl Options {
                 "--rounds" => {
                     options.rounds = LEAST_ROUNDS.max(words.number("a number", 0)?);
                 }
-                "--json" => options.json = Some(words.path()?),
                 "--beside" => options.beside = Some(words.value()?.to_owned()),
                 _ => return Err(words.unknown()),
             }
@@ -221,7 +218,6 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let findings = report::Findings {
         machine: machine(),
         rounds: options.rounds,
-        steps,
         code: code::leaf_bytes(&program.path),
         instructions: code::leaf_instructions(&program.path),
         table,
@@ -234,10 +230,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     if let Err(error) = history::add(&findings.machine, options.rounds, ratio) {
         eprintln!("{error}");
     }
-    match &options.json {
-        Some(path) => write(path, &findings.json()),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Adds one sample to the cell, or the reason why there is none; the first reason stays.

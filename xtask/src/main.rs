@@ -31,7 +31,7 @@ cargo xtask COMMAND
   guard [--bless]       instructions of a call, and of each format's reader and writer, against
                         bench/guard.toml (needs valgrind); --bless writes that file anew
   demo                  records a real program, dumps it while it runs, prints the report
-  bench [--quick] [--rounds N] [--json FILE] [--beside REVISION]
+  bench [--quick] [--rounds N] [--beside REVISION]
                         what a traced call costs, beside two bare clock reads (about 2 minutes), and
                         beside what another revision's costs, in the same rounds
   bench --history       how the ratios moved: every run adds a line to bench/history.jsonl
@@ -55,22 +55,22 @@ cargo xtask COMMAND
                         half, a third of that for one body in one profile
   bench libraries [--quick]
                         what a traced call costs in a plug-in and in other libraries, beside the executable's
-  bench scale [--quick] [--rounds N] [--threads N,…] [--rings DIR] [--json FILE] [--bless]
+  bench scale [--quick] [--rounds N] [--threads N,…] [--rings DIR] [--bless]
                         a recorded call on 1 to 64 threads, what each thread holds, and two threads beside each
                         other; DIR: where the rings are; --bless: the figures go into docs/scaling.md
-  bench tail [--seconds N] [--json FILE]
+  bench tail [--seconds N]
                         the slowest of single calls: on a fresh ring, later, during dumps, at a thread's start
-  bench flush [--mib N] [--json FILE]
+  bench flush [--mib N]
                         dumps of full rings to memory and to disk: speed, and memory beside the rings
-  bench read [--records MILLIONS] [--json FILE]
+  bench read [--records MILLIONS]
                         how fast a large trace is read, and in how much memory
   bench peers [--quick] [--rounds N] [--only PEER,…] [--install] [--bless]
                         what a traced call costs with other people's recorders, beside ours; --install:
                         Debian's packages, as root; --bless: the figures go into docs/peers.md
-  bench pack [--json FILE]
+  bench pack
                         how small a real trace is packed, plain and dense, and how fast it is packed, unpacked
                         and read
-  bench formats [--calls MILLIONS] [--rounds N] [--json FILE]
+  bench formats [--calls MILLIONS] [--rounds N]
                         how fast each format is written, read, and converted into; beside other tools
 ";
 

@@ -36,13 +36,13 @@ struct Setting {
     company: Option<(usize, Work)>,
 }
 
-/// Measures pairs; `floor`: the control's clock, which should be that of the recorder. `unplaced`: the ring has
+/// Measures pairs; `floor`: the control's clock, which should be that of the recorder. `dropped`: the ring has
 /// room for one thread, which is none of the two.
 ///
 /// # Errors
 ///
 /// If nothing is recorded, if there are not two cores, or no two slots are next to each other.
-pub(crate) fn pair(floor: Variant, unplaced: bool) -> Result<String, Box<dyn Error>> {
+pub(crate) fn pair(floor: Variant, dropped: bool) -> Result<String, Box<dyn Error>> {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let [other, .., own] = cores.as_slice() else {
         return Err("two threads at once need two cores".into());
@@ -57,12 +57,12 @@ pub(crate) fn pair(floor: Variant, unplaced: bool) -> Result<String, Box<dyn Err
         };
         // The measured one may be any of the crowd but the first; the others are on the other core.
         let measured = 1;
-        let crowd = if unplaced { 3 } else { CROWD };
+        let crowd = if dropped { 3 } else { CROWD };
         let crowd: Vec<Sender<Order>> = (0..crowd)
             .map(|at| start(if at == measured { *own } else { *other }))
             .collect();
         let ids = crowd.iter().map(begin).collect::<Result<Vec<u32>, _>>()?;
-        if unplaced {
+        if dropped {
             return without_slots(&crowd, measured);
         }
         let slots = Slots::find(&ids)?;
@@ -121,7 +121,7 @@ fn without_slots(crowd: &[Sender<Order>], measured: usize) -> Result<String, Box
     let other = (measured + 1, Work::Traced);
     let settings = [setting("alone", None), setting("near", Some(other))];
     let told = measure(crowd, measured, &settings)?;
-    if fdr::statistics().unplaced_records == 0 {
+    if fdr::statistics().missing.dropped == 0 {
         return Err("the ring had room for all: set FDR_MEMORY to one FDR_BUFFER".into());
     }
     Ok(told)

@@ -4,13 +4,12 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::pieces::{self, Division};
 use fdr_formats::{Source, TraceInfo};
 
 use super::{Status, each};
 use crate::common::Since;
-use crate::glob::Filter;
-use crate::nearest::nearest;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
@@ -70,7 +69,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
     /// Only functions whose name matches: globs, comma between, `-` before one excludes
-    #[arg(long, value_name = "GLOB", allow_hyphen_values = true)]
+    #[arg(long, value_name = "GLOB", allow_hyphen_values = true, value_parser = filter)]
     filter: Option<Filter>,
     /// With a column for file and line (CSV and JSON have it always)
     #[arg(long, conflicts_with_all = ["csv", "json"])]
@@ -84,6 +83,18 @@ pub(crate) struct Options {
     /// Threads that decode [default: one per core]
     #[arg(long, short, value_name = "N", value_parser = ui::at_least_one)]
     jobs: Option<NonZeroUsize>,
+}
+
+/// How many called functions are looked at for the nearest to a filter.
+const MOST_NAMES: usize = 10_000;
+
+fn filter(text: &str) -> Result<Filter, String> {
+    match Filter::parse(text)? {
+        filter if filter.is_off() => {
+            Err("it names no function; leave the option out for all".into())
+        }
+        filter => Ok(filter),
+    }
 }
 
 /// Runs the command.
@@ -192,14 +203,15 @@ fn complain_of_filter(filter: &Filter, called: &[String]) {
     if called.is_empty() {
         return;
     }
+    let names = called.iter().map(String::as_str).take(MOST_NAMES);
     let mut found: Vec<&str> = Vec::new();
-    for pattern in filter.included() {
-        found.extend(nearest(called.iter().map(String::as_str), pattern, 3));
+    for pattern in filter.includes() {
+        found.extend(nearest(names.clone(), pattern, 3));
     }
-    let names = match found.is_empty() {
+    let near = match found.is_empty() {
         true => "it excludes all of them".to_owned(),
         false => format!("the nearest: {}", found.join(", ")),
     };
     let functions = ui::things(called.len() as u64, "called function");
-    ui::complain(&format!("--filter matches none of {functions}; {names}"));
+    ui::complain(&format!("--filter matches none of {functions}; {near}"));
 }

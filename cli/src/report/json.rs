@@ -77,9 +77,9 @@ impl<'a> Document<'a> {
             window_note: report.window_note.as_deref(),
             threads: report.threads.iter().map(Thread::of).collect(),
             missing: Missing {
-                unplaced_records: report.missing.unplaced_records,
-                retired_records: report.missing.retired_records,
-                retired_threads: report.missing.retired_threads,
+                dropped: report.missing.dropped,
+                overwritten: report.missing.overwritten,
+                threads: report.missing.threads,
             },
             balance: Balance {
                 clipped_calls: report.clipped,
@@ -221,9 +221,9 @@ impl OpenCall<'_> {
 /// Records of threads that are not in the trace.
 #[derive(Serialize)]
 struct Missing {
-    unplaced_records: u64,
-    retired_records: u64,
-    retired_threads: u64,
+    dropped: u64,
+    overwritten: u64,
+    threads: u64,
 }
 
 #[derive(Serialize)]

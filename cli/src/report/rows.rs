@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use clap::ValueEnum;
+use fdr_formats::filter::Filter;
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
 
@@ -14,7 +15,6 @@ use super::engine::{Figures, ThreadPart};
 use super::stack::Flaws;
 use super::stats::{OTHERS, Stats};
 use crate::clock::notes as clock_notes;
-use crate::glob::Filter;
 use crate::memory;
 use crate::trace::is_timeless;
 use crate::windows::{Windows, is_cut};
@@ -320,7 +320,7 @@ fn rows(
         selection
             .filter
             .as_ref()
-            .is_none_or(|filter| filter.wants(name))
+            .is_none_or(|filter| filter.matches(name))
     };
     let mut rows = Vec::new();
     for (&id, stats) in functions {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fdr_formats::filter::Filter;
 use fdr_formats::model::Counts;
 use fdr_formats::pieces::Share;
 use fdr_formats::source::drive_parallel;
@@ -408,7 +409,7 @@ fn rows_are_sorted_filtered_and_limited() {
         }),
         ["a::often", "#3", "b::slow"]
     );
-    let filter = Some("*::*".parse().unwrap());
+    let filter = Some(Filter::parse("*::*").unwrap());
     assert_eq!(names(&Selection { filter, ..ALL }), ["a::often", "b::slow"]);
     let first = Selection {
         limit: Some(1),

@@ -240,9 +240,9 @@ pub(crate) fn lossy(path: &str) {
         reason: "signal".into(),
         dump: Some(3),
         missing: Missing {
-            retired_threads: 12,
-            retired_records: 5000,
-            unplaced_records: 16_000,
+            threads: 12,
+            overwritten: 5000,
+            dropped: 16_000,
         },
         ..TraceInfo::default()
     };
@@ -266,9 +266,9 @@ pub(crate) fn rich(path: &str, frequency: u64) {
         reason: "signal".into(),
         dump: Some(2),
         missing: Missing {
-            retired_threads: 1,
-            retired_records: 500,
-            unplaced_records: 16,
+            threads: 1,
+            overwritten: 500,
+            dropped: 16,
         },
         ..TraceInfo::default()
     };

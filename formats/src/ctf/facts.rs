@@ -87,9 +87,9 @@ fn trace(fields: &mut Fields<'_, '_>, info: &mut TraceInfo) -> io::Result<()> {
     info.reason = fields.text("reason")?;
     info.process = has(known::PROCESS).then(|| fields.number("process"));
     info.dump = has(known::DUMP).then(|| fields.number("dump"));
-    info.missing.retired_threads = fields.number("retired_threads");
-    info.missing.retired_records = fields.number("retired_records");
-    info.missing.unplaced_records = fields.number("unplaced_records");
+    info.missing.threads = fields.number("retired_threads");
+    info.missing.overwritten = fields.number("retired_records");
+    info.missing.dropped = fields.number("unplaced_records");
     let clock = &mut info.clock;
     clock.name = fields.text("clock_name")?;
     clock.error_ppm = has(known::ERROR).then(|| fields.float("error_ppm"));

@@ -257,9 +257,9 @@ pub(super) fn trace(time: u64, info: &TraceInfo, anchor: Option<(u64, u64)>, out
     for number in [
         info.process.unwrap_or_default(),
         info.dump.unwrap_or_default(),
-        missing.retired_threads,
-        missing.retired_records,
-        missing.unplaced_records,
+        missing.threads,
+        missing.overwritten,
+        missing.dropped,
         clock.frequency,
         clock.error_ppm.unwrap_or_default().to_bits(),
     ] {

@@ -129,9 +129,9 @@ pub(super) fn encode_trace(info: &TraceInfo) -> Entry<'_> {
         .anchor
         .map_or((None, None), |(tick, unix)| (Some(tick), Some(unix)));
     let Missing {
-        retired_threads,
-        retired_records,
-        unplaced_records,
+        threads: missing_threads,
+        overwritten: missing_overwritten,
+        dropped: missing_dropped,
     } = info.missing;
     let (error, trouble) = (clock.error_ppm.map(Value::Float), clock.trouble);
     let list = [
@@ -148,9 +148,9 @@ pub(super) fn encode_trace(info: &TraceInfo) -> Entry<'_> {
         signed("clock_wall_step_ns", trouble.wall_step_ns),
         info.dump.and_then(|dump| number("dump", dump)),
         info.end.and_then(|end| number("end_ns", nanos(end))),
-        nonzero("missing_retired_records", retired_records),
-        nonzero("missing_retired_threads", retired_threads),
-        nonzero("missing_unplaced_records", unplaced_records),
+        nonzero("missing_retired_records", missing_overwritten),
+        nonzero("missing_retired_threads", missing_threads),
+        nonzero("missing_unplaced_records", missing_dropped),
         info.process.and_then(|process| number("process", process)),
         text("program", &info.program),
         text("reason", &info.reason),
@@ -177,10 +177,10 @@ pub(super) fn decode_trace(entry: &Entry<'_>, info: &mut TraceInfo) {
             ("clock_wall_step_ns", Value::I64(value)) => info.clock.trouble.wall_step_ns = value,
             ("dump", Value::U64(value)) => info.dump = Some(value),
             ("end_ns", Value::U64(value)) => info.end = Some(Ticks(value)),
-            ("missing_retired_records", Value::U64(value)) => info.missing.retired_records = value,
-            ("missing_retired_threads", Value::U64(value)) => info.missing.retired_threads = value,
+            ("missing_retired_records", Value::U64(value)) => info.missing.overwritten = value,
+            ("missing_retired_threads", Value::U64(value)) => info.missing.threads = value,
             ("missing_unplaced_records", Value::U64(value)) => {
-                info.missing.unplaced_records = value;
+                info.missing.dropped = value;
             }
             ("process", Value::U64(value)) => info.process = Some(value),
             ("program", Value::String(value)) => value.clone_into(&mut info.program),

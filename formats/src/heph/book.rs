@@ -402,13 +402,13 @@ fn trace_fact(info: &TraceInfo, earliest: u64, places: &mut FactPlaces, out: &mu
     parts.name("reason", &info.reason);
     parts.optional("dump", info.dump);
     let Missing {
-        retired_threads,
-        retired_records,
-        unplaced_records,
+        threads: missing_threads,
+        overwritten: missing_overwritten,
+        dropped: missing_dropped,
     } = info.missing;
-    parts.count("retired_threads", retired_threads);
-    parts.count("retired_records", retired_records);
-    parts.count("unplaced_records", unplaced_records);
+    parts.count("retired_threads", missing_threads);
+    parts.count("retired_records", missing_overwritten);
+    parts.count("unplaced_records", missing_dropped);
     let clock = &info.clock;
     parts.name("clock", &clock.name);
     if let Some(error) = clock.error_ppm {

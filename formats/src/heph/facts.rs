@@ -183,13 +183,13 @@ impl TraceFacts {
                 (b"reason", Value::Text(text)) => self.reason.push_str(&lossy(text)),
                 (b"dump", Value::Unsigned(dump)) => self.dump = Some(dump),
                 (b"retired_threads", Value::Unsigned(threads)) => {
-                    self.missing.retired_threads = threads;
+                    self.missing.threads = threads;
                 }
                 (b"retired_records", Value::Unsigned(records)) => {
-                    self.missing.retired_records = records;
+                    self.missing.overwritten = records;
                 }
                 (b"unplaced_records", Value::Unsigned(records)) => {
-                    self.missing.unplaced_records = records;
+                    self.missing.dropped = records;
                 }
                 (b"clock", Value::Text(text)) => self.clock.push_str(&lossy(text)),
                 (b"error_ppm", Value::Float(error)) => {
@@ -210,11 +210,11 @@ impl TraceFacts {
                 (b"wall_step_ns", Value::Signed(step)) => *wall_step_ns = step,
                 // Version 1.
                 (b"missing", Value::Unsigneds(values)) => {
-                    let [threads, records, unplaced] = first(values.iter());
+                    let [threads, overwritten, dropped] = first(values.iter());
                     self.missing = Missing {
-                        retired_threads: threads,
-                        retired_records: records,
-                        unplaced_records: unplaced,
+                        threads,
+                        overwritten,
+                        dropped,
                     };
                 }
                 (b"trouble", Value::Unsigneds(values)) => {

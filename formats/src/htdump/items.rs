@@ -198,9 +198,9 @@ pub(super) fn trace(event: &Event<'_>, info: &mut TraceInfo) {
     info.process = given(known::PROCESS, "process");
     info.dump = given(known::DUMP, "dump");
     info.missing = Missing {
-        retired_threads: event.named("retired_threads"),
-        retired_records: event.named("retired_records"),
-        unplaced_records: event.named("unplaced_records"),
+        threads: event.named("retired_threads"),
+        overwritten: event.named("retired_records"),
+        dropped: event.named("unplaced_records"),
     };
     info.start = given(known::START, "start_time").map(Ticks);
     let clock = &mut info.clock;

@@ -109,11 +109,11 @@ pub struct Header {
     /// Ticks per second, in Hz; 0 = not known.
     pub frequency: u64,
     /// Records of threads whose regions others have now.
-    pub retired_records: u64,
+    pub missing_overwritten: u64,
     /// How many threads those are.
-    pub retired_threads: u64,
+    pub missing_threads: u64,
     /// Records of threads that have no region, besides those that CPUs count.
-    pub homeless_records: u64,
+    pub missing_dropped: u64,
     /// The clock's rate is constant.
     pub clock_constant: bool,
     /// The clock never stops.
@@ -171,8 +171,8 @@ pub fn decode_header(bytes: &[u8]) -> Option<Header> {
     let (start_ticks, start_monotonic, start_realtime) =
         (fields.u64()?, fields.u64()?, fields.u64()?);
     let frequency = fields.u64()?;
-    let (retired_records, retired_threads) = (fields.u64()?, fields.u64()?);
-    let homeless_records = fields.u64()?;
+    let (missing_overwritten, missing_threads) = (fields.u64()?, fields.u64()?);
+    let missing_dropped = fields.u64()?;
     let clock_flags = fields.u32()?;
     let crash = Crash {
         signal: fields.u32()?,
@@ -197,9 +197,9 @@ pub fn decode_header(bytes: &[u8]) -> Option<Header> {
         start_monotonic,
         start_realtime,
         frequency,
-        retired_records,
-        retired_threads,
-        homeless_records,
+        missing_overwritten,
+        missing_threads,
+        missing_dropped,
         clock_constant: clock_flags & 1 != 0,
         clock_nonstop: clock_flags & 2 != 0,
         clock_skew_ns: u64::from(clock_flags >> 8) * 1000,
@@ -356,9 +356,9 @@ mod tests {
             start_monotonic: 101,
             start_realtime: 102,
             frequency: 103,
-            retired_records: 104,
-            retired_threads: 105,
-            homeless_records: 106,
+            missing_overwritten: 104,
+            missing_threads: 105,
+            missing_dropped: 106,
             clock_constant: true,
             clock_nonstop: true,
             clock_skew_ns: 5000,

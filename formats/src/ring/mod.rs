@@ -104,7 +104,7 @@ impl Ring {
         })?;
         check(&header)?;
         let counted = counted(&*bytes, header.counters())?;
-        header.homeless_records = header.homeless_records.saturating_add(counted);
+        header.missing_dropped = header.missing_dropped.saturating_add(counted);
         if let Some(crash) = header.crash
             && crash.was_survived(&*bytes, &header)?
         {
@@ -188,9 +188,9 @@ impl Ring {
             process: Some(header.process.into()),
             reason: crash.unwrap_or_else(|| reason.to_owned()),
             missing: Missing {
-                retired_threads: header.retired_threads,
-                retired_records: header.retired_records,
-                unplaced_records: header.homeless_records,
+                threads: header.missing_threads,
+                overwritten: header.missing_overwritten,
+                dropped: header.missing_dropped,
             },
             start: Some(start),
             end,

@@ -199,9 +199,9 @@ impl Meta {
             }
         }
         object.object("missing", |missing| {
-            missing.count("retired_threads", info.missing.retired_threads);
-            missing.count("retired_records", info.missing.retired_records);
-            missing.count("unplaced_records", info.missing.unplaced_records);
+            missing.count("retired_threads", info.missing.threads);
+            missing.count("retired_records", info.missing.overwritten);
+            missing.count("unplaced_records", info.missing.dropped);
         });
         object.object("clock", |clock| {
             clock.text("name", &info.clock.name);
@@ -285,9 +285,9 @@ impl Meta {
             "begin" => self.info.start = value.int().map(Ticks),
             "missing" => {
                 self.info.missing = Missing {
-                    retired_threads: count(value, "retired_threads"),
-                    retired_records: count(value, "retired_records"),
-                    unplaced_records: count(value, "unplaced_records"),
+                    threads: count(value, "retired_threads"),
+                    overwritten: count(value, "retired_records"),
+                    dropped: count(value, "unplaced_records"),
                 }
             }
             "clock" => {

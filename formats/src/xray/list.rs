@@ -313,7 +313,7 @@ fn describe(detail: &mut String, payload: &Payload) {
                 detail,
                 " {program:?} process={process} dump={dump} reason={reason:?}, missing: {} records \
                  of {} ended threads, {} of threads without a ring",
-                missing.retired_records, missing.retired_threads, missing.unplaced_records
+                missing.overwritten, missing.threads, missing.dropped
             );
             end.map_or(Ok(()), |end| write!(detail, ", ends at tick {end}"))
         }

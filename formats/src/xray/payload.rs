@@ -262,9 +262,9 @@ fn process(mut fields: Fields<'_>) -> Option<Payload> {
         let text = u64::from(program_bytes) + u64::from(reason_bytes);
         fields.bytes((text.next_multiple_of(8) - text) as usize)?;
         missing = Missing {
-            retired_threads: fields.u64()?,
-            retired_records: fields.u64()?,
-            unplaced_records: fields.u64()?,
+            threads: fields.u64()?,
+            overwritten: fields.u64()?,
+            dropped: fields.u64()?,
         };
         if flags & 8 != 0 {
             end = Some(Ticks(fields.u64()?));

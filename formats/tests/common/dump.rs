@@ -33,9 +33,9 @@ pub fn told_info(functions: Vec<Function>, reason: &str) -> TraceInfo {
         reason: reason.to_owned(),
         dump: Some(3),
         missing: Missing {
-            retired_threads: 12,
-            retired_records: 5000,
-            unplaced_records: 16_000,
+            threads: 12,
+            overwritten: 5000,
+            dropped: 16_000,
         },
         start: Some(Ticks(900)),
         ..TraceInfo::default()

@@ -152,9 +152,9 @@ pub fn told_info() -> TraceInfo {
         reason: "signal".into(),
         dump: Some(2),
         missing: Missing {
-            retired_threads: 1,
-            retired_records: 2,
-            unplaced_records: 3,
+            threads: 1,
+            overwritten: 2,
+            dropped: 3,
         },
         start: Some(Ticks(1000)),
         end: Some(Ticks(2000)),

@@ -175,9 +175,9 @@ fn info(random: &mut Random, holds: Holds) -> TraceInfo {
         info.reason = "signal".into();
         info.dump = Some(1 + random.below(100));
         info.missing = Missing {
-            retired_threads: random.below(3),
-            retired_records: random.below(1000),
-            unplaced_records: random.below(1000),
+            threads: random.below(3),
+            overwritten: random.below(1000),
+            dropped: random.below(1000),
         };
     }
     info

@@ -5,7 +5,7 @@
 use core::arch::asm;
 
 use super::{Chosen, Kind, Stamp, rseq, system};
-use crate::shell::config::Clock;
+use crate::config::Clock;
 
 /// See [`super::read`]. Async-signal-safe.
 #[inline(always)]

@@ -2,7 +2,7 @@
 //! everything. Must offer the same items as the other architectures' files.
 
 use super::{Chosen, Kind, Stamp, system};
-use crate::shell::config::Clock;
+use crate::config::Clock;
 
 /// See [`super::read`]. Async-signal-safe.
 #[inline(always)]

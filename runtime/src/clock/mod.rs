@@ -27,7 +27,7 @@ mod fallback;
 pub(crate) use rseq::OFFSET as RSEQ_OFFSET;
 pub(crate) use system::{monotonic_raw_ns, realtime_ns};
 
-use crate::shell::config::Clock;
+use crate::config::Clock;
 
 /// How time and CPU are read.
 #[repr(u32)]

@@ -5,7 +5,7 @@ use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 
 use super::{Chosen, Kind, Stamp, rseq, system};
-use crate::shell::config::Clock;
+use crate::config::Clock;
 
 /// See [`super::read`]. Async-signal-safe.
 #[inline(always)]

@@ -111,9 +111,7 @@ fn is_empty(ring: &Ring) -> bool {
     let is_empty = |slot| is_readable(slot) && recorded(slot) == Some(0);
     ring.undivided(|| {
         let missing = ring.missing();
-        missing.retired_records == 0
-            && missing.unplaced_records == 0
-            && ring.owned_slots().all(is_empty)
+        missing.overwritten == 0 && missing.dropped == 0 && ring.owned_slots().all(is_empty)
     })
 }
 

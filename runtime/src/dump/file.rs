@@ -3,7 +3,7 @@
 //! library's own reader. Must never mix two dumps (the caller holds the lock).
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
 use fdr_formats::bytes::FileBytes;
@@ -85,6 +85,20 @@ impl Dump<'_> {
         open: impl FnOnce() -> io::Result<Output>,
     ) -> io::Result<Written> {
         unlimited(|| self.through(&std::env::temp_dir(), open))
+    }
+
+    /// Writes the ring's records to a file without a name in `folder`, whose cursor is at its beginning then.
+    pub(crate) fn to_unnamed(&self, folder: &Path) -> io::Result<(File, Written)> {
+        unlimited(|| {
+            let mut file = staged::unnamed(folder, self.nonce)?;
+            let copy = file.try_clone()?;
+            let written = match native(self.target) {
+                Some(version) => self.copy(version, copy)?,
+                None => self.through(folder, || Ok(Output::File(copy)))?,
+            };
+            file.rewind()?;
+            Ok((file, written))
+        })
     }
 
     /// By way of a trace of the recorder's own in a file without a name.

@@ -31,7 +31,7 @@ pub(super) fn busy(word: u32, cpu: u32) {
     } else if core::ptr::eq(slot, &raw const FORKING) {
         sys::process::count_in_fork();
     } else {
-        family::homeless(cpu);
+        family::count_dropped(cpu);
     }
 }
 
@@ -40,7 +40,7 @@ pub(super) fn busy(word: u32, cpu: u32) {
 /// for a slot all the same.
 fn without_room(word: u32, cpu: u32) {
     match family::ring() {
-        Some(ring) if !ring.is_worth_asking(cpu) => ring.count_homeless_on(cpu),
+        Some(ring) if !ring.is_worth_asking(cpu) => ring.count_dropped_on(cpu),
         _ => first(&NO_ROOM, word, cpu),
     }
 }
@@ -93,7 +93,7 @@ fn take_slot(word: u32, cpu: u32) {
     } else if let Ok(slot) = claimed {
         write_now(slot, word);
     } else {
-        family::homeless(cpu);
+        family::count_dropped(cpu);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which ring is this process's, through forks: the child of one has none at first, and makes its own at
 //! its first record. One thread makes it; records that come meanwhile, from others or from handlers, are
-//! counted and belong to it as unplaced ones. Must never write into a parent's ring.
+//! counted and belong to it as dropped ones. Must never write into a parent's ring.
 //!
 //! Async-signal-safe: system calls alone, no lock, no allocation.
 
@@ -26,7 +26,7 @@ static PID: AtomicU32 = AtomicU32::new(0);
 static MAKING: AtomicU32 = AtomicU32::new(0);
 
 /// Records that found no ring in such a child.
-static UNPLACED: AtomicU64 = AtomicU64::new(0);
+static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// What the thread that forks had before the window was opened.
 static FORKERS: AtomicPtr<Slot> = AtomicPtr::new(core::ptr::null_mut());
@@ -81,17 +81,17 @@ pub(crate) fn publish(ring: *mut Ring) {
 /// Gives the ring what was counted while there was none.
 fn settle() {
     if let Some(ring) = ring() {
-        ring.count_homeless(UNPLACED.swap(0, Ordering::AcqRel));
+        ring.count_dropped(DROPPED.swap(0, Ordering::AcqRel));
     }
 }
 
 /// Counts a record of a thread that has no slot, made on that CPU.
-pub(super) fn homeless(cpu: u32) {
+pub(super) fn count_dropped(cpu: u32) {
     match ring() {
-        Some(ring) => ring.count_homeless_on(cpu),
+        Some(ring) => ring.count_dropped_on(cpu),
         None if PARENT.load(Ordering::Acquire).is_null() => {}
         None => {
-            UNPLACED.fetch_add(1, Ordering::AcqRel);
+            DROPPED.fetch_add(1, Ordering::AcqRel);
             // Whoever published a ring meanwhile may not have seen it.
             settle();
         }
@@ -188,9 +188,9 @@ pub(crate) fn fork_is_over() {
     }
     let counted = sys::process::take_counted_in_fork();
     match ring() {
-        Some(ring) => ring.count_homeless(counted),
+        Some(ring) => ring.count_dropped(counted),
         None => {
-            UNPLACED.fetch_add(counted, Ordering::AcqRel);
+            DROPPED.fetch_add(counted, Ordering::AcqRel);
         }
     }
 }
@@ -216,6 +216,6 @@ pub(crate) fn in_child() {
         RING.store(core::ptr::null_mut(), Ordering::Release);
     }
     MAKING.store(0, Ordering::Relaxed);
-    UNPLACED.store(sys::process::take_counted_in_fork(), Ordering::Relaxed);
+    DROPPED.store(sys::process::take_counted_in_fork(), Ordering::Relaxed);
     tls::set(&UNCLAIMED);
 }

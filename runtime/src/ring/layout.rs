@@ -71,11 +71,11 @@ pub(crate) struct Header {
     /// Ticks per second as far as known, in Hz: measured at the start, refined now and then, and by each dump.
     pub(crate) frequency: AtomicU64,
     /// Records of threads whose regions were given to newer threads.
-    pub(crate) retired_records: AtomicU64,
+    pub(crate) missing_overwritten: AtomicU64,
     /// How many such threads.
-    pub(crate) retired_threads: AtomicU64,
+    pub(crate) missing_threads: AtomicU64,
     /// Records of threads that have no region, besides those that CPUs count.
-    pub(crate) homeless_records: AtomicU64,
+    pub(crate) missing_dropped: AtomicU64,
     /// 1 = the clock's rate is constant, 2 = it never stops; from bit 8 on: by how much the CPUs' counters
     /// certainly differ, in microseconds.
     pub(crate) clock_flags: AtomicU32,
@@ -109,8 +109,8 @@ const _: () = {
     same!(
         Header, reader::HEADER_OFFSETS,
         magic pid clock base slots slot_stride functions functions_length regions region_size capacity
-        made start_ticks start_monotonic start_realtime frequency retired_records retired_threads
-        homeless_records clock_flags crash_signal crash_code crash_thread crash_address crash_ticks
+        made start_ticks start_monotonic start_realtime frequency missing_overwritten missing_threads
+        missing_dropped clock_flags crash_signal crash_code crash_thread crash_address crash_ticks
         program
     );
     assert!(size_of::<Header>() == reader::HEADER_SIZE);

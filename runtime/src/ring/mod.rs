@@ -55,8 +55,8 @@ pub(crate) struct Ring {
     /// What has no space on the disk, see [`space`]: to be said by the dumper, once. 0 = nothing.
     shortage: AtomicU32,
     /// How often somebody began to take a slot from an ended thread, and has done with it.
-    retiring: AtomicU64,
-    retired: AtomicU64,
+    reusing: AtomicU64,
+    reused: AtomicU64,
     /// When slots may be reaped again, ns of CLOCK_MONOTONIC_RAW; all ones while it is done.
     next_reaping: AtomicU64,
     /// Where the region is that a child of a fork kept when it let go; [`heir::NOT_LEFT`] = it did not.
@@ -122,8 +122,8 @@ impl Ring {
             template,
             pieces: AtomicPtr::new(core::ptr::null_mut()),
             shortage: AtomicU32::new(0),
-            retiring: AtomicU64::new(0),
-            retired: AtomicU64::new(0),
+            reusing: AtomicU64::new(0),
+            reused: AtomicU64::new(0),
             next_reaping: AtomicU64::new(0),
             kept: AtomicU64::new(heir::NOT_LEFT),
             available: AtomicU32::new(0),
@@ -223,9 +223,9 @@ impl Ring {
     pub(crate) fn missing(&self) -> Missing {
         let header = self.header();
         Missing {
-            retired_threads: header.retired_threads.load(Ordering::Relaxed),
-            retired_records: header.retired_records.load(Ordering::Relaxed),
-            unplaced_records: self.homeless(),
+            threads: header.missing_threads.load(Ordering::Relaxed),
+            overwritten: header.missing_overwritten.load(Ordering::Relaxed),
+            dropped: self.dropped_without_slot(),
         }
     }
 

@@ -37,8 +37,8 @@ impl SmallRing {
             template: &[],
             pieces: AtomicPtr::new(core::ptr::null_mut()),
             shortage: AtomicU32::new(0),
-            retiring: AtomicU64::new(0),
-            retired: AtomicU64::new(0),
+            reusing: AtomicU64::new(0),
+            reused: AtomicU64::new(0),
             next_reaping: AtomicU64::new(0),
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
@@ -57,8 +57,8 @@ impl SmallRing {
     pub(crate) fn watch(&self) {
         let header = self.ring.header();
         header.made.watch();
-        header.retired_records.watch();
-        header.retired_threads.watch();
+        header.missing_overwritten.watch();
+        header.missing_threads.watch();
         self.ring.available.watch();
         self.ring.counter(0).watch();
         for index in 0..self.ring.layout.capacity {

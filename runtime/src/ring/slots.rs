@@ -84,40 +84,40 @@ impl Ring {
             let age = |slot: &&Slot| slot.ended.load(Ordering::Relaxed);
             let oldest = self.slots().filter(ended).min_by_key(age)?;
             // A handler that left by a jump would leave the slot nobody's, and every sum divided.
-            if sys::signal::undisturbed(|| self.retire(oldest)) {
+            if sys::signal::undisturbed(|| self.reuse(oldest)) {
                 return Some(oldest);
             }
         }
     }
 
     /// Takes the slot of a thread that ended; false where another thread has it by now.
-    fn retire(&self, slot: &Slot) -> bool {
+    fn reuse(&self, slot: &Slot) -> bool {
         // AcqRel, both: pair with `undivided`, for which the records are in one place or the other.
-        self.retiring.fetch_add(1, Ordering::AcqRel);
+        self.reusing.fetch_add(1, Ordering::AcqRel);
         let taken = self.try_take(slot, state::ENDED);
         if taken {
             let records = crate::dump::snapshot::committed(slot).unwrap_or(0);
             let dropped = slot.dropped.load(Ordering::Relaxed);
             let header = self.header();
             header
-                .retired_records
+                .missing_overwritten
                 .fetch_add(records + dropped, Ordering::Relaxed);
-            header.retired_threads.fetch_add(1, Ordering::Relaxed);
+            header.missing_threads.fetch_add(1, Ordering::Relaxed);
         }
-        self.retired.fetch_add(1, Ordering::AcqRel);
+        self.reused.fetch_add(1, Ordering::AcqRel);
         taken
     }
 
     /// What `sum` gives at a moment when no ended thread's slot was about to become another's: such a
-    /// thread's records are neither in the slot nor among the retired ones for some microseconds. Where
+    /// thread's records are neither in the slot nor among the missing ones for some microseconds. Where
     /// there is no such moment, what it gives at last. Async-signal-safe.
     pub(crate) fn undivided<T>(&self, mut sum: impl FnMut() -> T) -> T {
         for _ in 0..UNDIVIDED_TRIES {
-            let before = self.retired.load(Ordering::Acquire);
-            if self.retiring.load(Ordering::Acquire) == before {
+            let before = self.reused.load(Ordering::Acquire);
+            if self.reusing.load(Ordering::Acquire) == before {
                 let result = sum();
                 fence(Ordering::Acquire);
-                if self.retiring.load(Ordering::Relaxed) == before {
+                if self.reusing.load(Ordering::Relaxed) == before {
                     return result;
                 }
             }
@@ -207,21 +207,21 @@ impl Ring {
 
     /// Counts a record of a thread that has no slot, made on that CPU. Async-signal-safe.
     #[inline]
-    pub(crate) fn count_homeless_on(&self, cpu: u32) {
+    pub(crate) fn count_dropped_on(&self, cpu: u32) {
         self.counter(cpu).fetch_add(1, Ordering::Relaxed);
     }
 
     /// Records of threads that have no slot. Async-signal-safe.
-    pub(crate) fn homeless(&self) -> u64 {
+    pub(crate) fn dropped_without_slot(&self) -> u64 {
         let on = |cpu| self.counter(cpu).load(Ordering::Relaxed);
-        let here = self.header().homeless_records.load(Ordering::Relaxed);
+        let here = self.header().missing_dropped.load(Ordering::Relaxed);
         here + (0..COUNTERS as u32).map(on).sum::<u64>()
     }
 
     /// Counts records of threads that have no slot, wherever they were made. Async-signal-safe.
-    pub(crate) fn count_homeless(&self, records: u64) {
+    pub(crate) fn count_dropped(&self, records: u64) {
         self.header()
-            .homeless_records
+            .missing_dropped
             .fetch_add(records, Ordering::Relaxed);
     }
 
@@ -378,7 +378,7 @@ mod tests {
         assert!(ring.claim().is_some() && ring.claim().is_some());
         let asks = |cpu: u32| {
             let worth = ring.is_worth_asking(cpu);
-            ring.count_homeless_on(cpu);
+            ring.count_dropped_on(cpu);
             worth
         };
         let times = (0..10 * ASK_EVERY).filter(|_| asks(5)).count();
@@ -386,9 +386,9 @@ mod tests {
         assert!(!ring.is_worth_asking(6));
         // Of another node, not known, beyond the last counter.
         for cpu in [1 << 12 | 5, 0xFFF, 127, 128, u32::MAX] {
-            ring.count_homeless_on(cpu);
+            ring.count_dropped_on(cpu);
         }
-        ring.count_homeless(1000);
-        assert_eq!(ring.missing().unplaced_records, 10 * ASK_EVERY + 5 + 1000);
+        ring.count_dropped(1000);
+        assert_eq!(ring.missing().dropped, 10 * ASK_EVERY + 5 + 1000);
     }
 }

@@ -213,7 +213,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::shell::config::Clock;
+    use crate::config::Clock;
 
     fn anchor(ticks: u64, monotonic_raw_ns: u64, uncertainty_ns: u64) -> Anchor {
         Anchor {

@@ -1,19 +1,20 @@
-//! What a run is to do, as its environment says. Must never read the environment itself, print, or
-//! accept a value that it does not understand: who asks for a recording with a mistyped setting gets
-//! a line about the mistake, and no recording of something else.
+//! What a run is to do, as its environment and its code say. The one place of rules and defaults for both.
+//! Must never read the environment itself, print, or accept a value that it does not understand: who asks for
+//! a recording with a mistyped setting gets a line about the mistake, and no recording of something else.
 
 mod signal;
 mod value;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use fdr_formats::address::{Address, Side};
+use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::registry;
 use fdr_formats::writer::{Kind, Target};
 
-use super::address::Address;
-use super::filter::{Filter, nearest};
 use super::output::Output;
+use crate::config::{Clock, Config, Log, Mode, VARIABLES};
 use value::{choice, escaped, named, size, size_text};
 
 /// Size of a chunk of the ring, bytes; rings and the budget are multiples of it.
@@ -21,55 +22,6 @@ const CHUNK: u64 = 64 << 10;
 
 /// The smallest ring: two chunks, one to write and one to read. Bytes.
 const SMALLEST_RING: u64 = 2 * CHUNK;
-
-/// Every variable that is read.
-pub(crate) const VARIABLES: [&str; 12] = [
-    "FDR",
-    "FDR_BUFFER",
-    "FDR_CLOCK",
-    "FDR_CRASH",
-    "FDR_DIR",
-    "FDR_FORMAT",
-    "FDR_LOG",
-    "FDR_MEMORY",
-    "FDR_MODE",
-    "FDR_OUT",
-    "FDR_PANIC",
-    "FDR_SIGNAL",
-];
-
-/// What happens when a thread's ring is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// The newest records replace the oldest.
-    Ring,
-    /// The oldest records are kept, and later ones are counted only.
-    Full,
-    /// Records are handed over while they are made; those that can't be are replaced as in `Ring`.
-    Stream,
-}
-
-/// The clock that is asked for; see [`crate::clock::choose`] for the one that there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Clock {
-    /// The CPU's counter, read so that it waits for earlier loads.
-    Rdtscp,
-    /// The CPU's counter at half the price, which does not wait.
-    Rdtsc,
-    /// The operating system's clock.
-    Monotonic,
-}
-
-/// What is printed on stderr.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Log {
-    /// Nothing but why there is no recording.
-    Quiet,
-    /// What went wrong, and where traces are.
-    Warn,
-    /// Also what was set up.
-    Info,
-}
 
 /// The way in which traces are written: one of [`registry::targets`].
 #[derive(Clone, Copy, Debug)]
@@ -87,28 +39,13 @@ impl Eq for Format {}
 const DEFAULT_FORMAT: &str = "xray";
 const DEFAULT_STREAM: &str = "htdump";
 
-const MODES: [(&str, Mode); 3] = [
-    ("ring", Mode::Ring),
-    ("full", Mode::Full),
-    ("stream", Mode::Stream),
-];
-const CLOCKS: [(&str, Clock); 3] = [
-    ("rdtscp", Clock::Rdtscp),
-    ("rdtsc", Clock::Rdtsc),
-    ("monotonic", Clock::Monotonic),
-];
-const LOGS: [(&str, Log); 3] = [
-    ("quiet", Log::Quiet),
-    ("warn", Log::Warn),
-    ("info", Log::Info),
-];
 const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("on", true), ("off", false)];
 
 /// Everything that can be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Config {
-    /// `FDR`: what is recorded; off where it is unset.
-    pub(crate) filter: Filter,
+pub(crate) struct Settings {
+    /// `FDR`: what is recorded; `None` where nobody said.
+    pub(crate) filter: Option<Filter>,
     /// `FDR_OUT`: the pattern of files' names; where it is an address, the default one.
     pub(crate) output: Output,
     /// `FDR_OUT`, where it is an address.
@@ -136,27 +73,29 @@ pub(crate) struct Config {
     pub(crate) crash: bool,
 }
 
-impl Config {
-    /// Reads every variable through `get`. An empty value counts as unset. Relative paths are within
-    /// `start`, the folder in which the program was started.
+impl Settings {
+    /// Reads every variable through `get`, and where it is unset what the code chose. An empty variable
+    /// counts as unset. Relative paths are within `start`, the folder in which the program was started.
     ///
     /// # Errors
-    /// One line per invalid value, each with the variable, the value and what is accepted.
+    /// One line per invalid value, each with the variable or the method, the value and what is accepted.
     pub(crate) fn from(
         get: impl Fn(&str) -> Option<OsString>,
+        code: &Config,
         start: &Path,
-    ) -> Result<Config, Vec<String>> {
+    ) -> Result<Settings, Vec<String>> {
         let mut from = Reader {
             get,
+            code,
             errors: Vec::new(),
         };
         let address = from.address(start);
         let format = from.format(address.as_ref())?;
         let (buffer_bytes, memory_bytes) = from.sizes();
         let output = from.output(start, format.0.extension, address.is_some());
-        let dir = from.raw("FDR_DIR").map(|dir| start.join(dir));
-        let config = Config {
-            filter: from.text("FDR", Filter::parse).unwrap_or_default(),
+        let dir = from.raw("FDR_DIR").map(|dir| start.join(dir.text));
+        let settings = Settings {
+            filter: from.text("FDR", Filter::parse),
             // Beside a device there is no place for a ring.
             dir: dir.or_else(|| output.is_device().then(|| start.to_owned())),
             output,
@@ -168,13 +107,13 @@ impl Config {
             buffer_bytes,
             memory_bytes,
             mode: from
-                .text("FDR_MODE", |v| choice(v, &MODES))
+                .text("FDR_MODE", |v| choice(v, &Mode::WORDS))
                 .unwrap_or(Mode::Ring),
             clock: from
-                .text("FDR_CLOCK", |v| choice(v, &CLOCKS))
+                .text("FDR_CLOCK", |v| choice(v, &Clock::WORDS))
                 .unwrap_or(Clock::Rdtscp),
             log: from
-                .text("FDR_LOG", |v| choice(v, &LOGS))
+                .text("FDR_LOG", |v| choice(v, &Log::WORDS))
                 .unwrap_or(Log::Warn),
             panic: from
                 .text("FDR_PANIC", |v| choice(v, &SWITCH))
@@ -184,10 +123,21 @@ impl Config {
                 .unwrap_or(true),
         };
         if from.errors.is_empty() {
-            Ok(config)
+            Ok(settings)
         } else {
             Err(from.errors)
         }
+    }
+}
+
+impl Settings {
+    /// Whether two are the same but for what is recorded.
+    pub(crate) fn is_but_for_the_filter(&self, other: &Settings) -> bool {
+        let filter = other.filter.clone();
+        Settings {
+            filter,
+            ..self.clone()
+        } == *other
     }
 }
 
@@ -195,11 +145,12 @@ impl Config {
 /// otherwise be ignored in silence.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
     let ours = |name: &OsString| {
-        name.to_str()
-            .is_some_and(|name| name.starts_with("FDR_") && !VARIABLES.contains(&name))
+        name.to_str().is_some_and(|name| {
+            name.starts_with("FDR_") && VARIABLES.iter().all(|known| known.0 != name)
+        })
     };
     let warning = |name: OsString| {
-        let nearest = nearest(&VARIABLES, &name.to_string_lossy(), 1);
+        let nearest = nearest(VARIABLES.map(|known| known.0), &name.to_string_lossy(), 1);
         let nearest = nearest.first().copied().unwrap_or_default();
         format!(
             "{}: no such variable, ignored; the nearest is {nearest}",
@@ -209,21 +160,34 @@ pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<St
     names.filter(ours).map(warning).collect()
 }
 
-/// Takes values out of the environment and collects what is wrong with them.
-struct Reader<G> {
+/// Takes values out of the environment and the code, and collects what is wrong with them.
+struct Reader<'a, G> {
     get: G,
+    code: &'a Config,
     errors: Vec<String>,
 }
 
-impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
-    fn raw(&self, name: &str) -> Option<OsString> {
-        (self.get)(name).filter(|value| !value.is_empty())
+/// A value, and who said it.
+struct Value {
+    text: OsString,
+    by_code: bool,
+}
+
+impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
+    /// The environment wins.
+    fn raw(&self, name: &str) -> Option<Value> {
+        let set = (self.get)(name).filter(|value| !value.is_empty());
+        let (text, by_code) = match set {
+            Some(text) => (text, false),
+            None => (self.code.get(name)?.clone(), true),
+        };
+        Some(Value { text, by_code })
     }
 
     /// The parsed value; `None` where it is unset or, with an error noted, invalid.
     fn text<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
         let value = self.raw(name)?;
-        let parsed = match value.to_str() {
+        let parsed = match value.text.to_str() {
             Some(text) => parse(text.trim()),
             None => Err("not UTF-8".to_owned()),
         };
@@ -232,14 +196,18 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
             .ok()
     }
 
-    fn refuse(&mut self, name: &str, value: &OsStr, problem: &str) {
-        self.errors
-            .push(format!("{name}={}: {problem}", escaped(value)));
+    fn refuse(&mut self, name: &str, value: &Value, problem: &str) {
+        let shown = escaped(&value.text);
+        let known = VARIABLES.iter().find(|known| known.0 == name);
+        self.errors.push(match known.filter(|_| value.by_code) {
+            Some((_, method)) => format!("Config::{method}({shown}): {problem}"),
+            None => format!("{name}={shown}: {problem}"),
+        });
     }
 
     fn address(&mut self, start: &Path) -> Option<Address> {
         let value = self.raw("FDR_OUT")?;
-        let parsed = Address::parse(&value, start)?;
+        let parsed = Address::parse(&value.text, start, Side::Program)?;
         // After a mistake the value is an address all the same, not a file's name.
         Some(parsed.unwrap_or_else(|problem| {
             self.refuse("FDR_OUT", &value, &problem);
@@ -280,7 +248,7 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
 
     fn output(&mut self, start: &Path, extension: &str, is_address: bool) -> Output {
         if let Some(value) = self.raw("FDR_OUT").filter(|_| !is_address) {
-            match Output::parse(&value, start, extension) {
+            match Output::parse(&value.text, start, extension) {
                 Ok(output) => return output,
                 Err(problem) => self.refuse("FDR_OUT", &value, &problem),
             }
@@ -302,8 +270,8 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
         let memory = self
             .text("FDR_MEMORY", ring)
             .map_or(1 << 30, |bytes| bytes / CHUNK * CHUNK);
-        if let Some(buffer) = buffer.filter(|&buffer| buffer > memory) {
-            let value = self.raw("FDR_BUFFER").unwrap_or_default();
+        let said = self.raw("FDR_BUFFER");
+        if let (Some(buffer), Some(value)) = (buffer.filter(|&buffer| buffer > memory), said) {
             let (buffer, memory) = (size_text(buffer), size_text(memory));
             let problem = format!("a ring of {buffer} exceeds the budget FDR_MEMORY, {memory}");
             self.refuse("FDR_BUFFER", &value, &problem);

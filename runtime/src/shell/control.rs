@@ -3,49 +3,81 @@
 
 use core::sync::atomic::Ordering;
 use std::fmt::Write as _;
+use std::io::{self, Write};
 
-use super::filter::Filter;
+use fdr_formats::filter::Filter;
+
+use super::config::Settings;
 use super::sites::table;
-use super::{dumping, guest, install};
-use crate::api::{Dump, Error, Statistics, ThreadStatistics};
+use super::{dumping, guest, install, say};
+use crate::api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
+use crate::config::Config;
 use crate::dump::snapshot;
 use crate::recorder::{self, family};
 use crate::ring::layout::Slot;
 use crate::site::unit::{self, Operation};
 use crate::sys;
 
-pub(crate) fn enable() -> Result<usize, Error> {
-    if let Some(host) = recorder::host() {
-        return guest::ask(host, Operation::Enable, "").and_then(number);
+pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
+    if recorder::host().is_some() {
+        return enable_in_host(code);
     }
     sys::process::notice_child();
-    let config = match install::state() {
-        // What was read at the start stays.
-        Some(state) => state.config.clone(),
-        None => {
-            install::configuration().map_err(|errors| Error::Configuration(errors.join("; ")))?
-        }
+    let state = install::state();
+    let settings = match state {
+        // What was read when recording was brought up stays.
+        Some(state) if code.is_empty() => state.config.clone(),
+        _ => read(code)?,
     };
-    let from_environment = config.filter.clone();
+    if state.is_some_and(|state| !settings.is_but_for_the_filter(&state.config)) {
+        say::warn(format_args!("{LATE}"));
+    }
+    let filter = settings.filter.clone();
+    // The environment's is in the table from the start.
+    let new_filter = code.get("FDR").is_some() && !install::has_filter();
+    let has_filter = table().has_filter() && !new_filter;
+    if !has_filter && filter.as_ref().is_some_and(Filter::is_off) && state.is_none() {
+        return Ok(0);
+    }
     if let Some(ring) = recorder::ring().filter(|ring| ring.is_lost()) {
         return Err(dumping::lost(ring));
     }
-    if let Err(why) = install::install(config) {
+    if let Err(why) = install::install(settings) {
         // It may be a guest by now, of a copy that came up meanwhile.
-        let host = recorder::host().ok_or(Error::Failed(why))?;
-        return guest::ask(host, Operation::Enable, "").and_then(number);
+        return match recorder::host() {
+            Some(_) => enable_in_host(code),
+            None => Err(Error::Failed(why)),
+        };
     }
     let mut table = table();
-    if !table.has_filter() {
+    if !has_filter {
         let all = || Filter::parse("*").unwrap_or_default();
-        table.set_filter(if from_environment.is_off() {
-            all()
-        } else {
-            from_environment
-        });
+        table.set_filter(filter.unwrap_or_else(all));
     }
     Ok(table.enable(true))
 }
+
+fn read(code: &Config) -> Result<Settings, Error> {
+    install::settings(code).map_err(|errors| Error::Configuration(errors.join("; ")))
+}
+
+/// Has the host record, with the filter of a guest's code where the environment has none.
+fn enable_in_host(code: &Config) -> Result<usize, Error> {
+    let host = recorder::host().ok_or_else(|| Error::Failed(NO_HOST.into()))?;
+    read(code)?;
+    if !code.is_of_filter_only() {
+        say::warn(format_args!("{LATE}"));
+    }
+    let filter = code.get("FDR").and_then(|filter| filter.to_str());
+    if let Some(filter) = filter.filter(|_| !install::has_filter()) {
+        guest::ask(host, Operation::SetFilter, filter).and_then(number)?;
+    }
+    guest::ask(host, Operation::Enable, "").and_then(number)
+}
+
+const NO_HOST: &str = "the recorder is not up";
+const LATE: &str = "a Config came after recording was brought up: only its filter counts; enable it first, \
+                    or set the FDR_ variables";
 
 pub(crate) fn disable() {
     if let Some(host) = recorder::host() {
@@ -81,11 +113,36 @@ pub(crate) fn is_enabled() -> bool {
 
 pub(crate) fn dump() -> Result<Dump, Error> {
     if let Some(host) = recorder::host() {
-        return guest::ask(host, Operation::Dump, "").and_then(|text| {
-            decode_dump(&text).ok_or_else(|| Error::Failed("the host's answer is garbled".into()))
-        });
+        return guest::ask(host, Operation::Dump, "")
+            .and_then(|text| decode_dump(&text).ok_or_else(garbled));
     }
     dumping::dump("call")
+}
+
+/// Has a whole trace written into a file without a name, and hands it on.
+pub(crate) fn dump_to(writer: &mut dyn Write) -> Result<Dump, Error> {
+    let (mut file, dump) = match recorder::host() {
+        Some(host) => {
+            let text = guest::ask(host, Operation::DumpUnnamed, "")?;
+            let parts = text.split_once(' ');
+            let taken = parts.and_then(|(descriptor, dump)| {
+                let file = sys::file::take(descriptor.parse().ok()?);
+                Some((file, decode_dump(dump)?))
+            });
+            taken.ok_or_else(garbled)?
+        }
+        None => dumping::dump_unnamed("call")?,
+    };
+    let copied = io::copy(&mut file, writer).and_then(|_| writer.flush());
+    copied.map_err(|error| {
+        let remedy = "look whether its reader has gone away";
+        Error::Failed(Failure::new(
+            "the writer did not take the whole trace",
+            remedy,
+            error,
+        ))
+    })?;
+    Ok(dump)
 }
 
 pub(crate) fn statistics() -> Statistics {
@@ -105,9 +162,11 @@ pub(crate) fn statistics() -> Statistics {
     };
     ring.undivided(|| {
         let missing = ring.missing();
-        statistics.retired_threads = missing.retired_threads;
-        statistics.retired_records = missing.retired_records;
-        statistics.unplaced_records = missing.unplaced_records;
+        statistics.missing = Missing {
+            threads: missing.threads,
+            overwritten: missing.overwritten,
+            dropped: missing.dropped,
+        };
         statistics.threads = ring.owned_slots().filter_map(of_thread).collect();
     });
     statistics
@@ -131,7 +190,7 @@ fn of_thread(slot: &Slot) -> Option<ThreadStatistics> {
 /// Carries out a guest's call; the text is the answer, or the error's.
 pub(crate) fn answer(operation: Operation, argument: &str) -> Result<String, Error> {
     match operation {
-        Operation::Enable => enable().map(|on| on.to_string()),
+        Operation::Enable => enable(&Config::new()).map(|on| on.to_string()),
         Operation::Disable => {
             disable();
             Ok(String::new())
@@ -139,13 +198,19 @@ pub(crate) fn answer(operation: Operation, argument: &str) -> Result<String, Err
         Operation::SetFilter => set_filter(argument).map(|on| on.to_string()),
         Operation::IsEnabled => Ok(u8::from(is_enabled()).to_string()),
         Operation::Dump => dump().map(|dump| encode_dump(&dump)),
+        Operation::DumpUnnamed => dumping::dump_unnamed("call")
+            .map(|(file, dump)| format!("{} {}", sys::file::give(file), encode_dump(&dump))),
         Operation::Statistics => Ok(encode_statistics(&statistics())),
     }
 }
 
+fn garbled() -> Error {
+    let remedy = "build the program and its libraries with one version of fdr";
+    Error::failed("the host's answer is garbled", remedy)
+}
+
 fn number(text: String) -> Result<usize, Error> {
-    text.parse()
-        .map_err(|_| Error::Failed("the host's answer is garbled".into()))
+    text.parse().map_err(|_| garbled())
 }
 
 fn encode_dump(dump: &Dump) -> String {
@@ -179,17 +244,15 @@ fn encode_statistics(statistics: &Statistics) -> String {
     let Statistics {
         functions,
         functions_on,
-        retired_threads,
+        missing,
         ..
     } = statistics;
-    let Statistics {
-        retired_records,
-        unplaced_records,
-        ..
-    } = statistics;
-    let mut text = format!(
-        "{functions} {functions_on} {retired_threads} {retired_records} {unplaced_records}\n"
-    );
+    let Missing {
+        threads,
+        overwritten,
+        dropped,
+    } = missing;
+    let mut text = format!("{functions} {functions_on} {threads} {overwritten} {dropped}\n");
     for thread in &statistics.threads {
         let ThreadStatistics {
             id,
@@ -216,9 +279,11 @@ fn decode_statistics(text: &str) -> Statistics {
     let mut statistics = Statistics {
         functions: next(),
         functions_on: next(),
-        retired_threads: next(),
-        retired_records: next(),
-        unplaced_records: next(),
+        missing: Missing {
+            threads: next(),
+            overwritten: next(),
+            dropped: next(),
+        },
         ..Statistics::default()
     };
     for line in lines {
@@ -274,9 +339,11 @@ mod tests {
             ],
             functions: 1,
             functions_on: 2,
-            retired_threads: 3,
-            retired_records: 4,
-            unplaced_records: 5,
+            missing: Missing {
+                threads: 3,
+                overwritten: 4,
+                dropped: 5,
+            },
         };
         assert_eq!(
             decode_statistics(&encode_statistics(&statistics)),

@@ -3,19 +3,20 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io;
 use std::panic::PanicHookInfo;
 use std::path::{Path, PathBuf};
 
-use fdr_formats::model::{Clock, Missing};
-use fdr_formats::writer::Target;
+use fdr_formats::model::Clock;
+use fdr_formats::writer::{Kind, Target};
 use fdr_formats::{Losses, Ticks, TraceInfo};
 
 use super::install::{State, state};
 use super::output::Names;
 use super::sites::{self, table};
 use super::{dumper, link, say, stream};
-use crate::api::{Dump, Error};
+use crate::api::{Dump, Error, Failure};
 use crate::clock;
 use crate::crash;
 use crate::dump::file::{self, Written};
@@ -53,8 +54,11 @@ pub(crate) fn number_of_crash() -> u64 {
 /// Runs `body` as the one dump.
 fn alone<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     if DUMPING.is_mine() {
-        let why = "this thread is in the middle of a dump".to_owned();
-        return Err(Error::Failed(why));
+        let remedy = "call it where no dump is under way";
+        return Err(Error::failed(
+            "this thread is in the middle of a dump",
+            remedy,
+        ));
     }
     let _guard = DUMPING.lock();
     body()
@@ -169,34 +173,41 @@ pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
         Err(error @ Error::NothingRecorded(_)) => say::warn(format_args!("{error}")),
         // That was said when it came about, and nobody asked.
         Err(_) if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
-        Err(error) => say_failed(error),
+        Err(Error::Failed(failure)) => say_failed(failure),
+        Err(error) => say_failed(&error.to_string().into()),
     }
     result
 }
 
-/// Dumps, and says on stderr where the trace is.
-pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
+/// What a dump is made of.
+fn ready() -> Result<(&'static Ring, &'static State), Error> {
     sys::process::notice_child();
     if sites::is_mine() {
-        let why = "a fault's handler interrupted a change of what is recorded".to_owned();
-        return Err(Error::Failed(why));
+        let why = "a fault's handler interrupted a change of what is recorded";
+        return Err(Error::failed(why, "call it elsewhere"));
     }
     let (Some(ring), Some(state)) = (ring(), state()) else {
         return Err(Error::NothingRecorded(
             "set FDR=1 or call fdr::enable()".into(),
         ));
     };
-    if ring.is_lost() {
-        return Err(lost(ring));
+    match ring.is_lost() {
+        true => Err(lost(ring)),
+        false => Ok((ring, state)),
     }
+}
+
+/// Dumps, and says on stderr where the trace is.
+pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
+    let (ring, state) = ready()?;
     if stream::is_begun() {
         return stream::flush(ring);
     }
     let dump = || {
         alone(|| {
             if OVER.load(Ordering::Relaxed) {
-                let why = "the process ends, and its last trace is written".to_owned();
-                return Err(Error::Failed(why));
+                let why = "the process ends, and its last trace is written";
+                return Err(Error::failed(why, "call it earlier"));
             }
             let (dump, replaced) = write(ring, state, reason)?;
             // Under the lock: the end of the process waits for the line as well.
@@ -216,13 +227,13 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
 /// Why a ring that somebody cut short has no trace.
 pub(crate) fn lost(ring: &Ring) -> Error {
     let path = ring.path().unwrap_or_default().to_string_lossy();
-    Error::Failed(format!(
-        "the ring is lost: {path} was cut short by somebody, or can't be read"
-    ))
+    let what = format!("the ring is lost: {path} was cut short by somebody, or can't be read");
+    Error::failed(what, "`fdr recover` finds what is left in it")
 }
 
 /// Says why there is no trace, and where the records still are: of each trace, whatever was said before.
-pub(crate) fn say_failed(why: &dyn std::fmt::Display) {
+pub(crate) fn say_failed(failure: &Failure) {
+    let why = failure.in_full();
     let (is_lost, path) = ring().map_or((false, None), |ring| (ring.is_lost(), ring.path()));
     match path {
         _ if is_lost => say::warn(format_args!("no trace was written: {why}")),
@@ -237,7 +248,7 @@ pub(crate) fn say_failed(why: &dyn std::fmt::Display) {
 }
 
 /// Why a trace of that name can't be written, and what to do.
-pub(crate) fn why_not(path: &Path, error: &io::Error) -> String {
+pub(crate) fn why_not(path: &Path, error: io::Error) -> Failure {
     let remedy = match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::NotFound, _) => "make its folder, or end FDR_OUT with a /",
         (io::ErrorKind::FileTooLarge, _) => "raise the limit on the size of files (ulimit -f)",
@@ -245,7 +256,7 @@ pub(crate) fn why_not(path: &Path, error: &io::Error) -> String {
         (_, Some(libc::EMFILE | libc::ENFILE)) => "raise the limit of open files (ulimit -n)",
         _ => "FDR_OUT gives another place",
     };
-    format!("{}: {error}; {remedy}", path.display())
+    Failure::new(path.display().to_string(), remedy, error)
 }
 
 fn say_written(dump: &Dump, replaced: bool) {
@@ -275,30 +286,89 @@ pub(crate) fn say_losses(target: &Target, losses: &Losses) {
     }
 }
 
-/// Writes what the ring holds; also whether an earlier file had that name.
-fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error> {
+/// A trace of now in a file without a name, at its beginning. It has no number.
+pub(crate) fn dump_unnamed(reason: &str) -> Result<(File, Dump), Error> {
+    let (ring, state) = ready()?;
+    let target = state.config.format.0;
+    if target.kind == Kind::Folder {
+        return Err(Error::Configuration(format!(
+            "FDR_FORMAT={}: a folder, which no writer takes; `xray` is a file",
+            target.name
+        )));
+    }
+    let write = || {
+        has_records(ring)?;
+        let info = TraceInfo {
+            dump: None,
+            ..trace_info(ring, state, reason)
+        };
+        let unnamed = to_write(ring, state, &info).to_unnamed(&std::env::temp_dir());
+        let (file, written) = unnamed.map_err(|error| {
+            let place = format!(
+                "{}: no trace in a file without a name",
+                std::env::temp_dir().display()
+            );
+            Error::Failed(Failure::new(place, "TMPDIR gives another place", error))
+        })?;
+        Ok((file, told(PathBuf::new(), &info, target, written)))
+    };
+    // As in `dump`: no handler of the program's comes in between.
+    alone(|| sys::signal::undisturbed(write))
+}
+
+fn has_records(ring: &Ring) -> Result<(), Error> {
     let asked_for = asked_for(ring);
     if ring.is_lost() {
         return Err(lost(ring));
     }
-    if asked_for == 0 {
-        return Err(Error::NothingRecorded(why_nothing()));
+    match asked_for {
+        0 => Err(Error::NothingRecorded(why_nothing())),
+        _ => Ok(()),
     }
+}
+
+fn to_write<'a>(ring: &'a Ring, state: &State, info: &'a TraceInfo) -> file::Dump<'a> {
+    file::Dump {
+        ring,
+        info,
+        target: state.config.format.0,
+        make_folders: state.output().makes_folders(),
+        nonce: sys::process::random(),
+    }
+}
+
+/// What was written, with all that is missing in it.
+fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> Dump {
+    let Written {
+        threads,
+        records,
+        overwritten,
+        dropped,
+        losses,
+    } = written;
+    say_losses(target, &losses);
+    // Of threads whose space others have now, and of threads that had none, nothing is in the file.
+    Dump {
+        path,
+        threads,
+        records,
+        overwritten: overwritten + info.missing.overwritten,
+        dropped: dropped + info.missing.dropped,
+    }
+}
+
+/// Writes what the ring holds; also whether an earlier file had that name.
+fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error> {
+    has_records(ring)?;
     if state.address().is_none() && state.output().is_null() {
         return Ok((discarded(ring, dump_path(state)), false));
     }
     let info = trace_info(ring, state, reason);
-    let dump = file::Dump {
-        ring,
-        info: &info,
-        target: state.config.format.0,
-        make_folders: state.output().makes_folders(),
-        nonce: sys::process::random(),
-    };
+    let dump = to_write(ring, state, &info);
     let (path, replaced, written) = match state.address() {
         Some(address) => {
             let written = dump.to_stream(|| link::open(address));
-            (PathBuf::from(address.to_string()), false, written)
+            (PathBuf::from(link::name(address)), false, written)
         }
         None => {
             let mut path = dump_path(state);
@@ -311,25 +381,9 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
             (path, replaced, written)
         }
     };
-    let written = written.map_err(|error| Error::Failed(why_not(&path, &error)))?;
+    let written = written.map_err(|error| Error::Failed(why_not(&path, error)))?;
     NUMBER.fetch_add(1, Ordering::Relaxed);
-    let Written {
-        threads,
-        records,
-        overwritten,
-        dropped,
-        losses,
-    } = written;
-    say_losses(dump.target, &losses);
-    // Of threads whose space others have now, and of threads that had none, nothing is in the file.
-    let dump = Dump {
-        path,
-        threads,
-        records,
-        overwritten: overwritten + info.missing.retired_records,
-        dropped: dropped + info.missing.unplaced_records,
-    };
-    Ok((dump, replaced))
+    Ok((told(path, &info, dump.target, written), replaced))
 }
 
 /// The dump of a program whose traces go to /dev/null: nobody wants them, and nothing is made anywhere.
@@ -339,8 +393,8 @@ fn discarded(ring: &Ring, path: PathBuf) -> Dump {
         path,
         threads: 0,
         records: 0,
-        overwritten: missing.retired_records,
-        dropped: missing.unplaced_records,
+        overwritten: missing.overwritten,
+        dropped: missing.dropped,
     };
     for (_, counts) in ring.owned_slots().filter_map(snapshot::count) {
         dump.threads += u64::from(counts.recorded > 0);
@@ -394,7 +448,7 @@ pub(crate) fn asked_for(ring: &Ring) -> u64 {
     ring.undivided(|| {
         let missing = ring.missing();
         let placed = ring.owned_slots().map(of_slot).sum::<u64>();
-        placed + missing.retired_records + missing.unplaced_records
+        placed + missing.overwritten + missing.dropped
     })
 }
 
@@ -417,14 +471,7 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
         reason: reason.to_owned(),
         dump: Some(u64::from(NUMBER.load(Ordering::Relaxed))),
         end: Some(Ticks(now.ticks)),
-        missing: {
-            let missing = ring.missing();
-            Missing {
-                retired_threads: missing.retired_threads,
-                retired_records: missing.retired_records,
-                unplaced_records: missing.unplaced_records,
-            }
-        },
+        missing: ring.missing(),
         ..lasting
     }
 }

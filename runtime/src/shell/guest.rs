@@ -1,11 +1,12 @@
 //! Both sides of a process with several copies of this crate: what the host gives to its guests,
 //! and how a copy becomes a guest. See `site::unit`.
 
+use std::io;
 use std::sync::Mutex;
 
 use super::control;
 use super::sites::table;
-use crate::api::Error;
+use crate::api::{Error, Failure};
 use crate::recorder;
 use crate::site::unit::{self, Host, Operation, Reply, Text, Unit};
 
@@ -77,6 +78,7 @@ extern "C" fn host_control(operation: u32, argument: &Text<'_>, reply: &Reply<'_
         Ok(text) => (OK, text),
         Err(Error::Configuration(why)) => (CONFIGURATION, why),
         Err(Error::NothingRecorded(why)) => (NOTHING, why),
+        Err(Error::Failed(failure)) => (FAILED, encode(&failure)),
         Err(error) => (FAILED, error.to_string()),
     };
     reply.send(&text);
@@ -97,6 +99,51 @@ pub(crate) fn ask(
         OK => Ok(text),
         CONFIGURATION => Err(Error::Configuration(text)),
         NOTHING => Err(Error::NothingRecorded(text)),
-        _ => Err(Error::Failed(text)),
+        _ => Err(Error::Failed(decode(&text))),
+    }
+}
+
+/// What, remedy, and the system's error: its number, or its text.
+fn encode(failure: &Failure) -> String {
+    let Failure {
+        what,
+        remedy,
+        cause,
+    } = failure;
+    let cause = cause.as_ref().map_or(String::new(), |error| {
+        let number = error.raw_os_error().map(|number| number.to_string());
+        number.unwrap_or_else(|| error.to_string())
+    });
+    format!("{what}\0{remedy}\0{cause}")
+}
+
+fn decode(text: &str) -> Failure {
+    let mut parts = text.splitn(3, '\0');
+    let mut next = || parts.next().unwrap_or("");
+    let (what, remedy, cause) = (next(), next(), next());
+    let error = match cause.parse() {
+        Ok(number) => io::Error::from_raw_os_error(number),
+        Err(_) => io::Error::other(cause),
+    };
+    Failure::new(what, remedy, (!cause.is_empty()).then_some(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_survive_the_way_to_a_guest() {
+        let errors = [
+            None,
+            Some(io::Error::from_raw_os_error(28)),
+            Some(io::Error::other("left as it is")),
+        ];
+        for error in errors {
+            let sent = Failure::new("/tmp/x: y", "do z", error);
+            let come = decode(&encode(&sent));
+            assert_eq!(Error::Failed(come.clone()), Error::Failed(sent.clone()));
+            assert_eq!(come.in_full(), sent.in_full());
+        }
     }
 }

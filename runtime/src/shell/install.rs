@@ -6,18 +6,20 @@ use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use fdr_formats::address::Address;
+use fdr_formats::filter::Filter;
 use fdr_formats::model::Trouble;
 
-use super::address::Address;
 use super::calibrate::{Anchor, Calibration, Frequency};
-use super::config::{self, Config, Mode};
-use super::filter::Filter;
+use super::config::{self, Settings};
 use super::output::Output;
 use super::sites::table;
 use super::skew::Skew;
 use super::trouble::Believed;
 use super::{dumper, dumping, fork, guest, last_thread, link, output, say, stream};
+use crate::api::Failure;
 use crate::clock::{self, Chosen};
+use crate::config::{Config, Log, Mode};
 use crate::crash;
 use crate::recorder::{self, CLOCK, family, ring};
 use crate::ring::heir::{LONGEST_PATH, write_path};
@@ -28,7 +30,7 @@ use crate::sys::lock::{Lasting, Lock};
 
 /// What does not change once the recorder is up.
 pub(crate) struct State {
-    pub(crate) config: Config,
+    pub(crate) config: Settings,
     /// `config.output`, for children of a fork.
     childrens_output: Output,
     pub(crate) chosen: Chosen,
@@ -74,19 +76,19 @@ pub(crate) fn at_load() {
         return;
     }
     if let Err(why) = record_from_start() {
-        say::error(format_args!("{why}; recording is off"));
+        say::error(format_args!("{}; recording is off", why.in_full()));
         // Who mistyped a variable may send the dump signal all the same: it shall not kill.
         sys::signal::ignore_if_default(libc::SIGUSR2);
     }
 }
 
 /// Does what `FDR` says.
-fn record_from_start() -> Result<(), String> {
+fn record_from_start() -> Result<(), Failure> {
     if variable("FDR").is_some_and(|text| text.to_str().is_some_and(Filter::means_off)) {
         return Ok(());
     }
-    let config = configuration().map_err(|errors| errors.join("; "))?;
-    let filter = config.filter.clone();
+    let config = settings(&Config::new()).map_err(|errors| errors.join("; "))?;
+    let filter = config.filter.clone().unwrap_or_default();
     if filter.is_off() {
         return Ok(());
     }
@@ -103,10 +105,16 @@ fn record_from_start() -> Result<(), String> {
     Ok(())
 }
 
-/// What the environment says; nothing of it in setuid programs.
-pub(crate) fn configuration() -> Result<Config, Vec<String>> {
+/// What the environment says, and where it is silent the code; nothing of the environment in setuid
+/// programs.
+pub(crate) fn settings(code: &Config) -> Result<Settings, Vec<String>> {
     let start = std::env::current_dir().unwrap_or_else(|_| ".".into());
-    Config::from(variable, &start)
+    Settings::from(variable, code, &start)
+}
+
+/// Whether the environment names what is recorded.
+pub(crate) fn has_filter() -> bool {
+    variable("FDR").is_some_and(|filter| !filter.is_empty())
 }
 
 fn variable(name: &str) -> Option<OsString> {
@@ -115,7 +123,7 @@ fn variable(name: &str) -> Option<OsString> {
 
 /// Brings the recorder up: clock, ring, table of sites, handlers, dumper. Nothing is on yet. Does
 /// nothing where it is up.
-pub(crate) fn install(config: Config) -> Result<(), String> {
+pub(crate) fn install(config: Settings) -> Result<(), Failure> {
     // Before the lock: it frees the parent's.
     sys::process::notice_child();
     if INSTALLING.is_mine() {
@@ -134,15 +142,15 @@ pub(crate) fn install(config: Config) -> Result<(), String> {
 /// This copy is a guest by now.
 const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 
-fn bring_up(config: Config) -> Result<(), String> {
+fn bring_up(config: Settings) -> Result<(), Failure> {
     // First: what follows must not be cut in two by a fork.
     fork::watch();
     if STATE.get().is_none() {
         if let Some(folder) = config.output.missing_folder() {
-            return Err(format!(
-                "FDR_OUT: there is no folder {}; make it, or end FDR_OUT with a / to have a folder made \
-                 for the traces",
-                folder.display()
+            return Err(Failure::new(
+                format!("FDR_OUT: there is no folder {}", folder.display()),
+                "make it, or end FDR_OUT with a / to have a folder made for the traces",
+                None,
             ));
         }
         say::set_level(config.log);
@@ -253,7 +261,7 @@ fn prepare_for_crashes(state: &State) {
         info: dumping::lasting_info(state),
         region_size: ring.region_size(),
         handle: config.crash,
-        quiet: config.log == config::Log::Quiet,
+        quiet: config.log == Log::Quiet,
     });
     if !ready {
         say::warn(format_args!(
@@ -263,7 +271,7 @@ fn prepare_for_crashes(state: &State) {
 }
 
 /// Makes the ring and publishes it.
-fn new_ring(state: &State) -> Result<(), String> {
+fn new_ring(state: &State) -> Result<(), Failure> {
     let config = &state.config;
     let template = ring_template(state);
     let make_folders = makes_ring_folder(config);
@@ -294,7 +302,8 @@ fn new_ring(state: &State) -> Result<(), String> {
     };
     let (ring, trouble) = Ring::create(path, &options).ok_or_else(|| {
         let bytes = config.memory_bytes;
-        format!("no room for {bytes} bytes of addresses: set a smaller FDR_MEMORY")
+        let what = format!("no room for {bytes} bytes of addresses");
+        Failure::new(what, "set a smaller FDR_MEMORY", None)
     })?;
     if let (Some(errno), Some(path)) = (trouble, path) {
         // Why there is no folder says more than that there is none.
@@ -337,7 +346,7 @@ fn new_ring(state: &State) -> Result<(), String> {
 }
 
 /// Whether the folder of rings is made where it is not there: as `FDR_DIR` or the output says.
-fn makes_ring_folder(config: &Config) -> bool {
+fn makes_ring_folder(config: &Settings) -> bool {
     match &config.dir {
         Some(dir) => dir.as_os_str().as_bytes().ends_with(b"/"),
         None => config.output.makes_folders(),

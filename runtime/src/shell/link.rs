@@ -7,10 +7,11 @@ use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Instant;
 
+use fdr_formats::address::Address;
 use fdr_formats::writer::Output;
 
-use super::address::Address;
 use super::say;
+use crate::api::Failure;
 use crate::sys::socket::{self, Socket};
 
 /// The longest wait for a connection to be made, for each address that a host's name has.
@@ -19,12 +20,26 @@ const CONNECT: Duration = Duration::from_secs(1);
 /// A peer of a dump that takes nothing for so long is given up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What messages call an address.
+pub(crate) fn name(address: &Address) -> String {
+    match address {
+        Address::Stdout => "the standard output".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 /// Does what can be done before the first record: binds a listener, looks at the standard output.
 ///
 /// # Errors
-/// One line for people: the address can't be used.
-pub(crate) fn prepare(address: &Address) -> Result<(), String> {
-    let named = |error: io::Error| format!("FDR_OUT: {address}: {error}");
+/// The address can't be used.
+pub(crate) fn prepare(address: &Address) -> Result<(), Failure> {
+    let named = |error| {
+        Failure::new(
+            format!("FDR_OUT: {address}"),
+            "choose another address",
+            error,
+        )
+    };
     let prepared = match address {
         Address::Connect(_) | Address::Unix(_) => return Ok(()),
         Address::Listen(place) => listen(place).map_err(named)?,

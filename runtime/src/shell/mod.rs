@@ -2,13 +2,11 @@
 //! recorder up, the dumper thread, calibration, the API's calls. Nothing in here is called from the
 //! recorder; what runs in a signal handler or in a child of `fork` says so.
 
-pub(crate) mod address;
 pub(crate) mod calibrate;
 pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod dumper;
 pub(crate) mod dumping;
-pub(crate) mod filter;
 pub(crate) mod fork;
 pub(crate) mod guest;
 pub(crate) mod install;

@@ -6,7 +6,7 @@ use std::fmt;
 
 use fdr_formats::text;
 
-use super::config::Log;
+use crate::config::Log;
 use crate::sys;
 
 static LEVEL: AtomicU8 = AtomicU8::new(Log::Warn as u8);

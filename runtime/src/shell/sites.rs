@@ -5,8 +5,8 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::Ordering;
 
 use fdr_formats::Ticks;
+use fdr_formats::filter::{Filter, nearest};
 
-use super::filter::{self, Filter};
 use super::install;
 use super::names::person_name;
 use crate::crash::names;
@@ -214,7 +214,7 @@ impl Table {
             return Vec::new();
         };
         let near = |pattern: &str| {
-            filter::nearest(&names, pattern, 3)
+            nearest(names.iter().copied(), pattern, 3)
                 .into_iter()
                 .map(str::to_owned)
                 .collect()

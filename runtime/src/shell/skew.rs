@@ -263,7 +263,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::config::Clock;
+    use crate::config::Clock;
 
     fn later() -> Instant {
         Instant::now() + Duration::from_secs(30)

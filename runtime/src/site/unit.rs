@@ -23,7 +23,7 @@ use crate::sys::{self, notes::Note};
 
 /// Raised whenever what copies share changes its meaning: this file, `CallSite`, the convention of
 /// `recorder::stub`, how a record is put into a slot. What changes its shape changes [`VERSION`] by itself.
-const PROTOCOL: u32 = 4;
+const PROTOCOL: u32 = 5;
 /// Copies of different versions do not see each other.
 pub(crate) const VERSION: u32 = PROTOCOL << 24 | hash(&SHAPES) >> 8;
 
@@ -108,14 +108,24 @@ pub(crate) enum Operation {
     IsEnabled = 4,
     Dump = 5,
     Statistics = 6,
+    /// Into a file without a name, whose descriptor the answer gives away.
+    DumpUnnamed = 7,
 }
 
 impl Operation {
     pub(crate) fn from_raw(raw: u32) -> Option<Operation> {
-        use Operation::{Disable, Dump, Enable, IsEnabled, SetFilter, Statistics};
-        [Enable, Disable, SetFilter, IsEnabled, Dump, Statistics]
-            .into_iter()
-            .find(|&operation| operation as u32 == raw)
+        use Operation::{Disable, Dump, DumpUnnamed, Enable, IsEnabled, SetFilter, Statistics};
+        [
+            Enable,
+            Disable,
+            SetFilter,
+            IsEnabled,
+            Dump,
+            Statistics,
+            DumpUnnamed,
+        ]
+        .into_iter()
+        .find(|&operation| operation as u32 == raw)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Files: creating the ring file, giving it its space, writing a line to stderr.
 
 use core::ffi::CStr;
+use std::fs::File;
+use std::os::fd::{FromRawFd, IntoRawFd};
 
 /// An open file that is ours. Not closed on drop: the ring's lives as long as the process.
 #[derive(Clone, Copy, Debug)]
@@ -285,6 +287,17 @@ fn size_limit() -> u64 {
     } else {
         u64::MAX
     }
+}
+
+/// Gives a file away as its descriptor, to whoever calls [`take`] with it.
+pub(crate) fn give(file: File) -> i32 {
+    file.into_raw_fd()
+}
+
+/// Takes a file that was given away, once.
+pub(crate) fn take(descriptor: i32) -> File {
+    // SAFETY: as above, [`give`] made it, and nobody else has taken it.
+    unsafe { File::from_raw_fd(descriptor) }
 }
 
 /// Removes a file; what is not there need not be removed. Async-signal-safe.

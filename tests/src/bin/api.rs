@@ -2,8 +2,10 @@
 //! it can see itself and prints a line; what traces hold is for the test that runs this.
 
 use std::env;
+use std::error::Error as _;
+use std::io::{self, Write};
 
-use fdr::{Error, traced};
+use fdr::{Clock, Config, Error, Mode, traced};
 use fdr_tests::support::facts;
 
 #[traced]
@@ -55,6 +57,10 @@ fn main() {
         "tour" => tour(),
         "filters" => filters(),
         "broken" => broken(),
+        "chosen" => chosen(),
+        "late" => late(),
+        "handed" => handed(),
+        "unwritable" => unwritable(),
         other => panic!("no such way: {other:?}"),
     }
 }
@@ -137,4 +143,105 @@ fn broken() {
     work(1);
     assert_eq!(recorded(), 0);
     dump("broken");
+}
+
+/// What the code chooses instead of the environment, as far as the environment is silent.
+fn choice() -> Config {
+    Config::new()
+        .filter("api::work,api::hot::*")
+        .output("chosen.fdr")
+        .dir("rings/")
+        .buffer(128 << 10)
+        .memory(1 << 20)
+        .clock(Clock::Monotonic)
+        .mode(Mode::Full)
+        .signal("none")
+}
+
+fn chosen() {
+    match choice().enable() {
+        Ok(on) => println!("on {on}"),
+        Err(error) => println!("refused {error}"),
+    }
+    hot::inner(1);
+    println!("up {}", fdr::is_enabled());
+    (0..20_000).for_each(|_| {
+        work(1);
+    });
+    println!("{}", facts::of_statistics(&fdr::statistics()));
+}
+
+/// A choice after recording was brought up: only its filter counts.
+fn late() {
+    assert_eq!(fdr::enable(), Ok(4));
+    assert_eq!(Config::new().filter("api::work").enable(), Ok(1));
+    hot::inner(1);
+    assert_eq!(recorded(), 2);
+    // Values that are those in force are nothing to tell of.
+    assert_eq!(Config::new().mode(Mode::Ring).enable(), Ok(1));
+    assert_eq!(Config::new().mode(Mode::Full).enable(), Ok(1));
+    match Config::new().buffer(4).enable() {
+        Err(Error::Configuration(why)) => println!("refused {why}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(fdr::is_enabled());
+}
+
+/// A writer that takes so many bytes.
+struct Narrow(usize);
+
+impl Write for Narrow {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        match taken {
+            0 => Err(io::ErrorKind::BrokenPipe.into()),
+            taken => Ok(taken),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Traces that go to writers.
+fn handed() {
+    match fdr::dump_to(io::sink()) {
+        Err(error) => println!("never error {error}"),
+        Ok(dump) => panic!("{dump:?}"),
+    }
+    assert!(fdr::enable().is_ok());
+    hot::inner(1);
+    let mut body = Vec::new();
+    match fdr::dump_to(&mut body) {
+        Ok(dump) => {
+            assert_eq!((dump.path.as_os_str().len(), dump.threads), (0, 1));
+            std::fs::write("body", &body).expect("a file");
+            println!("body {} {} body", dump.threads, dump.records);
+        }
+        Err(error) => println!("body error {error}"),
+    }
+    match fdr::dump_to(Narrow(100)) {
+        Err(Error::Failed(failure)) => {
+            let cause = failure.source().map(ToString::to_string);
+            println!("narrow {failure}: {}", cause.unwrap_or_default());
+        }
+        other => println!("narrow {other:?}"),
+    }
+    dump("after");
+}
+
+/// A trace that can't be written says what the system said as its source.
+fn unwritable() {
+    assert_eq!(fdr::enable(), Ok(4));
+    work(1);
+    std::fs::remove_dir("gone").expect("the folder");
+    let error = fdr::dump().expect_err("there is no folder");
+    let source = error
+        .source()
+        .and_then(|source| source.downcast_ref::<io::Error>());
+    println!("kind {:?}", source.map(io::Error::kind));
+    println!("error {error}");
+    assert_eq!(error, error.clone());
 }

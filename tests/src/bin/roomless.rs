@@ -71,8 +71,8 @@ impl Worker {
     }
 }
 
-fn unplaced() -> u64 {
-    fdr::statistics().unplaced_records
+fn dropped() -> u64 {
+    fdr::statistics().missing.dropped
 }
 
 /// Twelve threads, and then one ends.
@@ -81,12 +81,12 @@ fn over() {
     workers.iter().for_each(|worker| worker.make(1));
     workers.iter().for_each(|worker| worker.begin(10_000));
     workers.iter().for_each(Worker::wait);
-    println!("crowded {}", unplaced());
+    println!("crowded {}", dropped());
     workers.remove(1).end();
     let next = workers.remove(6);
     next.make(100);
     workers.iter().for_each(|worker| worker.make(10));
-    println!("later {}", unplaced());
+    println!("later {}", dropped());
     workers.push(next);
     println!("records {}", CALLS.records());
     print!("{}", facts::of_statistics(&fdr::statistics()));
@@ -158,16 +158,16 @@ fn reap() {
     let holder = Worker::new("holder".into());
     holder.make(1);
     work();
-    println!("crowded {}", unplaced());
+    println!("crowded {}", dropped());
     holder.end();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while fdr::statistics().retired_threads == 0 {
+    while fdr::statistics().missing.threads == 0 {
         assert!(Instant::now() < deadline, "nobody looked");
         repeat(10, work);
     }
-    let before = unplaced();
+    let before = dropped();
     repeat(1000, work);
-    println!("later {}", unplaced() - before);
+    println!("later {}", dropped() - before);
 }
 
 fn main() {

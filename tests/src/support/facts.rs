@@ -31,9 +31,9 @@ pub fn of_statistics(statistics: &Statistics) -> String {
         "totals {} {} {} {} {}",
         statistics.functions,
         statistics.functions_on,
-        statistics.retired_threads,
-        statistics.retired_records,
-        statistics.unplaced_records
+        statistics.missing.threads,
+        statistics.missing.overwritten,
+        statistics.missing.dropped
     );
     text
 }
@@ -60,9 +60,9 @@ pub fn statistics(text: &str) -> Statistics {
     let totals = one(text, "totals");
     statistics.functions = number(&totals[0]);
     statistics.functions_on = number(&totals[1]);
-    statistics.retired_threads = number(&totals[2]);
-    statistics.retired_records = number(&totals[3]);
-    statistics.unplaced_records = number(&totals[4]);
+    statistics.missing.threads = number(&totals[2]);
+    statistics.missing.overwritten = number(&totals[3]);
+    statistics.missing.dropped = number(&totals[4]);
     statistics
 }
 
@@ -74,7 +74,7 @@ pub fn total(statistics: &Statistics) -> u64 {
         .iter()
         .map(|thread| thread.recorded)
         .sum();
-    placed + statistics.retired_records + statistics.unplaced_records
+    placed + statistics.missing.overwritten + statistics.missing.dropped
 }
 
 /// Records that a line about a stream says were streamed, and lost.

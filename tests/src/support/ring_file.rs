@@ -40,9 +40,9 @@ pub struct RingFile {
     /// The process.
     pub pid: u32,
     /// Records that are in no slot: of threads that had one, and of those that never got one.
-    pub retired: u64,
-    /// See `retired`.
-    pub unplaced: u64,
+    pub overwritten: u64,
+    /// See `overwritten`.
+    pub dropped: u64,
     /// Names by id.
     pub functions: BTreeMap<u32, String>,
     /// Threads that recorded, in the order of their slots.
@@ -96,7 +96,7 @@ impl RingFile {
     pub fn asked_for(&self) -> u64 {
         let of_thread =
             |thread: &RingThread| thread.before + thread.edges.len() as u64 + thread.dropped;
-        self.threads.iter().map(of_thread).sum::<u64>() + self.retired + self.unplaced
+        self.threads.iter().map(of_thread).sum::<u64>() + self.overwritten + self.dropped
     }
 
     /// Reads a file.
@@ -113,15 +113,15 @@ impl RingFile {
         let slots = (0..made).map(|index| file.u64(24) + index * file.u64(32));
         RingFile {
             pid: file.u32(8),
-            retired: file.u64(112),
-            unplaced: unplaced(&file),
+            overwritten: file.u64(112),
+            dropped: dropped(&file),
             functions: functions(&file),
             threads: slots.filter_map(|slot| thread(&file, slot)).collect(),
         }
     }
 }
 
-fn unplaced(file: &Bytes) -> u64 {
+fn dropped(file: &Bytes) -> u64 {
     let counters = (4096..file.u64(24)).step_by(128);
     file.u64(128) + counters.map(|at| file.u64(at)).sum::<u64>()
 }

@@ -135,7 +135,7 @@ impl Trace {
         let lanes = self.threads.iter();
         let recorded: u64 = lanes.map(|lane| lane.checked_counts().recorded).sum();
         let missing = self.info.missing;
-        recorded + missing.retired_records + missing.unplaced_records
+        recorded + missing.overwritten + missing.dropped
     }
 
     /// The name of an edge's function.

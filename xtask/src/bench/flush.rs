@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use super::figures::{Spread, get, words};
 use super::folder::Private;
 use super::options::Words;
-use super::report::quoted;
-use super::{Program, machine, write};
+use super::{Program, machine};
 use crate::Result;
 use crate::process::{command, output, work_folder};
 
@@ -17,20 +16,15 @@ const RING_MIB: u32 = 4;
 
 struct Options {
     mib: u32,
-    json: Option<PathBuf>,
 }
 
 impl Options {
     fn parse(words: &[&str]) -> Result<Options> {
-        let mut options = Options {
-            mib: 1024,
-            json: None,
-        };
+        let mut options = Options { mib: 1024 };
         let mut words = Words::new(words);
         while let Some(option) = words.option() {
             match option {
                 "--mib" => options.mib = words.number("a number, 4 at least", RING_MIB)?,
-                "--json" => options.json = Some(words.path()?),
                 _ => return Err(words.unknown()),
             }
         }
@@ -87,20 +81,6 @@ impl Row {
              {plain_of_cpu:>10.2} {more_mib:>10.1}\n"
         )
     }
-
-    fn json(&self) -> String {
-        format!(
-            "{{\"place\": {}, \"gib\": {:.3}, \"gb_per_s\": {:.3}, \"gb_per_cpu_s\": {:.3}, \
-             \"plain_gb_per_s\": {:.3}, \"plain_gb_per_cpu_s\": {:.3}, \"more_mib\": {:.2}}}",
-            quoted(self.place),
-            self.gib,
-            self.speed,
-            self.speed_of_cpu,
-            self.plain,
-            self.plain_of_cpu,
-            self.more_mib
-        )
-    }
 }
 
 /// Measures and prints the table.
@@ -133,17 +113,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     println!(
         "\nof CPU: of the writing thread's; more: memory beyond what the process had, at most"
     );
-    match &options.json {
-        Some(path) => {
-            let all: Vec<String> = rows.iter().map(Row::json).collect();
-            let (machine, rows) = (quoted(&machine()), all.join(",\n"));
-            write(
-                path,
-                &format!("{{\"machine\": {machine},\n\"rows\": [\n{rows}\n]}}\n"),
-            )
-        }
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Where files are in memory, and where they are on disk.

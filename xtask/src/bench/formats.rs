@@ -10,7 +10,7 @@ use super::figures::{Spread, get, words};
 use super::formats_table::{Conversion, Findings, Format, Other};
 use super::options::Words;
 use super::read::Trace;
-use super::{Program, machine, write};
+use super::{Program, machine};
 use crate::Result;
 use crate::process::{cargo, command, on_path, output, run as run_command, target, work_folder};
 
@@ -21,7 +21,6 @@ struct Options {
     /// Of the conversions, in millions.
     calls: u64,
     rounds: usize,
-    json: Option<PathBuf>,
 }
 
 impl Options {
@@ -29,14 +28,12 @@ impl Options {
         let mut options = Options {
             calls: 10,
             rounds: 3,
-            json: None,
         };
         let mut words = Words::new(words);
         while let Some(option) = words.option() {
             match option {
                 "--calls" => options.calls = words.number("a number of millions", 1)?,
                 "--rounds" => options.rounds = words.number("a number", 1)?,
-                "--json" => options.json = Some(words.path()?),
                 _ => return Err(words.unknown()),
             }
         }
@@ -82,10 +79,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let _ = fs::remove_dir_all(&bench.folder);
     let findings = findings?;
     print!("{}", findings.text());
-    match &options.json {
-        Some(path) => write(path, &findings.json()),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 impl Bench {
@@ -142,11 +136,7 @@ impl Bench {
     fn conversion(&self, name: &str, out: &Path, trace: &Path) -> Result<Conversion> {
         let arguments = to(name, out, trace);
         let (seconds, peak_kib) = self.timed(&self.tool, &arguments)?;
-        Ok(Conversion {
-            name: name.to_owned(),
-            seconds,
-            peak_kib,
-        })
+        Ok(Conversion { seconds, peak_kib })
     }
 
     /// Seconds and peak memory in KiB of a program: the medians.

@@ -3,7 +3,6 @@
 
 use std::fmt::Write;
 
-use super::report::quoted;
 use crate::Result;
 
 /// One way to write a trace, without a tool around it.
@@ -19,7 +18,6 @@ pub(crate) struct Format {
 
 /// The large XRay trace into one format.
 pub(crate) struct Conversion {
-    pub(crate) name: String,
     pub(crate) seconds: f64,
     pub(crate) peak_kib: f64,
 }
@@ -122,58 +120,6 @@ impl Findings {
         }
         text
     }
-
-    /// One object; times in seconds, sizes in bytes, memory in KiB.
-    pub(crate) fn json(&self) -> String {
-        let format = |format: &Format| {
-            format!(
-                "{{\"format\": {}, \"calls\": {:.0}, \"bytes\": {:.0}, \"write_s\": {:.6}, \"read_s\": {:.6}}}",
-                quoted(&format.name),
-                format.calls,
-                format.bytes,
-                format.written,
-                format.read
-            )
-        };
-        let conversion = |conversion: &Conversion| {
-            format!(
-                "{{\"to\": {}, \"seconds\": {:.6}, \"peak_kib\": {:.0}}}",
-                quoted(&conversion.name),
-                conversion.seconds,
-                conversion.peak_kib
-            )
-        };
-        let other = |other: &Other| {
-            let head = format!(
-                "{{\"tool\": {}, \"arguments\": {}, \"format\": {}, \"fdr\": {}, ",
-                quoted(other.tool),
-                quoted(other.arguments),
-                quoted(other.from),
-                quoted(other.ours)
-            );
-            match &other.result {
-                Ok(((theirs, their_peak), (ours, our_peak))) => format!(
-                    "{head}\"seconds\": {theirs:.6}, \"peak_kib\": {their_peak:.0}, \"fdr_seconds\": \
-                     {ours:.6}, \"fdr_peak_kib\": {our_peak:.0}}}"
-                ),
-                Err(why) => format!("{head}\"not_measured\": {}}}", quoted(why)),
-            }
-        };
-        format!(
-            "{{\"machine\": {}, \"rounds\": {}, \"converted_calls\": {},\n\"formats\": [\n{}\n],\n\
-             \"conversions\": [\n{}\n],\n\"others\": [\n{}\n]}}\n",
-            quoted(&self.machine),
-            self.rounds,
-            self.calls,
-            lines(&self.formats, format),
-            lines(&self.conversions, conversion),
-            lines(&self.others, other),
-        )
-    }
-}
-
-fn lines<T>(all: &[T], line: impl Fn(&T) -> String) -> String {
-    all.iter().map(line).collect::<Vec<_>>().join(",\n")
 }
 
 #[cfg(test)]
@@ -193,7 +139,6 @@ mod tests {
                 read: 0.2,
             }],
             conversions: vec![Conversion {
-                name: "heph".to_owned(),
                 seconds: 2.0,
                 peak_kib: 10_240.0,
             }],
@@ -227,13 +172,5 @@ mod tests {
         );
         assert!(text.contains("5.00 s, 2 MiB; fdr verify IN: 0.500 s, 1 MiB; 10.0 times as fast"));
         assert!(text.contains("another IN: not measured: not installed"));
-    }
-
-    #[test]
-    fn the_json_is_well_formed() {
-        let json = findings().json();
-        assert!(json.contains("\"to\": \"heph\", \"seconds\": 2.000000, \"peak_kib\": 10240"));
-        assert!(json.contains("\"not_measured\": \"not installed\""));
-        assert_eq!(json.matches('{').count(), json.matches('}').count());
     }
 }

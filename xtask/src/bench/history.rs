@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 
-use super::report::quoted;
 use super::{BODIES, VARIANTS};
 use crate::Result;
 use crate::process::{command, output, root};
@@ -59,6 +58,21 @@ pub(crate) fn add(
         .open(root().join(FILE));
     let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
     written.map_err(|error| format!("cannot write {FILE}: {error}"))
+}
+
+/// A JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            letter if letter < ' ' => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(letter));
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted + "\""
 }
 
 fn line(
@@ -194,5 +208,10 @@ mod tests {
                 .unwrap_or_default()
                 .starts_with("-  ")
         );
+    }
+
+    #[test]
+    fn strings_are_those_of_json() {
+        assert_eq!(quoted("a\n\u{1b}\\\""), "\"a\\u000a\\u001b\\\\\\\"\"");
     }
 }

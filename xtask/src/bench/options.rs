@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn words_are_read_in_their_order() {
-        let mut words = Words::new(&["--json", "a b", "--quick", "--rounds", "7"]);
-        assert_eq!(words.option(), Some("--json"));
+        let mut words = Words::new(&["--out", "a b", "--quick", "--rounds", "7"]);
+        assert_eq!(words.option(), Some("--out"));
         assert_eq!(words.path(), Ok(PathBuf::from("a b")));
         assert_eq!(words.option(), Some("--quick"));
         assert_eq!(words.option(), Some("--rounds"));

@@ -6,8 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::figures::{Spread, get, words};
-use super::report::quoted;
-use super::{Program, machine, write};
+use super::{Program, machine};
 use crate::Result;
 use crate::process::{cargo, command, on_path, output, run as run_command, target};
 
@@ -37,17 +36,15 @@ struct Findings {
     rows: Vec<Row>,
 }
 
-/// Records, packs, unpacks, reads, prints a table, and writes the JSON if asked for.
+/// Records, packs, unpacks, reads, and prints a table.
 ///
 /// # Errors
 ///
 /// If something cannot be built or does not run, or a trace does not come back as it was.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let json = match words {
-        [] => None,
-        ["--json", path] => Some(PathBuf::from(path)),
-        [word, ..] => return Err(format!("cannot make sense of {word}; see cargo xtask help")),
-    };
+    if let [word, ..] = words {
+        return Err(format!("cannot make sense of {word}; see cargo xtask help"));
+    }
     let bench = Bench::build()?;
     let findings = bench.all();
     bench.remove();
@@ -56,10 +53,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     if on_path("zstd").is_none() {
         println!("zstd is not installed (Debian package zstd): nothing to compare with");
     }
-    match &json {
-        Some(path) => write(path, &findings.json()),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 struct Bench {
@@ -208,29 +202,6 @@ impl Findings {
         }
         text
     }
-
-    fn json(&self) -> String {
-        let row = |row: &Row| {
-            format!(
-                "{{\"tool\": {}, \"level\": {}, \"bytes\": {}, \"pack_s\": {:.4}, \"unpack_s\": {:.4}, \
-                 \"report_s\": {:.4}}}",
-                quoted(row.tool),
-                row.level,
-                row.bytes,
-                row.pack,
-                row.unpack,
-                row.report
-            )
-        };
-        let rows: Vec<_> = self.rows.iter().map(row).collect();
-        format!(
-            "{{\"machine\": {}, \"trace_bytes\": {}, \"report_s\": {:.4},\n\"rows\": [\n{}\n]}}\n",
-            quoted(&self.machine),
-            self.trace,
-            self.report,
-            rows.join(",\n")
-        )
-    }
 }
 
 #[cfg(test)]
@@ -264,6 +235,5 @@ mod tests {
             "fdr 3 4.00 2.00 160 MB/s 20.0 M records/s 800 MB/s 100.0 M records/s 400 MB/s 50.0 M records/s"
         );
         assert!(text.contains("80.0 MB, about 10.0 M records"), "{text}");
-        assert!(findings.json().contains("\"pack_s\": 0.5000"));
     }
 }

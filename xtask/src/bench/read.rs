@@ -6,11 +6,10 @@ mod trace;
 
 use std::path::{Path, PathBuf};
 
+use self::trace::Form;
 pub(crate) use self::trace::Trace;
-use self::trace::{Form, Reading};
 use super::options::Words;
-use super::report::quoted;
-use super::{Program, machine, write};
+use super::{Program, machine};
 use crate::Result;
 use crate::process::{cargo, on_path, run as run_command, target};
 
@@ -94,20 +93,15 @@ const PEERS: [Peer; 3] = [
 
 struct Options {
     millions: u32,
-    json: Option<PathBuf>,
 }
 
 impl Options {
     fn parse(words: &[&str]) -> Result<Options> {
-        let mut options = Options {
-            millions: 100,
-            json: None,
-        };
+        let mut options = Options { millions: 100 };
         let mut words = Words::new(words);
         while let Some(option) = words.option() {
             match option {
                 "--records" => options.millions = words.number("a number of millions", 1)?,
-                "--json" => options.json = Some(words.path()?),
                 _ => return Err(words.unknown()),
             }
         }
@@ -133,43 +127,32 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         machine()
     );
     let bench = Bench { program, tool };
-    let mut readings = Vec::new();
     for threads in THREADS {
         let large = Trace::generate(options.millions, threads)?;
         for (label, words) in OURS.iter().filter(|(label, _)| !label.contains("convert")) {
-            readings.push(bench.ours(&large, label, words)?);
+            bench.ours(&large, label, words)?;
         }
     }
     let millions = CONVERTED_MILLIONS.min(options.millions);
     for threads in THREADS {
         let large = Trace::generate(millions, threads)?;
         for (label, words) in OURS.iter().filter(|(label, _)| label.contains("convert")) {
-            readings.push(bench.ours(&large, label, words)?);
+            bench.ours(&large, label, words)?;
         }
         for format in FORMATS.iter().filter(|_| threads > 1) {
             let label = format!("fdr convert --to {format}");
             let words = format!("convert --quiet --force --to {format} -o OUT IN");
-            readings.push(bench.ours(&large, &label, &words)?);
+            bench.ours(&large, &label, &words)?;
         }
     }
     let small = Trace::generate(PEERS_MILLIONS.min(options.millions), 4)?;
     for (label, words) in OURS.iter().filter(|(label, _)| !label.contains("-j")) {
-        readings.push(bench.ours(&small, label, words)?);
+        bench.ours(&small, label, words)?;
     }
     for peer in &PEERS {
-        readings.extend(bench.peer(&small, peer)?);
+        bench.peer(&small, peer)?;
     }
-    let rows: Vec<_> = readings.iter().map(Reading::json).collect();
-    match &options.json {
-        Some(path) => {
-            let (machine, rows) = (quoted(&machine()), rows.join(",\n"));
-            write(
-                path,
-                &format!("{{\"machine\": {machine},\n\"readings\": [\n{rows}\n]}}\n"),
-            )
-        }
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 struct Bench {
@@ -179,32 +162,28 @@ struct Bench {
 
 impl Bench {
     /// One question to our tool.
-    fn ours(&self, trace: &Trace, label: &str, words: &str) -> Result<Reading> {
+    fn ours(&self, trace: &Trace, label: &str, words: &str) -> Result<()> {
         let reading = trace.read(&self.program, label, &self.tool, words, ROUNDS)?;
         print!("{}", reading.text());
-        Ok(reading)
+        Ok(())
     }
 
     /// All questions to somebody else's reader.
-    fn peer(&self, trace: &Trace, peer: &Peer) -> Result<Vec<Reading>> {
+    fn peer(&self, trace: &Trace, peer: &Peer) -> Result<()> {
         let name = peer.programs.iter().find(|name| on_path(name).is_some());
         let Some((name, path)) = name.and_then(|name| Some((name, on_path(name)?))) else {
             println!("{}: not installed ({})", peer.programs[0], peer.package);
-            return Ok(Vec::new());
+            return Ok(());
         };
         let as_theirs = trace.as_form(peer.form, &self.tool)?;
-        let mut readings = Vec::new();
         for (what, words) in peer.questions {
             let label = format!("{name} {what}");
             match as_theirs.read(&self.program, &label, Path::new(&path), words, ROUNDS) {
-                Ok(reading) => {
-                    print!("{}", reading.text());
-                    readings.push(reading);
-                }
+                Ok(reading) => print!("{}", reading.text()),
                 Err(error) => println!("{label}: {}", error.lines().last().unwrap_or_default()),
             }
         }
-        Ok(readings)
+        Ok(())
     }
 }
 

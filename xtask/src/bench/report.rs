@@ -12,7 +12,6 @@ use crate::Result;
 pub(crate) struct Findings {
     pub(crate) machine: String,
     pub(crate) rounds: usize,
-    pub(crate) steps: String,
     pub(crate) table: Table,
     pub(crate) code: Result<Twins>,
     pub(crate) instructions: Result<Twins>,
@@ -70,37 +69,6 @@ impl Findings {
             cell.scaling(),
         )
     }
-
-    /// One object; times in ns per call, sizes in bytes, scalings as least, median, greatest.
-    pub(crate) fn json(&self) -> String {
-        let mut rows = Vec::new();
-        for (body, (label, ..)) in BODIES.iter().enumerate() {
-            let (untraced, scaling) = self.table.untraced(body);
-            rows.push(json_row(label, "untraced", untraced, None, scaling, None));
-            for (variant, cell) in self.table.row(body).iter().enumerate() {
-                let (ratio, name) = (self.ratio(body, variant), VARIANTS[variant].label);
-                let failure = cell.failure.as_deref();
-                rows.push(json_row(
-                    label,
-                    name,
-                    cell.over(),
-                    ratio,
-                    cell.scaling(),
-                    failure,
-                ));
-            }
-        }
-        format!(
-            "{{\"machine\": {}, \"rounds\": {}, \"chain_multiplies\": {},\n\"rows\": [\n{}\n],\n\
-             \"leaf_code_bytes\": {},\n\"leaf_off_instructions\": {}}}\n",
-            quoted(&self.machine),
-            self.rounds,
-            self.steps,
-            rows.join(",\n"),
-            json_twins(&self.code),
-            json_twins(&self.instructions),
-        )
-    }
 }
 
 fn row(
@@ -136,66 +104,6 @@ fn remark(what: &str, twins: &Result<Twins>) -> String {
     }
 }
 
-fn json_row(
-    body: &str,
-    variant: &str,
-    ns: Option<Spread>,
-    ratio: Option<f64>,
-    scaling: Option<Scalings>,
-    failure: Option<&str>,
-) -> String {
-    let mut text = format!(
-        "{{\"body\": {}, \"variant\": {}",
-        quoted(body),
-        quoted(variant)
-    );
-    if let Some(Spread { median, min, max }) = ns {
-        let _ = write!(
-            text,
-            ", \"ns\": {median:.4}, \"ns_min\": {min:.4}, \"ns_max\": {max:.4}"
-        );
-    }
-    if let Some(ratio) = ratio {
-        let _ = write!(text, ", \"ratio_to_floor\": {ratio:.4}");
-    }
-    if let Some(Scalings { cpu, wall }) = scaling {
-        for (clock, Spread { median, min, max }) in [("cpu", cpu), ("wall", wall)] {
-            let _ = write!(
-                text,
-                ", \"scaling_{clock}\": [{min:.4}, {median:.4}, {max:.4}]"
-            );
-        }
-    }
-    if let Some(failure) = failure {
-        let _ = write!(text, ", \"not_measured\": {}", quoted(failure));
-    }
-    text + "}"
-}
-
-fn json_twins(twins: &Result<Twins>) -> String {
-    match twins {
-        Ok(Twins { untraced, traced }) => {
-            format!("{{\"untraced\": {untraced:.2}, \"traced\": {traced:.2}}}")
-        }
-        Err(error) => format!("{{\"not_measured\": {}}}", quoted(error)),
-    }
-}
-
-/// A JSON string.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            letter if letter < ' ' => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(letter));
-            }
-            letter => quoted.push(letter),
-        }
-    }
-    quoted + "\""
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,7 +132,6 @@ mod tests {
         Findings {
             machine: "a machine".to_owned(),
             rounds: 7,
-            steps: "40".to_owned(),
             table,
             code: Ok(Twins {
                 untraced: 30.0,
@@ -260,14 +167,5 @@ mod tests {
             line("instructions").ends_with("not measured: valgrind is not installed"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn the_json_is_well_formed() {
-        let json = findings().json();
-        assert!(json.contains("\"ns\": 42.0000") && json.contains("\"ratio_to_floor\": 1.0500"));
-        assert!(json.contains("\"not_measured\": \"no \\\"trace\\\"\""));
-        assert_eq!(json.matches('{').count(), json.matches('}').count());
-        assert_eq!(quoted("a\n\u{1b}\\"), "\"a\\u000a\\u001b\\\\\"");
     }
 }

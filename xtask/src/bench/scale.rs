@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use super::figures::{Spread, get, words};
 use super::folder::Private;
 use super::options::Words;
-use super::{LEAST_ROUNDS, Program, load, machine, marks, write};
+use super::{LEAST_ROUNDS, Program, load, machine, marks};
 use crate::Result;
 use crate::process::{command, output, root, work_folder};
 
@@ -28,9 +28,9 @@ enum What {
     /// So many threads at once.
     Threads(usize),
     /// Two threads with slots next to each other, or far from each other.
-    Placed,
+    Kept,
     /// Two threads for which the ring has no room.
-    Unplaced,
+    Dropped,
 }
 
 /// One configuration, and what its processes said.
@@ -58,12 +58,12 @@ impl Row {
         let floor = format!("floor-{}", self.clock.unwrap_or(CLOCKS[0]));
         let words = match self.what {
             What::Threads(threads) => vec!["scale".to_owned(), floor, threads.to_string()],
-            What::Placed => vec!["pair".to_owned(), floor, "placed".to_owned()],
-            What::Unplaced => vec!["pair".to_owned(), floor, "unplaced".to_owned()],
+            What::Kept => vec!["pair".to_owned(), floor, "kept".to_owned()],
+            What::Dropped => vec!["pair".to_owned(), floor, "dropped".to_owned()],
         };
         match self.what {
             // Room for one thread's ring.
-            What::Unplaced => (words, &[("FDR_BUFFER", "4M"), ("FDR_MEMORY", "4M")]),
+            What::Dropped => (words, &[("FDR_BUFFER", "4M"), ("FDR_MEMORY", "4M")]),
             _ => (words, &[]),
         }
     }
@@ -128,7 +128,6 @@ struct Options {
     threads: Vec<usize>,
     /// Where the rings are; `None`: in the target folder.
     rings: Option<PathBuf>,
-    json: Option<PathBuf>,
     bless: bool,
 }
 
@@ -138,7 +137,6 @@ impl Options {
             rounds: LEAST_ROUNDS,
             threads: THREADS.to_vec(),
             rings: None,
-            json: None,
             bless: false,
         };
         let mut words = Words::new(words);
@@ -155,7 +153,6 @@ impl Options {
                     options.threads = numbers.ok_or("--threads needs numbers: 1,2,4")?;
                 }
                 "--rings" => options.rings = Some(words.path()?),
-                "--json" => options.json = Some(words.path()?),
                 "--bless" => options.bless = true,
                 _ => return Err(words.unknown()),
             }
@@ -180,7 +177,7 @@ impl Options {
                     .map(|clock| Row::new(what, clock)),
             );
         }
-        for what in [What::Placed, What::Unplaced] {
+        for what in [What::Kept, What::Dropped] {
             rows.extend(clocks().map(|clock| Row::new(what, clock)));
         }
         rows
@@ -235,9 +232,6 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     };
     let text = table::markdown(&findings);
     print!("{text}");
-    if let Some(path) = &options.json {
-        write(path, &table::json(&findings))?;
-    }
     if options.bless {
         marks::bless(&root().join("docs/scaling.md"), "scale", &text)?;
     }
@@ -278,10 +272,10 @@ mod tests {
                 "scale floor-rdtscp 8",
                 "scale floor-rdtscp 8",
                 "scale floor-rdtsc 8",
-                "pair floor-rdtscp placed",
-                "pair floor-rdtsc placed",
-                "pair floor-rdtscp unplaced",
-                "pair floor-rdtsc unplaced",
+                "pair floor-rdtscp kept",
+                "pair floor-rdtsc kept",
+                "pair floor-rdtscp dropped",
+                "pair floor-rdtsc dropped",
             ]
         );
         assert_eq!((rows[0].clock, rows[1].clock), (None, Some("rdtscp")));

@@ -3,12 +3,10 @@
 //! around a call cost, and what the machine does to a thread by itself.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use super::figures::get;
 use super::options::Words;
-use super::report::quoted;
-use super::{Program, machine, write};
+use super::{Program, machine};
 use crate::Result;
 
 /// The bench program's words and ours.
@@ -29,20 +27,15 @@ const VARIANTS: [(&str, Option<&str>); 3] = [
 
 struct Options {
     seconds: u32,
-    json: Option<PathBuf>,
 }
 
 impl Options {
     fn parse(words: &[&str]) -> Result<Options> {
-        let mut options = Options {
-            seconds: 60,
-            json: None,
-        };
+        let mut options = Options { seconds: 60 };
         let mut words = Words::new(words);
         while let Some(option) = words.option() {
             match option {
                 "--seconds" => options.seconds = words.number("a number", 1)?,
-                "--json" => options.json = Some(words.path()?),
                 _ => return Err(words.unknown()),
             }
         }
@@ -76,26 +69,15 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         eprintln!("{name}");
         told.push((name, program.ask(&["tail", variant, &seconds], clock)?));
     }
-    let mut rows = Vec::new();
     for (word, situation) in SITUATIONS {
         for (name, words) in &told {
             let values = QUANTILES.map(|quantile| get(words, &format!("{word}_{quantile}")));
             let values = values.into_iter().collect::<Result<Vec<f64>>>()?;
             text += &row(situation, name, &values);
-            rows.push(json(word, name, &values));
         }
     }
     print!("{text}");
-    match &options.json {
-        Some(path) => {
-            let (machine, rows) = (quoted(&machine()), rows.join(",\n"));
-            let json = format!(
-                "{{\"machine\": {machine}, \"seconds\": {seconds},\n\"rows\": [\n{rows}\n]}}\n"
-            );
-            write(path, &json)
-        }
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 fn row(situation: &str, variant: &str, values: &[f64]) -> String {
@@ -104,18 +86,6 @@ fn row(situation: &str, variant: &str, values: &[f64]) -> String {
         let _ = write!(row, " {value:>11.0}");
     }
     row + "\n"
-}
-
-fn json(situation: &str, variant: &str, values: &[f64]) -> String {
-    let mut row = format!(
-        "{{\"situation\": {}, \"variant\": {}",
-        quoted(situation),
-        quoted(variant)
-    );
-    for (quantile, value) in QUANTILES.iter().zip(values) {
-        let _ = write!(row, ", \"{quantile}_ns\": {value:.0}");
-    }
-    row + "}"
 }
 
 #[cfg(test)]
@@ -133,8 +103,6 @@ mod tests {
                 "later", "laps", "traced", "rdtscp", "25", "27", "33", "67", "4065667"
             ]
         );
-        let json = json("steady", "untraced", &values);
-        assert!(json.contains("\"p999_ns\": 33,") && json.ends_with("\"max_ns\": 4065667}"));
         assert!(Options::parse(&["--seconds", "0"]).is_err());
     }
 }

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use fdr_formats::filter::nearest;
 use fdr_formats::registry::{self, targets};
 use fdr_formats::writer::{Kind, Target};
 
-use crate::nearest::nearest;
 use crate::{packed, ui};
 
 /// The format of that name, in capital letters or not.

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use fdr_formats::Source;
+use fdr_formats::address::{Address, SHAPES, Side};
 
 use self::peers::{Door, PAUSE, Peer};
 use self::receive::{End, Received};
 use super::Status;
-use crate::address::{Address, SHAPES};
 use crate::place::{self, Pending, Shape};
 use crate::signals::Stop;
 use crate::tally::Tally;
@@ -81,9 +81,7 @@ pub(crate) struct Options {
 
 fn address(text: OsString) -> Result<Address, String> {
     let none = || Err(format!("no address; an address is {SHAPES}"));
-    let address = Address::parse(&text).unwrap_or_else(none)?;
-    address.check_port(false)?;
-    Ok(address)
+    Address::parse(&text, Path::new(""), Side::Tool).unwrap_or_else(none)
 }
 
 fn limit(text: &str) -> Result<u64, String> {

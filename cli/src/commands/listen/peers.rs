@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::address::Address;
+use fdr_formats::address::Address;
+
 use crate::cleanup::{self, Entry};
 use crate::signals::Stop;
 use crate::ui;
@@ -57,11 +58,11 @@ impl Door {
     pub(super) fn open(address: &Address) -> anyhow::Result<Door> {
         let named = || address.to_string();
         match address {
-            Address::Standard if io::stdin().is_terminal() => {
+            Address::Stdout if io::stdin().is_terminal() => {
                 bail!("-: a stream does not come from a terminal; pipe a program into fdr listen")
             }
-            Address::Standard => Ok(Door::Standard { taken: false }),
-            Address::Tcp(end) => {
+            Address::Stdout => Ok(Door::Standard { taken: false }),
+            Address::Connect(end) => {
                 let listener = TcpListener::bind(end).with_context(named)?;
                 listener.set_nonblocking(true).with_context(named)?;
                 Ok(Door::Tcp(listener))
@@ -73,7 +74,7 @@ impl Door {
                     _socket: socket,
                 })
             }
-            Address::TcpListen(end) => {
+            Address::Listen(end) => {
                 end.to_socket_addrs().with_context(named)?;
                 Ok(Door::Connects {
                     address: end.clone(),

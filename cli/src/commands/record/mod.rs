@@ -18,6 +18,7 @@ use std::process::Command;
 
 use anyhow::{Context, anyhow, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use fdr_formats::address::{Address, Side};
 use fdr_formats::registry;
 use fdr_formats::writer::{Kind, Target};
 
@@ -25,7 +26,6 @@ use self::child::End;
 use self::told::Outcome;
 use self::written::Outputs;
 use super::Status;
-use crate::address::Address;
 use crate::ui;
 
 /// What a recorder takes where nothing says where traces go; the format's own end follows.
@@ -141,8 +141,8 @@ impl Options {
             values::check_signal(&signal).map_err(named("--signal"))?;
         }
         if let Some(output) = given(&self.output) {
-            match Address::parse(&output) {
-                Some(address) => address.and_then(|address| address.check_port(true)),
+            match address(&output) {
+                Some(address) => address.map(|_| ()),
                 None => values::check_pattern(&output),
             }
             .map_err(named("--output"))?;
@@ -168,7 +168,7 @@ impl Options {
     /// Whether they go to a stream.
     fn is_stream(&self) -> bool {
         self.output()
-            .is_some_and(|output| Address::parse(&output).is_some())
+            .is_some_and(|output| address(&output).is_some())
     }
 
     /// The format that is asked for.
@@ -199,6 +199,11 @@ impl Options {
 /// A variable of the recorder's; an empty one counts as none.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The address that the recorder would send to; `None` where the text is the name of a file.
+fn address(text: &OsStr) -> Option<Result<Address, String>> {
+    Address::parse(text, Path::new(""), Side::Program)
 }
 
 /// Runs the command, and does not return where a signal ended it.

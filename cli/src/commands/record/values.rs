@@ -1,10 +1,12 @@
-//! The values that a recorder would refuse are refused before anything runs. The rules are those of
-//! the recorder's variables, stated once more because this tool does not contain the recorder; who
-//! changes one changes both. Must never refuse what the recorder takes.
+//! The values that a recorder would refuse are refused before anything runs. The rules of filters and
+//! addresses are the recorder's own, in `fdr_formats`. Those of sizes, signals and names of files are stated
+//! once more, because this tool does not contain the recorder; who changes one changes both. Must never
+//! refuse what the recorder takes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use fdr_formats::filter::Filter;
 use nix::libc;
 use nix::sys::signal::Signal;
 
@@ -34,19 +36,7 @@ const UNFIT: [Signal; 9] = [
 /// What is wrong with it.
 pub(super) fn is_off(filter: &OsStr) -> Result<bool, String> {
     let filter = filter.to_str().ok_or("not UTF-8")?;
-    if filter.is_empty() {
-        return Ok(true);
-    }
-    let parts: Vec<&str> = filter.split(',').map(str::trim).collect();
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let word = |part: &str| matches!(part.trim_start_matches('-').trim(), "off" | "0");
-    match parts.as_slice() {
-        [] => Err("no pattern in it; for example my_app::*,-my_app::hot::*".into()),
-        ["off" | "0"] => Ok(true),
-        parts if parts.contains(&"-") => Err("`-` alone excludes nothing: add a pattern".into()),
-        parts if parts.iter().any(|part| word(part)) => Err("`off` can't be combined".into()),
-        _ => Ok(false),
-    }
+    Ok(filter.is_empty() || Filter::parse(filter)?.is_off())
 }
 
 /// Checks `--buffer` and `--memory`, each alone and against each other.
@@ -154,7 +144,7 @@ mod tests {
 
     #[test]
     fn filters_that_switch_off_and_filters_that_are_none() {
-        for off in ["", "off", "0", " off "] {
+        for off in ["", "off", "0", " off ", "No"] {
             assert_eq!(is_off(OsStr::new(off)), Ok(true), "{off:?}");
         }
         for on in ["1", "on", "*", "a::*,-a::b", "-a", "offset"] {

@@ -13,10 +13,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use fdr_formats::filter::is_match;
 use fdr_formats::registry::{FORMATS, Opener};
 
+use crate::place;
 use crate::ring::Ring;
-use crate::{glob, place};
 
 /// Files that are looked at; a folder may hold a great many others.
 const MOST: usize = 100_000;
@@ -171,7 +172,7 @@ fn matching(folder: &Path, part: &[u8]) -> Vec<PathBuf> {
     let name = |entry: Result<fs::DirEntry, _>| entry.ok().map(|entry| entry.file_name());
     let names = entries
         .filter_map(name)
-        .filter(|name| glob::matches(part, name.as_bytes(), b'*', b'?'));
+        .filter(|name| is_match(part.iter(), name.as_bytes().iter(), &b'*', &b'?'));
     names.take(MOST).map(|name| folder.join(name)).collect()
 }
 

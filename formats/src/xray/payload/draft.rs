@@ -238,9 +238,9 @@ pub(in super::super) fn put_process<P: Place>(place: P, info: &TraceInfo, reason
     draft.text(&info.program);
     draft.text(reason);
     draft.align();
-    draft.u64(info.missing.retired_threads);
-    draft.u64(info.missing.retired_records);
-    draft.u64(info.missing.unplaced_records);
+    draft.u64(info.missing.threads);
+    draft.u64(info.missing.overwritten);
+    draft.u64(info.missing.dropped);
     if let Some(end) = info.end {
         draft.u64(end.0);
     }

@@ -7,11 +7,11 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
+use crate::config;
 use crate::recorder::stub::{OTHER_WAY, stub, stub_untimed};
 use crate::recorder::{
     CLOCK, EXIT, UNCLAIMED, call, call_untimed, prepare, record::PREAMBLE, tls, writer,
 };
-use crate::shell::config;
 
 /// What a site's word holds besides, for the kind that is tested; and that of an untimed one.
 static BIT: AtomicU32 = AtomicU32::new(0);

@@ -6,12 +6,14 @@ use std::os::unix::ffi::OsStringExt;
 use super::super::output::Names;
 use super::*;
 
-fn read(set: &[(&str, &str)]) -> Result<Config, Vec<String>> {
+fn read(set: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
+    both(set, &Config::new())
+}
+
+fn both(set: &[(&str, &str)], code: &Config) -> Result<Settings, Vec<String>> {
     let set: HashMap<&str, &str> = set.iter().copied().collect();
-    Config::from(
-        |name| set.get(name).map(OsString::from),
-        Path::new("/start"),
-    )
+    let get = |name: &str| set.get(name).map(OsString::from);
+    Settings::from(get, code, Path::new("/start"))
 }
 
 fn error(name: &str, value: &str) -> String {
@@ -22,7 +24,7 @@ fn error(name: &str, value: &str) -> String {
     errors[0].clone()
 }
 
-fn path(config: &Config) -> PathBuf {
+fn path(config: &Settings) -> PathBuf {
     config.output.path(&Names {
         program: "prog",
         pid: 7,
@@ -34,7 +36,7 @@ fn path(config: &Config) -> PathBuf {
 #[test]
 fn nothing_set_is_the_documented_defaults_and_off() {
     let config = read(&[]).unwrap();
-    assert!(config.filter.is_off());
+    assert_eq!(config.filter, None);
     assert_eq!(path(&config), Path::new("/start/prog.7.1.fdr"));
     assert_eq!(config.format.0.name, "xray");
     assert_eq!(config.address, None);
@@ -50,7 +52,7 @@ fn nothing_set_is_the_documented_defaults_and_off() {
 
 #[test]
 fn empty_values_are_unset() {
-    let empty: Vec<(&str, &str)> = VARIABLES.iter().map(|name| (*name, "")).collect();
+    let empty: Vec<(&str, &str)> = VARIABLES.iter().map(|known| (known.0, "")).collect();
     assert_eq!(read(&empty), read(&[]));
 }
 
@@ -71,7 +73,8 @@ fn every_variable_is_read() {
         ("FDR_SIGNAL", "none"),
     ])
     .unwrap();
-    assert!(config.filter.matches("app::f") && !config.filter.matches("app::hot"));
+    let filter = config.filter.as_ref().unwrap();
+    assert!(filter.matches("app::f") && !filter.matches("app::hot"));
     // Rings are rounded up to whole chunks, the budget down.
     assert_eq!(config.buffer_bytes, 4 * CHUNK);
     assert_eq!(config.memory_bytes, 4 * CHUNK);
@@ -145,10 +148,15 @@ fn sizes_have_limits_that_fit_each_other() {
 #[test]
 fn bytes_that_are_not_utf8_are_an_error_except_in_paths() {
     let odd = || OsString::from_vec(b"\xff\n".to_vec());
-    let errors = Config::from(|name| (name == "FDR").then(odd), Path::new("/")).unwrap_err();
+    let errors = Settings::from(
+        |name| (name == "FDR").then(odd),
+        &Config::new(),
+        Path::new("/"),
+    )
+    .unwrap_err();
     assert_eq!(errors, ["FDR=\"\u{fffd}\\n\": not UTF-8"]);
     let get = |name: &str| (name == "FDR_DIR" || name == "FDR_OUT").then(odd);
-    let config = Config::from(get, Path::new("/s")).unwrap();
+    let config = Settings::from(get, &Config::new(), Path::new("/s")).unwrap();
     assert_eq!(config.dir, Some(Path::new("/s").join(odd())));
     assert_eq!(path(&config), Path::new("/s").join(odd()));
 }
@@ -173,7 +181,7 @@ fn unknown_variables_are_named_with_the_nearest() {
 #[test]
 fn every_documented_variable_is_in_the_list_in_order() {
     assert!(VARIABLES.is_sorted());
-    assert!(unknown_variables(VARIABLES.iter().map(OsString::from)).is_empty());
+    assert!(unknown_variables(VARIABLES.iter().map(|known| known.0.into())).is_empty());
 }
 
 #[test]
@@ -213,4 +221,105 @@ fn addresses_take_streams_only() {
     // One mistake is one line.
     let errors = read(&[("FDR_OUT", "tcp://h")]).unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");
+}
+
+/// What every method of the builder says, as text of the variables.
+fn all_in_code() -> Config {
+    Config::new()
+        .filter("app::*")
+        .buffer(200_000)
+        .clock(Clock::Monotonic)
+        .crash(false)
+        .dir("rings")
+        .format("xray1")
+        .log(Log::Info)
+        .memory(300 << 10)
+        .mode(Mode::Full)
+        .output("/tmp/%e/")
+        .panic(true)
+        .signal("none")
+}
+
+const ALL_SET: [(&str, &str); 12] = [
+    ("FDR", "app::*"),
+    ("FDR_BUFFER", "200000"),
+    ("FDR_CLOCK", "monotonic"),
+    ("FDR_CRASH", "0"),
+    ("FDR_DIR", "rings"),
+    ("FDR_FORMAT", "xray1"),
+    ("FDR_LOG", "info"),
+    ("FDR_MEMORY", "300K"),
+    ("FDR_MODE", "full"),
+    ("FDR_OUT", "/tmp/%e/"),
+    ("FDR_PANIC", "1"),
+    ("FDR_SIGNAL", "none"),
+];
+
+#[test]
+fn code_and_environment_fill_the_same_settings() {
+    assert_eq!(both(&[], &all_in_code()), read(&ALL_SET));
+    assert_ne!(read(&ALL_SET), read(&[]));
+    for choice in Mode::WORDS {
+        let chosen = both(&[], &Config::new().mode(choice.1)).unwrap();
+        assert_eq!(chosen.mode, choice.1);
+    }
+    for choice in Clock::WORDS {
+        let chosen = both(&[], &Config::new().clock(choice.1)).unwrap();
+        assert_eq!(chosen.clock, choice.1);
+    }
+    for choice in Log::WORDS {
+        assert_eq!(
+            both(&[], &Config::new().log(choice.1)).unwrap().log,
+            choice.1
+        );
+    }
+}
+
+#[test]
+fn the_environment_wins_variable_by_variable() {
+    let other = Config::new()
+        .filter("lib::*")
+        .buffer(1 << 20)
+        .clock(Clock::Rdtsc)
+        .crash(true)
+        .dir("/elsewhere")
+        .format("ctf")
+        .log(Log::Quiet)
+        .memory(1 << 20)
+        .mode(Mode::Stream)
+        .output("x.fdr")
+        .panic(false)
+        .signal("USR1");
+    assert_eq!(both(&ALL_SET, &other), read(&ALL_SET));
+    for at in 0..ALL_SET.len() {
+        // All but one are set: that one is the code's.
+        let mut set = ALL_SET.to_vec();
+        let (left, _) = set.remove(at);
+        assert_eq!(both(&set, &all_in_code()), read(&ALL_SET), "{left}");
+    }
+    let empty = both(&[("FDR_MODE", "")], &Config::new().mode(Mode::Full)).unwrap();
+    assert_eq!(empty.mode, Mode::Full);
+}
+
+#[test]
+fn a_value_in_the_code_is_refused_by_the_methods_name() {
+    let ring = Config::new().buffer(4);
+    let errors = both(&[], &ring).unwrap_err();
+    assert_eq!(
+        errors,
+        ["Config::buffer(\"4\"): too small; the least is 128K"]
+    );
+    let mistakes = Config::new()
+        .filter("")
+        .format("json")
+        .signal("KILL")
+        .output("%q");
+    let errors = both(&[], &mistakes).unwrap_err().join("\n");
+    for (_, method) in [VARIABLES[0], VARIABLES[5], VARIABLES[11], VARIABLES[9]] {
+        assert!(errors.contains(&format!("Config::{method}(")), "{errors}");
+    }
+    // A ring in the code that a budget in the environment has no room for.
+    let errors = both(&[("FDR_MEMORY", "1M")], &Config::new().buffer(2 << 20)).unwrap_err();
+    assert!(errors[0].starts_with("Config::buffer("), "{errors:?}");
+    assert!(both(&[("FDR_BUFFER", "1M")], &ring).is_ok());
 }

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use fdr_formats::TraceInfo;
+use fdr_formats::address::Address;
 use fdr_formats::writer::{Kind, Target};
 
 use super::feed::{Feed, Parked};
 use crate::dump::staged::Staged;
-use crate::shell::address::Address;
 use crate::shell::{link, say};
 use crate::sys::{process, socket::Socket};
 
@@ -82,7 +82,7 @@ impl Door {
     /// Where the trace goes, for people.
     fn name(&self) -> String {
         match &self.place {
-            Place::Address(address) => address.to_string(),
+            Place::Address(address) => link::name(address),
             Place::Path { path, .. } => path.display().to_string(),
         }
     }

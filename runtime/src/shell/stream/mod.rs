@@ -22,7 +22,7 @@ use control::{CONTROL, Life, Totals};
 use pump::Pump;
 
 use super::install::state;
-use super::{dumping, last_thread, say};
+use super::{dumping, last_thread, link, say};
 use crate::api::{Dump, Error};
 use crate::recorder::ring;
 use crate::ring::Ring;
@@ -38,7 +38,7 @@ pub(crate) fn start() {
         return;
     };
     let place = match &state.config.address {
-        Some(address) => address.to_string().into(),
+        Some(address) => link::name(address).into(),
         None => dumping::next_path(state),
     };
     *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
@@ -78,7 +78,7 @@ fn run(place: PathBuf) {
     let mut pump = Pump::new(ring, state, place.clone());
     pump.run();
     dumping::say_losses(state.config.format.0, &pump.losses);
-    if let Some(error) = &pump.failed {
+    if let Some(error) = pump.failed.take() {
         CONTROL.fail();
         dumping::say_failed(&dumping::why_not(&place, error));
     } else if dumping::asked_for(ring) > 0 || ring.is_lost() {
@@ -93,7 +93,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
     let path = path.unwrap_or_default();
     if !in_time {
         let why = format!("{}: the stream does not go on", path.display());
-        return Err(Error::Failed(why));
+        return Err(Error::failed(why, "look whether its receiver reads"));
     }
     let Totals {
         streamed,
@@ -105,7 +105,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
     }
     if CONTROL.receivers() == 0 {
         let why = format!("{}: nobody is there to take it", path.display());
-        return Err(Error::Failed(why));
+        return Err(Error::failed(why, "start `fdr listen` there"));
     }
     say_totals(CONTROL.totals(), &format!("to {} so far", path.display()));
     let of_slot = |slot| snapshot::count(slot).map_or(0, |(_, counts)| counts.dropped);
@@ -115,7 +115,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
         threads,
         records: streamed,
         overwritten: lost,
-        dropped: dropped + ring.missing().unplaced_records,
+        dropped: dropped + ring.missing().dropped,
     })
 }
 
@@ -136,7 +136,10 @@ pub(crate) fn finish() -> Result<(), Error> {
         say_totals(totals, "before the stream stood still");
     }
     if CONTROL.has_failed() {
-        return Err(Error::Failed("no trace was written".into()));
+        return Err(Error::failed(
+            "no trace was written",
+            "the line on stderr says why",
+        ));
     }
     Ok(())
 }

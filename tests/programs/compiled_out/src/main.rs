@@ -55,7 +55,8 @@ fn panics() -> ! {
 }
 
 fn main() {
-    let on = fdr::enable().expect("the recorder, or nothing, starts");
+    let on = fdr::Config::new().buffer(1 << 20).enable();
+    let on = on.expect("the recorder, or nothing, starts");
     println!("sum {:?} {}", sum("1 2 3"), sum("x").is_err());
     println!("count {}", Lines(vec![String::new()]).count());
     println!("leaf {}", leaf(black_box(1)) % 10);

@@ -1,5 +1,5 @@
 //! What both hosts of the plug-in do, word by word of their arguments: `open:PATH` and `close` (the
-//! last one opened), `work` (on this thread), `threads` (four new ones, each does it), `dump`,
+//! last one opened), `work` (on this thread), `threads` (four new ones, each does it), `dump`, `handed`,
 //! `enable`, `recorded`, `stepped` (each through the plug-in), `race` (all that are open are enabled at
 //! once, each by a thread of its own, which then does `work` a hundred times), `cut` (the ring in the
 //! current folder is left without a byte). Must never name the recorder: one of the hosts is
@@ -105,6 +105,7 @@ pub(crate) fn run(own: impl Fn()) {
                     assert_eq!(thread.join().expect("a result"), 42);
                 }
             }
+            "handed" => println!("handed {}", plugin.ask(c"plugin_handed")),
             "dump" => println!("dumped {}", plugin.ask(c"plugin_dump")),
             "enable" => println!("enabled {}", plugin.ask(c"plugin_enable")),
             "recorded" => println!("recorded {}", plugin.ask(c"plugin_recorded")),

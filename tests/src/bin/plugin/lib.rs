@@ -26,6 +26,15 @@ pub extern "C" fn plugin_dump() -> u64 {
     fdr::dump().map_or(0, |dump| dump.records)
 }
 
+/// Dumps to a writer, and writes that to the file `handed`; returns how many records it has, 0 for an error.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn plugin_handed() -> u64 {
+    let mut body = Vec::new();
+    let records = fdr::dump_to(&mut body).map_or(0, |dump| dump.records);
+    std::fs::write("handed", body).map_or(0, |()| records)
+}
+
 /// Turns recording on; returns how many functions are on, 0 for an error.
 // SAFETY: as above.
 #[unsafe(no_mangle)]

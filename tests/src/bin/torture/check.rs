@@ -131,7 +131,7 @@ pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result
     }
     let missing = look.info.missing;
     let made: u64 = gone.iter().sum();
-    let said = missing.retired_records + missing.unplaced_records;
+    let said = missing.overwritten + missing.dropped;
     if made < said {
         let why = format!("{missing:?}, but threads that are gone made {made} records");
         return Err(Failure::Wrong(why));

@@ -127,7 +127,7 @@ fn left(folder: &Folder, truth: &Truth, seed: u64) -> Result<&'static str, Failu
         |one: &Diagnostic| taken > 0 && one.what.contains("its state says that it is nobody's");
     let look = look_but(ring, &is_true)?;
     check::all(&look, truth, seed, taken)?;
-    Ok(match (made, look.info.missing.retired_threads, taken) {
+    Ok(match (made, look.info.missing.threads, taken) {
         (0, ..) => "before the first record",
         (_, 0, 0) => "while recording",
         (_, _, 0) => "while threads took each other's places",

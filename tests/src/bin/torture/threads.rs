@@ -84,7 +84,7 @@ impl Holds {
 /// Records that were asked for, as a trace accounts for them.
 fn recorded(look: &Look) -> u64 {
     let kept: u64 = look.lanes.iter().map(|lane| lane.counts.recorded).sum();
-    kept + look.info.missing.retired_records + look.info.missing.unplaced_records
+    kept + look.info.missing.overwritten + look.info.missing.dropped
 }
 
 fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {

@@ -109,7 +109,7 @@ fn exact(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
         }
     }
     let missing = look.info.missing;
-    if missing.unplaced_records != without_place || missing.retired_threads > 0 {
+    if missing.dropped != without_place || missing.threads > 0 {
         let why = format!("{without_place} records are nowhere; {missing:?}");
         return Err(Failure::Wrong(why));
     }

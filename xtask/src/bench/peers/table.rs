@@ -7,7 +7,7 @@ use super::list::{FLOORS, Kind};
 use super::sample::Cell;
 use super::{BODIES, Row};
 use crate::bench::figures::Spread;
-use crate::bench::report::quoted;
+use crate::bench::history::quoted;
 
 /// Everything that a run found.
 pub(crate) struct Findings {

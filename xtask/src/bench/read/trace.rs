@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::super::Program;
 use super::super::figures::{get, words};
-use super::super::report::quoted;
 use crate::Result;
 use crate::process::{command, output, run as run_command, target, work_folder};
 
@@ -165,20 +164,6 @@ impl Reading {
              {cpu_seconds:>7.2} s CPU {by_core:>8.2} M records/CPU s {mib:>8.1} MiB peak\n"
         )
     }
-
-    pub(super) fn json(&self) -> String {
-        format!(
-            "{{\"reader\": {}, \"records\": {}, \"threads\": {}, \"seconds\": {:.4}, \
-             \"cpu_seconds\": {:.4}, \"records_per_s\": {:.0}, \"peak_kib\": {}}}",
-            quoted(&self.reader),
-            self.records,
-            self.threads,
-            self.seconds,
-            self.cpu_seconds,
-            self.records as f64 / self.seconds,
-            self.peak_kib
-        )
-    }
 }
 
 #[cfg(test)]
@@ -204,6 +189,5 @@ mod tests {
             text.contains("62.50 M records/CPU s") && text.contains("20.0 MiB peak"),
             "{text}"
         );
-        assert!(reading.json().contains("\"records_per_s\": 125000000"));
     }
 }

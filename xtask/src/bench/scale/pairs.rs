@@ -15,7 +15,7 @@ const PAIRS: &str = "\
 const MIB: f64 = (1 << 20) as f64;
 
 /// The bench program's word, the one that it is compared with, and what is done.
-const PLACED: [(&str, &str, &str); 15] = [
+const KEPT: [(&str, &str, &str); 15] = [
     ("alone", "alone", "recorded; nothing"),
     ("near", "alone", "recorded; the same, next slot and region"),
     (
@@ -80,7 +80,7 @@ const PLACED: [(&str, &str, &str); 15] = [
         "control; the same in the same line",
     ),
 ];
-const UNPLACED: [(&str, &str, &str); 2] = [
+const DROPPED: [(&str, &str, &str); 2] = [
     ("alone", "alone", "no room for their rings; nothing"),
     ("near", "alone", "no room for their rings; the same"),
 ];
@@ -91,8 +91,8 @@ pub(super) fn table(rows: &[Row]) -> String {
     for row in rows {
         let settings = match row.what {
             What::Threads(_) => continue,
-            What::Placed => &PLACED[..],
-            What::Unplaced => &UNPLACED[..],
+            What::Kept => &KEPT[..],
+            What::Dropped => &DROPPED[..],
         };
         for setting in settings {
             text += &line(pair(row, setting));
@@ -118,7 +118,7 @@ fn pair(row: &Row, (key, base, what): &(&str, &str, &str)) -> [String; 4] {
 /// How far the neighbours were from each other, and whether both were at work.
 fn apart(rows: &[Row]) -> String {
     let mut text = String::new();
-    for row in rows.iter().filter(|row| row.what == What::Placed) {
+    for row in rows.iter().filter(|row| row.what == What::Kept) {
         let number = |key| row.word(key).map(|spread| (spread.min, spread.max));
         let words = (
             number("near_slots"),
@@ -157,7 +157,7 @@ mod tests {
         let pair = "alone=40 near=41 far=40 counter_far=38 counter_same_line=190 \
                     together=0.97 near_slots=1 \
                     near_bytes=4194304 far_slots=38 far_bytes=159383552";
-        let mut row = Row::new(What::Placed, Some("rdtscp"));
+        let mut row = Row::new(What::Kept, Some("rdtscp"));
         row.samples = vec![words(pair); 3];
         let text = table(&[row]);
         assert!(

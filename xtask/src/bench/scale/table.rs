@@ -5,7 +5,6 @@ use std::fmt::Write;
 
 use super::{Findings, Row, What, pairs};
 use crate::bench::figures::{Spread, get};
-use crate::bench::report::quoted;
 
 const CALLS: &str = "\
 | threads | clock | untraced, ns | floor, ns | recorded, ns | over the floor | slowest thread | million records/s of a core | of all, on the wall |
@@ -153,51 +152,6 @@ fn holdings(threads: usize, row: &Row, off: Option<&Row>) -> [String; 11] {
     ]
 }
 
-/// One object: of each configuration every word that its processes said, as least, median, most. Times are
-/// in ns, of CPU where nothing else is said; sizes as the words' names say.
-pub(super) fn json(findings: &Findings) -> String {
-    let rows: Vec<String> = findings.rows.iter().map(json_row).collect();
-    let footprint = match &findings.footprint {
-        Ok(footprint) => {
-            let row = |(name, [untraced, traced]): &(&str, [f64; 2])| {
-                format!("{}: [{untraced:.4}, {traced:.4}]", quoted(name))
-            };
-            let rows: Vec<String> = footprint.rows.iter().map(row).collect();
-            rows.join(", ")
-        }
-        Err(why) => format!("\"not_measured\": {}", quoted(&one_line(why))),
-    };
-    format!(
-        "{{\"date\": {}, \"machine\": {}, \"load\": [{}, {}], \"rounds\": {},\n\"rows\": [\n{}\n],\n\
-         \"of_a_call_untraced_recorded\": {{{footprint}}}}}\n",
-        quoted(&findings.date),
-        quoted(&findings.machine),
-        quoted(&findings.load[0]),
-        quoted(&findings.load[1]),
-        findings.rounds,
-        rows.join(",\n"),
-    )
-}
-
-fn json_row(row: &Row) -> String {
-    let (words, _) = row.command();
-    let clock = row.clock.unwrap_or("off");
-    let mut text = format!(
-        "{{\"command\": {}, \"clock\": {}",
-        quoted(&words.join(" ")),
-        quoted(clock)
-    );
-    if let Some(why) = &row.failure {
-        let _ = write!(text, ", \"not_measured\": {}", quoted(&one_line(why)));
-    }
-    for (key, _) in row.samples.first().into_iter().flatten() {
-        if let Some(Spread { median, min, max }) = row.word(key) {
-            let _ = write!(text, ", {}: [{min:.4}, {median:.4}, {max:.4}]", quoted(key));
-        }
-    }
-    text + "}"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,7 +173,7 @@ mod tests {
                  dumper_ns=3000000"
             )
         };
-        let mut failed = Row::new(What::Unplaced, Some("rdtsc"));
+        let mut failed = Row::new(What::Dropped, Some("rdtsc"));
         failed.failure = Some("the process:\n  crashed | badly\n".to_owned());
         Findings {
             date: "2026-01-02".to_owned(),
@@ -259,25 +213,8 @@ mod tests {
     #[test]
     fn what_failed_says_why() {
         let text = markdown(&findings());
-        let why =
-            "- rdtsc, pair floor-rdtsc unplaced: not measured: the process: crashed | badly\n";
+        let why = "- rdtsc, pair floor-rdtsc dropped: not measured: the process: crashed | badly\n";
         assert!(text.contains(why), "{text}");
         assert!(text.contains("| stores | 1.000 | 13.000 |\n"), "{text}");
-    }
-
-    #[test]
-    fn the_json_is_well_formed() {
-        let json = json(&findings());
-        for (open, close) in [('{', '}'), ('[', ']')] {
-            assert_eq!(json.matches(open).count(), json.matches(close).count());
-        }
-        assert!(
-            json.contains("\"traced\": [34.0000, 34.0000, 34.0000]"),
-            "{json}"
-        );
-        assert!(
-            json.contains("\"not_measured\": \"the process: crashed | badly\""),
-            "{json}"
-        );
     }
 }

@@ -345,8 +345,8 @@ pub(super) fn two_threads_claim() {
     let theirs = other.join().expect("the other thread");
     assert!(ours.is_some() && theirs.is_some() && ours != theirs);
     assert!(!ring.has_room());
-    assert_eq!(ring.missing().retired_threads, 1);
-    assert_eq!(ring.missing().retired_records, 1);
+    assert_eq!(ring.missing().threads, 1);
+    assert_eq!(ring.missing().overwritten, 1);
 }
 
 /// A thread ends while another asks for its slot: the records that go with it are counted, all of them.
@@ -363,12 +363,12 @@ pub(super) fn a_slot_is_taken_when_its_thread_ends() {
     });
     let claimed = ring.claim().is_some();
     owner.join().expect("the owner");
-    let retired = if claimed { 2 } else { 0 };
-    assert_eq!(ring.missing().retired_records, retired);
+    let overwritten = if claimed { 2 } else { 0 };
+    assert_eq!(ring.missing().overwritten, overwritten);
     assert_eq!(ring.has_room(), !claimed);
     assert_eq!(slot.state.load(Relaxed) == state::ENDED, !claimed);
     let left = snapshot::count(slot).expect("an owner").1.recorded;
-    assert_eq!(left, 2 - retired);
+    assert_eq!(left, 2 - overwritten);
 }
 
 /// A thread without room asks for some, or counts its record, while another one ends, which then records no
@@ -380,15 +380,15 @@ pub(super) fn a_thread_without_room_beside_an_end() {
     let ring = small.ring;
     let owner = loom::thread::spawn(move || {
         ring.end(slot);
-        ring.count_homeless_on(0);
+        ring.count_dropped_on(0);
     });
     let placed = ring.is_worth_asking(0) && ring.claim().is_some();
     if !placed {
-        ring.count_homeless_on(0);
+        ring.count_dropped_on(0);
     }
     owner.join().expect("the owner");
     let counted = 1 + u64::from(!placed);
-    assert_eq!(ring.missing().unplaced_records, counted);
+    assert_eq!(ring.missing().dropped, counted);
     assert_eq!(ring.is_worth_asking(0), !placed);
     assert!(placed || ring.claim().is_some(), "it is not to be had");
 }

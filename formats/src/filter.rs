@@ -1,25 +1,22 @@
-//! Which functions are recorded: a list of globs on their names. Matching must never take more than
-//! (length of the name) x (length of the pattern) steps, whatever the pattern.
+//! The rules for function names, the same in the recorder (`FDR`) and in the tool (`--filter`): a list of
+//! globs that includes and excludes, and the names nearest to a glob. Matching must never take more than
+//! (length of the name) x (length of the glob) steps, whatever the glob.
 
 mod nearest;
 
-pub(crate) use nearest::nearest;
+pub use nearest::nearest;
 
-/// A parsed filter, see [`Filter::parse`].
+/// A parsed filter, see [`Filter::parse`]. The default is the filter that matches nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Filter {
+pub struct Filter {
     includes: Vec<String>,
     excludes: Vec<String>,
 }
 
 impl Filter {
-    /// The filter that matches nothing.
-    pub(crate) fn off() -> Filter {
-        Filter::default()
-    }
-
     /// Whether the text is a word for "nothing", which needs no look at anything else.
-    pub(crate) fn means_off(text: &str) -> bool {
+    #[must_use]
+    pub fn means_off(text: &str) -> bool {
         ["0", "off", "no", "false"]
             .iter()
             .any(|word| text.trim().eq_ignore_ascii_case(word))
@@ -32,7 +29,7 @@ impl Filter {
             .any(|word| text.eq_ignore_ascii_case(word))
     }
 
-    /// Parses what the variable `FDR` holds.
+    /// Parses the text of `FDR`, of `fdr::set_filter` and of the tool's `--filter`.
     ///
     /// `1`, `on` and `*` stand for every function, `0` and `off` for none (also `yes`, `true`, `no`,
     /// `false`, in any case). Anything else is a list of
@@ -43,14 +40,24 @@ impl Filter {
     /// `<my_app::T as Tr>::m`. A comma within a name is written as `?`.
     ///
     /// # Errors
-    /// One line, for people, without the name of the variable.
-    pub(crate) fn parse(text: &str) -> Result<Filter, String> {
+    /// One line, for people, without the name of the variable or option.
+    ///
+    /// # Examples
+    /// ```
+    /// use fdr_formats::filter::Filter;
+    ///
+    /// let filter = Filter::parse("my_app::*,-my_app::hot::*")?;
+    /// assert!(filter.matches("<my_app::T as Tr>::m"));
+    /// assert!(!filter.matches("my_app::hot::path"));
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<Filter, String> {
         let parts: Vec<&str> = text
             .split(',')
             .map(str::trim)
             .filter(|part| !part.is_empty())
             .collect();
-        let mut filter = Filter::off();
+        let mut filter = Filter::default();
         for part in &parts {
             let (list, glob) = match part.strip_prefix('-') {
                 Some(rest) => (&mut filter.excludes, rest.trim_start()),
@@ -63,7 +70,7 @@ impl Filter {
                     );
                 }
                 word if Filter::means_off(word) && parts.len() == 1 && !part.starts_with('-') => {
-                    return Ok(Filter::off());
+                    return Ok(Filter::default());
                 }
                 word if Filter::means_off(word) => {
                     return Err(
@@ -83,12 +90,14 @@ impl Filter {
     }
 
     /// Whether it matches nothing at all.
-    pub(crate) fn is_off(&self) -> bool {
+    #[must_use]
+    pub fn is_off(&self) -> bool {
         self.includes.is_empty() && self.excludes.is_empty()
     }
 
-    /// Whether the function of this name is recorded.
-    pub(crate) fn matches(&self, name: &str) -> bool {
+    /// Whether the filter lets this name pass.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
         if self.excludes.iter().any(|glob| covers(glob, name)) {
             return false;
         }
@@ -100,7 +109,8 @@ impl Filter {
 
     /// The globs that ask for functions and match none of `names`, excludes left aside: likely typing
     /// errors, to be reported with [`nearest()`].
-    pub(crate) fn unmatched(&self, names: &[&str]) -> Vec<&str> {
+    #[must_use]
+    pub fn unmatched(&self, names: &[&str]) -> Vec<&str> {
         let idle = |glob: &&String| !names.iter().any(|name| covers(glob, name));
         self.includes
             .iter()
@@ -108,51 +118,57 @@ impl Filter {
             .map(String::as_str)
             .collect()
     }
+
+    /// The globs that ask for functions.
+    #[must_use]
+    pub fn includes(&self) -> &[String] {
+        &self.includes
+    }
 }
 
 /// Whether the glob matches the name or, where it doesn't begin with `<` itself, the name without it.
 fn covers(glob: &str, name: &str) -> bool {
-    if is_match(glob, name) {
-        return true;
-    }
-    match name.strip_prefix('<') {
-        Some(rest) if !glob.starts_with('<') => is_match(glob, rest),
-        _ => false,
-    }
+    let is = |name: &str| is_match(glob.chars(), name.chars(), '*', '?');
+    is(name) || !glob.starts_with('<') && name.strip_prefix('<').is_some_and(is)
 }
 
-/// Glob matching. Only the last `*` is ever tried again: what an earlier one has matched can't be
-/// improved by matching more, which bounds the work to the product of the lengths.
-fn is_match(glob: &str, name: &str) -> bool {
-    let (mut glob, mut name) = (glob, name);
-    // Where to go on when a comparison fails: the glob after the last `*`, the name one on from there.
-    let mut retry: Option<(&str, &str)> = None;
+/// Whether a glob matches all of a text, where `star` stands for any run and `one` for any one item: a
+/// character, or a byte.
+///
+/// Only the last `star` is ever tried again. An earlier one can't be improved by matching more, which
+/// bounds the work to the product of the lengths.
+pub fn is_match<T: PartialEq + Copy>(
+    glob: impl Iterator<Item = T> + Clone,
+    text: impl Iterator<Item = T> + Clone,
+    star: T,
+    one: T,
+) -> bool {
+    let (mut glob, mut text) = (glob, text);
+    // Where to go on when a comparison fails: the glob after the last star, the text one on from there.
+    let mut retry = None;
     loop {
-        let mut rest = name.chars();
-        let next = rest.next();
-        let mut glob_rest = glob.chars();
-        match (glob_rest.next(), next) {
+        let (mut glob_rest, mut rest) = (glob.clone(), text.clone());
+        match (glob_rest.next(), rest.next()) {
             (None, None) => return true,
-            (Some('*'), _) => {
-                glob = glob_rest.as_str();
-                retry = Some((glob, name));
+            (Some(want), _) if want == star => {
+                glob = glob_rest;
+                retry = Some((glob.clone(), text.clone()));
                 continue;
             }
-            (Some(want), Some(have)) if want == '?' || want == have => {
-                (glob, name) = (glob_rest.as_str(), rest.as_str());
+            (Some(want), Some(have)) if want == one || want == have => {
+                (glob, text) = (glob_rest, rest);
                 continue;
             }
             _ => {}
         }
-        let Some((after_star, from)) = retry else {
+        let Some((after_star, mut skipped)) = retry else {
             return false;
         };
-        let mut skipped = from.chars();
         if skipped.next().is_none() {
             return false;
         }
-        (glob, name) = (after_star, skipped.as_str());
-        retry = Some((glob, name));
+        (glob, text) = (after_star.clone(), skipped.clone());
+        retry = Some((after_star, skipped));
     }
 }
 
@@ -162,6 +178,10 @@ mod tests {
 
     fn filter(text: &str) -> Filter {
         Filter::parse(text).unwrap()
+    }
+
+    fn is(glob: &str, name: &str) -> bool {
+        is_match(glob.chars(), name.chars(), '*', '?')
     }
 
     #[test]
@@ -174,7 +194,7 @@ mod tests {
             assert!(!filter(text).matches("a::b"), "{text}");
             assert!(filter(text).is_off(), "{text}");
         }
-        assert_eq!(Filter::off(), filter("off"));
+        assert_eq!(Filter::default(), filter("off"));
     }
 
     #[test]
@@ -251,7 +271,7 @@ mod tests {
             ("my_app::*", "my_app", false),
             ("a::f<u8? u16>", "a::f<u8, u16>", true),
         ] {
-            assert_eq!(is_match(glob, name), expected, "{glob:?} {name:?}");
+            assert_eq!(is(glob, name), expected, "{glob:?} {name:?}");
         }
     }
 
@@ -289,7 +309,9 @@ mod tests {
                     str::from_utf8(&glob).unwrap(),
                     str::from_utf8(&name).unwrap(),
                 );
-                assert_eq!(is_match(g, n), defined(&glob, &name), "{g:?} {n:?}");
+                assert_eq!(is(g, n), defined(&glob, &name), "{g:?} {n:?}");
+                let bytes = is_match(glob.iter(), name.iter(), &b'*', &b'?');
+                assert_eq!(bytes, defined(&glob, &name), "{g:?} {n:?}");
             }
         }
     }
@@ -299,7 +321,7 @@ mod tests {
         let name = "a".repeat(2000);
         let glob = format!("{}b", "a*".repeat(500));
         // 2000 x 1001 steps; with backtracking into every star it would outlast the universe.
-        assert!(!is_match(&glob, &name));
+        assert!(!is(&glob, &name));
     }
 
     #[test]

@@ -1,12 +1,18 @@
-//! Which names a person may have meant: for the messages about a filter that matched nothing and about
-//! a variable that does not exist. Must never take long on long names: both sides are cut.
+//! Which names a person may have meant: for the messages about a filter that matches nothing, and about a
+//! variable or a format that does not exist. Must never take long on long names: both sides are cut.
 
 /// How much of a name and of a pattern is compared, characters.
 const LONGEST: usize = 200;
 
-/// The `count` names nearest to the glob `pattern`, best first. However far off they are: to a person
-/// who mistyped everything, a sample of what there is still helps.
-pub(crate) fn nearest<'a>(names: &[&'a str], pattern: &str, count: usize) -> Vec<&'a str> {
+/// The `count` names nearest to the glob `pattern`, best first, each once. However far off they are: to a
+/// person who mistyped everything, a sample of what there is still helps. Each name costs up to 80,000 steps:
+/// who has names from a file bounds their number.
+#[must_use]
+pub fn nearest<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+    pattern: &str,
+    count: usize,
+) -> Vec<&'a str> {
     let whole: Vec<char> = pattern.chars().take(LONGEST).collect();
     // The same, anywhere in the name: `parse` for `app::parser::run`.
     let within: Vec<char> = ['*']
@@ -15,7 +21,7 @@ pub(crate) fn nearest<'a>(names: &[&'a str], pattern: &str, count: usize) -> Vec
         .chain(['*'])
         .collect();
     let mut best: Vec<(u32, usize, &'a str)> = Vec::new();
-    for &name in names {
+    for name in names {
         let chars: Vec<char> = name.chars().take(LONGEST).collect();
         // What is worse than the last one kept need not be known exactly.
         let limit = if best.len() < count {
@@ -112,32 +118,32 @@ mod tests {
 
     #[test]
     fn finds_what_was_meant() {
-        assert_eq!(nearest(&NAMES, "my_app::prase", 1), ["my_app::parse"]);
+        assert_eq!(nearest(NAMES, "my_app::prase", 1), ["my_app::parse"]);
         assert_eq!(
-            nearest(&NAMES, "my_app::idnex::*", 2),
+            nearest(NAMES, "my_app::idnex::*", 2),
             ["my_app::index::build", "my_app::index::merge"]
         );
-        assert_eq!(nearest(&NAMES, "merge", 1), ["my_app::index::merge"]);
-        assert_eq!(nearest(&NAMES, "lib::rum", 1), ["lib::run"]);
+        assert_eq!(nearest(NAMES, "merge", 1), ["my_app::index::merge"]);
+        assert_eq!(nearest(NAMES, "lib::rum", 1), ["lib::run"]);
     }
 
     #[test]
     fn of_equals_the_shorter_and_a_match_before_a_part() {
         // One letter too many against one wrong.
-        assert_eq!(nearest(&["abcdeX", "abcdX"], "abcde", 1), ["abcdX"]);
+        assert_eq!(nearest(["abcdeX", "abcdX"], "abcde", 1), ["abcdX"]);
         assert_eq!(
-            nearest(&["a::xyzbb", "a::one_xyz"], "a::*xyz", 1),
+            nearest(["a::xyzbb", "a::one_xyz"], "a::*xyz", 1),
             ["a::one_xyz"]
         );
     }
 
     #[test]
     fn gives_no_more_than_asked_and_no_more_than_there_are() {
-        assert_eq!(nearest(&NAMES, "zzz", 3).len(), 3);
-        assert_eq!(nearest(&NAMES, "zzz", 10).len(), 5);
-        assert_eq!(nearest(&NAMES, "zzz", 0), [""; 0]);
-        assert_eq!(nearest(&[], "zzz", 3), [""; 0]);
-        assert_eq!(nearest(&["a", "a", "b"], "a", 3), ["a", "b"]);
+        assert_eq!(nearest(NAMES, "zzz", 3).len(), 3);
+        assert_eq!(nearest(NAMES, "zzz", 10).len(), 5);
+        assert_eq!(nearest(NAMES, "zzz", 0), [""; 0]);
+        assert_eq!(nearest([], "zzz", 3), [""; 0]);
+        assert_eq!(nearest(["a", "a", "b"], "a", 3), ["a", "b"]);
     }
 
     #[test]
@@ -145,19 +151,20 @@ mod tests {
         let many: Vec<String> = (0..500)
             .map(|i| format!("app::module_{}::function_{i}", i % 7))
             .collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let nearest =
+            |pattern: &str, count| nearest(many.iter().map(String::as_str), pattern, count);
         assert_eq!(
-            nearest(&many, "app::module_3::funtion_94", 1),
+            nearest("app::module_3::funtion_94", 1),
             ["app::module_3::function_94"]
         );
-        let all = nearest(&many, "app::module_3::funtion_94", 500);
-        assert_eq!(nearest(&many, "app::module_3::funtion_94", 5), all[..5]);
+        let all = nearest("app::module_3::funtion_94", 500);
+        assert_eq!(nearest("app::module_3::funtion_94", 5), all[..5]);
     }
 
     #[test]
     fn long_and_odd_texts_are_cut_not_refused() {
         let long = "x".repeat(100_000);
-        assert_eq!(nearest(&[&long, "日本"], &long, 1), [long.as_str()]);
-        assert_eq!(nearest(&[&long, "日本"], "日", 1), ["日本"]);
+        assert_eq!(nearest([long.as_str(), "日本"], &long, 1), [long.as_str()]);
+        assert_eq!(nearest([long.as_str(), "日本"], "日", 1), ["日本"]);
     }
 }

@@ -1,0 +1,235 @@
+//! Addresses of streams, the same text on both ends: `FDR_OUT` of a program, and the tool's `fdr listen`.
+//! Must never take the name of a file for an address, and never connect to anything.
+//!
+//! | address | the program | the tool |
+//! | --- | --- | --- |
+//! | `tcp://host:port` | connects | listens |
+//! | `tcp-listen://host:port` | listens | connects |
+//! | `unix:/path` | connects | listens |
+//! | `-` | writes to its standard output | reads its standard input |
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::text::clean;
+
+/// The longest path of a socket, bytes: `sun_path` has one more, for a NUL.
+const LONGEST_SOCKET: usize = 107;
+
+/// What an address looks like.
+pub const SHAPES: &str = "tcp://host:port, tcp-listen://host:port, unix:/path or -";
+
+/// Where a stream goes. The verbs are the program's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// The program connects to this `host:port`.
+    Connect(String),
+    /// The program listens there, and serves whoever connects.
+    Listen(String),
+    /// The program connects to the socket at this path.
+    Unix(PathBuf),
+    /// The program's standard output.
+    Stdout,
+}
+
+/// Who uses an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The program that records.
+    Program,
+    /// The tool that receives.
+    Tool,
+}
+
+impl Address {
+    /// The address in a text, for that side; `None` where the text is the name of a file. A relative path is
+    /// within `start`. The end that listens may have port 0, for any that is free.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    ///
+    /// # Examples
+    /// ```
+    /// use fdr_formats::address::{Address, Side};
+    /// use std::ffi::OsStr;
+    /// use std::path::Path;
+    ///
+    /// let parse = |text| Address::parse(OsStr::new(text), Path::new("/tmp"), Side::Program);
+    /// assert_eq!(parse("tcp://host:7"), Some(Ok(Address::Connect("host:7".into()))));
+    /// assert!(parse("tcp://host").is_some_and(|address| address.is_err()));
+    /// assert_eq!(parse("app.fdr"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(text: &OsStr, start: &Path, side: Side) -> Option<Result<Address, String>> {
+        let bytes = text.as_bytes();
+        if bytes == b"-" {
+            return Some(Ok(Address::Stdout));
+        }
+        if let Some(path) = bytes.strip_prefix(b"unix:") {
+            let within = start.join(OsStr::from_bytes(path));
+            return Some(socket(within, path.is_empty()));
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let (scheme, place) = text.split_once("://")?;
+        let least = |listens: Side| u16::from(side != listens);
+        match scheme {
+            "tcp" => Some(host_and_port(place, least(Side::Tool)).map(Address::Connect)),
+            "tcp-listen" => Some(host_and_port(place, least(Side::Program)).map(Address::Listen)),
+            _ if !is_scheme(scheme) => None,
+            _ => Some(Err(format!(
+                "no such kind of stream; accepted are {SHAPES}"
+            ))),
+        }
+    }
+
+    /// Whether the port is 0: the end that listens chooses.
+    #[must_use]
+    pub fn is_any_port(&self) -> bool {
+        let (Address::Connect(place) | Address::Listen(place)) = self else {
+            return false;
+        };
+        let port = place
+            .rsplit_once(':')
+            .and_then(|(_, port)| port.parse().ok());
+        port == Some(0_u16)
+    }
+}
+
+fn is_scheme(word: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    !word.is_empty() && word.bytes().all(fits)
+}
+
+fn socket(path: PathBuf, nothing: bool) -> Result<Address, String> {
+    if nothing || path.file_name().is_none() {
+        return Err("no socket in it, as in unix:/tmp/app.socket".to_owned());
+    }
+    if path.as_os_str().len() > LONGEST_SOCKET {
+        return Err(format!(
+            "the socket's path is longer than {LONGEST_SOCKET} bytes"
+        ));
+    }
+    Ok(Address::Unix(path))
+}
+
+/// Checks `host:port`, where a host may be `[::1]` and the port is at least `least`.
+fn host_and_port(text: &str, least: u16) -> Result<String, String> {
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+    let bare = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
+    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = port.parse::<u16>().ok().filter(|_| digits);
+    match (host, port) {
+        ("", _) => Err("no host in it, as in tcp://127.0.0.1:7000".to_owned()),
+        _ if bare => Err("an IPv6 address is in brackets, as in tcp://[::1]:7000".to_owned()),
+        (_, Some(0)) if least > 0 => Err("port 0 is for the end that listens".to_owned()),
+        (_, None) => Err(format!(
+            "no port from {least} to 65535 in it, as in tcp://127.0.0.1:7000"
+        )),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// As it is written in `FDR_OUT`, without what a terminal would act on.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Connect(place) => write!(f, "tcp://{}", clean(place)),
+            Address::Listen(place) => write!(f, "tcp-listen://{}", clean(place)),
+            Address::Unix(path) => write!(f, "unix:{}", clean(&path.to_string_lossy())),
+            Address::Stdout => f.write_str("-"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Option<Result<Address, String>> {
+        Address::parse(OsStr::new(text), Path::new("/start"), Side::Program)
+    }
+
+    #[test]
+    fn addresses() {
+        for text in [
+            "tcp://localhost:1",
+            "tcp://[::1]:65535",
+            "tcp-listen://127.0.0.1:0",
+            "unix:/tmp/a b",
+            "-",
+        ] {
+            let address = parse(text).expect("an address").expect("a valid one");
+            assert_eq!(address.to_string(), text);
+        }
+        let within = PathBuf::from("/start/app.socket");
+        assert_eq!(parse("unix:app.socket"), Some(Ok(Address::Unix(within))));
+        let here = Address::parse(OsStr::new("unix:s"), Path::new(""), Side::Tool);
+        assert_eq!(here, Some(Ok(Address::Unix("s".into()))));
+    }
+
+    #[test]
+    fn only_who_listens_may_take_any_port() {
+        for (text, side, fits) in [
+            ("tcp://a:0", Side::Program, false),
+            ("tcp://a:0", Side::Tool, true),
+            ("tcp-listen://a:0", Side::Program, true),
+            ("tcp-listen://a:00", Side::Tool, false),
+        ] {
+            let address = Address::parse(OsStr::new(text), Path::new(""), side).unwrap();
+            assert_eq!(address.is_ok(), fits, "{text} {side:?}");
+            assert!(address.is_ok_and(|address| address.is_any_port()) == fits);
+        }
+        assert!(!parse("tcp://a:10").unwrap().unwrap().is_any_port());
+    }
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_not_shown() {
+        let address = parse("unix:/a\x1b[31m").unwrap().unwrap();
+        assert!(!address.to_string().contains('\x1b'));
+    }
+
+    #[test]
+    fn names_of_files_are_none() {
+        for text in [
+            "",
+            "traces/",
+            "%e.%p.fdr",
+            "tcp",
+            "./-",
+            "tcp:/x",
+            "a/b://c",
+            "://",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let long = format!("unix:/{}", "x".repeat(LONGEST_SOCKET));
+        for (text, what) in [
+            ("tcp://", "host"),
+            ("tcp://:7", "host"),
+            ("tcp://host", "port"),
+            ("tcp://host:", "port"),
+            ("tcp://host:0", "port"),
+            ("tcp://host:65536", "port"),
+            ("tcp://host:+7", "port"),
+            ("tcp://host:7/", "no port from 1 to 65535"),
+            ("tcp-listen://::1:7", "brackets"),
+            ("udp://host:7", "tcp-listen://host:port"),
+            ("tcp-lisen://host:7", "tcp-listen://host:port"),
+            ("unix:", "socket"),
+            ("unix:/", "socket"),
+            (&long, "longer than 107 bytes"),
+        ] {
+            let error = parse(text).expect("an address").expect_err("a bad one");
+            assert!(
+                error.contains(what) && !error.contains('\n'),
+                "{text}: {error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What a program chooses in its code instead of by the environment. It keeps values as the text that the
+//! variables have, so that both go one way. It must never judge a value, nor know a default: the recorder's
+//! configuration does.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use crate::api::Error;
+
+/// What happens when a thread's ring is full: `FDR_MODE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// The newest records overwrite the oldest.
+    Ring,
+    /// The oldest records are kept, and later ones are dropped.
+    Full,
+    /// Records are handed over while the program runs; what was not handed over in time is overwritten.
+    Stream,
+}
+
+/// The clock that is asked for: `FDR_CLOCK`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Clock {
+    /// The CPU's counter, read so that it waits for earlier loads.
+    Rdtscp,
+    /// The CPU's counter at half the price, which does not wait.
+    Rdtsc,
+    /// The operating system's clock.
+    Monotonic,
+}
+
+/// What is printed on stderr: `FDR_LOG`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Log {
+    /// Nothing but why there is no recording.
+    Quiet,
+    /// What went wrong, and where traces are.
+    Warn,
+    /// Also what was set up.
+    Info,
+}
+
+impl Mode {
+    pub(crate) const WORDS: [(&str, Mode); 3] = [
+        ("ring", Mode::Ring),
+        ("full", Mode::Full),
+        ("stream", Mode::Stream),
+    ];
+}
+
+impl Clock {
+    pub(crate) const WORDS: [(&str, Clock); 3] = [
+        ("rdtscp", Clock::Rdtscp),
+        ("rdtsc", Clock::Rdtsc),
+        ("monotonic", Clock::Monotonic),
+    ];
+}
+
+impl Log {
+    pub(crate) const WORDS: [(&str, Log); 3] = [
+        ("quiet", Log::Quiet),
+        ("warn", Log::Warn),
+        ("info", Log::Info),
+    ];
+}
+
+/// A choice as the word that stands for it.
+fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], choice: T) -> &'static str {
+    let found = words.iter().find(|(_, value)| *value == choice);
+    found.map_or("", |(word, _)| word)
+}
+
+#[cfg(feature = "record")]
+/// Every variable that is read, and the method that says the same.
+pub(crate) const VARIABLES: [(&str, &str); 12] = [
+    ("FDR", "filter"),
+    ("FDR_BUFFER", "buffer"),
+    ("FDR_CLOCK", "clock"),
+    ("FDR_CRASH", "crash"),
+    ("FDR_DIR", "dir"),
+    ("FDR_FORMAT", "format"),
+    ("FDR_LOG", "log"),
+    ("FDR_MEMORY", "memory"),
+    ("FDR_MODE", "mode"),
+    ("FDR_OUT", "output"),
+    ("FDR_PANIC", "panic"),
+    ("FDR_SIGNAL", "signal"),
+];
+
+/// How a program is to be recorded, chosen in its code.
+///
+/// **The environment wins**: a variable that is set replaces what the code chose, so that who runs a program
+/// can change how it is recorded without building it again; `FDR=off` keeps it from being recorded.
+///
+/// Each method stands for the variable of the README that it names, with the same values and the same
+/// default. Values are judged by [`enable`](Config::enable).
+///
+/// # Examples
+/// ```
+/// use fdr::{Clock, Config, Log};
+///
+/// #[fdr::traced]
+/// fn work() {}
+///
+/// # let folder = std::env::temp_dir();
+/// Config::new()
+///     .filter("*,-my_app::hot::*")
+///     .output(folder.join("%e.%p.%n.fdr"))
+///     .buffer(1 << 20)
+///     .clock(Clock::Rdtsc)
+///     .log(Log::Quiet)
+///     .enable()?;
+/// work();
+/// # fdr::disable();
+/// # Ok::<(), fdr::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "it does nothing before `enable`"]
+pub struct Config {
+    values: Vec<(&'static str, OsString)>,
+}
+
+impl Config {
+    /// Nothing is chosen: the variables and the defaults count.
+    pub fn new() -> Config {
+        Config::default()
+    }
+
+    /// Which functions are recorded, `FDR`: a comma list of globs on function names, `-` before one excludes.
+    /// Default: all.
+    pub fn filter(self, filter: impl AsRef<str>) -> Config {
+        self.with("FDR", filter.as_ref())
+    }
+
+    /// Where traces go, `FDR_OUT`: a file, a folder, or a stream's address.
+    pub fn output(self, output: impl AsRef<OsStr>) -> Config {
+        self.with("FDR_OUT", output)
+    }
+
+    /// The format of traces, `FDR_FORMAT`, by its name.
+    pub fn format(self, name: impl AsRef<str>) -> Config {
+        self.with("FDR_FORMAT", name.as_ref())
+    }
+
+    /// The signal that dumps, `FDR_SIGNAL`: a name, a number, or `none`.
+    pub fn signal(self, signal: impl AsRef<str>) -> Config {
+        self.with("FDR_SIGNAL", signal.as_ref())
+    }
+
+    /// The ring of each thread in bytes, `FDR_BUFFER`.
+    #[inline]
+    pub fn buffer(self, bytes: u64) -> Config {
+        self.with_bytes("FDR_BUFFER", bytes)
+    }
+
+    /// All rings together in bytes, `FDR_MEMORY`.
+    #[inline]
+    pub fn memory(self, bytes: u64) -> Config {
+        self.with_bytes("FDR_MEMORY", bytes)
+    }
+
+    /// What happens when a ring is full, `FDR_MODE`.
+    #[inline]
+    pub fn mode(self, mode: Mode) -> Config {
+        self.with("FDR_MODE", word(&Mode::WORDS, mode))
+    }
+
+    /// The clock, `FDR_CLOCK`.
+    #[inline]
+    pub fn clock(self, clock: Clock) -> Config {
+        self.with("FDR_CLOCK", word(&Clock::WORDS, clock))
+    }
+
+    /// Whether a crash writes a trace, `FDR_CRASH`.
+    #[inline]
+    pub fn crash(self, dumps: bool) -> Config {
+        self.with("FDR_CRASH", if dumps { "1" } else { "0" })
+    }
+
+    /// Whether a panic writes a trace, `FDR_PANIC`.
+    #[inline]
+    pub fn panic(self, dumps: bool) -> Config {
+        self.with("FDR_PANIC", if dumps { "1" } else { "0" })
+    }
+
+    /// The folder of the ring file, `FDR_DIR`.
+    pub fn dir(self, folder: impl AsRef<Path>) -> Config {
+        self.with("FDR_DIR", folder.as_ref())
+    }
+
+    /// What is printed on stderr, `FDR_LOG`.
+    #[inline]
+    pub fn log(self, log: Log) -> Config {
+        self.with("FDR_LOG", word(&Log::WORDS, log))
+    }
+
+    /// Turns recording on as [`crate::enable`] does, with these values. Returns how many functions are on.
+    /// It is 0, and nothing is brought up, where the filter that counts is `off`.
+    ///
+    /// Where recording was brought up before, by `FDR`, by an earlier call or by another copy of the recorder,
+    /// only the filter counts; a line on stderr says so where other values would differ.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`] for a value that is not valid, [`Error::Failed`] where there is no
+    /// room for the ring. Recording is then as it was.
+    pub fn enable(&self) -> Result<usize, Error> {
+        #[cfg(feature = "record")]
+        return crate::shell::control::enable(self);
+        #[cfg(not(feature = "record"))]
+        Ok(0)
+    }
+
+    #[inline]
+    fn with_bytes(self, variable: &'static str, bytes: u64) -> Config {
+        match cfg!(feature = "record") {
+            true => self.with(variable, bytes.to_string()),
+            false => self,
+        }
+    }
+
+    /// A later choice replaces an earlier one. Without the recorder nothing is kept, not even the name.
+    fn with(mut self, variable: &'static str, value: impl AsRef<OsStr>) -> Config {
+        if cfg!(feature = "record") {
+            self.values.retain(|(name, _)| *name != variable);
+            self.values.push((variable, value.as_ref().to_owned()));
+        }
+        self
+    }
+
+    #[cfg(feature = "record")]
+    /// What was chosen for a variable.
+    pub(crate) fn get(&self, variable: &str) -> Option<&OsString> {
+        let mut values = self.values.iter();
+        values.find_map(|(name, value)| (*name == variable).then_some(value))
+    }
+
+    #[cfg(feature = "record")]
+    /// Whether nothing was chosen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    #[cfg(feature = "record")]
+    /// Whether nothing was chosen but, perhaps, a filter.
+    pub(crate) fn is_of_filter_only(&self) -> bool {
+        self.values.iter().all(|(name, _)| *name == "FDR")
+    }
+}
