@@ -4,6 +4,34 @@
 //! `my_app::*` is also tried behind the `<` of `<my_app::T as Tr>::m`. This file must never go over a
 //! text more than once per pattern character (no exponential patterns).
 
+/// One pattern on names.
+#[derive(Clone, Debug)]
+pub(crate) struct Glob(String);
+
+impl std::str::FromStr for Glob {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Glob, &'static str> {
+        match text {
+            "" => Err("no name in it"),
+            text => Ok(Glob(text.to_owned())),
+        }
+    }
+}
+
+impl Glob {
+    /// As it was given.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it matches a name.
+    pub(crate) fn matches(&self, name: &str) -> bool {
+        let chars = |text: &str| text.chars().collect::<Vec<char>>();
+        matches(&chars(&self.0), &chars(name), '*', '?')
+    }
+}
+
 /// A list of patterns on function names: `my_app::*,-my_app::hot::*`.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {

@@ -17,6 +17,7 @@ mod packed;
 mod place;
 mod report;
 mod ring;
+mod selection;
 mod signals;
 mod tally;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use fdr_formats::{Clock, Function, Source};
 
 use super::{Status, each};
 use crate::columns::Columns;
+use crate::selection::{Filtering, Selection};
 use crate::tally::{Marks, Seen, Tally};
 use crate::ui::{self, Progress};
 use crate::{clock, place, trace};
@@ -31,6 +32,8 @@ pub(crate) struct Options {
     /// The traces
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
     /// List the functions that the trace has names for
     #[arg(long)]
     functions: bool,
@@ -45,7 +48,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 }
 
 fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
-    let source = trace::open(trace)?;
+    let source = options.selection.open(trace, Filtering::Calls)?;
     let progress = Progress::new(&*source);
     let tally = Tally::of(&*source, &|bytes| progress.add(bytes));
     drop(progress);

@@ -4,11 +4,11 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use anyhow::bail;
 use fdr_formats::source::Record;
-use fdr_formats::{Clock, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Clock, Ticks};
 
 use super::Status;
+use crate::selection::{Filtering, Selection};
 use crate::{trace, ui};
 
 const HELP: &str = "\
@@ -25,9 +25,8 @@ Examples:
 pub(crate) struct Options {
     /// The trace
     trace: PathBuf,
-    /// Only this thread: its number or its name
-    #[arg(long, value_name = "THREAD")]
-    thread: Option<String>,
+    #[command(flatten)]
+    selection: Selection,
     /// At most so many records
     #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
@@ -46,19 +45,7 @@ fn offset(text: &str) -> Result<u64, String> {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let source = trace::open(&options.trace)?;
-    let threads = match &options.thread {
-        Some(text) => Some(threads_called(source.info(), text)?),
-        None => None,
-    };
-    let wanted = |record: &Record<'_>| {
-        record.offset >= options.from
-            && threads.as_ref().is_none_or(|threads| {
-                record
-                    .thread
-                    .is_some_and(|thread| threads.contains(&thread))
-            })
-    };
+    let source = options.selection.open(&options.trace, Filtering::Calls)?;
     let mut left = options.limit.map_or(usize::MAX, NonZeroUsize::get);
     let mut origin = None;
     ui::print(|out| {
@@ -70,7 +57,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             if left == 0 {
                 return ControlFlow::Break(());
             }
-            if !wanted(record) {
+            if record.offset < options.from {
                 return ControlFlow::Continue(());
             }
             left -= 1;
@@ -90,21 +77,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         ui::complain(&format!("{}: {diagnostic}", ui::path(&options.trace)));
     }
     Ok(Status::Done)
-}
-
-/// The threads of that number or name.
-pub(super) fn threads_called(info: &TraceInfo, text: &str) -> anyhow::Result<Vec<ThreadId>> {
-    let number = text.parse().ok();
-    let called: Vec<ThreadId> = info
-        .threads
-        .iter()
-        .filter(|thread| Some(thread.id.0) == number || thread.name == text)
-        .map(|thread| thread.id)
-        .collect();
-    if called.is_empty() {
-        bail!("no thread {text:?} in the trace; see fdr info");
-    }
-    Ok(called)
 }
 
 fn line(record: &Record<'_>, clock: &Clock, origin: Option<Ticks>) -> String {
@@ -131,6 +103,8 @@ fn line(record: &Record<'_>, clock: &Clock, origin: Option<Ticks>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fdr_formats::ThreadId;
+
     use super::*;
 
     #[test]
@@ -149,6 +123,7 @@ mod tests {
             size: 16,
             thread: Some(ThreadId(7)),
             time: Some(Ticks(1500)),
+            function: None,
             kind: "CustomEvent",
             detail: "\"a\nb\x1b[0m\"",
         };

@@ -14,8 +14,9 @@ use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
 use crate::report::{csv, json, table};
+use crate::selection::Filtering;
 use crate::ui::{self, Progress};
-use crate::{memory, trace};
+use crate::{memory, selection, trace};
 
 const HELP: &str = "\
 What the figures are:
@@ -60,9 +61,8 @@ pub(crate) struct Options {
     /// Show at most so many functions
     #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
-    /// Only functions whose name matches: globs, comma between, `-` before one excludes
-    #[arg(long, value_name = "GLOB", allow_hyphen_values = true)]
-    filter: Option<Filter>,
+    #[command(flatten)]
+    selection: selection::Selection,
     /// With a column for file and line (CSV and JSON have it always)
     #[arg(long, conflicts_with_all = ["csv", "json"])]
     files: bool,
@@ -95,7 +95,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 }
 
 fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status> {
-    let source = trace::open(trace)?;
+    let source = options.selection.open(trace, Filtering::Shown)?;
     memory::grows("the figures of functions and threads");
     let progress = Progress::new(&*source);
     let make = |share| Engine::new(&*source, options.per_thread, share);
@@ -112,7 +112,7 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
         .diagnostics
         .sort_by_key(|diagnostic| diagnostic.offset);
     let selection = Selection {
-        filter: options.filter.clone(),
+        filter: options.selection.filter().cloned(),
         sort: options.sort,
         limit: options.limit.map(NonZeroUsize::get),
         per_thread: options.per_thread,
@@ -122,7 +122,7 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
     let called = figures
         .functions
         .keys()
-        .filter(|_| options.filter.is_some());
+        .filter(|_| options.selection.filter().is_some());
     let called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
     let report = Report::new(info, figures, &selection).with_context(|| ui::path(trace))?;
     trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
@@ -136,7 +136,7 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
             .for_each(|note| ui::complain(note));
     }
     if report.rows.is_empty()
-        && let Some(filter) = &options.filter
+        && let Some(filter) = options.selection.filter()
     {
         complain_of_filter(filter, &called);
     }

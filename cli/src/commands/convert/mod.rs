@@ -21,6 +21,7 @@ use fdr_formats::{Call, Diagnostic, Losses, Mark, Sink, Source, Thread, Writer, 
 use super::Status;
 use crate::clock;
 use crate::place::{self, Pending, Shape};
+use crate::selection::{Filtering, Selection};
 use crate::tally::Tally;
 use crate::ui::{self, Progress, StandardOutput};
 use crate::{memory, trace};
@@ -39,6 +40,8 @@ pub(crate) struct Options {
     /// standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
     /// Replace what is there under that name
     #[arg(long)]
     force: bool,
@@ -82,7 +85,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         place::check_is_not(&output, &options.trace)?;
         place::check(&output, shape(target), options.force)?;
     }
-    let source = trace::open(&options.trace)?;
+    let source = options.selection.open(&options.trace, Filtering::Calls)?;
     let job = Job {
         trace: &options.trace,
         to: target,

@@ -20,6 +20,7 @@ use self::folder::{Folder, gather};
 use self::tree::{Label, Node, NodeId, Tree};
 use super::Status;
 use crate::report::rows::name_of;
+use crate::selection::{Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::{memory, trace};
 
@@ -50,6 +51,8 @@ pub(crate) struct Options {
     /// Paths begin with the thread
     #[arg(long)]
     per_thread: bool,
+    #[command(flatten)]
+    selection: Selection,
     /// Count calls, instead of time
     #[arg(long)]
     calls: bool,
@@ -60,7 +63,7 @@ pub(crate) struct Options {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let source = trace::open(&options.trace)?;
+    let source = options.selection.open(&options.trace, Filtering::Shown)?;
     memory::grows("the paths of calls");
     let progress = Progress::new(&*source);
     let untimed = untimed(source.info());
@@ -77,7 +80,20 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         .sort_by_key(|diagnostic| diagnostic.offset);
     trace::warn_of_damage(&options.trace, &folded.diagnostics, folded.more_diagnostics);
     let info = source.info();
+    let mut shown: HashMap<Label, bool> = HashMap::new();
+    if let Some(filter) = options.selection.filter() {
+        for (_, node) in folded.tree.nodes() {
+            let is_shown = |label| match label {
+                Label::Function(id) => filter.wants(&name_of(info, id)),
+                Label::Root | Label::Thread(_) | Label::Others => false,
+            };
+            shown
+                .entry(node.label)
+                .or_insert_with(|| is_shown(node.label));
+        }
+    }
     let value = |node: &Node| match options.calls {
+        _ if shown.get(&node.label) == Some(&false) => 0,
         true => node.calls,
         false => info.clock.nanos(Ticks(node.own)).0,
     };

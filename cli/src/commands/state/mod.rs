@@ -3,7 +3,6 @@
 //! A state history is looked up; of any other trace all events are read, in constant memory.
 
 mod show;
-mod time;
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -11,15 +10,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use fdr_formats::tcstate::state::{At, State};
 use fdr_formats::tcstate::{self, TcstateSource};
-use fdr_formats::{Clock, Source, ThreadId, TraceInfo, source};
+use fdr_formats::{Source, ThreadId, TraceInfo, source};
 
-use super::{Status, records};
+use super::Status;
 use crate::clock;
 use crate::place::Pending;
+use crate::selection::moment::{self, Span, When};
+use crate::selection::{Filtering, Selection};
 use crate::tally::Tally;
 use crate::trace;
 use crate::ui::{self, Progress};
-use time::{Span, When};
 
 const HELP: &str = "\
 TIME is one of
@@ -50,11 +50,10 @@ pub(crate) struct Options {
     /// The trace
     trace: PathBuf,
     /// The moment, see below
-    #[arg(long, value_name = "TIME", value_parser = time::parse, default_value = "end", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, default_value = "end", allow_hyphen_values = true)]
     at: When,
-    /// Only this thread: its number or its name
-    #[arg(long, value_name = "THREAD")]
-    thread: Option<String>,
+    #[command(flatten)]
+    selection: Selection,
     /// As JSON: every attribute of the state with its path, times in nanoseconds
     #[arg(long)]
     json: bool,
@@ -76,7 +75,7 @@ struct Answer<'a> {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let path = &options.trace;
-    if path.is_dir() && tcstate::is_history(path) {
+    if options.selection.is_of_threads() && path.is_dir() && tcstate::is_history(path) {
         let source = TcstateSource::open(path).map_err(|error| trace::about(path, error))?;
         trace::warn_of_damage(path, source.diagnostics(), 0);
         let (start, end) = source.range();
@@ -86,14 +85,14 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         let state = state.map_err(|error| trace::about(path, error))?;
         return answer(options, source.info(), span, state);
     }
-    let source = trace::open(path)?;
+    let source = options.selection.open(path, Filtering::Calls)?;
     let progress = Progress::new(&*source);
     let tally = Tally::of(&*source, &|bytes| progress.add(bytes));
     drop(progress);
     let tally = tally.map_err(|error| trace::about(path, error))?;
     trace::warn_of_damage(path, &tally.diagnostics, tally.more_diagnostics);
     let info = source.info();
-    let Some(span) = span(&tally, &info.clock) else {
+    let Some(span) = Span::of(&tally, &info.clock) else {
         bail!(
             "{}: no thread has entered or left a function",
             ui::path(path)
@@ -108,29 +107,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     answer(options, info, span, sink.finish(info))
 }
 
-/// First and last entry or exit, in ns.
-fn span(tally: &Tally, clock: &Clock) -> Option<Span> {
-    let nanos = |ticks| i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX);
-    let seen = || {
-        tally
-            .threads()
-            .filter_map(|seen| Some((seen.first?, seen.last)))
-    };
-    Some(Span {
-        start: nanos(seen().map(|(first, _)| first).min()?),
-        end: nanos(seen().map(|(_, last)| last).max()?),
-    })
-}
-
 fn answer(options: &Options, info: &TraceInfo, span: Span, state: State) -> anyhow::Result<Status> {
     if let Some(file) = &options.snapshot {
         write_snapshot(file, &state)?;
         return Ok(Status::Done);
     }
-    let threads = match &options.thread {
-        Some(text) => Some(records::threads_called(info, text)?),
-        None => None,
-    };
+    let threads = options.selection.threads(info)?;
     let answer = Answer {
         trace: &options.trace,
         info,

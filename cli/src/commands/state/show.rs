@@ -8,7 +8,7 @@ use fdr_formats::{ThreadId, TraceInfo};
 use serde::Serialize;
 
 use super::Answer;
-use super::time::unix_of;
+use crate::selection::moment::unix_of;
 use crate::ui;
 
 /// What an attribute is of.

@@ -14,6 +14,7 @@ use self::checker::{Checker, Verdict};
 use self::finding::{Finding, Where};
 use super::{Status, each};
 use crate::report::rows::name_of;
+use crate::selection::{Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::{clock, memory, trace};
 
@@ -47,6 +48,8 @@ pub(crate) struct Options {
     /// The traces
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
     /// Accept calls that are open where a thread begins or ends
     #[arg(long)]
     allow_open: bool,
@@ -61,7 +64,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 }
 
 fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
-    let source = trace::open(trace)?;
+    let source = options.selection.open(trace, Filtering::Calls)?;
     memory::grows("the calls that are open and the threads");
     let limit = options.limit.map_or(SHOWN, NonZeroUsize::get);
     let progress = Progress::new(&*source);
