@@ -11,6 +11,7 @@ mod columns;
 mod commands;
 mod damage;
 mod glob;
+mod input;
 mod memory;
 mod nearest;
 mod packed;
@@ -27,13 +28,14 @@ mod ui;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use commands::{
-    Status, convert, flame, info, list, listen, map, pack, record, records, recover,
-    report as report_command, snapshot, state, unpack, verify,
+    Status, convert, flame, info, listen, map, pack, record, records, recover,
+    report as report_command, rings, snapshot, state, unpack, verify,
 };
 
 const EXIT_CODES: &str = "\
@@ -48,7 +50,7 @@ Exit codes:
   (128 + n to a shell); 126 and 127 if the command can't be run or is not there
 
 Examples:
-  fdr record -- ./my_app --fast          record all traced functions of a program
+  fdr record ./my_app --fast             record all traced functions of a program
   fdr report my_app.1234.1.fdr           where the time went, per function
   fdr flame my_app.1234.1.fdr            the same by whole paths of calls, for flame graphs
   fdr verify my_app.1234.1.fdr           is the trace whole?
@@ -62,13 +64,19 @@ Examples:
 
 NO_COLOR=1 turns colours off; they are used on terminals only.";
 
+/// The heading of the options that all commands have.
+const GENERAL: &str = "General options";
+
 /// A flight data recorder for Rust programs: records calls, reports where the time went.
 #[derive(Parser)]
 #[command(name = "fdr", version, after_help = EXIT_CODES, max_term_width = 100)]
 struct Arguments {
     /// Memory that the command may take: bytes, or a number with K, M or G; what needs more is refused
-    #[arg(long, global = true, value_name = "SIZE", value_parser = ui::size_of, default_value = memory::DEFAULT)]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = ui::size_of, default_value = memory::DEFAULT, help_heading = GENERAL)]
     max_memory: u64,
+    /// Threads that may work [default: one per core]
+    #[arg(short, long, global = true, value_name = "N", value_parser = ui::jobs_of, help_heading = GENERAL)]
+    jobs: Option<NonZeroUsize>,
     #[command(subcommand)]
     command: Command,
 }
@@ -88,7 +96,8 @@ enum Command {
     Unpack(unpack::Options),
     Recover(recover::Options),
     Snapshot(snapshot::Options),
-    List(list::Options),
+    #[command(alias = "list")]
+    Rings(rings::Options),
     Listen(listen::Options),
 }
 
@@ -100,6 +109,7 @@ fn main() -> ExitCode {
         Err(error) => return show(&error),
     };
     memory::set_limit(arguments.max_memory);
+    ui::set_jobs(arguments.jobs);
     let status = match arguments.command {
         Command::Record(options) => record::run(&options),
         Command::Info(options) => info::run(&options),
@@ -114,7 +124,7 @@ fn main() -> ExitCode {
         Command::Unpack(options) => unpack::run(&options),
         Command::Recover(options) => recover::run(&options),
         Command::Snapshot(options) => snapshot::run(&options),
-        Command::List(options) => list::run(&options),
+        Command::Rings(options) => rings::run(&options),
         Command::Listen(options) => listen::run(&options),
     };
     match status {

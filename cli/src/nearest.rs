@@ -33,6 +33,15 @@ pub(crate) fn nearest<'a>(
         .collect()
 }
 
+/// The name that was surely meant: at most a third of its characters differ.
+pub(crate) fn near<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> Option<&'a str> {
+    let word: Vec<char> = word.to_lowercase().chars().take(LONGEST).collect();
+    let chars = |name: &str| name.chars().take(LONGEST).collect::<Vec<char>>();
+    let cost = |name: &'a str| (distance(&word, &chars(name)), name);
+    let (cost, name) = names.take(MOST).map(cost).min()?;
+    (cost * 3 <= name.chars().count().max(word.len()).max(3)).then_some(name)
+}
+
 /// How many characters must be put in, taken out or exchanged until the pattern matches the name;
 /// what `*` and `?` cover is free.
 fn distance(pattern: &[char], name: &[char]) -> usize {
@@ -83,5 +92,12 @@ mod tests {
         assert_eq!(near("stpe")[0], "lib::step");
         assert_eq!(near("lib::*x")[0], "lib::step");
         assert_eq!(nearest(std::iter::empty(), "x", 2), [""; 0]);
+        let formats = ["xray", "xray1", "et", "heph"];
+        let near = |word: &str| super::near(formats.into_iter(), word);
+        assert_eq!(
+            [near("xrey"), near("EP"), near("hep")],
+            [Some("xray"), Some("et"), Some("heph")]
+        );
+        assert_eq!([near("perfetto"), near("json"), near("")], [None; 3]);
     }
 }

@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -142,14 +142,29 @@ pub(crate) fn complain(line: &str) {
 pub(crate) fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
     match text.parse() {
         Ok(number) => NonZeroUsize::new(number)
-            .ok_or_else(|| "it must be 1 or more; leave the option out for no limit".into()),
+            .ok_or_else(|| "it must be 1 or more; leave the option out for all".into()),
         Err(_) => Err("not a whole number from 1 on".into()),
     }
 }
 
+/// A number of threads that may work.
+pub(crate) fn jobs_of(text: &str) -> Result<NonZeroUsize, &'static str> {
+    let number = text.parse().ok().and_then(NonZeroUsize::new);
+    number.ok_or("not a number of threads from 1 on; leave the option out for one per core")
+}
+
+/// What was asked for; 0: nothing.
+static JOBS: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets how many threads may work.
+pub(crate) fn set_jobs(asked: Option<NonZeroUsize>) {
+    // Relaxed: a number by itself.
+    JOBS.store(asked.map_or(0, NonZeroUsize::get), Ordering::Relaxed);
+}
+
 /// How many threads are to work: as asked for, or one per core.
-pub(crate) fn jobs(asked: Option<NonZeroUsize>) -> usize {
-    asked
+pub(crate) fn jobs() -> usize {
+    NonZeroUsize::new(JOBS.load(Ordering::Relaxed))
         .or_else(|| std::thread::available_parallelism().ok())
         .map_or(1, NonZeroUsize::get)
 }

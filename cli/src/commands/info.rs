@@ -1,12 +1,14 @@
 //! `fdr info`: what a trace says of itself, and what is in it.
 
+mod json;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use fdr_formats::model::Counts;
 use fdr_formats::{Clock, Function, Source};
 
-use super::{Status, each};
+use super::{Status, each_trace};
 use crate::columns::Columns;
 use crate::selection::{Filtering, Selection};
 use crate::tally::{Marks, Seen, Tally};
@@ -29,7 +31,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The traces
+    /// Traces, or folders of traces; `-` is standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
     #[command(flatten)]
@@ -37,12 +39,15 @@ pub(crate) struct Options {
     /// List the functions that the trace has names for
     #[arg(long)]
     functions: bool,
+    /// As JSON; several traces are documents one after the other
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let mut first = true;
-    each(&options.traces, |trace| {
+    each_trace(&options.traces, |trace, _| {
         one(options, trace, std::mem::take(&mut first))
     })
 }
@@ -55,6 +60,9 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
     let tally = tally.map_err(|error| trace::about(trace, error))?;
     trace::warn_of_damage(trace, &tally.diagnostics, tally.more_diagnostics);
     ui::print(|out| {
+        if options.json {
+            return json::write(out, trace, &*source, &tally, options.functions);
+        }
         if !first {
             writeln!(out)?;
         }

@@ -10,7 +10,7 @@ use fdr_formats::registry::{FORMATS, Format, Opener};
 use fdr_formats::{ring, xray};
 
 use super::recover::save;
-use super::{Status, each};
+use super::{Status, each_trace};
 use crate::packed::{self, Archive, PackFailure, Packed, Way};
 use crate::place::{self, Pending, Shape};
 use crate::ring::Ring;
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// From 1, the fastest, to 19, the smallest
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = level)]
     level: i32,
     /// Lay the records of XRay FDR files and rings out anew, for a smaller file that fdr alone reads
     #[arg(long)]
@@ -62,13 +62,20 @@ pub(crate) struct Options {
     quiet: bool,
 }
 
+fn level(text: &str) -> Result<i32, &'static str> {
+    let level = text.parse().ok().filter(|level| (1..=19).contains(level));
+    level.ok_or("a level is a number from 1 to 19")
+}
+
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let several = options.traces.len() > 1;
     if several && options.output.as_deref().is_some_and(is_stdout) {
         bail!("-o -: takes one trace at a time");
     }
-    each(&options.traces, |trace| one(options, trace, several))
+    each_trace(&options.traces, |trace, several| {
+        one(options, trace, several)
+    })
 }
 
 fn is_stdout(output: &Path) -> bool {
@@ -197,7 +204,7 @@ fn pack(
         true => Progress::hidden(),
         false => Progress::endless(),
     };
-    let jobs = ui::jobs(None);
+    let jobs = ui::jobs();
     let way = Way {
         level: options.level,
         dense: options.dense,

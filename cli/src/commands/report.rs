@@ -3,12 +3,13 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use fdr_formats::TraceInfo;
 use fdr_formats::pieces::{self, Division};
 
-use super::{Status, each};
+use super::{Status, each_trace};
 use crate::glob::Filter;
+use crate::input::Headings;
 use crate::nearest::nearest;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
@@ -49,17 +50,20 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The traces; with --csv and --json, one
+    /// Traces, or folders of traces; `-` is standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// Figures for every thread, too
     #[arg(long)]
     per_thread: bool,
     /// Sort by this: numbers from the largest, names from A to Z
-    #[arg(long, value_name = "KEY", value_enum, default_value = "self")]
+    #[arg(short, long, value_name = "KEY", value_enum, default_value = "self")]
     sort: Key,
+    /// Turn the order round
+    #[arg(short, long)]
+    reverse: bool,
     /// Show at most so many functions
-    #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
     #[command(flatten)]
     selection: selection::Selection,
@@ -72,34 +76,33 @@ pub(crate) struct Options {
     /// As JSON, times in nanoseconds
     #[arg(long)]
     json: bool,
-    /// Threads that decode [default: one per core]
-    #[arg(long, short, value_name = "N", value_parser = ui::at_least_one)]
-    jobs: Option<NonZeroUsize>,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let several = options.traces.len() > 1;
-    if several && (options.csv || options.json) {
-        bail!("--csv and --json take one trace at a time; run fdr report once for each");
-    }
-    let mut first = true;
-    each(&options.traces, |trace| {
-        let heading = match (several, std::mem::take(&mut first)) {
-            (false, _) => String::new(),
-            (true, true) => format!("{}\n", ui::path(trace)),
-            (true, false) => format!("\n{}\n", ui::path(trace)),
-        };
-        one(options, trace, &heading)
+    let mut place = None;
+    each_trace(&options.traces, |trace, several| {
+        let headings = several && !options.csv && !options.json;
+        let place = place.get_or_insert_with(|| Place {
+            headings: Headings::new(headings),
+            csv: csv::Files::new(several),
+        });
+        one(options, trace, place)
     })
 }
 
-fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status> {
+/// Where a report is among several.
+struct Place {
+    headings: Headings,
+    csv: csv::Files,
+}
+
+fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Shown)?;
     memory::grows("the figures of functions and threads");
     let progress = Progress::new(&*source);
     let make = |share| Engine::new(&*source, options.per_thread, share);
-    let division = Division::of(&*source, ui::jobs(options.jobs));
+    let division = Division::of(&*source, ui::jobs());
     let engines = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let engines = engines.map_err(|error| trace::about(trace, error))?;
@@ -114,6 +117,7 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
     let selection = Selection {
         filter: options.selection.filter().cloned(),
         sort: options.sort,
+        reverse: options.reverse,
         limit: options.limit.map(NonZeroUsize::get),
         per_thread: options.per_thread,
     };
@@ -127,8 +131,8 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
     let report = Report::new(info, figures, &selection).with_context(|| ui::path(trace))?;
     trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
     ui::print(|out| {
-        out.write_all(heading.as_bytes())?;
-        write(out, options, trace, info, &report)
+        out.write_all(place.headings.next(trace).as_bytes())?;
+        write(out, options, trace, info, &report, &mut place.csv)
     })?;
     if options.csv && (report.timeless || !report.is_complete()) {
         table::notes(&report)
@@ -149,12 +153,13 @@ fn write(
     trace: &Path,
     info: &TraceInfo,
     report: &Report,
+    files: &mut csv::Files,
 ) -> anyhow::Result<()> {
     if options.json {
         return json::write(out, &trace.to_string_lossy(), info, report);
     }
     if options.csv {
-        return csv::write(out, report);
+        return csv::write(out, &trace.to_string_lossy(), report, files);
     }
     let look = Look {
         places: options.files,

@@ -9,8 +9,7 @@ mod tree;
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fdr_formats::pieces::{self, Division};
@@ -18,7 +17,7 @@ use fdr_formats::{FunctionId, Ticks, TraceInfo};
 
 use self::folder::{Folder, gather};
 use self::tree::{Label, Node, NodeId, Tree};
-use super::Status;
+use super::{Status, each_trace};
 use crate::report::rows::name_of;
 use crate::selection::{Filtering, Selection};
 use crate::ui::{self, Progress};
@@ -45,9 +44,9 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The trace
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    /// Traces, or folders of traces; `-` is standard input
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
     /// Paths begin with the thread
     #[arg(long)]
     per_thread: bool,
@@ -56,29 +55,30 @@ pub(crate) struct Options {
     /// Count calls, instead of time
     #[arg(long)]
     calls: bool,
-    /// Threads that decode [default: one per core]
-    #[arg(long, short, value_name = "N", value_parser = ui::at_least_one)]
-    jobs: Option<NonZeroUsize>,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let source = options.selection.open(&options.trace, Filtering::Shown)?;
+    each_trace(&options.traces, |trace, _| one(options, trace))
+}
+
+fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
+    let source = options.selection.open(trace, Filtering::Shown)?;
     memory::grows("the paths of calls");
     let progress = Progress::new(&*source);
     let untimed = untimed(source.info());
     let one_by_one = trace::has_lane_for_each_thread(&*source);
     let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
-    let division = Division::of(&*source, ui::jobs(options.jobs));
+    let division = Division::of(&*source, ui::jobs());
     let folders = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
-    let folders = folders.map_err(|error| trace::about(&options.trace, error))?;
+    let folders = folders.map_err(|error| trace::about(trace, error))?;
     let mut folded = gather(folders);
     folded.diagnostics.extend_from_slice(source.diagnostics());
     folded
         .diagnostics
         .sort_by_key(|diagnostic| diagnostic.offset);
-    trace::warn_of_damage(&options.trace, &folded.diagnostics, folded.more_diagnostics);
+    trace::warn_of_damage(trace, &folded.diagnostics, folded.more_diagnostics);
     let info = source.info();
     let mut shown: HashMap<Label, bool> = HashMap::new();
     if let Some(filter) = options.selection.filter() {

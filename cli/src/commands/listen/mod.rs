@@ -19,6 +19,7 @@ use fdr_formats::Source;
 use self::peers::{Door, PAUSE, Peer};
 use self::receive::{End, Received};
 use super::Status;
+use super::recover::save;
 use crate::address::{Address, SHAPES};
 use crate::place::{self, Pending, Shape};
 use crate::signals::Stop;
@@ -59,15 +60,15 @@ pub(crate) struct Options {
     /// Where the program streams to: its FDR_OUT
     #[arg(value_name = "ADDR", allow_hyphen_values = true, value_parser = OsStringValueParser::new().try_map(address))]
     address: Address,
-    /// The file to write
+    /// The file to write, or a folder for it, where it is called stream
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Go on after the first connection, with a file for each
     #[arg(long)]
     keep: bool,
     /// Take at most so many bytes of each connection: 1G
-    #[arg(long, value_name = "SIZE", value_parser = limit)]
-    limit: Option<u64>,
+    #[arg(long, alias = "limit", value_name = "SIZE", value_parser = max_size)]
+    max_size: Option<u64>,
     /// Give up where no program is there for so long [default: 60 where fdr connects, else never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     wait: Option<Duration>,
@@ -86,7 +87,7 @@ fn address(text: OsString) -> Result<Address, String> {
     Ok(address)
 }
 
-fn limit(text: &str) -> Result<u64, String> {
+fn max_size(text: &str) -> Result<u64, String> {
     match ui::size_of(text)? {
         0 => Err("it must be 1 byte or more; leave the option out for no limit".to_owned()),
         bytes => Ok(bytes),
@@ -106,15 +107,22 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if options.output.as_os_str() == "-" {
         bail!("-o -: what comes must go to a file, to be looked into");
     }
+    let output = save::output(
+        Some(&options.output),
+        false,
+        Path::new(""),
+        OsStr::new("stream"),
+    )?;
     let stop = Stop::on_signals().context("signals")?;
     // That nothing can be written shows before anything is sent.
-    drop(Pending::file(&options.output, options.force)?);
+    drop(Pending::file(&output, options.force)?);
     let mut door = Door::open(&options.address)?;
     if !options.quiet || options.address.is_any_port() {
         ui::complain(&door.in_words(&options.address));
     }
     let session = Session {
         options,
+        output: &output,
         stop: &stop,
         progress: match options.quiet {
             true => Progress::hidden(),
@@ -135,6 +143,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 /// What all connections share.
 struct Session<'a> {
     options: &'a Options,
+    output: &'a Path,
     stop: &'a Stop,
     progress: Progress,
     /// Number of the next file.
@@ -176,7 +185,7 @@ impl Session<'_> {
 
     /// One connection, from its beginning to what there is to say of it. Whether anything came.
     fn serve(&self, mut peer: Peer) -> bool {
-        let limit = self.options.limit;
+        let limit = self.options.max_size;
         let mut path = PathBuf::new();
         let make = || {
             let (pending, file, name) = self.file()?;
@@ -202,7 +211,7 @@ impl Session<'_> {
 
     /// A file for a connection: the first one that is free.
     fn file(&self) -> anyhow::Result<(Pending, File, PathBuf)> {
-        let Options { output, force, .. } = self.options;
+        let (output, force) = (self.output, &self.options.force);
         let mut next = self
             .files
             .lock()
@@ -308,7 +317,7 @@ impl End {
         match self {
             End::Closed => None,
             End::Broken(error) => Some(format!("the connection broke: {error}")),
-            End::Limit => Some("the limit is reached (--limit)".to_owned()),
+            End::Limit => Some("the most that is taken is reached (--max-size)".to_owned()),
             End::Stopped => Some("ended by a signal".to_owned()),
             End::Full(error) => Some(format!("no more can be written: {error}")),
         }
@@ -343,9 +352,9 @@ mod tests {
 
     #[test]
     fn limits_and_waits() {
-        assert_eq!(limit("2K"), Ok(2048));
-        assert!(limit("0").unwrap_err().contains("1 byte"));
-        assert!(limit("x").is_err());
+        assert_eq!(max_size("2K"), Ok(2048));
+        assert!(max_size("0").unwrap_err().contains("1 byte"));
+        assert!(max_size("x").is_err());
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         for bad in ["-1", "x", "inf", "1e30"] {
             assert!(seconds(bad).is_err(), "{bad}");

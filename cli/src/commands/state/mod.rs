@@ -12,8 +12,9 @@ use fdr_formats::tcstate::state::{At, State};
 use fdr_formats::tcstate::{self, TcstateSource};
 use fdr_formats::{Source, ThreadId, TraceInfo, source};
 
-use super::Status;
+use super::{Status, each_trace};
 use crate::clock;
+use crate::input::Headings;
 use crate::place::Pending;
 use crate::selection::moment::{self, Span, When};
 use crate::selection::{Filtering, Selection};
@@ -47,8 +48,9 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The trace
-    trace: PathBuf,
+    /// Traces, or folders of traces; `-` is standard input
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
     /// The moment, see below
     #[arg(long, value_name = "TIME", value_parser = moment::parse, default_value = "end", allow_hyphen_values = true)]
     at: When,
@@ -74,7 +76,17 @@ struct Answer<'a> {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let path = &options.trace;
+    let mut headings = None;
+    each_trace(&options.traces, |trace, several| {
+        if several && options.snapshot.is_some() {
+            bail!("--snapshot takes one trace at a time");
+        }
+        let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
+        one(options, trace, headings)
+    })
+}
+
+fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
     if options.selection.is_of_threads() && path.is_dir() && tcstate::is_history(path) {
         let source = TcstateSource::open(path).map_err(|error| trace::about(path, error))?;
         trace::warn_of_damage(path, source.diagnostics(), 0);
@@ -83,7 +95,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         let time = span.find(&options.at, &source.info().clock)?;
         let state = source.state(time);
         let state = state.map_err(|error| trace::about(path, error))?;
-        return answer(options, source.info(), span, state);
+        let heading = headings.next(path);
+        return answer(options, path, &heading, source.info(), span, state);
     }
     let source = options.selection.open(path, Filtering::Calls)?;
     let progress = Progress::new(&*source);
@@ -104,26 +117,37 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let driven = source::drive(&*source, &mut sink, &|bytes| progress.add(bytes));
     drop(progress);
     driven.map_err(|error| trace::about(path, error))?;
-    answer(options, info, span, sink.finish(info))
+    let state = sink.finish(info);
+    answer(options, path, &headings.next(path), info, span, state)
 }
 
-fn answer(options: &Options, info: &TraceInfo, span: Span, state: State) -> anyhow::Result<Status> {
+fn answer(
+    options: &Options,
+    trace: &Path,
+    heading: &str,
+    info: &TraceInfo,
+    span: Span,
+    state: State,
+) -> anyhow::Result<Status> {
     if let Some(file) = &options.snapshot {
         write_snapshot(file, &state)?;
         return Ok(Status::Done);
     }
     let threads = options.selection.threads(info)?;
     let answer = Answer {
-        trace: &options.trace,
+        trace,
         info,
         span,
         state,
         threads,
     };
-    clock::warn(&options.trace, &info.clock);
-    ui::print(|out| match options.json {
-        true => show::json(out, &answer),
-        false => show::text(out, &answer),
+    clock::warn(trace, &info.clock);
+    ui::print(|out| {
+        out.write_all(heading.as_bytes())?;
+        match options.json {
+            true => show::json(out, &answer),
+            false => show::text(out, &answer),
+        }
     })?;
     Ok(Status::Done)
 }

@@ -2,6 +2,7 @@
 
 mod checker;
 mod finding;
+mod json;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -12,7 +13,7 @@ use fdr_formats::pieces::{self, Division};
 
 use self::checker::{Checker, Verdict};
 use self::finding::{Finding, Where};
-use super::{Status, each};
+use super::{Status, each_trace};
 use crate::report::rows::name_of;
 use crate::selection::{Filtering, Selection};
 use crate::ui::{self, Progress};
@@ -45,7 +46,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The traces
+    /// Traces, or folders of traces; `-` is standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
     #[command(flatten)]
@@ -54,13 +55,19 @@ pub(crate) struct Options {
     #[arg(long)]
     allow_open: bool,
     /// Print at most so many violations of each trace [default: 100]; all are counted
-    #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
+    /// As JSON; several traces are documents one after the other
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
+    /// Print violations alone: nothing of traces that are whole
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    each(&options.traces, |trace| one(options, trace))
+    each_trace(&options.traces, |trace, _| one(options, trace))
 }
 
 fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
@@ -70,7 +77,7 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let progress = Progress::new(&*source);
     let one_by_one = trace::has_lane_for_each_thread(&*source);
     let make = |share| Checker::new(options.allow_open, limit, share).one_by_one(one_by_one);
-    let division = Division::of(&*source, ui::jobs(None));
+    let division = Division::of(&*source, ui::jobs());
     let checkers = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let checkers = checkers.map_err(|error| trace::about(trace, error))?;
@@ -82,7 +89,15 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     verdict.findings.sort();
     verdict.findings.truncate(limit);
 
-    ui::print(|out| write(out, &ui::path(trace), info, &verdict))?;
+    if !options.quiet || verdict.count > 0 {
+        ui::print(|out| match options.json {
+            true => {
+                let notes = notes(info, &verdict);
+                json::write(out, &trace.to_string_lossy(), info, &verdict, notes)
+            }
+            false => write(out, &ui::path(trace), info, &verdict),
+        })?;
+    }
     Ok(if verdict.count == 0 {
         Status::Done
     } else {
@@ -121,19 +136,25 @@ fn write(
         0 => writeln!(out, "{file}: OK: {totals}")?,
         count => writeln!(out, "{file}: {}: {totals}", ui::things(count, "violation"))?,
     }
-    if verdict.lost > 0 {
-        let lost = ui::things(verdict.lost, "record");
-        writeln!(out, "{file}: note: {lost} lost in the middle")?;
-    }
-    if verdict.breaks > 0 {
-        let breaks = clock::breaks_in_words(verdict.breaks);
-        writeln!(out, "{file}: note: {breaks}")?;
-    }
-    for note in clock::notes(&info.clock) {
+    for note in notes(info, verdict) {
         writeln!(out, "{file}: note: {note}")?;
     }
-    if let Some(missing) = trace::missing(&info.missing) {
-        writeln!(out, "{file}: note: not in the trace: {missing}")?;
-    }
     Ok(())
+}
+
+/// What is no violation, and must be known all the same.
+fn notes(info: &TraceInfo, verdict: &Verdict) -> Vec<String> {
+    let mut notes = Vec::new();
+    if verdict.lost > 0 {
+        let lost = ui::things(verdict.lost, "record");
+        notes.push(format!("{lost} lost in the middle"));
+    }
+    if verdict.breaks > 0 {
+        notes.push(clock::breaks_in_words(verdict.breaks));
+    }
+    notes.extend(clock::notes(&info.clock));
+    if let Some(missing) = trace::missing(&info.missing) {
+        notes.push(format!("not in the trace: {missing}"));
+    }
+    notes
 }

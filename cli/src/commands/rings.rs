@@ -1,4 +1,4 @@
-//! `fdr list`: the ring files in folders, and what has become of their processes. Must never take a
+//! `fdr rings`: the ring files in folders, and what has become of their processes. Must never take a
 //! file's word for whose it is: a process is running where it has the file mapped.
 
 use std::env;
@@ -25,9 +25,9 @@ number, which may not be looked into; unreadable: what is wrong is said on stder
 The size is what the ring takes on the disk; the file's own is larger, for it has holes.
 
 Examples:
-  fdr list                             here, and where FDR_DIR says
-  fdr list /dev/shm traces/ --json
-  fdr list | grep dead                 what fdr recover can make traces of";
+  fdr rings                            here, and where FDR_DIR says
+  fdr rings /dev/shm traces/ --json
+  fdr rings | grep dead                what fdr recover can make traces of";
 
 /// List ring files, of processes that run and of those that left them
 #[derive(clap::Args)]
