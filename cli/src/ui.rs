@@ -13,6 +13,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::pager;
 use anyhow::Context;
 use fdr_formats::Source;
 pub(crate) use fdr_formats::text::{clean, is_unsafe};
@@ -128,14 +129,79 @@ pub(crate) fn columns() -> Option<usize> {
     Some(usize::from(width.0)).filter(|&width| width > 0)
 }
 
-/// Whether standard output may be coloured: a terminal, and the user did not say `NO_COLOR`.
-pub(crate) fn colour() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+/// Whether something is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Colour {
+    /// On terminals, unless the environment says otherwise
+    #[default]
+    Auto,
+    /// Wherever it goes
+    Always,
+    /// Nowhere
+    Never,
 }
 
-/// One line on stderr. A stderr that is gone is no reason to fail.
+/// 0: as the output is; 1: always; 2: never.
+static COLOUR: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets whether output is coloured.
+pub(crate) fn set_colour(colour: Colour) {
+    // Relaxed: a number by itself.
+    COLOUR.store(colour as usize, Ordering::Relaxed);
+}
+
+/// Whether standard output may be coloured: as `--color` says, else as NO_COLOR, CLICOLOR_FORCE and TERM say,
+/// else where it is a terminal.
+pub(crate) fn colour() -> bool {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    match COLOUR.load(Ordering::Relaxed) {
+        1 => true,
+        2 => false,
+        _ if set("NO_COLOR").is_some() => false,
+        _ if set("CLICOLOR_FORCE").is_some_and(|value| value != "0") => true,
+        _ if set("TERM").is_some_and(|term| term == "dumb") => false,
+        _ => io::stdout().is_terminal(),
+    }
+}
+
+/// Text in lines of at most so many characters, which break at spaces; all but the first are indented. A
+/// word is never cut.
+pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> String {
+    let (mut out, mut column) = (String::new(), 0);
+    for (nth, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if nth > 0 && column + 1 + length > width && column > indent {
+            let kept = out.trim_end_matches(' ').len();
+            out.truncate(kept);
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        } else if nth > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
+}
+
+/// Text for standard output: wrapped where that is a terminal.
+pub(crate) fn paragraph(text: &str, indent: usize) -> String {
+    match columns() {
+        Some(width) => wrap(text, width, indent),
+        None => text.to_owned(),
+    }
+}
+
+/// One line on stderr; a terminal gets it in lines that fit. A stderr that is gone is no reason to fail.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "fdr: {}", clean(line));
+    let line = format!("fdr: {}", clean(line));
+    let line = match terminal_size::terminal_size_of(io::stderr()) {
+        Some((width, _)) if width.0 > 20 => wrap(&line, usize::from(width.0), 5),
+        _ => line,
+    };
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// A number for an option of which there must be one at least.
@@ -188,6 +254,9 @@ impl StandardOutput {
     /// # Errors
     /// Where it is closed, or there are too many files.
     pub(crate) fn new() -> anyhow::Result<StandardOutput> {
+        if let Some(pager) = pager::input() {
+            return Ok(StandardOutput(pager.into()));
+        }
         let file = io::stdout().as_fd().try_clone_to_owned();
         Ok(StandardOutput(file.context(STANDARD_OUTPUT)?.into()))
     }
@@ -383,6 +452,27 @@ mod tests {
         for most in 1..40 {
             let short = shorten("my_app::module::Type::method", most);
             assert_eq!(short.chars().count(), most.min(28));
+        }
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrap("one two three", 80, 2), "one two three");
+        assert_eq!(wrap("one two three", 8, 2), "one two\n  three");
+        assert_eq!(
+            wrap("a_word_that_is_long b", 5, 2),
+            "a_word_that_is_long\n  b"
+        );
+        for width in 10..60 {
+            let text = wrap(
+                "fdr: some words of it, and a few more of them to be wrapped",
+                width,
+                5,
+            );
+            assert!(
+                text.lines().all(|line| line.chars().count() <= width),
+                "{text}"
+            );
         }
     }
 

@@ -399,7 +399,10 @@ fn a_limit_is_kept_to_the_byte() {
     stream.write_all(&trace()).unwrap();
     let (code, text) = listener.end();
     assert_eq!(code, Some(1));
-    assert!(text.contains("the most that is taken is reached (--max-size)"), "{text}");
+    assert!(
+        text.contains("the most that is taken is reached (--max-size)"),
+        "{text}"
+    );
     assert_eq!(fs::read(&file).unwrap(), trace()[..100]);
 }
 

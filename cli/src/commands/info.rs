@@ -19,13 +19,14 @@ use crate::{clock, place, trace};
 const SHOWN: usize = 20;
 
 const HELP: &str = "\
-Per thread: `recorded`, `overwritten` and `dropped` are the recorder's own counts, where the trace
-has them; `readable` is what is in the file, without synthetic records.
+Per thread: `recorded`, `overwritten` and `dropped` are the recorder's own
+counts, where the trace has them; `readable` is what is in the file, without
+synthetic records.
 
 Examples:
   fdr info app.fdr
   fdr info traces/*.fdr
-  fdr info --functions app.fdr      with every traced function, its file and line";
+  fdr info --functions app.fdr  with every traced function, its file and line";
 
 /// What a trace says of itself: clock, program, threads, counts
 #[derive(clap::Args)]
@@ -82,7 +83,11 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
 fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow::Result<()> {
     let info = source.info();
     writeln!(out, "format     {}", ui::clean(&info.format))?;
-    writeln!(out, "clock      {}", clock_line(&info.clock))?;
+    writeln!(
+        out,
+        "{}",
+        ui::paragraph(&format!("clock      {}", clock_line(&info.clock)), 11)
+    )?;
     if !info.program.is_empty() {
         writeln!(out, "program    {}", ui::clean(&info.program))?;
     }
@@ -116,7 +121,11 @@ fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow
         ui::count(marks.count()),
     )?;
     if marks.count() > 0 {
-        writeln!(out, "others     {}", others(&marks))?;
+        writeln!(
+            out,
+            "{}",
+            ui::paragraph(&format!("others     {}", others(&marks)), 11)
+        )?;
     }
     let untimed = info.functions.iter().filter(|function| function.untimed);
     let untimed = match untimed.count() {
@@ -134,16 +143,31 @@ fn write_head(out: &mut dyn Write, source: &dyn Source, tally: &Tally) -> anyhow
         ui::count(tally.threads().count() as u64)
     )?;
     if let Some(missing) = trace::missing(&info.missing) {
-        writeln!(out, "missing    {missing}")?;
+        writeln!(
+            out,
+            "{}",
+            ui::paragraph(&format!("missing    {missing}"), 11)
+        )?;
     }
     if let Some(doubtful) = doubtful(tally) {
-        writeln!(out, "counts     {doubtful}")?;
+        writeln!(
+            out,
+            "{}",
+            ui::paragraph(&format!("counts     {doubtful}"), 11)
+        )?;
     }
     if marks.breaks > 0 {
-        writeln!(out, "note       {}", clock::breaks_in_words(marks.breaks))?;
+        writeln!(
+            out,
+            "{}",
+            ui::paragraph(
+                &format!("note       {}", clock::breaks_in_words(marks.breaks)),
+                11
+            )
+        )?;
     }
     for note in clock::notes(&info.clock) {
-        writeln!(out, "note       {note}")?;
+        writeln!(out, "{}", ui::paragraph(&format!("note       {note}"), 11))?;
     }
     Ok(())
 }
@@ -222,6 +246,9 @@ fn write_threads(out: &mut dyn Write, tally: &Tally) -> anyhow::Result<()> {
         ],
         right: 6,
         colour: ui::colour(),
+        width: ui::columns(),
+        spare: &["synthetic", "dropped", "overwritten"],
+        ..Columns::default()
     };
     let row = |seen: &Seen| {
         let count = |field: fn(&Counts) -> u64| match &seen.thread.counts {
@@ -246,6 +273,9 @@ fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<(
         head: &["id", "function", "source"],
         right: 1,
         colour: ui::colour(),
+        width: ui::columns(),
+        spare: &["source"],
+        ..Columns::default()
     };
     let row = |function: &Function| {
         let place = match (function.file.as_str(), function.line) {

@@ -44,7 +44,8 @@ const STRIDE: u64 = 16;
 const XRAY: &str = "xray";
 
 const HELP: &str = "\
-llvm-xray reads XRay traces alone; what fdr convert makes of others has the same function ids.
+llvm-xray reads XRay traces alone; what fdr convert makes of others has the
+same function ids.
 
 Examples:
   fdr map app.fdr -o map.elf

@@ -2,6 +2,7 @@
 
 pub(crate) mod convert;
 pub(crate) mod flame;
+pub(crate) mod generate;
 pub(crate) mod info;
 pub(crate) mod listen;
 pub(crate) mod map;

@@ -17,25 +17,30 @@ use crate::ring::Ring;
 use crate::ui::{self, Progress, StandardOutput};
 
 const HELP: &str = "\
-Every command that reads a trace reads a packed one as well: fdr report app.fdr.zst. For that it is
-unpacked, by all cores, into a file without a name in TMPDIR; fdr unpack gives back the same bytes.
-A folder (CTF, Trace Compass's states) becomes an archive, which tar --zstd reads and writes too.
+Every command that reads a trace reads a packed one as well: fdr report
+app.fdr.zst. For that it is unpacked, by all cores, into a file without a name
+in TMPDIR; fdr unpack gives back the same bytes. A folder (CTF, Trace
+Compass's states) becomes an archive, which tar --zstd reads and writes too.
 
-The file is of zstd's own format: frames that are compressed by themselves, each with a checksum.
-Any zstd reads it, and files that any zstd wrote are read here. What is cut off or damaged is read
-up to that place. What unpacks into more than 2 GiB and more than 200 times its size is refused.
+The file is of zstd's own format: frames that are compressed by themselves,
+each with a checksum. Any zstd reads it, and files that any zstd wrote are
+read here. What is cut off or damaged is read up to that place. What unpacks
+into more than 2 GiB and more than 200 times its size is refused.
 
---dense lays the records out anew before zstd sees them, in columns, with functions and times apart:
-of XRay FDR files and of rings, which have the same records. fdr unpack gives back the same bytes
-all the same, and every command reads it. But zstd -d gives a dense stream (.dense), which only fdr
-reads: without --dense any zstd gives the trace itself. A damaged file is read by whole blocks, up
-to a multiple of 4 MiB of the trace: of a trace below 4 MiB, nothing.
+--dense lays the records out anew before zstd sees them, in columns, with
+functions and times apart: of XRay FDR files and of rings, which have the same
+records. fdr unpack gives back the same bytes all the same, and every command
+reads it. But zstd -d gives a dense stream (.dense), which only fdr reads:
+without --dense any zstd gives the trace itself. A damaged file is read by
+whole blocks, up to a multiple of 4 MiB of the trace: of a trace below 4 MiB,
+nothing.
 
 Examples:
-  fdr pack app.1234.1.fdr                        app.1234.1.fdr.zst, beside it
-  fdr pack --dense app.1234.1.fdr                app.1234.1.fdr.dense.zst, smaller still
-  fdr pack --level 9 traces/*.fdr -o archive/    smaller, and slower
-  fdr pack traces/app.ctf                        traces/app.ctf.tar.zst";
+  fdr pack app.1234.1.fdr                      app.1234.1.fdr.zst, beside it
+  fdr pack --dense app.1234.1.fdr
+      app.1234.1.fdr.dense.zst, smaller still
+  fdr pack --level 9 traces/*.fdr -o archive/  smaller, and slower
+  fdr pack traces/app.ctf                      traces/app.ctf.tar.zst";
 
 /// Compress traces, so that every command still reads them
 #[derive(clap::Args)]

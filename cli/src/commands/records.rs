@@ -15,12 +15,14 @@ use crate::selection::{Filtering, Selection};
 use crate::{trace, ui};
 
 const HELP: &str = "\
-Columns: byte offset, size, thread, time since the first record that has one, kind, fields.
+Columns: byte offset, size, thread, time since the first record that has one,
+kind, fields.
 
 Examples:
   fdr records app.fdr | less
   fdr records --thread worker-1 --limit 100 app.fdr
-  fdr records --offset 0x1f40 --limit 20 app.fdr      what is at the offset of a diagnostic";
+  fdr records --offset 0x1f40 --limit 20 app.fdr
+      what is at the offset of a diagnostic";
 
 /// One line for every record of the file
 #[derive(clap::Args)]

@@ -22,29 +22,38 @@ use crate::{memory, selection, trace};
 const HELP: &str = "\
 What the figures are:
   calls       calls of which the trace has the entry or the exit
-  total       time inside the function. Where it recurses, only the outermost call counts, so that
-              total never exceeds the time that passed on a thread
+  total       time inside the function. Where it recurses, only the outermost
+              call counts, so that total never exceeds the time that passed on
+              a thread
   self        time inside, less the time in traced functions that it called
-  self %      share of the sum of all self times (of the thread, in a thread's table): 100 % is all
-              time in traced functions, which with threads can be more than the time that passed
-  min … max   of the durations of single calls, entry to exit, recursive ones too
+  self %      share of the sum of all self times (of the thread, in a thread's
+              table): 100 % is all time in traced functions, which with
+              threads can be more than the time that passed
+  min … max   of the durations of single calls, entry to exit, recursive ones
+              too
   p50 p90 p99 nearest rank; within 1 %. All else is exact
-A call that was open when the trace began or ended, or whose exit is missing, is clipped: it counts
-in calls, and the part of it inside the trace in total and self; it never counts in min to max.
-Times are CPU-independent wall time of the trace's clock, summed over threads.
-Functions marked #[traced(untimed)] have calls and no times: what passes in them is self time of the
-function that called them.
+A call that was open when the trace began or ended, or whose exit is missing,
+is clipped: it counts in calls, and the part of it inside the trace in total
+and self; it never counts in min to max. Times are CPU-independent wall time
+of the trace's clock, summed over threads. Functions marked #[traced(untimed)]
+have calls and no times: what passes in them is self time of the function that
+called them. A selection shows --filter's functions with the figures that they
+have among all; --function, --thread and a window leave the other calls out.
 
-A table on a terminal fits its width: names lose their middle, and where that is not enough, columns
-are left out, and named below. In a file or a pipe, names are whole and columns are all there.
+A table on a terminal fits its width: names lose their middle, and where that
+is not enough, columns are left out, and named below. In a file or a pipe,
+names are whole and columns are all there.
 
 Examples:
-  fdr report app.fdr                            by self time, as a table
-  fdr report --sort p99 --limit 20 app.fdr      the twenty with the worst tail
-  fdr report --filter 'app::db::*' app.fdr      some functions
-  fdr report --per-thread app.fdr               a table for every thread
-  fdr report old.fdr new.fdr                    one report after the other
-  fdr report --json app.fdr | jq '.functions[] | select(.calls > 1000) | .name'";
+  fdr report app.fdr                        by self time, as a table
+  fdr report --sort p99 --limit 20 app.fdr  the twenty with the worst tail
+  fdr report --filter 'app::db::*' app.fdr  some functions
+  fdr report --last 2s -t 'worker-*' app.fdr
+      the last two seconds of some threads
+  fdr report -F app::save app.fdr           what happens inside of a function
+  fdr report --per-thread app.fdr           a table for every thread
+  fdr report old.fdr new.fdr                one report after the other
+  fdr report --json app.fdr | jq -r '.functions[] | .name'";
 
 /// Per function: calls, total, self, min, mean, p50, p90, p99, max
 #[derive(clap::Args)]

@@ -15,14 +15,15 @@ use crate::place::{self, Pending, Shape};
 use crate::ui::{self, StandardOutput};
 
 const HELP: &str = "\
-The bytes are those that were packed: checksums say so. Of a file that is cut off or damaged, what
-comes before that place is written, and the exit code is 1; of a dense one, whole blocks of 4 MiB.
+The bytes are those that were packed: checksums say so. Of a file that is cut
+off or damaged, what comes before that place is written, and the exit code is
+1; of a dense one, whole blocks of 4 MiB.
 
 Examples:
-  fdr unpack app.1234.1.fdr.zst                  app.1234.1.fdr, beside it
-  fdr unpack app.1234.1.fdr.dense.zst            the same trace, of fdr pack --dense
+  fdr unpack app.1234.1.fdr.zst        app.1234.1.fdr, beside it
+  fdr unpack app.1234.1.fdr.dense.zst  the same trace, of fdr pack --dense
   fdr unpack archive/*.zst -o traces/
-  fdr unpack app.ctf.tar.zst                     app.ctf, a folder
+  fdr unpack app.ctf.tar.zst           app.ctf, a folder
   fdr unpack app.1234.1.fdr.dense.zst -o - | sha256sum";
 
 /// Give back the trace in a packed file

@@ -27,6 +27,7 @@ fn report(trace: &MemoryTrace) -> Report {
     let engines = drive_parallel(trace, 1, make, &|_| {}).expect("in memory");
     let selection = Selection {
         filter: None,
+        reverse: false,
         sort: Key::Own,
         limit: None,
         per_thread: false,

@@ -26,39 +26,38 @@ use crate::tally::Tally;
 use crate::ui::Progress;
 use crate::{trace, ui};
 
-/// What all commands that read a trace say of it.
-pub(crate) const HELP: &str = "\
-A moment (--since, --until) is one of
-  1.5s, 300us             after the first record of the trace
-  -200ms                  before its last record
-  start, end              those two
+/// How a moment is written, for a help text.
+pub(crate) const MOMENTS: &str = "\
+  start, end              of the trace
+  +1.5ms, 1.5ms, -2s      since the start, before the end; in ns, us, ms, s,
+                          min or h
   1700000123              ns of the trace's own clock
-  2026-11-20T12:30:01.5Z  UTC, where the trace knows the time of day
-  12:30:01.5              UTC, on the day of the trace
-Units are ns, us, ms, s, min and h. A call that is open where the window begins or ends
-is clipped there. Globs have `*` and `?`.";
+  2026-11-20T12:30:01.5Z  UTC, as fdr info shows it, where the trace knows
+                          the time of day
+  12:30:01.5              UTC, on the day of the trace";
+
+const HEADING: &str = "Selection";
 
 /// The part of a trace that a command looks at.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Selection")]
 pub(crate) struct Selection {
-    /// Only this thread: its number, or a glob on its name; may be repeated
-    #[arg(short, long, value_name = "THREAD")]
+    /// Only threads of this number, or name (a glob); may be repeated
+    #[arg(short, long, value_name = "THREAD", help_heading = HEADING)]
     thread: Vec<Glob>,
-    /// Only what happens inside calls of these functions: globs, comma between; may be repeated
-    #[arg(short = 'F', long, value_name = "GLOBS", allow_hyphen_values = true)]
+    /// Only what happens inside of calls of these: globs, comma between
+    #[arg(short = 'F', long, value_name = "GLOBS", allow_hyphen_values = true, help_heading = HEADING)]
     function: Vec<Filter>,
-    /// Only these functions: globs, comma between, `-` before one excludes, as in FDR
-    #[arg(short, long, value_name = "GLOBS", allow_hyphen_values = true)]
+    /// Only these functions: globs, comma between, `-` before one excludes
+    #[arg(short, long, value_name = "GLOBS", allow_hyphen_values = true, help_heading = HEADING)]
     filter: Option<Filter>,
-    /// Only from this moment on: 1.5s (after the start), -200ms (before the end), 12:30:01.5
-    #[arg(long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true)]
+    /// Only from this moment on: 1.5s (after the start), -200ms (before the end), or a time of day; fdr state --help has all
+    #[arg(long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true, help_heading = HEADING)]
     since: Option<When>,
     /// Only up to this moment
-    #[arg(long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true)]
+    #[arg(long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true, help_heading = HEADING)]
     until: Option<When>,
     /// Only the last 2s, 300ms, … before the end, or before --until
-    #[arg(long, value_name = "TIME", value_parser = moment::length, conflicts_with = "since")]
+    #[arg(long, value_name = "TIME", value_parser = moment::length, conflicts_with = "since", help_heading = HEADING)]
     last: Option<i128>,
 }
 

@@ -69,20 +69,23 @@ pub(super) fn help() -> String {
 }
 
 const HELP: &str = "\
-The new trace is made under a temporary name beside its own, and is there only when it is whole. What
-the format can't hold is said, with counts. A damaged trace is converted as far as it can be read.
+The new trace is made under a temporary name beside its own, and is there only
+when it is whole. What the format can't hold is said, with counts. A damaged
+trace is converted as far as it can be read.
 
-Memory does not grow with the trace, and most formats are written as it is read. Where a call is one
-record, it is written when it has ended: Heph and HTDUMP (memory: the calls that are open). In the
-order of time over all threads, or with sizes in front, nothing can be written before the last event
-is known: XRay, ENTRACE and Trace Compass's states keep what comes, from 64 MiB on in a file without a
-name in TMPDIR.
+Memory does not grow with the trace, and most formats are written as it is
+read. Where a call is one record, it is written when it has ended: Heph and
+HTDUMP (memory: the calls that are open). In the order of time over all
+threads, or with sizes in front, nothing can be written before the last event
+is known: XRay, ENTRACE and Trace Compass's states keep what comes, from 64
+MiB on in a file without a name in TMPDIR.
 
 Examples:
-  fdr convert app.fdr --to heph                  app.heph, beside it
-  fdr convert app.fdr --to ctf -o traces/app     a folder, for babeltrace2 and Trace Compass
+  fdr convert app.fdr --to heph     app.heph, beside it
+  fdr convert app.fdr --to ctf -o traces/app
+      a folder, for babeltrace2 and Trace Compass
   fdr convert app.fdr --to htdump -o - | gzip > app.htdump.gz
-  fdr convert app.htdump --to xray               and back, with names, counts and times";
+  fdr convert app.htdump --to xray  and back, with names, counts and times";
 
 /// What a new trace is called: the trace's name with the end that the format has.
 pub(super) fn default_name(trace: &Path, target: &Target) -> OsString {

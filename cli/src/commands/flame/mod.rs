@@ -24,21 +24,23 @@ use crate::ui::{self, Progress};
 use crate::{memory, trace};
 
 const HELP: &str = "\
-A line is a path of calls from the outermost function to one that it led to, with `;` between, and the
-time in ns that the last one spent by itself on that path. All lines that end in a function add up to its
-self time in fdr report. Lines are in the order of names; a path without time of its own has none.
+A line is a path of calls from the outermost function to one that it led to,
+with `;` between, and the time in ns that the last one spent by itself on that
+path. All lines that end in a function add up to its self time in fdr report.
+Lines are in the order of names; a path without time of its own has none.
 
-What passes in an untimed function is its caller's time: a path that ends in one has a line with --calls
-alone.
+What passes in an untimed function is its caller's time: a path that ends in
+one has a line with --calls alone.
 
-A call that was entered before the trace began is beside what it called. From 1000 functions on, a path
-ends in [more]. Of more than 262,144 paths the least deep ones stay, and the others are one: [more].
+A call that was entered before the trace began is beside what it called. From
+1000 functions on, a path ends in [more]. Of more than 262,144 paths the least
+deep ones stay, and the others are one: [more].
 
 Examples:
   fdr flame app.fdr | inferno-flamegraph > app.svg
-  fdr flame app.fdr > app.folded                 for speedscope.app and flamegraph.pl
-  fdr flame --per-thread app.fdr                 paths begin with the thread
-  fdr flame --calls app.fdr                      by the number of calls";
+  fdr flame app.fdr > app.folded  for speedscope.app and flamegraph.pl
+  fdr flame --per-thread app.fdr  paths begin with the thread
+  fdr flame --calls app.fdr       by the number of calls";
 
 /// Time by path of calls, as folded lines for flame graphs
 #[derive(clap::Args)]
@@ -50,11 +52,11 @@ pub(crate) struct Options {
     /// Paths begin with the thread
     #[arg(long)]
     per_thread: bool,
-    #[command(flatten)]
-    selection: Selection,
     /// Count calls, instead of time
     #[arg(long)]
     calls: bool,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 /// Runs the command.

@@ -34,22 +34,30 @@ const MOST_FILES: u64 = 1_000_000;
 
 const HELP: &str = "\
 ADDR is the text that the program has in FDR_OUT:
-  tcp://host:port          the program connects: fdr listens. Port 0: any free one, which is said
-  tcp-listen://host:port   the program listens: fdr connects, and waits until it is there (--wait)
-  unix:/path               the program connects: fdr makes the socket, and removes it at its end
-  -                        the program's standard output: fdr reads its standard input
+  tcp://host:port          the program connects: fdr listens. Port 0: any free
+                           one, which is said
+  tcp-listen://host:port   the program listens: fdr connects, and waits until
+                           it is there (--wait)
+  unix:/path               the program connects: fdr makes the socket, and
+                           removes it at its end
+  -                        the program's standard output: fdr reads its
+                           standard input
 
-It ends when the connection does. With --keep it goes on: it accepts several programs at once, or
-connects again; each connection has a file of its own: app.htdump, app.2.htdump, app.3.htdump and so
-on, in the order in which the first bytes came. INT, TERM and HUP end it, and keep what came; a second
-one ends it at once, and keeps what came, too. Connections that send nothing are said, and not counted. A file is there under its name when its stream has ended; before, what has come is
-in a hidden file beside it.
+It ends when the connection does. With --keep it goes on: it accepts several
+programs at once, or connects again; each connection has a file of its own:
+app.htdump, app.2.htdump, app.3.htdump and so on, in the order in which the
+first bytes came. INT, TERM and HUP end it, and keep what came; a second one
+ends it at once, and keeps what came, too. Connections that send nothing are
+said, and not counted. A file is there under its name when its stream has
+ended; before, what has come is in a hidden file beside it.
 
-Exit codes: 0 what came is a whole trace, 1 it was kept, but is damaged, cut off or no trace that fdr
-knows, or nothing came, 2 nothing can be received or written.
+Exit codes: 0 what came is a whole trace, 1 it was kept, but is damaged, cut
+off or no trace that fdr knows, or nothing came, 2 nothing can be received or
+written.
 
 Examples:
-  fdr listen tcp://127.0.0.1:7000 -o app.htdump &  FDR=* FDR_OUT=tcp://127.0.0.1:7000 ./my_app
+  fdr listen tcp://127.0.0.1:7000 -o app.htdump
+      and FDR=* FDR_OUT=tcp://127.0.0.1:7000 ./my_app beside it
   fdr listen unix:/tmp/app.socket --keep -o traces/app.htdump
   FDR=* FDR_MODE=stream FDR_OUT=- ./my_app | fdr listen - -o app.htdump";
 

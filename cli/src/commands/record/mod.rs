@@ -33,23 +33,27 @@ use crate::ui;
 const DEFAULT_OUTPUT: &str = "%e.%p.%n.";
 
 const HELP: &str = "\
-Each option sets an environment variable of the recorder. Without the option, the variable stays as
-it is, `FDR=off` too; only where FDR is not set, everything is recorded. The command must be built
-with the crate `fdr`; other programs just run.
+Each option sets an environment variable of the recorder. Without the option,
+the variable stays as it is, `FDR=off` too; only where FDR is not set,
+everything is recorded. The command must be built with the crate `fdr`; other
+programs just run.
 
-A command that is killed, or ended by a signal (Ctrl-C, TERM), writes no trace at its end: what it
-recorded is in its ring file, which is left and named (fdr recover). One that crashes writes one.
+A command that is killed, or ended by a signal (Ctrl-C, TERM), writes no trace
+at its end: what it recorded is in its ring file, which is left and named (fdr
+recover). One that crashes writes one.
 
-The command's exit code is passed on; where a signal ended it, fdr ends by the same signal, which a
-shell shows as 128 + n. 126: the command can't be run; 127: it is not there. INT, TERM, HUP, QUIT,
-USR1 and USR2 are passed on to the command (those that a terminal sends, it gets anyway).
+The command's exit code is passed on; where a signal ended it, fdr ends by the
+same signal, which a shell shows as 128 + n. 126: the command can't be run;
+127: it is not there. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the
+command (those that a terminal sends, it gets anyway).
 
 Examples:
   fdr record ./my_app --fast
   fdr record --filter 'my_app::*,-my_app::hot::*' -o traces/ ./my_app
   fdr record --buffer 64M --mode full cargo run --release
-  fdr record --signal USR1 ./server &  kill -USR1 $!      a trace while it runs
-  fdr record --mode stream -o tcp://127.0.0.1:7000 ./server      to fdr listen, as it comes";
+  fdr record --signal USR1 ./server &  kill -USR1 $!  a trace while it runs
+  fdr record --mode stream -o tcp://127.0.0.1:7000 ./server
+      to fdr listen, as it comes";
 
 /// Run a command with the recorder on
 #[derive(clap::Args)]

@@ -23,15 +23,17 @@ use crate::{place, ui};
 const NUMBERS: u32 = 100_000;
 
 const HELP: &str = "\
-The trace holds what every thread had recorded at the moment at which its turn came: threads are
-copied one after the other. The process is neither stopped nor signalled and does not notice; what it
-overwrites while it is copied is counted as overwritten.
+The trace holds what every thread had recorded at the moment at which its turn
+came: threads are copied one after the other. The process is neither stopped
+nor signalled and does not notice; what it overwrites while it is copied is
+counted as overwritten.
 
-Needed is the right to look into the process: the same user, or root. Without a ring file (the
-recorder says so at the start, where it could make none) only the dump signal helps.
+Needed is the right to look into the process: the same user, or root. Without
+a ring file (the recorder says so at the start, where it could make none) only
+the dump signal helps.
 
 Examples:
-  fdr snapshot 1234                              my_app.1234.snapshot-1.fdr, here
+  fdr snapshot 1234  my_app.1234.snapshot-1.fdr, here
   fdr snapshot 1234 -o now.fdr && fdr report now.fdr
   fdr snapshot 1234 --every 10 --limit 6 -o traces/";
 

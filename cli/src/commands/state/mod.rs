@@ -17,42 +17,42 @@ use crate::clock;
 use crate::input::Headings;
 use crate::place::Pending;
 use crate::selection::moment::{self, Span, When};
-use crate::selection::{Filtering, Selection};
+use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
 use crate::trace;
 use crate::ui::{self, Progress};
 
 const HELP: &str = "\
-TIME is one of
-  start, end              of the trace
-  +1.5ms, -2s             since the start, before the end; in ns, us, ms, s, min or h
-  1700000123              ns of the trace's own clock
-  2026-11-20T12:30:01.5Z  UTC, as fdr info shows it, where the trace knows the time of day
-  12:30:01.5              UTC, on the day of the trace
 All that happens at that time has happened.
 
-Of each thread the open calls are shown, outermost first, with the time since their entry; of
-each CPU the thread that was seen on it last. Calls that the recorder had to close at the end of
-the trace are still open there. Of a state history all other attributes are shown, too.
+Of each thread the open calls are shown, outermost first, with the time since
+their entry; of each CPU the thread that was seen on it last. Calls that the
+recorder had to close at the end of the trace are still open there. Of a state
+history all other attributes are shown, too.
 
---snapshot writes Trace Compass's own format. An analysis begins with it that has the name of the
-file: TRACE/.tc-states/NAME.snapshot.json.
+--snapshot writes Trace Compass's own format. An analysis begins with it that
+has the name of the file: TRACE/.tc-states/NAME.snapshot.json.
 
 Examples:
-  fdr state crash.fdr                            what was running when it crashed
-  fdr state --at -250ms app.fdr                  a quarter of a second before the end
+  fdr state crash.fdr            what was running when it crashed
+  fdr state --at -250ms app.fdr  a quarter of a second before the end
   fdr state --at +1.5s --thread main app.fdr
-  fdr state --at 12:30:01.5 --json app.fdr | jq '.attributes[] | select(.value != null)'";
+  fdr state --at 12:30:01.5 --json app.fdr | jq '.attributes[]'";
+
+fn help() -> String {
+    let moments = selection::MOMENTS;
+    format!("A moment (--at, --since, --until) is one of\n{moments}\n{HELP}")
+}
 
 /// What was running at a moment: open calls of every thread, threads on the CPUs
 #[derive(clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = help())]
 pub(crate) struct Options {
     /// Traces, or folders of traces; `-` is standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// The moment, see below
-    #[arg(long, value_name = "TIME", value_parser = moment::parse, default_value = "end", allow_hyphen_values = true)]
+    /// The moment; see below
+    #[arg(short, long, value_name = "MOMENT", value_parser = moment::parse, default_value = "end", allow_hyphen_values = true)]
     at: When,
     #[command(flatten)]
     selection: Selection,

@@ -23,17 +23,20 @@ use crate::{clock, memory, trace};
 const SHOWN: usize = 100;
 
 const HELP: &str = "\
-Checked are: the grammar of the file; that times never go back within a thread; that every exit has
-its entry and every entry its exit; and, where the trace has the recorder's counts, that they add up
-(recorded = readable + overwritten + dropped) and agree with what is in the file. What a format can't
+Checked are: the grammar of the file; that times never go back within a
+thread; that every exit has its entry and every entry its exit; and, where the
+trace has the recorder's counts, that they add up (recorded = readable +
+overwritten + dropped) and agree with what is in the file. What a format can't
 hold is not asked for.
 
-A dump at the end of a process that crashed, and traces of other recorders, may begin and end within
-calls: --allow-open accepts calls that are open at the beginning or the end of a thread.
+A dump at the end of a process that crashed, and traces of other recorders,
+may begin and end within calls: --allow-open accepts calls that are open at
+the beginning or the end of a thread.
 
-Records that the recorder counted and had no room for are no violation: a note says how many. Where
-records are missing in the middle, calls that were open there may lack their exits, and exits after it
-their entries; the recorder must have counted as many that were overwritten or dropped.
+Records that the recorder counted and had no room for are no violation: a note
+says how many. Where records are missing in the middle, calls that were open
+there may lack their exits, and exits after it their entries; the recorder
+must have counted as many that were overwritten or dropped.
 
 Exit codes: 0 all are whole, 1 a violation was found, 2 a file can't be read.
 
