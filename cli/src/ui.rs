@@ -463,7 +463,7 @@ mod tests {
             wrap("a_word_that_is_long b", 5, 2),
             "a_word_that_is_long\n  b"
         );
-        for width in 10..60 {
+        for width in 14..60 {
             let text = wrap(
                 "fdr: some words of it, and a few more of them to be wrapped",
                 width,

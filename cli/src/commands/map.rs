@@ -50,7 +50,7 @@ same function ids.
 Examples:
   fdr map app.fdr -o map.elf
   llvm-xray account -m map.elf app.fdr
-  llvm-xray stack --all-stacks --stack-format=flame --aggregation-type=time -m map.elf app.fdr
+  llvm-xray stack --all-stacks --stack-format=flame -m map.elf app.fdr
   fdr map app.fdr -o - > map.elf";
 
 /// Write a map with which llvm-xray shows function names

@@ -42,12 +42,16 @@ pub(crate) fn write(
     report: &Report,
     look: Look,
 ) -> anyhow::Result<()> {
-    writeln!(out, "{}", headline(info, report))?;
+    let fitting = |text: String| match look.columns {
+        Some(width) => ui::wrap(&text, width, 2),
+        None => text,
+    };
+    writeln!(out, "{}", fitting(headline(info, report)))?;
     writeln!(out)?;
     let fit = Fit::new(report, look);
     if report.threads.iter().any(|thread| thread.rows.is_some()) {
         for thread in &report.threads {
-            writeln!(out, "{}", thread_line(thread, look))?;
+            writeln!(out, "{}", fitting(thread_line(thread, look)))?;
             let rows = thread.rows.as_deref().unwrap_or(&[]);
             let own = rows
                 .iter()
@@ -61,10 +65,7 @@ pub(crate) fn write(
     let mut told = fit.notes();
     told.extend(notes(report));
     for note in told {
-        match look.columns {
-            Some(width) => writeln!(out, "{}", ui::wrap(&note, width, 2))?,
-            None => writeln!(out, "{note}")?,
-        }
+        writeln!(out, "{}", fitting(note))?;
     }
     Ok(())
 }
@@ -457,7 +458,7 @@ mod tests {
         let (full, nothing) = table(Some(139), false);
         assert_eq!(nothing, [""; 0]);
         assert!(full[1].ends_with(" my_application::module::Type::method"));
-        let (shorter, nothing) = table(Some(133), false);
+        let (shorter, nothing) = table(Some(132), false);
         assert_eq!(nothing, [""; 0]);
         assert!(
             shorter[1].ends_with(" my_applicati…dule::Type::method"),
