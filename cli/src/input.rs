@@ -53,7 +53,7 @@ pub(crate) fn traces(named: &Path) -> anyhow::Result<Vec<PathBuf>> {
     found.sort();
     if found.is_empty() {
         bail!(
-            "{}: is no trace that fdr knows, and there is none in this folder",
+            "{}: not a trace folder that fdr knows, and there is no trace in it",
             ui::path(named)
         );
     }

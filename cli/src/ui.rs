@@ -80,6 +80,30 @@ pub(crate) fn things(number: u64, thing: &str) -> String {
     )
 }
 
+/// A count in front of what is counted, which is given for several: `1 function that is untimed`. Of one, the
+/// first of its first words that ends in `s` loses it.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    let what = match number {
+        1 => what.replacen("entries and exits", "entry or exit", 1),
+        _ => what.to_owned(),
+    };
+    let mut text = format!("{} {what}", count(number));
+    let noun = what
+        .split(' ')
+        .take(3)
+        .find(|word| word.trim_end_matches(':').ends_with('s'));
+    if let (1, Some(noun)) = (number, noun) {
+        let one = match noun.strip_suffix("s:") {
+            Some(one) => format!("{one}:"),
+            None => noun.trim_end_matches('s').to_owned(),
+        };
+        text = text
+            .replacen(noun, &one, 1)
+            .replacen(" that are ", " that is ", 1);
+    }
+    text
+}
+
 /// A size with a unit: `512 B`, `3.2 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -426,6 +450,24 @@ mod tests {
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(things(1, "call"), "1 call");
         assert_eq!(things(2, "call"), "2 calls");
+        assert_eq!(counted(2, "threads with times"), "2 threads with times");
+        assert_eq!(counted(1, "threads with times"), "1 thread with times");
+        assert_eq!(
+            counted(1, "functions that are untimed: x"),
+            "1 function that is untimed: x"
+        );
+        assert_eq!(
+            counted(1, "entries and exits after it"),
+            "1 entry or exit after it"
+        );
+        assert_eq!(
+            counted(1, "typed events: left out"),
+            "1 typed event: left out"
+        );
+        assert_eq!(
+            counted(1, "changes to CPUs: left out"),
+            "1 change to CPUs: left out"
+        );
         assert_eq!(size(1023), "1023 B");
         assert_eq!(size(3_355_443), "3.2 MiB");
     }

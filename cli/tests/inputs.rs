@@ -118,7 +118,7 @@ fn a_folder_is_all_traces_in_it() {
     let empty = fdr(&["report", path]);
     assert_eq!(empty.status.code(), Some(2));
     assert!(
-        stderr(&empty).contains("there is none in this folder"),
+        stderr(&empty).contains("there is no trace in it"),
         "{empty:?}"
     );
     for name in ["b.fdr", "a.fdr", ".hidden.fdr"] {

@@ -21,6 +21,8 @@ pub(crate) struct Options {
 
 /// Runs the command, for that command line.
 pub(crate) fn run(options: &Options, mut tool: Command) -> anyhow::Result<Status> {
+    // Completions add a command `help`, and one below it for each other.
+    let pages = tool.clone().disable_help_subcommand(true);
     let (completions, man) = (
         options.folder.join("completions"),
         options.folder.join("man"),
@@ -31,8 +33,7 @@ pub(crate) fn run(options: &Options, mut tool: Command) -> anyhow::Result<Status
             .with_context(|| ui::path(&completions))?;
     }
     make(&man)?;
-    clap_mangen::generate_to(tool.disable_help_subcommand(true), &man)
-        .with_context(|| ui::path(&man))?;
+    clap_mangen::generate_to(pages, &man).with_context(|| ui::path(&man))?;
     Ok(Status::Done)
 }
 

@@ -65,6 +65,7 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
     let source = options.selection.open(trace, Filtering::Calls)?;
     let mut left = options.limit.map_or(usize::MAX, NonZeroUsize::get);
     let mut origin = None;
+    let width = ui::columns().filter(|_| !options.json);
     ui::print(|out| {
         out.write_all(headings.next(trace).as_bytes())?;
         let mut failure = None;
@@ -83,6 +84,10 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
             let line = match options.json {
                 true => json_line(record, trace, info, origin),
                 false => line(record, &info.clock, origin),
+            };
+            let line = match width {
+                Some(width) => ui::wrap(&line, width, 4),
+                None => line,
             };
             match writeln!(out, "{line}") {
                 Ok(()) => ControlFlow::Continue(()),

@@ -464,7 +464,7 @@ mod tests {
             shorter[1].ends_with(" my_applicati…dule::Type::method"),
             "{shorter:?}"
         );
-        for (places, least) in [(false, 42), (true, 54)] {
+        for (places, least) in [(false, 43), (true, 55)] {
             for columns in least..=140 {
                 let (lines, _) = table(Some(columns), places);
                 assert_eq!(lines.len(), 3);

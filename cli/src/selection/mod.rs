@@ -108,8 +108,7 @@ impl Selection {
     /// Whether it is of whole threads at most.
     pub(crate) fn is_of_threads(&self) -> bool {
         let functions = !self.function.is_empty() || self.filter.is_some();
-        let window = self.since.is_some() || self.until.is_some() || self.last.is_some();
-        !functions && !window
+        !functions && !self.has_window()
     }
 
     /// The functions that are shown.
@@ -126,7 +125,24 @@ impl Selection {
         path: &Path,
         filtering: Filtering,
     ) -> anyhow::Result<Box<dyn Source>> {
-        let source = trace::open(path)?;
+        self.select(trace::open(path)?, path, filtering)
+    }
+
+    /// Whether it has a beginning or an end in time.
+    pub(crate) fn has_window(&self) -> bool {
+        self.since.is_some() || self.until.is_some() || self.last.is_some()
+    }
+
+    /// The same of a trace that is open.
+    ///
+    /// # Errors
+    /// As [`Selection::open`].
+    pub(crate) fn select(
+        &self,
+        source: Box<dyn Source>,
+        path: &Path,
+        filtering: Filtering,
+    ) -> anyhow::Result<Box<dyn Source>> {
         if self.is_everything() {
             return Ok(source);
         }
@@ -199,7 +215,7 @@ impl Selection {
 
     /// First and last tick; `None` where the trace's own are meant.
     fn window(&self, source: &dyn Source) -> anyhow::Result<(Option<Ticks>, Option<Ticks>)> {
-        if self.since.is_none() && self.until.is_none() && self.last.is_none() {
+        if !self.has_window() {
             return Ok((None, None));
         }
         let progress = Progress::new(source);

@@ -82,6 +82,8 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
             bail!("-o -: takes one trace at a time")
         }
         Some(output) if output.as_os_str() == "-" => output.to_owned(),
+        // A trace that is a folder takes the place of the one that is named.
+        Some(output) if options.force && !several && is_folder(output, target) => output.to_owned(),
         Some(output) => {
             let name = target::default_name(trace, target);
             save::output(Some(output), several, Path::new(""), &name)?
@@ -130,6 +132,11 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
     // Most formats have no place for it.
     clock::warn(trace, &source.info().clock);
     Ok(Status::Done)
+}
+
+/// Whether a trace is to be that folder, and not to be put into it.
+fn is_folder(output: &Path, target: &Target) -> bool {
+    shape(target) == Shape::Folder && !output.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
 fn check_stdout(target: &Target) -> anyhow::Result<()> {
@@ -290,11 +297,11 @@ fn tell(name: &str, target: &Target, done: &Done, bytes: Option<u64>) {
 pub(super) fn tell_losses(name: &str, target: &Target, losses: &Losses) {
     let title = target.title;
     for (what, count) in losses.iter() {
-        let count = ui::count(count);
-        ui::complain(&format!("{name}: what {title} can't hold: {count} {what}"));
+        let what = ui::counted(count, what);
+        ui::complain(&format!("{name}: what {title} can't hold: {what}"));
     }
     for (what, count) in losses.notes() {
-        let count = ui::count(count);
-        ui::complain(&format!("{name}: for other readers: {count} {what}"));
+        let what = ui::counted(count, what);
+        ui::complain(&format!("{name}: for other readers: {what}"));
     }
 }

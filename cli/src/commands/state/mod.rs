@@ -98,12 +98,19 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         let heading = headings.next(path);
         return answer(options, path, &heading, source.info(), span, state);
     }
-    let source = options.selection.open(path, Filtering::Calls)?;
+    let mut source = trace::open(path)?;
+    // Without a window, moments are those of the whole trace, whatever is shown of it.
+    if options.selection.has_window() {
+        source = options.selection.select(source, path, Filtering::Calls)?;
+    }
     let progress = Progress::new(&*source);
     let tally = Tally::of(&*source, &|bytes| progress.add(bytes));
     drop(progress);
     let tally = tally.map_err(|error| trace::about(path, error))?;
     trace::warn_of_damage(path, &tally.diagnostics, tally.more_diagnostics);
+    if !options.selection.has_window() {
+        source = options.selection.select(source, path, Filtering::Calls)?;
+    }
     let info = source.info();
     let Some(span) = Span::of(&tally, &info.clock) else {
         bail!(

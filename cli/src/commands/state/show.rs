@@ -70,7 +70,7 @@ fn thread_in_words(info: &TraceInfo, id: ThreadId) -> String {
 /// Prints it for people.
 pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
     let (info, state) = (answer.info, &answer.state);
-    writeln!(out, "{}", head(answer))?;
+    writeln!(out, "{}", ui::paragraph(&head(answer), 2))?;
     let mut frames: BTreeMap<u64, Vec<(u64, &Attribute)>> = BTreeMap::new();
     let shown = || {
         state
