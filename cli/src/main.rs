@@ -59,7 +59,7 @@ Examples:
   fdr flame my_app.1234.1.fdr         by paths of calls, for flame graphs
   fdr verify my_app.1234.1.fdr        is the trace whole?
   fdr convert app.fdr --to heph       the same for another tool
-  fdr pack my_app.1234.1.fdr          an eighth of its size, read by all commands
+  fdr pack my_app.1234.1.fdr          an eighth of its size, and still read
   fdr rings                           ring files here: running, dead, crashed
   fdr recover app.1234.5f0c.fdr-ring  what a killed program had recorded
   fdr snapshot 1234                   of one that runs, without stopping it

@@ -154,7 +154,7 @@ fn a_folder_is_all_traces_in_it() {
     assert_eq!(table.matches("small (process 7)").count(), 4, "{table}");
     let csv = answer(&["report", "--csv", path]);
     let lines: Vec<&str> = csv.lines().collect();
-    assert!(lines[0].starts_with("file,name,file,line,calls"), "{csv}");
+    assert!(lines[0].starts_with("trace,name,file,line,calls"), "{csv}");
     assert_eq!(lines.len(), 1 + 4 * 2);
     let lines = answer(&["flame", path]);
     assert_eq!(

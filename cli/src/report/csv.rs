@@ -49,7 +49,7 @@ pub(crate) fn write(
     };
     let file = files.several.then(|| harmless(trace).into_owned());
     if !std::mem::replace(&mut files.begun, true) {
-        let file = file.as_ref().map(|_| "file");
+        let file = file.as_ref().map(|_| "trace");
         csv.write_record(file.into_iter().chain(threads.iter().copied()).chain(HEAD))?;
     }
     if per_thread {
