@@ -10,7 +10,7 @@ use super::balance::Exit;
 use super::dump::{EXACT_TICKS, tables, wall_time};
 use super::frame::{Frame, Head, Version};
 use super::ids::Ids;
-use super::lane::{LAYOUT, Lane, action};
+use super::lane::{LAYOUT, Lane, action, write_synthetic};
 use super::payload;
 use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
 use crate::error::{Diagnostic, Error};
@@ -176,12 +176,12 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             tables(frame, info, start, losses)?;
         }
         frame.metadata(&Record::NewCpu { cpu, tsc: first })?;
-        synthetic(frame, first, before, true)?;
+        write_synthetic(frame, first, before, true)?;
         if lane.lost > 0 {
             frame.custom(first, &payload::encode_lost(lane.lost))?;
         }
         spool.drain(lane.strand, |bytes| frame.bytes(bytes))?;
-        synthetic(frame, lane.base, open, false)?;
+        write_synthetic(frame, lane.base, open, false)?;
         let large = "threads with times of 2^53 ticks or more: llvm-xray rounds them";
         losses.add(large, u64::from(lane.base >= EXACT_TICKS));
         frame.end()
@@ -493,21 +493,4 @@ impl<W: Read + Write + Seek + Send> Writer for XrayWriter<W> {
     fn finish(self: Box<Self>) -> Result<Losses, Error> {
         XrayWriter::finish(*self)
     }
-}
-
-fn synthetic<W: Read + Write + Seek>(
-    frame: &mut Frame<W>,
-    time: u64,
-    ids: impl ExactSizeIterator<Item = u32>,
-    entry: bool,
-) -> io::Result<()> {
-    if ids.len() == 0 {
-        return Ok(());
-    }
-    let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    frame.custom(time, &payload::encode_synthetic(count))?;
-    for id in ids {
-        frame.function(id, entry)?;
-    }
-    Ok(())
 }
