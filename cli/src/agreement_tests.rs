@@ -129,6 +129,7 @@ fn reported(source: &dyn Source) -> (Sums, Missing) {
     let all = Selection {
         filter: None,
         sort: Key::Own,
+        reverse: false,
         limit: None,
         per_thread: false,
     };

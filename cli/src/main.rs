@@ -12,11 +12,14 @@ mod columns;
 mod commands;
 mod common;
 mod damage;
+mod input;
 mod memory;
 mod packed;
+mod pager;
 mod place;
 mod report;
 mod ring;
+mod selection;
 mod signals;
 mod tally;
 #[cfg(test)]
@@ -27,48 +30,64 @@ mod windows;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    Status, convert, flame, info, list, listen, map, pack, record, records, recover,
-    report as report_command, snapshot, state, unpack, verify,
+    Status, convert, flame, generate, info, listen, map, pack, record, records, recover,
+    report as report_command, rings, snapshot, state, unpack, verify,
 };
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; also where the reader of the output went away, and where a trace is damaged: info,
-       report, records, map, state, convert and recover say so on stderr, and give what can be read;
-       verify is the judge
-  1    fdr verify found a violation; fdr listen or fdr unpack kept a trace that
-       is damaged or cut off
-  2    wrong usage, or a file that can't be read or written, or needs more memory than --max-memory
-  fdr record ends as its command does: with its exit code, or by the signal that ended it
-  (128 + n to a shell); 126 and 127 if the command can't be run or is not there
+  0    done; also where the reader of the output went away, and where a trace
+       is damaged: info, report, records, map, state, convert and recover say
+       so on stderr, and give what can be read; verify is the judge
+  1    fdr verify found a violation; fdr listen or fdr unpack kept a trace
+       that is damaged or cut off
+  2    wrong usage, or a file that can't be read or written, or needs more
+       memory than --max-memory
+  fdr record ends as its command does: with its exit code, or by the signal
+  that ended it (128 + n to a shell); 126 and 127 if the command can't be run
+  or is not there
 
 Examples:
-  fdr record -- ./my_app --fast          record all traced functions of a program
-  fdr report my_app.1234.1.fdr           where the time went, per function
-  fdr flame my_app.1234.1.fdr            the same by whole paths of calls, for flame graphs
-  fdr verify my_app.1234.1.fdr           is the trace whole?
-  fdr convert my_app.1234.1.fdr --to heph
-                                         the same for another tool
-  fdr pack my_app.1234.1.fdr             an eighth of its size, and still read by every command
-  fdr recover my_app.1234.5f0c.fdr-ring  what a killed program had recorded
-  fdr snapshot 1234                      the same of one that runs, without stopping it
-  fdr listen tcp://127.0.0.1:7000 -o FILE
-                                         what a program streams (its FDR_OUT)
+  fdr record ./my_app --fast          record the traced functions of a program
+  fdr report my_app.1234.1.fdr        where the time went, per function
+  fdr report --last 2s app.fdr        the same of the last two seconds
+  fdr flame my_app.1234.1.fdr         by paths of calls, for flame graphs
+  fdr verify my_app.1234.1.fdr        is the trace whole?
+  fdr convert app.fdr --to heph       the same for another tool
+  fdr pack my_app.1234.1.fdr          an eighth of its size, and still read
+  fdr rings                           ring files here: running, dead, crashed
+  fdr recover app.1234.5f0c.fdr-ring  what a killed program had recorded
+  fdr snapshot 1234                   of one that runs, without stopping it
+  fdr listen tcp://:7000 -o FILE      what a program streams (its FDR_OUT)
 
-NO_COLOR=1 turns colours off; they are used on terminals only.";
+Colours are used on terminals only, and not where NO_COLOR is set or TERM is
+dumb; CLICOLOR_FORCE=1 and --color always use them everywhere.";
+
+/// The heading of the options that all commands have.
+const GENERAL: &str = "General options";
 
 /// A flight data recorder for Rust programs: records calls, reports where the time went.
 #[derive(Parser)]
 #[command(name = "fdr", version, after_help = EXIT_CODES, max_term_width = 100)]
 struct Arguments {
     /// Memory that the command may take: bytes, or a number with K, M or G; what needs more is refused
-    #[arg(long, global = true, value_name = "SIZE", value_parser = ui::size_of, default_value = memory::DEFAULT)]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = ui::size_of, default_value = memory::DEFAULT, help_heading = GENERAL)]
     max_memory: u64,
+    /// Threads that may work [default: one per core]
+    #[arg(short, long, global = true, value_name = "N", value_parser = ui::jobs_of, help_heading = GENERAL)]
+    jobs: Option<NonZeroUsize>,
+    /// Colours: on terminals, always or never
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value = "auto", hide_possible_values = true, help_heading = GENERAL)]
+    color: ui::Colour,
+    /// Print long answers at once; else a terminal gets them in FDR_PAGER, PAGER or less
+    #[arg(long, global = true, help_heading = GENERAL)]
+    no_pager: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -88,18 +107,57 @@ enum Command {
     Unpack(unpack::Options),
     Recover(recover::Options),
     Snapshot(snapshot::Options),
-    List(list::Options),
+    #[command(alias = "list")]
+    Rings(rings::Options),
     Listen(listen::Options),
+    #[command(hide = true)]
+    Generate(generate::Options),
+}
+
+impl Command {
+    /// Whether the answer may be longer than a screen.
+    fn is_long(&self) -> bool {
+        use Command::{Flame, Info, Records, Report, Rings, State, Verify};
+        matches!(
+            self,
+            Flame(_) | Info(_) | Records(_) | Report(_) | Rings(_) | State(_) | Verify(_)
+        )
+    }
+}
+
+/// What `--color` says, for the help and for what is wrong with the command line itself.
+fn asked_colour() -> ColorChoice {
+    let words: Vec<_> = std::env::args_os()
+        .take_while(|word| word != "--")
+        .collect();
+    let value = |nth: usize| -> Option<&str> {
+        let word = words.get(nth)?.to_str()?;
+        match word.strip_prefix("--color")? {
+            "" => words.get(nth + 1)?.to_str(),
+            rest => rest.strip_prefix('='),
+        }
+    };
+    match (0..words.len()).find_map(value) {
+        Some("always") => ColorChoice::Always,
+        Some("never") => ColorChoice::Never,
+        _ => ColorChoice::Auto,
+    }
 }
 
 fn main() -> ExitCode {
     signals::survive_limits();
     fdr_formats::temporary::made_by(place::create_unnamed);
-    let arguments = match Arguments::try_parse() {
+    let parsed = Arguments::command().color(asked_colour()).try_get_matches();
+    let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => return show(&error),
     };
     memory::set_limit(arguments.max_memory);
+    ui::set_jobs(arguments.jobs);
+    ui::set_colour(arguments.color);
+    if !arguments.no_pager && arguments.command.is_long() {
+        pager::want();
+    }
     let status = match arguments.command {
         Command::Record(options) => record::run(&options),
         Command::Info(options) => info::run(&options),
@@ -114,9 +172,11 @@ fn main() -> ExitCode {
         Command::Unpack(options) => unpack::run(&options),
         Command::Recover(options) => recover::run(&options),
         Command::Snapshot(options) => snapshot::run(&options),
-        Command::List(options) => list::run(&options),
+        Command::Rings(options) => rings::run(&options),
         Command::Listen(options) => listen::run(&options),
+        Command::Generate(options) => generate::run(&options, Arguments::command()),
     };
+    pager::end();
     match status {
         Ok(Status::Done) => ExitCode::SUCCESS,
         Ok(Status::Violations) => ExitCode::from(1),
@@ -151,10 +211,8 @@ fn show(error: &clap::Error) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     #[test]
     fn the_command_line_is_consistent() {
-        super::Arguments::command().debug_assert();
+        <super::Arguments as clap::CommandFactory>::command().debug_assert();
     }
 }

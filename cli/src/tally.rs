@@ -84,7 +84,7 @@ impl Tally {
     /// # Errors
     /// Where the file can't be read.
     pub(crate) fn of(source: &dyn Source, progress: &(dyn Fn(u64) + Sync)) -> Result<Tally, Error> {
-        let division = Division::of(source, ui::jobs(None));
+        let division = Division::of(source, ui::jobs());
         let parts = drive_pieces(source, division, |_| Tally::default(), progress)?;
         let mut sum = Tally::default();
         for thread in &source.info().threads {

@@ -12,22 +12,19 @@ use fdr_formats::{Diagnostic, Error, Source, TraceInfo, registry, ring};
 
 use crate::damage::KEPT;
 use crate::ring::{Owner, Ring, has_end, no_ring};
-use crate::{clock, memory, packed, ui};
+use crate::{clock, input, memory, packed, ui};
 
 /// Opens a trace; the error names the file.
 pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
-    if file.as_os_str() == "-" {
-        bail!(
-            "-: standard input can't be read: a trace must be a regular file (./- is one); \
-             `fdr listen - -o FILE` makes one of what comes"
-        );
+    if input::is_standard(file) {
+        return open_standard(file);
     }
     let kind = fs::metadata(file).with_context(|| ui::path(file))?;
     if !kind.is_file() && !kind.is_dir() {
         let what = "is no regular file: save what it gives to a file first";
         bail!("{}: {what}", ui::path(file));
     }
-    memory::grows("what is known of the trace (its threads, functions, blocks and open calls)");
+    memory::grows(GROWS);
     if kind.is_file() {
         let opened = File::open(file).with_context(|| ui::path(file))?;
         if packed::probe(&packed::head(&opened)) {
@@ -51,6 +48,18 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
         error => about(file, error),
     })
 }
+
+fn open_standard(name: &Path) -> anyhow::Result<Box<dyn Source>> {
+    let file = input::standard()?;
+    memory::grows(GROWS);
+    if packed::probe(&packed::head(&file)) {
+        return packed::open(name, file);
+    }
+    let bytes = FileBytes::new(file).with_context(|| ui::path(name))?;
+    registry::open(Box::new(bytes)).map_err(|error| about(name, error))
+}
+
+const GROWS: &str = "what is known of the trace (its threads, functions, blocks and open calls)";
 
 fn first_bytes(file: &Path) -> Vec<u8> {
     let mut head = Vec::new();

@@ -10,9 +10,10 @@ use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::pager;
 use anyhow::Context;
 use fdr_formats::Source;
 pub(crate) use fdr_formats::text::{clean, is_unsafe};
@@ -79,6 +80,30 @@ pub(crate) fn things(number: u64, thing: &str) -> String {
     )
 }
 
+/// A count in front of what is counted, which is given for several: `1 function that is untimed`. Of one, the
+/// first of its first words that ends in `s` loses it.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    let what = match number {
+        1 => what.replacen("entries and exits", "entry or exit", 1),
+        _ => what.to_owned(),
+    };
+    let mut text = format!("{} {what}", count(number));
+    let noun = what
+        .split(' ')
+        .take(3)
+        .find(|word| word.trim_end_matches(':').ends_with('s'));
+    if let (1, Some(noun)) = (number, noun) {
+        let one = match noun.strip_suffix("s:") {
+            Some(one) => format!("{one}:"),
+            None => noun.trim_end_matches('s').to_owned(),
+        };
+        text = text
+            .replacen(noun, &one, 1)
+            .replacen(" that are ", " that is ", 1);
+    }
+    text
+}
+
 /// A size with a unit: `512 B`, `3.2 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -128,28 +153,108 @@ pub(crate) fn columns() -> Option<usize> {
     Some(usize::from(width.0)).filter(|&width| width > 0)
 }
 
-/// Whether standard output may be coloured: a terminal, and the user did not say `NO_COLOR`.
-pub(crate) fn colour() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+/// Whether something is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Colour {
+    /// On terminals, unless the environment says otherwise
+    #[default]
+    Auto,
+    /// Wherever it goes
+    Always,
+    /// Nowhere
+    Never,
 }
 
-/// One line on stderr. A stderr that is gone is no reason to fail.
+/// 0: as the output is; 1: always; 2: never.
+static COLOUR: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets whether output is coloured.
+pub(crate) fn set_colour(colour: Colour) {
+    // Relaxed: a number by itself.
+    COLOUR.store(colour as usize, Ordering::Relaxed);
+}
+
+/// Whether standard output may be coloured: as `--color` says, else as NO_COLOR, CLICOLOR_FORCE and TERM say,
+/// else where it is a terminal.
+pub(crate) fn colour() -> bool {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    match COLOUR.load(Ordering::Relaxed) {
+        1 => true,
+        2 => false,
+        _ if set("NO_COLOR").is_some() => false,
+        _ if set("CLICOLOR_FORCE").is_some_and(|value| value != "0") => true,
+        _ if set("TERM").is_some_and(|term| term == "dumb") => false,
+        _ => io::stdout().is_terminal(),
+    }
+}
+
+/// Text in lines of at most so many characters, which break at spaces; all but the first are indented. A
+/// word is never cut.
+pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> String {
+    let (mut out, mut column) = (String::new(), 0);
+    for (nth, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if nth > 0 && column + 1 + length > width && column > indent {
+            let kept = out.trim_end_matches(' ').len();
+            out.truncate(kept);
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        } else if nth > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
+}
+
+/// Text for standard output: wrapped where that is a terminal.
+pub(crate) fn paragraph(text: &str, indent: usize) -> String {
+    match columns() {
+        Some(width) => wrap(text, width, indent),
+        None => text.to_owned(),
+    }
+}
+
+/// One line on stderr; a terminal gets it in lines that fit. A stderr that is gone is no reason to fail.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "fdr: {}", clean(line));
+    let line = format!("fdr: {}", clean(line));
+    let line = match terminal_size::terminal_size_of(io::stderr()) {
+        Some((width, _)) if width.0 > 20 => wrap(&line, usize::from(width.0), 5),
+        _ => line,
+    };
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// A number for an option of which there must be one at least.
 pub(crate) fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
     match text.parse() {
         Ok(number) => NonZeroUsize::new(number)
-            .ok_or_else(|| "it must be 1 or more; leave the option out for no limit".into()),
+            .ok_or_else(|| "it must be 1 or more; leave the option out for all".into()),
         Err(_) => Err("not a whole number from 1 on".into()),
     }
 }
 
+/// A number of threads that may work.
+pub(crate) fn jobs_of(text: &str) -> Result<NonZeroUsize, &'static str> {
+    let number = text.parse().ok().and_then(NonZeroUsize::new);
+    number.ok_or("not a number of threads from 1 on; leave the option out for one per core")
+}
+
+/// What was asked for; 0: nothing.
+static JOBS: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets how many threads may work.
+pub(crate) fn set_jobs(asked: Option<NonZeroUsize>) {
+    // Relaxed: a number by itself.
+    JOBS.store(asked.map_or(0, NonZeroUsize::get), Ordering::Relaxed);
+}
+
 /// How many threads are to work: as asked for, or one per core.
-pub(crate) fn jobs(asked: Option<NonZeroUsize>) -> usize {
-    asked
+pub(crate) fn jobs() -> usize {
+    NonZeroUsize::new(JOBS.load(Ordering::Relaxed))
         .or_else(|| std::thread::available_parallelism().ok())
         .map_or(1, NonZeroUsize::get)
 }
@@ -173,6 +278,9 @@ impl StandardOutput {
     /// # Errors
     /// Where it is closed, or there are too many files.
     pub(crate) fn new() -> anyhow::Result<StandardOutput> {
+        if let Some(pager) = pager::input() {
+            return Ok(StandardOutput(pager.into()));
+        }
         let file = io::stdout().as_fd().try_clone_to_owned();
         Ok(StandardOutput(file.context(STANDARD_OUTPUT)?.into()))
     }
@@ -311,79 +419,4 @@ impl Drop for Progress {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_units() {
-        let cases = [
-            (0, "0 ns"),
-            (999, "999 ns"),
-            (1_000, "1.000 µs"),
-            (12_345, "12.35 µs"),
-            (123_456, "123.5 µs"),
-            (999_940, "999.9 µs"),
-            (999_950, "1.000 ms"),
-            (10_000_000, "10.00 ms"),
-            (1_234_567_890, "1.235 s"),
-            (90_000_000_000, "90.00 s"),
-            (u64::MAX, "18446744073.7 s"),
-        ];
-        for (nanos, text) in cases {
-            assert_eq!(duration(nanos), text);
-        }
-    }
-
-    #[test]
-    fn counts_have_separators() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_000), "1,000");
-        assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(things(1, "call"), "1 call");
-        assert_eq!(things(2, "call"), "2 calls");
-        assert_eq!(size(1023), "1023 B");
-        assert_eq!(size(3_355_443), "3.2 MiB");
-    }
-
-    #[test]
-    fn points_in_time_are_dates() {
-        let cases = [
-            (0, "1970-01-01T00:00:00.000000Z"),
-            (951_782_400_000_000_000, "2000-02-29T00:00:00.000000Z"),
-            (1_700_000_000_123_456_789, "2023-11-14T22:13:20.123456Z"),
-            (1_735_689_599_999_999_999, "2024-12-31T23:59:59.999999Z"),
-            (u64::MAX, "2554-07-21T23:34:33.709551Z"),
-        ];
-        for (nanos, text) in cases {
-            assert_eq!(utc(nanos), text);
-        }
-    }
-
-    #[test]
-    fn long_names_lose_their_middle() {
-        assert_eq!(shorten("app::run", 8), "app::run");
-        assert_eq!(shorten("app::parser::Größe", 11), "app:…:Größe");
-        assert_eq!(shorten("app::run", 1), "…");
-        for most in 1..40 {
-            let short = shorten("my_app::module::Type::method", most);
-            assert_eq!(short.chars().count(), most.min(28));
-        }
-    }
-
-    #[test]
-    fn limits_are_explained() {
-        assert_eq!(at_least_one("7").map(NonZeroUsize::get), Ok(7));
-        assert!(at_least_one("0").unwrap_err().contains("1 or more"));
-        assert!(at_least_one("x").unwrap_err().contains("whole number"));
-        assert!(at_least_one("-1").unwrap_err().contains("whole number"));
-    }
-
-    #[test]
-    fn paths_are_quoted_for_a_shell() {
-        assert_eq!(shell(Path::new("a/b.1.2.fdr")), "a/b.1.2.fdr");
-        assert_eq!(shell(Path::new("a b")), "'a b'");
-        assert_eq!(shell(Path::new("")), "''");
-        assert_eq!(shell(Path::new("it's")), r"'it'\''s'");
-    }
-}
+mod tests;

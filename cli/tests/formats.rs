@@ -41,8 +41,13 @@ fn every_command_takes_every_format() {
 /// How many entries and exits were not measured before a conversion and seem to be after it, by what the
 /// conversion said.
 fn as_measured(said: &str) -> u64 {
-    let what = " synthetic entries and exits in the middle of a thread: written as measured ones";
-    let line = said.lines().find_map(|line| line.strip_suffix(what));
+    let what = " in the middle of a thread: written as measured ones";
+    let line = said.lines().find_map(|line| {
+        let line = line.strip_suffix(what)?;
+        let one = || line.strip_suffix(" synthetic entry or exit");
+        line.strip_suffix(" synthetic entries and exits")
+            .or_else(one)
+    });
     let count = line.and_then(|line| line.rsplit(' ').next());
     count.map_or(0, |count| count.parse().expect("a number"))
 }

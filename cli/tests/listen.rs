@@ -394,12 +394,15 @@ fn a_name_that_is_taken_meanwhile_loses_nothing() {
 fn a_limit_is_kept_to_the_byte() {
     let folder = Folder::new("listen-limit");
     let file = folder.file("app.fdr");
-    let (listener, port) = Listener::tcp(&file, &["--limit", "100"]);
+    let (listener, port) = Listener::tcp(&file, &["--max-size", "100"]);
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.write_all(&trace()).unwrap();
     let (code, text) = listener.end();
     assert_eq!(code, Some(1));
-    assert!(text.contains("the limit is reached (--limit)"), "{text}");
+    assert!(
+        text.contains("the most that is taken is reached (--max-size)"),
+        "{text}"
+    );
     assert_eq!(fs::read(&file).unwrap(), trace()[..100]);
 }
 

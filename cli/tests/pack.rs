@@ -186,12 +186,13 @@ fn names_and_refusals() {
     )
     .unwrap();
     let packed = format!("{one}.zst");
+    let empty = Folder::new("packed-nothing");
     let refused: [(&[&str], &str); 10] = [
         (&["pack", &one], "exists; --force replaces it"),
         (&["pack", &packed], "is compressed already"),
         (&["pack", &text], "not a trace file that fdr knows"),
         (
-            &["pack", folder.path().to_str().unwrap()],
+            &["pack", empty.path().to_str().unwrap()],
             "not a trace folder",
         ),
         (&["pack", "/dev/null"], "is no regular file"),

@@ -328,7 +328,7 @@ fn a_folder_for_traces_is_made() {
 fn what_the_recorder_would_refuse_is_refused_before_anything_runs() {
     let folder = Folder::new("refused");
     for (option, value) in [
-        ("--format", "json"),
+        ("--to", "json"),
         ("--mode", "circle"),
         ("--clock", "tsc"),
         ("--log", "loud"),

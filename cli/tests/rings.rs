@@ -354,8 +354,8 @@ fn a_snapshot_of_what_does_not_record_is_refused() {
     for (process, why) in [
         (own.as_str(), "does not record"),
         ("4294967295", "there is no process 4294967295"),
-        ("0", "0 is not in"),
-        ("x", "invalid digit"),
+        ("0", "not the number of a process"),
+        ("x", "not the number of a process"),
     ] {
         let output = fdr(&["snapshot", process]);
         assert_eq!(output.status.code(), Some(2), "{process}");

@@ -272,7 +272,7 @@ fn moments_of_the_day() {
 #[test]
 fn wrong_usage_says_what_to_do() {
     let cases: [(&[&str], &str); 5] = [
-        (&["--at", "soon"], "a moment is start, end, +1.5ms"),
+        (&["--at", "soon"], "a moment is start, end, 1.5ms or +1.5ms"),
         (
             &["--at", "12:00"],
             "does not know the time of day: use +1.5ms or -2s",

@@ -4,7 +4,9 @@
 
 mod nearest;
 
-pub use nearest::nearest;
+use std::str::FromStr;
+
+pub use nearest::{near, nearest};
 
 /// A parsed filter, see [`Filter::parse`]. The default is the filter that matches nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,6 +125,35 @@ impl Filter {
     #[must_use]
     pub fn includes(&self) -> &[String] {
         &self.includes
+    }
+}
+
+/// One glob on names of anything, such as threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glob(String);
+
+impl Glob {
+    /// As it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it matches all of a name.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        is_match(self.0.chars(), name.chars(), '*', '?')
+    }
+}
+
+impl FromStr for Glob {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Glob, &'static str> {
+        match text {
+            "" => Err("no name in it"),
+            text => Ok(Glob(text.to_owned())),
+        }
     }
 }
 

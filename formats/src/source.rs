@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Diagnostic, Error};
-use crate::model::{ThreadId, Ticks, TraceInfo};
+use crate::model::{FunctionId, ThreadId, Ticks, TraceInfo};
 use crate::sink::Sink;
 
 /// A trace that was opened and indexed.
@@ -177,6 +177,8 @@ pub struct Record<'a> {
     pub thread: Option<ThreadId>,
     /// The time after this record, where it has one.
     pub time: Option<Ticks>,
+    /// The function that was entered or left, where the record is of one call and the list knows it.
+    pub function: Option<FunctionId>,
     /// The record's name in its format: `NewCPUId`, `Entry`.
     pub kind: &'a str,
     /// Its fields, in words.

@@ -169,8 +169,13 @@ fn losses_are_between_packets_and_counted_once() {
     let run = |time| [Event::Call(enter(time, 1)), Event::Call(exit(time + 1, 1))];
     let events = |marks: &[u64]| -> Vec<Event> {
         let part = |(at, mark): (usize, &u64)| {
-            let lost = Event::Lost(*mark);
-            run(10 * at as u64).into_iter().chain([lost])
+            let time = 10 * at as u64;
+            // A record that counts none stands for a break of the clock.
+            let lost = match *mark {
+                0 => Event::Break(time + 1),
+                mark => Event::Lost(mark),
+            };
+            run(time).into_iter().chain([lost])
         };
         marks
             .iter()

@@ -346,17 +346,23 @@ fn synthetic_calls_of_the_source_are_not_taken_for_measured() {
         enter(13, 2),
         synthetic(exit(14, 2)),
     ];
-    let events: Vec<Event> = events.map(Event::Call).to_vec();
-    let (bytes, _) = write(Version::V3, &TraceInfo::default(), &[(1, events)], 9);
-    let calls = read(&bytes).expect("readable").kept.calls(1);
-    // Made anew: at the thread's first measured time, and up to where the source ends what is open.
-    let wanted = [
-        synthetic(enter(12, 1)),
-        exit(12, 1),
-        enter(13, 2),
-        synthetic(exit(14, 2)),
+    let kept = |calls: &[Call]| {
+        let events: Vec<Event> = calls.iter().copied().map(Event::Call).collect();
+        let (bytes, _) = write(Version::V3, &TraceInfo::default(), &[(1, events)], 9);
+        let read = read(&bytes).expect("readable");
+        assert_eq!(read.diagnostics, []);
+        read.kept.calls(1)
+    };
+    assert_eq!(kept(&events), events, "with their times");
+    // What does not nest is made anew.
+    let odd = [
+        enter(10, 1),
+        enter(11, 2),
+        synthetic(exit(12, 1)),
+        exit(13, 1),
     ];
-    assert_eq!(calls, wanted);
+    let wanted = [odd[0], odd[1], synthetic(exit(11, 2)), odd[3]];
+    assert_eq!(kept(&odd), wanted);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod bench;
 mod check;
 mod demo;
+mod dist;
 mod fuzz;
 mod guard;
 mod process;
@@ -31,6 +32,7 @@ cargo xtask COMMAND
   guard [--bless]       instructions of a call, and of each format's reader and writer, against
                         bench/guard.toml (needs valgrind); --bless writes that file anew
   demo                  records a real program, dumps it while it runs, prints the report
+  dist                  the tool, its completions for bash, zsh and fish, and its man pages, in target/dist
   bench [--quick] [--rounds N] [--beside REVISION]
                         what a traced call costs, beside two bare clock reads (about 2 minutes), and
                         beside what another revision's costs, in the same rounds
@@ -89,6 +91,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["ci"] => check::run(test::run(true)?)?.close(),
         ["tidy"] => tidy::run(),
         ["demo"] => demo::run(),
+        ["dist"] => dist::run_all(),
         ["bench", "pack", options @ ..] => bench::pack::run(options),
         ["bench", "compile", options @ ..] => bench::compile::run(options),
         ["bench", "libraries", options @ ..] => bench::libraries::run(options),

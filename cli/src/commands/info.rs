@@ -1,5 +1,7 @@
 //! `fdr info`: what a trace says of itself, and what is in it.
 
+mod json;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -7,11 +9,12 @@ use fdr_formats::model::Counts;
 use fdr_formats::pieces::{Division, drive_pieces};
 use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
 
-use super::{Status, each};
+use super::{Status, each_trace};
 use crate::columns::Columns;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{OpenRow, open_rows};
 use crate::report::table;
+use crate::selection::{Filtering, Selection};
 use crate::tally::{Marks, Seen, Tally};
 use crate::ui::{self, Progress};
 use crate::{clock, place, trace};
@@ -20,38 +23,44 @@ use crate::{clock, place, trace};
 const SHOWN: usize = 20;
 
 const HELP: &str = "\
-Per thread: `recorded`, `overwritten` and `dropped` are the recorder's own counts, where the trace
-has them; `readable` is what is in the file, without synthetic records. `first` and `last` are its
-first and its last record, since the first one of the trace; a call that was open lasts until `last`.
-The thread that crashed or panicked comes first.
+Per thread: `recorded`, `overwritten` and `dropped` are the recorder's own
+counts, where the trace has them; `readable` is what is in the file, without
+synthetic records. `first` and `last` are its first and its last record, since
+the first one of the trace; a call that was open lasts until `last`. The thread
+that crashed or panicked comes first.
 
 Examples:
   fdr info app.fdr
   fdr info traces/*.fdr
-  fdr info --functions app.fdr      with every traced function, its file and line";
+  fdr info --functions app.fdr  with every traced function, its file and line";
 
 /// What a trace says of itself: clock, program, threads, counts
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The traces
+    /// Traces, or folders of traces; `-` is standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
     /// List the functions that the trace has names for
     #[arg(long)]
     functions: bool,
+    /// As JSON; several traces are documents one after the other
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let mut first = true;
-    each(&options.traces, |trace| {
+    each_trace(&options.traces, |trace, _| {
         one(options, trace, std::mem::take(&mut first))
     })
 }
 
 fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
-    let source = trace::open(trace)?;
+    let source = options.selection.open(trace, Filtering::Calls)?;
     let progress = Progress::new(&*source);
     let tally = Tally::of(&*source, &|bytes| progress.add(bytes));
     drop(progress);
@@ -61,6 +70,9 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
     let open = open.map_err(|error| trace::about(trace, error))?;
     let open = table::open_in_words(source.info(), &open);
     ui::print(|out| {
+        if options.json {
+            return json::write(out, trace, &*source, &tally, options.functions);
+        }
         if !first {
             writeln!(out)?;
         }
@@ -82,7 +94,7 @@ fn open_calls(source: &dyn Source, tally: &Tally) -> Result<Vec<OpenRow>, Error>
     if tally.synthetic() == 0 {
         return Ok(Vec::new());
     }
-    let division = Division::of(source, ui::jobs(None));
+    let division = Division::of(source, ui::jobs());
     let make = |share| Engine::new(source, false, share);
     let engines = drive_pieces(source, division, make, &|_| {})?;
     let figures = gather(engines, false)?;
@@ -97,7 +109,11 @@ fn write_head(
 ) -> anyhow::Result<()> {
     let info = source.info();
     writeln!(out, "format     {}", ui::clean(&info.format))?;
-    writeln!(out, "clock      {}", clock_line(&info.clock))?;
+    writeln!(
+        out,
+        "{}",
+        ui::paragraph(&format!("clock      {}", clock_line(&info.clock)), 11)
+    )?;
     if !info.program.is_empty() {
         writeln!(out, "program    {}", ui::clean(&info.program))?;
     }
@@ -131,7 +147,11 @@ fn write_head(
         ui::count(marks.count()),
     )?;
     if marks.count() > 0 {
-        writeln!(out, "others     {}", others(&marks))?;
+        writeln!(
+            out,
+            "{}",
+            ui::paragraph(&format!("others     {}", others(&marks)), 11)
+        )?;
     }
     let untimed = info.functions.iter().filter(|function| function.untimed);
     let untimed = match untimed.count() {
@@ -149,7 +169,11 @@ fn write_head(
         ui::count(tally.threads().count() as u64)
     )?;
     if let Some(missing) = trace::missing(&info.missing) {
-        writeln!(out, "missing    {missing}")?;
+        writeln!(
+            out,
+            "{}",
+            ui::paragraph(&format!("missing    {missing}"), 11)
+        )?;
     }
     if let Some(open) = open {
         writeln!(out, "open       {}", open.trim_start_matches("open "))?;
@@ -159,13 +183,24 @@ fn write_head(
         writeln!(out, "note       {note}")?;
     }
     if let Some(doubtful) = doubtful(tally) {
-        writeln!(out, "counts     {doubtful}")?;
+        writeln!(
+            out,
+            "{}",
+            ui::paragraph(&format!("counts     {doubtful}"), 11)
+        )?;
     }
     if marks.breaks > 0 {
-        writeln!(out, "note       {}", clock::breaks_in_words(marks.breaks))?;
+        writeln!(
+            out,
+            "{}",
+            ui::paragraph(
+                &format!("note       {}", clock::breaks_in_words(marks.breaks)),
+                11
+            )
+        )?;
     }
     for note in clock::notes(&info.clock) {
-        writeln!(out, "note       {note}")?;
+        writeln!(out, "{}", ui::paragraph(&format!("note       {note}"), 11))?;
     }
     Ok(())
 }
@@ -255,6 +290,9 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
         ],
         right: 8,
         colour: ui::colour(),
+        width: ui::columns(),
+        spare: &["synthetic", "dropped", "overwritten"],
+        ..Columns::default()
     };
     let row = |seen: &Seen| {
         let count = |field: fn(&Counts) -> u64| match &seen.thread.counts {
@@ -283,6 +321,9 @@ fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<(
         head: &["id", "function", "source"],
         right: 1,
         colour: ui::colour(),
+        width: ui::columns(),
+        spare: &["source"],
+        ..Columns::default()
     };
     let row = |function: &Function| {
         let place = match (function.file.as_str(), function.line) {

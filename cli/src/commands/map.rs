@@ -19,7 +19,7 @@
 //! so ids that the trace does not name get entries too.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use fdr_formats::registry::FORMATS;
@@ -30,7 +30,8 @@ use object::{
     SymbolScope, elf,
 };
 
-use super::Status;
+use super::recover::save;
+use super::{Status, each_trace};
 use crate::place::{self, Pending, Shape};
 use crate::{memory, trace, ui};
 
@@ -43,58 +44,78 @@ const STRIDE: u64 = 16;
 const XRAY: &str = "xray";
 
 const HELP: &str = "\
-llvm-xray reads XRay traces alone; what fdr convert makes of others has the same function ids.
+llvm-xray reads XRay traces alone; what fdr convert makes of others has the
+same function ids.
 
 Examples:
   fdr map app.fdr -o map.elf
   llvm-xray account -m map.elf app.fdr
-  llvm-xray stack --all-stacks --stack-format=flame --aggregation-type=time -m map.elf app.fdr
+  llvm-xray stack --all-stacks --stack-format=flame -m map.elf app.fdr
   fdr map app.fdr -o - > map.elf";
 
 /// Write a map with which llvm-xray shows function names
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The trace
-    trace: PathBuf,
-    /// The file to write; `-` is standard output
+    /// Traces, or folders of traces; `-` is standard input
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    /// The file to write, or a folder for it; `-` is standard output
     #[arg(short, long, value_name = "MAP")]
     output: PathBuf,
     /// Replace a file that is there under that name
     #[arg(long)]
     force: bool,
+    /// Say only what is wrong
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    each_trace(&options.traces, |trace, several| {
+        one(options, trace, several)
+    })
+}
+
+fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
     let to_stdout = options.output.as_os_str() == "-";
     if to_stdout && io::stdout().is_terminal() {
         bail!("-o -: a map is not for a terminal; give a file, or send it to a pipe");
     }
-    if !to_stdout {
-        place::check_is_not(&options.output, &options.trace)?;
-        place::check(&options.output, Shape::File, options.force)?;
+    if to_stdout && several {
+        bail!("-o -: takes one trace at a time");
     }
-    let source = trace::open(&options.trace)?;
-    trace::warn_of_damage(&options.trace, source.diagnostics(), 0);
+    let mut output = options.output.clone();
+    if !to_stdout {
+        let mut name = trace.file_name().unwrap_or_default().to_owned();
+        name.push(".map");
+        output = save::output(Some(&output), several, Path::new(""), &name)?;
+        place::check_is_not(&output, trace)?;
+        place::check(&output, Shape::File, options.force)?;
+    }
+    let source = trace::open(trace)?;
+    trace::warn_of_damage(trace, source.diagnostics(), 0);
     memory::grows("the map's entries and symbols");
-    let elf = build(source.info()).with_context(|| ui::path(&options.trace))?;
+    let elf = build(source.info()).with_context(|| ui::path(trace))?;
     if to_stdout {
         ui::print(|out| write(&elf, out))?;
         return Ok(Status::Done);
     }
-    let (mut pending, file) = Pending::file(&options.output, options.force)?;
+    let (mut pending, file) = Pending::file(&output, options.force)?;
     let written = write(&elf, &mut BufWriter::new(file));
-    written.with_context(|| ui::path(&options.output))?;
+    written.with_context(|| ui::path(&output))?;
     pending.place()?;
-    let (map, trace) = (ui::shell(&options.output), ui::shell(&options.trace));
+    let (map, trace) = (ui::shell(&output), ui::shell(trace));
     let functions = ui::things(source.info().functions.len() as u64, "function");
     let next = match is_xray(source.info()) {
         true => format!("llvm-xray account -m {map} {trace}"),
         // Ids stay what they are.
         false => format!("fdr convert {trace} --to {XRAY}, and llvm-xray account -m {map} of that"),
     };
-    ui::complain(&format!("{functions} in {map}; next: {next}"));
+    if !options.quiet {
+        ui::complain(&format!("{functions} in {map}; next: {next}"));
+    }
     Ok(Status::Done)
 }
 

@@ -2,8 +2,8 @@
 
 pub(crate) mod convert;
 pub(crate) mod flame;
+pub(crate) mod generate;
 pub(crate) mod info;
-pub(crate) mod list;
 pub(crate) mod listen;
 pub(crate) mod map;
 pub(crate) mod pack;
@@ -11,6 +11,7 @@ pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod recover;
 pub(crate) mod report;
+pub(crate) mod rings;
 pub(crate) mod snapshot;
 pub(crate) mod state;
 pub(crate) mod unpack;
@@ -18,7 +19,7 @@ pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
 
-use crate::ui;
+use crate::{input, ui};
 
 /// How a command ended, where it did not fail. The later, the worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +30,32 @@ pub(crate) enum Status {
     Violations,
     /// As a command that was run.
     Code(u8),
+}
+
+/// Runs a command for the traces that are named, one after the other: of a folder, for all in it. As
+/// [`each`]. The command is also told whether there are several.
+pub(crate) fn each_trace(
+    named: &[PathBuf],
+    mut run: impl FnMut(&Path, bool) -> anyhow::Result<Status>,
+) -> anyhow::Result<Status> {
+    let mut traces = Vec::new();
+    let mut unread = false;
+    for path in named {
+        match input::traces(path) {
+            Ok(mut found) => traces.append(&mut found),
+            Err(error) if named.len() == 1 => return Err(error),
+            Err(error) => {
+                ui::complain(&format!("{error:#}"));
+                unread = true;
+            }
+        }
+    }
+    let several = traces.len() > 1 || named.len() > 1;
+    let status = each(&traces, |trace| run(trace, several))?;
+    Ok(match unread {
+        true => Status::Code(2),
+        false => status,
+    })
 }
 
 /// Runs a command for one trace after the other. With several, one that can't be read does not keep

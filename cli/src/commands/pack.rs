@@ -10,32 +10,37 @@ use fdr_formats::registry::{FORMATS, Format, Opener};
 use fdr_formats::{ring, xray};
 
 use super::recover::save;
-use super::{Status, each};
+use super::{Status, each_trace};
 use crate::packed::{self, Archive, PackFailure, Packed, Way};
 use crate::place::{self, Pending, Shape};
 use crate::ring::Ring;
 use crate::ui::{self, Progress, StandardOutput};
 
 const HELP: &str = "\
-Every command that reads a trace reads a packed one as well: fdr report app.fdr.zst. For that it is
-unpacked, by all cores, into a file without a name in TMPDIR; fdr unpack gives back the same bytes.
-A folder (CTF, Trace Compass's states) becomes an archive, which tar --zstd reads and writes too.
+Every command that reads a trace reads a packed one as well: fdr report
+app.fdr.zst. For that it is unpacked, by all cores, into a file without a name
+in TMPDIR; fdr unpack gives back the same bytes. A folder (CTF, Trace
+Compass's states) becomes an archive, which tar --zstd reads and writes too.
 
-The file is of zstd's own format: frames that are compressed by themselves, each with a checksum.
-Any zstd reads it, and files that any zstd wrote are read here. What is cut off or damaged is read
-up to that place. What unpacks into more than 2 GiB and more than 200 times its size is refused.
+The file is of zstd's own format: frames that are compressed by themselves,
+each with a checksum. Any zstd reads it, and files that any zstd wrote are
+read here. What is cut off or damaged is read up to that place. What unpacks
+into more than 2 GiB and more than 200 times its size is refused.
 
---dense lays the records out anew before zstd sees them, in columns, with functions and times apart:
-of XRay FDR files and of rings, which have the same records. fdr unpack gives back the same bytes
-all the same, and every command reads it. But zstd -d gives a dense stream (.dense), which only fdr
-reads: without --dense any zstd gives the trace itself. A damaged file is read by whole blocks, up
-to a multiple of 4 MiB of the trace: of a trace below 4 MiB, nothing.
+--dense lays the records out anew before zstd sees them, in columns, with
+functions and times apart: of XRay FDR files and of rings, which have the same
+records. fdr unpack gives back the same bytes all the same, and every command
+reads it. But zstd -d gives a dense stream (.dense), which only fdr reads:
+without --dense any zstd gives the trace itself. A damaged file is read by
+whole blocks, up to a multiple of 4 MiB of the trace: of a trace below 4 MiB,
+nothing.
 
 Examples:
-  fdr pack app.1234.1.fdr                        app.1234.1.fdr.zst, beside it
-  fdr pack --dense app.1234.1.fdr                app.1234.1.fdr.dense.zst, smaller still
-  fdr pack --level 9 traces/*.fdr -o archive/    smaller, and slower
-  fdr pack traces/app.ctf                        traces/app.ctf.tar.zst";
+  fdr pack app.1234.1.fdr                      app.1234.1.fdr.zst, beside it
+  fdr pack --dense app.1234.1.fdr
+      app.1234.1.fdr.dense.zst, smaller still
+  fdr pack --level 9 traces/*.fdr -o archive/  smaller, and slower
+  fdr pack traces/app.ctf                      traces/app.ctf.tar.zst";
 
 /// Compress traces, so that every command still reads them
 #[derive(clap::Args)]
@@ -49,7 +54,7 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// From 1, the fastest, to 19, the smallest
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=19))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = level)]
     level: i32,
     /// Lay the records of XRay FDR files and rings out anew, for a smaller file that fdr alone reads
     #[arg(long)]
@@ -62,13 +67,20 @@ pub(crate) struct Options {
     quiet: bool,
 }
 
+fn level(text: &str) -> Result<i32, &'static str> {
+    let level = text.parse().ok().filter(|level| (1..=19).contains(level));
+    level.ok_or("a level is a number from 1 to 19")
+}
+
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let several = options.traces.len() > 1;
     if several && options.output.as_deref().is_some_and(is_stdout) {
         bail!("-o -: takes one trace at a time");
     }
-    each(&options.traces, |trace| one(options, trace, several))
+    each_trace(&options.traces, |trace, several| {
+        one(options, trace, several)
+    })
 }
 
 fn is_stdout(output: &Path) -> bool {
@@ -197,7 +209,7 @@ fn pack(
         true => Progress::hidden(),
         false => Progress::endless(),
     };
-    let jobs = ui::jobs(None);
+    let jobs = ui::jobs();
     let way = Way {
         level: options.level,
         dense: options.dense,

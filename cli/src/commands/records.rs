@@ -2,38 +2,46 @@
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::bail;
 use fdr_formats::source::Record;
-use fdr_formats::{Clock, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Clock, Ticks, TraceInfo};
+use serde::Serialize;
 
-use super::Status;
+use super::{Status, each_trace};
+use crate::input::Headings;
+use crate::report::json;
+use crate::selection::{Filtering, Selection};
 use crate::{trace, ui};
 
 const HELP: &str = "\
-Columns: byte offset, size, thread, time since the first record that has one, kind, fields.
+Columns: byte offset, size, thread, time since the first record that has one,
+kind, fields.
 
 Examples:
   fdr records app.fdr | less
   fdr records --thread worker-1 --limit 100 app.fdr
-  fdr records --from 0x1f40 --limit 20 app.fdr      what is at the offset of a diagnostic";
+  fdr records --offset 0x1f40 --limit 20 app.fdr
+      what is at the offset of a diagnostic";
 
 /// One line for every record of the file
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The trace
-    trace: PathBuf,
-    /// Only this thread: its number or its name
-    #[arg(long, value_name = "THREAD")]
-    thread: Option<String>,
-    /// At most so many records
-    #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
+    /// Traces, or folders of traces; `-` is standard input
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
+    /// At most so many records of each trace
+    #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
     /// Only records that begin at this byte or later: 8000 or 0x1f40
-    #[arg(long, value_name = "OFFSET", value_parser = offset, default_value = "0", hide_default_value = true)]
-    from: u64,
+    #[arg(long, alias = "from", value_name = "BYTE", value_parser = offset, default_value = "0", hide_default_value = true)]
+    offset: u64,
+    /// As JSON, one object a line
+    #[arg(long)]
+    json: bool,
 }
 
 fn offset(text: &str) -> Result<u64, String> {
@@ -41,27 +49,25 @@ fn offset(text: &str) -> Result<u64, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    number.map_err(|error| format!("{error}; an offset is 8000 or 0x1f40"))
+    number.map_err(|_| "a byte offset is a number, as 8000 or 0x1f40".to_owned())
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let source = trace::open(&options.trace)?;
-    let threads = match &options.thread {
-        Some(text) => Some(threads_called(source.info(), text)?),
-        None => None,
-    };
-    let wanted = |record: &Record<'_>| {
-        record.offset >= options.from
-            && threads.as_ref().is_none_or(|threads| {
-                record
-                    .thread
-                    .is_some_and(|thread| threads.contains(&thread))
-            })
-    };
+    let mut headings = None;
+    each_trace(&options.traces, |trace, several| {
+        let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
+        one(options, trace, headings)
+    })
+}
+
+fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
+    let source = options.selection.open(trace, Filtering::Calls)?;
     let mut left = options.limit.map_or(usize::MAX, NonZeroUsize::get);
     let mut origin = None;
+    let width = ui::columns().filter(|_| !options.json);
     ui::print(|out| {
+        out.write_all(headings.next(trace).as_bytes())?;
         let mut failure = None;
         let visited = source.records(&mut |record| {
             if let Some(time) = record.time {
@@ -70,11 +76,19 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             if left == 0 {
                 return ControlFlow::Break(());
             }
-            if !wanted(record) {
+            if record.offset < options.offset {
                 return ControlFlow::Continue(());
             }
             left -= 1;
-            let line = line(record, &source.info().clock, origin);
+            let info = source.info();
+            let line = match options.json {
+                true => json_line(record, trace, info, origin),
+                false => line(record, &info.clock, origin),
+            };
+            let line = match width {
+                Some(width) => ui::wrap(&line, width, 4),
+                None => line,
+            };
             match writeln!(out, "{line}") {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(error) => {
@@ -83,28 +97,47 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
                 }
             }
         });
-        visited.map_err(|error| trace::about(&options.trace, error))?;
+        visited.map_err(|error| trace::about(trace, error))?;
         failure.map_or(Ok(()), |error| Err(error.into()))
     })?;
     for diagnostic in source.diagnostics() {
-        ui::complain(&format!("{}: {diagnostic}", ui::path(&options.trace)));
+        ui::complain(&format!("{}: {diagnostic}", ui::path(trace)));
     }
     Ok(Status::Done)
 }
 
-/// The threads of that number or name.
-pub(super) fn threads_called(info: &TraceInfo, text: &str) -> anyhow::Result<Vec<ThreadId>> {
-    let number = text.parse().ok();
-    let called: Vec<ThreadId> = info
-        .threads
-        .iter()
-        .filter(|thread| Some(thread.id.0) == number || thread.name == text)
-        .map(|thread| thread.id)
-        .collect();
-    if called.is_empty() {
-        bail!("no thread {text:?} in the trace; see fdr info");
-    }
-    Ok(called)
+/// A record as JSON: see docs/json.md.
+#[derive(Serialize)]
+struct JsonRecord<'a> {
+    file: &'a str,
+    offset: u64,
+    size: u64,
+    thread: Option<u64>,
+    time_ns: Option<u64>,
+    since_first_ns: Option<i128>,
+    function: Option<u32>,
+    name: Option<&'a str>,
+    kind: &'a str,
+    detail: &'a str,
+}
+
+fn json_line(record: &Record<'_>, trace: &Path, info: &TraceInfo, origin: Option<Ticks>) -> String {
+    let nanos = |ticks: Ticks| info.clock.nanos(ticks).0;
+    let name = record.function.and_then(|id| info.function(id));
+    json::line(&JsonRecord {
+        file: &trace.to_string_lossy(),
+        offset: record.offset,
+        size: record.size,
+        thread: record.thread.map(|thread| thread.0),
+        time_ns: record.time.map(nanos),
+        since_first_ns: record.time.zip(origin).map(|(time, origin)| {
+            i128::from(nanos(time.since(origin))) - i128::from(nanos(origin.since(time)))
+        }),
+        function: record.function.map(|id| id.0),
+        name: name.map(|function| function.name.as_str()),
+        kind: record.kind,
+        detail: record.detail,
+    })
 }
 
 fn line(record: &Record<'_>, clock: &Clock, origin: Option<Ticks>) -> String {
@@ -131,6 +164,8 @@ fn line(record: &Record<'_>, clock: &Clock, origin: Option<Ticks>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fdr_formats::ThreadId;
+
     use super::*;
 
     #[test]
@@ -149,6 +184,7 @@ mod tests {
             size: 16,
             thread: Some(ThreadId(7)),
             time: Some(Ticks(1500)),
+            function: None,
             kind: "CustomEvent",
             detail: "\"a\nb\x1b[0m\"",
         };

@@ -3,74 +3,89 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::pieces::{self, Division};
 use fdr_formats::{Source, TraceInfo};
 
-use super::{Status, each};
+use super::{Status, each_trace};
 use crate::common::Since;
+use crate::input::Headings;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
 use crate::report::{csv, json, table};
+use crate::selection::Filtering;
 use crate::ui::{self, Progress};
 use crate::windows::Windows;
-use crate::{memory, trace};
+use crate::{memory, selection, trace};
 
 const HELP: &str = "\
 What the figures are:
   calls       calls of which the trace has the entry or the exit
-  total       time inside the function. Where it recurses, only the outermost call counts, so that
-              total never exceeds the time that passed on a thread
+  total       time inside the function. Where it recurses, only the outermost
+              call counts, so that total never exceeds the time that passed on
+              a thread
   self        time inside, less the time in traced functions that it called
-  self %      share of the sum of all self times (of the thread, in a thread's table): 100 % is all
-              time in traced functions, which with threads can be more than the time that passed
-  min … max   of the durations of single calls, entry to exit, recursive ones too
+  self %      share of the sum of all self times (of the thread, in a thread's
+              table): 100 % is all time in traced functions, which with
+              threads can be more than the time that passed
+  min … max   of the durations of single calls, entry to exit, recursive ones
+              too
   p50 p90 p99 nearest rank; within 1 %. All else is exact
-A call that was open when the trace began or ended, or whose exit is missing, is clipped: it counts
-in calls, and the part of it inside the trace in total and self; it never counts in min to max.
-What was open when the trace was written lasts until then; the longest such calls are named.
-A thread that records much keeps only its latest records, so windows of threads may differ: sums
-over threads mix different stretches then. --common takes the one that all threads have.
-Times are CPU-independent wall time of the trace's clock, summed over threads.
-Functions marked #[traced(untimed)] have calls and no times: what passes in them is self time of the
-function that called them.
+A call that was open when the trace began or ended, or whose exit is missing,
+is clipped: it counts in calls, and the part of it inside the trace in total
+and self; it never counts in min to max. What was open when the trace was
+written lasts until then; the longest such calls are named. A thread that
+records much keeps only its latest records, so windows of threads may differ:
+sums over threads mix different stretches then. --common takes the one that all
+threads have. Times are CPU-independent wall time of the trace's clock, summed
+over threads. Functions marked #[traced(untimed)] have calls and no times: what
+passes in them is self time of the function that called them. A selection shows
+--filter's functions with the figures that they have among all; --function,
+--thread and a window leave the other calls out.
 
-A table on a terminal fits its width: names lose their middle, and where that is not enough, columns
-are left out, and named below. In a file or a pipe, names are whole and columns are all there.
+A table on a terminal fits its width: names lose their middle, and where that
+is not enough, columns are left out, and named below. In a file or a pipe,
+names are whole and columns are all there.
 
 Examples:
-  fdr report app.fdr                            by self time, as a table
-  fdr report --sort p99 --limit 20 app.fdr      the twenty with the worst tail
-  fdr report --filter 'app::db::*' app.fdr      some functions
-  fdr report --per-thread app.fdr               a table for every thread
-  fdr report --common app.fdr                   only the time of which all threads have records
-  fdr report old.fdr new.fdr                    one report after the other
-  fdr report --json app.fdr | jq '.functions[] | select(.calls > 1000) | .name'";
+  fdr report app.fdr                        by self time, as a table
+  fdr report --sort p99 --limit 20 app.fdr  the twenty with the worst tail
+  fdr report --filter 'app::db::*' app.fdr  some functions
+  fdr report --last 2s -t 'worker-*' app.fdr
+      the last two seconds of some threads
+  fdr report -F app::save app.fdr           what happens inside of a function
+  fdr report --per-thread app.fdr           a table for every thread
+  fdr report --common app.fdr
+      only the time of which all threads have records
+  fdr report old.fdr new.fdr                one report after the other
+  fdr report --json app.fdr | jq -r '.functions[] | .name'";
 
 /// Per function: calls, total, self, min, mean, p50, p90, p99, max
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The traces; with --csv and --json, one
+    /// Traces, or folders of traces; `-` is standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// Figures for every thread, too
     #[arg(long)]
     per_thread: bool,
     /// Sort by this: numbers from the largest, names from A to Z
-    #[arg(long, value_name = "KEY", value_enum, default_value = "self")]
+    #[arg(short, long, value_name = "KEY", value_enum, default_value = "self")]
     sort: Key,
+    /// Turn the order round
+    #[arg(short, long)]
+    reverse: bool,
     /// Only the stretch of time that all threads have: from where no older records are overwritten
     #[arg(long)]
     common: bool,
     /// Show at most so many functions
-    #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
-    /// Only functions whose name matches: globs, comma between, `-` before one excludes
-    #[arg(long, value_name = "GLOB", allow_hyphen_values = true, value_parser = filter)]
-    filter: Option<Filter>,
+    #[command(flatten)]
+    selection: selection::Selection,
     /// With a column for file and line (CSV and JSON have it always)
     #[arg(long, conflicts_with_all = ["csv", "json"])]
     files: bool,
@@ -80,42 +95,29 @@ pub(crate) struct Options {
     /// As JSON, times in nanoseconds
     #[arg(long)]
     json: bool,
-    /// Threads that decode [default: one per core]
-    #[arg(long, short, value_name = "N", value_parser = ui::at_least_one)]
-    jobs: Option<NonZeroUsize>,
-}
-
-/// How many called functions are looked at for the nearest to a filter.
-const MOST_NAMES: usize = 10_000;
-
-fn filter(text: &str) -> Result<Filter, String> {
-    match Filter::parse(text)? {
-        filter if filter.is_off() => {
-            Err("it names no function; leave the option out for all".into())
-        }
-        filter => Ok(filter),
-    }
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let several = options.traces.len() > 1;
-    if several && (options.csv || options.json) {
-        bail!("--csv and --json take one trace at a time; run fdr report once for each");
-    }
-    let mut first = true;
-    each(&options.traces, |trace| {
-        let heading = match (several, std::mem::take(&mut first)) {
-            (false, _) => String::new(),
-            (true, true) => format!("{}\n", ui::path(trace)),
-            (true, false) => format!("\n{}\n", ui::path(trace)),
-        };
-        one(options, trace, &heading)
+    let mut place = None;
+    each_trace(&options.traces, |trace, several| {
+        let headings = several && !options.csv && !options.json;
+        let place = place.get_or_insert_with(|| Place {
+            headings: Headings::new(headings),
+            csv: csv::Files::new(several),
+        });
+        one(options, trace, place)
     })
 }
 
-fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status> {
-    let source = trace::open(trace)?;
+/// Where a report is among several.
+struct Place {
+    headings: Headings,
+    csv: csv::Files,
+}
+
+fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Status> {
+    let source = options.selection.open(trace, Filtering::Shown)?;
     let whole = &*source;
     let windows = match options.common {
         true => Windows::of_trace(whole).map_err(|error| trace::about(trace, error))?,
@@ -128,7 +130,7 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
     memory::grows("the figures of functions and threads");
     let progress = Progress::new(source);
     let make = |share| Engine::new(source, options.per_thread, share);
-    let division = Division::of(source, ui::jobs(options.jobs));
+    let division = Division::of(source, ui::jobs());
     let engines = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let engines = engines.map_err(|error| trace::about(trace, error))?;
@@ -141,8 +143,9 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
         .diagnostics
         .sort_by_key(|diagnostic| diagnostic.offset);
     let selection = Selection {
-        filter: options.filter.clone(),
+        filter: options.selection.filter().cloned(),
         sort: options.sort,
+        reverse: options.reverse,
         limit: options.limit.map(NonZeroUsize::get),
         per_thread: options.per_thread,
     };
@@ -151,7 +154,7 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
     let called = figures
         .functions
         .keys()
-        .filter(|_| options.filter.is_some());
+        .filter(|_| options.selection.filter().is_some());
     let called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
     let mut report = Report::new(info, figures, &selection).with_context(|| ui::path(trace))?;
     if let Some(windows) = windows {
@@ -160,8 +163,8 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
     }
     trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
     ui::print(|out| {
-        out.write_all(heading.as_bytes())?;
-        write(out, options, trace, info, &report)
+        out.write_all(place.headings.next(trace).as_bytes())?;
+        write(out, options, trace, info, &report, &mut place.csv)
     })?;
     if options.csv && (report.timeless || !report.is_complete()) {
         table::notes(&report)
@@ -169,7 +172,7 @@ fn one(options: &Options, trace: &Path, heading: &str) -> anyhow::Result<Status>
             .for_each(|note| ui::complain(note));
     }
     if report.rows.is_empty()
-        && let Some(filter) = &options.filter
+        && let Some(filter) = options.selection.filter()
     {
         complain_of_filter(filter, &called);
     }
@@ -182,12 +185,13 @@ fn write(
     trace: &Path,
     info: &TraceInfo,
     report: &Report,
+    files: &mut csv::Files,
 ) -> anyhow::Result<()> {
     if options.json {
         return json::write(out, &trace.to_string_lossy(), info, report);
     }
     if options.csv {
-        return csv::write(out, report);
+        return csv::write(out, &trace.to_string_lossy(), report, files);
     }
     let look = Look {
         places: options.files,
@@ -203,7 +207,10 @@ fn complain_of_filter(filter: &Filter, called: &[String]) {
     if called.is_empty() {
         return;
     }
-    let names = called.iter().map(String::as_str).take(MOST_NAMES);
+    let names = called
+        .iter()
+        .map(String::as_str)
+        .take(selection::MOST_NAMES);
     let mut found: Vec<&str> = Vec::new();
     for pattern in filter.includes() {
         found.extend(nearest(names.clone(), pattern, 3));

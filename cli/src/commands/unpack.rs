@@ -1,4 +1,4 @@
-//! `fdr unpack`: what `fdr pack`, or `zstd`, compressed, as it was. Must never put damaged bytes in their
+//! `fdr unpack`: what `fdr pack`, `zstd`, `gzip` or `xz` compressed, as it was. Must never put damaged bytes in their
 //! place without saying so.
 
 use std::fs::{self, File};
@@ -15,14 +15,15 @@ use crate::place::{self, Pending, Shape};
 use crate::ui::{self, StandardOutput};
 
 const HELP: &str = "\
-The bytes are those that were packed: checksums say so. Of a file that is cut off or damaged, what
-comes before that place is written, and the exit code is 1; of a dense one, whole blocks of 4 MiB.
+The bytes are those that were packed: checksums say so. Of a file that is cut
+off or damaged, what comes before that place is written, and the exit code is
+1; of a dense one, whole blocks of 4 MiB.
 
 Examples:
-  fdr unpack app.1234.1.fdr.zst                  app.1234.1.fdr, beside it
-  fdr unpack app.1234.1.fdr.dense.zst            the same trace, of fdr pack --dense
+  fdr unpack app.1234.1.fdr.zst        app.1234.1.fdr, beside it
+  fdr unpack app.1234.1.fdr.dense.zst  the same trace, of fdr pack --dense
   fdr unpack archive/*.zst -o traces/
-  fdr unpack app.ctf.tar.zst                     app.ctf, a folder
+  fdr unpack app.ctf.tar.zst           app.ctf, a folder
   fdr unpack app.1234.1.fdr.dense.zst -o - | sha256sum";
 
 /// Give back the trace in a packed file
@@ -32,7 +33,7 @@ pub(crate) struct Options {
     /// The packed traces
     #[arg(required = true, value_name = "PACKED")]
     traces: Vec<PathBuf>,
-    /// The file, or a folder for them [default: the name without .zst, .tar.zst or .dense.zst]; `-` is
+    /// The file, or a folder for them [default: the name without .zst, .gz, .xz, .tar.zst or .dense.zst]; `-` is
     /// standard output, for one
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -64,7 +65,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
     let file = File::open(path).with_context(|| ui::path(path))?;
     if !packed::probe(&packed::head(&file)) {
         bail!(
-            "{}: is not compressed by zstd, and no dense stream",
+            "{}: is not compressed by zstd, gzip or xz, and no dense stream",
             ui::path(path)
         );
     }
@@ -84,7 +85,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
         }
         (None, Some(asked)) if !several && is_name(asked) => asked.to_owned(),
         (None, _) => bail!(
-            "{}: its name does not end in .zst (or .dense, of a dense stream); -o FILE gives a name",
+            "{}: its name does not end in .zst, .gz or .xz (or .dense, of a dense stream); -o FILE gives a name",
             ui::path(path)
         ),
     };

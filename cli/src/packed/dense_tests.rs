@@ -112,10 +112,10 @@ fn what_others_compressed_anew_is_read_in_two_steps() {
     for other in [one, streamed, many] {
         let failure = by(unpack_frames, &other, limits);
         assert!(matches!(failure, Err(Failure::NotBlocks)));
-        assert!(by(unpack_in_two, &other, limits).unwrap() == (plain.clone(), None));
+        assert!(by(zstd_in_two, &other, limits).unwrap() == (plain.clone(), None));
         // Damage of the compressed file is told, not what came of it.
         let cut = &other[..other.len() - 1];
-        let (intact, fault) = by(unpack_in_two, cut, limits).unwrap();
+        let (intact, fault) = by(zstd_in_two, cut, limits).unwrap();
         assert!(plain.starts_with(&intact) && intact.len() % BLOCK == 0);
         assert!(fault.unwrap().what.contains("the file ends within"));
     }
@@ -228,7 +228,7 @@ fn damage_of_the_stream_within_is_not_taken_for_that_of_the_file() {
     let limits = Limits { most: ANY, jobs: 2 };
     let two = |stream: &[u8], cut: usize| {
         let other = zstd::stream::encode_all(stream, 1).unwrap();
-        let (bytes, fault) = by(unpack_in_two, &other[..other.len() - cut], limits).unwrap();
+        let (bytes, fault) = by(zstd_in_two, &other[..other.len() - cut], limits).unwrap();
         (bytes, fault.unwrap())
     };
     let mut bad = dense.clone();
@@ -248,7 +248,7 @@ fn damage_of_the_stream_within_is_not_taken_for_that_of_the_file() {
     assert!(in_words(&fault).starts_with("the compressed data"));
     // Complete within, with damage behind.
     let behind = [&zstd::bulk::compress(&dense, 1).unwrap()[..], b"garbage"].concat();
-    let (bytes, fault) = by(unpack_in_two, &behind, limits).unwrap();
+    let (bytes, fault) = by(zstd_in_two, &behind, limits).unwrap();
     let fault = fault.unwrap();
     assert!(bytes == plain && !fault.within, "{fault:?}");
     assert_eq!(fault.offset, behind.len() as u64 - 7);
@@ -283,4 +283,14 @@ fn no_more_is_written_than_was_allowed() {
         let done = by(unpack_stream, &within(&bomb), Limits { most, jobs });
         assert!(matches!(done, Err(Failure::TooMuch)));
     }
+}
+
+/// Of a file of zstd's.
+fn zstd_in_two(
+    packed: &FileBytes,
+    out: &File,
+    limits: Limits,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Unpacked, Failure> {
+    unpack_in_two(None, packed, out, limits, progress)
 }

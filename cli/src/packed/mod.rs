@@ -1,4 +1,4 @@
-//! Compressed traces: what `fdr pack` writes, and any other file of zstd's. Every command reads them as
+//! Compressed traces: what `fdr pack` writes, and any other file of zstd's, gzip's or xz's. Every command reads them as
 //! if they were not compressed: a trace is unpacked into a file without a name in the folder for temporary
 //! files, where readers find it as they find any other. A folder's trace is an archive, which is
 //! unpacked into a folder there. A dense stream (`fdr pack --dense`), compressed or not, is decoded on the
@@ -15,6 +15,7 @@ mod inflate;
 #[cfg(test)]
 mod mutation_tests;
 mod pack;
+mod streams;
 mod tar;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ mod unpack;
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{self, BufReader, Read, Seek};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -39,8 +40,10 @@ pub(crate) use pack::{Failure as PackFailure, Packed, Way, pack};
 pub(crate) use tar::{Archive, probe as is_archive};
 pub(crate) use unpack::Unpacked;
 
+use crate::input;
 use crate::place::{self, Pending};
 use crate::ui::{self, Progress};
+use streams::Codec;
 use unpack::{Failure, Limits};
 
 /// So much may be unpacked without being asked for, however small the compressed file is.
@@ -56,9 +59,9 @@ fn most(packed: u64) -> u64 {
     packed.saturating_mul(MOST_TIMES).max(MOST)
 }
 
-/// Whether a file that begins with these bytes is compressed by zstd, or a dense stream.
+/// Whether a file that begins with these bytes is compressed, or a dense stream.
 pub(crate) fn probe(head: &[u8]) -> bool {
-    frames::probe(head) || dense::probe(head)
+    frames::probe(head) || dense::probe(head) || streams::codec(head).is_some()
 }
 
 /// The first bytes of a file, as many as tell what it is; fewer of a shorter one, none of one that can't
@@ -72,9 +75,24 @@ pub(crate) fn head(file: &File) -> Vec<u8> {
 
 /// The same of what is in a compressed file; as far as it can be unpacked.
 pub(crate) fn head_within(file: &File) -> Vec<u8> {
-    let mut head = Vec::new();
-    let _ = inflate::decoder(file).and_then(|within| within.take(512).read_to_end(&mut head));
-    head
+    let within: io::Result<Box<dyn Read>> = match streams::codec(&head(file)) {
+        Some(codec) => start_of(file).and_then(|file| codec.decoder(BufReader::new(file))),
+        None => inflate::decoder(file).map(|within| Box::new(within) as Box<dyn Read>),
+    };
+    within.map_or_else(|_| Vec::new(), |within| input::up_to(within, 512))
+}
+
+/// A file from its beginning; others that have it open are not moved.
+fn start_of(file: &File) -> io::Result<impl Read> {
+    struct Start(File, u64);
+    impl Read for Start {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = self.0.read_at(buffer, self.1)?;
+            self.1 += count as u64;
+            Ok(count)
+        }
+    }
+    Ok(Start(file.try_clone()?, 0))
 }
 
 /// How a file is to be unpacked.
@@ -129,15 +147,18 @@ pub(crate) fn unpack(
     };
     let limits = Limits {
         most,
-        jobs: ui::jobs(None).min(MOST_JOBS),
+        jobs: ui::jobs().min(MOST_JOBS),
     };
     let add = |bytes| progress.add(bytes);
-    let unpacked = match (dense::probe(&head), dense::probe(&within)) {
-        (true, _) => blocks::unpack_stream(&packed, out, limits, &add),
-        (_, true) => match blocks::unpack_frames(&packed, out, limits, &add) {
-            Err(Failure::NotBlocks) => unpack_in_two(&packed, out, limits, &add),
+    let codec = streams::codec(&head);
+    let unpacked = match (dense::probe(&head), dense::probe(&within), codec) {
+        (true, ..) => blocks::unpack_stream(&packed, out, limits, &add),
+        (_, true, Some(_)) => unpack_in_two(codec, &packed, out, limits, &add),
+        (_, true, None) => match blocks::unpack_frames(&packed, out, limits, &add) {
+            Err(Failure::NotBlocks) => unpack_in_two(None, &packed, out, limits, &add),
             done => done,
         },
+        (.., Some(codec)) => streams::unpack(codec, &packed, out, limits.most, &add),
         _ => unpack::unpack(&packed, out, limits, &add),
     };
     drop(progress);
@@ -172,6 +193,7 @@ pub(crate) fn unpack(
 
 /// A dense stream that another tool compressed: not a block in each frame. It becomes a file first.
 fn unpack_in_two(
+    codec: Option<Codec>,
     packed: &FileBytes,
     out: &File,
     limits: Limits,
@@ -179,11 +201,14 @@ fn unpack_in_two(
 ) -> Result<Unpacked, Failure> {
     out.set_len(0).map_err(Failure::Output)?;
     let stream = place::create_unnamed().map_err(Failure::Temporary)?;
-    let inner =
-        unpack::unpack(packed, &stream, limits, &|_| {}).map_err(|failure| match failure {
-            Failure::Output(error) => Failure::Temporary(error),
-            other => other,
-        })?;
+    let inner = match codec {
+        Some(codec) => streams::unpack(codec, packed, &stream, limits.most, &|_| {}),
+        None => unpack::unpack(packed, &stream, limits, &|_| {}),
+    };
+    let inner = inner.map_err(|failure| match failure {
+        Failure::Output(error) => Failure::Temporary(error),
+        other => other,
+    })?;
     let stream = FileBytes::new(stream).map_err(Failure::Input)?;
     let mut outer = blocks::unpack_stream(&stream, out, limits, progress)?;
     outer.damage = match (inner.damage, outer.damage) {
@@ -255,7 +280,9 @@ fn is_dense(path: &Path) -> bool {
 /// What a packed trace is called when it is unpacked. `None`: its name does not say that it is packed.
 pub(crate) fn plain_name(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.as_bytes();
-    let whole = name.strip_suffix(b".zst").unwrap_or(name);
+    let ends: [&[u8]; 3] = [b".zst", b".gz", b".xz"];
+    let whole = ends.iter().find_map(|end| name.strip_suffix(*end));
+    let whole = whole.unwrap_or(name);
     // A trace's own name may end so.
     let stream = whole.strip_suffix(b".dense");
     let plain = match stream.filter(|_| is_dense(path)) {

@@ -18,20 +18,50 @@ const HEAD: [&str; 13] = [
 /// What formulas begin with.
 const FORMULAS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
+/// The reports of several traces are one table, with the trace in the first column.
+pub(crate) struct Files {
+    several: bool,
+    begun: bool,
+}
+
+impl Files {
+    pub(crate) fn new(several: bool) -> Files {
+        Files {
+            several,
+            begun: false,
+        }
+    }
+}
+
 /// Writes all rows; per thread where the report has them, with two more columns in front.
-pub(crate) fn write(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
+pub(crate) fn write(
+    out: &mut dyn Write,
+    trace: &str,
+    report: &Report,
+    files: &mut Files,
+) -> anyhow::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
-    if report.threads.iter().any(|thread| thread.rows.is_some()) {
-        csv.write_record(["thread", "thread_name"].into_iter().chain(HEAD))?;
+    let per_thread = report.threads.iter().any(|thread| thread.rows.is_some());
+    let threads: &[&str] = if per_thread {
+        &["thread", "thread_name"]
+    } else {
+        &[]
+    };
+    let file = files.several.then(|| harmless(trace).into_owned());
+    if !std::mem::replace(&mut files.begun, true) {
+        let file = file.as_ref().map(|_| "trace");
+        csv.write_record(file.into_iter().chain(threads.iter().copied()).chain(HEAD))?;
+    }
+    if per_thread {
         for thread in &report.threads {
             for row in thread.rows.as_deref().unwrap_or(&[]) {
-                csv.write_record(thread_fields(thread).into_iter().chain(fields(row)))?;
+                let first = file.clone().into_iter().chain(thread_fields(thread));
+                csv.write_record(first.chain(fields(row)))?;
             }
         }
     } else {
-        csv.write_record(HEAD)?;
         for row in &report.rows {
-            csv.write_record(fields(row))?;
+            csv.write_record(file.clone().into_iter().chain(fields(row)))?;
         }
     }
     csv.flush()?;

@@ -10,6 +10,7 @@ use crate::testing::{MemoryTrace, entry, exit};
 
 const ALL: Selection = Selection {
     filter: None,
+    reverse: false,
     sort: Key::Own,
     limit: None,
     per_thread: false,

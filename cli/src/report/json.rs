@@ -22,6 +22,15 @@ pub(crate) fn print<T: Serialize>(out: &mut dyn Write, value: &T) -> anyhow::Res
     Ok(())
 }
 
+/// JSON on one line in which nothing but printable characters occurs.
+pub(crate) fn line<T: Serialize>(value: &T) -> String {
+    let mut bytes = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, OneLine);
+    // Nothing that is printed here has a map without text for keys.
+    let _ = value.serialize(&mut serializer);
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
 /// Writes all of a report.
 pub(crate) fn write(
     out: &mut dyn Write,
@@ -76,11 +85,7 @@ impl<'a> Document<'a> {
             open_calls: report.open.iter().map(OpenCall::of).collect(),
             window_note: report.window_note.as_deref(),
             threads: report.threads.iter().map(Thread::of).collect(),
-            missing: Missing {
-                dropped: report.missing.dropped,
-                overwritten: report.missing.overwritten,
-                threads: report.missing.threads,
-            },
+            missing: Missing::of(&report.missing),
             balance: Balance {
                 clipped_calls: report.clipped,
                 exits_without_entry: report.flaws.missing_entries,
@@ -220,10 +225,20 @@ impl OpenCall<'_> {
 
 /// Records of threads that are not in the trace.
 #[derive(Serialize)]
-struct Missing {
+pub(crate) struct Missing {
     dropped: u64,
     overwritten: u64,
     threads: u64,
+}
+
+impl Missing {
+    pub(crate) fn of(missing: &fdr_formats::model::Missing) -> Missing {
+        Missing {
+            dropped: missing.dropped,
+            overwritten: missing.overwritten,
+            threads: missing.threads,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -261,24 +276,41 @@ fn unfit(text: &str) -> Option<usize> {
 #[derive(Default)]
 struct Printable<'a>(PrettyFormatter<'a>);
 
+/// On one line, with the same escapes.
+struct OneLine;
+
+impl Formatter for OneLine {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        write_printable(writer, fragment)
+    }
+}
+
+fn write_printable<W: ?Sized + Write>(writer: &mut W, fragment: &str) -> io::Result<()> {
+    let mut rest = fragment;
+    while let Some(at) = unfit(rest) {
+        writer.write_all(&rest.as_bytes()[..at])?;
+        let mut left = rest[at..].chars();
+        if let Some(character) = left.next() {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+        }
+        rest = left.as_str();
+    }
+    writer.write_all(rest.as_bytes())
+}
+
 impl Formatter for Printable<'_> {
     fn write_string_fragment<W: ?Sized + Write>(
         &mut self,
         writer: &mut W,
         fragment: &str,
     ) -> io::Result<()> {
-        let mut rest = fragment;
-        while let Some(at) = unfit(rest) {
-            writer.write_all(&rest.as_bytes()[..at])?;
-            let mut left = rest[at..].chars();
-            if let Some(character) = left.next() {
-                for unit in character.encode_utf16(&mut [0; 2]) {
-                    write!(writer, "\\u{unit:04x}")?;
-                }
-            }
-            rest = left.as_str();
-        }
-        writer.write_all(rest.as_bytes())
+        write_printable(writer, fragment)
     }
 
     fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {

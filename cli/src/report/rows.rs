@@ -101,6 +101,8 @@ pub(crate) struct OpenRow {
 pub(crate) struct Selection {
     pub(crate) filter: Option<Filter>,
     pub(crate) sort: Key,
+    /// The other way round.
+    pub(crate) reverse: bool,
     pub(crate) limit: Option<usize>,
     pub(crate) per_thread: bool,
 }
@@ -341,9 +343,13 @@ fn rows(
             Key::Name => std::cmp::Ordering::Equal,
             key => sort_value(key, b).cmp(&sort_value(key, a)),
         };
-        order
+        let order = order
             .then_with(|| a.name.cmp(&b.name))
-            .then(a.id.cmp(&b.id))
+            .then(a.id.cmp(&b.id));
+        match selection.reverse {
+            true => order.reverse(),
+            false => order,
+        }
     });
     let all = rows.len();
     rows.truncate(selection.limit.unwrap_or(all));

@@ -1,5 +1,6 @@
 //! The report as a table for people, with units, and notes on what the figures leave out.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use fdr_formats::TraceInfo;
@@ -13,7 +14,10 @@ const HEAD: [&str; 10] = [
 ];
 
 /// Columns in the order in which they are left out where a terminal is narrow; the rest stays.
-const LEFT_OUT: [&str; 6] = ["min", "p90", "p50", "mean", "self %", "p99"];
+const LEFT_OUT: [&str; 7] = ["min", "p90", "p50", "mean", "p99", "max", "total"];
+
+/// How wide columns are at least on a terminal, so that all tables of a run have the same ones.
+const LEAST: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8];
 
 /// Threads that are named with what they were in.
 const OPEN_SHOWN: usize = 3;
@@ -41,36 +45,33 @@ pub(crate) fn write(
     report: &Report,
     look: Look,
 ) -> anyhow::Result<()> {
-    writeln!(out, "{}", headline(info, report))?;
+    let fitting = |text: String| match look.columns {
+        Some(width) => ui::wrap(&text, width, 2),
+        None => text,
+    };
+    writeln!(out, "{}", fitting(headline(info, report)))?;
     if info.failed_thread().is_some() {
-        writeln!(out, "{}", ui::clean(&info.reason))?;
+        writeln!(out, "{}", fitting(ui::clean(&info.reason).into_owned()))?;
     }
     if let Some(line) = open_in_words(info, &report.open) {
-        writeln!(out, "{line}")?;
+        writeln!(out, "{}", fitting(line))?;
     }
     writeln!(out)?;
-    let mut left_out = Vec::new();
+    let fit = Fit::new(report, look);
     if report.threads.iter().any(|thread| thread.rows.is_some()) {
         for thread in &report.threads {
-            writeln!(out, "{}", thread_line(thread, look))?;
+            writeln!(out, "{}", fitting(thread_line(thread, look)))?;
             let rows = thread.rows.as_deref().unwrap_or(&[]);
-            left_out.extend(write_rows(out, rows, thread.self_ns, look)?);
+            write_rows(out, rows, thread.self_ns, look, &fit)?;
             writeln!(out)?;
         }
         writeln!(out, "all threads")?;
     }
-    left_out.extend(write_rows(out, &report.rows, report.self_ns, look)?);
-    if !left_out.is_empty() {
-        let names = LEFT_OUT.map(|name| left_out.contains(&name).then_some(name));
-        let names: Vec<&str> = names.into_iter().flatten().collect();
-        let names = names.join(", ");
-        writeln!(
-            out,
-            "no room for {names}: a wider terminal, a pipe or --csv has them"
-        )?;
-    }
-    for note in notes(report) {
-        writeln!(out, "{note}")?;
+    write_rows(out, &report.rows, report.self_ns, look, &fit)?;
+    let mut told = fit.notes();
+    told.extend(notes(report));
+    for note in told {
+        writeln!(out, "{}", fitting(note))?;
     }
     Ok(())
 }
@@ -146,25 +147,29 @@ pub(crate) fn open_in_words(info: &TraceInfo, open: &[OpenRow]) -> Option<String
     Some(format!("open {when}: {}{more}", shown.join(", ")))
 }
 
-/// Writes a table; returns the columns for which there is no room.
+/// Writes a table.
 fn write_rows(
     out: &mut dyn Write,
     rows: &[Row],
     own: u64,
     look: Look,
-) -> anyhow::Result<Vec<&'static str>> {
+    fit: &Fit,
+) -> anyhow::Result<()> {
     let lines = || rows.iter().map(|row| Line::new(row, own, look));
-    let fit = Fit::new(lines(), look);
     let place = look.places.then_some("source");
     let head: Vec<&str> = fit.columns(HEAD).chain(["function"]).chain(place).collect();
+    let least: Vec<usize> = fit.columns(fit.least).collect();
     let columns = Columns {
         head: &head,
         right: HEAD.len() - fit.left_out.len(),
         colour: look.colour,
+        least: &least,
+        ..Columns::default()
     };
     columns.write(out, || {
         lines().map(|line| {
-            let name = ui::shorten(&line.name, fit.name).into_owned();
+            let name = fit.without_prefix(&line.name);
+            let name = ui::shorten(&name, fit.name).into_owned();
             fit.columns(line.numbers)
                 .chain([name])
                 .chain(line.place)
@@ -174,7 +179,7 @@ fn write_rows(
     if rows.is_empty() {
         writeln!(out, " (no calls)")?;
     }
-    Ok(fit.left_out)
+    Ok(())
 }
 
 /// A row as text.
@@ -219,49 +224,97 @@ impl Line {
     }
 }
 
-/// What fits into the width that there is.
+/// What fits into the width that there is, the same for all tables of a report.
 struct Fit {
     left_out: Vec<&'static str>,
     /// Characters of a function's name.
     name: usize,
+    /// Widths of the numbers' columns.
+    least: [usize; HEAD.len()],
+    /// What all names begin with, where it is left out.
+    prefix: String,
 }
 
 impl Fit {
-    fn new(lines: impl Iterator<Item = Line>, look: Look) -> Fit {
+    fn new(report: &Report, look: Look) -> Fit {
         let mut fit = Fit {
             left_out: Vec::new(),
             name: usize::MAX,
+            least: [0; HEAD.len()],
+            prefix: String::new(),
         };
         let Some(columns) = look.columns else {
             return fit;
         };
         let length = |text: &str| text.chars().count();
-        // Each column has a space on both sides; the last one's is not printed.
-        let mut widths = HEAD.map(|head| 2 + length(head));
+        fit.least = LEAST;
         let mut place = if look.places { 2 + "source".len() } else { 0 };
-        let mut names = 0;
-        for line in lines {
-            for (most, number) in widths.iter_mut().zip(&line.numbers) {
-                *most = (*most).max(2 + length(number));
+        let (mut names, mut prefix) = (0, None::<String>);
+        let threads = report
+            .threads
+            .iter()
+            .filter_map(|thread| thread.rows.as_ref());
+        for row in threads.flatten().chain(&report.rows) {
+            let line = Line::new(row, report.self_ns, look);
+            for (most, number) in fit.least.iter_mut().zip(&line.numbers) {
+                *most = (*most).max(length(number));
             }
             place = line
                 .place
                 .map_or(place, |text| place.max(2 + length(&text)));
             names = names.max(length(&line.name));
+            prefix = Some(match prefix {
+                None => path_of(&line.name).to_owned(),
+                Some(known) => shared(&known, &line.name).to_owned(),
+            });
         }
         let mut rest = LEFT_OUT.into_iter();
         loop {
-            let numbers: usize = fit.columns(widths).sum();
+            // Each column has a space on both sides; the last one's is not printed.
+            let numbers: usize = fit.columns(fit.least).map(|width| width + 2).sum();
             fit.name = columns.saturating_sub(numbers + place + 1);
-            if fit.name >= names.min(NAME) {
-                return fit;
+            if fit.name >= NAME {
+                break;
             }
             let Some(next) = rest.next() else {
                 fit.name = fit.name.max(NAME / 2);
-                return fit;
+                break;
             };
             fit.left_out.push(next);
         }
+        if names > fit.name {
+            fit.prefix = prefix.unwrap_or_default();
+        }
+        fit
+    }
+
+    /// A name without what all have.
+    fn without_prefix<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        let (mark, bare) = bare(name);
+        match bare.strip_prefix(self.prefix.as_str()) {
+            Some(rest) if !self.prefix.is_empty() => format!("{mark}{rest}").into(),
+            _ => name.into(),
+        }
+    }
+
+    /// What a reader must know of that.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.prefix.is_empty() {
+            notes.push(format!(
+                "all names begin with {}, which is left out",
+                self.prefix
+            ));
+        }
+        if !self.left_out.is_empty() {
+            let names = LEFT_OUT.map(|name| self.left_out.contains(&name).then_some(name));
+            let names: Vec<&str> = names.into_iter().flatten().collect();
+            let names = names.join(", ");
+            notes.push(format!(
+                "no room for {names}: a wider terminal, a pipe or --csv has them"
+            ));
+        }
+        notes
     }
 
     /// Of something for every column, that for the columns that are shown.
@@ -269,6 +322,32 @@ impl Fit {
         let shown = |(at, item)| (!self.left_out.contains(&HEAD[at])).then_some(item);
         all.into_iter().enumerate().filter_map(shown)
     }
+}
+
+/// A name behind the `<` of `<my_app::T as Tr>::m`, and that.
+fn bare(name: &str) -> (&str, &str) {
+    match name.strip_prefix('<') {
+        Some(rest) => ("<", rest),
+        None => ("", name),
+    }
+}
+
+/// The modules that a name begins with: `a::b::` of `a::b::c`.
+fn path_of(name: &str) -> &str {
+    let (_, name) = bare(name);
+    // Not into arguments of types, nor behind ` as `.
+    let plain = name.find(['<', ' ', '(', '{']).unwrap_or(name.len());
+    let end = name[..plain].rfind("::").map_or(0, |at| at + 2);
+    &name[..end]
+}
+
+/// As much of the path as a name begins with, too.
+fn shared<'a>(path: &'a str, name: &str) -> &'a str {
+    let name = path_of(name);
+    let same = path.bytes().zip(name.bytes()).take_while(|(a, b)| a == b);
+    let same = same.count();
+    let ends = path.match_indices("::").map(|(at, _)| at + 2);
+    &path[..ends.filter(|&end| end <= same).last().unwrap_or(0)]
 }
 
 /// What a reader of the figures must know.
@@ -355,81 +434,5 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(name: &str) -> Row {
-        Row {
-            name: name.into(),
-            file: "src/a.rs".into(),
-            line: 7,
-            id: 1,
-            calls: 12_345,
-            clipped: 0,
-            untimed: false,
-            total_ns: 1_234_567,
-            self_ns: 1_234_567,
-            min_ns: Some(1),
-            mean_ns: Some(100),
-            p50_ns: None,
-            p90_ns: Some(12_345),
-            p99_ns: Some(1_234_567),
-            max_ns: Some(1_234_567),
-        }
-    }
-
-    /// The table at that width, and what is left out of it.
-    fn table(columns: Option<usize>, places: bool) -> (Vec<String>, Vec<&'static str>) {
-        let rows = [row("my_application::module::Type::method"), row("x")];
-        let look = Look {
-            places,
-            colour: false,
-            columns,
-            timeless: false,
-        };
-        let mut out = Vec::new();
-        let left_out = write_rows(&mut out, &rows, 2_469_134, look).unwrap();
-        let text = String::from_utf8(out).unwrap();
-        (text.lines().map(str::to_owned).collect(), left_out)
-    }
-
-    #[test]
-    fn a_table_fits_its_terminal() {
-        let (whole, nothing) = table(None, false);
-        assert_eq!(nothing, [""; 0]);
-        assert!(whole[1].ends_with(" my_application::module::Type::method"));
-        let full = whole[1].chars().count();
-        assert_eq!(table(Some(full), false).0, whole, "just enough room");
-        let (shorter, nothing) = table(Some(full - 5), false);
-        assert_eq!(nothing, [""; 0]);
-        assert!(
-            shorter[1].ends_with(" my_applicati…dule::Type::method"),
-            "{shorter:?}"
-        );
-        for (places, least) in [(false, 54), (true, 66)] {
-            for columns in least..=full {
-                let (lines, _) = table(Some(columns), places);
-                assert_eq!(lines.len(), 3);
-                let widest = lines.iter().map(|line| line.chars().count()).max();
-                assert!(widest <= Some(columns), "{columns}: {lines:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn columns_go_in_order_and_numbers_are_never_cut() {
-        assert_eq!(table(Some(90), false).1, ["min", "p90", "p50"]);
-        // So narrow that nothing helps.
-        let (lines, left_out) = table(Some(20), false);
-        assert_eq!(left_out, LEFT_OUT);
-        let cells: Vec<&str> = lines[1].split("  ").map(str::trim).collect();
-        assert!(
-            cells.contains(&"12,345") && cells.contains(&"1.235 ms"),
-            "{cells:?}"
-        );
-        assert_eq!(
-            lines[0].split_whitespace().collect::<Vec<_>>(),
-            ["calls", "total", "self", "max", "function"]
-        );
-    }
-}
+#[path = "table_tests.rs"]
+mod tests;

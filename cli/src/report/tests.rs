@@ -27,6 +27,7 @@ fn figures(trace: &MemoryTrace, per_thread: bool) -> Figures {
 
 const ALL: Selection = Selection {
     filter: None,
+    reverse: false,
     sort: Key::Own,
     limit: None,
     per_thread: false,

@@ -27,6 +27,7 @@ fn report(trace: &MemoryTrace) -> Report {
     let engines = drive_parallel(trace, 1, make, &|_| {}).expect("in memory");
     let selection = Selection {
         filter: None,
+        reverse: false,
         sort: Key::Own,
         limit: None,
         per_thread: false,
@@ -125,7 +126,7 @@ fn outputs_say_so() {
         "{notes:?}"
     );
     let mut out = Vec::new();
-    csv::write(&mut out, &report).expect("memory");
+    csv::write(&mut out, "t", &report, &mut csv::Files::new(false)).expect("memory");
     let text = String::from_utf8(out).expect("UTF-8");
     assert!(text.contains("\nf2,,0,1,0,,,,,,,,\n"), "{text}");
     let mut out = Vec::new();

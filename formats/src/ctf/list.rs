@@ -34,6 +34,7 @@ fn metadata(index: &Index, visit: Visit<'_>) -> ControlFlow<()> {
             size,
             thread: None,
             time: None,
+            function: None,
             kind,
             detail,
         })
@@ -61,6 +62,7 @@ fn stream(index: &Index, file: &Stream, visit: Visit<'_>) -> Result<ControlFlow<
             size,
             thread,
             time,
+            function: None,
             kind,
             detail,
         })

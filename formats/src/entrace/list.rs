@@ -72,6 +72,7 @@ impl List<'_> {
             size,
             thread,
             time,
+            function: None,
             kind,
             detail: &self.detail,
         };

@@ -43,6 +43,15 @@ pub fn nearest<'a>(
     best.into_iter().map(|(_, _, name)| name).collect()
 }
 
+/// The name that was surely meant: at most a third of its characters differ.
+pub fn near<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> Option<&'a str> {
+    let chars = |name: &str| name.chars().take(LONGEST).collect::<Vec<char>>();
+    let word = chars(&word.to_lowercase());
+    let cost = |name: &'a str| (distance(&word, &chars(name), u32::MAX), name);
+    let (cost, name) = names.map(cost).min()?;
+    (cost as usize * 3 <= name.chars().count().max(word.len()).max(3)).then_some(name)
+}
+
 /// How many characters must be put in, taken out or exchanged until the glob matches the name; what
 /// `*` and `?` cover is free. Gives up above `limit`, with `u32::MAX`.
 fn distance(glob: &[char], name: &[char], limit: u32) -> u32 {
@@ -166,5 +175,14 @@ mod tests {
         let long = "x".repeat(100_000);
         assert_eq!(nearest([long.as_str(), "日本"], &long, 1), [long.as_str()]);
         assert_eq!(nearest([long.as_str(), "日本"], "日", 1), ["日本"]);
+    }
+
+    #[test]
+    fn the_name_that_was_surely_meant() {
+        let formats = ["xray", "xray1", "et", "heph"];
+        let near = |word: &str| near(formats.into_iter(), word);
+        let found = [near("xrey"), near("EP"), near("hep")];
+        assert_eq!(found, [Some("xray"), Some("et"), Some("heph")]);
+        assert_eq!([near("perfetto"), near("json"), near("")], [None; 3]);
     }
 }

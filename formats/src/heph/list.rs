@@ -13,6 +13,7 @@ use super::walk::{self, Unit, Walker};
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::Ticks;
+use crate::nest::What;
 use crate::source::Record;
 
 /// Values of an array that are shown.
@@ -31,6 +32,10 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
         detail.clear();
         let step = reading.unit(&found);
         let (mut thread, mut time) = (None, None);
+        let function = match step.item.map(|(_, item)| item.what) {
+            Some(What::Span { function, .. }) => Some(function),
+            _ => None,
+        };
         let kind = match &found.unit {
             Unit::Event(event) => {
                 time = Some(Ticks(reading.ticks(event.start)));
@@ -56,6 +61,7 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
             size: found.size,
             thread,
             time,
+            function,
             kind,
             detail: &detail,
         };

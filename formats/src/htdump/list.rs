@@ -12,7 +12,7 @@ use super::schema::shown;
 use super::walk::{Course, Event, Step};
 use crate::bytes::ReadAt;
 use crate::error::Error;
-use crate::model::Ticks;
+use crate::model::{FunctionId, Ticks};
 use crate::source::Record;
 
 /// Bytes of a record's fields that are shown.
@@ -36,12 +36,13 @@ pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Res
                     size: to - from,
                     thread: None,
                     time: None,
+                    function: None,
                     kind: "Skipped",
                     detail: &detail,
                 })
             }
             Step::Event(event) => {
-                let number = fields(&event, index, &mut replay, &mut detail);
+                let (number, function) = fields(&event, index, &mut replay, &mut detail);
                 let place = number.and_then(|number| threads.find(number));
                 let thread = place.and_then(|at| index.info.threads.get(at));
                 visit(&Record {
@@ -49,6 +50,7 @@ pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Res
                     size: event.size(),
                     thread: thread.map(|thread| thread.id),
                     time: number.map(|_| Ticks(event.header.time)),
+                    function,
                     kind: &shown(&event.layout.name),
                     detail: &detail,
                 })
@@ -61,13 +63,13 @@ pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Res
     Ok(())
 }
 
-/// Describes a record's fields. Returns the number of its thread, where it is of one.
+/// Describes a record's fields. Returns the number of its thread and its function, where it is of one.
 fn fields(
     event: &Event<'_>,
     index: &Index,
     replay: &mut Replay<'_>,
     detail: &mut String,
-) -> Option<u64> {
+) -> (Option<u64>, Option<FunctionId>) {
     let _ = write!(detail, "id={}", event.header.number);
     items::describe(event, detail);
     if detail.len() > SHOWN {
@@ -88,5 +90,5 @@ fn fields(
         let name = index.info.function(id).map_or("?", |found| &found.name);
         let _ = write!(detail, " function={id} {}", shown(name));
     }
-    item.map(|(number, _)| number)
+    (item.map(|(number, _)| number), called)
 }

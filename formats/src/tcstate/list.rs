@@ -191,6 +191,7 @@ impl Lister<'_> {
             size,
             thread,
             time: place.map(|(time, _)| time),
+            function: None,
             kind,
             detail: &self.detail,
         };

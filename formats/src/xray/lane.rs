@@ -1,7 +1,11 @@
 //! What the writer keeps of a thread beside its records, and the calls that need no thought: records are
 //! made of them as they come. Must never take a call that the writer would have written otherwise.
 
+use std::io::{self, Read, Seek, Write};
+
 use super::balance::Stack;
+use super::frame::Frame;
+use super::payload;
 use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Layout};
 use crate::bytes::ByteOrder;
 use crate::model::{Call, Edge, Thread};
@@ -33,8 +37,6 @@ pub(super) struct Lane {
     pub(super) arguments: bool,
     /// Records are missing between the last one and the next.
     pub(super) gap: bool,
-    /// The time of the source's latest synthetic exit: what is open at the end lasts until then.
-    pub(super) end: u64,
 }
 
 impl Lane {
@@ -54,7 +56,6 @@ impl Lane {
             middle_exits: 0,
             arguments: false,
             gap: false,
-            end: 0,
         }
     }
 
@@ -112,4 +113,22 @@ pub(super) fn action(call: &Call) -> Action {
         (Edge::Exit, _) => Action::Exit,
         (Edge::TailExit, _) => Action::TailExit,
     }
+}
+
+/// Writes synthetic entries, or exits, all of one time.
+pub(super) fn write_synthetic<W: Read + Write + Seek>(
+    frame: &mut Frame<W>,
+    time: u64,
+    ids: impl ExactSizeIterator<Item = u32>,
+    entry: bool,
+) -> io::Result<()> {
+    if ids.len() == 0 {
+        return Ok(());
+    }
+    let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    frame.custom(time, &payload::encode_synthetic(count))?;
+    for id in ids {
+        frame.function(id, entry)?;
+    }
+    Ok(())
 }

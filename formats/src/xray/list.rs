@@ -27,6 +27,7 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
         visit,
         detail: String::new(),
         thread: None,
+        function: None,
         base: 0,
     };
     match lister.file(bytes.size()) {
@@ -53,6 +54,8 @@ struct Lister<'a> {
     visit: Visit<'a>,
     detail: String,
     thread: Option<ThreadId>,
+    /// That of the record at hand.
+    function: Option<FunctionId>,
     base: u64,
 }
 
@@ -143,6 +146,7 @@ impl Lister<'_> {
             R::Function { id, delta, .. } => {
                 self.base = self.base.wrapping_add(u64::from(delta));
                 time = Some(self.base);
+                self.function = Some(FunctionId(id));
                 let function = self.index.info.function(FunctionId(id));
                 let name = function.map_or("?", |function| &function.name);
                 let _ = write!(self.detail, "function=#{id} {name} delta={delta} ticks");
@@ -238,6 +242,7 @@ impl Lister<'_> {
             size,
             thread,
             time,
+            function: self.function.take(),
             kind,
             detail: &self.detail,
         };

@@ -1,6 +1,6 @@
 //! Writes events of any format as XRay FDR, version 1 or 3, so that unmodified llvm-xray reads it
 //! right: one block per thread, every block begins at the same tick, calls nest. What is synthetic
-//! in the source is made anew. Threads may come in pieces: their records are spooled (64 MiB in
+//! in the source is kept where it nests, and made anew elsewhere. Threads may come in pieces: their records are spooled (64 MiB in
 //! memory, then a temporary file) and written at the end; an open call takes 4 bytes.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, Write};
 use super::dump::{EXACT_TICKS, tables, wall_time};
 use super::frame::{Frame, Head, Version};
 use super::ids::Ids;
-use super::lane::{LAYOUT, Lane, action};
+use super::lane::{LAYOUT, Lane, action, write_synthetic};
 use super::payload;
 use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
 use crate::calls::Exit;
@@ -166,10 +166,6 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             readable: lane.records,
             ..counts
         });
-        let end = lane.end.max(lane.base);
-        if lane.stack.open().len() > 0 {
-            lane.latest = lane.latest.max(end);
-        }
         let latest = lane.first.map(|_| Ticks(lane.latest));
         frame.custom(start, &payload::encode_thread(&lane.thread, latest))?;
         let (before, open) = (lane.stack.before(), lane.stack.open());
@@ -180,16 +176,12 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             tables(frame, info, start, losses)?;
         }
         frame.metadata(&Record::NewCpu { cpu, tsc: first })?;
-        synthetic(frame, first, before, true)?;
+        write_synthetic(frame, first, before, true)?;
         if lane.lost > 0 {
             frame.custom(first, &payload::encode_lost(lane.lost))?;
         }
         spool.drain(lane.strand, |bytes| frame.bytes(bytes))?;
-        if open.len() > 0 && end > lane.base {
-            // A delta has 32 bits.
-            frame.metadata(&Record::TscWrap { tsc: end })?;
-        }
-        synthetic(frame, end, open, false)?;
+        write_synthetic(frame, lane.base, open, false)?;
         let large = "threads with times of 2^53 ticks or more: llvm-xray rounds them";
         losses.add(large, u64::from(lane.latest >= EXACT_TICKS));
         frame.end()
@@ -255,12 +247,8 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let mut closed = std::mem::take(&mut self.closed);
         closed.truncate(0);
         let Some(lane) = self.lane() else { return };
-        lane.arguments = !lost && !call.synthetic;
-        // Synthetic calls of the source are dropped: this writer balances anew.
-        if !lane.arguments {
-            if call.synthetic && call.edge != Edge::Entry {
-                lane.end = call.time.0;
-            }
+        lane.arguments = !lost;
+        if lost {
             return;
         }
         lane.records += 1;
@@ -300,6 +288,49 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             delta,
             LAYOUT.order,
         ));
+    }
+
+    /// Synthetic calls of the source, all of one time. An exit of any but the innermost call is left out:
+    /// this writer balances anew.
+    fn synthetic(&mut self, calls: &[Call]) {
+        let (time, order) = (calls.first().map_or(0, |call| call.time.0), LAYOUT.order);
+        let mut kept = Vec::new();
+        for call in calls {
+            let id = match call.function.0 {
+                0 => self.zero,
+                id => id,
+            };
+            let Some(lane) = self.lane() else { return };
+            lane.arguments = false;
+            let nests = match call.edge {
+                Edge::Entry => id < FUNCTION_LIMIT,
+                Edge::Exit | Edge::TailExit => lane.stack.open.last() == Some(id),
+            };
+            if !nests {
+                continue;
+            }
+            if call.edge == Edge::Entry {
+                lane.stack.enter(id);
+                lane.middle_entries += 1;
+            } else {
+                lane.stack.open.pop();
+                lane.middle_exits += 1;
+            }
+            self.has_zero |= call.function.0 == 0;
+            kept.push((id, action(call)));
+        }
+        if kept.is_empty() {
+            return;
+        }
+        let Some(delta) = self.delta(time) else {
+            return;
+        };
+        let count = u32::try_from(kept.len()).unwrap_or(u32::MAX);
+        self.custom(time, &payload::encode_synthetic(count));
+        for (nth, (id, action)) in kept.into_iter().enumerate() {
+            let delta = if nth == 0 { delta } else { 0 };
+            self.push(&record::encode_function(id, action, delta, order));
+        }
     }
 
     fn repair(&mut self, ids: &[u32], action: Action) {
@@ -375,6 +406,14 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
             let Some((call, behind)) = rest.split_first() else {
                 return;
             };
+            if call.synthetic {
+                let same = |other: &&Call| other.synthetic && other.time == call.time;
+                let count = rest.iter().take_while(same).count();
+                let (these, behind) = rest.split_at(count);
+                self.synthetic(these);
+                rest = behind;
+                continue;
+            }
             self.call(call);
             rest = behind;
         }
@@ -457,21 +496,4 @@ impl<W: Read + Write + Seek + Send> Writer for XrayWriter<W> {
     fn finish(self: Box<Self>) -> Result<Losses, Error> {
         XrayWriter::finish(*self)
     }
-}
-
-fn synthetic<W: Read + Write + Seek>(
-    frame: &mut Frame<W>,
-    time: u64,
-    ids: impl ExactSizeIterator<Item = u32>,
-    entry: bool,
-) -> io::Result<()> {
-    if ids.len() == 0 {
-        return Ok(());
-    }
-    let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    frame.custom(time, &payload::encode_synthetic(count))?;
-    for id in ids {
-        frame.function(id, entry)?;
-    }
-    Ok(())
 }

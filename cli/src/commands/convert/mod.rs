@@ -11,16 +11,17 @@ pub(super) mod target;
 mod tests;
 
 use std::io::{self, IsTerminal};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{Call, Diagnostic, Losses, Mark, Sink, Source, Thread, Writer, source};
 
-use super::Status;
+use super::recover::save;
+use super::{Status, each_trace};
 use crate::clock;
 use crate::place::{self, Pending, Shape};
+use crate::selection::{Filtering, Selection};
 use crate::tally::Tally;
 use crate::ui::{self, Progress, StandardOutput};
 use crate::{memory, trace};
@@ -29,22 +30,21 @@ use crate::{memory, trace};
 #[derive(clap::Args)]
 #[command(after_help = target::help())]
 pub(crate) struct Options {
-    /// The trace
-    #[arg(value_name = "IN")]
-    trace: PathBuf,
+    /// Traces, or folders of traces; `-` is standard input
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
     /// The format to write; see below
-    #[arg(long, value_name = "FORMAT", value_parser = target::parse)]
+    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true)]
     to: &'static Target,
-    /// The file or folder to write [default: the trace's name with the format's own end]; `-` is
-    /// standard output
+    /// The file to write, or a folder for it [default: the trace's name with the format's own end];
+    /// `-` is standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
     /// Replace what is there under that name
     #[arg(long)]
     force: bool,
-    /// With 1, the trace is read and written in turns by one thread [default: one per core]
-    #[arg(long, short, value_name = "N", value_parser = ui::at_least_one)]
-    jobs: Option<NonZeroUsize>,
     /// Say only what is wrong: neither what was written, nor what the format can't hold
     #[arg(short, long)]
     quiet: bool,
@@ -70,25 +70,40 @@ pub(super) struct Done {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    each_trace(&options.traces, |trace, several| {
+        one(options, trace, several)
+    })
+}
+
+fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
     let target = options.to;
-    let output = match &options.output {
-        Some(output) => output.clone(),
-        None => target::default_output(&options.trace, target)?,
+    let output = match options.output.as_deref() {
+        Some(output) if output.as_os_str() == "-" && several => {
+            bail!("-o -: takes one trace at a time")
+        }
+        Some(output) if output.as_os_str() == "-" => output.to_owned(),
+        // A trace that is a folder takes the place of the one that is named.
+        Some(output) if options.force && !several && is_folder(output, target) => output.to_owned(),
+        Some(output) => {
+            let name = target::default_name(trace, target);
+            save::output(Some(output), several, Path::new(""), &name)?
+        }
+        None => target::default_output(trace, target)?,
     };
     let to_stdout = output.as_os_str() == "-";
     if to_stdout {
         check_stdout(target)?;
     } else {
-        place::check_is_not(&output, &options.trace)?;
+        place::check_is_not(&output, trace)?;
         place::check(&output, shape(target), options.force)?;
     }
-    let source = trace::open(&options.trace)?;
+    let source = options.selection.open(trace, Filtering::Calls)?;
     let job = Job {
-        trace: &options.trace,
+        trace,
         to: target,
         force: options.force,
         quiet: options.quiet,
-        jobs: ui::jobs(options.jobs),
+        jobs: ui::jobs(),
     };
     let (done, bytes) = match to_stdout {
         true => (print(&*source, &job)?, None),
@@ -102,7 +117,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         more_diagnostics,
         ..
     } = &done.tally;
-    trace::warn_of_damage(&options.trace, diagnostics, *more_diagnostics);
+    trace::warn_of_damage(trace, diagnostics, *more_diagnostics);
     if !options.quiet {
         let name = match to_stdout {
             true => "standard output".to_owned(),
@@ -115,8 +130,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         }
     }
     // Most formats have no place for it.
-    clock::warn(&options.trace, &source.info().clock);
+    clock::warn(trace, &source.info().clock);
     Ok(Status::Done)
+}
+
+/// Whether a trace is to be that folder, and not to be put into it.
+fn is_folder(output: &Path, target: &Target) -> bool {
+    shape(target) == Shape::Folder && !output.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
 fn check_stdout(target: &Target) -> anyhow::Result<()> {
@@ -277,11 +297,11 @@ fn tell(name: &str, target: &Target, done: &Done, bytes: Option<u64>) {
 pub(super) fn tell_losses(name: &str, target: &Target, losses: &Losses) {
     let title = target.title;
     for (what, count) in losses.iter() {
-        let count = ui::count(count);
-        ui::complain(&format!("{name}: what {title} can't hold: {count} {what}"));
+        let what = ui::counted(count, what);
+        ui::complain(&format!("{name}: what {title} can't hold: {what}"));
     }
     for (what, count) in losses.notes() {
-        let count = ui::count(count);
-        ui::complain(&format!("{name}: for other readers: {count} {what}"));
+        let what = ui::counted(count, what);
+        ui::complain(&format!("{name}: for other readers: {what}"));
     }
 }

@@ -1,27 +1,50 @@
 //! The formats of `fdr convert`: their names, their help, and what an output is called where nobody
 //! says it. The registry is the list; but for the help text, nothing in here may know a format.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use fdr_formats::filter::nearest;
+use clap::builder::{PossibleValue, TypedValueParser};
+use fdr_formats::filter::near;
 use fdr_formats::registry::{self, targets};
 use fdr_formats::writer::{Kind, Target};
 
-use crate::{packed, ui};
+use crate::{input, packed, ui};
 
-/// The format of that name, in capital letters or not.
+/// Reads a format's name, in capital letters or not.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::commands) struct Parser;
+
+impl TypedValueParser for Parser {
+    type Value = &'static Target;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        option: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<&'static Target, clap::Error> {
+        let parser = |text: &str| parse(text);
+        parser.parse_ref(command, option, value)
+    }
+
+    /// For completions; the help has a list with titles.
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let value = |target: &Target| PossibleValue::new(target.name).help(target.title);
+        Some(Box::new(targets().map(value)))
+    }
+}
+
+/// The format of that name.
 ///
 /// # Errors
-/// The nearest names, and all there are.
-pub(in crate::commands) fn parse(name: &str) -> Result<&'static Target, String> {
+/// The nearest name, where one is near, and all there are.
+fn parse(name: &str) -> Result<&'static Target, String> {
     registry::target(&name.to_lowercase()).ok_or_else(|| {
-        let near = nearest(targets().map(|target| target.name), name, 1);
-        let near = near.first().copied().unwrap_or_default();
-        format!(
-            "there is no such format; the nearest is {near}\n\n{}",
-            list()
-        )
+        let near = near(targets().map(|target| target.name), name);
+        let near = near.map_or(String::new(), |near| format!("; the nearest is {near}"));
+        format!("there is no such format{near}\n\n{}", list())
     })
 }
 
@@ -46,42 +69,56 @@ pub(super) fn help() -> String {
 }
 
 const HELP: &str = "\
-The new trace is made under a temporary name beside its own, and is there only when it is whole. What
-the format can't hold is said, with counts. A damaged trace is converted as far as it can be read.
+The new trace is made under a temporary name beside its own, and is there only
+when it is whole. What the format can't hold is said, with counts. A damaged
+trace is converted as far as it can be read.
 
-Memory does not grow with the trace, and most formats are written as it is read. Where a call is one
-record, it is written when it has ended: Heph and HTDUMP (memory: the calls that are open). In the
-order of time over all threads, or with sizes in front, nothing can be written before the last event
-is known: XRay, ENTRACE and Trace Compass's states keep what comes, from 64 MiB on in a file without a
-name in TMPDIR.
+Memory does not grow with the trace, and most formats are written as it is
+read. Where a call is one record, it is written when it has ended: Heph and
+HTDUMP (memory: the calls that are open). In the order of time over all
+threads, or with sizes in front, nothing can be written before the last event
+is known: XRay, ENTRACE and Trace Compass's states keep what comes, from 64
+MiB on in a file without a name in TMPDIR.
 
 Examples:
-  fdr convert app.fdr --to heph                  app.heph, beside it
-  fdr convert app.fdr --to ctf -o traces/app     a folder, for babeltrace2 and Trace Compass
+  fdr convert app.fdr --to heph     app.heph, beside it
+  fdr convert app.fdr --to ctf -o traces/app
+      a folder, for babeltrace2 and Trace Compass
   fdr convert app.fdr --to htdump -o - | gzip > app.htdump.gz
-  fdr convert app.htdump --to xray               and back, with names, counts and times";
+  fdr convert app.htdump --to xray  and back, with names, counts and times";
 
-/// The trace's name with the end that the format has.
-///
-/// # Errors
-/// Where that is the trace itself.
-pub(super) fn default_output(trace: &Path, target: &Target) -> anyhow::Result<PathBuf> {
+/// What a new trace is called: the trace's name with the end that the format has.
+pub(super) fn default_name(trace: &Path, target: &Target) -> OsString {
     let plain = packed::plain_name(trace);
-    let (trace, packed) = (plain.as_deref().unwrap_or(trace), trace);
+    let trace = plain.as_deref().unwrap_or(trace);
     let known = |end: &str| targets().any(|target| target.extension == end);
     let end = trace.extension().and_then(|end| end.to_str());
-    let output = match (trace.file_name(), end) {
-        (None, _) => bail!("{}: give the new trace a name: -o", ui::path(trace)),
-        (Some(_), Some(end)) if known(end) => trace.with_extension(target.extension),
-        // Its last part is a number, or something else that tells traces apart.
-        (Some(name), _) => {
-            let mut name = name.to_owned();
-            name.push(".");
-            name.push(target.extension);
-            trace.with_file_name(name)
-        }
+    let whole = if input::is_standard(trace) {
+        "stdin".as_ref()
+    } else {
+        trace
     };
-    if output == packed {
+    let name = match end {
+        Some(end) if known(end) => trace.file_stem(),
+        // Its last part is a number, or something else that tells traces apart.
+        _ => whole.file_name(),
+    };
+    let mut name = name.unwrap_or(OsStr::new("trace")).to_owned();
+    name.push(".");
+    name.push(target.extension);
+    name
+}
+
+/// The same, beside the trace.
+///
+/// # Errors
+/// Where that is the trace itself, or nothing has a name.
+pub(super) fn default_output(trace: &Path, target: &Target) -> anyhow::Result<PathBuf> {
+    if trace.file_name().is_none() || input::is_standard(trace) {
+        bail!("{}: give the new trace a name: -o", ui::path(trace));
+    }
+    let output = trace.with_file_name(default_name(trace, target));
+    if output == trace {
         let trace = ui::path(trace);
         bail!("{trace}: the new trace would have the same name; -o gives another");
     }
@@ -101,8 +138,12 @@ mod tests {
         }
         let first = targets().next().unwrap();
         let error = parse(&format!("{}x", first.name)).unwrap_err();
-        let near = format!("the nearest is {}\n", first.name);
+        let near = format!("there is no such format; the nearest is {}\n", first.name);
         assert!(error.contains(&near), "{error}");
+        for far in ["perfetto", "json", ""] {
+            let error = parse(far).unwrap_err();
+            assert!(error.starts_with("there is no such format\n"), "{error}");
+        }
         for target in targets() {
             assert!(error.contains(target.title), "{error}");
         }

@@ -9,8 +9,7 @@ mod tree;
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fdr_formats::calls::untimed;
 use fdr_formats::pieces::{self, Division};
@@ -18,38 +17,41 @@ use fdr_formats::{Source, Ticks, TraceInfo};
 
 use self::folder::{Folder, gather};
 use self::tree::{Label, Node, NodeId, Tree};
-use super::Status;
+use super::{Status, each_trace};
 use crate::common::Since;
 use crate::report::rows::name_of;
+use crate::selection::{Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::windows::{Windows, is_cut};
 use crate::{memory, trace};
 
 const HELP: &str = "\
-A line is a path of calls from the outermost function to one that it led to, with `;` between, and the
-time in ns that the last one spent by itself on that path. All lines that end in a function add up to its
-self time in fdr report. Lines are in the order of names; a path without time of its own has none.
+A line is a path of calls from the outermost function to one that it led to,
+with `;` between, and the time in ns that the last one spent by itself on that
+path. All lines that end in a function add up to its self time in fdr report.
+Lines are in the order of names; a path without time of its own has none.
 
-What passes in an untimed function is its caller's time: a path that ends in one has a line with --calls
-alone.
+What passes in an untimed function is its caller's time: a path that ends in
+one has a line with --calls alone.
 
-A call that was entered before the trace began is beside what it called. From 1000 functions on, a path
-ends in [more]. Of more than 262,144 paths the least deep ones stay, and the others are one: [more].
+A call that was entered before the trace began is beside what it called. From
+1000 functions on, a path ends in [more]. Of more than 262,144 paths the least
+deep ones stay, and the others are one: [more].
 
 Examples:
   fdr flame app.fdr | inferno-flamegraph > app.svg
-  fdr flame app.fdr > app.folded                 for speedscope.app and flamegraph.pl
-  fdr flame --per-thread app.fdr                 paths begin with the thread
-  fdr flame --common app.fdr                     only the time of which all threads have records
-  fdr flame --calls app.fdr                      by the number of calls";
+  fdr flame app.fdr > app.folded  for speedscope.app and flamegraph.pl
+  fdr flame --per-thread app.fdr  paths begin with the thread
+  fdr flame --common app.fdr      the time of which all threads have records
+  fdr flame --calls app.fdr       by the number of calls";
 
 /// Time by path of calls, as folded lines for flame graphs
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The trace
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    /// Traces, or folders of traces; `-` is standard input
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
     /// Paths begin with the thread
     #[arg(long)]
     per_thread: bool,
@@ -59,19 +61,22 @@ pub(crate) struct Options {
     /// Only the stretch of time that all threads have: from where no older records are overwritten
     #[arg(long)]
     common: bool,
-    /// Threads that decode [default: one per core]
-    #[arg(long, short, value_name = "N", value_parser = ui::at_least_one)]
-    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let source = trace::open(&options.trace)?;
+    each_trace(&options.traces, |trace, _| one(options, trace))
+}
+
+fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
+    let source = options.selection.open(trace, Filtering::Shown)?;
     let whole = &*source;
     // Where nothing is overwritten, nothing is to be told.
     let cut = whole.info().threads.iter().any(is_cut) && !trace::is_timeless(whole.info());
     let windows = match cut {
-        true => Windows::of_trace(whole).map_err(|error| trace::about(&options.trace, error))?,
+        true => Windows::of_trace(whole).map_err(|error| trace::about(trace, error))?,
         false => None,
     };
     let since = windows.as_ref().filter(|_| options.common);
@@ -82,25 +87,36 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let untimed = untimed(source.info());
     let one_by_one = trace::has_lane_for_each_thread(source);
     let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
-    let division = Division::of(source, ui::jobs(options.jobs));
+    let division = Division::of(source, ui::jobs());
     let folders = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
-    let folders = folders.map_err(|error| trace::about(&options.trace, error))?;
+    let folders = folders.map_err(|error| trace::about(trace, error))?;
     let mut folded = gather(folders);
     folded.diagnostics.extend_from_slice(source.diagnostics());
     folded
         .diagnostics
         .sort_by_key(|diagnostic| diagnostic.offset);
-    trace::warn_of_damage(&options.trace, &folded.diagnostics, folded.more_diagnostics);
+    trace::warn_of_damage(trace, &folded.diagnostics, folded.more_diagnostics);
     let info = source.info();
     let note = windows.and_then(|windows| windows.note(&info.clock));
     if let Some(note) = note.filter(|_| !options.common) {
-        ui::complain(&format!(
-            "{}: {note} (--common takes only that)",
-            ui::path(&options.trace)
-        ));
+        let trace = ui::path(trace);
+        ui::complain(&format!("{trace}: {note} (--common takes only that)"));
+    }
+    let mut shown: HashMap<Label, bool> = HashMap::new();
+    if let Some(filter) = options.selection.filter() {
+        for (_, node) in folded.tree.nodes() {
+            let is_shown = |label| match label {
+                Label::Function(id) => filter.matches(&name_of(info, id)),
+                Label::Root | Label::Thread(_) | Label::Others => false,
+            };
+            shown
+                .entry(node.label)
+                .or_insert_with(|| is_shown(node.label));
+        }
     }
     let value = |node: &Node| match options.calls {
+        _ if shown.get(&node.label) == Some(&false) => 0,
         true => node.calls,
         false => info.clock.nanos(Ticks(node.own)).0,
     };

@@ -20,6 +20,7 @@ use fdr_formats::address::{Address, SHAPES, Side};
 use self::peers::{Door, PAUSE, Peer};
 use self::receive::{End, Received};
 use super::Status;
+use super::recover::save;
 use crate::place::{self, Pending, Shape};
 use crate::signals::Stop;
 use crate::tally::Tally;
@@ -33,22 +34,30 @@ const MOST_FILES: u64 = 1_000_000;
 
 const HELP: &str = "\
 ADDR is the text that the program has in FDR_OUT:
-  tcp://host:port          the program connects: fdr listens. Port 0: any free one, which is said
-  tcp-listen://host:port   the program listens: fdr connects, and waits until it is there (--wait)
-  unix:/path               the program connects: fdr makes the socket, and removes it at its end
-  -                        the program's standard output: fdr reads its standard input
+  tcp://host:port          the program connects: fdr listens. Port 0: any free
+                           one, which is said
+  tcp-listen://host:port   the program listens: fdr connects, and waits until
+                           it is there (--wait)
+  unix:/path               the program connects: fdr makes the socket, and
+                           removes it at its end
+  -                        the program's standard output: fdr reads its
+                           standard input
 
-It ends when the connection does. With --keep it goes on: it accepts several programs at once, or
-connects again; each connection has a file of its own: app.htdump, app.2.htdump, app.3.htdump and so
-on, in the order in which the first bytes came. INT, TERM and HUP end it, and keep what came; a second
-one ends it at once, and keeps what came, too. Connections that send nothing are said, and not counted. A file is there under its name when its stream has ended; before, what has come is
-in a hidden file beside it.
+It ends when the connection does. With --keep it goes on: it accepts several
+programs at once, or connects again; each connection has a file of its own:
+app.htdump, app.2.htdump, app.3.htdump and so on, in the order in which the
+first bytes came. INT, TERM and HUP end it, and keep what came; a second one
+ends it at once, and keeps what came, too. Connections that send nothing are
+said, and not counted. A file is there under its name when its stream has
+ended; before, what has come is in a hidden file beside it.
 
-Exit codes: 0 what came is a whole trace, 1 it was kept, but is damaged, cut off or no trace that fdr
-knows, or nothing came, 2 nothing can be received or written.
+Exit codes: 0 what came is a whole trace, 1 it was kept, but is damaged, cut
+off or no trace that fdr knows, or nothing came, 2 nothing can be received or
+written.
 
 Examples:
-  fdr listen tcp://127.0.0.1:7000 -o app.htdump &  FDR=* FDR_OUT=tcp://127.0.0.1:7000 ./my_app
+  fdr listen tcp://127.0.0.1:7000 -o app.htdump
+      and FDR=* FDR_OUT=tcp://127.0.0.1:7000 ./my_app beside it
   fdr listen unix:/tmp/app.socket --keep -o traces/app.htdump
   FDR=* FDR_MODE=stream FDR_OUT=- ./my_app | fdr listen - -o app.htdump";
 
@@ -59,15 +68,15 @@ pub(crate) struct Options {
     /// Where the program streams to: its FDR_OUT
     #[arg(value_name = "ADDR", allow_hyphen_values = true, value_parser = OsStringValueParser::new().try_map(address))]
     address: Address,
-    /// The file to write
+    /// The file to write, or a folder for it, where it is called stream
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Go on after the first connection, with a file for each
     #[arg(long)]
     keep: bool,
     /// Take at most so many bytes of each connection: 1G
-    #[arg(long, value_name = "SIZE", value_parser = limit)]
-    limit: Option<u64>,
+    #[arg(long, alias = "limit", value_name = "SIZE", value_parser = max_size)]
+    max_size: Option<u64>,
     /// Give up where no program is there for so long [default: 60 where fdr connects, else never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     wait: Option<Duration>,
@@ -84,7 +93,7 @@ fn address(text: OsString) -> Result<Address, String> {
     Address::parse(&text, Path::new(""), Side::Tool).unwrap_or_else(none)
 }
 
-fn limit(text: &str) -> Result<u64, String> {
+fn max_size(text: &str) -> Result<u64, String> {
     match ui::size_of(text)? {
         0 => Err("it must be 1 byte or more; leave the option out for no limit".to_owned()),
         bytes => Ok(bytes),
@@ -104,15 +113,22 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if options.output.as_os_str() == "-" {
         bail!("-o -: what comes must go to a file, to be looked into");
     }
+    let output = save::output(
+        Some(&options.output),
+        false,
+        Path::new(""),
+        OsStr::new("stream"),
+    )?;
     let stop = Stop::on_signals().context("signals")?;
     // That nothing can be written shows before anything is sent.
-    drop(Pending::file(&options.output, options.force)?);
+    drop(Pending::file(&output, options.force)?);
     let mut door = Door::open(&options.address)?;
     if !options.quiet || options.address.is_any_port() {
         ui::complain(&door.in_words(&options.address));
     }
     let session = Session {
         options,
+        output: &output,
         stop: &stop,
         progress: match options.quiet {
             true => Progress::hidden(),
@@ -133,6 +149,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 /// What all connections share.
 struct Session<'a> {
     options: &'a Options,
+    output: &'a Path,
     stop: &'a Stop,
     progress: Progress,
     /// Number of the next file.
@@ -174,7 +191,7 @@ impl Session<'_> {
 
     /// One connection, from its beginning to what there is to say of it. Whether anything came.
     fn serve(&self, mut peer: Peer) -> bool {
-        let limit = self.options.limit;
+        let limit = self.options.max_size;
         let mut path = PathBuf::new();
         let make = || {
             let (pending, file, name) = self.file()?;
@@ -200,7 +217,7 @@ impl Session<'_> {
 
     /// A file for a connection: the first one that is free.
     fn file(&self) -> anyhow::Result<(Pending, File, PathBuf)> {
-        let Options { output, force, .. } = self.options;
+        let (output, force) = (self.output, &self.options.force);
         let mut next = self
             .files
             .lock()
@@ -306,7 +323,7 @@ impl End {
         match self {
             End::Closed => None,
             End::Broken(error) => Some(format!("the connection broke: {error}")),
-            End::Limit => Some("the limit is reached (--limit)".to_owned()),
+            End::Limit => Some("the most that is taken is reached (--max-size)".to_owned()),
             End::Stopped => Some("ended by a signal".to_owned()),
             End::Full(error) => Some(format!("no more can be written: {error}")),
         }
@@ -341,9 +358,9 @@ mod tests {
 
     #[test]
     fn limits_and_waits() {
-        assert_eq!(limit("2K"), Ok(2048));
-        assert!(limit("0").unwrap_err().contains("1 byte"));
-        assert!(limit("x").is_err());
+        assert_eq!(max_size("2K"), Ok(2048));
+        assert!(max_size("0").unwrap_err().contains("1 byte"));
+        assert!(max_size("x").is_err());
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         for bad in ["-1", "x", "inf", "1e30"] {
             assert!(seconds(bad).is_err(), "{bad}");

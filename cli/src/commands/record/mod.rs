@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, anyhow, bail};
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::ValueHint;
 use fdr_formats::address::{Address, Side};
 use fdr_formats::registry;
 use fdr_formats::writer::{Kind, Target};
@@ -26,33 +26,38 @@ use self::child::End;
 use self::told::Outcome;
 use self::written::Outputs;
 use super::Status;
+use super::convert::target;
 use crate::ui;
 
 /// What a recorder takes where nothing says where traces go; the format's own end follows.
 const DEFAULT_OUTPUT: &str = "%e.%p.%n.";
 
 const HELP: &str = "\
-Each option sets an environment variable of the recorder. Without the option, the variable stays as
-it is, `FDR=off` too; only where FDR is not set, everything is recorded. The command must be built
-with the crate `fdr`; other programs just run.
+Each option sets an environment variable of the recorder. Without the option,
+the variable stays as it is, `FDR=off` too; only where FDR is not set,
+everything is recorded. The command must be built with the crate `fdr`; other
+programs just run.
 
-A command that is killed, or ended by a signal (Ctrl-C, TERM), writes no trace at its end: what it
-recorded is in its ring file, which is left and named (fdr recover). One that crashes writes one.
+A command that is killed, or ended by a signal (Ctrl-C, TERM), writes no trace
+at its end: what it recorded is in its ring file, which is left and named (fdr
+recover). One that crashes writes one.
 
-The command's exit code is passed on; where a signal ended it, fdr ends by the same signal, which a
-shell shows as 128 + n. 126: the command can't be run; 127: it is not there. INT, TERM, HUP, QUIT,
-USR1 and USR2 are passed on to the command (those that a terminal sends, it gets anyway).
+The command's exit code is passed on; where a signal ended it, fdr ends by the
+same signal, which a shell shows as 128 + n. 126: the command can't be run;
+127: it is not there. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the
+command (those that a terminal sends, it gets anyway).
 
 Examples:
-  fdr record -- ./my_app --fast
-  fdr record --filter 'my_app::*,-my_app::hot::*' -o traces/ -- ./my_app
-  fdr record --buffer 64M --mode full -- cargo run --release
-  fdr record --signal USR1 -- ./server &  kill -USR1 $!      a trace while it runs
-  fdr record --mode stream -o tcp://127.0.0.1:7000 -- ./server      to fdr listen, as it comes";
+  fdr record ./my_app --fast
+  fdr record --filter 'my_app::*,-my_app::hot::*' -o traces/ ./my_app
+  fdr record --buffer 64M --mode full cargo run --release
+  fdr record --signal USR1 ./server &  kill -USR1 $!  a trace while it runs
+  fdr record --mode stream -o tcp://127.0.0.1:7000 ./server
+      to fdr listen, as it comes";
 
 /// Run a command with the recorder on
 #[derive(clap::Args)]
-#[command(after_help = HELP, override_usage = "fdr record [OPTIONS] -- COMMAND…")]
+#[command(after_help = HELP, override_usage = "fdr record [OPTIONS] COMMAND…")]
 pub(crate) struct Options {
     /// What to record: globs on function names, comma between, `-` before one excludes; `off`
     /// (FDR, default: *)
@@ -63,9 +68,9 @@ pub(crate) struct Options {
     /// unix:/path, - (FDR_OUT)
     #[arg(short, long, value_name = "PATH")]
     output: Option<OsString>,
-    /// Format of the traces (FDR_FORMAT)
-    #[arg(long, value_name = "FORMAT", value_parser = formats(), ignore_case = true)]
-    format: Option<String>,
+    /// Format of the traces; fdr convert --help lists them (FDR_FORMAT)
+    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true)]
+    to: Option<&'static Target>,
     /// Signal that writes a trace while the command runs: a name, a number or none (FDR_SIGNAL)
     #[arg(long, value_name = "SIGNAL")]
     signal: Option<OsString>,
@@ -91,17 +96,12 @@ pub(crate) struct Options {
     /// Write a trace when the command panics (FDR_PANIC)
     #[arg(long)]
     panic: bool,
+    /// Say only what is wrong: the same as --log quiet
+    #[arg(short, long, conflicts_with = "log")]
+    quiet: bool,
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
-}
-
-/// Every format that a recorder writes.
-fn formats() -> PossibleValuesParser {
-    registry::targets()
-        .map(|target| PossibleValue::new(target.name).help(target.title))
-        .collect::<Vec<_>>()
-        .into()
 }
 
 impl Options {
@@ -115,14 +115,17 @@ impl Options {
         [
             ("FDR", filter),
             ("FDR_OUT", self.output.clone()),
-            ("FDR_FORMAT", text(&self.format)),
+            ("FDR_FORMAT", self.to.map(|target| target.name.into())),
             ("FDR_SIGNAL", self.signal.clone()),
             ("FDR_BUFFER", self.buffer.clone()),
             ("FDR_MEMORY", self.memory.clone()),
             ("FDR_MODE", text(&self.mode)),
             ("FDR_CLOCK", text(&self.clock)),
             ("FDR_DIR", self.dir.clone()),
-            ("FDR_LOG", text(&self.log)),
+            (
+                "FDR_LOG",
+                text(&self.log).or_else(|| self.quiet.then(|| "quiet".into())),
+            ),
             ("FDR_PANIC", self.panic.then(|| "1".into())),
         ]
         .into_iter()
@@ -151,7 +154,7 @@ impl Options {
             && format.kind != Kind::Stream
         {
             let title = format.title;
-            bail!("--output: {title} can't be sent as a stream; --format chooses another");
+            bail!("--output: {title} can't be sent as a stream; --to chooses another");
         }
         // A budget in the environment is the recorder's business, and so is a ring beside it.
         let memory = given(&self.memory).or_else(|| variable("FDR_MEMORY"));
@@ -173,8 +176,10 @@ impl Options {
 
     /// The format that is asked for.
     fn format(&self) -> Option<&'static Target> {
-        let asked = self.format.clone().map(OsString::from);
-        let asked = asked.or_else(|| variable("FDR_FORMAT"))?;
+        if self.to.is_some() {
+            return self.to;
+        }
+        let asked = variable("FDR_FORMAT")?;
         registry::target(&asked.to_str()?.trim().to_lowercase())
     }
 
@@ -190,6 +195,7 @@ impl Options {
 
     fn quiet(&self) -> bool {
         match &self.log {
+            _ if self.quiet => true,
             Some(level) => level.eq_ignore_ascii_case("quiet"),
             None => variable("FDR_LOG").is_some_and(|level| level.eq_ignore_ascii_case("quiet")),
         }
@@ -209,7 +215,7 @@ fn address(text: &OsStr) -> Option<Result<Address, String>> {
 /// Runs the command, and does not return where a signal ended it.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let [program, arguments @ ..] = options.command.as_slice() else {
-        bail!("no command; for example: fdr record -- ./my_app");
+        bail!("no command; for example: fdr record ./my_app");
     };
     options.check()?;
     let mut command = Command::new(program);
@@ -292,9 +298,9 @@ mod tests {
     #[test]
     fn every_option_has_its_variable() {
         let options = parse(&[
-            "--filter", "-a::*", "-o", "t/", "--format", "xray1", "--signal", "USR1", "--buffer",
-            "1M", "--memory", "2G", "--mode", "full", "--clock", "rdtsc", "--dir", "/d", "--log",
-            "info", "--panic", "--", "app", "-o", "x",
+            "--filter", "-a::*", "-o", "t/", "--to", "xray1", "--signal", "USR1", "--buffer", "1M",
+            "--memory", "2G", "--mode", "full", "--clock", "rdtsc", "--dir", "/d", "--log", "info",
+            "--panic", "--", "app", "-o", "x",
         ]);
         let expected = [
             ("FDR", "-a::*"),
@@ -314,6 +320,14 @@ mod tests {
             expected.map(|(name, value)| (name, value.to_owned()))
         );
         assert_eq!(options.command, ["app", "-o", "x"]);
+        for words in [
+            &["-q", "app", "--fast", "-o", "x"][..],
+            &["-q", "--", "app", "--fast", "-o", "x"],
+        ] {
+            let options = parse(words);
+            assert_eq!(options.command, ["app", "--fast", "-o", "x"]);
+            assert!(options.output.is_none() && options.quiet());
+        }
     }
 
     #[test]

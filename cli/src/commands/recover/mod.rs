@@ -19,19 +19,21 @@ use crate::ring::{self, END, Owner, Ring};
 use crate::{packed, place, ui};
 
 const HELP: &str = "\
-A program that is killed, or that ends in another way without a dump, leaves its ring file,
-PROGRAM.PID.RANDOM.fdr-ring, with every record that it had made. What is overwritten, dropped or
-damaged is counted and said. What was cut off is added, as in a dump, so that calls nest.
+A program that is killed, or that ends in another way without a dump, leaves
+its ring file, PROGRAM.PID.RANDOM.fdr-ring, with every record that it had
+made. What is overwritten, dropped or damaged is counted and said. What was
+cut off is added, as in a dump, so that calls nest.
 
-A ring lives in the system's page cache and goes to the disk when the system likes: a crash of the
-machine itself is not provided for.
+A ring lives in the system's page cache and goes to the disk when the system
+likes: a crash of the machine itself is not provided for.
 
-The ring of a process that runs is refused: fdr snapshot PID takes it. Every command that reads a
-trace reads a ring as well: fdr report app.1234.5f0c.fdr-ring.
+The ring of a process that runs is refused: fdr snapshot PID takes it. Every
+command that reads a trace reads a ring as well: fdr report
+app.1234.5f0c.fdr-ring.
 
 Examples:
-  fdr recover app.1234.5f0c9a.fdr-ring           app.1234.5f0c9a.fdr, beside it
-  fdr recover /dev/shm -o traces/ --remove       all rings of dead processes there
+  fdr recover app.1234.5f0c9a.fdr-ring      app.1234.5f0c9a.fdr, beside it
+  fdr recover /dev/shm -o traces/ --remove  all rings of dead processes there
   fdr recover app.1234.5f0c9a.fdr-ring --to ctf -o traces/app";
 
 /// Turn the ring file of a process that was killed into a trace
@@ -45,7 +47,7 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// The format to write; fdr convert --help lists them
-    #[arg(long, value_name = "FORMAT", value_parser = target::parse, default_value = "xray")]
+    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true, default_value = "xray")]
     to: &'static Target,
     /// Remove the ring when the trace is in its place and holds all of it, and its process has surely ended
     #[arg(long)]

@@ -65,7 +65,7 @@ impl Job<'_> {
                 to: self.to,
                 force: self.force,
                 quiet: true,
-                jobs: ui::jobs(None),
+                jobs: ui::jobs(),
             };
             let done = convert::write(&source, &job, output)?;
             sync(output).with_context(|| ui::path(output))?;

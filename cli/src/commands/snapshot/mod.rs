@@ -5,7 +5,7 @@ mod find;
 
 use std::ffi::OsString;
 use std::fs;
-use std::num::NonZeroU64;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -23,43 +23,50 @@ use crate::{clock, place, ui};
 const NUMBERS: u32 = 100_000;
 
 const HELP: &str = "\
-The trace holds what every thread had recorded at the moment at which its turn came: threads are
-copied one after the other. The process is neither stopped nor signalled and does not notice; what it
-overwrites while it is copied is counted as overwritten.
+The trace holds what every thread had recorded at the moment at which its turn
+came: threads are copied one after the other. The process is neither stopped
+nor signalled and does not notice; what it overwrites while it is copied is
+counted as overwritten.
 
-Needed is the right to look into the process: the same user, or root. Without a ring file (the
-recorder says so at the start, where it could make none) only the dump signal helps.
+Needed is the right to look into the process: the same user, or root. Without
+a ring file (the recorder says so at the start, where it could make none) only
+the dump signal helps.
 
 Examples:
-  fdr snapshot 1234                              my_app.1234.snapshot-1.fdr, here
+  fdr snapshot 1234  my_app.1234.snapshot-1.fdr, here
   fdr snapshot 1234 -o now.fdr && fdr report now.fdr
-  fdr snapshot 1234 --every 10 --count 6 -o traces/";
+  fdr snapshot 1234 --every 10 --limit 6 -o traces/";
 
 /// Write a trace of a process that runs, without stopping it
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
     /// The process
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_name = "PID", value_parser = process_number)]
     process: u32,
     /// The trace, or a folder for it [default: PROGRAM.PID.snapshot-N with the format's own end]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// The format to write; fdr convert --help lists them
-    #[arg(long, value_name = "FORMAT", value_parser = target::parse, default_value = "xray")]
+    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true, default_value = "xray")]
     to: &'static Target,
     /// Again after so many seconds, until the process ends
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     every: Option<Duration>,
     /// With --every: so many times
-    #[arg(long, value_name = "N", requires = "every")]
-    count: Option<NonZeroU64>,
+    #[arg(short = 'n', long, alias = "count", value_name = "N", requires = "every", value_parser = ui::at_least_one)]
+    limit: Option<NonZeroUsize>,
     /// Replace what is there under the trace's name
     #[arg(long)]
     force: bool,
     /// Say only what is wrong
     #[arg(short, long)]
     quiet: bool,
+}
+
+fn process_number(text: &str) -> Result<u32, &'static str> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or("not the number of a process; `fdr rings` lists those that record")
 }
 
 fn seconds(text: &str) -> Result<Duration, &'static str> {
@@ -75,7 +82,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let Some(every) = options.every else {
         return Ok(Status::Done);
     };
-    let more = options.count.map_or(u64::MAX, |count| count.get() - 1);
+    let more = options.limit.map_or(usize::MAX, |limit| limit.get() - 1);
     for _ in 0..more {
         thread::sleep(every);
         // It may end between two looks as well, and what can't be read then is no error.

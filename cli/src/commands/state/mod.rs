@@ -3,7 +3,6 @@
 //! A state history is looked up; of any other trace all events are read, in constant memory.
 
 mod show;
-mod time;
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -14,49 +13,52 @@ use fdr_formats::tcstate::state::{At, State};
 use fdr_formats::tcstate::{self, TcstateSource};
 use fdr_formats::{Clock, Source, ThreadId, Ticks, TraceInfo, source};
 
-use super::{Status, records};
+use super::{Status, each_trace};
 use crate::clock;
+use crate::input::Headings;
 use crate::place::Pending;
+use crate::selection::moment::{self, Span, When};
+use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
 use crate::trace;
 use crate::ui::{self, Progress};
 use crate::windows::is_cut;
-use time::{Span, When};
 
 const HELP: &str = "\
-TIME is one of
-  start, end              of the trace
-  +1.5ms, -2s             since the start, before the end; in ns, us, ms, s, min or h
-  1700000123              ns of the trace's own clock
-  2026-11-20T12:30:01.5Z  UTC, as fdr info shows it, where the trace knows the time of day
-  12:30:01.5              UTC, on the day of the trace
 All that happens at that time has happened.
 
-Of each thread the open calls are shown, outermost first, with the time since their entry, or that its
-records of that time are overwritten; of each CPU the thread that was seen on it last. Calls that the recorder had to close at the end of
-the trace are still open there. Of a state history all other attributes are shown, too.
+Of each thread the open calls are shown, outermost first, with the time since
+their entry, or that its records of that time are overwritten; of each CPU the
+thread that was seen on it last. Calls that the recorder had to close at the
+end of the trace are still open there. Of a state history all other attributes
+are shown, too.
 
---snapshot writes Trace Compass's own format. An analysis begins with it that has the name of the
-file: TRACE/.tc-states/NAME.snapshot.json.
+--snapshot writes Trace Compass's own format. An analysis begins with it that
+has the name of the file: TRACE/.tc-states/NAME.snapshot.json.
 
 Examples:
-  fdr state crash.fdr                            what was running when it crashed
-  fdr state --at -250ms app.fdr                  a quarter of a second before the end
+  fdr state crash.fdr            what was running when it crashed
+  fdr state --at -250ms app.fdr  a quarter of a second before the end
   fdr state --at +1.5s --thread main app.fdr
-  fdr state --at 12:30:01.5 --json app.fdr | jq '.attributes[] | select(.value != null)'";
+  fdr state --at 12:30:01.5 --json app.fdr | jq '.attributes[]'";
+
+fn help() -> String {
+    let moments = selection::MOMENTS;
+    format!("A moment (--at, --since, --until) is one of\n{moments}\n{HELP}")
+}
 
 /// What was running at a moment: open calls of every thread, threads on the CPUs
 #[derive(clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = help())]
 pub(crate) struct Options {
-    /// The trace
-    trace: PathBuf,
-    /// The moment, see below
-    #[arg(long, value_name = "TIME", value_parser = time::parse, default_value = "end", allow_hyphen_values = true)]
+    /// Traces, or folders of traces; `-` is standard input
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    /// The moment; see below
+    #[arg(short, long, value_name = "MOMENT", value_parser = moment::parse, default_value = "end", allow_hyphen_values = true)]
     at: When,
-    /// Only this thread: its number or its name
-    #[arg(long, value_name = "THREAD")]
-    thread: Option<String>,
+    #[command(flatten)]
+    selection: Selection,
     /// As JSON: every attribute of the state with its path, times in nanoseconds
     #[arg(long)]
     json: bool,
@@ -80,8 +82,18 @@ struct Answer<'a> {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let path = &options.trace;
-    if path.is_dir() && tcstate::is_history(path) {
+    let mut headings = None;
+    each_trace(&options.traces, |trace, several| {
+        if several && options.snapshot.is_some() {
+            bail!("--snapshot takes one trace at a time");
+        }
+        let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
+        one(options, trace, headings)
+    })
+}
+
+fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
+    if options.selection.is_of_threads() && path.is_dir() && tcstate::is_history(path) {
         let source = TcstateSource::open(path).map_err(|error| trace::about(path, error))?;
         trace::warn_of_damage(path, source.diagnostics(), 0);
         let (start, end) = source.range();
@@ -98,16 +110,29 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             }
             false => BTreeMap::new(),
         };
-        return answer(options, source.info(), span, state, overwritten);
+        let heading = headings.next(path);
+        let moment = Moment {
+            span,
+            state,
+            overwritten,
+        };
+        return answer(options, path, &heading, source.info(), moment);
     }
-    let source = trace::open(path)?;
+    let mut source = trace::open(path)?;
+    // Without a window, moments are those of the whole trace, whatever is shown of it.
+    if options.selection.has_window() {
+        source = options.selection.select(source, path, Filtering::Calls)?;
+    }
     let progress = Progress::new(&*source);
     let tally = Tally::of(&*source, &|bytes| progress.add(bytes));
     drop(progress);
     let tally = tally.map_err(|error| trace::about(path, error))?;
     trace::warn_of_damage(path, &tally.diagnostics, tally.more_diagnostics);
+    if !options.selection.has_window() {
+        source = options.selection.select(source, path, Filtering::Calls)?;
+    }
     let info = source.info();
-    let Some(span) = span(&tally, &info.clock) else {
+    let Some(span) = Span::of(&tally, &info.clock) else {
         bail!(
             "{}: no thread has entered or left a function",
             ui::path(path)
@@ -119,62 +144,61 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let driven = source::drive(&*source, &mut sink, &|bytes| progress.add(bytes));
     drop(progress);
     driven.map_err(|error| trace::about(path, error))?;
-    let overwritten = overwritten(&tally, &info.clock, time);
-    answer(options, info, span, sink.finish(info), overwritten)
+    let moment = Moment {
+        span,
+        state: sink.finish(info),
+        overwritten: overwritten(&tally, &info.clock, time),
+    };
+    answer(options, path, &headings.next(path), info, moment)
 }
 
 /// The threads of whose calls at that time nothing is known, and where their records begin.
 fn overwritten(tally: &Tally, clock: &Clock, time: i64) -> BTreeMap<u64, i64> {
+    let in_ns = |ticks: Ticks| i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX);
     let cut = tally.threads().filter(|seen| is_cut(&seen.thread));
-    let begin = cut.filter_map(|seen| Some((seen.thread.id.0, in_ns(clock, seen.first?))));
+    let begin = cut.filter_map(|seen| Some((seen.thread.id.0, in_ns(seen.first?))));
     begin.filter(|(_, begin)| time < *begin).collect()
 }
 
-fn in_ns(clock: &Clock, ticks: Ticks) -> i64 {
-    i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX)
-}
-
-/// First and last entry or exit, in ns.
-fn span(tally: &Tally, clock: &Clock) -> Option<Span> {
-    let nanos = |ticks| in_ns(clock, ticks);
-    let seen = || {
-        tally
-            .threads()
-            .filter_map(|seen| Some((seen.first?, seen.last)))
-    };
-    Some(Span {
-        start: nanos(seen().map(|(first, _)| first).min()?),
-        end: nanos(seen().map(|(_, last)| last).max()?),
-    })
+/// A state, from when to when the trace is, and whose calls are overwritten.
+struct Moment {
+    span: Span,
+    state: State,
+    overwritten: BTreeMap<u64, i64>,
 }
 
 fn answer(
     options: &Options,
+    trace: &Path,
+    heading: &str,
     info: &TraceInfo,
-    span: Span,
-    state: State,
-    overwritten: BTreeMap<u64, i64>,
+    moment: Moment,
 ) -> anyhow::Result<Status> {
+    let Moment {
+        span,
+        state,
+        overwritten,
+    } = moment;
     if let Some(file) = &options.snapshot {
         write_snapshot(file, &state)?;
         return Ok(Status::Done);
     }
-    let threads = match &options.thread {
-        Some(text) => Some(records::threads_called(info, text)?),
-        None => None,
-    };
+    let threads = options.selection.threads(info)?;
     let answer = Answer {
-        trace: &options.trace,
+        trace,
         info,
         span,
         state,
         threads,
         overwritten,
     };
-    clock::warn(&options.trace, &info.clock);
-    ui::print(|out| match options.json {
-        true => show::json(out, &answer),
-        false => show::text(out, &answer),
+    clock::warn(trace, &info.clock);
+    ui::print(|out| {
+        out.write_all(heading.as_bytes())?;
+        match options.json {
+            true => show::json(out, &answer),
+            false => show::text(out, &answer),
+        }
     })?;
     Ok(Status::Done)
 }

@@ -8,7 +8,7 @@ use fdr_formats::{ThreadId, TraceInfo};
 use serde::Serialize;
 
 use super::Answer;
-use super::time::unix_of;
+use crate::selection::moment::unix_of;
 use crate::ui;
 
 /// What an attribute is of.
@@ -70,7 +70,7 @@ fn thread_in_words(info: &TraceInfo, id: ThreadId) -> String {
 /// Prints it for people.
 pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
     let (info, state) = (answer.info, &answer.state);
-    writeln!(out, "{}", head(answer))?;
+    writeln!(out, "{}", ui::paragraph(&head(answer), 2))?;
     let mut frames: BTreeMap<u64, Vec<(u64, &Attribute)>> = BTreeMap::new();
     let shown = || {
         state

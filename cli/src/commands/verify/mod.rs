@@ -2,6 +2,7 @@
 
 pub(crate) mod checker;
 mod finding;
+mod json;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -12,8 +13,9 @@ use fdr_formats::pieces::{self, Division};
 
 use self::checker::{Checker, Verdict};
 use self::finding::{Finding, Where};
-use super::{Status, each};
+use super::{Status, each_trace};
 use crate::report::rows::name_of;
+use crate::selection::{Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::{clock, memory, trace};
 
@@ -21,17 +23,20 @@ use crate::{clock, memory, trace};
 const SHOWN: usize = 100;
 
 const HELP: &str = "\
-Checked are: the grammar of the file; that times never go back within a thread; that every exit has
-its entry and every entry its exit; and, where the trace has the recorder's counts, that they add up
-(recorded = readable + overwritten + dropped) and agree with what is in the file. What a format can't
+Checked are: the grammar of the file; that times never go back within a
+thread; that every exit has its entry and every entry its exit; and, where the
+trace has the recorder's counts, that they add up (recorded = readable +
+overwritten + dropped) and agree with what is in the file. What a format can't
 hold is not asked for.
 
-A dump at the end of a process that crashed, and traces of other recorders, may begin and end within
-calls: --allow-open accepts calls that are open at the beginning or the end of a thread.
+A dump at the end of a process that crashed, and traces of other recorders,
+may begin and end within calls: --allow-open accepts calls that are open at
+the beginning or the end of a thread.
 
-Records that the recorder counted and had no room for are no violation: a note says how many. Where
-records are missing in the middle, calls that were open there may lack their exits, and exits after it
-their entries; the recorder must have counted as many that were overwritten or dropped.
+Records that the recorder counted and had no room for are no violation: a note
+says how many. Where records are missing in the middle, calls that were open
+there may lack their exits, and exits after it their entries; the recorder
+must have counted as many that were overwritten or dropped.
 
 Exit codes: 0 all are whole, 1 a violation was found, 2 a file can't be read.
 
@@ -44,30 +49,38 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The traces
+    /// Traces, or folders of traces; `-` is standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
     /// Accept calls that are open where a thread begins or ends
     #[arg(long)]
     allow_open: bool,
     /// Print at most so many violations of each trace [default: 100]; all are counted
-    #[arg(long, value_name = "N", value_parser = ui::at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
+    /// As JSON; several traces are documents one after the other
+    #[arg(long, conflicts_with = "quiet")]
+    json: bool,
+    /// Print violations alone: nothing of traces that are whole
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    each(&options.traces, |trace| one(options, trace))
+    each_trace(&options.traces, |trace, _| one(options, trace))
 }
 
 fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
-    let source = trace::open(trace)?;
+    let source = options.selection.open(trace, Filtering::Calls)?;
     memory::grows("the calls that are open and the threads");
     let limit = options.limit.map_or(SHOWN, NonZeroUsize::get);
     let progress = Progress::new(&*source);
     let one_by_one = trace::has_lane_for_each_thread(&*source);
     let make = |share| Checker::new(options.allow_open, limit, share).one_by_one(one_by_one);
-    let division = Division::of(&*source, ui::jobs(None));
+    let division = Division::of(&*source, ui::jobs());
     let checkers = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let checkers = checkers.map_err(|error| trace::about(trace, error))?;
@@ -79,7 +92,15 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     verdict.findings.sort();
     verdict.findings.truncate(limit);
 
-    ui::print(|out| write(out, &ui::path(trace), info, &verdict))?;
+    if !options.quiet || verdict.count > 0 {
+        ui::print(|out| match options.json {
+            true => {
+                let notes = notes(info, &verdict);
+                json::write(out, &trace.to_string_lossy(), info, &verdict, notes)
+            }
+            false => write(out, &ui::path(trace), info, &verdict),
+        })?;
+    }
     Ok(if verdict.count == 0 {
         Status::Done
     } else {
@@ -118,19 +139,25 @@ fn write(
         0 => writeln!(out, "{file}: OK: {totals}")?,
         count => writeln!(out, "{file}: {}: {totals}", ui::things(count, "violation"))?,
     }
-    if verdict.lost > 0 {
-        let lost = ui::things(verdict.lost, "record");
-        writeln!(out, "{file}: note: {lost} lost in the middle")?;
-    }
-    if verdict.breaks > 0 {
-        let breaks = clock::breaks_in_words(verdict.breaks);
-        writeln!(out, "{file}: note: {breaks}")?;
-    }
-    for note in clock::notes(&info.clock) {
+    for note in notes(info, verdict) {
         writeln!(out, "{file}: note: {note}")?;
     }
-    if let Some(missing) = trace::missing(&info.missing) {
-        writeln!(out, "{file}: note: not in the trace: {missing}")?;
-    }
     Ok(())
+}
+
+/// What is no violation, and must be known all the same.
+fn notes(info: &TraceInfo, verdict: &Verdict) -> Vec<String> {
+    let mut notes = Vec::new();
+    if verdict.lost > 0 {
+        let lost = ui::things(verdict.lost, "record");
+        notes.push(format!("{lost} lost in the middle"));
+    }
+    if verdict.breaks > 0 {
+        notes.push(clock::breaks_in_words(verdict.breaks));
+    }
+    notes.extend(clock::notes(&info.clock));
+    if let Some(missing) = trace::missing(&info.missing) {
+        notes.push(format!("not in the trace: {missing}"));
+    }
+    notes
 }

@@ -1,4 +1,4 @@
-//! `fdr list`: the ring files in folders, and what has become of their processes. Must never take a
+//! `fdr rings`: the ring files in folders, and what has become of their processes. Must never take a
 //! file's word for whose it is: a process is running where it has the file mapped.
 
 use std::env;
@@ -19,15 +19,17 @@ use crate::ui;
 const BLOCK: u64 = 512;
 
 const HELP: &str = "\
-States: running; dead; crashed SIGSEGV (or another signal); perhaps: there may be a process of that
-number, which may not be looked into; unreadable: what is wrong is said on stderr.
+States: running; dead; crashed SIGSEGV (or another signal); perhaps: there may
+be a process of that number, which may not be looked into; unreadable: what is
+wrong is said on stderr.
 
-The size is what the ring takes on the disk; the file's own is larger, for it has holes.
+The size is what the ring takes on the disk; the file's own is larger, for it
+has holes.
 
 Examples:
-  fdr list                             here, and where FDR_DIR says
-  fdr list /dev/shm traces/ --json
-  fdr list | grep dead                 what fdr recover can make traces of";
+  fdr rings              here, and where FDR_DIR says
+  fdr rings /dev/shm traces/ --json
+  fdr rings | grep dead  what fdr recover can make traces of";
 
 /// List ring files, of processes that run and of those that left them
 #[derive(clap::Args)]
@@ -162,6 +164,9 @@ fn write(out: &mut dyn Write, rows: &[Row]) -> anyhow::Result<()> {
         ],
         right: 4,
         colour: ui::colour(),
+        width: ui::columns(),
+        spare: &["started", "threads", "disk", "program"],
+        ..Columns::default()
     };
     let line = |row: &Row| {
         let count = |count: u64| match row.error {

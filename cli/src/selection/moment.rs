@@ -1,9 +1,10 @@
 //! Moments as people write them, found in a trace. Must never guess: what is not in the trace is an
 //! error that says from when to when it is.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use fdr_formats::{Clock, Ticks};
 
+use crate::tally::Tally;
 use crate::ui;
 
 const SECOND: i128 = 1_000_000_000;
@@ -11,8 +12,8 @@ const DAY: i128 = 86_400 * SECOND;
 
 /// A moment, as it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct When {
-    text: String,
+pub(crate) struct When {
+    pub(crate) text: String,
     kind: Kind,
 }
 
@@ -35,13 +36,13 @@ enum Kind {
 
 /// From when to when a trace is, in ns of its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) start: i64,
-    pub(super) end: i64,
+pub(crate) struct Span {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
 }
 
 /// Reads a moment.
-pub(super) fn parse(text: &str) -> Result<When, String> {
+pub(crate) fn parse(text: &str) -> Result<When, String> {
     let kind = match text {
         "start" => Some(Kind::Start),
         "end" => Some(Kind::End),
@@ -58,16 +59,32 @@ pub(super) fn parse(text: &str) -> Result<When, String> {
                     None => time_of_day(text).map(Kind::OfDay),
                 }
             } else {
-                text.parse().ok().map(Kind::Clock)
+                // A plain number is one of the trace's clock, one with a unit is counted from the start.
+                let clock = text.parse().ok().map(Kind::Clock);
+                clock.or_else(|| duration(text).filter(|_| has_unit(text)).map(Kind::After))
             }
         }
     };
     let kind = kind.ok_or(
-        "a moment is start, end, +1.5ms (since the start), -2s (before the end), 1700000123 (ns of \
-         the trace's clock), 2026-11-20T12:30:01.5Z or 12:30:01.5",
+        "a moment is start, end, 1.5ms or +1.5ms (after the start), -2s (before the end), 1700000123 (ns \
+         of the trace's clock), 2026-11-20T12:30:01.5Z or 12:30:01.5",
     )?;
     let text = text.to_owned();
     Ok(When { text, kind })
+}
+
+/// A length of time: a number with a unit, in ns.
+///
+/// # Errors
+/// What is accepted.
+pub(crate) fn length(text: &str) -> Result<i128, String> {
+    let length = duration(text).filter(|&nanos| nanos > 0 && has_unit(text));
+    length.ok_or_else(|| "a length of time is 2s, 1.5ms, 300us or 10min".to_owned())
+}
+
+/// Whether a number's unit is there.
+fn has_unit(text: &str) -> bool {
+    !text.ends_with(|end: char| end.is_ascii_digit() || end == '.')
 }
 
 /// A number with a unit, in ns; without one it is ns.
@@ -149,8 +166,44 @@ fn date_of(text: &str) -> Option<i128> {
 }
 
 impl Span {
-    /// The moment in ns of the trace's clock.
-    pub(super) fn find(&self, when: &When, clock: &Clock) -> anyhow::Result<i64> {
+    /// First and last entry or exit of a trace. `None`: it has none.
+    pub(crate) fn of(tally: &Tally, clock: &Clock) -> Option<Span> {
+        let nanos = |ticks| i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX);
+        let seen = || {
+            tally
+                .threads()
+                .filter_map(|seen| Some((seen.first?, seen.last)))
+        };
+        Some(Span {
+            start: nanos(seen().map(|(first, _)| first).min()?),
+            end: nanos(seen().map(|(_, last)| last).max()?),
+        })
+    }
+
+    /// The moment in ns of the trace's clock, which must be in the trace.
+    ///
+    /// # Errors
+    /// Where it is not; from when to when the trace is.
+    pub(crate) fn find(&self, when: &When, clock: &Clock) -> anyhow::Result<i64> {
+        let time = self.resolve(when, clock)?;
+        let inside = (i128::from(self.start)..=i128::from(self.end)).contains(&time);
+        i64::try_from(time)
+            .ok()
+            .filter(|_| inside)
+            .with_context(|| self.outside(&when.text, clock))
+    }
+
+    /// What is said of a moment that is not in the trace.
+    pub(crate) fn outside(&self, moment: &str, clock: &Clock) -> String {
+        let trace = self.in_words(clock);
+        format!("{moment} is not in the trace, which {trace}")
+    }
+
+    /// The moment in ns of the trace's clock, be it in the trace or not.
+    ///
+    /// # Errors
+    /// Where the trace has no time of day.
+    pub(crate) fn resolve(&self, when: &When, clock: &Clock) -> anyhow::Result<i128> {
         let (start, end) = (i128::from(self.start), i128::from(self.end));
         let inside = |time: i128| (start..=end).contains(&time);
         // Add it to a time of the trace's clock.
@@ -158,7 +211,7 @@ impl Span {
             .anchor
             .map(|(tick, unix)| i128::from(unix) - i128::from(clock.nanos(tick).0));
         let unix = || to_unix.context("the trace does not know the time of day: use +1.5ms or -2s");
-        let time = match when.kind {
+        Ok(match when.kind {
             Kind::Start => start,
             Kind::End => end,
             Kind::After(nanos) => start + nanos,
@@ -174,15 +227,7 @@ impl Span {
                     .filter(|_| !inside(of_day(first)))
                     .unwrap_or(of_day(first))
             }
-        };
-        match i64::try_from(time) {
-            Ok(time) if inside(time.into()) => Ok(time),
-            _ => bail!(
-                "{} is not in the trace, which {}",
-                when.text,
-                self.in_words(clock)
-            ),
-        }
+        })
     }
 
     fn in_words(&self, clock: &Clock) -> String {
@@ -196,7 +241,7 @@ impl Span {
 }
 
 /// Unix time of a time in ns of the trace's clock.
-pub(super) fn unix_of(time: i64, clock: &Clock) -> Option<u64> {
+pub(crate) fn unix_of(time: i64, clock: &Clock) -> Option<u64> {
     let (tick, unix) = clock.anchor?;
     let clock = Clock {
         frequency: 1_000_000_000,
@@ -241,6 +286,8 @@ mod tests {
             ("-2s", 13_000_000_000),
             ("-0.001h", 11_400_000_000),
             ("7000000001", 7_000_000_001),
+            ("1.5s", 6_500_000_000),
+            ("2 us", 5_000_002_000),
         ];
         for (text, wanted) in cases {
             assert_eq!(find(text, None), Ok(wanted), "{text}");

@@ -1,0 +1,165 @@
+//! `fdr info --json`: what a trace says of itself, for scripts. The shape is in docs/json.md. Must never
+//! compute a figure that the text does not have.
+
+use std::io::Write;
+use std::path::Path;
+
+use fdr_formats::{Function, Source, Ticks};
+use serde::Serialize;
+
+use crate::report::json::{self, Clock, Missing, Problem};
+use crate::tally::{Seen, Tally};
+use crate::{clock, place, trace};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    file: &'a str,
+    bytes: u64,
+    format: &'a str,
+    program: &'a str,
+    process: Option<u64>,
+    reason: &'a str,
+    dump: Option<u64>,
+    clock: Clock<'a>,
+    has_times: bool,
+    begin_ns: Option<u64>,
+    begin_unix_ns: Option<u64>,
+    duration_ns: Option<u64>,
+    records: u64,
+    synthetic_records: u64,
+    others: Others,
+    threads: Vec<Thread<'a>>,
+    function_count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    functions: Option<Vec<OneFunction<'a>>>,
+    missing: Missing,
+    diagnostics: Vec<Problem<'a>>,
+    diagnostics_not_shown: u64,
+    clock_notes: Vec<String>,
+}
+
+/// Everything that is no call, by its kind.
+#[derive(Serialize)]
+struct Others {
+    cpu_changes: u64,
+    wall_times: u64,
+    arguments: u64,
+    custom_events: u64,
+    typed_events: u64,
+    gaps: u64,
+    lost_records: u64,
+    clock_breaks: u64,
+}
+
+#[derive(Serialize)]
+struct Thread<'a> {
+    id: u64,
+    name: &'a str,
+    process: Option<u64>,
+    begin_ns: Option<u64>,
+    duration_ns: Option<u64>,
+    records: u64,
+    synthetic_records: u64,
+    recorded: Option<u64>,
+    readable: Option<u64>,
+    overwritten: Option<u64>,
+    dropped: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct OneFunction<'a> {
+    id: u32,
+    name: &'a str,
+    file: &'a str,
+    line: u32,
+    untimed: bool,
+}
+
+/// Writes all of it; the functions where they were asked for.
+pub(super) fn write(
+    out: &mut dyn Write,
+    file: &Path,
+    source: &dyn Source,
+    tally: &Tally,
+    functions: bool,
+) -> anyhow::Result<()> {
+    let info = source.info();
+    let nanos = |ticks: Ticks| info.clock.nanos(ticks).0;
+    let first = tally.threads().filter_map(|seen| seen.first).min();
+    let last = tally.threads().map(|seen| seen.last).max();
+    let begin = first.or(info.start);
+    let has_times = !trace::is_timeless(info);
+    let thread = |seen: &'_ Seen| -> (Option<u64>, Option<u64>) {
+        let begin = seen.first.map(nanos);
+        let duration = seen.first.map(|first| nanos(seen.last.since(first)));
+        (begin, duration.filter(|_| has_times))
+    };
+    let marks = tally.marks();
+    let file = file.to_path_buf();
+    let document = Document {
+        file: &file.to_string_lossy(),
+        bytes: place::size(&file),
+        format: &info.format,
+        program: &info.program,
+        process: info.process,
+        reason: &info.reason,
+        dump: info.dump,
+        clock: Clock::of(info),
+        has_times,
+        begin_ns: begin.map(nanos),
+        begin_unix_ns: begin.and_then(|begin| info.clock.unix_nanos(begin)),
+        duration_ns: first
+            .zip(last)
+            .filter(|_| has_times)
+            .map(|(first, last)| nanos(last.since(first))),
+        records: tally.records(),
+        synthetic_records: tally.synthetic(),
+        others: Others {
+            cpu_changes: marks.cpus,
+            wall_times: marks.walls,
+            arguments: marks.arguments,
+            custom_events: marks.customs,
+            typed_events: marks.typed,
+            gaps: marks.gaps,
+            lost_records: marks.lost,
+            clock_breaks: marks.breaks,
+        },
+        threads: tally
+            .threads()
+            .map(|seen| {
+                let (begin_ns, duration_ns) = thread(seen);
+                let counts = seen.thread.counts.as_ref();
+                Thread {
+                    id: seen.thread.id.0,
+                    name: &seen.thread.name,
+                    process: seen.thread.process.or(info.process),
+                    begin_ns,
+                    duration_ns,
+                    records: seen.records - seen.synthetic,
+                    synthetic_records: seen.synthetic,
+                    recorded: counts.map(|counts| counts.recorded),
+                    readable: counts.map(|counts| counts.readable),
+                    overwritten: counts.map(|counts| counts.overwritten),
+                    dropped: counts.map(|counts| counts.dropped),
+                }
+            })
+            .collect(),
+        function_count: info.functions.len(),
+        functions: functions.then(|| info.functions.iter().map(one_function).collect()),
+        missing: Missing::of(&info.missing),
+        diagnostics: tally.diagnostics.iter().map(Problem::of).collect(),
+        diagnostics_not_shown: tally.more_diagnostics,
+        clock_notes: clock::notes(&info.clock),
+    };
+    json::print(out, &document)
+}
+
+fn one_function(function: &Function) -> OneFunction<'_> {
+    OneFunction {
+        id: function.id.0,
+        name: &function.name,
+        file: &function.file,
+        line: function.line,
+        untimed: function.untimed,
+    }
+}

@@ -1,0 +1,343 @@
+//! The calls of a window, and those inside of chosen functions, picked out of a lane. The calls that are
+//! open are followed from the lane's beginning, so that those which reach over an edge are clipped there: a
+//! synthetic entry where the window begins, a synthetic exit where it ends. Must never change or reorder a
+//! record that was measured, nor follow more calls than a stack may have.
+
+use std::collections::HashMap;
+
+use fdr_formats::{
+    Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
+};
+
+use super::{Chosen, Wanted};
+
+/// Open calls that are followed per thread (8 MiB); a real stack ends long before.
+const MAX_DEPTH: usize = 1 << 20;
+/// Open calls that are always looked at for the entry of an exit; of those further out, as many as were
+/// entered since a search found nothing.
+const NEAR: usize = 4096;
+
+/// Gives on what is chosen of the calls.
+pub(super) struct Calls<'a> {
+    sink: &'a mut dyn Sink,
+    chosen: &'a Chosen,
+    filter: Wanted<'a>,
+    within: Wanted<'a>,
+    threads: Vec<(Thread, Open)>,
+    by_id: HashMap<ThreadId, usize>,
+    /// `None`: a thread that is not chosen.
+    current: Option<usize>,
+    /// The source has named a thread.
+    named: bool,
+    batch: Vec<Call>,
+}
+
+/// Where a thread is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    #[default]
+    Before,
+    Inside,
+    Behind,
+}
+
+/// A call that was entered and not yet left.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    function: FunctionId,
+    /// It is chosen.
+    shown: bool,
+}
+
+/// A thread's open calls.
+#[derive(Debug, Default)]
+struct Open {
+    frames: Vec<Frame>,
+    /// Open calls above [`MAX_DEPTH`].
+    beyond: u64,
+    /// Calls beyond [`NEAR`] that may be looked at.
+    credit: usize,
+    /// The outermost open call of a function inside of which all is chosen: its place.
+    root: Option<usize>,
+    part: Part,
+    /// The latest time so far.
+    now: Ticks,
+    cpu: Option<CpuId>,
+    /// Whether the call before was given on.
+    given: bool,
+}
+
+impl<'a> Calls<'a> {
+    pub(super) fn new(
+        sink: &'a mut dyn Sink,
+        info: &'a TraceInfo,
+        chosen: &'a Chosen,
+    ) -> Calls<'a> {
+        Calls {
+            sink,
+            chosen,
+            filter: Wanted::new(info, chosen.filter.as_slice()),
+            within: Wanted::new(info, &chosen.within),
+            threads: Vec::new(),
+            by_id: HashMap::new(),
+            current: None,
+            named: false,
+            batch: Vec::new(),
+        }
+    }
+
+    /// The lane has ended: calls that are open all through the window have no record in it.
+    pub(super) fn finish(&mut self) {
+        for place in 0..self.threads.len() {
+            let (thread, open) = &self.threads[place];
+            if open.part == Part::Behind || !open.frames.iter().any(|frame| frame.shown) {
+                continue;
+            }
+            self.sink.thread(thread);
+            self.current = Some(place);
+            if open.part == Part::Before {
+                self.begin();
+            }
+            if self.chosen.to.is_some() {
+                self.end();
+            }
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.batch.is_empty() {
+            self.sink.calls(&self.batch);
+            self.batch.clear();
+        }
+    }
+
+    fn open(&mut self) -> Option<&mut Open> {
+        self.threads.get_mut(self.current?).map(|(_, open)| open)
+    }
+
+    /// Where the current thread is at that time; what there is to be said at an edge of the window is said.
+    fn part(&mut self, time: Ticks) -> Part {
+        let (from, to) = (self.chosen.from, self.chosen.to);
+        let Some(open) = self.open() else {
+            return Part::Behind;
+        };
+        open.now = open.now.max(time);
+        let now = open.now;
+        if open.part == Part::Before && from.is_none_or(|from| now >= from) {
+            self.begin();
+        }
+        if to.is_some_and(|to| now > to)
+            && self.open().is_some_and(|open| open.part == Part::Inside)
+        {
+            self.end();
+        }
+        self.open().map_or(Part::Behind, |open| open.part)
+    }
+
+    /// The window begins.
+    fn begin(&mut self) {
+        let from = self.chosen.from;
+        let Some((_, open)) = self.current.and_then(|place| self.threads.get_mut(place)) else {
+            return;
+        };
+        open.part = Part::Inside;
+        let Some(time) = from else { return };
+        if let Some(cpu) = open.cpu {
+            self.sink.mark(&Mark::Cpu { time, cpu });
+        }
+        let shown = open.frames.iter().filter(|frame| frame.shown);
+        self.batch
+            .extend(shown.map(|frame| synthetic(time, frame.function, Edge::Entry)));
+    }
+
+    /// The window ends.
+    fn end(&mut self) {
+        let to = self.chosen.to.unwrap_or_default();
+        let Some((_, open)) = self.current.and_then(|place| self.threads.get_mut(place)) else {
+            return;
+        };
+        open.part = Part::Behind;
+        let shown = open.frames.iter().rev().filter(|frame| frame.shown);
+        self.batch
+            .extend(shown.map(|frame| synthetic(to, frame.function, Edge::Exit)));
+        // Nothing of the thread is asked for any more.
+        open.frames = Vec::new();
+    }
+
+    fn call(&mut self, call: &Call) {
+        let before = self.open().map_or(call.time, |open| open.now);
+        let part = self.part(call.time);
+        if part == Part::Behind {
+            return;
+        }
+        let function = call.function;
+        let named = self.chosen.filter.is_none() || self.filter.is(function);
+        let root = !self.chosen.within.is_empty() && self.within.is(function);
+        let anywhere = self.chosen.within.is_empty();
+        let Some((_, open)) = self.current.and_then(|place| self.threads.get_mut(place)) else {
+            return;
+        };
+        let shown = match call.edge {
+            Edge::Entry => {
+                let inside = anywhere || root || open.root.is_some();
+                let shown = inside && named;
+                open.enter(Frame { function, shown }, root);
+                shown
+            }
+            Edge::Exit | Edge::TailExit => match open.leave(function) {
+                Left::Frame(at) => {
+                    let shown = open.frames[at].shown;
+                    // Calls inside of it have no exit. Who sees this one knows; else they end here.
+                    if !shown && part == Part::Inside {
+                        let inner = open.frames[at + 1..]
+                            .iter()
+                            .rev()
+                            .filter(|frame| frame.shown);
+                        let exit = |frame: &Frame| synthetic(before, frame.function, Edge::Exit);
+                        self.batch.extend(inner.map(exit));
+                    }
+                    open.close(at);
+                    shown
+                }
+                Left::Beyond => named && (anywhere || open.root.is_some()),
+                Left::Nothing => named && (anywhere || root),
+            },
+        };
+        open.given = shown && part == Part::Inside;
+        if open.given {
+            self.batch.push(*call);
+        }
+    }
+}
+
+/// What an exit belongs to.
+enum Left {
+    /// The open call at that place.
+    Frame(usize),
+    /// One that is too deep to be followed.
+    Beyond,
+    /// None that is open.
+    Nothing,
+}
+
+impl Open {
+    fn enter(&mut self, frame: Frame, root: bool) {
+        self.credit = self.credit.saturating_add(1);
+        if self.frames.len() >= MAX_DEPTH {
+            self.beyond += 1;
+            return;
+        }
+        if root {
+            self.root.get_or_insert(self.frames.len());
+        }
+        self.frames.push(frame);
+    }
+
+    /// Finds the call that is left; it is still open.
+    fn leave(&mut self, function: FunctionId) -> Left {
+        if self.beyond > 0 {
+            self.beyond -= 1;
+            return Left::Beyond;
+        }
+        let most = NEAR.saturating_add(self.credit).min(self.frames.len());
+        let mut frames = self.frames.iter().rev().take(most);
+        match frames.position(|frame| frame.function == function) {
+            Some(above) => Left::Frame(self.frames.len() - 1 - above),
+            None => {
+                self.credit = self.credit.saturating_sub(most.saturating_sub(NEAR));
+                Left::Nothing
+            }
+        }
+    }
+
+    /// The call at that place has ended, and those in it.
+    fn close(&mut self, at: usize) {
+        self.frames.truncate(at);
+        self.root = self.root.filter(|&root| root < at);
+    }
+}
+
+fn synthetic(time: Ticks, function: FunctionId, edge: Edge) -> Call {
+    Call {
+        time,
+        function,
+        edge,
+        synthetic: true,
+        has_arguments: false,
+    }
+}
+
+impl Sink for Calls<'_> {
+    fn thread(&mut self, thread: &Thread) {
+        self.flush();
+        self.named = true;
+        if !self.chosen.has_thread(thread.id) {
+            self.current = None;
+            return;
+        }
+        let part = match self.chosen.from {
+            None => Part::Inside,
+            Some(_) => Part::Before,
+        };
+        let threads = &mut self.threads;
+        let place = *self.by_id.entry(thread.id).or_insert_with(|| {
+            // They are counts of all that was recorded.
+            let thread = Thread {
+                counts: None,
+                ..thread.clone()
+            };
+            threads.push((
+                thread,
+                Open {
+                    part,
+                    ..Open::default()
+                },
+            ));
+            threads.len() - 1
+        });
+        self.current = Some(place);
+        self.sink.thread(&threads[place].0);
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        if !self.named {
+            self.thread(&Thread::default());
+        }
+        if self.current.is_none() {
+            return;
+        }
+        calls.iter().for_each(|call| self.call(call));
+        self.flush();
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        let part = match *mark {
+            Mark::Cpu { time, cpu } => {
+                let part = self.part(time);
+                if let Some(open) = self.open() {
+                    open.cpu = Some(cpu);
+                }
+                part
+            }
+            Mark::Custom { time, .. } | Mark::Typed { time, .. } | Mark::Break { time } => {
+                self.part(time)
+            }
+            Mark::Argument { .. } => match self.open().is_some_and(|open| open.given) {
+                true => Part::Inside,
+                false => Part::Before,
+            },
+            Mark::Wall { .. } | Mark::Lost { .. } => {
+                self.open().map_or(Part::Behind, |open| open.part)
+            }
+        };
+        self.flush();
+        if part == Part::Inside {
+            self.sink.mark(mark);
+        }
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.sink.diagnostic(diagnostic);
+    }
+}

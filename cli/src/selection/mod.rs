@@ -1,0 +1,341 @@
+//! Which part of a trace a command looks at: the options `--thread`, `--function`, `--since`, `--until`,
+//! `--last` and `--filter`, the same in every command that reads a trace, and what they make of it. A
+//! selected trace is a source around a source, so that no command knows of it. Must never stand between a
+//! trace and its reader where nothing is selected.
+//!
+//! A call that is open where the window begins has a synthetic entry there; one that is open where it ends
+//! has a synthetic exit. So every command and every format shows such a call as clipped.
+
+mod calls;
+pub(crate) mod moment;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use fdr_formats::filter::{Filter, Glob, nearest};
+use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
+
+use self::moment::{Span, When};
+use self::source::Selected;
+use crate::report::rows::name_of;
+use crate::tally::Tally;
+use crate::ui::Progress;
+use crate::{trace, ui};
+
+/// How a moment is written, for a help text.
+pub(crate) const MOMENTS: &str = "\
+  start, end              of the trace
+  +1.5ms, 1.5ms, -2s      since the start, before the end; in ns, us, ms, s,
+                          min or h
+  1700000123              ns of the trace's own clock
+  2026-11-20T12:30:01.5Z  UTC, as fdr info shows it, where the trace knows
+                          the time of day
+  12:30:01.5              UTC, on the day of the trace";
+
+const HEADING: &str = "Selection";
+
+/// How many names are looked at for the nearest to a glob.
+pub(crate) const MOST_NAMES: usize = 10_000;
+
+fn filter(text: &str) -> Result<Filter, String> {
+    match Filter::parse(text)? {
+        filter if filter.is_off() => {
+            Err("it names no function; leave the option out for all".into())
+        }
+        filter => Ok(filter),
+    }
+}
+
+/// The part of a trace that a command looks at.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Selection {
+    /// Only threads of this number, or name (a glob); may be repeated
+    #[arg(short, long, value_name = "THREAD", help_heading = HEADING)]
+    thread: Vec<Glob>,
+    /// Only what happens inside of calls of these: globs, comma between
+    #[arg(short = 'F', long, value_name = "GLOBS", allow_hyphen_values = true, value_parser = filter, help_heading = HEADING)]
+    function: Vec<Filter>,
+    /// Only these functions: globs, comma between, `-` before one excludes
+    #[arg(short, long, value_name = "GLOBS", allow_hyphen_values = true, value_parser = filter, help_heading = HEADING)]
+    filter: Option<Filter>,
+    /// Only from this moment on: 1.5s (after the start), -200ms (before the end), or a time of day; fdr state --help has all
+    #[arg(long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true, help_heading = HEADING)]
+    since: Option<When>,
+    /// Only up to this moment
+    #[arg(long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true, help_heading = HEADING)]
+    until: Option<When>,
+    /// Only the last 2s, 300ms, … before the end, or before --until
+    #[arg(long, value_name = "TIME", value_parser = moment::length, conflicts_with = "since", help_heading = HEADING)]
+    last: Option<i128>,
+}
+
+/// What `--filter` means to a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filtering {
+    /// Calls of other functions are left out.
+    Calls,
+    /// The command shows those functions alone; what the others took is known to it.
+    Shown,
+}
+
+/// A selection, found in one trace.
+#[derive(Clone, Debug, Default)]
+struct Chosen {
+    /// Sorted; `None`: all.
+    threads: Option<Vec<ThreadId>>,
+    /// Only inside of calls of one of them.
+    within: Vec<Filter>,
+    filter: Option<Filter>,
+    /// The first tick that is in it, and the last one.
+    from: Option<Ticks>,
+    to: Option<Ticks>,
+}
+
+impl Chosen {
+    /// Whether only threads are chosen, each as a whole.
+    fn is_threads(&self) -> bool {
+        self.within.is_empty() && self.filter.is_none() && self.from.is_none() && self.to.is_none()
+    }
+
+    fn is_everything(&self) -> bool {
+        self.threads.is_none() && self.is_threads()
+    }
+
+    fn has_thread(&self, id: ThreadId) -> bool {
+        let chosen = self.threads.as_ref();
+        chosen.is_none_or(|threads| threads.binary_search(&id).is_ok())
+    }
+}
+
+impl Selection {
+    /// Whether nothing is left out.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.thread.is_empty() && self.is_of_threads()
+    }
+
+    /// Whether it is of whole threads at most.
+    pub(crate) fn is_of_threads(&self) -> bool {
+        let functions = !self.function.is_empty() || self.filter.is_some();
+        !functions && !self.has_window()
+    }
+
+    /// The functions that are shown.
+    pub(crate) fn filter(&self) -> Option<&Filter> {
+        self.filter.as_ref()
+    }
+
+    /// Opens the selected part of a trace; the error names the file.
+    ///
+    /// # Errors
+    /// Where the trace can't be read, or has no such part.
+    pub(crate) fn open(
+        &self,
+        path: &Path,
+        filtering: Filtering,
+    ) -> anyhow::Result<Box<dyn Source>> {
+        self.select(trace::open(path)?, path, filtering)
+    }
+
+    /// Whether it has a beginning or an end in time.
+    pub(crate) fn has_window(&self) -> bool {
+        self.since.is_some() || self.until.is_some() || self.last.is_some()
+    }
+
+    /// The same of a trace that is open.
+    ///
+    /// # Errors
+    /// As [`Selection::open`].
+    pub(crate) fn select(
+        &self,
+        source: Box<dyn Source>,
+        path: &Path,
+        filtering: Filtering,
+    ) -> anyhow::Result<Box<dyn Source>> {
+        if self.is_everything() {
+            return Ok(source);
+        }
+        let chosen = self
+            .find(&*source, filtering)
+            .with_context(|| ui::path(path))?;
+        if chosen.is_everything() {
+            return Ok(source);
+        }
+        Ok(Box::new(Selected::new(source, chosen)))
+    }
+
+    /// The threads that are meant, sorted; `None`: all.
+    ///
+    /// # Errors
+    /// Where there is none of that name or number.
+    pub(crate) fn threads(&self, info: &TraceInfo) -> anyhow::Result<Option<Vec<ThreadId>>> {
+        if self.thread.is_empty() {
+            return Ok(None);
+        }
+        let mut chosen = Vec::new();
+        for glob in &self.thread {
+            let number = glob.as_str().parse().ok();
+            let is = |id: ThreadId, name: &str| Some(id.0) == number || glob.matches(name);
+            let threads = info
+                .threads
+                .iter()
+                .filter(|thread| is(thread.id, &thread.name));
+            let before = chosen.len();
+            chosen.extend(threads.map(|thread| thread.id));
+            if chosen.len() == before {
+                let names = info.threads.iter().map(|thread| thread.name.as_str());
+                let names = names.filter(|name| !name.is_empty()).take(MOST_NAMES);
+                let names = nearest(names, glob.as_str(), 3);
+                let near = match names.is_empty() {
+                    true => String::new(),
+                    false => format!("; the nearest: {}", names.join(", ")),
+                };
+                bail!(
+                    "no thread {:?} in the trace{near} (fdr info lists them)",
+                    glob.as_str()
+                );
+            }
+        }
+        chosen.sort_unstable();
+        chosen.dedup();
+        Ok(Some(chosen))
+    }
+
+    fn find(&self, source: &dyn Source, filtering: Filtering) -> anyhow::Result<Chosen> {
+        let info = source.info();
+        let threads = self.threads(info)?;
+        let filter = self
+            .filter
+            .clone()
+            .filter(|_| filtering == Filtering::Calls);
+        for (option, filter) in (self.function.iter().map(|filter| ("--function", filter)))
+            .chain(filter.iter().map(|filter| ("--filter", filter)))
+        {
+            complain_of(option, filter, info);
+        }
+        let (from, to) = self.window(source)?;
+        Ok(Chosen {
+            threads,
+            within: self.function.clone(),
+            filter,
+            from,
+            to,
+        })
+    }
+
+    /// First and last tick; `None` where the trace's own are meant.
+    fn window(&self, source: &dyn Source) -> anyhow::Result<(Option<Ticks>, Option<Ticks>)> {
+        if !self.has_window() {
+            return Ok((None, None));
+        }
+        let progress = Progress::new(source);
+        let tally = Tally::of(source, &|bytes| progress.add(bytes))?;
+        drop(progress);
+        let clock = &source.info().clock;
+        let Some(span) = Span::of(&tally, clock) else {
+            return Ok((None, None));
+        };
+        let (start, end) = (i128::from(span.start), i128::from(span.end));
+        let to = match &self.until {
+            Some(until) => span.resolve(until, clock)?,
+            None => end,
+        };
+        let from = match (&self.since, self.last) {
+            (Some(since), _) => span.resolve(since, clock)?,
+            (None, Some(last)) => to.min(end) - last,
+            (None, None) => start,
+        };
+        if let Some(since) = self.since.as_ref().filter(|_| from > end) {
+            bail!(span.outside(&format!("--since {}", since.text), clock));
+        }
+        if let Some(until) = self.until.as_ref().filter(|_| to < start) {
+            bail!(span.outside(&format!("--until {}", until.text), clock));
+        }
+        if from > to {
+            bail!("--since is after --until: there is nothing between them");
+        }
+        Ok((
+            (from > start).then(|| first_tick(from, clock)),
+            (to < end).then(|| Ticks(first_tick(to + 1, clock).0.saturating_sub(1))),
+        ))
+    }
+}
+
+/// The first tick that is at that time, in ns of the clock, or later.
+fn first_tick(nanos: i128, clock: &Clock) -> Ticks {
+    let (mut low, mut high) = (0, u64::MAX);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match i128::from(clock.nanos(Ticks(middle)).0) < nanos {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    Ticks(low)
+}
+
+/// Names what may have been meant by globs that no function of the trace matches.
+fn complain_of(option: &str, filter: &Filter, info: &TraceInfo) {
+    let names = || info.functions.iter().map(|function| function.name.as_str());
+    // Functions without a name are `#12`.
+    let is_number = |glob: &String| glob.starts_with('#');
+    if names().next().is_none()
+        || filter.includes().iter().any(is_number)
+        || names().any(|name| filter.matches(name))
+    {
+        return;
+    }
+    let globs = filter.includes().iter();
+    let near: Vec<&str> = globs
+        .flat_map(|glob| nearest(names().take(MOST_NAMES), glob, 3))
+        .collect();
+    let near = match near.is_empty() {
+        true => "it excludes all of them".to_owned(),
+        false => format!("the nearest: {}", near.join(", ")),
+    };
+    let functions = ui::things(info.functions.len() as u64, "function");
+    ui::complain(&format!("{option} matches none of {functions}; {near}"));
+}
+
+/// Whether functions are wanted; each is asked for once.
+#[derive(Debug)]
+struct Wanted<'a> {
+    info: &'a TraceInfo,
+    filters: &'a [Filter],
+    /// By number: 0 not known yet, 1 no, 2 yes.
+    known: Vec<u8>,
+}
+
+impl<'a> Wanted<'a> {
+    /// Numbers that are kept.
+    const KEPT: usize = 1 << 20;
+
+    /// Those that one of the filters wants.
+    fn new(info: &'a TraceInfo, filters: &'a [Filter]) -> Wanted<'a> {
+        Wanted {
+            info,
+            filters,
+            known: Vec::new(),
+        }
+    }
+
+    fn is(&mut self, id: FunctionId) -> bool {
+        let place = id.0 as usize;
+        match self.known.get(place) {
+            Some(1) => return false,
+            Some(2) => return true,
+            _ => {}
+        }
+        let name = name_of(self.info, id);
+        let wanted = self.filters.iter().any(|filter| filter.matches(&name));
+        if place < Self::KEPT {
+            if self.known.len() <= place {
+                self.known.resize(place + 1, 0);
+            }
+            self.known[place] = 1 + u8::from(wanted);
+        }
+        wanted
+    }
+}

@@ -1,0 +1,187 @@
+//! The selected part of a trace as a source. Whole threads are still decoded in pieces; a window, and what
+//! is inside of functions, needs the calls that are open, so there a lane is decoded from its beginning.
+//! Must never say what the recorder counted of records that are not selected.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use fdr_formats::packed::Packed;
+use fdr_formats::source::{Complaints, Part, Position, Record};
+use fdr_formats::{Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, TraceInfo};
+
+use super::calls::Calls;
+use super::{Chosen, Wanted};
+use crate::report::rows::name_of;
+use crate::ui;
+
+/// A trace, and what is chosen of it.
+pub(super) struct Selected {
+    source: Box<dyn Source>,
+    info: TraceInfo,
+    chosen: Chosen,
+}
+
+impl Selected {
+    pub(super) fn new(source: Box<dyn Source>, chosen: Chosen) -> Selected {
+        let mut info = source.info().clone();
+        info.threads.retain(|thread| chosen.has_thread(thread.id));
+        info.missing = Default::default();
+        if !chosen.is_threads() {
+            info.threads
+                .iter_mut()
+                .for_each(|thread| thread.counts = None);
+        }
+        if let Some(filter) = &chosen.filter {
+            let all = source.info();
+            info.functions
+                .retain(|function| filter.matches(&name_of(all, function.id)));
+        }
+        if let (Some(start), Some(from)) = (&mut info.start, chosen.from) {
+            *start = from.max(*start);
+        }
+        Selected {
+            source,
+            info,
+            chosen,
+        }
+    }
+}
+
+impl Source for Selected {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn diagnostics(&self) -> &[Diagnostic] {
+        self.source.diagnostics()
+    }
+
+    fn lanes(&self) -> usize {
+        self.source.lanes()
+    }
+
+    fn lane_bytes(&self, lane: usize) -> u64 {
+        self.source.lane_bytes(lane)
+    }
+
+    fn decode(
+        &self,
+        lane: usize,
+        sink: &mut dyn Sink,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), Error> {
+        if self.chosen.is_threads() {
+            let mut sink = Threads::new(sink, &self.chosen);
+            return self.source.decode(lane, &mut sink, progress);
+        }
+        let mut calls = Calls::new(sink, self.source.info(), &self.chosen);
+        self.source.decode(lane, &mut calls, progress)?;
+        calls.finish();
+        Ok(())
+    }
+
+    fn cuts(&self, lane: usize, bytes: u64) -> Result<Vec<Position>, Error> {
+        match self.chosen.is_threads() {
+            true => self.source.cuts(lane, bytes),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    fn decode_part(
+        &self,
+        part: &Part,
+        sink: &mut dyn Sink,
+        complaints: &mut Complaints,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Position, Error> {
+        // Only where there are cuts.
+        let mut sink = Threads::new(sink, &self.chosen);
+        self.source
+            .decode_part(part, &mut sink, complaints, progress)
+    }
+
+    fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
+        let filters = self.chosen.filter.as_slice();
+        let info = self.source.info();
+        let (mut filter, mut within) = (
+            Wanted::new(info, filters),
+            Wanted::new(info, &self.chosen.within),
+        );
+        // A record without a time has that of the record before it in its thread.
+        let mut inside: HashMap<ThreadId, bool> = HashMap::new();
+        let (from, to) = (self.chosen.from, self.chosen.to);
+        let by_function = !filters.is_empty() || !self.chosen.within.is_empty();
+        let (mut calls, mut functions) = (false, false);
+        self.source.records(&mut |record| {
+            calls |= record.time.is_some();
+            functions |= record.function.is_some();
+            let Some(thread) = record.thread.filter(|&id| self.chosen.has_thread(id)) else {
+                return ControlFlow::Continue(());
+            };
+            let inside = inside.entry(thread).or_insert(from.is_none());
+            if let Some(time) = record.time {
+                *inside = from.is_none_or(|from| time >= from) && to.is_none_or(|to| time <= to);
+            }
+            let is_function = |wanted: &mut Wanted<'_>| {
+                wanted.filters.is_empty() || record.function.is_some_and(|id| wanted.is(id))
+            };
+            match *inside && is_function(&mut filter) && is_function(&mut within) {
+                true => visit(record),
+                false => ControlFlow::Continue(()),
+            }
+        })?;
+        if by_function && calls && !functions {
+            let format = ui::clean(&info.format);
+            ui::complain(&format!(
+                "--function and --filter show none: the records of {format} are not listed with their \
+                 functions; fdr convert --to xray makes a trace of which they are"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Gives on what is of the chosen threads.
+struct Threads<'a> {
+    sink: &'a mut dyn Sink,
+    chosen: &'a Chosen,
+    on: bool,
+}
+
+impl<'a> Threads<'a> {
+    fn new(sink: &'a mut dyn Sink, chosen: &'a Chosen) -> Threads<'a> {
+        let on = chosen.has_thread(ThreadId::default());
+        Threads { sink, chosen, on }
+    }
+}
+
+impl Sink for Threads<'_> {
+    fn thread(&mut self, thread: &Thread) {
+        self.on = self.chosen.has_thread(thread.id);
+        if self.on {
+            self.sink.thread(thread);
+        }
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        if self.on {
+            self.sink.calls(calls);
+        }
+    }
+
+    fn packed(&mut self, packed: &Packed<'_>) {
+        if self.on {
+            self.sink.packed(packed);
+        }
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if self.on {
+            self.sink.mark(mark);
+        }
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.sink.diagnostic(diagnostic);
+    }
+}

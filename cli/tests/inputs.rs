@@ -1,0 +1,341 @@
+//! What a command line may name as a trace: standard input, compressed files, folders of traces, several; and
+//! folders for what is written.
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::process::Stdio;
+
+use common::{Folder, answer, command, contents, fdr, json, small, stderr, stdout};
+use serde_json::{Value, json};
+
+const NAMES: &[&str] = &["app::run", "app::step"];
+
+/// The documents that follow each other in a command's output.
+fn documents(words: &[&str]) -> Vec<Value> {
+    let text = answer(words);
+    let documents = serde_json::Deserializer::from_str(&text).into_iter();
+    documents.map(|document| document.expect("JSON")).collect()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut out = liblzma::write::XzEncoder::new(Vec::new(), 6);
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+type Pack = fn(&[u8]) -> Vec<u8>;
+const PACKS: [(&str, Pack); 2] = [("gz", gzip), ("xz", xz)];
+
+#[test]
+fn a_trace_comes_from_standard_input_packed_or_not() {
+    let folder = Folder::new("stdin");
+    let trace = folder.file("t.fdr");
+    small(&trace, NAMES);
+    let packed = folder.file("t.fdr.gz");
+    fs::write(&packed, gzip(&fs::read(&trace).unwrap())).unwrap();
+    let wanted = answer(&["report", &trace]);
+    for file in [&trace, &packed] {
+        let feed = |words: &[&str]| {
+            let input = Stdio::from(File::open(file).unwrap());
+            let output = command().args(words).stdin(input).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            stdout(&output).to_owned()
+        };
+        assert_eq!(feed(&["report", "-"]), wanted);
+        assert!(feed(&["report", "--last", "450ns", "-"]).contains("app::step"));
+        assert!(feed(&["info", "-"]).contains("threads    2"));
+        assert!(feed(&["verify", "-"]).starts_with("-: OK"));
+        assert!(feed(&["records", "-"]).contains("app::run"));
+        assert!(feed(&["state", "-"]).contains("nothing is open"));
+        let out = folder.file("from-stdin.heph");
+        feed(&["convert", "-", "--to", "heph", "-o", &out, "--force"]);
+        assert!(answer(&["report", &out]).contains("app::run"));
+    }
+    let unnamed = fdr(&["convert", "-", "--to", "heph"]);
+    assert_eq!(stderr(&unnamed), "fdr: -: give the new trace a name: -o\n");
+}
+
+#[test]
+fn gzip_and_xz_are_read_as_zstd_is() {
+    let folder = Folder::new("codecs");
+    let trace = folder.file("t.fdr");
+    small(&trace, NAMES);
+    let bytes = fs::read(&trace).unwrap();
+    let wanted = answer(&["report", &trace]);
+    for (end, pack) in PACKS {
+        let packed = folder.file(&format!("p.fdr.{end}"));
+        let whole = pack(&bytes);
+        fs::write(&packed, &whole).unwrap();
+        assert_eq!(answer(&["report", &packed]), wanted, "{end}");
+        answer(&["unpack", "--force", &packed]);
+        assert_eq!(fs::read(folder.file("p.fdr")).unwrap(), bytes, "{end}");
+        // Members one after the other are one file.
+        let (front, back) = bytes.split_at(bytes.len() / 3);
+        fs::write(&packed, [pack(front), pack(back)].concat()).unwrap();
+        assert_eq!(answer(&["report", &packed]), wanted, "{end}");
+        // A cut file is read up to there.
+        fs::write(
+            &packed,
+            [pack(&bytes), pack(&bytes)[..20].to_vec()].concat(),
+        )
+        .unwrap();
+        let output = fdr(&["verify", &packed]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = format!(
+            "what begins at byte {}: the file ends within this",
+            whole.len()
+        );
+        assert!(stderr(&output).contains(&said), "{output:?}");
+        // Of a damaged one, nothing that the damage may have changed.
+        let mut damaged = whole.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 0x55;
+        fs::write(&packed, damaged).unwrap();
+        let output = fdr(&["report", &packed]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = "the compressed data are damaged in what begins at byte 0: ";
+        assert!(stderr(&output).contains(said), "{output:?}");
+        for cut in 0..whole.len() {
+            fs::write(&packed, &whole[..cut]).unwrap();
+            let code = fdr(&["report", &packed]).status.code();
+            assert!(matches!(code, Some(0 | 2)), "{end} cut at {cut}: {code:?}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_is_all_traces_in_it() {
+    let folder = Folder::new("folder");
+    let path = folder.path().to_str().unwrap();
+    let empty = fdr(&["report", path]);
+    assert_eq!(empty.status.code(), Some(2));
+    assert!(
+        stderr(&empty).contains("there is no trace in it"),
+        "{empty:?}"
+    );
+    for name in ["b.fdr", "a.fdr", ".hidden.fdr"] {
+        small(&folder.file(name), NAMES);
+    }
+    let packed = gzip(&fs::read(folder.file("a.fdr")).unwrap());
+    fs::write(folder.file("c"), packed).unwrap();
+    fs::write(folder.file("notes.txt"), "no trace").unwrap();
+    fs::write(folder.file("log.gz"), gzip(b"no trace")).unwrap();
+    answer(&[
+        "convert",
+        &folder.file("a.fdr"),
+        "--to",
+        "ctf",
+        "-o",
+        &folder.file("d"),
+    ]);
+    let names = ["a.fdr", "b.fdr", "c", "d"].map(|name| folder.file(name));
+    let files = |words: &[&str]| -> Vec<Value> {
+        let documents = documents(words);
+        documents
+            .iter()
+            .map(|document| document["file"].clone())
+            .collect()
+    };
+    for command in ["report", "info", "verify", "state"] {
+        assert_eq!(files(&[command, "--json", path]), names, "{command}");
+    }
+    let mut records = files(&["records", "--json", path]);
+    records.dedup();
+    assert_eq!(records, names);
+    let table = answer(&["report", path]);
+    assert_eq!(table.matches("small (process 7)").count(), 4, "{table}");
+    let csv = answer(&["report", "--csv", path]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("trace,name,file,line,calls"), "{csv}");
+    assert_eq!(lines.len(), 1 + 4 * 2);
+    let lines = answer(&["flame", path]);
+    assert_eq!(
+        lines.matches("app::run;app::step 500\n").count(),
+        4,
+        "{lines}"
+    );
+}
+
+#[test]
+fn an_output_folder_gets_a_file_for_each_trace() {
+    let folder = Folder::new("outputs");
+    let (one, two) = (folder.file("one.1.fdr"), folder.file("two.fdr"));
+    [&one, &two].iter().for_each(|trace| small(trace, NAMES));
+    let out = folder.file("out/");
+    answer(&["convert", "--to", "heph", "-o", &out, &one, &two]);
+    answer(&["convert", "--to", "xray", "-o", &out, &one]);
+    answer(&["convert", "--to", "ctf", "-o", &out, &two]);
+    answer(&["map", "-q", "-o", &out, &one, &two]);
+    answer(&["pack", "-q", "-o", &out, &one]);
+    let wanted = [
+        "one.1.fdr",
+        "one.1.fdr.map",
+        "one.1.fdr.zst",
+        "one.1.heph",
+        "two.ctf",
+        "two.fdr.map",
+        "two.heph",
+    ];
+    assert_eq!(contents(&folder.path().join("out")), wanted);
+    let output = fdr(&["convert", "--to", "heph", "-o", "-", &one, &two]);
+    assert!(
+        stderr(&output).contains("-o -: takes one trace at a time"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn json_has_the_documented_shape() {
+    let folder = Folder::new("shapes");
+    let trace = folder.file("t.fdr");
+    small(&trace, NAMES);
+    let fields = |value: &Value| -> Vec<String> {
+        value
+            .as_object()
+            .expect("an object")
+            .keys()
+            .cloned()
+            .collect()
+    };
+    let documented = include_str!("../../docs/json.md");
+    let info = json(&["info", "--json", "--functions", &trace]);
+    let verdict = json(&["verify", "--json", &trace]);
+    let record = documents(&["records", "--json", "-n", "1", "--offset", "0x40", &trace]);
+    let report = json(&["report", "--json", "--per-thread", &trace]);
+    let state = json(&["state", "--json", &trace]);
+    let broken = json_of_failure(&["verify", "--json", &common::golden("v3-trunc.fdr")]);
+    for value in [
+        &info,
+        &info["others"],
+        &info["threads"][0],
+        &info["functions"][0],
+        &info["clock"],
+        &info["missing"],
+        &verdict,
+        &broken["findings"][0],
+        &record[0],
+        &report,
+        &report["functions"][0],
+        &report["threads"][0],
+        &report["balance"],
+        &state,
+        &state["attributes"][0],
+    ] {
+        for field in fields(value) {
+            assert!(
+                documented.contains(&format!("`{field}`")),
+                "{field} is not in docs/json.md"
+            );
+        }
+    }
+    assert_eq!(info["threads"][1]["name"], "worker");
+    assert_eq!(
+        (&info["records"], &info["duration_ns"]),
+        (&json!(8), &json!(1000))
+    );
+    assert_eq!(info["functions"][0]["name"], "app::run");
+    assert_eq!(
+        (&verdict["ok"], &verdict["violations"]),
+        (&json!(true), &json!(0))
+    );
+    assert_eq!(broken["ok"], false);
+    let calls = documents(&["records", "--json", "-F", "app::run", &trace]);
+    let tell = |record: &Value| {
+        json!([
+            record["kind"],
+            record["name"],
+            record["since_first_ns"],
+            record["time_ns"]
+        ])
+    };
+    let told: Vec<Value> = calls.iter().map(tell).collect();
+    assert_eq!(
+        told,
+        [
+            json!(["Entry", "app::run", 0, 1000]),
+            json!(["Exit", "app::run", 1000, 2000])
+        ]
+    );
+    assert_eq!(
+        json(&["rings", "--json", folder.path().to_str().unwrap()]),
+        json!([])
+    );
+}
+
+fn json_of_failure(words: &[&str]) -> Value {
+    let output = fdr(words);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    serde_json::from_str(stdout(&output)).expect("JSON")
+}
+
+#[test]
+fn old_names_of_options_and_commands_still_work() {
+    let folder = Folder::new("names");
+    let trace = folder.file("t.fdr");
+    small(&trace, NAMES);
+    let path = folder.path().to_str().unwrap();
+    assert_eq!(answer(&["list", path]), answer(&["rings", path]));
+    let by_offset = answer(&["records", "--offset", "0x78", "-n", "2", &trace]);
+    assert_eq!(
+        answer(&["records", "--from", "0x78", "--limit", "2", &trace]),
+        by_offset
+    );
+    let heph = folder.file("t.heph");
+    answer(&["convert", &trace, "--format", "heph", "-q", "-o", &heph]);
+    let help = answer(&["--help"]);
+    assert!(
+        help.contains("\n  rings ") && !help.contains("\n  list "),
+        "{help}"
+    );
+    for command in [
+        "convert", "recover", "snapshot", "record", "records", "listen",
+    ] {
+        let help = answer(&[command, "--help"]);
+        for old in ["--format ", "--count ", "--from ", "--limit <SIZE>"] {
+            assert!(!help.contains(old), "{command}: {old}");
+        }
+    }
+}
+
+#[test]
+fn record_runs_a_command_with_and_without_two_hyphens() {
+    for words in [
+        &["record", "-q", "sh", "-c", "exit 7"][..],
+        &["record", "-q", "--", "sh", "-c", "exit 7"],
+    ] {
+        assert_eq!(fdr(words).status.code(), Some(7), "{words:?}");
+    }
+    let output = fdr(&["record", "--fats", "sh"]);
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "an option of ours: {output:?}"
+    );
+}
+
+#[test]
+fn an_order_can_be_turned_round() {
+    let folder = Folder::new("reverse");
+    let trace = folder.file("t.fdr");
+    small(&trace, NAMES);
+    let first = |words: &[&str]| {
+        let report = json(
+            &[
+                &["report", "--json", "-s", "name", "-n", "1"],
+                words,
+                &[&trace],
+            ]
+            .concat(),
+        );
+        report["functions"][0]["name"].clone()
+    };
+    assert_eq!([first(&[]), first(&["-r"])], ["app::run", "app::step"]);
+}

@@ -1,0 +1,320 @@
+//! What a person at a terminal sees: tables and help that fit, colours, a pager, and messages.
+
+mod common;
+
+use std::process::{Command, Output};
+
+use common::{Folder, answer, command, fdr, functions, golden, small, stderr, stdout, write};
+use fdr_formats::{Thread, ThreadId, TraceInfo};
+
+const NAMES: &[&str] = &["app::run", "app::step"];
+const COMMANDS: [&str; 15] = [
+    "record", "info", "report", "flame", "records", "verify", "map", "state", "convert", "pack",
+    "unpack", "recover", "snapshot", "rings", "listen",
+];
+
+/// Runs the tool on a terminal of so many columns, of util-linux's `script`; with these variables.
+fn on_terminal(columns: usize, variables: &[&str], words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let tool = env!("CARGO_BIN_EXE_fdr");
+    let line = format!(
+        "stty cols {columns} rows 50; exec env -u NO_COLOR -u CLICOLOR_FORCE -u PAGER -u FDR_PAGER -u COLUMNS \
+         TERM=xterm {} {tool} {}",
+        variables.join(" "),
+        quoted.join(" "),
+    );
+    let output = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .output();
+    let output = output.expect("script, of util-linux, is there");
+    stdout(&output).replace('\r', "")
+}
+
+fn plain(text: &str) -> String {
+    text.replace("\x1b[1m", "").replace("\x1b[0m", "")
+}
+
+fn width(text: &str) -> usize {
+    text.lines()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or_default()
+}
+
+/// Two threads with long names of functions, and long times.
+fn large(path: &str) {
+    let names = [
+        "index_builder::pool::Pool::perform_all_of_the_jobs_that_wait",
+        "<index_builder::tokens::Stemmer as index_builder::Step>::apply",
+        "index_builder::main",
+    ];
+    let info = TraceInfo {
+        functions: functions(&names),
+        program: "index_builder".into(),
+        ..TraceInfo::default()
+    };
+    let calls = |scale: u64| {
+        let edges = [
+            (0, 3),
+            (10, 1),
+            (20, 2),
+            (777, -2),
+            (9999, -1),
+            (123_456, -3),
+        ];
+        let edges: Vec<(u64, i64)> = edges
+            .iter()
+            .map(|&(time, id)| (time * scale + 1, id))
+            .collect();
+        common::calls(&edges)
+    };
+    let thread = |id| Thread {
+        id: ThreadId(id),
+        name: format!("worker-{id}"),
+        ..Thread::default()
+    };
+    write(
+        path,
+        &info,
+        &[(thread(7), calls(1)), (thread(8), calls(1_000_003))],
+    );
+}
+
+#[test]
+fn a_report_fits_its_terminal_and_keeps_the_share_of_self_time() {
+    let folder = Folder::new("widths");
+    let trace = folder.file("t.fdr");
+    large(&trace);
+    for columns in [60, 80, 100, 120, 160] {
+        let text = on_terminal(
+            columns,
+            &[],
+            &["report", "--no-pager", "--per-thread", &trace],
+        );
+        let text = plain(&text);
+        assert!(width(&text) <= columns, "{columns}: {text}");
+        let heads: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains("self %"))
+            .collect();
+        assert_eq!(heads.len(), 3, "{columns}: {text}");
+        assert!(
+            heads.iter().all(|head| *head == heads[0]),
+            "the same columns: {text}"
+        );
+        if columns <= 120 {
+            let prefix = "all names begin with index_builder::, which is left out";
+            assert!(text.contains(prefix), "{columns}: {text}");
+            assert!(
+                text.contains("  main\n") && text.contains("  <tokens::"),
+                "{columns}: {text}"
+            );
+        }
+    }
+    let piped = answer(&["report", &trace]);
+    assert!(piped.contains("  <index_builder::tokens::Stemmer as index_builder::Step>::apply\n"));
+    assert!(!piped.contains("left out"), "{piped}");
+    for command in ["info", "rings"] {
+        let folder = folder.path().to_str().unwrap();
+        for columns in [60, 80] {
+            let path = if command == "info" { &trace } else { folder };
+            let text = plain(&on_terminal(columns, &["FDR_PAGER="], &[command, path]));
+            let table: Vec<&str> = text
+                .lines()
+                .filter(|line| !line.starts_with("file "))
+                .collect();
+            assert!(width(&table.join("\n")) <= columns, "{columns}: {text}");
+        }
+    }
+}
+
+#[test]
+fn colours_are_as_they_are_asked_for() {
+    let folder = Folder::new("colours");
+    let trace = folder.file("t.fdr");
+    small(&trace, NAMES);
+    let bold = |variables: &[(&str, &str)], words: &[&str]| {
+        let mut command = command();
+        for name in ["NO_COLOR", "CLICOLOR_FORCE"] {
+            command.env_remove(name);
+        }
+        let output: Output = command
+            .args([words, &["report", &trace]].concat())
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        stdout(&output).contains("\x1b[1m")
+    };
+    assert!(!bold(&[], &[]), "no terminal");
+    assert!(bold(&[("CLICOLOR_FORCE", "1")], &[]));
+    assert!(!bold(&[("CLICOLOR_FORCE", "0")], &[]));
+    assert!(!bold(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], &[]));
+    assert!(bold(&[("NO_COLOR", "1")], &["--color", "always"]));
+    assert!(!bold(&[("CLICOLOR_FORCE", "1")], &["--color=never"]));
+    let coloured = |variables: &[&str]| {
+        on_terminal(80, variables, &["report", "--no-pager", &trace]).contains("\x1b[1m")
+    };
+    assert!(coloured(&[]) && !coloured(&["TERM=dumb"]) && !coloured(&["NO_COLOR=1"]));
+    let help = fdr(&["--color", "always", "report", "--help"]);
+    assert!(stdout(&help).contains("\x1b["), "{help:?}");
+    let wrong = fdr(&["report", "--colour"]);
+    assert!(!stderr(&wrong).contains("\x1b["), "{wrong:?}");
+}
+
+#[test]
+fn long_answers_go_through_a_pager_on_terminals_alone() {
+    let folder = Folder::new("pager");
+    let trace = folder.file("t.fdr");
+    small(&trace, NAMES);
+    let mark = &["FDR_PAGER=\"sed s/^/P:/\"", "PAGER=false"];
+    let paged = on_terminal(80, mark, &["report", &trace]);
+    assert!(paged.lines().all(|line| line.starts_with("P:")), "{paged}");
+    assert!(paged.contains("app::step"), "{paged}");
+    let piped = answer(&["report", &trace]);
+    assert!(!piped.contains("P:"));
+    for (variables, words) in [
+        (&mark[..], &["report", "--no-pager", &trace][..]),
+        (&["FDR_PAGER=", "PAGER=false"], &["report", &trace]),
+        (&["PAGER=cat"], &["report", &trace]),
+        (&[mark[0], "TERM=dumb"], &["report", &trace]),
+        (
+            &mark[..],
+            &["convert", "-q", "--force", "--to", "heph", &trace],
+        ),
+    ] {
+        let text = on_terminal(80, variables, words);
+        assert!(!text.contains("P:"), "{words:?}: {text}");
+        assert_eq!(
+            text.contains("app::step"),
+            words[0] == "report",
+            "{words:?}: {text}"
+        );
+    }
+    // A pager that ends at once is no error.
+    let gone = on_terminal(80, &["FDR_PAGER=true"], &["records", &golden("v5-mt.fdr")]);
+    assert_eq!(gone, "");
+}
+
+#[test]
+fn help_fits_80_columns() {
+    for name in COMMANDS.iter().map(|name| Some(*name)).chain([None]) {
+        let help = |columns: &str| {
+            let words: Vec<&str> = name.into_iter().chain(["--help"]).collect();
+            let output = command()
+                .args(words)
+                .env("COLUMNS", columns)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{output:?}");
+            stdout(&output).to_owned()
+        };
+        let narrow = help("80");
+        assert!(width(&narrow) <= 80, "{name:?}: {narrow}");
+        // What is behind the options is not wrapped again, with stray words.
+        let tail = |help: &str| {
+            help.rsplit_once("General options:")
+                .map(|(_, tail)| tail.to_owned())
+        };
+        let last = |help: &str| {
+            let tail = tail(help)?;
+            let (_, tail) = tail.split_once("\n\n")?;
+            Some(tail.to_owned())
+        };
+        assert_eq!(last(&narrow), last(&help("100")), "{name:?}");
+    }
+}
+
+#[test]
+fn messages_are_wrapped_between_words() {
+    let text = on_terminal(60, &["FDR_PAGER="], &["report", &golden("v3-trunc.fdr")]);
+    let words = |text: &str| {
+        text.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let joined = words(&text).join(" ");
+    assert!(
+        joined.contains("the trace is damaged in 2 places"),
+        "{text}"
+    );
+    let piped = fdr(&["report", &golden("v3-trunc.fdr")]);
+    for word in words(stderr(&piped)) {
+        assert!(words(&text).contains(&word), "{word} was cut: {text}");
+    }
+}
+
+#[test]
+fn wrong_values_are_explained_in_words_of_the_option() {
+    let folder = Folder::new("values");
+    let trace = folder.file("t.fdr");
+    small(&trace, NAMES);
+    for (words, wanted) in [
+        (
+            &["convert", "--to", "perfetto"][..],
+            "there is no such format\n",
+        ),
+        (
+            &["convert", "--to", "xrai"],
+            "there is no such format; the nearest is xray\n",
+        ),
+        (
+            &["report", "-j", "0"],
+            "not a number of threads from 1 on; leave the option out for one per core",
+        ),
+        (
+            &["report", "-n", "0"],
+            "it must be 1 or more; leave the option out for all",
+        ),
+        (
+            &["records", "--offset", "x"],
+            "a byte offset is a number, as 8000 or 0x1f40",
+        ),
+        (
+            &["pack", "--level", "x"],
+            "a level is a number from 1 to 19",
+        ),
+        (
+            &["pack", "--level", "20"],
+            "a level is a number from 1 to 19",
+        ),
+        (
+            &["snapshot", "x"],
+            "not the number of a process; `fdr rings` lists those that record",
+        ),
+        (&["record", "--to", "json"], "there is no such format\n"),
+    ] {
+        let named = if words[0] == "snapshot" {
+            None
+        } else {
+            Some(&*trace)
+        };
+        let output = fdr(&words.iter().copied().chain(named).collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = stderr(&output);
+        assert!(said.contains(wanted), "{words:?}: {said}");
+        for odd in ["invalid digit", "nearest is et", "no limit"] {
+            assert!(!said.contains(odd), "{words:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn completions_and_man_pages_are_made_of_the_command_line() {
+    let folder = Folder::new("generate");
+    let out = folder.file("out");
+    answer(&["generate", &out]);
+    let read = |name: &str| std::fs::read_to_string(format!("{out}/{name}")).expect(name);
+    for shell in ["fdr.bash", "_fdr", "fdr.fish"] {
+        let text = read(&format!("completions/{shell}"));
+        for word in ["report", "rings", "since", "tcstate"] {
+            assert!(text.contains(word), "{shell}: {word}");
+        }
+        assert!(!text.contains("per-thred"));
+    }
+    for command in COMMANDS {
+        let page = read(&format!("man/fdr-{command}.1"));
+        assert!(page.starts_with(".ie") || page.contains(".TH"), "{page}");
+    }
+    assert!(read("man/fdr.1").contains("max\\-memory"));
+    assert!(!answer(&["--help"]).contains("generate"));
+}

@@ -1,0 +1,30 @@
+//! What a package of the tool holds: the program, completions for bash, zsh and fish, and man pages, below
+//! the target folder. Must never write anywhere else.
+
+use std::fs;
+
+use crate::Result;
+use crate::process::{cargo, command, run, target};
+
+/// Builds the tool and writes all that.
+///
+/// # Errors
+/// Where it can't be built, or a file not be written.
+pub(crate) fn run_all() -> Result<()> {
+    run(&mut cargo("build --quiet --release --package fdr-cli"))?;
+    let dist = target()?.join("dist");
+    let named = |error: std::io::Error| format!("{}: {error}", dist.display());
+    // What an earlier version had, and this one has not, is not left behind.
+    match fs::remove_dir_all(&dist) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(named(error)),
+        _ => {}
+    }
+    let bin = dist.join("bin");
+    fs::create_dir_all(&bin).map_err(named)?;
+    let tool = bin.join("fdr");
+    fs::copy(target()?.join("release/fdr"), &tool).map_err(named)?;
+    let mut generate = command(&tool);
+    run(generate.arg("generate").arg(&dist))?;
+    println!("{}: bin/fdr, completions/, man/", dist.display());
+    Ok(())
+}
