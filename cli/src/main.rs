@@ -10,7 +10,6 @@ mod cleanup;
 mod clock;
 mod columns;
 mod commands;
-mod common;
 mod damage;
 mod input;
 mod memory;

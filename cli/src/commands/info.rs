@@ -68,10 +68,9 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
     trace::warn_of_damage(trace, &tally.diagnostics, tally.more_diagnostics);
     let open = open_calls(&*source, &tally);
     let open = open.map_err(|error| trace::about(trace, error))?;
-    let open = table::open_in_words(source.info(), &open);
     ui::print(|out| {
         if options.json {
-            return json::write(out, trace, &*source, &tally, options.functions);
+            return json::write(out, trace, &*source, &tally, &open, options.functions);
         }
         if !first {
             writeln!(out)?;
@@ -79,6 +78,7 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
         let shape = if trace.is_dir() { "folder" } else { "file" };
         let size = ui::size(place::size(trace));
         writeln!(out, "{shape:<10} {} ({size})", ui::path(trace))?;
+        let open = table::open_in_words(source.info(), &open);
         write_head(out, &*source, &tally, open)?;
         write_threads(out, source.info(), &tally)?;
         if options.functions {

@@ -4,12 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use fdr_formats::TraceInfo;
 use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::pieces::{self, Division};
-use fdr_formats::{Source, TraceInfo};
 
 use super::{Status, each_trace};
-use crate::common::Since;
 use crate::input::Headings;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
@@ -117,16 +116,15 @@ struct Place {
 }
 
 fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Status> {
-    let source = options.selection.open(trace, Filtering::Shown)?;
-    let whole = &*source;
+    let mut source = options.selection.open(trace, Filtering::Shown)?;
     let windows = match options.common {
-        true => Windows::of_trace(whole).map_err(|error| trace::about(trace, error))?,
+        true => Windows::of_trace(&*source).map_err(|error| trace::about(trace, error))?,
         false => None,
     };
-    let since = windows
-        .as_ref()
-        .map(|windows| Since::new(whole, windows.common()));
-    let source: &dyn Source = since.as_ref().map_or(whole, |since| since);
+    if let Some(windows) = &windows {
+        source = selection::from_on(source, windows.common());
+    }
+    let source = &*source;
     memory::grows("the figures of functions and threads");
     let progress = Progress::new(source);
     let make = |share| Engine::new(source, options.per_thread, share);

@@ -1,21 +1,16 @@
 //! The calls of a window, and those inside of chosen functions, picked out of a lane. The calls that are
 //! open are followed from the lane's beginning, so that those which reach over an edge are clipped there: a
 //! synthetic entry where the window begins, a synthetic exit where it ends. Must never change or reorder a
-//! record that was measured, nor follow more calls than a stack may have.
+//! record that was measured, nor match calls by itself: the rule of [`fdr_formats::calls`] does.
 
 use std::collections::HashMap;
 
+use fdr_formats::calls::{Exit, Rule};
 use fdr_formats::{
     Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
 };
 
 use super::{Chosen, Wanted};
-
-/// Open calls that are followed per thread (8 MiB); a real stack ends long before.
-const MAX_DEPTH: usize = 1 << 20;
-/// Open calls that are always looked at for the entry of an exit; of those further out, as many as were
-/// entered since a search found nothing.
-const NEAR: usize = 4096;
 
 /// Gives on what is chosen of the calls.
 pub(super) struct Calls<'a> {
@@ -53,10 +48,7 @@ struct Frame {
 #[derive(Debug, Default)]
 struct Open {
     frames: Vec<Frame>,
-    /// Open calls above [`MAX_DEPTH`].
-    beyond: u64,
-    /// Calls beyond [`NEAR`] that may be looked at.
-    credit: usize,
+    rule: Rule,
     /// The outermost open call of a function inside of which all is chosen: its place.
     root: Option<usize>,
     part: Part,
@@ -200,7 +192,6 @@ impl<'a> Calls<'a> {
                     open.close(at);
                     shown
                 }
-                Left::Beyond => named && (anywhere || open.root.is_some()),
                 Left::Nothing => named && (anywhere || root),
             },
         };
@@ -215,19 +206,13 @@ impl<'a> Calls<'a> {
 enum Left {
     /// The open call at that place.
     Frame(usize),
-    /// One that is too deep to be followed.
-    Beyond,
     /// None that is open.
     Nothing,
 }
 
 impl Open {
     fn enter(&mut self, frame: Frame, root: bool) {
-        self.credit = self.credit.saturating_add(1);
-        if self.frames.len() >= MAX_DEPTH {
-            self.beyond += 1;
-            return;
-        }
+        self.rule.entered(1);
         if root {
             self.root.get_or_insert(self.frames.len());
         }
@@ -236,18 +221,11 @@ impl Open {
 
     /// Finds the call that is left; it is still open.
     fn leave(&mut self, function: FunctionId) -> Left {
-        if self.beyond > 0 {
-            self.beyond -= 1;
-            return Left::Beyond;
-        }
-        let most = NEAR.saturating_add(self.credit).min(self.frames.len());
-        let mut frames = self.frames.iter().rev().take(most);
-        match frames.position(|frame| frame.function == function) {
-            Some(above) => Left::Frame(self.frames.len() - 1 - above),
-            None => {
-                self.credit = self.credit.saturating_sub(most.saturating_sub(NEAR));
-                Left::Nothing
-            }
+        let is = |frame: &Frame| frame.function == function;
+        match self.rule.exit(&self.frames, is) {
+            Exit::Innermost => Left::Frame(self.frames.len() - 1),
+            Exit::Outer(inside) => Left::Frame(self.frames.len() - 1 - inside),
+            Exit::Before | Exit::Lone => Left::Nothing,
         }
     }
 

@@ -110,6 +110,15 @@ impl Chosen {
     }
 }
 
+/// What a trace has from that tick on.
+pub(crate) fn from_on(source: Box<dyn Source>, from: Ticks) -> Box<dyn Source> {
+    let chosen = Chosen {
+        from: Some(from),
+        ..Chosen::default()
+    };
+    Box::new(Selected::new(source, chosen))
+}
+
 impl Selection {
     /// Whether nothing is left out.
     pub(crate) fn is_everything(&self) -> bool {

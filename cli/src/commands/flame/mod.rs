@@ -13,14 +13,13 @@ use std::path::{Path, PathBuf};
 
 use fdr_formats::calls::untimed;
 use fdr_formats::pieces::{self, Division};
-use fdr_formats::{Source, Ticks, TraceInfo};
+use fdr_formats::{Ticks, TraceInfo};
 
 use self::folder::{Folder, gather};
 use self::tree::{Label, Node, NodeId, Tree};
 use super::{Status, each_trace};
-use crate::common::Since;
 use crate::report::rows::name_of;
-use crate::selection::{Filtering, Selection};
+use crate::selection::{self, Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::windows::{Windows, is_cut};
 use crate::{memory, trace};
@@ -71,17 +70,17 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 }
 
 fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
-    let source = options.selection.open(trace, Filtering::Shown)?;
-    let whole = &*source;
+    let mut source = options.selection.open(trace, Filtering::Shown)?;
     // Where nothing is overwritten, nothing is to be told.
-    let cut = whole.info().threads.iter().any(is_cut) && !trace::is_timeless(whole.info());
-    let windows = match cut {
-        true => Windows::of_trace(whole).map_err(|error| trace::about(trace, error))?,
+    let info = source.info();
+    let windows = match info.threads.iter().any(is_cut) && !trace::is_timeless(info) {
+        true => Windows::of_trace(&*source).map_err(|error| trace::about(trace, error))?,
         false => None,
     };
-    let since = windows.as_ref().filter(|_| options.common);
-    let since = since.map(|windows| Since::new(whole, windows.common()));
-    let source: &dyn Source = since.as_ref().map_or(whole, |since| since);
+    if let Some(windows) = windows.as_ref().filter(|_| options.common) {
+        source = selection::from_on(source, windows.common());
+    }
+    let source = &*source;
     memory::grows("the paths of calls");
     let progress = Progress::new(source);
     let untimed = untimed(source.info());

@@ -7,7 +7,8 @@ use std::path::Path;
 use fdr_formats::{Function, Source, Ticks};
 use serde::Serialize;
 
-use crate::report::json::{self, Clock, Missing, Problem};
+use crate::report::json::{self, Clock, Missing, OpenCall, Problem};
+use crate::report::rows::OpenRow;
 use crate::tally::{Seen, Tally};
 use crate::{clock, place, trace};
 
@@ -32,6 +33,8 @@ struct Document<'a> {
     function_count: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     functions: Option<Vec<OneFunction<'a>>>,
+    failed_thread: Option<u64>,
+    open_calls: Vec<OpenCall<'a>>,
     missing: Missing,
     diagnostics: Vec<Problem<'a>>,
     diagnostics_not_shown: u64,
@@ -81,6 +84,7 @@ pub(super) fn write(
     file: &Path,
     source: &dyn Source,
     tally: &Tally,
+    open: &[OpenRow],
     functions: bool,
 ) -> anyhow::Result<()> {
     let info = source.info();
@@ -146,6 +150,8 @@ pub(super) fn write(
             .collect(),
         function_count: info.functions.len(),
         functions: functions.then(|| info.functions.iter().map(one_function).collect()),
+        failed_thread: info.failed_thread().map(|thread| thread.0),
+        open_calls: open.iter().map(OpenCall::of).collect(),
         missing: Missing::of(&info.missing),
         diagnostics: tally.diagnostics.iter().map(Problem::of).collect(),
         diagnostics_not_shown: tally.more_diagnostics,
