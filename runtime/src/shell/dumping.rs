@@ -5,7 +5,6 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
-use std::panic::PanicHookInfo;
 use std::path::{Path, PathBuf};
 
 use fdr_formats::model::Clock;
@@ -35,10 +34,6 @@ static OVER: AtomicBool = AtomicBool::new(false);
 
 /// The number of the next dump, from 1.
 static NUMBER: AtomicU32 = AtomicU32::new(1);
-
-/// Bytes of a panic's message, and of the path of its place, in a trace's reason.
-const LONGEST_PANIC_MESSAGE: usize = 400;
-const LONGEST_PANIC_PATH: usize = 200;
 
 /// How many numbers are tried for a name that no file has.
 const NUMBERS: u32 = 10_000;
@@ -121,48 +116,6 @@ fn say_replaced() {
              only if it calls the one it found; another signal may be free"
         ));
     }
-}
-
-/// Has every panic dumped, after what the program's own hook does.
-pub(crate) fn dump_on_panic() {
-    static DONE: AtomicBool = AtomicBool::new(false);
-    if std::thread::panicking() || DONE.swap(true, Ordering::Relaxed) {
-        return;
-    }
-    let previous = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        previous(panic);
-        if dump_and_say(&in_words(panic)).is_ok() {
-            crash::panic_was_dumped();
-        }
-    }));
-}
-
-/// `panic in thread 71 (worker) at src/main.rs:7:5: index out of bounds`: thread, place and message. The
-/// number of the thread comes first: [`TraceInfo::failed_thread`] reads it.
-fn in_words(panic: &PanicHookInfo<'_>) -> String {
-    let name = sys::thread::name();
-    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-    let mut text = format!(
-        "panic in thread {} ({})",
-        sys::thread::tid(),
-        String::from_utf8_lossy(name)
-    );
-    if let Some(place) = panic.location() {
-        // The end of a path says more than its beginning.
-        let file = place.file();
-        let from = file.ceil_char_boundary(file.len().saturating_sub(LONGEST_PANIC_PATH));
-        let cut = if from > 0 { "…" } else { "" };
-        let file = file.get(from..).unwrap_or_default();
-        let _ = write!(text, " at {cut}{file}:{}:{}", place.line(), place.column());
-    }
-    let message = panic
-        .payload_as_str()
-        .unwrap_or("(a value that is no text)");
-    let end = message.floor_char_boundary(LONGEST_PANIC_MESSAGE);
-    let cut = if end < message.len() { "…" } else { "" };
-    let _ = write!(text, ": {}{cut}", message.get(..end).unwrap_or_default());
-    text
 }
 
 /// Dumps and says on stderr what became of it.

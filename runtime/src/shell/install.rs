@@ -16,7 +16,7 @@ use super::output::Output;
 use super::sites::table;
 use super::skew::Skew;
 use super::trouble::Believed;
-use super::{dumper, dumping, fork, guest, last_thread, link, output, say, stream};
+use super::{dumper, dumping, fork, guest, last_thread, link, output, panics, say, stream};
 use crate::api::Failure;
 use crate::clock::{self, Chosen};
 use crate::config::{Config, Log, Mode};
@@ -229,7 +229,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
         say::warn(format_args!("FDR_SIGNAL: signal {signal} can't be handled"));
     }
     if state.config.panic {
-        dumping::dump_on_panic();
+        panics::dump_on_panic();
     }
     last_thread::watch_main();
     dumper::start(!fork::is_child());

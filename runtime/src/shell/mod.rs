@@ -14,6 +14,7 @@ pub(crate) mod last_thread;
 pub(crate) mod link;
 pub(crate) mod names;
 pub(crate) mod output;
+pub(crate) mod panics;
 pub(crate) mod say;
 pub(crate) mod sites;
 pub(crate) mod skew;

@@ -1,0 +1,55 @@
+//! Dumps on a panic, and what their reason says of it: thread, place and message. Must never change what the
+//! program's own hook does, nor write a text of any length.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::fmt::Write as _;
+use std::panic::PanicHookInfo;
+
+use super::dumping::dump_and_say;
+use crate::{crash, sys};
+
+/// Bytes of a panic's message, and of the path of its place, in a trace's reason.
+const LONGEST_MESSAGE: usize = 400;
+const LONGEST_PATH: usize = 200;
+
+/// Has every panic dumped, after what the program's own hook does.
+pub(crate) fn dump_on_panic() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if std::thread::panicking() || DONE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let previous = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        previous(panic);
+        if dump_and_say(&in_words(panic)).is_ok() {
+            crash::panic_was_dumped();
+        }
+    }));
+}
+
+/// `panic in thread 71 (worker) at src/main.rs:7:5: index out of bounds`: thread, place and message. The
+/// number of the thread comes first: [`fdr_formats::TraceInfo::failed_thread`] reads it.
+fn in_words(panic: &PanicHookInfo<'_>) -> String {
+    let name = sys::thread::name();
+    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+    let mut text = format!(
+        "panic in thread {} ({})",
+        sys::thread::tid(),
+        String::from_utf8_lossy(name)
+    );
+    if let Some(place) = panic.location() {
+        // The end of a path says more than its beginning.
+        let file = place.file();
+        let from = file.ceil_char_boundary(file.len().saturating_sub(LONGEST_PATH));
+        let cut = if from > 0 { "…" } else { "" };
+        let file = file.get(from..).unwrap_or_default();
+        let _ = write!(text, " at {cut}{file}:{}:{}", place.line(), place.column());
+    }
+    let message = panic
+        .payload_as_str()
+        .unwrap_or("(a value that is no text)");
+    let end = message.floor_char_boundary(LONGEST_MESSAGE);
+    let cut = if end < message.len() { "…" } else { "" };
+    let _ = write!(text, ": {}{cut}", message.get(..end).unwrap_or_default());
+    text
+}
