@@ -4,6 +4,8 @@
 //! A reader is a [`Source`], a writer or a report is a [`Sink`], a conversion is one pushed into
 //! the other. This crate must never import the recorder, use `unsafe`, or trust a length it read.
 //!
+//! The [`guide`] has three complete programs: they count calls, find the slowest ones, and convert a trace.
+//!
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`model`] | the neutral vocabulary: calls, marks, functions, threads, clocks |
@@ -39,6 +41,8 @@ pub mod dense;
 pub mod entrace;
 pub mod error;
 pub mod filter;
+#[doc = include_str!("../GUIDE.md")]
+pub mod guide {}
 pub mod heph;
 pub mod htdump;
 mod json;
@@ -67,5 +71,6 @@ pub use model::{
     Call, Clock, CpuId, Edge, Function, FunctionId, Mark, Nanos, Thread, ThreadId, Ticks, TraceInfo,
 };
 pub use sink::{Losses, Sink};
+pub use registry::open_path as open;
 pub use source::Source;
 pub use writer::Writer;

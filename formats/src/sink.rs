@@ -12,11 +12,13 @@ use crate::packed::Packed;
 /// Receives the events of a trace, in order per thread.
 ///
 /// Calls come in batches because there are a hundred million of them; everything else comes alone,
-/// at its place between two batches.
+/// at its place between two batches. Who has no use for something leaves its method out.
 pub trait Sink {
     /// The events that follow, until the next such call, belong to this thread. A thread may come
     /// more than once; its events are in order all the same.
-    fn thread(&mut self, thread: &Thread);
+    fn thread(&mut self, thread: &Thread) {
+        let _ = thread;
+    }
 
     /// Some calls, in order.
     fn calls(&mut self, calls: &[Call]);
@@ -28,10 +30,14 @@ pub trait Sink {
     }
 
     /// One event that is no call.
-    fn mark(&mut self, mark: &Mark<'_>);
+    fn mark(&mut self, mark: &Mark<'_>) {
+        let _ = mark;
+    }
 
     /// Something was wrong in the trace at this place; reading goes on.
-    fn diagnostic(&mut self, diagnostic: Diagnostic);
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        let _ = diagnostic;
+    }
 }
 
 /// What a writer's target could not hold, with counts. Empty means that nothing was lost.

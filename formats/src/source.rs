@@ -52,10 +52,11 @@ pub trait Source: Send + Sync {
     }
 
     /// Pushes the events of a part of a lane into the sink. Returns where it stopped: at the part's
-    /// end, or at the next place behind it where that can be done. For lanes that have cuts.
+    /// end, or at the next place behind it where that can be done.
     ///
     /// # Errors
-    /// Only where the file can't be read.
+    /// Where the file can't be read; and, of kind [`std::io::ErrorKind::Unsupported`], where a lane that has no
+    /// cuts is asked for less than all of it.
     fn decode_part(
         &self,
         part: &Part,
@@ -64,6 +65,10 @@ pub trait Source: Send + Sync {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Position, Error> {
         let _ = complaints;
+        if part.from != Position::default() || part.to.is_some() {
+            let what = "this lane has no cuts: it is decoded as a whole";
+            return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, what).into());
+        }
         self.decode(part.lane, sink, progress)?;
         Ok(Position::default())
     }
