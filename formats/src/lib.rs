@@ -70,7 +70,7 @@ pub use error::{Diagnostic, Error};
 pub use model::{
     Call, Clock, CpuId, Edge, Function, FunctionId, Mark, Nanos, Thread, ThreadId, Ticks, TraceInfo,
 };
-pub use sink::{Losses, Sink};
 pub use registry::open_path as open;
+pub use sink::{Losses, Sink};
 pub use source::Source;
 pub use writer::Writer;
