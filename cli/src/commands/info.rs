@@ -101,6 +101,12 @@ fn open_calls(source: &dyn Source, tally: &Tally) -> Result<Vec<OpenRow>, Error>
     Ok(open_rows(source.info(), &figures.threads))
 }
 
+/// A line, and as many more as it needs.
+fn fact(out: &mut dyn Write, name: &str, text: &str) -> anyhow::Result<()> {
+    let line = ui::paragraph(&format!("{name:<10} {text}"), 11);
+    Ok(writeln!(out, "{line}")?)
+}
+
 fn write_head(
     out: &mut dyn Write,
     source: &dyn Source,
@@ -109,11 +115,7 @@ fn write_head(
 ) -> anyhow::Result<()> {
     let info = source.info();
     writeln!(out, "format     {}", ui::clean(&info.format))?;
-    writeln!(
-        out,
-        "{}",
-        ui::paragraph(&format!("clock      {}", clock_line(&info.clock)), 11)
-    )?;
+    fact(out, "clock", &clock_line(&info.clock))?;
     if !info.program.is_empty() {
         writeln!(out, "program    {}", ui::clean(&info.program))?;
     }
@@ -123,7 +125,8 @@ fn write_head(
     if !info.reason.is_empty() {
         let nth = info.dump.map(|dump| format!(", dump {dump}"));
         let nth = nth.unwrap_or_default();
-        writeln!(out, "written    {}{nth}", ui::clean(occasion(&info.reason)))?;
+        let occasion = ui::clean(occasion(&info.reason));
+        fact(out, "written", &format!("{occasion}{nth}"))?;
     }
     let first = tally.threads().filter_map(|seen| seen.first).min();
     let last = tally.threads().map(|seen| seen.last).max();
@@ -147,11 +150,7 @@ fn write_head(
         ui::count(marks.count()),
     )?;
     if marks.count() > 0 {
-        writeln!(
-            out,
-            "{}",
-            ui::paragraph(&format!("others     {}", others(&marks)), 11)
-        )?;
+        fact(out, "others", &others(&marks))?;
     }
     let untimed = info.functions.iter().filter(|function| function.untimed);
     let untimed = match untimed.count() {
@@ -169,38 +168,23 @@ fn write_head(
         ui::count(tally.threads().count() as u64)
     )?;
     if let Some(missing) = trace::missing(&info.missing) {
-        writeln!(
-            out,
-            "{}",
-            ui::paragraph(&format!("missing    {missing}"), 11)
-        )?;
+        fact(out, "missing", &missing)?;
     }
     if let Some(open) = open {
-        writeln!(out, "open       {}", open.trim_start_matches("open "))?;
+        fact(out, "open", open.trim_start_matches("open "))?;
     }
     let windows = tally.windows().filter(|_| !trace::is_timeless(info));
     if let Some(note) = windows.and_then(|windows| windows.note(&info.clock)) {
-        writeln!(out, "note       {note}")?;
+        fact(out, "note", &note)?;
     }
     if let Some(doubtful) = doubtful(tally) {
-        writeln!(
-            out,
-            "{}",
-            ui::paragraph(&format!("counts     {doubtful}"), 11)
-        )?;
+        fact(out, "counts", &doubtful)?;
     }
     if marks.breaks > 0 {
-        writeln!(
-            out,
-            "{}",
-            ui::paragraph(
-                &format!("note       {}", clock::breaks_in_words(marks.breaks)),
-                11
-            )
-        )?;
+        fact(out, "note", &clock::breaks_in_words(marks.breaks))?;
     }
     for note in clock::notes(&info.clock) {
-        writeln!(out, "{}", ui::paragraph(&format!("note       {note}"), 11))?;
+        fact(out, "note", &note)?;
     }
     Ok(())
 }
