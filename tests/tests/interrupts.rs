@@ -129,6 +129,8 @@ fn clean(mut command: Command) -> Command {
 struct Run {
     output: Folder,
     temporary: Folder,
+    /// What it says.
+    said: Folder,
 }
 
 impl Run {
@@ -136,6 +138,7 @@ impl Run {
         Run {
             output: Folder::new("interrupts-output"),
             temporary: Folder::new("interrupts-temporary"),
+            said: Folder::new("interrupts-said"),
         }
     }
 
@@ -151,7 +154,8 @@ impl Run {
         all.extend(words.split(' ').map(named));
         let mut command = clean(Command::new(&all[0]));
         command.args(&all[1..]).env("TMPDIR", self.temporary.path());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let said = File::create(self.said.join("stderr")).expect("a file");
+        command.stdout(Stdio::null()).stderr(said);
         match fed {
             "" => command.stdin(Stdio::null()),
             _ => command.stdin(File::open(trace).expect("the trace")),
@@ -180,7 +184,8 @@ impl Run {
         let signal = ended
             .signal()
             .is_some_and(|signal| [1, 2, 15].contains(&signal));
-        assert!(code || signal, "{what}: {ended:?}");
+        let said = fs::read_to_string(self.said.join("stderr")).unwrap_or_default();
+        assert!(code || signal, "{what}: {ended:?}: {said}");
     }
 }
 
