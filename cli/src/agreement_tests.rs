@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use fdr_formats::bytes::FileBytes;
-use fdr_formats::calls::{CallStack, Ended, Follow, Known, Open, untimed};
+use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Open, untimed};
 use fdr_formats::pieces::Share;
 use fdr_formats::source::{Record, drive};
 use fdr_formats::tcstate::state::{At, Value};
@@ -20,6 +20,7 @@ use crate::commands::verify::checker::tests::missing_of;
 use crate::place::{self, Pending};
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection};
+use crate::testing::pieces::Random;
 use crate::trace;
 
 /// What is known of a function's calls: how many, how many of them clipped, ticks in them alone.
@@ -48,7 +49,7 @@ struct Found {
     ended: bool,
 }
 
-impl Follow<()> for Found {
+impl CallHandler<()> for Found {
     fn missing(&mut self, _: FunctionId, _: fdr_formats::calls::Exit, _: Option<&()>) {}
 
     fn ended(&mut self, ended: Ended<()>, _: &mut [Open<()>]) {
@@ -56,8 +57,8 @@ impl Follow<()> for Found {
         sums[0] += 1;
         sums[1] += u64::from(ended.clipped);
         sums[2] += ended.own();
-        self.missing.entries += u64::from(ended.call.entry == Known::Missing);
-        if ended.exit == Known::Missing {
+        self.missing.entries += u64::from(ended.call.entry == EdgeStatus::Missing);
+        if ended.exit == EdgeStatus::Missing {
             let exits = match self.ended {
                 true => &mut self.missing.open,
                 false => &mut self.missing.exits,
@@ -169,7 +170,7 @@ impl RandomTrace {
     /// Of five functions; the odder, the more edges are missing. Times are whole microseconds, of which Heph's are.
     /// `least`: so many are between two events at least.
     fn new(seed: u64, least: u64) -> RandomTrace {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random::new(seed);
         let odd = [0, 5, 30, 100][seed as usize % 4];
         let threads = (0..2).map(|_| {
             let (mut time, mut open, mut events) = (1_000_000, Vec::new(), Vec::new());
@@ -252,17 +253,6 @@ impl Source for RandomTrace {
 
     fn records(&self, _visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
         Ok(())
-    }
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
     }
 }
 

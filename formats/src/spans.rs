@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::calls::{CallStack, Ended, Exit, Follow, Known, Open};
+use crate::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open};
 use crate::model::{Call, CpuId, Edge, FunctionId, ThreadId, Ticks};
 use crate::sink::Losses;
 
@@ -230,7 +230,7 @@ struct Closer<'a, F> {
     out: &'a mut F,
 }
 
-impl<F: FnMut(&Span)> Follow<Kept> for Closer<'_, F> {
+impl<F: FnMut(&Span)> CallHandler<Kept> for Closer<'_, F> {
     fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&Kept>) -> Kept {
         // Where the thread was then, not where the exit is.
         Kept::new(match exit {
@@ -245,8 +245,8 @@ impl<F: FnMut(&Span)> Follow<Kept> for Closer<'_, F> {
         self.backwards += u64::from(ended.end < call.start);
         let mut flags = 0;
         for (flag, is_so) in [
-            (flags::ENTRY_SYNTHETIC, call.entry != Known::Measured),
-            (flags::EXIT_SYNTHETIC, ended.exit != Known::Measured),
+            (flags::ENTRY_SYNTHETIC, call.entry != EdgeStatus::Measured),
+            (flags::EXIT_SYNTHETIC, ended.exit != EdgeStatus::Measured),
             (flags::TAIL_EXIT, ended.tail),
         ] {
             flags |= flag * u8::from(is_so);
@@ -258,7 +258,7 @@ impl<F: FnMut(&Span)> Follow<Kept> for Closer<'_, F> {
             function: call.function,
             flags,
             cpu,
-            exit_cpu: self.exit_cpu.filter(|_| ended.exit != Known::Missing),
+            exit_cpu: self.exit_cpu.filter(|_| ended.exit != EdgeStatus::Missing),
             arguments: Vec::new(),
         };
         let mut held = VecDeque::new();

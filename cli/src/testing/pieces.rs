@@ -97,7 +97,7 @@ impl<S: Join> Join for Counting<'_, S> {
 
 /// A trace of one or two threads, always the same for the same seed. Every other one is tame.
 pub(crate) fn random_trace(seed: u64) -> Vec<u8> {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut random = Random::new(seed);
     let header = Header {
         layout: LAYOUT,
         constant: true,
@@ -261,10 +261,15 @@ impl Writer {
     }
 }
 
-struct Random(u64);
+/// Pseudo-random numbers, the same for the same seed.
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

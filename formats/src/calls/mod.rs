@@ -42,13 +42,13 @@ mod rule;
 
 use std::sync::Arc;
 
-pub use self::past::{Left, Past};
+pub use self::past::{EarlierExit, Past};
 pub use self::rule::{Exit, NEAR, Rule};
 use crate::model::{Call, Edge, FunctionId, Ticks, TraceInfo};
 
 /// What is known of the entry or the exit of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum EdgeStatus {
     /// It was recorded.
     Measured,
     /// A writer added it, so that calls nest.
@@ -57,11 +57,11 @@ pub enum Known {
     Missing,
 }
 
-impl Known {
-    fn of(call: &Call) -> Known {
+impl EdgeStatus {
+    fn of(call: &Call) -> EdgeStatus {
         match call.synthetic {
-            true => Known::Synthetic,
-            false => Known::Measured,
+            true => EdgeStatus::Synthetic,
+            false => EdgeStatus::Measured,
         }
     }
 }
@@ -78,7 +78,7 @@ pub struct Open<T> {
     /// Ticks in calls that it made, as far as they have ended.
     pub children: u64,
     /// What is known of its entry.
-    pub entry: Known,
+    pub entry: EdgeStatus,
     /// What the caller keeps of it.
     pub data: T,
 }
@@ -91,7 +91,7 @@ pub struct Ended<T> {
     /// Its exit. Before the entry where the clock went back.
     pub end: Ticks,
     /// What is known of its exit.
-    pub exit: Known,
+    pub exit: EdgeStatus,
     /// It was left by a tail call.
     pub tail: bool,
     /// It was not measured as a whole.
@@ -123,7 +123,7 @@ impl<T> Ended<T> {
 
 /// What a [`CallStack`] tells of calls that end. A closure that takes [`Ended`] and the open calls is one, where the
 /// data has a default.
-pub trait Follow<T> {
+pub trait CallHandler<T> {
     /// The data of a call whose entry is not in the trace; `caller` is that of the call around it.
     fn missing(&mut self, function: FunctionId, exit: Exit, caller: Option<&T>) -> T;
 
@@ -131,7 +131,7 @@ pub trait Follow<T> {
     fn ended(&mut self, ended: Ended<T>, open: &mut [Open<T>]);
 }
 
-impl<T: Default, F: FnMut(Ended<T>, &mut [Open<T>])> Follow<T> for F {
+impl<T: Default, F: FnMut(Ended<T>, &mut [Open<T>])> CallHandler<T> for F {
     fn missing(&mut self, _: FunctionId, _: Exit, _: Option<&T>) -> T {
         T::default()
     }
@@ -151,7 +151,7 @@ pub struct CallStack<T = ()> {
     past: Option<Past>,
     /// Functions without times, sorted.
     untimed: Arc<[FunctionId]>,
-    /// Ticks in ended calls that have no caller in the trace, since the beginning or the last gap.
+    /// Ticks in ended calls that have no caller in the trace.
     roots: u64,
     /// Edges so far.
     number: u64,
@@ -266,7 +266,7 @@ impl<T> CallStack<T> {
             start: call.time,
             number: self.number,
             children: 0,
-            entry: Known::of(call),
+            entry: EdgeStatus::of(call),
             data,
         });
     }
@@ -274,33 +274,38 @@ impl<T> CallStack<T> {
     /// An exit; `out` is told the calls that end, innermost first. `None`: the call was entered before this piece,
     /// and ends when the piece is joined.
     #[inline]
-    pub fn exit(&mut self, call: &Call, out: &mut impl Follow<T>) -> Option<Exit> {
+    pub fn exit(&mut self, call: &Call, out: &mut impl CallHandler<T>) -> Option<Exit> {
         let exit = match self.open.last() {
             Some(innermost) if innermost.function == call.function => Some(Exit::Innermost),
             _ => self.mend(call, out),
         };
         self.note(call.time);
         if exit.is_some() {
-            self.close(call.time, Known::of(call), call.edge == Edge::TailExit, out);
+            self.close(
+                call.time,
+                EdgeStatus::of(call),
+                call.edge == Edge::TailExit,
+                out,
+            );
         }
         exit
     }
 
     /// Makes the call that `call` leaves the innermost open one.
     #[cold]
-    fn mend(&mut self, call: &Call, out: &mut impl Follow<T>) -> Option<Exit> {
+    fn mend(&mut self, call: &Call, out: &mut impl CallHandler<T>) -> Option<Exit> {
         let is = |open: &Open<T>| open.function == call.function;
         let exit = self.rule.other(&self.open, is);
         if let (Some(past), Exit::Before | Exit::Lone) = (&mut self.past, exit) {
             let (exit, children) = (*call, std::mem::take(&mut self.roots));
-            past.leave(self.open.len(), Left { exit, children });
+            past.leave(self.open.len(), EarlierExit { exit, children });
             return None;
         }
         let start = match exit {
             Exit::Innermost => return Some(exit),
             Exit::Outer(inside) => {
                 let before = self.before;
-                (0..inside).for_each(|_| self.close(before, Known::Missing, false, out));
+                (0..inside).for_each(|_| self.close(before, EdgeStatus::Missing, false, out));
                 return Some(exit);
             }
             Exit::Before => self.first().unwrap_or(call.time),
@@ -319,7 +324,7 @@ impl<T> CallStack<T> {
             start: start.min(call.time),
             number: self.number + 1,
             children,
-            entry: Known::Missing,
+            entry: EdgeStatus::Missing,
             data,
         });
         Some(exit)
@@ -338,9 +343,9 @@ impl<T> CallStack<T> {
 
     /// Ends the innermost open call.
     #[inline]
-    fn close(&mut self, end: Ticks, exit: Known, tail: bool, out: &mut impl Follow<T>) {
+    fn close(&mut self, end: Ticks, exit: EdgeStatus, tail: bool, out: &mut impl CallHandler<T>) {
         let Some(call) = self.open.pop() else { return };
-        let measured = call.entry == Known::Measured && exit == Known::Measured;
+        let measured = call.entry == EdgeStatus::Measured && exit == EdgeStatus::Measured;
         let ended = Ended {
             clipped: !measured || call.number <= self.doubted,
             end,
@@ -393,11 +398,16 @@ impl<T> CallStack<T> {
     }
 
     /// Adds a piece that follows and that fits, as [`CallStack::fits`] says. `out` gets the calls that it ends.
-    pub fn join(&mut self, piece: CallStack<T>, out: &mut impl Follow<T>) {
+    pub fn join(&mut self, piece: CallStack<T>, out: &mut impl CallHandler<T>) {
         let past = piece.past.unwrap_or_default();
-        for Left { exit, children } in past.left() {
+        for EarlierExit { exit, children } in past.left() {
             self.add_children(*children);
-            self.close(exit.time, Known::of(exit), exit.edge == Edge::TailExit, out);
+            self.close(
+                exit.time,
+                EdgeStatus::of(exit),
+                exit.edge == Edge::TailExit,
+                out,
+            );
         }
         self.add_children(piece.roots);
         let number = self.number;
@@ -426,10 +436,10 @@ impl<T> CallStack<T> {
 
     /// Ends what is still open, innermost first: at `end`, the moment of the dump, or at the latest edge where that
     /// is not known. Takes the memory back; doing it again changes nothing.
-    pub fn finish(&mut self, end: Option<Ticks>, out: &mut impl Follow<T>) {
+    pub fn finish(&mut self, end: Option<Ticks>, out: &mut impl CallHandler<T>) {
         let end = end.unwrap_or_default().max(self.latest);
         while !self.open.is_empty() {
-            self.close(end, Known::Missing, false, out);
+            self.close(end, EdgeStatus::Missing, false, out);
         }
         self.open = Vec::new();
     }

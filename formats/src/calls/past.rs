@@ -12,19 +12,19 @@ const MOST: usize = 1 << 16;
 
 /// An exit of a call that was entered before the piece.
 #[derive(Clone, Copy, Debug)]
-pub struct Left {
+pub struct EarlierExit {
     /// The exit.
     pub exit: Call,
     /// Ticks in calls right inside of it, as far as they are in the piece.
     pub children: u64,
 }
 
-const _: () = assert!(size_of::<Left>() == 24);
+const _: () = assert!(size_of::<EarlierExit>() == 24);
 
 /// The exits of earlier calls, in their order.
 #[derive(Debug, Default)]
 pub struct Past {
-    left: Vec<Left>,
+    left: Vec<EarlierExit>,
     unclear: bool,
 }
 
@@ -42,7 +42,7 @@ impl Past {
 
     /// An exit of which no call in the piece is open, while `depth` others are. `false`: that made the piece
     /// unclear.
-    pub fn leave(&mut self, depth: usize, left: Left) -> bool {
+    pub fn leave(&mut self, depth: usize, left: EarlierExit) -> bool {
         // Inside of a call of the piece, it may end that, or mean nothing.
         self.unclear |= depth > 0 || self.left.len() >= MOST;
         if !self.unclear {
@@ -53,7 +53,7 @@ impl Past {
 
     /// The exits.
     #[must_use]
-    pub fn left(&self) -> &[Left] {
+    pub fn left(&self) -> &[EarlierExit] {
         &self.left
     }
 
@@ -63,7 +63,7 @@ impl Past {
         // Where a search might end early, nothing can be told.
         let shallow = open.len().saturating_add(deepest) <= NEAR;
         let mut open = open;
-        let mut ended = |left: &Left| open.next() == Some(left.exit.function);
+        let mut ended = |left: &EarlierExit| open.next() == Some(left.exit.function);
         !self.unclear && shallow && self.left.iter().all(&mut ended)
     }
 }

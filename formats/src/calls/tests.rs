@@ -13,9 +13,9 @@ fn exit(time: u64, function: u32) -> Call {
 
 fn line(ended: &Ended<()>) -> String {
     let known = |known| match known {
-        Known::Measured => 'm',
-        Known::Synthetic => 's',
-        Known::Missing => '-',
+        EdgeStatus::Measured => 'm',
+        EdgeStatus::Synthetic => 's',
+        EdgeStatus::Missing => '-',
     };
     let call = &ended.call;
     format!(

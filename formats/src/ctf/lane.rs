@@ -263,7 +263,10 @@ impl Lane {
             }
             Untimed::Lost(records) => {
                 self.settle();
-                self.rule.lost();
+                // What is missing before the first event is not in the middle.
+                if self.first.is_some() {
+                    self.rule.lost();
+                }
                 self.lost = self.lost.saturating_add(records);
                 // The loss is between two packets, as other readers look for it.
                 if self.discarded() > self.packets.told() {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fdr_formats::calls::{CallStack, Ended, Exit, Follow, Open};
+use fdr_formats::calls::{CallHandler, CallStack, Ended, Exit, Open};
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, Edge, FunctionId, Ticks};
 
@@ -27,7 +27,7 @@ struct Paths<'a> {
     root: NodeId,
 }
 
-impl Follow<NodeId> for Paths<'_> {
+impl CallHandler<NodeId> for Paths<'_> {
     fn missing(&mut self, function: FunctionId, _: Exit, caller: Option<&NodeId>) -> NodeId {
         let caller = caller.copied().unwrap_or(self.root);
         self.tree.called(caller, function)

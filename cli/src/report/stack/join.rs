@@ -4,7 +4,7 @@
 //! what was open. Must never join what one look at everything in order would have told otherwise.
 
 use fdr_formats::Call;
-use fdr_formats::calls::{Left, Past};
+use fdr_formats::calls::{EarlierExit, Past};
 
 use super::{Batch, CLIPPED, Frame, NO_FRAME, PLACE, Stack, Table};
 
@@ -31,7 +31,7 @@ impl Stack {
     /// An exit of a function of which no call in the piece is open.
     pub(super) fn leave_past(&mut self, call: &Call, place: u32) {
         let Some(past) = &mut self.past else { return };
-        let left = Left {
+        let left = EarlierExit {
             exit: *call,
             children: self.children,
         };
@@ -87,7 +87,7 @@ impl Stack {
     }
 
     /// The innermost open call is ended by an exit in the piece.
-    fn leave_by(&mut self, batch: &mut Batch, table: &mut Table, left: &Left) {
+    fn leave_by(&mut self, batch: &mut Batch, table: &mut Table, left: &EarlierExit) {
         self.children = self.children.saturating_add(left.children);
         self.close(batch, table, left.exit.time, left.exit.synthetic);
     }

@@ -2,7 +2,7 @@
 //! know of that is in [`fdr_formats::calls::Past`]. Must never find anything else than a look at everything in
 //! order.
 
-use fdr_formats::calls::{self, Left};
+use fdr_formats::calls::{self, EarlierExit};
 use fdr_formats::pieces::Join;
 use fdr_formats::{Call, ThreadId, Ticks};
 
@@ -30,7 +30,8 @@ impl State {
             return false;
         };
         let (exit, children) = (*call, 0);
-        past.calls.leave(self.open.len(), Left { exit, children });
+        past.calls
+            .leave(self.open.len(), EarlierExit { exit, children });
         true
     }
 
