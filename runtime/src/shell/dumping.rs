@@ -297,9 +297,17 @@ fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> D
         records,
         overwritten,
         dropped,
+        zeroed,
         losses,
     } = written;
     say_losses(target, &losses);
+    if zeroed > 0 {
+        say::warn(format_args!(
+            "{}: somebody cut the ring's file short: of {zeroed} thread{}, records are zeros, and counted as overwritten",
+            path.display(),
+            if zeroed == 1 { "" } else { "s" },
+        ));
+    }
     // Of threads whose space others have now, and of threads that had none, nothing is in the file.
     Dump {
         path,
