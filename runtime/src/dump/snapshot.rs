@@ -74,8 +74,8 @@ pub(crate) struct Snapshot {
 enum NotCopied {
     /// It was overwritten meanwhile.
     Overwritten,
-    /// Zeros are in the place of its records, of which the first has this number among the thread's.
-    Zeros { first: u64 },
+    /// Zeros are in the place of its records; so many come before the next chunk, where none of its were metadata.
+    Zeros { behind: u64 },
 }
 
 impl Snapshot {
@@ -149,10 +149,10 @@ impl Snapshot {
                 Ok(copied) => copied,
                 Err(NotCopied::Overwritten) => break,
                 // Without an unbroken run behind them, older records are as good as overwritten.
-                Err(NotCopied::Zeros { first }) => {
+                Err(NotCopied::Zeros { behind }) => {
                     self.has_zeros = true;
                     if self.used.is_empty() {
-                        return Some((first, first));
+                        return Some((behind, behind));
                     }
                     break;
                 }
@@ -190,7 +190,10 @@ impl Snapshot {
             return Err(NotCopied::Overwritten);
         }
         if is_zeros {
-            return Err(NotCopied::Zeros { first });
+            let records = (used as u64 - PREAMBLE) / SINGLE;
+            return Err(NotCopied::Zeros {
+                behind: first + records,
+            });
         }
         Ok((first, used))
     }
