@@ -28,7 +28,7 @@ cargo xtask COMMAND
                         folder); otherwise says what it skips
   check [--add LINE]    rustfmt, clippy, docs, tidy, guard; LINE: a tally `N passed, N failed` to add to
   ci                    test, then check: all of CI
-  tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths
+  tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths, links
   guard [--bless]       instructions of a call, and of each format's reader and writer, against
                         bench/guard.toml (needs valgrind); --bless writes that file anew
   demo                  records a real program, dumps it while it runs, prints the report
