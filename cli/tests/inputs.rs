@@ -339,3 +339,24 @@ fn an_order_can_be_turned_round() {
     };
     assert_eq!([first(&[]), first(&["-r"])], ["app::run", "app::step"]);
 }
+
+#[test]
+fn an_archive_is_read_compressed_or_not() {
+    let folder = Folder::new("archive");
+    let [trace, ctf, packed, archive] =
+        ["t.fdr", "t.ctf", "t.ctf.tar.zst", "t.ctf.tar"].map(|name| folder.file(name));
+    small(&trace, NAMES);
+    answer(&["convert", &trace, "--to", "ctf", "-o", &ctf]);
+    answer(&["pack", &ctf]);
+    fs::write(&archive, fdr(&["unpack", "-o", "-", &packed]).stdout).unwrap();
+    let wanted = answer(&["report", &ctf]);
+    for file in [&packed, &archive] {
+        assert_eq!(answer(&["report", file]), wanted, "{file}");
+        let input = Stdio::from(File::open(file).unwrap());
+        let output = command().args(["report", "-"]).stdin(input).output();
+        assert_eq!(stdout(&output.unwrap()), wanted, "{file}");
+    }
+    // What a folder lists, its commands can read.
+    let whole = answer(&["verify", folder.path().to_str().unwrap()]);
+    assert_eq!(whole.matches(": OK").count(), 4, "{whole}");
+}

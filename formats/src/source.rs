@@ -23,8 +23,10 @@ pub trait Source: Send + Sync {
     /// What was wrong at opening; the rest comes to the sink.
     fn diagnostics(&self) -> &[Diagnostic];
 
-    /// How many parts can be decoded independently.
-    fn lanes(&self) -> usize;
+    /// How many parts can be decoded independently: one, where threads stand among each other.
+    fn lanes(&self) -> usize {
+        1
+    }
 
     /// Bytes of that lane in the file, for a progress bar and for sharing the work fairly.
     fn lane_bytes(&self, lane: usize) -> u64;

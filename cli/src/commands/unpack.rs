@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 
 use super::recover::save;
 use super::{Status, each};
-use crate::packed::{self, Manner, Place, Unpacked};
+use crate::input::packed::{self, Manner, Place, Unpacked};
 use crate::place::{self, Pending, Shape};
 use crate::ui::{self, StandardOutput};
 

@@ -1,11 +1,9 @@
-//! Compressed traces: what `fdr pack` writes, and any other file of zstd's, gzip's or xz's. Every command reads them as
-//! if they were not compressed: a trace is unpacked into a file without a name in the folder for temporary
-//! files, where readers find it as they find any other. A folder's trace is an archive, which is
-//! unpacked into a folder there. A dense stream (`fdr pack --dense`), compressed or not, is decoded on the
-//! way.
+//! Compressed files and archives: what `fdr pack` writes, and any other file of zstd's, gzip's or xz's. A file is
+//! unpacked into a file without a name in the folder for temporary files, and an archive into a folder there.
+//! A dense stream (`fdr pack --dense`), compressed or not, is decoded on the way.
 //!
-//! Nothing here may trust a compressed file: what it may take of memory, of the disk and of names is
-//! bounded, and where it is damaged, what comes before that is given.
+//! Nothing here may trust a compressed file: its use of memory, disk and names is bounded. Of a damaged file, the
+//! bytes before the damage are given. Nothing here may open a trace, or know of formats.
 
 mod blocks;
 #[cfg(test)]
@@ -24,7 +22,6 @@ mod unpack;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
-use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -32,16 +29,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use fdr_formats::bytes::{FileBytes, ReadAt};
 use fdr_formats::dense;
-use fdr_formats::source::{Complaints, Part, Position, Record};
-use fdr_formats::{Diagnostic, Error, Sink, Source, TraceInfo, registry};
 
 pub(crate) use frames::Fault;
 pub(crate) use pack::{Failure as PackFailure, Packed, Way, pack};
 pub(crate) use tar::{Archive, probe as is_archive};
 pub(crate) use unpack::Unpacked;
 
-use crate::input;
-use crate::place::{self, Pending};
+use crate::place;
 use crate::ui::{self, Progress};
 use streams::Codec;
 use unpack::{Failure, Limits};
@@ -50,6 +44,9 @@ use unpack::{Failure, Limits};
 const MOST: u64 = 2 << 30;
 /// Traces are packed to an eighth, text to a twentieth. What is more than this is made to fill disks.
 const MOST_TIMES: u64 = 200;
+
+/// Bytes that tell what a file is.
+const HEAD: u64 = 512;
 
 /// Threads that unpack: each takes memory, and a few are as fast as a disk.
 const MOST_JOBS: usize = 16;
@@ -67,19 +64,27 @@ pub(crate) fn probe(head: &[u8]) -> bool {
 /// The first bytes of a file, as many as tell what it is; fewer of a shorter one, none of one that can't
 /// be read.
 pub(crate) fn head(file: &File) -> Vec<u8> {
-    let mut head = vec![0; 512];
+    let mut head = vec![0; HEAD as usize];
     let count = file.read_at(&mut head, 0).unwrap_or_default();
     head.truncate(count);
     head
 }
 
-/// The same of what is in a compressed file; as far as it can be unpacked.
+/// The same of what a file holds: of a compressed one, of what is in it, as far as it can be unpacked.
 pub(crate) fn head_within(file: &File) -> Vec<u8> {
-    let within: io::Result<Box<dyn Read>> = match streams::codec(&head(file)) {
+    let head = head(file);
+    let within: io::Result<Box<dyn Read>> = match streams::codec(&head) {
         Some(codec) => start_of(file).and_then(|file| codec.decoder(BufReader::new(file))),
-        None => inflate::decoder(file).map(|within| Box::new(within) as Box<dyn Read>),
+        None if frames::probe(&head) => {
+            inflate::decoder(file).map(|within| Box::new(within) as Box<dyn Read>)
+        }
+        None => return head,
     };
-    within.map_or_else(|_| Vec::new(), |within| input::up_to(within, 512))
+    let mut head = Vec::new();
+    if let Ok(within) = within {
+        let _ = within.take(HEAD).read_to_end(&mut head);
+    }
+    head
 }
 
 /// A file from its beginning; others that have it open are not moved.
@@ -241,13 +246,16 @@ pub(crate) fn in_words(fault: &Fault) -> String {
     format!("{data} {offset}: {what}")
 }
 
-/// A compressed file's content as a file without a name, and what was wrong with it.
+/// A file's content: of a compressed file, as a file without a name, and what was wrong with it.
 ///
 /// # Errors
 /// As [`unpack`].
-pub(crate) fn plain(path: &Path, packed: File) -> anyhow::Result<(File, Option<Fault>)> {
+pub(crate) fn plain(path: &Path, file: File) -> anyhow::Result<(File, Option<Fault>)> {
+    if !probe(&head(&file)) {
+        return Ok((file, None));
+    }
     let out = place::unnamed()?;
-    let unpacked = unpack(path, packed, &out, Place::Temporary, Manner::default())?;
+    let unpacked = unpack(path, file, &out, Place::Temporary, Manner::default())?;
     Ok((out, unpacked.damage))
 }
 
@@ -274,7 +282,7 @@ fn is_dense(path: &Path) -> bool {
     // To open a pipe would wait for its writer.
     let file = path.is_file().then(|| File::open(path));
     file.and_then(Result::ok)
-        .is_some_and(|file| dense::probe(&head(&file)) || dense::probe(&head_within(&file)))
+        .is_some_and(|file| dense::probe(&head_within(&file)))
 }
 
 /// What a packed trace is called when it is unpacked. `None`: its name does not say that it is packed.
@@ -291,97 +299,4 @@ pub(crate) fn plain_name(path: &Path) -> Option<PathBuf> {
         None => whole.strip_suffix(b".tar").unwrap_or(whole),
     };
     (!plain.is_empty()).then(|| path.with_file_name(OsStr::from_bytes(plain)))
-}
-
-/// Opens the trace in a compressed file.
-///
-/// # Errors
-/// Where it can't be unpacked, or what is in it is no trace.
-pub(crate) fn open(path: &Path, packed: File) -> anyhow::Result<Box<dyn Source>> {
-    let (file, fault) = plain(path, packed)?;
-    let about = |error: Error| anyhow::Error::new(error).context(ui::path(path));
-    let size = file.metadata().with_context(|| ui::path(path))?.len();
-    let mut folder = None;
-    let source = if is_archive(&head(&file)) {
-        let pending = place::unnamed_folder()?;
-        let extracted = extract(
-            &file,
-            pending.temporary(),
-            Place::Temporary,
-            fault.is_some(),
-        );
-        extracted.with_context(|| ui::path(path))?;
-        let source = registry::open_path(pending.temporary()).map_err(about)?;
-        folder = Some(pending);
-        source
-    } else {
-        let bytes = FileBytes::new(file).with_context(|| ui::path(path))?;
-        registry::open(Box::new(bytes)).map_err(about)?
-    };
-    if folder.is_none() && fault.is_none() {
-        return Ok(source);
-    }
-    let mut diagnostics = source.diagnostics().to_vec();
-    diagnostics.extend(fault.map(|fault| Diagnostic {
-        offset: size,
-        what: format!("{}: nothing after it is read", in_words(&fault)),
-    }));
-    Ok(Box::new(Opened {
-        source,
-        diagnostics,
-        _folder: folder,
-    }))
-}
-
-/// A trace that is damaged as a compressed file, or has a folder that goes with it.
-struct Opened {
-    source: Box<dyn Source>,
-    diagnostics: Vec<Diagnostic>,
-    /// Removed last.
-    _folder: Option<Pending>,
-}
-
-impl Source for Opened {
-    fn info(&self) -> &TraceInfo {
-        self.source.info()
-    }
-
-    fn diagnostics(&self) -> &[Diagnostic] {
-        &self.diagnostics
-    }
-
-    fn lanes(&self) -> usize {
-        self.source.lanes()
-    }
-
-    fn lane_bytes(&self, lane: usize) -> u64 {
-        self.source.lane_bytes(lane)
-    }
-
-    fn decode(
-        &self,
-        lane: usize,
-        sink: &mut dyn Sink,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), Error> {
-        self.source.decode(lane, sink, progress)
-    }
-
-    fn cuts(&self, lane: usize, bytes: u64) -> Result<Vec<Position>, Error> {
-        self.source.cuts(lane, bytes)
-    }
-
-    fn decode_part(
-        &self,
-        part: &Part,
-        sink: &mut dyn Sink,
-        complaints: &mut Complaints,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<Position, Error> {
-        self.source.decode_part(part, sink, complaints, progress)
-    }
-
-    fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
-        self.source.records(visit)
-    }
 }
