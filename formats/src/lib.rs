@@ -40,6 +40,7 @@ pub mod ctf;
 pub mod dense;
 pub mod entrace;
 pub mod error;
+mod facts;
 pub mod filter;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}

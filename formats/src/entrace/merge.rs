@@ -5,7 +5,7 @@ use std::io;
 
 use super::item::{Item, has};
 use super::shape::At;
-use super::store::{Cursor, Store};
+use crate::spool::{Cursor, Spool};
 
 /// A thread's strands.
 #[derive(Clone, Copy, Debug)]
@@ -33,11 +33,11 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(store: &'a Store, strands: &Strands) -> Run<'a> {
+    fn new(spool: &'a Spool, strands: &Strands) -> Run<'a> {
         Run {
             thread: strands.thread,
-            items: Cursor::new(store, strands.items),
-            extra: Cursor::new(store, strands.extra),
+            items: Cursor::new(spool, strands.items),
+            extra: Cursor::new(spool, strands.extra),
             open: Vec::new(),
             batch: Vec::new(),
             done: 0,
@@ -141,12 +141,12 @@ impl Tournament {
 
 /// Hands every item to `give`, with its own place in the file, from `first` on, and its parent's.
 pub(super) fn merge(
-    store: &Store,
+    spool: &Spool,
     strands: &[Strands],
     first: u32,
     mut give: impl FnMut(u32, &Item, At, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let runs = strands.iter().map(|strands| Run::new(store, strands));
+    let runs = strands.iter().map(|strands| Run::new(spool, strands));
     let mut runs: Vec<Run<'_>> = runs.collect();
     let turns = runs.iter_mut().enumerate();
     let turns: io::Result<Vec<Turn>> = turns.map(|(nth, run)| run.turn(nth)).collect();

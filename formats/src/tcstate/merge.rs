@@ -103,8 +103,8 @@ impl Changes {
         let mut strands = Vec::with_capacity(self.last.len());
         let mut next = BinaryHeap::new();
         for thread in 0..self.last.len() {
-            let mut strand = Strand::new(thread);
-            if strand.read(&self.spool)? {
+            let mut strand = Strand::new(&self.spool, thread);
+            if strand.read()? {
                 next.push(Reverse((strand.time, strand.turn, thread)));
             }
             strands.push(strand);
@@ -113,7 +113,7 @@ impl Changes {
             let Reverse((_, _, thread)) = *first;
             let strand = &mut strands[thread];
             take(thread, strand.time, strand.op)?;
-            if strand.read(&self.spool)? {
+            if strand.read()? {
                 *first = Reverse((strand.time, strand.turn, thread));
             } else {
                 PeekMut::pop(first);
@@ -125,9 +125,8 @@ impl Changes {
 
 /// One thread's changes, read.
 #[derive(Debug)]
-struct Strand {
-    thread: usize,
-    cursor: Cursor,
+struct Strand<'a> {
+    cursor: Cursor<'a>,
     buffer: Vec<u8>,
     at: usize,
     turn: u64,
@@ -135,11 +134,10 @@ struct Strand {
     op: Op,
 }
 
-impl Strand {
-    fn new(thread: usize) -> Strand {
+impl<'a> Strand<'a> {
+    fn new(spool: &'a Spool, thread: usize) -> Strand<'a> {
         Strand {
-            thread,
-            cursor: Cursor::default(),
+            cursor: Cursor::new(spool, thread),
             buffer: Vec::new(),
             at: 0,
             turn: 0,
@@ -150,10 +148,10 @@ impl Strand {
 
     /// Takes the next change; false at the end.
     #[inline]
-    fn read(&mut self, spool: &Spool) -> io::Result<bool> {
+    fn read(&mut self) -> io::Result<bool> {
         loop {
             if self.buffer.len() - self.at < LARGEST {
-                self.fill(spool)?;
+                self.fill()?;
             }
             if self.at == self.buffer.len() {
                 return Ok(false);
@@ -191,19 +189,18 @@ impl Strand {
     }
 
     #[cold]
-    fn fill(&mut self, spool: &Spool) -> io::Result<()> {
+    fn fill(&mut self) -> io::Result<()> {
         self.buffer.drain(..self.at);
         self.at = 0;
-        let mut held = self.buffer.len();
-        self.buffer.resize(BUFFER, 0);
-        while held < BUFFER {
-            let count = spool.read(self.thread, &mut self.cursor, &mut self.buffer[held..])?;
+        while self.buffer.len() < BUFFER {
+            let more = self.cursor.rest()?;
+            let count = more.len().min(BUFFER - self.buffer.len());
             if count == 0 {
                 break;
             }
-            held += count;
+            self.buffer.extend_from_slice(&more[..count]);
+            self.cursor.skip(count);
         }
-        self.buffer.truncate(held);
         Ok(())
     }
 }
