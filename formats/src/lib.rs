@@ -64,6 +64,7 @@ pub mod tcstate;
 pub mod temporary;
 pub mod text;
 mod thread_numbers;
+mod tournament;
 pub mod writer;
 pub mod xray;
 

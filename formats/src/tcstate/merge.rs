@@ -7,14 +7,12 @@
 //! function, 1 if only seen, CPU), and ns since the thread's change before (of the first: since -1, the
 //! earliest time there is). Before the first change of a turn stands its number: bits 0 and 1 are 3.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::io;
 
 use super::lane::Op;
 use crate::model::FunctionId;
 use crate::spool::{Cursor, Spool};
+use crate::tournament::Tournament;
 
 /// Bytes of a thread that are held while merging.
 const BUFFER: usize = 16 * 1024;
@@ -100,28 +98,28 @@ impl Changes {
         mut take: impl FnMut(usize, i64, Op) -> io::Result<()>,
     ) -> io::Result<()> {
         self.hand_over()?;
-        let mut strands = Vec::with_capacity(self.last.len());
-        let mut next = BinaryHeap::new();
+        let (mut strands, mut turns) = (Vec::new(), Vec::new());
         for thread in 0..self.last.len() {
             let mut strand = Strand::new(&self.spool, thread);
-            if strand.read()? {
-                next.push(Reverse((strand.time, strand.turn, thread)));
-            }
+            turns.push(strand.next(thread)?);
             strands.push(strand);
         }
-        while let Some(mut first) = next.peek_mut() {
-            let Reverse((_, _, thread)) = *first;
+        let mut tournament = Tournament::new(&turns, NEVER);
+        while tournament.earliest != NEVER {
+            let (time, _, thread) = tournament.earliest;
             let strand = &mut strands[thread];
-            take(thread, strand.time, strand.op)?;
-            if strand.read()? {
-                *first = Reverse((strand.time, strand.turn, thread));
-            } else {
-                PeekMut::pop(first);
-            }
+            take(thread, time, strand.op)?;
+            tournament.next(thread, strand.next(thread)?);
         }
         Ok(())
     }
 }
+
+/// Time, number of the source's turn, and thread.
+type Turn = (i64, u64, usize);
+
+/// The turn of a thread that has no more changes.
+const NEVER: Turn = (i64::MAX, u64::MAX, usize::MAX);
 
 /// One thread's changes, read.
 #[derive(Debug)]
@@ -144,6 +142,15 @@ impl<'a> Strand<'a> {
             time: -1,
             op: Op::Pop,
         }
+    }
+
+    /// Takes the next change of that thread.
+    #[inline]
+    fn next(&mut self, thread: usize) -> io::Result<Turn> {
+        Ok(match self.read()? {
+            true => (self.time, self.turn, thread),
+            false => NEVER,
+        })
     }
 
     /// Takes the next change; false at the end.
