@@ -54,6 +54,7 @@ pub mod packed;
 pub mod pieces;
 pub mod registry;
 pub mod ring;
+mod runs;
 pub mod scale;
 pub mod sink;
 pub mod snapshot_json;
