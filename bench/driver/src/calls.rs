@@ -137,16 +137,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 fn text(here: &Measured, there: Option<(&str, &Measured)>) -> String {
-    let mut heads = vec![
-        "body",
-        "variant",
-        "ns/call (least..most)",
-        "x floor",
-        "2 : 2x1",
-        "wall",
-    ];
+    let mut heads = "body | variant | ns/call (least..most) | x floor | 2 : 2x1 | wall".to_owned();
     if let Some((name, _)) = there {
-        heads.extend([name, "more here"]);
+        heads += &format!(" | {name} | more here");
     }
     let mut table = Table::new(&heads);
     for (body, (label, ..)) in BODIES.iter().enumerate() {

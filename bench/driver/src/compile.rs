@@ -63,19 +63,8 @@ enum Profile {
 /// If they can't be written or do not compile.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let folder = work_folder("bench/compile")?;
-    let heads = [
-        "profile",
-        "body",
-        "untraced",
-        "guarded",
-        "traced",
-        "ratio",
-        "CPU: untraced",
-        "guarded",
-        "traced",
-        "ratio",
-    ];
-    let mut table = Table::new(&heads);
+    let heads = "profile | body | untraced | guarded | traced | ratio | CPU: untraced | guarded | traced | ratio";
+    let mut table = Table::new(heads);
     let bodies = Body::value_variants().iter();
     for &body in bodies.filter(|&&body| options.body.is_none_or(|wanted| wanted == body)) {
         let twins = TWINS.map(|twin| folder.join(format!("{body:?}-{}", twin as u8)));

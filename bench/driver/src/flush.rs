@@ -28,16 +28,8 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut program = Program::build()?;
     let threads = options.mib.div_ceil(RING_MIB).to_string();
-    let heads = [
-        "to",
-        "GiB",
-        "dump GB/s",
-        "of CPU",
-        "plain file GB/s",
-        "of CPU",
-        "more MiB",
-    ];
-    let mut table = Table::new(&heads);
+    let heads = "to | GiB | dump GB/s | of CPU | plain file GB/s | of CPU | more MiB";
+    let mut table = Table::new(heads);
     for (label, place) in [
         ("memory", PathBuf::from("/dev/shm")),
         ("disk", work_folder("bench")?),

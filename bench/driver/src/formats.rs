@@ -59,16 +59,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let (targets, _) = output(command(&measure).arg("targets"))?;
     let small = Trace::generate(2 * SMALL, 4)?;
     let large = Trace::generate(2 * options.calls * 1_000_000, 4)?;
-    let heads = [
-        "format",
-        "bytes/call",
-        "write Mcalls/s",
-        "read Mcalls/s",
-        "convert s",
-        "conv. Mcalls/s",
-        "peak MiB",
-    ];
-    let mut table = Table::new(&heads);
+    let heads = "format | bytes/call | write Mcalls/s | read Mcalls/s | convert s | conv. Mcalls/s | peak MiB";
+    let mut table = Table::new(heads);
     for line in targets.lines() {
         let (name, extension) = line.split_once(' ').unwrap_or((line, "trace"));
         eprintln!("{name}");

@@ -116,7 +116,7 @@ fn judge(before: &Counts, now: &Counts, bad: usize) -> Result<()> {
 
 /// Every row of either, in the order of the run; and how many are worse, or in one alone.
 fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
-    let mut table = Table::new(&["instructions of a call", "baseline", "now", "more", ""]);
+    let mut table = Table::new("instructions of a call | baseline | now | more | ");
     let mut bad = 0;
     let gone = before
         .instructions

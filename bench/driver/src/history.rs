@@ -85,10 +85,8 @@ pub(crate) fn show() -> Result<()> {
 }
 
 fn table(lines: &[Line]) -> String {
-    let heads = ["date", "commit"]
-        .into_iter()
-        .chain(BODIES.map(|(label, ..)| label));
-    let mut table = Table::new(&heads.chain(["machine"]).collect::<Vec<_>>());
+    let bodies = BODIES.map(|(label, ..)| label).join(" | ");
+    let mut table = Table::new(&format!("date | commit | {bodies} | machine"));
     for line in lines {
         let known = |text: &String| {
             if text.is_empty() {

@@ -47,13 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "{}; a traced leaf, ns of CPU over its untraced twin, {rounds} rounds\n",
         machine()
     );
-    let mut table = Table::new(&[
-        "clock",
-        "where",
-        "ns (least..most)",
-        "x floor",
-        "not measured",
-    ]);
+    let mut table = Table::new("clock | where | ns (least..most) | x floor | not measured");
     for clock in ["rdtscp", "rdtsc"] {
         let mut cells: Vec<Cell<Words>> = vec![Cell::default(); ROWS.len()];
         in_rounds(rounds, ROWS.len(), |at| {

@@ -50,16 +50,8 @@ pub(crate) fn run(_: &Options) -> Result<()> {
     let took = |program: &Path, words: &str, paths| -> Result<String> {
         Ok(both(bench.took(ROUNDS, program, words, paths)?.seconds))
     };
-    let heads = [
-        "tool",
-        "level",
-        "ratio",
-        "bytes/record",
-        "packing",
-        "unpacking",
-        "fdr report of it",
-    ];
-    let mut table = Table::new(&heads);
+    let heads = "tool | level | ratio | bytes/record | packing | unpacking | fdr report of it";
+    let mut table = Table::new(heads);
     let plain = took(&tool, REPORT, [&trace, &again])?;
     table.add([NONE, NONE, "1.00", "8.00", NONE, NONE, &plain].map(str::to_owned));
     let unpack = "unpack -q --force IN -o OUT";

@@ -94,17 +94,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "build --release --package fdr-cli --bin fdr --example generate_trace --example uftrace_folder",
     ))?;
     let tool = target()?.join("release/fdr");
-    let heads = [
-        "reader",
-        "M records",
-        "threads",
-        "s",
-        "M records/s",
-        "CPU s",
-        "M records/CPU s",
-        "peak MiB",
-    ];
-    let mut table = Table::new(&heads);
+    let heads =
+        "reader | M records | threads | s | M records/s | CPU s | M records/CPU s | peak MiB";
+    let mut table = Table::new(heads);
     let mut ask =
         |trace: &Trace, name: &str, program: &Path, words: &str, input: &Path| -> Result<()> {
             let label = format!("{name} {}", words.replace("--quiet --force ", ""));

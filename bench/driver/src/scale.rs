@@ -157,37 +157,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+const CALLS: &str = "threads | clock | untraced, ns | floor, ns | recorded, ns | over the floor | \
+    slowest thread | million records/s of a core | of all, on the wall";
+const HOLDINGS: &str = "threads | clock | ring in memory, MiB/thread | in huge pages, MiB/thread | \
+    mappings more than off | of them the ring | descriptors | faults/MiB, first lap | later laps | \
+    first lap, ns/call | dumper, ms/thread";
+
 fn tables(rows: &[Row]) -> String {
-    let mut calls = Table::new(&[
-        "threads",
-        "clock",
-        "untraced, ns",
-        "floor, ns",
-        "recorded, ns",
-        "over the floor",
-        "slowest thread",
-        "million records/s of a core",
-        "of all, on the wall",
-    ]);
-    let mut holdings = Table::new(&[
-        "threads",
-        "clock",
-        "ring in memory, MiB/thread",
-        "in huge pages, MiB/thread",
-        "mappings more than off",
-        "of them the ring",
-        "descriptors",
-        "faults/MiB, first lap",
-        "later laps",
-        "first lap, ns/call",
-        "dumper, ms/thread",
-    ]);
-    let mut beside = Table::new(&[
-        "clock",
-        "this thread; the other thread",
-        "ns/call",
-        "over the first",
-    ]);
+    let mut calls = Table::new(CALLS);
+    let mut holdings = Table::new(HOLDINGS);
+    let mut beside = Table::new("clock | this thread; the other thread | ns/call | over the first");
     let (mut notes, mut off) = (String::new(), None);
     for row in rows {
         match row.what {
@@ -198,12 +177,8 @@ fn tables(rows: &[Row]) -> String {
                     Some(_) => holdings.add(holdings_of(threads, row, off)),
                 }
             }
-            What::Kept => pairs::KEPT
-                .iter()
-                .for_each(|setting| beside.add(pairs::pair(row, setting))),
-            What::Dropped => pairs::DROPPED
-                .iter()
-                .for_each(|setting| beside.add(pairs::pair(row, setting))),
+            What::Kept => pairs::add(&mut beside, row, pairs::KEPT),
+            What::Dropped => pairs::add(&mut beside, row, pairs::DROPPED),
         }
         notes += &pairs::apart(row).unwrap_or_default();
         if let Some(why) = &row.cell.failure {
@@ -319,7 +294,7 @@ fn footprint(program: &Program) -> Result<String> {
         }
         Ok::<_, Box<dyn std::error::Error>>(events)
     };
-    let mut table = Table::new(&["of a call, counted by valgrind", "untraced", "recorded"]);
+    let mut table = Table::new("of a call, counted by valgrind | untraced | recorded");
     let [untraced, traced] = ["untraced", "traced"]
         .map(|twin| Ok::<_, Box<dyn std::error::Error>>((events(twin, few)?, events(twin, many)?)));
     let twins = [untraced?, traced?];

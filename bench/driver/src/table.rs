@@ -13,8 +13,9 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(heads: &[&str]) -> Table {
-        let heads = heads.iter().map(|&head| head.to_owned()).collect();
+    /// With heads that stand between ` | `.
+    pub(crate) fn new(heads: &str) -> Table {
+        let heads = heads.split(" | ").map(str::to_owned).collect();
         Table { rows: vec![heads] }
     }
 
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn figures_stand_to_the_right_and_words_to_the_left() {
-        let mut table = Table::new(&["body", "ns", "why"]);
+        let mut table = Table::new("body | ns | why");
         table.add(["leaf", "31.20", "a|b"].map(str::to_owned));
         table.add(["a longer name", "-", ""].map(str::to_owned));
         assert_eq!(

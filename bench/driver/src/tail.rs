@@ -45,8 +45,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         eprintln!("{label}");
         told.push((label, program.ask(&["tail", word, &seconds], clock)?));
     }
-    let heads = ["situation", "variant"].into_iter().chain(QUANTILES);
-    let mut table = Table::new(&heads.collect::<Vec<_>>());
+    let quantiles = QUANTILES.join(" | ");
+    let mut table = Table::new(&format!("situation | variant | {quantiles}"));
     for (word, situation) in SITUATIONS {
         for (label, words) in &told {
             let mut row = vec![situation.to_owned(), (*label).to_owned()];

@@ -26,20 +26,6 @@ pub(super) struct Findings {
 pub(super) const LEAF: usize = 0;
 pub(super) const MIX: usize = 2;
 
-const HEADS: [&str; 11] = [
-    "peer",
-    BODIES[0].0,
-    BODIES[1].0,
-    BODIES[2].0,
-    BODIES[3].0,
-    "process: leaf",
-    "index builder",
-    "x rdtsc",
-    "x rdtscp",
-    "bytes",
-    "code",
-];
-
 const LEGEND: &str = "\
 Leaf to leaf, 2 threads: ns of the calling thread's CPU that tracing adds to a call, median of the rounds (least..most).
 Process: the same with the recorder's own threads and processes, and all that is done until the records are out.
@@ -84,7 +70,9 @@ impl Findings {
     }
 
     fn figures(&self) -> Table {
-        let mut table = Table::new(&HEADS);
+        let bodies = BODIES.map(|(label, ..)| label).join(" | ");
+        let others = "process: leaf | index builder | x rdtsc | x rdtscp | bytes | code";
+        let mut table = Table::new(&format!("peer | {bodies} | {others}"));
         for row in &self.rows {
             let spread = |cell: &Cell<Sample>| {
                 cell.thread()
@@ -167,11 +155,7 @@ impl Findings {
         for note in self.notes() {
             let _ = writeln!(text, "- {note}");
         }
-        let mut kept = Table::new(&[
-            "peer",
-            "version",
-            "what it keeps of a call, and what is lost",
-        ]);
+        let mut kept = Table::new("peer | version | what it keeps of a call, and what is lost");
         for row in self.rows.iter().filter(|row| row.mode.kind != Kind::Off) {
             kept.add([
                 row.mode.label.clone(),

@@ -2,94 +2,43 @@
 //! also where its process failed.
 
 use super::Row;
-use crate::table::shown;
+use crate::table::{Table, shown};
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// The bench program's word, the one that it is compared with, and what is done.
-pub(super) type Setting = (&'static str, &'static str, &'static str);
+/// In each line: the bench program's word, the word that it is compared with, and what is done.
+pub(super) const KEPT: &str = "\
+alone | alone | recorded; nothing
+near | alone | recorded; the same, next slot and region
+far | alone | recorded; the same, slot and region far away
+untimed_alone | untimed_alone | untimed; nothing
+untimed_near | untimed_alone | untimed; the same, next slot and region
+untimed_far | untimed_alone | untimed; the same, slot and region far away
+bare_far | bare_far | control: load and store of a word; the same in another page
+bare_next_line | bare_far | control; the same in the next line
+bare_same_line | bare_far | control; the same in the same line
+cursor_far | cursor_far | control: floor with its cursor in memory; the same in another page
+cursor_next_line | cursor_far | control; the same in the next line
+cursor_same_line | cursor_far | control; the same in the same line
+counter_far | counter_far | control: floor with an atomic count; the same in another page
+counter_next_line | counter_far | control; the same in the next line
+counter_same_line | counter_far | control; the same in the same line";
+pub(super) const DROPPED: &str = "\
+alone | alone | no room for their rings; nothing
+near | alone | no room for their rings; the same";
 
-pub(super) const KEPT: [Setting; 15] = [
-    ("alone", "alone", "recorded; nothing"),
-    ("near", "alone", "recorded; the same, next slot and region"),
-    (
-        "far",
-        "alone",
-        "recorded; the same, slot and region far away",
-    ),
-    ("untimed_alone", "untimed_alone", "untimed; nothing"),
-    (
-        "untimed_near",
-        "untimed_alone",
-        "untimed; the same, next slot and region",
-    ),
-    (
-        "untimed_far",
-        "untimed_alone",
-        "untimed; the same, slot and region far away",
-    ),
-    (
-        "bare_far",
-        "bare_far",
-        "control: load and store of a word; the same in another page",
-    ),
-    (
-        "bare_next_line",
-        "bare_far",
-        "control; the same in the next line",
-    ),
-    (
-        "bare_same_line",
-        "bare_far",
-        "control; the same in the same line",
-    ),
-    (
-        "cursor_far",
-        "cursor_far",
-        "control: floor with its cursor in memory; the same in another page",
-    ),
-    (
-        "cursor_next_line",
-        "cursor_far",
-        "control; the same in the next line",
-    ),
-    (
-        "cursor_same_line",
-        "cursor_far",
-        "control; the same in the same line",
-    ),
-    (
-        "counter_far",
-        "counter_far",
-        "control: floor with an atomic count; the same in another page",
-    ),
-    (
-        "counter_next_line",
-        "counter_far",
-        "control; the same in the next line",
-    ),
-    (
-        "counter_same_line",
-        "counter_far",
-        "control; the same in the same line",
-    ),
-];
-pub(super) const DROPPED: [Setting; 2] = [
-    ("alone", "alone", "no room for their rings; nothing"),
-    ("near", "alone", "no room for their rings; the same"),
-];
-
-pub(super) fn pair(row: &Row, (key, base, what): &Setting) -> [String; 4] {
-    let ratio = match key == base {
-        true => "1".to_owned(),
-        false => shown(row.ratio(key, base), 3),
-    };
-    [
-        row.clock(),
-        (*what).to_owned(),
-        shown(row.word(key), 1),
-        ratio,
-    ]
+/// A row for each setting.
+pub(super) fn add(table: &mut Table, row: &Row, settings: &str) {
+    for setting in settings.lines() {
+        let mut fields = setting.splitn(3, " | ");
+        let mut field = || fields.next().unwrap_or_default();
+        let (key, base, what) = (field(), field(), field());
+        let ratio = match key == base {
+            true => "1".to_owned(),
+            false => shown(row.ratio(key, base), 3),
+        };
+        table.add([row.clock(), what.to_owned(), shown(row.word(key), 1), ratio]);
+    }
 }
 
 /// How far the neighbours were from each other, and whether both were at work.
