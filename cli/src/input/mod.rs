@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use fdr_formats::bytes::FileBytes;
-use fdr_formats::source::{Complaints, Part, Position, Record};
+use fdr_formats::source::Record;
 use fdr_formats::{Diagnostic, Error, Sink, Source, TraceInfo, dense, registry, ring};
 
 use crate::place::{self, Pending};
@@ -147,20 +147,16 @@ struct Damaged {
 }
 
 impl Source for Damaged {
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&*self.source)
+    }
+
     fn info(&self) -> &TraceInfo {
         self.source.info()
     }
 
     fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
-    }
-
-    fn lanes(&self) -> usize {
-        self.source.lanes()
-    }
-
-    fn lane_bytes(&self, lane: usize) -> u64 {
-        self.source.lane_bytes(lane)
     }
 
     fn decode(
@@ -170,20 +166,6 @@ impl Source for Damaged {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error> {
         self.source.decode(lane, sink, progress)
-    }
-
-    fn cuts(&self, lane: usize, bytes: u64) -> Result<Vec<Position>, Error> {
-        self.source.cuts(lane, bytes)
-    }
-
-    fn decode_part(
-        &self,
-        part: &Part,
-        sink: &mut dyn Sink,
-        complaints: &mut Complaints,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<Position, Error> {
-        self.source.decode_part(part, sink, complaints, progress)
     }
 
     fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {

@@ -62,10 +62,10 @@ fn panel(
         .margin(8)
         .x_label_area_size(24)
         .y_label_area_size(150)
-        // Room for the last bar's figure.
+        // Room for the last bar's figure; the last row belongs to a range of whole numbers.
         .build_cartesian_2d(
             (from..to * 3.0).log_scale(),
-            (0..rows.len()).into_segmented(),
+            (0..rows.len() - 1).into_segmented(),
         )?;
     let label = |value: &SegmentValue<usize>| match value {
         SegmentValue::CenterOf(at) => rows
@@ -93,15 +93,17 @@ fn panel(
             bar.set_margin(margin, margin, 0, 0);
             chart.draw_series([bar])?;
         }
-        if let Some((thread, process)) = thread.zip(process) {
-            let end = thread.max.max(process.median).max(from) * 1.05;
-            let text = Text::new(
-                ns(thread.median),
-                (end, SegmentValue::CenterOf(at)),
-                (FONT, 12),
-            );
-            chart.draw_series([text])?;
-        }
+        let middle = SegmentValue::CenterOf(at);
+        let (end, text) = match thread.zip(process) {
+            Some((thread, process)) => {
+                let spread = [thread.min, thread.max].map(|ns| (ns.max(from), middle.clone()));
+                chart.draw_series([PathElement::new(spread, BLACK)])?;
+                let end = thread.max.max(process.median).max(from) * 1.05;
+                (end, ns(thread.median))
+            }
+            None => (from, "not measured".to_owned()),
+        };
+        chart.draw_series([Text::new(text, (end, middle), (FONT, 12))])?;
         if let Some(floor) = thread.filter(|_| FLOORS.contains(&row.mode.label.as_str())) {
             let ends = [0, rows.len()].map(|end| (floor.median, SegmentValue::Exact(end)));
             chart.draw_series([PathElement::new(ends, RGBColor(0x44, 0x44, 0x44))])?;
