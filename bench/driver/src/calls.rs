@@ -10,7 +10,7 @@ use crate::Result;
 use crate::figures::{Cell, LEAST_ROUNDS, Spread, Words, in_rounds};
 use crate::history;
 use crate::program::{Program, machine, remove};
-use crate::table::{Table, last_line, middle, number, shown};
+use crate::table::{NONE, Table, last_line, middle, number, shown};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -127,10 +127,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     print!("{}{LEGEND}", text(&here, beside));
     let programs = [Some(("", &here)), beside];
     for (name, measured) in programs.into_iter().flatten() {
+        let name = if name.is_empty() {
+            String::new()
+        } else {
+            format!("{name}: ")
+        };
         let path = &measured.program.path;
-        println!("\n{name} code bytes of a leaf: {}", twins(leaf_bytes(path)));
+        println!("\n{name}code bytes of a leaf: {}", twins(leaf_bytes(path)));
         let instructions = twins(leaf_instructions(path));
-        println!("{name} instructions of a call that is off: {instructions}");
+        println!("{name}instructions of a call that is off: {instructions}");
     }
     let ratio = |body: usize, variant: usize| here.ratio(body * VARIANTS.len() + variant);
     history::add(&machine, rounds, ratio)
@@ -144,9 +149,18 @@ fn text(here: &Measured, there: Option<(&str, &Measured)>) -> String {
     let mut table = Table::new(&heads);
     for (body, (label, ..)) in BODIES.iter().enumerate() {
         let cells = &here.cells[body * VARIANTS.len()..][..VARIANTS.len()];
-        let twins = cells.iter().flat_map(|cell| &cell.samples);
-        let twin = Spread::of(twins.filter_map(|words| words.find("untraced")));
-        table.add([(*label).to_owned(), "untraced".to_owned(), shown(twin, 2)]);
+        let twin = |key: &str| {
+            let samples = cells.iter().flat_map(|cell| &cell.samples);
+            Spread::of(samples.filter_map(|words| words.find(key)))
+        };
+        table.add([
+            (*label).to_owned(),
+            "untraced".to_owned(),
+            shown(twin("untraced"), 2),
+            NONE.to_owned(),
+            middle(twin("cpu_scaling_untraced"), 3),
+            middle(twin("wall_scaling_untraced"), 3),
+        ]);
         for (variant, cell) in cells.iter().enumerate() {
             let at = body * VARIANTS.len() + variant;
             let name = VARIANTS[variant].0.to_owned();
@@ -342,7 +356,7 @@ mod tests {
                 .unwrap_or_default();
             line.split_whitespace().collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(words("leaf  "), "leaf untraced 1.50 (1.50..1.50)");
+        assert_eq!(words("leaf  "), "leaf untraced 1.50 (1.50..1.50) - - -");
         assert_eq!(
             words("on rdtscp"),
             "on rdtscp 42.00 (42.00..42.00) 1.050 - - 39.00 3.00 (3.00..3.00)"
