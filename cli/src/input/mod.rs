@@ -110,7 +110,7 @@ fn source(
     cut: bool,
 ) -> anyhow::Result<(Box<dyn Source>, Option<Pending>)> {
     let head = packed::head(&file);
-    if packed::is_archive(&head) {
+    if is_archive(&head) {
         let folder = place::unnamed_folder()?;
         let extracted = packed::extract(&file, folder.temporary(), packed::Place::Temporary, cut);
         extracted.with_context(|| ui::path(path))?;
@@ -136,6 +136,11 @@ fn source(
         error => about(path, error),
     })?;
     Ok((source, None))
+}
+
+/// Whether a file that begins so is an archive; a trace may have an archive's mark in it.
+pub(crate) fn is_archive(head: &[u8]) -> bool {
+    packed::is_archive(head) && !dense::probe(head) && registry::of_file(head).is_none()
 }
 
 /// A trace that is damaged as a compressed file, or has a folder that goes with it.
