@@ -17,11 +17,11 @@ use fdr_formats::{
 
 use crate::commands::flame::tests::sums_of;
 use crate::commands::verify::checker::tests::missing_of;
+use crate::input;
 use crate::place::{self, Pending};
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection};
 use crate::testing::pieces::Random;
-use crate::trace;
 
 /// What is known of a function's calls: how many, how many of them clipped, ticks in them alone.
 type Sums = BTreeMap<u32, [u64; 3]>;
@@ -362,7 +362,7 @@ fn converted(source: &dyn Source, target: &Target) -> (Box<dyn Source>, Option<P
     if target.kind == Kind::Folder {
         let folder = place::unnamed_folder().expect("a folder");
         write(Output::Folder(folder.temporary().to_owned()));
-        let back = trace::open(folder.temporary()).expect("a trace");
+        let back = input::open(folder.temporary()).expect("a trace");
         return (back, Some(folder));
     }
     let file = place::unnamed().expect("a file");

@@ -180,7 +180,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         if lane.lost > 0 {
             frame.custom(first, &payload::encode_lost(lane.lost))?;
         }
-        spool.drain(lane.strand, |bytes| frame.bytes(bytes))?;
+        spool.each(lane.strand, |bytes| frame.bytes(bytes))?;
         write_synthetic(frame, lane.base, open, false)?;
         let large = "threads with times of 2^53 ticks or more: llvm-xray rounds them";
         losses.add(large, u64::from(lane.latest >= EXACT_TICKS));
