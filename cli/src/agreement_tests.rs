@@ -57,7 +57,7 @@ impl CallHandler<()> for Found {
         sums[0] += 1;
         sums[1] += u64::from(ended.clipped);
         sums[2] += ended.own();
-        self.missing.entries += u64::from(ended.call.entry == EdgeStatus::Missing);
+        self.missing.entries += u64::from(ended.call.entry() == EdgeStatus::Missing);
         if ended.exit == EdgeStatus::Missing {
             let exits = match self.ended {
                 true => &mut self.missing.open,

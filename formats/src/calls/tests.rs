@@ -24,7 +24,7 @@ fn line(ended: &Ended<()>) -> String {
         call.start.0,
         ended.end.0,
         ended.own(),
-        known(call.entry),
+        known(call.entry()),
         known(ended.exit),
         if ended.clipped { "!" } else { "" }
     )
@@ -173,7 +173,7 @@ fn what_a_writer_added_is_told() {
 
 #[test]
 fn untimed_functions_are_as_wide_as_the_calls_in_them() {
-    let mut stack = CallStack::new().with_untimed([FunctionId(2)].into());
+    let mut stack = CallStack::new().with_untimed([FunctionId(2)].into_iter().collect());
     let calls = [
         enter(0, 1),
         enter(10, 2),

@@ -15,7 +15,7 @@ use super::item::{self, Item, has};
 use super::lane::{Lane, Shelf};
 use super::shape::{self, At, Functions, MAX_ARGUMENTS};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo};
+use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::writer::Writer;
@@ -378,6 +378,12 @@ impl Writer for EntraceStream {
             }
         }
         Some(std::mem::take(&mut self.sent.bytes))
+    }
+
+    /// Says once more what the trace says of itself, with its end.
+    fn end(&mut self, end: Ticks) {
+        self.info.end = Some(end);
+        self.sent.fact(&facts::encode_trace(&self.info));
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {

@@ -18,7 +18,7 @@ use super::output::{Out, Tables, Take};
 use super::shape::{self, Functions, MAX_ARGUMENTS};
 use super::store::Store;
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo};
+use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::writer::Writer;
@@ -295,6 +295,10 @@ impl Writer for EntraceWriter {
             }
             None => Ok(()),
         }
+    }
+
+    fn end(&mut self, end: Ticks) {
+        self.info.end = Some(end);
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {

@@ -322,6 +322,15 @@ impl Reading {
     fn describe_trace(&mut self, mut facts: TraceFacts) -> Option<String> {
         facts.anchor = facts.anchor.map(|(time, unix)| (self.ticks(time), unix));
         let first = self.trace.get_or_insert_with(|| facts.clone());
+        // A stream knows its end last, and says all again.
+        match first.end {
+            None => {
+                first.end = facts.end;
+                let is_same = *first == facts;
+                first.end = first.end.filter(|_| is_same);
+            }
+            end => facts.end = facts.end.or(end),
+        }
         (*first != facts).then(|| {
             let TraceFacts {
                 program, process, ..

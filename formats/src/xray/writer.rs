@@ -166,6 +166,12 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             readable: lane.records,
             ..counts
         });
+        // What is open lasts until the dump.
+        let end = info.end.filter(|_| lane.stack.open().len() > 0);
+        let end = end.map_or(lane.base, |end| end.0.max(lane.base));
+        if lane.stack.open().len() > 0 {
+            lane.reach(end);
+        }
         let latest = lane.first.map(|_| Ticks(lane.latest));
         frame.custom(start, &payload::encode_thread(&lane.thread, latest))?;
         let (before, open) = (lane.stack.before(), lane.stack.open());
@@ -181,7 +187,10 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             frame.custom(first, &payload::encode_lost(lane.lost))?;
         }
         spool.drain(lane.strand, |bytes| frame.bytes(bytes))?;
-        write_synthetic(frame, lane.base, open, false)?;
+        if end > lane.base {
+            frame.metadata(&Record::TscWrap { tsc: end })?;
+        }
+        write_synthetic(frame, end, open, false)?;
         let large = "threads with times of 2^53 ticks or more: llvm-xray rounds them";
         losses.add(large, u64::from(lane.latest >= EXACT_TICKS));
         frame.end()
@@ -491,6 +500,10 @@ impl<W: Read + Write + Seek + Send> Writer for XrayWriter<W> {
     /// Nothing can be read before the end: blocks have their sizes in front.
     fn flush(&mut self) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn end(&mut self, end: Ticks) {
+        self.info.end = Some(end);
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {
