@@ -73,7 +73,7 @@ fn agreed(path: &Path) -> u64 {
     let folded = answer(&["flame"], path);
     let line = folded
         .lines()
-        .find_map(|line| line.strip_prefix("open_calls::serve;open_calls::apply "));
+        .find_map(|line| line.strip_prefix("open_calls::serve;open_calls::apply;[open] "));
     assert_eq!(line, Some(&*self_ns.to_string()), "{folded}");
 
     let state = json(&["state", "--json"], path);

@@ -97,6 +97,9 @@ impl Engine {
             self.threads.get_mut(self.current),
             self.tables.get_mut(table),
         ) {
+            if let Some(ends) = self.ends.get_mut(self.current) {
+                ends.finish(stack, self.end);
+            }
             stack.finish(&mut self.batch, self.end, table);
         }
     }
@@ -226,11 +229,12 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> io::Result<Figur
         for (at, (thread, mut stack)) in engine.threads.into_iter().enumerate() {
             let table = &mut tables[if per_thread { at } else { 0 }];
             memory::check()?;
+            let mut ends = engine.ends.get(at).copied().unwrap_or_default();
+            ends.finish(&stack, engine.end);
             stack.finish(&mut engine.batch, engine.end, table);
             add_flaws(&mut figures.flaws, stack.flaws);
             let mut part = part_of(thread, &stack);
-            let ends = engine.ends.get(at);
-            part.open = ends.and_then(|ends| ends.open_call(stack.records()));
+            part.open = ends.open_call(stack.records());
             if per_thread {
                 part.functions = std::mem::take(table).into_functions().collect();
                 for (id, stats) in &part.functions {

@@ -73,6 +73,30 @@ impl Ends {
         self.depth += 1;
     }
 
+    /// The thread has no more records, and the trace was written at `end`: what has no exit was open then, around
+    /// what a writer ended last.
+    pub(crate) fn finish(&mut self, stack: &Stack, end: Option<Ticks>) {
+        let (Some(end), depth) = (end, stack.depth() as u64) else {
+            return;
+        };
+        let Some((function, start, entered)) = stack.open_call(0) else {
+            return;
+        };
+        if self.records != stack.records() || self.depth == 0 {
+            *self = Ends {
+                innermost: Some((
+                    function,
+                    Entry::At { start, entered },
+                    end.max(stack.last()),
+                )),
+                depth: 0,
+                records: stack.records(),
+                last: (stack.records() > 0).then_some(stack.last()),
+            };
+        }
+        self.depth += depth;
+    }
+
     /// Adds those of the piece that follows. `stack` is as it was before the piece.
     pub(crate) fn join(&mut self, stack: &Stack, mut piece: Ends) {
         if piece.depth == 0 {

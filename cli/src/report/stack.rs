@@ -15,7 +15,7 @@ use fdr_formats::calls::{
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
 
-use super::stats::{Stats, Table};
+use super::stats::{LOW, Stats, Table};
 
 /// Calls on their way into the figures. A loop follows the edges, another one takes the calls that ended: a processor
 /// runs two short ones faster than one long one.
@@ -89,7 +89,7 @@ impl Stack {
     /// Takes some calls, in order.
     pub(crate) fn run(&mut self, batch: &mut Batch, table: &mut Table, calls: &[Call]) {
         let Batch { window, ended } = batch;
-        self.with(ended, table, |stack, figures| {
+        self.with::<false>(ended, table, |stack, figures| {
             stack.run(window, figures, calls);
         });
     }
@@ -97,17 +97,24 @@ impl Stack {
     /// The same of packed ones.
     pub(crate) fn run_packed(&mut self, batch: &mut Batch, table: &mut Table, packed: &Packed<'_>) {
         let Batch { window, ended } = batch;
-        self.with(ended, table, |stack, figures| {
-            stack.run_packed(window, figures, packed);
-        });
+        // Most are so: their functions are places.
+        if packed.highest_function().0 < LOW {
+            self.with::<true>(ended, table, |stack, figures| {
+                stack.run_packed(window, figures, packed);
+            });
+        } else {
+            self.with::<false>(ended, table, |stack, figures| {
+                stack.run_packed(window, figures, packed);
+            });
+        }
     }
 
     /// Lets the call stack tell of calls.
-    fn with(
+    fn with<const NEAR: bool>(
         &mut self,
         ended: &mut EndedCalls,
         table: &mut Table,
-        follow: impl FnOnce(&mut CallStack, &mut Figures<'_>),
+        follow: impl FnOnce(&mut CallStack, &mut Figures<'_, NEAR>),
     ) {
         let mut figures = Figures {
             ended,
@@ -159,6 +166,11 @@ impl Stack {
         self.calls.exits_of_earlier()
     }
 
+    /// How many calls are open.
+    pub(super) fn depth(&self) -> usize {
+        self.calls.open().len()
+    }
+
     /// The open call that is so many below the innermost one: its function and entry, and whether the entry
     /// was measured.
     pub(super) fn open_call(&self, below: usize) -> Option<(FunctionId, Ticks, bool)> {
@@ -181,7 +193,7 @@ impl Stack {
         let places = table.join(theirs);
         self.open.resize(table.stats.len(), 0);
         self.totals.resize(table.stats.len(), 0);
-        self.with(&mut batch.ended, table, |stack, figures| {
+        self.with::<false>(&mut batch.ended, table, |stack, figures| {
             stack.join(piece.calls, figures);
         });
         // Only now it is known which of the piece's calls were outermost ones.
@@ -199,7 +211,7 @@ impl Stack {
     /// Ends what is still open, and gives the totals to the table. Takes the memory back, so that it
     /// may be done as soon as the thread has no more calls; doing it again changes nothing.
     pub(crate) fn finish(&mut self, batch: &mut Batch, end: Option<Ticks>, table: &mut Table) {
-        self.with(&mut batch.ended, table, |stack, figures| {
+        self.with::<false>(&mut batch.ended, table, |stack, figures| {
             figures.at_end = true;
             stack.finish(end, figures);
         });
@@ -215,8 +227,8 @@ impl Stack {
     }
 }
 
-/// Takes calls that end into the figures of their functions.
-struct Figures<'a> {
+/// Takes calls that end into the figures of their functions. `NEAR`: the functions' ids are places.
+struct Figures<'a, const NEAR: bool> {
     ended: &'a mut EndedCalls,
     table: &'a mut Table,
     open: Vec<u32>,
@@ -226,7 +238,7 @@ struct Figures<'a> {
     at_end: bool,
 }
 
-impl Figures<'_> {
+impl<const NEAR: bool> Figures<'_, NEAR> {
     /// The place of a function, where there is room now.
     #[inline(never)]
     fn place(&mut self, function: FunctionId) -> usize {
@@ -239,7 +251,7 @@ impl Figures<'_> {
     }
 }
 
-impl CallHandler<()> for Figures<'_> {
+impl<const NEAR: bool> CallHandler<()> for Figures<'_, NEAR> {
     fn missing(&mut self, function: FunctionId, exit: Exit, _: Option<&()>) {
         self.flaws.missing_entries += 1;
         let place = self.place(function);
@@ -272,12 +284,15 @@ impl CallHandler<()> for Figures<'_> {
     }
 }
 
-impl FastPath<()> for Figures<'_> {
+impl<const NEAR: bool> FastPath<()> for Figures<'_, NEAR> {
     fn root(&self) {}
 
     #[inline(always)]
     fn step(&mut self, plain: Plain<()>) -> Option<()> {
-        let place = self.table.known(plain.function);
+        let place = match NEAR {
+            true => plain.function.0,
+            false => self.table.known(plain.function),
+        };
         let open = self.open.get_mut(place as usize)?;
         // One up, or one down.
         *open = open.wrapping_add((plain.exit | 1) as u32);

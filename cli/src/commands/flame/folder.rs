@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use fdr_formats::calls::{Untimed, Window};
 use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Join, Share};
-use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId};
+use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks};
 
 use super::line::Line;
 use super::tree::{Label, MOST, NodeId, Tree};
@@ -20,6 +20,8 @@ pub(super) struct Folder {
     /// A thread has ended when another one begins.
     one_by_one: bool,
     untimed: Untimed,
+    /// The moment of the dump, where it is known.
+    end: Option<Ticks>,
     window: Window<NodeId>,
     /// Paths that are told apart in the end.
     most: usize,
@@ -47,6 +49,7 @@ impl Folder {
             per_thread,
             one_by_one: false,
             untimed: untimed.clone(),
+            end: None,
             window: Window::default(),
             most: MOST,
             tree: Tree::default(),
@@ -60,6 +63,11 @@ impl Folder {
     /// One for a source whose threads come one after the other, each once.
     pub(super) fn one_by_one(self, one_by_one: bool) -> Folder {
         Folder { one_by_one, ..self }
+    }
+
+    /// One for a trace that was written at that moment.
+    pub(super) fn until(self, end: Option<Ticks>) -> Folder {
+        Folder { end, ..self }
     }
 
     /// One that tells fewer paths apart.
@@ -102,11 +110,11 @@ impl Sink for Folder {
             ended.finish(&mut self.tree);
         }
         let line = match (self.share, self.per_thread) {
-            (Share::Piece, _) => Line::piece(self.untimed.clone()),
-            (Share::Lanes, false) => Line::new(NodeId::ROOT, self.untimed.clone()),
+            (Share::Piece, _) => Line::piece(self.untimed.clone(), self.end),
+            (Share::Lanes, false) => Line::new(NodeId::ROOT, self.untimed.clone(), self.end),
             (Share::Lanes, true) => {
                 let root = self.tree.child(NodeId::ROOT, Label::Thread(thread.id));
-                Line::new(root, self.untimed.clone())
+                Line::new(root, self.untimed.clone(), self.end)
             }
         };
         self.current = self.lines.len();

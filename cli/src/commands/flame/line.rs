@@ -3,10 +3,10 @@
 //! followed without what came before it, and joined to it. Must never match calls by itself.
 
 use fdr_formats::calls::{
-    CallHandler, CallStack, Ended, Exit, FastPath, Open, Plain, Untimed, Window,
+    CallHandler, CallStack, EdgeStatus, Ended, Exit, FastPath, Open, Plain, Untimed, Window,
 };
 use fdr_formats::packed::Packed;
-use fdr_formats::{Call, FunctionId};
+use fdr_formats::{Call, FunctionId, Ticks};
 
 use super::tree::{Label, NodeId, Tree};
 
@@ -19,12 +19,17 @@ pub(super) struct Line {
     /// Where the paths begin.
     root: NodeId,
     stack: CallStack<NodeId>,
+    /// The moment of the dump, where it is known.
+    end: Option<Ticks>,
 }
 
 /// Puts the calls that end into a tree.
 struct Paths<'a> {
     tree: &'a mut Tree,
     root: NodeId,
+    end: Option<Ticks>,
+    /// The thread has no more records.
+    at_end: bool,
 }
 
 impl CallHandler<NodeId> for Paths<'_> {
@@ -34,7 +39,17 @@ impl CallHandler<NodeId> for Paths<'_> {
     }
 
     fn ended(&mut self, ended: Ended<NodeId>, _: &mut [Open<NodeId>]) {
-        self.tree.count(ended.call.data, ended.own());
+        let is_open = match ended.exit {
+            EdgeStatus::Measured => false,
+            // The writer of the trace ended what was open.
+            EdgeStatus::Synthetic => self.end.is_some_and(|end| ended.end >= end),
+            EdgeStatus::Missing => self.at_end,
+        };
+        let node = match is_open {
+            true => self.tree.child(ended.call.data, Label::Open),
+            false => ended.call.data,
+        };
+        self.tree.count(node, ended.own());
     }
 }
 
@@ -71,25 +86,38 @@ impl FastPath<NodeId> for Paths<'_> {
 }
 
 impl Line {
-    /// A thread whose paths begin there; some functions have no times.
-    pub(super) fn new(root: NodeId, untimed: Untimed) -> Line {
+    /// A thread whose paths begin there; some functions have no times. `end`: the moment of the dump, where it is
+    /// known.
+    pub(super) fn new(root: NodeId, untimed: Untimed, end: Option<Ticks>) -> Line {
         let stack = CallStack::new().with_untimed(untimed);
-        Line { root, stack }
+        Line { root, stack, end }
     }
 
     /// A piece of a thread's calls, into a tree of its own.
-    pub(super) fn piece(untimed: Untimed) -> Line {
+    pub(super) fn piece(untimed: Untimed, end: Option<Ticks>) -> Line {
+        let line = Line::new(NodeId::ROOT, untimed, end);
         Line {
-            root: NodeId::ROOT,
-            stack: CallStack::new().with_untimed(untimed).piece(),
+            stack: line.stack.piece(),
+            ..line
         }
+    }
+
+    /// The call stack, and what it tells of calls.
+    fn paths<'a>(&'a mut self, tree: &'a mut Tree) -> (&'a mut CallStack<NodeId>, Paths<'a>) {
+        let Line { root, stack, end } = self;
+        let paths = Paths {
+            tree,
+            root: *root,
+            end: *end,
+            at_end: false,
+        };
+        (stack, paths)
     }
 
     /// Takes some calls, in order.
     pub(super) fn run(&mut self, window: &mut Window<NodeId>, tree: &mut Tree, calls: &[Call]) {
-        let root = self.root;
-        let mut paths = Paths { tree, root };
-        self.stack.run(window, &mut paths, calls);
+        let (stack, mut paths) = self.paths(tree);
+        stack.run(window, &mut paths, calls);
         self.root = paths.root;
     }
 
@@ -100,9 +128,8 @@ impl Line {
         tree: &mut Tree,
         packed: &Packed<'_>,
     ) {
-        let root = self.root;
-        let mut paths = Paths { tree, root };
-        self.stack.run_packed(window, &mut paths, packed);
+        let (stack, mut paths) = self.paths(tree);
+        stack.run_packed(window, &mut paths, packed);
         self.root = paths.root;
     }
 
@@ -135,14 +162,16 @@ impl Line {
         let root_of = |nth: usize| roots.get(nth).copied().unwrap_or(NodeId::ROOT);
         let places = tree.join(theirs, &root_of);
         piece.moved(&places);
-        let root = self.root;
-        self.stack.join(piece.stack, &mut Paths { tree, root });
+        let (stack, mut paths) = self.paths(tree);
+        stack.join(piece.stack, &mut paths);
         true
     }
 
     /// Ends what is still open, and takes the memory back.
     pub(super) fn finish(&mut self, tree: &mut Tree) {
-        let root = self.root;
-        self.stack.finish(None, &mut Paths { tree, root });
+        let end = self.end;
+        let (stack, mut paths) = self.paths(tree);
+        paths.at_end = true;
+        stack.finish(end, &mut paths);
     }
 }

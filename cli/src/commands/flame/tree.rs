@@ -35,6 +35,8 @@ pub(super) enum Label {
     Thread(ThreadId),
     /// Calls deeper than paths are followed, or every path beyond the limit.
     Others,
+    /// The calls of the path above that were open when the trace was written.
+    Open,
 }
 
 /// A path.
@@ -60,6 +62,7 @@ impl Rank {
             Label::Function(FunctionId(id)) => u64::from(id) << 2 | 1,
             Label::Thread(ThreadId(id)) => id << 2 | 2,
             Label::Others => 3,
+            Label::Open => 7,
         };
         let mut hash = (caller.1.rotate_left(5) ^ label).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -222,6 +225,14 @@ impl Tree {
         let node = &mut self.nodes[node.0 as usize];
         node.own = node.own.saturating_add(own);
         node.calls += 1;
+    }
+
+    /// The label of a path; of one of open calls, that of their function.
+    pub(super) fn of(&self, node: &Node) -> Label {
+        match node.label {
+            Label::Open => self.nodes[node.caller.index()].label,
+            label => label,
+        }
     }
 
     /// How many nodes there are.
