@@ -94,6 +94,9 @@ impl CtfWriter {
     pub fn finish(mut self) -> Result<Losses, Error> {
         let start = self.start();
         for lane in &mut self.lanes {
+            if let Some(end) = self.info.end {
+                lane.end(end, &mut self.times, &mut self.cut);
+            }
             lane.finish(start);
         }
         Writer::flush(&mut self)?;

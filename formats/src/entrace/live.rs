@@ -257,8 +257,11 @@ impl EntraceStream {
     /// # Errors
     /// The first one that was met, now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
-        for (lane, _) in &mut self.lanes {
+        for (lane, waiting) in &mut self.lanes {
             lane.awaits_nothing();
+            if let Some(end) = self.info.end {
+                lane.end(end, &mut self.scale, waiting);
+            }
         }
         self.send_all();
         for (lane, _) in &self.lanes {

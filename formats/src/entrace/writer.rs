@@ -158,8 +158,18 @@ impl EntraceWriter {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
-        for (lane, _) in &self.lanes {
-            lane.finish(&mut self.losses);
+        for nth in 0..self.lanes.len() {
+            self.now = nth;
+            let end = self.info.end;
+            self.on_lane(|lane, _, scale, shelves, losses| {
+                if let Some(end) = end {
+                    lane.end(end, scale, shelves);
+                }
+                lane.finish(losses);
+            });
+        }
+        if let Some(error) = self.failed.take() {
+            return Err(error.into());
         }
         self.store.close();
         let strands: Vec<Strands> = self.lanes.iter().map(|(_, strands)| *strands).collect();
