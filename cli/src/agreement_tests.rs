@@ -216,7 +216,7 @@ impl RandomTrace {
             info: TraceInfo {
                 threads: (1..=threads.len() as u64).map(thread).collect(),
                 // Before the end of some threads' records: these last longer.
-                end: (seed % 3 > 0).then(|| Ticks(1_000_000 + seed % 7 * 300_000)),
+                end: (!seed.is_multiple_of(3)).then(|| Ticks(1_000_000 + seed % 7 * 300_000)),
                 ..TraceInfo::default()
             },
             threads,
@@ -267,7 +267,7 @@ fn traces(least: u64) -> impl Iterator<Item = (u64, Box<dyn Source>)> {
     (1..=500).flat_map(move |seed| {
         let trace = RandomTrace::new(seed, least, 0);
         let xray = registry::targets().find(|target| target.name == "xray");
-        let (balanced, _) = converted(&trace, xray.expect("XRay"), seed % 2 == 0);
+        let (balanced, _) = converted(&trace, xray.expect("XRay"), seed.is_multiple_of(2));
         [(seed, Box::new(trace) as Box<dyn Source>), (seed, balanced)]
     })
 }
@@ -430,7 +430,7 @@ fn conversions_read_back_tell_the_same_calls() {
                 continue;
             }
             compared += 1;
-            let (back, _folder) = converted(source, target, seed % 2 == 0);
+            let (back, _folder) = converted(source, target, seed.is_multiple_of(2));
             assert_eq!(back.info().end, source.info().end, "{name}, trace {seed}");
             let again = Reference::of(&*back).finish(back.info().end).sums;
             let (mut again, mut wanted) = (again, found.sums);
