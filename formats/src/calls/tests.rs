@@ -2,6 +2,7 @@
 //! exit (`m`, `s`, `-`), and `!` where it is clipped.
 
 use super::*;
+use crate::model::FunctionId;
 
 fn enter(time: u64, function: u32) -> Call {
     Call::entry(Ticks(time), FunctionId(function))
