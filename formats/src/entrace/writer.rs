@@ -17,7 +17,7 @@ use super::merge::{self, Strands};
 use super::output::{Out, Tables, Take};
 use super::shape::{self, Functions, MAX_ARGUMENTS};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo};
+use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::spool::Spool;
@@ -158,8 +158,18 @@ impl EntraceWriter {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
-        for (lane, _) in &self.lanes {
-            lane.finish(&mut self.losses);
+        for nth in 0..self.lanes.len() {
+            self.now = nth;
+            let end = self.info.end;
+            self.on_lane(|lane, _, scale, shelves, losses| {
+                if let Some(end) = end {
+                    lane.end(end, scale, shelves);
+                }
+                lane.finish(losses);
+            });
+        }
+        if let Some(error) = self.failed.take() {
+            return Err(error.into());
         }
         let strands: Vec<Strands> = self.lanes.iter().map(|(_, strands)| *strands).collect();
         let items = strands
@@ -294,6 +304,10 @@ impl Writer for EntraceWriter {
             }
             None => Ok(()),
         }
+    }
+
+    fn end(&mut self, end: Ticks) {
+        self.info.end = Some(end);
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {

@@ -116,6 +116,18 @@ impl Book {
         trace_fact(&self.info, self.latest, &mut self.facts, out);
     }
 
+    /// The moment of the trace's end is known now: what the trace says of itself is said again, with it.
+    pub(super) fn ends(&mut self, end: Ticks, out: &mut Vec<u8>) {
+        self.info.end = Some(end);
+        trace_fact(&self.info, self.latest, &mut self.facts, out);
+    }
+
+    /// The moment of the trace's end, as spans have their times.
+    pub(super) fn end(&mut self) -> Option<Ticks> {
+        let end = self.info.end?;
+        Some(Ticks(self.nanos(end)))
+    }
+
     /// A function that may be called from here on.
     pub(super) fn function(&mut self, function: &Function, out: &mut Vec<u8>) {
         if !self.functions.declare(function) {

@@ -329,6 +329,15 @@ impl Reading {
             let error = info.clock.error_ppm.take();
             (info, error.map(f64::to_bits))
         };
+        // A stream knows its end last, and says all again.
+        match first.end {
+            None => {
+                first.end = info.end;
+                let is_same = comparable(first) == comparable(&info);
+                first.end = first.end.filter(|_| is_same);
+            }
+            end => info.end = info.end.or(end),
+        }
         (comparable(first) != comparable(&info)).then(|| {
             let program = info.program;
             let process = info.process;

@@ -74,7 +74,11 @@ impl TcstateWriter {
         let last = lanes()
             .filter(|lane| lane.first.is_some())
             .map(|lane| lane.last);
-        (start, last.max().unwrap_or(start))
+        // What is open lasts until the dump.
+        let is_open = lanes().any(Lane::is_open);
+        let end = self.info.end.filter(|_| is_open);
+        let end = end.map(|end| self.nanos(end));
+        (start, last.chain(end).max().unwrap_or(start))
     }
 
     fn nanos(&self, ticks: Ticks) -> i64 {
@@ -277,6 +281,10 @@ impl Writer for TcstateWriter {
             }
             None => Ok(()),
         }
+    }
+
+    fn end(&mut self, end: Ticks) {
+        self.info.end = Some(end);
     }
 
     fn finish(mut self: Box<Self>) -> Result<Losses, Error> {

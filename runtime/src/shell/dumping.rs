@@ -413,6 +413,12 @@ pub(crate) fn asked_for(ring: &Ring) -> u64 {
     })
 }
 
+/// This moment, in ticks of the recorder's clock.
+pub(crate) fn now(state: &State) -> Ticks {
+    let (now, _) = state.settled_frequency();
+    Ticks(now.ticks)
+}
+
 pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo {
     let (now, frequency) = state.settled_frequency();
     ring.header()

@@ -27,7 +27,9 @@ use crate::{memory, trace};
 const HELP: &str = "\
 A line is a path of calls from the outermost function to one that it led to,
 with `;` between, and the time in ns that the last one spent by itself on that
-path. All lines that end in a function add up to its self time in fdr report.
+path. What calls spent that were still open when the trace was written has a
+line of its own: it ends in [open]. All lines that end in a function, or in
+[open] behind it, add up to its self time in fdr report.
 Lines are in the order of names; a path without time of its own has none.
 
 What passes in an untimed function is its caller's time: a path that ends in
@@ -86,6 +88,7 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let untimed = untimed(source.info());
     let one_by_one = trace::has_lane_for_each_thread(source);
     let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
+    let make = |share| make(share).until(source.info().end);
     let division = Division::of(source, ui::jobs());
     let folders = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
@@ -107,15 +110,14 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
         for (_, node) in folded.tree.nodes() {
             let is_shown = |label| match label {
                 Label::Function(id) => filter.matches(&name_of(info, id)),
-                Label::Root | Label::Thread(_) | Label::Others => false,
+                Label::Root | Label::Thread(_) | Label::Others | Label::Open => false,
             };
-            shown
-                .entry(node.label)
-                .or_insert_with(|| is_shown(node.label));
+            let label = folded.tree.of(node);
+            shown.entry(label).or_insert_with(|| is_shown(label));
         }
     }
     let value = |node: &Node| match options.calls {
-        _ if shown.get(&node.label) == Some(&false) => 0,
+        _ if shown.get(&folded.tree.of(node)) == Some(&false) => 0,
         true => node.calls,
         false => info.clock.nanos(Ticks(node.own)).0,
     };
@@ -173,5 +175,6 @@ fn name(info: &TraceInfo, label: Label) -> String {
             format!("{name} (thread {id})").trim_start().to_owned()
         }
         Label::Others => "[more]".to_owned(),
+        Label::Open => "[open]".to_owned(),
     }
 }
