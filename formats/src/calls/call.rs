@@ -113,7 +113,7 @@ impl<T> Ended<T> {
     }
 }
 
-/// What a [`CallStack`] tells of calls that end. A closure that takes [`Ended`] and the open calls is one, where the
+/// What a [`CallStack`](super::CallStack) tells of calls that end. A closure that takes [`Ended`] and the open calls is one, where the
 /// data has a default.
 pub trait CallHandler<T> {
     /// The data of a call whose entry is not in the trace; `caller` is that of the call around it.
