@@ -13,7 +13,6 @@ mod commands;
 mod damage;
 mod input;
 mod memory;
-mod packed;
 mod pager;
 mod place;
 mod report;

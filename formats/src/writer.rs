@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use crate::error::Error;
-use crate::model::{Function, TraceInfo};
+use crate::model::{Function, Ticks, TraceInfo};
 use crate::sink::{Losses, Sink};
 
 /// A sink that writes a trace. Events come in order per thread; threads come one after the other or
@@ -31,6 +31,10 @@ pub trait Writer: Sink + Send {
     fn restart(&mut self) -> Option<Vec<u8>> {
         None
     }
+
+    /// The moment of the trace's end, where it is known only now: calls that are open last until then. Nothing but
+    /// [`Writer::finish`] may follow.
+    fn end(&mut self, end: Ticks);
 
     /// Completes the trace; returns what the target could not hold.
     ///

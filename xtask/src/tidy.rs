@@ -13,8 +13,8 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::Result;
-use crate::process::root;
+use xtask::Result;
+use xtask::process::root;
 
 /// One breach of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_bad_tree_is_caught() {
-        let root = crate::process::work_folder(&format!("tidy-test-{}", std::process::id()))
+        let root = xtask::process::work_folder(&format!("tidy-test-{}", std::process::id()))
             .expect("a folder");
         let files = [
             (

@@ -33,7 +33,7 @@ use object::{
 use super::recover::save;
 use super::{Status, each_trace};
 use crate::place::{self, Pending, Shape};
-use crate::{memory, trace, ui};
+use crate::{input, memory, trace, ui};
 
 /// Larger ids are refused: the map has an entry for every id up to the largest.
 const MAX_ID: u32 = 1 << 22;
@@ -94,7 +94,7 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
         place::check_is_not(&output, trace)?;
         place::check(&output, Shape::File, options.force)?;
     }
-    let source = trace::open(trace)?;
+    let source = input::open(trace)?;
     trace::warn_of_damage(trace, source.diagnostics(), 0);
     memory::grows("the map's entries and symbols");
     let elf = build(source.info()).with_context(|| ui::path(trace))?;

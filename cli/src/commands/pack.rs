@@ -6,12 +6,12 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use fdr_formats::registry::{FORMATS, Format, Opener};
+use fdr_formats::registry::{self, Format};
 use fdr_formats::{ring, xray};
 
 use super::recover::save;
 use super::{Status, each_trace};
-use crate::packed::{self, Archive, PackFailure, Packed, Way};
+use crate::input::packed::{self, Archive, PackFailure, Packed, Way};
 use crate::place::{self, Pending, Shape};
 use crate::ring::Ring;
 use crate::ui::{self, Progress, StandardOutput};
@@ -155,7 +155,7 @@ fn input(
     let text = || ui::path(trace);
     let kind = fs::metadata(trace).with_context(text)?;
     if kind.is_dir() {
-        if !place::is_trace(trace) {
+        if registry::of_folder(trace).is_none() {
             bail!("{}: not a trace folder that fdr knows", text());
         }
         if dense {
@@ -171,9 +171,7 @@ fn input(
     if packed::probe(&head) {
         bail!("{}: is compressed already", text());
     }
-    let head = head.get(..64).unwrap_or(&head);
-    let known = |opener: &Opener| matches!(opener, Opener::File { probe, .. } if probe(head));
-    let Some(format) = FORMATS.iter().find(|format| known(&format.opener)) else {
+    let Some(format) = registry::of_file(&head) else {
         bail!(
             "{}: not a trace file that fdr knows; zstd packs any file",
             text()

@@ -9,7 +9,7 @@ use fdr_formats::{Clock, Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::{Status, each_trace};
-use crate::input::Headings;
+use crate::commands::Headings;
 use crate::report::json;
 use crate::selection::{Filtering, Selection};
 use crate::{trace, ui};

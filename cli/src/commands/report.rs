@@ -9,7 +9,7 @@ use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::pieces::{self, Division};
 
 use super::{Status, each_trace};
-use crate::input::Headings;
+use crate::commands::Headings;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;

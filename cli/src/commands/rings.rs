@@ -13,7 +13,7 @@ use super::Status;
 use crate::columns::Columns;
 use crate::report::json;
 use crate::ring::{self, Owner, Ring};
-use crate::ui;
+use crate::{input, ui};
 
 /// Bytes of a block, as the system counts them.
 const BLOCK: u64 = 512;
@@ -136,7 +136,7 @@ fn row(path: &Path, ring: Option<Ring>) -> Row {
 }
 
 fn read(path: &Path, head: Option<Ring>) -> anyhow::Result<Row> {
-    let (ring, _) = ring::open(path)?;
+    let (ring, _) = input::open_ring(path)?;
     let (threads, records) = ring.census()?;
     let owner = head.map_or(Owner::Perhaps, |head| head.owner);
     let state = match (owner, ring.crash()) {

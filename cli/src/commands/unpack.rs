@@ -10,7 +10,8 @@ use anyhow::{Context, bail};
 
 use super::recover::save;
 use super::{Status, each};
-use crate::packed::{self, Manner, Place, Unpacked};
+use crate::input;
+use crate::input::packed::{self, Manner, Place, Unpacked};
 use crate::place::{self, Pending, Shape};
 use crate::ui::{self, StandardOutput};
 
@@ -72,7 +73,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
     if options.to_stdout() {
         return Ok(status(&to_stdout(options, path, file)?));
     }
-    let archive = packed::is_archive(&packed::head_within(&file));
+    let archive = input::is_archive(&packed::head_within(&file));
     let output = match (packed::plain_name(path), options.output.as_deref()) {
         (Some(plain), asked) => {
             let folder = plain.parent().unwrap_or(Path::new(""));

@@ -23,7 +23,7 @@ use self::source::Selected;
 use crate::report::rows::name_of;
 use crate::tally::Tally;
 use crate::ui::Progress;
-use crate::{trace, ui};
+use crate::{input, ui};
 
 /// How a moment is written, for a help text.
 pub(crate) const MOMENTS: &str = "\
@@ -145,7 +145,7 @@ impl Selection {
         path: &Path,
         filtering: Filtering,
     ) -> anyhow::Result<Box<dyn Source>> {
-        self.select(trace::open(path)?, path, filtering)
+        self.select(input::open(path)?, path, filtering)
     }
 
     /// Whether it has a beginning or an end in time.

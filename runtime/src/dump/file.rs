@@ -27,6 +27,8 @@ pub(crate) struct Written {
     pub(crate) records: u64,
     pub(crate) overwritten: u64,
     pub(crate) dropped: u64,
+    /// Threads some of whose records are zeros: the ring's file was cut short, and made longer again.
+    pub(crate) zeroed: u64,
     /// What the format could not hold.
     pub(crate) losses: Losses,
 }
@@ -151,13 +153,16 @@ impl Dump<'_> {
                 }),
             };
             let chunks: Vec<&[u8]> = snapshot.chunks().collect();
-            writer
+            let block = writer
                 .thread_with_gaps(&thread, &chunks, &[], snapshot.owner.ended)
                 .map_err(as_io)?;
             written.threads += 1;
-            written.records += counts.readable;
-            written.overwritten += counts.overwritten;
+            written.records += block.readable;
+            let gone = counts.recorded.saturating_sub(counts.dropped);
+            written.overwritten += gone.saturating_sub(block.readable);
             written.dropped += counts.dropped;
+            let is_zeroed = snapshot.has_zeros || block.discarded_bytes > 0;
+            written.zeroed += u64::from(is_zeroed);
         }
         written.losses = writer.finish().map_err(as_io)?.losses;
         if self.ring.is_lost() {

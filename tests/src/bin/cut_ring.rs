@@ -45,6 +45,17 @@ fn cut(length: &str) {
     file.set_len(length).expect("a shorter file");
 }
 
+/// Cuts it, and makes it as long as it was before anybody touches it: zeros are in the place of what was there.
+fn cut_and_grow(length: &str) {
+    let Some(ring) = ring_when_prepared() else {
+        return;
+    };
+    let before = fs::metadata(&ring).expect("a ring").len();
+    cut(length);
+    let file = OpenOptions::new().write(true).open(&ring).expect("a ring");
+    file.set_len(before).expect("a longer file");
+}
+
 /// The ring in the current folder, once the recorder has made places for threads to come.
 fn ring_when_prepared() -> Option<PathBuf> {
     const PREPARED: u32 = 64;
@@ -264,6 +275,11 @@ fn main() {
         "once" => {
             black_box(steps(1000));
             cut(length);
+            black_box(steps(1000));
+        }
+        "grow" => {
+            black_box(steps(1000));
+            cut_and_grow(length);
             black_box(steps(1000));
         }
         // Nothing of the program's touches the ring any more.

@@ -10,7 +10,8 @@ use fdr_formats::filter::near;
 use fdr_formats::registry::{self, targets};
 use fdr_formats::writer::{Kind, Target};
 
-use crate::{input, packed, ui};
+use crate::input::{self, packed};
+use crate::ui;
 
 /// Reads a format's name, in capital letters or not.
 #[derive(Clone, Copy, Debug)]

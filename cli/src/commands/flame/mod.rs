@@ -27,8 +27,10 @@ use crate::{memory, trace};
 const HELP: &str = "\
 A line is a path of calls, from the outermost function inwards, with `;`
 between, and a time in ns. The time is that of the last function by itself, on
-that path. All lines that end in a function add up to its self time in fdr
-report. Lines are sorted by name. A path without time of its own has no line.
+that path. Calls that were open when the trace was written have lines of their
+own, which end in [open]. All lines that end in a function, or in [open] behind
+it, add up to its self time in fdr report. Lines are sorted by name. A path
+without time of its own has no line.
 
 Time in an untimed function belongs to its caller. A path that ends in an
 untimed function has a line only with --calls.
@@ -87,6 +89,7 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let untimed = untimed(source.info());
     let one_by_one = trace::has_lane_for_each_thread(source);
     let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
+    let make = |share| make(share).until(source.info().end);
     let division = Division::of(source, ui::jobs());
     let folders = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
@@ -108,15 +111,14 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
         for (_, node) in folded.tree.nodes() {
             let is_shown = |label| match label {
                 Label::Function(id) => filter.matches(&name_of(info, id)),
-                Label::Root | Label::Thread(_) | Label::Others => false,
+                Label::Root | Label::Thread(_) | Label::Others | Label::Open => false,
             };
-            shown
-                .entry(node.label)
-                .or_insert_with(|| is_shown(node.label));
+            let label = folded.tree.of(node);
+            shown.entry(label).or_insert_with(|| is_shown(label));
         }
     }
     let value = |node: &Node| match options.calls {
-        _ if shown.get(&node.label) == Some(&false) => 0,
+        _ if shown.get(&folded.tree.of(node)) == Some(&false) => 0,
         true => node.calls,
         false => info.clock.nanos(Ticks(node.own)).0,
     };
@@ -174,5 +176,6 @@ fn name(info: &TraceInfo, label: Label) -> String {
             format!("{name} (thread {id})").trim_start().to_owned()
         }
         Label::Others => "[more]".to_owned(),
+        Label::Open => "[open]".to_owned(),
     }
 }

@@ -24,8 +24,8 @@ use super::recover::save;
 use crate::place::{self, Pending, Shape};
 use crate::signals::Stop;
 use crate::tally::Tally;
-use crate::trace;
 use crate::ui::{self, Progress};
+use crate::{input, trace};
 
 /// Where a program is connected to, it is given so long to come up.
 const WAIT: Duration = Duration::from_secs(60);
@@ -271,7 +271,7 @@ impl Session<'_> {
         if let End::Full(_) = end {
             status = Status::Code(2);
         }
-        match trace::open(path) {
+        match input::open(path) {
             Ok(source) => status = status.max(self.look(path, &*source)?),
             Err(error) => {
                 ui::complain(&format!("{error:#}"));

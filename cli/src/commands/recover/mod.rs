@@ -15,8 +15,9 @@ use fdr_formats::writer::Target;
 use self::save::Job;
 use super::convert::{shape, target};
 use super::{Status, each};
+use crate::input::{self, packed};
 use crate::ring::{self, END, Owner, Ring};
-use crate::{packed, place, ui};
+use crate::{place, ui};
 
 const HELP: &str = "\
 A program that ends without a dump, for example by kill -9, leaves its ring
@@ -117,7 +118,7 @@ fn one(
     several: bool,
 ) -> anyhow::Result<Status> {
     let owner = head.map_or(Owner::Perhaps, |head| head.owner);
-    let (mut ring, file) = ring::open(path)?;
+    let (mut ring, file) = input::open_ring(path)?;
     let process = ring.process();
     if owner == Owner::Runs {
         bail!(

@@ -14,8 +14,7 @@ use fdr_formats::tcstate::{self, TcstateSource};
 use fdr_formats::{Clock, Source, ThreadId, Ticks, TraceInfo, source};
 
 use super::{Status, each_trace};
-use crate::clock;
-use crate::input::Headings;
+use crate::commands::Headings;
 use crate::place::Pending;
 use crate::selection::moment::{self, Span, When};
 use crate::selection::{self, Filtering, Selection};
@@ -23,6 +22,7 @@ use crate::tally::Tally;
 use crate::trace;
 use crate::ui::{self, Progress};
 use crate::windows::is_cut;
+use crate::{clock, input};
 
 const HELP: &str = "\
 An event at exactly that time has happened.
@@ -118,7 +118,7 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         };
         return answer(options, path, &heading, source.info(), moment);
     }
-    let mut source = trace::open(path)?;
+    let mut source = input::open(path)?;
     // Without a window, moments are those of the whole trace, whatever is shown of it.
     if options.selection.has_window() {
         source = options.selection.select(source, path, Filtering::Calls)?;
