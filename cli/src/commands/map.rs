@@ -44,8 +44,8 @@ const STRIDE: u64 = 16;
 const XRAY: &str = "xray";
 
 const HELP: &str = "\
-llvm-xray reads XRay traces alone; what fdr convert makes of others has the
-same function ids.
+llvm-xray reads only XRay traces. A trace that fdr convert turns into XRay has
+the same function ids, so the map fits it, too.
 
 Examples:
   fdr map app.fdr -o map.elf
@@ -63,10 +63,10 @@ pub(crate) struct Options {
     /// The file to write, or a folder for it; `-` is standard output
     #[arg(short, long, value_name = "MAP")]
     output: PathBuf,
-    /// Replace a file that is there under that name
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Say only what is wrong
+    /// Print only what is wrong
     #[arg(short, long)]
     quiet: bool,
 }

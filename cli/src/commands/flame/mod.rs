@@ -25,19 +25,20 @@ use crate::windows::{Windows, is_cut};
 use crate::{memory, trace};
 
 const HELP: &str = "\
-A line is a path of calls from the outermost function to one that it led to,
-with `;` between, and the time in ns that the last one spent by itself on that
-path. What calls spent that were still open when the trace was written has a
-line of its own: it ends in [open]. All lines that end in a function, or in
-[open] behind it, add up to its self time in fdr report.
-Lines are in the order of names; a path without time of its own has none.
+A line is a path of calls, from the outermost function inwards, with `;`
+between, and a time in ns. The time is that of the last function by itself, on
+that path. Calls that were open when the trace was written have lines of their
+own, which end in [open]. All lines that end in a function, or in [open] behind
+it, add up to its self time in fdr report. Lines are sorted by name. A path
+without time of its own has no line.
 
-What passes in an untimed function is its caller's time: a path that ends in
-one has a line with --calls alone.
+Time in an untimed function belongs to its caller. A path that ends in an
+untimed function has a line only with --calls.
 
-A call that was entered before the trace began is beside what it called. From
-1000 functions on, a path ends in [more]. Of more than 262,144 paths the least
-deep ones stay, and the others are one: [more].
+A call whose entry is not in the trace has a line of its own, and the calls
+that it made are not below it. A path of more than 1000 functions ends in
+[more]. Of more than 262,144 paths the shortest stay; all others are one line,
+[more].
 
 Examples:
   fdr flame app.fdr | inferno-flamegraph > app.svg
@@ -46,20 +47,20 @@ Examples:
   fdr flame --common app.fdr      the time of which all threads have records
   fdr flame --calls app.fdr       by the number of calls";
 
-/// Time by path of calls, as folded lines for flame graphs
+/// Show time by path of calls, as folded lines for flame graphs
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
     /// Traces, or folders of traces; `-` is standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Paths begin with the thread
+    /// Begin each path with the thread
     #[arg(long)]
     per_thread: bool,
-    /// Count calls, instead of time
+    /// Count calls instead of time
     #[arg(long)]
     calls: bool,
-    /// Only the stretch of time that all threads have: from where no older records are overwritten
+    /// Only the stretch of time of which all threads have records
     #[arg(long)]
     common: bool,
     #[command(flatten)]
