@@ -73,9 +73,9 @@ fn a_ring_that_is_cut_ends_the_recording_and_not_the_program() {
 }
 
 #[test]
-fn a_ring_that_is_cut_and_made_longer_again_says_what_is_missing() {
-    let folder = Folder::new("lost-grow");
-    let outcome = run(&folder, "FDR=1 FDR_OUT=t.fdr", &["grow", "regions"]);
+fn a_ring_whose_records_are_zeros_says_what_is_missing() {
+    let folder = Folder::new("lost-zeros");
+    let outcome = run(&folder, "FDR=1 FDR_OUT=t.fdr", &["zeros"]);
     assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
     let lines = said(&outcome);
     assert_eq!(lines.len(), 2, "{outcome:?}");
