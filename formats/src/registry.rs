@@ -81,10 +81,9 @@ pub fn open(bytes: Box<dyn ReadAt>) -> Opened {
     let count = bytes.read_at(0, &mut head)?;
     let head = head.get(..count).unwrap_or(&[]);
     for format in FORMATS {
-        if let Opener::File { probe, open } = format.opener
-            && probe(head)
-        {
-            return open(bytes);
+        match format.opener {
+            Opener::File { probe, open } if probe(head) => return open(bytes),
+            _ => {}
         }
     }
     if head.is_empty() {
@@ -104,10 +103,9 @@ pub fn open_path(path: &Path) -> Opened {
         return open(Box::new(FileBytes::new(File::open(path)?)?));
     }
     for format in FORMATS {
-        if let Opener::Folder { probe, open } = format.opener
-            && probe(path)
-        {
-            return open(path);
+        match format.opener {
+            Opener::Folder { probe, open } if probe(path) => return open(path),
+            _ => {}
         }
     }
     Err(unknown("folder", |opener| {

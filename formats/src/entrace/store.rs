@@ -52,11 +52,11 @@ impl Store {
     pub(super) fn push(&mut self, strand: usize, bytes: &[u8]) -> io::Result<()> {
         let strand = &mut self.strands[strand];
         strand.size += bytes.len() as u64;
-        if let Some(chunk) = strand.chunks.last_mut()
-            && chunk.len() + bytes.len() < CHUNK
-        {
-            chunk.extend_from_slice(bytes);
-            return Ok(());
+        if let Some(chunk) = strand.chunks.last_mut() {
+            if chunk.len() + bytes.len() < CHUNK {
+                chunk.extend_from_slice(bytes);
+                return Ok(());
+            }
         }
         let whole = strand.begin_chunks(bytes, &mut self.spare);
         self.held += whole * CHUNK;

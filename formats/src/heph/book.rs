@@ -127,7 +127,7 @@ impl Book {
     /// The events that follow are this thread's; returns its lane.
     pub(super) fn thread(&mut self, thread: &Thread, out: &mut Vec<u8>) -> usize {
         let (lane, news) = self.threads.lane(thread, &mut self.losses);
-        if news && let Some(lane) = self.threads.lanes.get(lane) {
+        if let Some(lane) = self.threads.lanes.get(lane).filter(|_| news) {
             thread_fact(lane, self.latest, &mut self.facts, out);
         }
         lane
@@ -416,9 +416,9 @@ fn trace_fact(info: &TraceInfo, earliest: u64, places: &mut FactPlaces, out: &mu
     }
     parts.count("constant", clock.constant.into());
     parts.count("nonstop", clock.nonstop.into());
-    if let Some((tick, unix)) = clock.anchor
-        && let Some(time) = clock.checked_nanos(tick)
-    {
+    let anchor = clock.anchor;
+    let anchor = anchor.and_then(|(tick, unix)| Some((clock.checked_nanos(tick)?, unix)));
+    if let Some((time, unix)) = anchor {
         parts.number("anchor_time", time);
         parts.number("anchor_unix", unix);
     }

@@ -220,7 +220,7 @@ impl TraceFacts {
                 (b"trouble", Value::Unsigneds(values)) => {
                     let [skew, steps, ahead, step] = first(values.iter());
                     (*skew_ns, *steps_back) = (skew, steps);
-                    (*ahead_ns, *wall_step_ns) = (ahead.cast_signed(), step.cast_signed());
+                    (*ahead_ns, *wall_step_ns) = (ahead as i64, step as i64);
                 }
                 (b"anchor", Value::Unsigneds(values)) if values.iter().len() == 2 => {
                     let [time, unix] = first(values.iter());

@@ -24,8 +24,8 @@ pub(super) const NOT_LEFT: u64 = u64::MAX;
 
 const HEADER_WORDS: usize = size_of::<Header>() / size_of::<u64>();
 const SLOT_WORDS: usize = size_of::<Slot>() / size_of::<u64>();
-const _: () = assert!(size_of::<Header>().is_multiple_of(8));
-const _: () = assert!(size_of::<Slot>().is_multiple_of(8));
+const _: () = assert!(size_of::<Header>() % 8 == 0);
+const _: () = assert!(size_of::<Slot>() % 8 == 0);
 
 /// Text in memory that is there already.
 struct Text<'a> {
