@@ -17,11 +17,11 @@ use fdr_formats::{
 
 use crate::commands::flame::tests::sums_of;
 use crate::commands::verify::checker::tests::missing_of;
+use crate::input;
 use crate::place::{self, Pending};
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection};
 use crate::testing::pieces::Random;
-use crate::trace;
 
 /// What is known of a function's calls: how many, how many of them clipped, ticks in them alone.
 type Sums = BTreeMap<u32, [u64; 3]>;
@@ -57,7 +57,7 @@ impl CallHandler<()> for Found {
         sums[0] += 1;
         sums[1] += u64::from(ended.clipped);
         sums[2] += ended.own();
-        self.missing.entries += u64::from(ended.call.entry == EdgeStatus::Missing);
+        self.missing.entries += u64::from(ended.call.entry() == EdgeStatus::Missing);
         if ended.exit == EdgeStatus::Missing {
             let exits = match self.ended {
                 true => &mut self.missing.open,
@@ -86,10 +86,11 @@ impl Reference {
             .collect()
     }
 
-    fn finish(mut self) -> Found {
+    /// Calls that are open last until `end`, the moment of the dump.
+    fn finish(mut self, end: Option<Ticks>) -> Found {
         self.found.ended = true;
         for stack in self.threads.values_mut() {
-            stack.finish(None, &mut self.found);
+            stack.finish(end, &mut self.found);
         }
         self.found
     }
@@ -168,14 +169,17 @@ enum Event {
 
 impl RandomTrace {
     /// Of five functions; the odder, the more edges are missing. Times are whole microseconds, of which Heph's are.
-    /// `least`: so many are between two events at least.
-    fn new(seed: u64, least: u64) -> RandomTrace {
+    /// `least`: so many are between two events at least. `back`: of 1,000 events, before so many the clock goes back.
+    fn new(seed: u64, least: u64, back: u64) -> RandomTrace {
         let mut random = Random::new(seed);
         let odd = [0, 5, 30, 100][seed as usize % 4];
         let threads = (0..2).map(|_| {
             let (mut time, mut open, mut events) = (1_000_000, Vec::new(), Vec::new());
             for _ in 0..random.below(300) {
                 time += (least + random.below(9)) * 1000;
+                if back > 0 && random.below(1000) < back {
+                    time -= random.below(40) * 1000;
+                }
                 let function = 1 + random.below(5) as u32;
                 match random.below(1000) {
                     nth if nth < odd => {
@@ -211,6 +215,8 @@ impl RandomTrace {
         RandomTrace {
             info: TraceInfo {
                 threads: (1..=threads.len() as u64).map(thread).collect(),
+                // Before the end of some threads' records: these last longer.
+                end: (!seed.is_multiple_of(3)).then(|| Ticks(1_000_000 + seed % 7 * 300_000)),
                 ..TraceInfo::default()
             },
             threads,
@@ -259,21 +265,40 @@ impl Source for RandomTrace {
 /// Each trace as it is, and as the XRay writer balances it: with synthetic edges.
 fn traces(least: u64) -> impl Iterator<Item = (u64, Box<dyn Source>)> {
     (1..=500).flat_map(move |seed| {
-        let trace = RandomTrace::new(seed, least);
+        let trace = RandomTrace::new(seed, least, 0);
         let xray = registry::targets().find(|target| target.name == "xray");
-        let (balanced, _) = converted(&trace, xray.expect("XRay"));
+        let (balanced, _) = converted(&trace, xray.expect("XRay"), seed.is_multiple_of(2));
         [(seed, Box::new(trace) as Box<dyn Source>), (seed, balanced)]
+    })
+}
+
+/// Traces whose clocks go back, as they are.
+fn traces_that_go_back() -> impl Iterator<Item = (u64, Box<dyn Source>)> {
+    (1..=500).map(|seed| {
+        let trace = RandomTrace::new(seed, 0, 1 + seed % 100);
+        (seed, Box::new(trace) as Box<dyn Source>)
     })
 }
 
 #[test]
 fn report_flame_verify_and_state_agree() {
-    let (mut odd, mut open_ones) = (0, 0);
-    for (seed, source) in traces(0) {
+    commands_agree(traces(0));
+}
+
+#[test]
+fn they_agree_where_clocks_go_back() {
+    commands_agree(traces_that_go_back());
+}
+
+fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
+    let (mut odd, mut open_ones, mut lasting) = (0, 0, 0);
+    for (seed, source) in traces {
         let source = &*source;
         let reference = Reference::of(source);
         let open = reference.open();
-        let found = reference.finish();
+        let latest = reference.threads.values().map(CallStack::latest).max();
+        lasting += u64::from(!open.is_empty() && source.info().end > latest);
+        let found = reference.finish(source.info().end);
         odd += u64::from(found.missing.entries + found.missing.exits > 0);
         let (sums, missing) = reported(source);
         assert_eq!(sums, in_nanos(source, &found.sums), "report, trace {seed}");
@@ -303,7 +328,10 @@ fn report_flame_verify_and_state_agree() {
             );
         }
     }
-    assert!(odd > 300 && open_ones > 300, "{odd} {open_ones}");
+    assert!(
+        odd > 300 && open_ones > 300 && lasting > 80,
+        "{odd} {open_ones} {lasting}"
+    );
 }
 
 /// Open functions by thread, as a state has them.
@@ -352,17 +380,29 @@ fn has_synthetic(source: &dyn Source) -> bool {
     has(source, |_| false, |call| call.synthetic)
 }
 
-/// The trace in another format.
-fn converted(source: &dyn Source, target: &Target) -> (Box<dyn Source>, Option<Pending>) {
+/// The trace in another format. `late`: the writer learns last when the trace ends, as that of a stream does.
+fn converted(
+    source: &dyn Source,
+    target: &Target,
+    late: bool,
+) -> (Box<dyn Source>, Option<Pending>) {
+    let end = source.info().end;
+    let info = TraceInfo {
+        end: end.filter(|_| !late),
+        ..source.info().clone()
+    };
     let write = |output| {
-        let mut writer = (target.create)(output, source.info()).expect("a writer");
+        let mut writer = (target.create)(output, &info).expect("a writer");
         drive(source, &mut *writer, &|_| {}).expect("readable");
+        if let Some(end) = end.filter(|_| late) {
+            writer.end(end);
+        }
         writer.finish().expect("a trace");
     };
     if target.kind == Kind::Folder {
         let folder = place::unnamed_folder().expect("a folder");
         write(Output::Folder(folder.temporary().to_owned()));
-        let back = trace::open(folder.temporary()).expect("a trace");
+        let back = input::open(folder.temporary()).expect("a trace");
         return (back, Some(folder));
     }
     let file = place::unnamed().expect("a file");
@@ -383,15 +423,16 @@ fn conversions_read_back_tell_the_same_calls() {
         let (name, mut compared) = (target.name, 0);
         for (seed, source) in traces(1).step_by(5) {
             let source = &*source;
-            let found = Reference::of(source).finish();
+            let found = Reference::of(source).finish(source.info().end);
             let whole = found.missing.entries + found.missing.exits == 0;
             let whole = whole && !has(source, |_| true, |call| call.synthetic);
             if name == OTHER_RULE && !whole {
                 continue;
             }
             compared += 1;
-            let (back, _folder) = converted(source, target);
-            let again = Reference::of(&*back).finish().sums;
+            let (back, _folder) = converted(source, target, seed.is_multiple_of(2));
+            assert_eq!(back.info().end, source.info().end, "{name}, trace {seed}");
+            let again = Reference::of(&*back).finish(back.info().end).sums;
             let (mut again, mut wanted) = (again, found.sums);
             if OF_WHOLE_CALLS.iter().any(|format| name.starts_with(format)) {
                 let fewer = |(id, sums): (&u32, &[u64; 3])| sums[1] < wanted[id][1];

@@ -13,7 +13,6 @@ mod commands;
 mod damage;
 mod input;
 mod memory;
-mod packed;
 mod pager;
 mod place;
 mod report;
@@ -41,32 +40,32 @@ use commands::{
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; also where the reader of the output went away, and where a trace
-       is damaged: info, report, records, map, state, convert and recover say
-       so on stderr, and give what can be read; verify is the judge
+  0    done. A damaged trace is no failure: info, report, flame, records, map,
+       state, convert and recover show what can be read, and say so on stderr.
+       Only verify judges. An output whose reader went away is no failure
   1    fdr verify found a violation; fdr listen or fdr unpack kept a trace
        that is damaged or cut off
-  2    wrong usage, or a file that can't be read or written, or needs more
-       memory than --max-memory
+  2    wrong usage; a file that can't be read or written; a trace that needs
+       more memory than --max-memory
   fdr record ends as its command does: with its exit code, or by the signal
-  that ended it (128 + n to a shell); 126 and 127 if the command can't be run
-  or is not there
+  that ended it (128 + n to a shell). 126: the command can't be run. 127: it
+  does not exist
 
 Examples:
   fdr record ./my_app --fast          record the traced functions of a program
   fdr report my_app.1234.1.fdr        where the time went, per function
-  fdr report --last 2s app.fdr        the same of the last two seconds
-  fdr flame my_app.1234.1.fdr         by paths of calls, for flame graphs
+  fdr report --last 2s app.fdr        only the last two seconds
+  fdr flame my_app.1234.1.fdr         time by path of calls, for flame graphs
   fdr verify my_app.1234.1.fdr        is the trace whole?
-  fdr convert app.fdr --to heph       the same for another tool
-  fdr pack my_app.1234.1.fdr          an eighth of its size, and still read
+  fdr convert app.fdr --to heph       the same trace for another tool
+  fdr pack my_app.1234.1.fdr          an eighth of the size, and still readable
   fdr rings                           ring files here: running, dead, crashed
   fdr recover app.1234.5f0c.fdr-ring  what a killed program had recorded
-  fdr snapshot 1234                   of one that runs, without stopping it
-  fdr listen tcp://:7000 -o FILE      what a program streams (its FDR_OUT)
+  fdr snapshot 1234                   what a running program has recorded
+  fdr listen tcp://:7000 -o FILE      receives a stream (the program's FDR_OUT)
 
-Colours are used on terminals only, and not where NO_COLOR is set or TERM is
-dumb; CLICOLOR_FORCE=1 and --color always use them everywhere.";
+Only terminals get colours. NO_COLOR and TERM=dumb turn them off.
+CLICOLOR_FORCE=1 and --color always turn them on everywhere.";
 
 /// The heading of the options that all commands have.
 const GENERAL: &str = "General options";
@@ -75,16 +74,16 @@ const GENERAL: &str = "General options";
 #[derive(Parser)]
 #[command(name = "fdr", version, after_help = EXIT_CODES, max_term_width = 100)]
 struct Arguments {
-    /// Memory that the command may take: bytes, or a number with K, M or G; what needs more is refused
+    /// The most memory for the command: bytes, or a number with K, M or G
     #[arg(long, global = true, value_name = "SIZE", value_parser = ui::size_of, default_value = memory::DEFAULT, help_heading = GENERAL)]
     max_memory: u64,
-    /// Threads that may work [default: one per core]
+    /// The most threads that work [default: one per core]
     #[arg(short, long, global = true, value_name = "N", value_parser = ui::jobs_of, help_heading = GENERAL)]
     jobs: Option<NonZeroUsize>,
-    /// Colours: on terminals, always or never
+    /// When to use colours: auto (on terminals), always or never
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value = "auto", hide_possible_values = true, help_heading = GENERAL)]
     color: ui::Colour,
-    /// Print long answers at once; else a terminal gets them in FDR_PAGER, PAGER or less
+    /// Use no pager for long answers (else FDR_PAGER, PAGER or less, on a terminal)
     #[arg(long, global = true, help_heading = GENERAL)]
     no_pager: bool,
     #[command(subcommand)]

@@ -14,7 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use fdr_formats::registry::{FORMATS, Opener};
+use fdr_formats::registry::of_folder;
 use nix::unistd::geteuid;
 
 use crate::cleanup::{self, Entry};
@@ -99,13 +99,7 @@ fn is_replaceable(folder: &Path) -> bool {
     let is_file =
         |entry: io::Result<fs::DirEntry>| entry.and_then(|entry| Ok(entry.file_type()?.is_file()));
     let empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-    empty || (is_trace(folder) && entries.all(|entry| is_file(entry).unwrap_or(false)))
-}
-
-/// Whether a folder is a trace of some format.
-pub(crate) fn is_trace(folder: &Path) -> bool {
-    let known = |opener: &Opener| matches!(opener, Opener::Folder { probe, .. } if probe(folder));
-    FORMATS.iter().any(|format| known(&format.opener))
+    empty || (of_folder(folder).is_some() && entries.all(|entry| is_file(entry).unwrap_or(false)))
 }
 
 impl Pending {

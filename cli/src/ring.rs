@@ -14,7 +14,7 @@ use fdr_formats::bytes::FileBytes;
 use fdr_formats::ring::{self, layout};
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-use crate::{packed, trace, ui};
+use crate::{trace, ui};
 
 pub(crate) mod mapped;
 
@@ -105,7 +105,10 @@ impl Ring {
 }
 
 /// A file that is a regular one: neither a pipe, on which opening would wait, nor a device.
-fn regular(path: &Path) -> anyhow::Result<File> {
+///
+/// # Errors
+/// Where it is none, or can't be opened.
+pub(crate) fn regular(path: &Path) -> anyhow::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(O_NONBLOCK).open(path);
     let file = file.with_context(|| ui::path(path))?;
@@ -115,30 +118,11 @@ fn regular(path: &Path) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// Opens a ring, packed or not; the error names the file. Also returns the file itself.
+/// Opens the ring in a plain file; the error names the file.
 ///
 /// # Errors
 /// Where it can't be read, is no ring, or was never finished.
-pub(crate) fn open(path: &Path) -> anyhow::Result<(ring::Ring, File)> {
-    let mut file = regular(path)?;
-    let again = file.try_clone().with_context(|| ui::path(path))?;
-    if packed::probe(&packed::head(&file)) {
-        let (plain, fault) = packed::plain(path, file)?;
-        // Whether all of a ring is in a trace can't be told of a part of it.
-        if let Some(fault) = fault {
-            let (text, fault) = (ui::path(path), packed::in_words(&fault));
-            bail!("{text}: {fault}; fdr unpack gives what is before it");
-        }
-        file = plain;
-    }
-    Ok((open_file(path, file)?, again))
-}
-
-/// The same for a file that is open already.
-///
-/// # Errors
-/// As [`open`].
-pub(crate) fn open_file(path: &Path, file: File) -> anyhow::Result<ring::Ring> {
+pub(crate) fn open(path: &Path, file: File) -> anyhow::Result<ring::Ring> {
     let mut head = [0; 8];
     let bytes = FileBytes::new(file).with_context(|| ui::path(path))?;
     let read = fdr_formats::bytes::ReadAt::read_at(&bytes, 0, &mut head);

@@ -1,71 +1,13 @@
-//! Traces as files and folders: opened, or refused with the reason and with what to do; the first
-//! word about a damaged one. Must never follow a name to anything else: a pipe can't be read twice.
+//! What every command says of a trace in the same words: errors, damage, missing records, doubtful counts. Must
+//! never open or decode one.
 
-use std::fs::{self, File};
-use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use fdr_formats::bytes::FileBytes;
 use fdr_formats::model::{Counts, Missing};
-use fdr_formats::{Diagnostic, Error, Source, TraceInfo, registry, ring};
+use fdr_formats::{Diagnostic, Error, Source, TraceInfo};
 
 use crate::damage::KEPT;
-use crate::ring::{Owner, Ring, has_end, no_ring};
-use crate::{clock, input, memory, packed, ui};
-
-/// Opens a trace; the error names the file.
-pub(crate) fn open(file: &Path) -> anyhow::Result<Box<dyn Source>> {
-    if input::is_standard(file) {
-        return open_standard(file);
-    }
-    let kind = fs::metadata(file).with_context(|| ui::path(file))?;
-    if !kind.is_file() && !kind.is_dir() {
-        let what = "is no regular file: save what it gives to a file first";
-        bail!("{}: {what}", ui::path(file));
-    }
-    memory::grows(GROWS);
-    if kind.is_file() {
-        let opened = File::open(file).with_context(|| ui::path(file))?;
-        if packed::probe(&packed::head(&opened)) {
-            return packed::open(file, opened);
-        }
-    }
-    if let Some(ring) = Ring::read(file) {
-        let bytes = File::open(file).and_then(FileBytes::new);
-        let bytes = bytes.with_context(|| ui::path(file))?;
-        let now = (ring.owner == Owner::Runs)
-            .then(clock::monotonic_raw_ns)
-            .flatten();
-        let source = ring::open_source(Box::new(bytes), ring.reason(), now);
-        return source.map_err(|error| about(file, error));
-    }
-    registry::open_path(file).map_err(|error| match error {
-        Error::NotATrace(_) if file.file_name().is_some_and(has_end) => {
-            let head = first_bytes(file);
-            anyhow::anyhow!("{}: {}", ui::path(file), no_ring(&head))
-        }
-        error => about(file, error),
-    })
-}
-
-fn open_standard(name: &Path) -> anyhow::Result<Box<dyn Source>> {
-    let file = input::standard()?;
-    memory::grows(GROWS);
-    if packed::probe(&packed::head(&file)) {
-        return packed::open(name, file);
-    }
-    let bytes = FileBytes::new(file).with_context(|| ui::path(name))?;
-    registry::open(Box::new(bytes)).map_err(|error| about(name, error))
-}
-
-const GROWS: &str = "what is known of the trace (its threads, functions, blocks and open calls)";
-
-fn first_bytes(file: &Path) -> Vec<u8> {
-    let mut head = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(8).read_to_end(&mut head));
-    read.map_or_else(|_| Vec::new(), |_| head)
-}
+use crate::ui;
 
 /// An error that names the file it is about.
 pub(crate) fn about(file: &Path, error: Error) -> anyhow::Error {

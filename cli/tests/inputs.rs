@@ -7,7 +7,10 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::process::Stdio;
 
-use common::{Folder, answer, command, contents, fdr, json, small, stderr, stdout};
+use common::{
+    Folder, answer, calls, command, contents, fdr, functions, json, small, stderr, stdout, write,
+};
+use fdr_formats::{Thread, ThreadId, TraceInfo};
 use serde_json::{Value, json};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
@@ -338,4 +341,51 @@ fn an_order_can_be_turned_round() {
         report["functions"][0]["name"].clone()
     };
     assert_eq!([first(&[]), first(&["-r"])], ["app::run", "app::step"]);
+}
+
+#[test]
+fn an_archive_is_read_compressed_or_not() {
+    let folder = Folder::new("archive");
+    let [trace, ctf, packed, archive] =
+        ["t.fdr", "t.ctf", "t.ctf.tar.zst", "t.ctf.tar"].map(|name| folder.file(name));
+    small(&trace, NAMES);
+    answer(&["convert", &trace, "--to", "ctf", "-o", &ctf]);
+    answer(&["pack", &ctf]);
+    fs::write(&archive, fdr(&["unpack", "-o", "-", &packed]).stdout).unwrap();
+    let wanted = answer(&["report", &ctf]);
+    for file in [&packed, &archive] {
+        assert_eq!(answer(&["report", file]), wanted, "{file}");
+        let input = Stdio::from(File::open(file).unwrap());
+        let output = command().args(["report", "-"]).stdin(input).output();
+        assert_eq!(stdout(&output.unwrap()), wanted, "{file}");
+    }
+    // What a folder lists, its commands can read.
+    let whole = answer(&["verify", folder.path().to_str().unwrap()]);
+    assert_eq!(whole.matches(": OK").count(), 4, "{whole}");
+}
+
+#[test]
+fn a_trace_with_an_archives_mark_in_it_is_no_archive() {
+    let folder = Folder::new("mark");
+    let info = TraceInfo {
+        functions: functions(NAMES),
+        ..TraceInfo::default()
+    };
+    let mut marked = 0;
+    for before in 0..5 {
+        let trace = folder.file(&format!("{before}.fdr"));
+        let thread = Thread {
+            id: ThreadId(7),
+            name: "x".repeat(before) + &"ustar".repeat(50),
+            ..Thread::default()
+        };
+        write(&trace, &info, &[(thread, calls(&[(1, 1), (2, -1)]))]);
+        marked += usize::from(&fs::read(&trace).unwrap()[257..262] == b"ustar");
+        assert!(answer(&["verify", &trace]).contains(": OK"));
+        let bytes = fs::read(&trace).unwrap();
+        answer(&["pack", &trace]);
+        answer(&["unpack", "--force", &format!("{trace}.zst")]);
+        assert_eq!(fs::read(&trace).unwrap(), bytes);
+    }
+    assert_eq!(marked, 1, "one of them has the mark");
 }

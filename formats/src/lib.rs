@@ -40,6 +40,7 @@ pub mod ctf;
 pub mod dense;
 pub mod entrace;
 pub mod error;
+mod facts;
 pub mod filter;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
@@ -53,6 +54,7 @@ pub mod packed;
 pub mod pieces;
 pub mod registry;
 pub mod ring;
+mod runs;
 pub mod scale;
 pub mod sink;
 pub mod snapshot_json;
@@ -63,6 +65,7 @@ pub mod tcstate;
 pub mod temporary;
 pub mod text;
 mod thread_numbers;
+mod tournament;
 pub mod writer;
 pub mod xray;
 

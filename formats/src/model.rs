@@ -292,7 +292,7 @@ impl Clock {
 }
 
 /// What a trace says of itself, known before the first event.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceInfo {
     /// The format and its version, for people: `XRay FDR, version 3, little-endian`.
     pub format: String,

@@ -18,6 +18,7 @@ use std::collections::BinaryHeap;
 
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Thread, Ticks};
+use crate::runs::Runs;
 use crate::sink::Sink;
 use crate::spans::flags;
 
@@ -84,31 +85,10 @@ struct Numbered {
     number: u64,
 }
 
-/// Of one thread: how its items are cut into runs.
-#[derive(Clone, Debug, Default)]
-struct Runs {
-    /// What begins from here on is not before, or around, any item up to each run's end.
-    ends: Vec<Ticks>,
-    /// Items that begin in an earlier run than they stand in, with that run; sorted by it.
-    early: Vec<(u32, Numbered)>,
-}
-
-impl Runs {
-    /// The run in which an item begins, if it ended before this one.
-    fn early(&self, start: Ticks, current: usize) -> Option<usize> {
-        let ends = self.ends.get(..current).unwrap_or(&self.ends);
-        // As a rule it begins in the current run.
-        if ends.last().is_none_or(|&end| end <= start) {
-            return None;
-        }
-        Some(ends.partition_point(|&end| end <= start))
-    }
-}
-
 /// The first pass. Threads are numbered from 0 by the caller.
 #[derive(Debug, Default)]
 pub(crate) struct Planner {
-    threads: Vec<Runs>,
+    threads: Vec<Runs<Ticks, Numbered>>,
     counts: Vec<u64>,
     latest: Vec<Ticks>,
 }
@@ -116,7 +96,7 @@ pub(crate) struct Planner {
 /// What the first pass found out.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    threads: Vec<Runs>,
+    threads: Vec<Runs<Ticks, Numbered>>,
 }
 
 impl Planner {
@@ -129,11 +109,11 @@ impl Planner {
         }
         let runs = &mut self.threads[thread];
         let number = self.counts[thread];
-        if let Some(run) = runs.early(item.start, runs.ends.len()) {
-            let run = u32::try_from(run).unwrap_or(u32::MAX);
-            let item = *item;
-            runs.early.push((run, Numbered { item, number }));
-        }
+        let numbered = Numbered {
+            item: *item,
+            number,
+        };
+        runs.note(item.start, numbered);
         // Not its end: one call that ends late (or never, where it is damaged) would draw all that
         // comes behind it into its run. Of what begins together, only the longer is around another.
         let after = item.start.0 + u64::from(item.end > item.start);
@@ -147,10 +127,7 @@ impl Planner {
 
     /// The plan.
     pub(crate) fn finish(mut self) -> Plan {
-        for runs in &mut self.threads {
-            runs.early.sort_by_key(|&(run, _)| run);
-            runs.early.shrink_to_fit();
-        }
+        self.threads.iter_mut().for_each(Runs::finish);
         Plan {
             threads: self.threads,
         }
@@ -252,7 +229,7 @@ impl<'a> Nester<'a> {
         };
         let number = lane.number;
         lane.number += 1;
-        if runs.early(item.start, lane.run).is_none() {
+        if !runs.is_early(item.start, lane.run) {
             let item = *item;
             lane.items.push(Numbered { item, number });
         }
@@ -299,11 +276,8 @@ impl<'a> Nester<'a> {
         details: &mut dyn Details,
     ) -> Result<(), Error> {
         let (lane, runs) = (&mut self.lanes[thread], &self.plan.threads[thread]);
-        let early = runs.early.get(lane.taken..).unwrap_or(&[]);
-        let count = early.partition_point(|&(run, _)| last || run as usize <= lane.run);
-        lane.taken += count;
-        lane.items
-            .extend(early[..count].iter().map(|&(_, item)| item));
+        let run = if last { usize::MAX } else { lane.run };
+        lane.items.extend(runs.take(&mut lane.taken, run));
         lane.items
             .sort_unstable_by_key(|&Numbered { item, number }| {
                 let end = Reverse(item.end.max(item.start));

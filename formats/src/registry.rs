@@ -72,6 +72,21 @@ pub fn target(name: &str) -> Option<&'static Target> {
     targets().find(|target| target.name == name)
 }
 
+/// The format of the file that begins with these bytes; no more than 64 are looked at.
+#[must_use]
+pub fn of_file(head: &[u8]) -> Option<&'static Format> {
+    let head = head.get(..64).unwrap_or(head);
+    let fits = |opener: &Opener| matches!(opener, Opener::File { probe, .. } if probe(head));
+    FORMATS.iter().find(|format| fits(&format.opener))
+}
+
+/// The format of a folder.
+#[must_use]
+pub fn of_folder(folder: &Path) -> Option<&'static Format> {
+    let fits = |opener: &Opener| matches!(opener, Opener::Folder { probe, .. } if probe(folder));
+    FORMATS.iter().find(|format| fits(&format.opener))
+}
+
 /// Opens a trace file of any known format.
 ///
 /// # Errors
@@ -80,18 +95,13 @@ pub fn open(bytes: Box<dyn ReadAt>) -> Opened {
     let mut head = [0; 64];
     let count = bytes.read_at(0, &mut head)?;
     let head = head.get(..count).unwrap_or(&[]);
-    for format in FORMATS {
-        match format.opener {
-            Opener::File { probe, open } if probe(head) => return open(bytes),
-            _ => {}
-        }
+    match of_file(head).map(|format| format.opener) {
+        Some(Opener::File { open, .. }) => open(bytes),
+        _ if head.is_empty() => Err(Error::NotATrace("the file is empty".into())),
+        _ => Err(unknown("file", |opener| {
+            matches!(opener, Opener::File { .. })
+        })),
     }
-    if head.is_empty() {
-        return Err(Error::NotATrace("the file is empty".into()));
-    }
-    Err(unknown("file", |opener| {
-        matches!(opener, Opener::File { .. })
-    }))
 }
 
 /// Opens a trace file or folder of any known format.
@@ -102,15 +112,12 @@ pub fn open_path(path: &Path) -> Opened {
     if !path.is_dir() {
         return open(Box::new(FileBytes::new(File::open(path)?)?));
     }
-    for format in FORMATS {
-        match format.opener {
-            Opener::Folder { probe, open } if probe(path) => return open(path),
-            _ => {}
-        }
+    match of_folder(path).map(|format| format.opener) {
+        Some(Opener::Folder { open, .. }) => open(path),
+        _ => Err(unknown("folder", |opener| {
+            matches!(opener, Opener::Folder { .. })
+        })),
     }
-    Err(unknown("folder", |opener| {
-        matches!(opener, Opener::Folder { .. })
-    }))
 }
 
 fn unknown(thing: &str, fits: impl Fn(&Opener) -> bool) -> Error {

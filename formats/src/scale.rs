@@ -30,6 +30,13 @@ pub fn nanos_between(from: Ticks, to: Ticks, frequency: u64) -> i128 {
     to as i128 - from as i128
 }
 
+/// The whole ticks in so many nanoseconds.
+#[must_use]
+pub(crate) fn ticks_in(nanos: i128, frequency: u64) -> i128 {
+    let product = nanos.saturating_mul(i128::from(frequency.max(1)));
+    product.div_euclid(i128::from(SECOND))
+}
+
 /// A tick in ns, and what is left of the last one, in parts of which `frequency` are a ns.
 fn divide(ticks: u64, frequency: u64) -> (u128, u64) {
     let product = u128::from(ticks) * u128::from(SECOND) + u128::from(frequency / 2);

@@ -20,14 +20,25 @@ pub trait Source: Send + Sync {
     /// What the trace says of itself.
     fn info(&self) -> &TraceInfo;
 
-    /// What was wrong at opening; the rest comes to the sink.
-    fn diagnostics(&self) -> &[Diagnostic];
+    /// The source that this one is made around, if it is: what is not told otherwise is that one's.
+    fn inner(&self) -> Option<&dyn Source> {
+        None
+    }
 
-    /// How many parts can be decoded independently.
-    fn lanes(&self) -> usize;
+    /// What was wrong at opening; the rest comes to the sink.
+    fn diagnostics(&self) -> &[Diagnostic] {
+        self.inner().map_or(&[], |inner| inner.diagnostics())
+    }
+
+    /// How many parts can be decoded independently: one, where threads stand among each other.
+    fn lanes(&self) -> usize {
+        self.inner().map_or(1, |inner| inner.lanes())
+    }
 
     /// Bytes of that lane in the file, for a progress bar and for sharing the work fairly.
-    fn lane_bytes(&self, lane: usize) -> u64;
+    fn lane_bytes(&self, lane: usize) -> u64 {
+        self.inner().map_or(0, |inner| inner.lane_bytes(lane))
+    }
 
     /// Pushes the events of one lane into the sink. `progress` is told bytes as they are done.
     ///
@@ -47,8 +58,8 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// Only where the file can't be read.
     fn cuts(&self, lane: usize, bytes: u64) -> Result<Vec<Position>, Error> {
-        let _ = (lane, bytes);
-        Ok(Vec::new())
+        let inner = self.inner();
+        inner.map_or(Ok(Vec::new()), |inner| inner.cuts(lane, bytes))
     }
 
     /// Pushes the events of a part of a lane into the sink. Returns where it stopped: at the part's
@@ -64,7 +75,9 @@ pub trait Source: Send + Sync {
         complaints: &mut Complaints,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Position, Error> {
-        let _ = complaints;
+        if let Some(inner) = self.inner() {
+            return inner.decode_part(part, sink, complaints, progress);
+        }
         if part.from != Position::default() || part.to.is_some() {
             let what = "this lane has no cuts: it is decoded as a whole";
             return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, what).into());

@@ -176,8 +176,9 @@ impl Spans {
         }
     }
 
-    /// Ends all that is open, innermost first; the calls' exits were not measured.
-    pub(crate) fn finish(&mut self, mut out: impl FnMut(ThreadId, &Span)) {
+    /// Ends all that is open, innermost first: at `end`, the moment of the dump, where that is known. The calls'
+    /// exits were not measured.
+    pub(crate) fn finish(&mut self, end: Option<Ticks>, mut out: impl FnMut(ThreadId, &Span)) {
         for stack in &mut self.stacks {
             let thread = stack.thread;
             let mut closer = Closer {
@@ -186,7 +187,7 @@ impl Spans {
                 backwards: 0,
                 out: &mut |span: &Span| out(thread, span),
             };
-            stack.calls.finish(None, &mut closer);
+            stack.calls.finish(end, &mut closer);
             self.backwards += closer.backwards;
             self.unheard_cpus += u64::from(std::mem::take(&mut stack.moved));
         }
@@ -245,7 +246,7 @@ impl<F: FnMut(&Span)> CallHandler<Kept> for Closer<'_, F> {
         self.backwards += u64::from(ended.end < call.start);
         let mut flags = 0;
         for (flag, is_so) in [
-            (flags::ENTRY_SYNTHETIC, call.entry != EdgeStatus::Measured),
+            (flags::ENTRY_SYNTHETIC, call.entry() != EdgeStatus::Measured),
             (flags::EXIT_SYNTHETIC, ended.exit != EdgeStatus::Measured),
             (flags::TAIL_EXIT, ended.tail),
         ] {
@@ -307,7 +308,7 @@ mod tests {
         for call in calls {
             spans.call(call, &mut note);
         }
-        spans.finish(|_, span| note(span));
+        spans.finish(None, |_, span| note(span));
         found
     }
 
@@ -430,7 +431,7 @@ mod tests {
         spans.cpu(CpuId(1));
         spans.cpu(CpuId(2));
         let mut open = Vec::new();
-        spans.finish(|thread, span| open.push((thread, span.flags)));
+        spans.finish(None, |thread, span| open.push((thread, span.flags)));
         assert_eq!(open, [(ThreadId(2), flags::EXIT_SYNTHETIC)]);
         let mut losses = Losses::default();
         spans.losses(&mut losses);

@@ -1,36 +1,48 @@
-//! Bytes of many threads, kept apart until the file is written: in memory up to a budget, then in
-//! one unlinked file in the folder for temporary files. Must never keep more than the budget.
+//! Bytes of many strands, kept apart until the file is written: in memory up to a budget, then in one unlinked file in
+//! the folder for temporary files. They can be changed after they were written, and are read from the front. Must never
+//! keep more than the budget.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 
+use crate::memory;
 use crate::temporary::{self, unlinked};
 
-use crate::memory;
-
-/// Bytes in memory, over all threads.
+/// Bytes in memory, over all strands.
 const BUDGET: usize = if cfg!(test) { 4096 } else { 64 << 20 };
+/// Bytes that a cursor reads at a time: a whole number of words, and of ENTRACE's items.
+const READ: u64 = 512 * 40;
 
-/// One thread's bytes.
+/// One strand.
 #[derive(Debug, Default)]
-pub(crate) struct Strand {
-    /// Offset and bytes in the spool file, in order.
+struct Strand {
+    /// Where pieces of it that were spilled begin: in the strand, and in the file.
     spilled: Vec<(u64, u64)>,
+    /// How many bytes were spilled.
+    kept_from: u64,
     /// What comes after them.
     tail: Vec<u8>,
 }
 
-/// How far a strand was read.
-#[derive(Debug, Default)]
-pub(crate) struct Cursor {
-    /// Pieces in the spool file that are done.
-    pieces: usize,
-    /// Bytes that are done of the piece after them.
-    bytes: u64,
+impl Strand {
+    fn size(&self) -> u64 {
+        self.kept_from + self.tail.len() as u64
+    }
+
+    /// The place in the file of a byte that was spilled, and how many of its piece are there from it on.
+    fn place(&self, at: u64) -> (u64, u64) {
+        let next = self.spilled.partition_point(|&(start, _)| start <= at);
+        let end = self
+            .spilled
+            .get(next)
+            .map_or(self.kept_from, |piece| piece.0);
+        let (start, offset) = self.spilled[next - 1];
+        (offset + (at - start), end - at)
+    }
 }
 
-/// Every thread's bytes. A strand is named by its number.
+/// Every strand. One is named by its number.
 #[derive(Debug, Default)]
 pub(crate) struct Spool {
     strands: Vec<Strand>,
@@ -46,87 +58,141 @@ impl Spool {
         self.strands.len() - 1
     }
 
+    /// Bytes of a strand.
+    #[inline]
+    pub(crate) fn size(&self, strand: usize) -> u64 {
+        self.strands[strand].size()
+    }
+
     /// Appends to a strand.
+    #[inline]
     pub(crate) fn push(&mut self, strand: usize, bytes: &[u8]) -> io::Result<()> {
         self.strands[strand].tail.extend_from_slice(bytes);
         self.held += bytes.len();
         if self.held > BUDGET {
-            memory::check()?;
             self.spill()
         } else {
             Ok(())
         }
     }
 
+    #[cold]
     fn spill(&mut self) -> io::Result<()> {
+        memory::check()?;
         let file = match &mut self.file {
             Some(file) => file,
             none => none.insert(unlinked()?),
         };
-        file.seek(SeekFrom::Start(self.size))?;
-        for strand in self
-            .strands
-            .iter_mut()
-            .filter(|strand| !strand.tail.is_empty())
-        {
-            file.write_all(&strand.tail).map_err(temporary::about)?;
-            let bytes = strand.tail.len() as u64;
-            strand.spilled.push((self.size, bytes));
-            self.size += bytes;
+        for strand in &mut self.strands {
+            if strand.tail.is_empty() {
+                continue;
+            }
+            let written = file.write_all_at(&strand.tail, self.size);
+            written.map_err(temporary::about)?;
+            strand.spilled.push((strand.kept_from, self.size));
+            strand.kept_from = strand.size();
+            self.size += strand.tail.len() as u64;
             strand.tail = Vec::new();
         }
         self.held = 0;
         Ok(())
     }
 
-    /// The next bytes of a strand, as many as there are at one place: strands can be read in turns.
-    /// 0 at its end.
-    pub(crate) fn read(
-        &self,
-        strand: usize,
-        cursor: &mut Cursor,
-        buffer: &mut [u8],
-    ) -> io::Result<usize> {
-        memory::check()?;
-        let Strand { spilled, tail } = &self.strands[strand];
-        let spilled = spilled.get(cursor.pieces).zip(self.file.as_ref());
-        let size = spilled.map_or(tail.len() as u64, |(&(_, size), _)| size);
-        let left = usize::try_from(size - cursor.bytes).unwrap_or(usize::MAX);
-        let count = left.min(buffer.len());
-        let buffer = &mut buffer[..count];
-        match spilled {
-            Some((&(offset, _), file)) => file.read_exact_at(buffer, offset + cursor.bytes)?,
-            None => buffer.copy_from_slice(&tail[tail.len() - left..][..count]),
+    /// Whether some of it is in a file.
+    #[cfg(test)]
+    pub(crate) fn has_spilled(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Changes bytes that are there: of one push.
+    #[inline]
+    pub(crate) fn patch(&mut self, strand: usize, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let strand = &mut self.strands[strand];
+        match at.checked_sub(strand.kept_from) {
+            Some(at) => {
+                strand.tail[at as usize..][..bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            }
+            None => {
+                let file = self.file.as_ref();
+                file.map_or(Ok(()), |file| file.write_all_at(bytes, strand.place(at).0))
+            }
         }
-        cursor.bytes += count as u64;
-        if spilled.is_some() && cursor.bytes == size {
-            (cursor.pieces, cursor.bytes) = (cursor.pieces + 1, 0);
-        }
-        Ok(count)
     }
 
     /// Hands all bytes of a strand over, in order.
-    pub(crate) fn drain(
-        &mut self,
+    pub(crate) fn each(
+        &self,
         strand: usize,
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let Strand { spilled, tail } = std::mem::take(&mut self.strands[strand]);
-        let mut buffer = vec![0; if spilled.is_empty() { 0 } else { 256 * 1024 }];
-        for (offset, bytes) in spilled {
-            let Some(file) = &mut self.file else { break };
-            file.seek(SeekFrom::Start(offset))?;
-            let mut left = bytes;
-            while left > 0 {
-                let count = usize::try_from(left)
-                    .unwrap_or(buffer.len())
-                    .min(buffer.len());
-                file.read_exact(&mut buffer[..count])?;
-                take(&buffer[..count])?;
-                left -= count as u64;
+        let mut cursor = Cursor::new(self, strand);
+        loop {
+            let bytes = cursor.rest()?;
+            let count = bytes.len();
+            if count == 0 {
+                return Ok(());
             }
+            take(bytes)?;
+            cursor.skip(count);
         }
-        take(&tail)
+    }
+}
+
+/// Reads a strand from the front: strands can be read in turns.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    spool: &'a Spool,
+    strand: &'a Strand,
+    /// The next byte.
+    at: u64,
+    /// What was read of the file, up to that byte of the strand.
+    buffer: Vec<u8>,
+    buffered_to: u64,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the front of a strand.
+    pub(crate) fn new(spool: &'a Spool, strand: usize) -> Cursor<'a> {
+        Cursor {
+            spool,
+            strand: &spool.strands[strand],
+            at: 0,
+            buffer: Vec::new(),
+            buffered_to: 0,
+        }
+    }
+
+    /// The next bytes, as many as are at one place; none at the end.
+    #[inline]
+    pub(crate) fn rest(&mut self) -> io::Result<&[u8]> {
+        if let Some(at) = self.at.checked_sub(self.strand.kept_from) {
+            return Ok(self.strand.tail.get(at as usize..).unwrap_or(&[]));
+        }
+        if self.at >= self.buffered_to {
+            self.read()?;
+        }
+        let left = (self.buffered_to - self.at) as usize;
+        Ok(&self.buffer[self.buffer.len() - left..])
+    }
+
+    #[cold]
+    fn read(&mut self) -> io::Result<()> {
+        memory::check()?;
+        let (place, size) = self.strand.place(self.at);
+        let size = size.min(READ);
+        self.buffer.resize(size as usize, 0);
+        if let Some(file) = &self.spool.file {
+            file.read_exact_at(&mut self.buffer, place)?;
+        }
+        self.buffered_to = self.at + size;
+        Ok(())
+    }
+
+    /// So many of them are done.
+    #[inline]
+    pub(crate) fn skip(&mut self, count: usize) {
+        self.at += count as u64;
     }
 }
 
@@ -153,40 +219,60 @@ mod tests {
         assert!(text.ends_with("(TMPDIR chooses another folder)"), "{text}");
     }
 
+    fn all(spool: &Spool, strand: usize, step: usize) -> Vec<u8> {
+        let (mut cursor, mut found) = (Cursor::new(spool, strand), Vec::new());
+        loop {
+            let bytes = cursor.rest().expect("a readable file");
+            let count = bytes.len().min(step);
+            if count == 0 {
+                return found;
+            }
+            found.extend_from_slice(&bytes[..count]);
+            cursor.skip(count);
+        }
+    }
+
     #[test]
-    fn strands_come_back_whole_whether_spilled_or_not() {
+    fn strands_come_back_as_they_were_changed_whether_spilled_or_not() {
+        const ITEM: usize = 40;
         let mut spool = Spool::default();
         let strands = [spool.strand(), spool.strand(), spool.strand()];
         let mut wanted = [Vec::new(), Vec::new(), Vec::new()];
-        // 300 times the test's budget for the first strand, so much that it is read in parts.
-        for round in 0..100_000u32 {
+        // 200 times the test's budget for the first strand, so much that it is read in parts.
+        for round in 0..20_000u64 {
             let which = if round % 100 == 0 { 1 } else { 0 };
-            let bytes = round.to_le_bytes();
-            spool
-                .push(strands[which], &bytes)
-                .expect("a folder for temporary files");
+            let bytes = [round as u8; ITEM];
+            spool.push(strands[which], &bytes).expect("room");
             wanted[which].extend(bytes);
             assert!(spool.held <= BUDGET);
-        }
-        assert!(spool.file.is_some(), "the test must spill");
-        for (strand, wanted) in strands.into_iter().zip(wanted) {
-            let (mut cursor, mut read, mut buffer) = (Cursor::default(), Vec::new(), [0; 999]);
-            loop {
-                let count = spool.read(strand, &mut cursor, &mut buffer);
-                match count.expect("readable") {
-                    0 => break,
-                    count => read.extend_from_slice(&buffer[..count]),
-                }
+            // One that was just written, and one that is in the file by then.
+            for item in [round / 100, round / 1000] {
+                let at = item * ITEM as u64 + 8;
+                let bytes = [7, round as u8];
+                spool.patch(strands[1], at, &bytes).expect("room");
+                wanted[1][at as usize..][..2].copy_from_slice(&bytes);
             }
-            assert_eq!(read, wanted);
+        }
+        // Longer than the budget, and than what is read at a time.
+        let long: Vec<u8> = (0..3 * READ + 5).map(|byte| byte as u8).collect();
+        spool.push(strands[0], &long).expect("room");
+        wanted[0].extend(long);
+        spool.push(strands[1], &[9; 7]).expect("room");
+        wanted[1].extend([9; 7]);
+        assert!(spool.has_spilled(), "the test must spill");
+        assert!(!spool.strands[1].tail.is_empty(), "and leave something");
+        for (strand, wanted) in strands.into_iter().zip(wanted) {
+            assert_eq!(spool.size(strand), wanted.len() as u64);
+            for step in [ITEM, 999, usize::MAX] {
+                assert!(all(&spool, strand, step) == wanted, "{strand}, {step}");
+            }
             let mut found = Vec::new();
-            spool
-                .drain(strand, |bytes| {
-                    found.extend_from_slice(bytes);
-                    Ok(())
-                })
-                .expect("readable");
-            assert_eq!(found, wanted);
+            let each = spool.each(strand, |bytes| {
+                found.extend_from_slice(bytes);
+                Ok(())
+            });
+            each.expect("readable");
+            assert!(found == wanted);
         }
     }
 }

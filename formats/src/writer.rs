@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, TraceInfo};
+use crate::model::{Call, Function, Mark, Thread, Ticks, TraceInfo};
 use crate::packed::Packed;
 use crate::sink::{Losses, Sink};
 
@@ -32,6 +32,10 @@ pub trait Writer: Sink + Send {
     fn restart(&mut self) -> Option<Vec<u8>> {
         None
     }
+
+    /// The moment of the trace's end, where it is known only now: calls that are open last until then. Nothing but
+    /// [`Writer::finish`] may follow.
+    fn end(&mut self, end: Ticks);
 
     /// Completes the trace; returns what the target could not hold.
     ///

@@ -32,6 +32,7 @@ fn info() -> TraceInfo {
         process: Some(4242),
         reason: "exit".into(),
         dump: Some(2),
+        end: Some(Ticks(0x20)),
         missing: Missing {
             threads: 1,
             overwritten: 2,
@@ -167,9 +168,10 @@ fn the_file_of_facts_has_these_bytes() {
     let bytes = folder.bytes("facts");
     let time = "1000000000000000";
     let trace = format!(
-        "00 {time} 04000000 70726f67 04000000 65786974 06000000 726474736370 0f \
+        "00 {time} 04000000 70726f67 04000000 65786974 06000000 726474736370 1f \
          9210000000000000 0200000000000000 0100000000000000 0200000000000000 0300000000000000 \
-         00ca9a3b00000000 000000000000e03f 01 00 0500000000000000 07002a36fe9c9717"
+         00ca9a3b00000000 000000000000e03f 01 00 0500000000000000 07002a36fe9c9717 \
+         2000000000000000"
     );
     let functions = format!(
         "01 {time} 01000000 03000000 01000000 61 04000000 612e7273 \
@@ -203,6 +205,7 @@ fn the_file_of_facts_has_these_bytes() {
     );
     assert_eq!(told, ("prog", "exit", Some(4242), Some(2)));
     assert_eq!(read.info.start, Some(Ticks(0x10)));
+    assert_eq!(read.info.end, Some(Ticks(0x20)));
 }
 
 #[test]

@@ -108,16 +108,18 @@ fn what_was_not_measured_stays_so() {
 
 #[test]
 fn calls_that_do_not_nest_are_made_to() {
-    // An exit without entry; a call that is left open.
+    // An exit without entry; calls that are left open, until the moment of the dump.
     let calls = [exit(10, 3), enter(20, 9), enter(30, 3)];
-    let read = through(&told_info(), &[(named(1, ""), events(&calls))]);
+    let info = told_info();
+    let Ticks(end) = info.end.expect("an end");
+    let read = through(&info, &[(named(1, ""), events(&calls))]);
     let wanted = [
         synthetic(enter(10, 3)),
         exit(10, 3),
         enter(20, 9),
         enter(30, 3),
-        synthetic(exit(30, 3)),
-        synthetic(exit(30, 9)),
+        synthetic(exit(end, 3)),
+        synthetic(exit(end, 9)),
     ];
     assert_eq!(read.kept.calls(1), wanted);
 }

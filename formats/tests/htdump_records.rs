@@ -121,6 +121,7 @@ fn info() -> TraceInfo {
             dropped: 0x25,
         },
         start: Some(Ticks(0x26)),
+        end: Some(Ticks(0x27)),
         ..TraceInfo::default()
     }
 }
@@ -181,11 +182,11 @@ fn wanted() -> Vec<(&'static str, u64, String)> {
     let u32 = |value: u32| format!("{value:08x}");
     vec![
         ("HT_SystemInfoEvent", 0, "000b00".to_owned()),
-        // Known: process, dump, clock's error, anchor, constant, not nonstop, start.
+        // Known: process, dump, clock's error, anchor, constant, not nonstop, start, end.
         (
             "FDR_TraceEvent",
             0,
-            u32(0x5f)
+            u32(0xdf)
                 + &text("p")
                 + &text("exit")
                 + &u64(0x21)
@@ -197,7 +198,8 @@ fn wanted() -> Vec<(&'static str, u64, String)> {
                 + ppm
                 + &u64(0x0a)
                 + &u64(0x0b)
-                + &u64(0x26),
+                + &u64(0x26)
+                + &u64(0x27),
         ),
         // Known: listed.
         (
@@ -338,7 +340,7 @@ fn every_klass_is_announced_as_hawktracer_does_it() {
         (6, "HT_CallstackStringEvent", 2),
         (7, "HT_StringMappingEvent", 3),
         (8, "HT_SystemInfoEvent", 4),
-        (9, "FDR_TraceEvent", 14),
+        (9, "FDR_TraceEvent", 15),
         (10, "FDR_ThreadEvent", 12),
         (11, "FDR_FunctionEvent", 7),
         (12, "FDR_CpuEvent", 3),

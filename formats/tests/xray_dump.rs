@@ -13,6 +13,7 @@ use common::{
     synthetic,
 };
 use dump::{counts, function, told_info};
+use fdr_formats::model::Counts;
 use fdr_formats::registry;
 use fdr_formats::xray::{BlockSummary, DumpSummary, DumpWriter, Version};
 use fdr_formats::{Call, Thread, ThreadId, Ticks, TraceInfo};
@@ -119,7 +120,7 @@ fn the_file_explains_itself() {
     let thread = &read.info.threads[0];
     assert_eq!((thread.id, thread.name.as_str()), (ThreadId(7), "main"));
     let counts = thread.counts.expect("counts are in the file");
-    assert_eq!((counts.recorded, counts.readable), (30, 2));
+    assert_eq!((counts.recorded, counts.readable), (23, 2));
     assert_eq!((counts.overwritten, counts.dropped), (20, 1));
 }
 
@@ -310,6 +311,38 @@ fn torn_chunks_are_cut_and_counted() {
     let wanted = [enter(1000, 1), exit(1003, 1), enter(2000, 1), exit(2004, 1)];
     assert_eq!(read.kept.calls(7), wanted);
     assert_eq!(block.discarded_bytes, 24 + 100 + 3 + 3);
+}
+
+#[test]
+fn records_that_are_zeros_count_as_overwritten() {
+    let cut = || {
+        let mut cut = Chunk::new(7, 0, 1000).enter(1, 0).exit(1, 3);
+        cut.0.extend([0; 16]);
+        vec![cut.enter(1, 0)]
+    };
+    let (read, block) = round(cut);
+    assert_eq!(block.readable, 2);
+    let counts = read.info.threads[0].counts.expect("counts");
+    // 23 were recorded, 1 dropped.
+    assert_eq!((counts.readable, counts.overwritten), (2, 20));
+    let written = write(
+        Version::V3,
+        &[(
+            Thread {
+                counts: Some(Counts {
+                    recorded: 26,
+                    readable: 5,
+                    ..self::counts()
+                }),
+                ..thread(7, "main")
+            },
+            cut(),
+        )],
+    );
+    let counts = common::read(&written.0).expect("readable").info.threads[0].counts;
+    let counts = counts.expect("counts");
+    assert_eq!((counts.recorded, counts.readable), (26, 2));
+    assert_eq!((counts.overwritten, counts.dropped), (23, 1));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::trace::Trace;
 
 /// What the program prints without the recorder.
 fn untraced(arguments: &[&str]) -> Outcome {
@@ -69,6 +70,24 @@ fn a_ring_that_is_cut_ends_the_recording_and_not_the_program() {
             assert_eq!(folder.names().len(), rings.len(), "{:?}", folder.names());
         }
     }
+}
+
+#[test]
+fn a_ring_whose_records_are_zeros_says_what_is_missing() {
+    let folder = Folder::new("lost-zeros");
+    let outcome = run(&folder, "FDR=1 FDR_OUT=t.fdr", &["zeros"]);
+    assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
+    let lines = said(&outcome);
+    assert_eq!(lines.len(), 2, "{outcome:?}");
+    assert!(
+        lines[0].ends_with(
+            "somebody cut the ring's file short: of 1 thread, records are zeros, and counted as overwritten"
+        ),
+        "{outcome:?}"
+    );
+    let trace = Trace::read(&folder.path().join("t.fdr"));
+    let counts = trace.thread("cut_ring").checked_counts();
+    assert!(counts.overwritten > 0, "{counts:?}");
 }
 
 #[test]

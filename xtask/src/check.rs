@@ -1,12 +1,10 @@
 //! `cargo xtask check`: what CI looks at beside the tests. All of it is looked at, also after a
 //! failure, and each look counts as one in the tally.
 
-use crate::Result;
-use crate::bench::peers;
-use crate::guard::{self, Held};
-use crate::process::{cargo, run as run_command, work_folder};
 use crate::test::Tally;
 use crate::tidy;
+use xtask::process::{cargo, run as run_command, work_folder};
+use xtask::{NOT_JUDGED, Result};
 
 /// Adds each check to the tally. A guard that could not count is said aloud, and is a failure in CI.
 ///
@@ -24,7 +22,7 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
         "clippy --workspace --all-targets --quiet -- -D warnings",
     ))
     .and_then(|()| fuzzer_linted())
-    .and_then(|()| peers_linted());
+    .and_then(|()| run_command(&mut crate::driver(&["peers", "--lint"])));
     let mut docs = cargo("doc --workspace --no-deps --quiet");
     let documented = run_command(docs.env("RUSTDOCFLAGS", "-D warnings"));
     let checks = [
@@ -37,13 +35,15 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
         count(&mut tally, name, result, again);
     }
     let in_ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
-    let guard = match guard::run(&[]) {
-        Ok(Held::Yes) => Ok(()),
-        Ok(Held::Skipped(why) | Held::Unjudged(why)) if !in_ci => {
-            println!("SKIPPED: guard: {why}");
+    let guard = crate::driver(&["guard"]).status();
+    let guard = match guard.map(|status| (status.success(), status.code())) {
+        Ok((true, _)) => Ok(()),
+        Ok((_, Some(code))) if code == i32::from(NOT_JUDGED) && !in_ci => {
+            println!("SKIPPED: guard: what it says above");
             return Ok(tally);
         }
-        Ok(Held::Skipped(error) | Held::Unjudged(error)) | Err(error) => Err(error),
+        Ok((_, code)) => Err(format!("exit code {code:?}")),
+        Err(error) => Err(error.to_string()),
     };
     count(&mut tally, "guard", guard, "cargo xtask guard");
     Ok(tally)
@@ -67,10 +67,4 @@ fn fuzzer_linted() -> Result<()> {
     let mut clippy = cargo("clippy --locked --manifest-path fuzz/Cargo.toml --no-default-features");
     clippy.env("CARGO_TARGET_DIR", work_folder("fuzz")?);
     run_command(clippy.args(["--quiet", "--", "-D", "warnings"]))
-}
-
-/// The peers are another one.
-fn peers_linted() -> Result<()> {
-    let mut clippy = peers::cargo("clippy", &peers::linted())?;
-    run_command(clippy.args(["--all-targets", "--quiet", "--", "-D", "warnings"]))
 }

@@ -9,8 +9,8 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::Result;
-use crate::process::{cannot_run, cargo, command, run as run_command, shown, target, work_folder};
+use xtask::Result;
+use xtask::process::{cannot_run, cargo, command, run as run_command, shown, target, work_folder};
 
 /// When the signal is sent, after the start of the program.
 const RUNNING: Duration = Duration::from_millis(1500);
@@ -77,7 +77,7 @@ fn dump(child: &mut Child, folder: &Path) -> Result<PathBuf> {
     let kill = format!("kill -USR2 {}", child.id());
     println!("$ {kill}");
     let mut shell = Command::new("sh");
-    let sent = crate::process::output(shell.args(["-c", &kill]));
+    let sent = xtask::process::output(shell.args(["-c", &kill]));
     let trace = sent.and_then(|_| wait_for_trace(child, folder));
     if trace.is_err() {
         let _ = child.kill();

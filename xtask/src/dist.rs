@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use crate::Result;
-use crate::process::{cargo, command, run, target};
+use xtask::Result;
+use xtask::process::{cargo, command, run, target};
 
 /// Builds the tool and writes all that.
 ///

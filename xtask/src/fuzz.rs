@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::Result;
-use crate::process::{cannot_run, cargo, command, output, root, run as run_command, work_folder};
+use xtask::Result;
+use xtask::process::{cannot_run, cargo, command, output, root, run as run_command, work_folder};
 
 /// What libFuzzer needs to see where an input leads. These are options of LLVM's, not of a nightly
 /// compiler.

@@ -2,23 +2,21 @@
 //! everybody's first command, so it must stay without dependencies.
 #![forbid(unsafe_code)]
 
-mod bench;
 mod check;
 mod demo;
 mod dist;
 mod fuzz;
-mod guard;
-mod process;
-mod readers;
 mod sanitize;
 mod test;
 mod tidy;
 mod torture;
 mod trial;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use test::Tally;
+use xtask::process::{self, cargo, run as run_command};
+use xtask::{NOT_JUDGED, Result};
 
 const USAGE: &str = "\
 cargo xtask COMMAND
@@ -28,7 +26,7 @@ cargo xtask COMMAND
                         folder); otherwise says what it skips
   check [--add LINE]    rustfmt, clippy, docs, tidy, guard; LINE: a tally `N passed, N failed` to add to
   ci                    test, then check: all of CI
-  tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths
+  tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths, links
   guard [--bless]       instructions of a call, and of each format's reader and writer, against
                         bench/guard.toml (needs valgrind); --bless writes that file anew
   demo                  records a real program, dumps it while it runs, prints the report
@@ -36,7 +34,7 @@ cargo xtask COMMAND
   bench [--quick] [--rounds N] [--beside REVISION]
                         what a traced call costs, beside two bare clock reads (about 2 minutes), and
                         beside what another revision's costs, in the same rounds
-  bench --history       how the ratios moved: every run adds a line to bench/history.jsonl
+  bench NAME            other benches: bench --help lists them, bench NAME --help their options
   fuzz [FORMAT…] [--minutes N]
                         libFuzzer on the readers of all formats and `dense`, 10 minutes each (needs a C++ compiler)
   fuzz FORMAT --input FILE
@@ -52,32 +50,14 @@ cargo xtask COMMAND
   sanitize [thread|address]
                         ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
   miri                  the tests under Miri, where the toolchain has it
-  bench compile [--functions N] [--body borrows|owns] [--profile dev|release]
-                        how long a crate of 10,000 functions compiles, traced and untraced; up to an hour and a
-                        half, a third of that for one body in one profile
-  bench libraries [--quick]
-                        what a traced call costs in a plug-in and in other libraries, beside the executable's
-  bench scale [--quick] [--rounds N] [--threads N,…] [--rings DIR] [--bless]
-                        a recorded call on 1 to 64 threads, what each thread holds, and two threads beside each
-                        other; DIR: where the rings are; --bless: the figures go into docs/scaling.md
-  bench tail [--seconds N]
-                        the slowest of single calls: on a fresh ring, later, during dumps, at a thread's start
-  bench flush [--mib N]
-                        dumps of full rings to memory and to disk: speed, and memory beside the rings
-  bench read [--records MILLIONS]
-                        how fast a large trace is read, and in how much memory
-  bench peers [--quick] [--rounds N] [--only PEER,…] [--install] [--bless]
-                        what a traced call costs with other people's recorders, beside ours; --install:
-                        Debian's packages, as root; --bless: the figures go into docs/peers.md
-  bench pack
-                        how small a real trace is packed, plain and dense, and how fast it is packed, unpacked
-                        and read
-  bench formats [--calls MILLIONS] [--rounds N]
-                        how fast each format is written, read, and converted into; beside other tools
 ";
 
-/// What a command hands back: an error message for people, without the program's name.
-type Result<T> = std::result::Result<T, String>;
+/// The program of the benches and the guard, with these words. It has dependencies, which xtask has not.
+fn driver(words: &[&str]) -> Command {
+    let mut driver = cargo("run --release --quiet --package fdr-bench-driver --");
+    driver.args(words);
+    driver
+}
 
 fn run(arguments: &[&str]) -> Result<()> {
     match arguments {
@@ -92,22 +72,17 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(),
         ["demo"] => demo::run(),
         ["dist"] => dist::run_all(),
-        ["bench", "pack", options @ ..] => bench::pack::run(options),
-        ["bench", "compile", options @ ..] => bench::compile::run(options),
-        ["bench", "libraries", options @ ..] => bench::libraries::run(options),
-        ["bench", "scale", options @ ..] => bench::scale::run(options),
-        ["bench", "tail", options @ ..] => bench::tail::run(options),
-        ["bench", "flush", options @ ..] => bench::flush::run(options),
-        ["bench", "read", options @ ..] => bench::read::run(options),
-        ["bench", "formats", options @ ..] => bench::formats::run(options),
-        ["bench", "--history"] => bench::history::show(),
-        ["bench", "peers", options @ ..] => bench::peers::run(options),
-        ["bench", options @ ..] => bench::run(options),
+        ["bench", words @ ..] => run_command(&mut driver(words)),
         ["--help" | "-h" | "help"] => {
             print!("{USAGE}");
             Ok(())
         }
-        ["guard", words @ ..] => guard::command_line(words),
+        ["guard", words @ ..] => match driver(&["guard"]).args(words).status() {
+            // It says itself what was not judged.
+            Ok(status) if status.success() || status.code() == Some(NOT_JUDGED.into()) => Ok(()),
+            Ok(status) => Err(format!("guard: {status}")),
+            Err(error) => Err(format!("guard: {error}")),
+        },
         ["fuzz", words @ ..] => fuzz::run(words),
         ["model"] => process::run(&mut sanitize::models()?),
         ["sanitize", words @ ..] => sanitize::run(words),

@@ -9,24 +9,22 @@ use std::process::{Command, Output, Stdio};
 use crate::Result;
 
 /// The workspace's folder.
-pub(crate) fn root() -> PathBuf {
-    // Cargo sets the variable for `cargo run`; started by hand, the folder of the build is as good.
-    let manifest =
-        env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-    Path::new(&manifest)
+pub fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest
         .parent()
         .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
 /// Cargo's target folder: this program is TARGET/PROFILE/xtask.
-pub(crate) fn target() -> Result<PathBuf> {
+pub fn target() -> Result<PathBuf> {
     let program = env::current_exe().map_err(|error| format!("where am I? {error}"))?;
     let target = program.ancestors().nth(2).map(Path::to_path_buf);
     target.ok_or_else(|| format!("{} is not in a target folder", program.display()))
 }
 
 /// A folder of its own below the target folder, made if need be.
-pub(crate) fn work_folder(name: &str) -> Result<PathBuf> {
+pub fn work_folder(name: &str) -> Result<PathBuf> {
     let folder = target()?.join(name);
     std::fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
@@ -43,7 +41,7 @@ fn path() -> Vec<PathBuf> {
 }
 
 /// A program, run in the workspace's folder.
-pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root());
     // Only a folder with a colon in its name can't be joined.
@@ -62,14 +60,14 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
 }
 
 /// The cargo that started this program, with arguments separated by spaces.
-pub(crate) fn cargo(arguments: &str) -> Command {
+pub fn cargo(arguments: &str) -> Command {
     let mut cargo = command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(arguments.split_whitespace());
     cargo
 }
 
 /// The command line as a person would type it.
-pub(crate) fn shown(command: &Command) -> String {
+pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program())
         .file_name()
         .unwrap_or_default();
@@ -81,7 +79,7 @@ pub(crate) fn shown(command: &Command) -> String {
 }
 
 /// Shows and runs the command; its output goes where ours goes.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     eprintln!("$ {}", shown(command));
     let status = command
         .status()
@@ -94,7 +92,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs the command and returns what it printed on stdout and stderr.
-pub(crate) fn output(command: &mut Command) -> Result<(String, String)> {
+pub fn output(command: &mut Command) -> Result<(String, String)> {
     let output = command.stdin(Stdio::null()).output();
     let Output {
         status,
@@ -113,12 +111,12 @@ pub(crate) fn output(command: &mut Command) -> Result<(String, String)> {
 }
 
 /// The message for a program that could not be started.
-pub(crate) fn cannot_run(command: &Command, error: &std::io::Error) -> String {
+pub fn cannot_run(command: &Command, error: &std::io::Error) -> String {
     format!("cannot run `{}`: {error}", shown(command))
 }
 
 /// The program of that name on `PATH`, or among the readers that cargo installed for us.
-pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
+pub fn on_path(program: &str) -> Option<PathBuf> {
     let mut places = path().into_iter().map(|folder| folder.join(program));
     places.find(|path| path.is_file())
 }

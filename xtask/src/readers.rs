@@ -137,7 +137,7 @@ fn is_root() -> bool {
 ///
 /// If the log cannot be written. That something cannot be installed is no error here: the tests that
 /// need it say so, and fail in CI.
-pub(crate) fn prepare(install: bool) -> Result<()> {
+pub fn prepare(install: bool) -> Result<()> {
     let wanted = missing();
     if wanted.is_empty() {
         return Ok(());
@@ -168,7 +168,7 @@ pub(crate) fn prepare(install: bool) -> Result<()> {
 /// # Errors
 ///
 /// If the log cannot be written.
-pub(crate) fn provide(name: &str) -> Result<bool> {
+pub fn provide(name: &str) -> Result<bool> {
     let Some(reader) = READERS.iter().find(|reader| reader.name == name) else {
         return Ok(on_path(name).is_some());
     };
@@ -190,7 +190,7 @@ pub(crate) fn provide(name: &str) -> Result<bool> {
 ///
 /// If this is not root on a Debian-like system, or the log cannot be written. That a package cannot be
 /// installed is told.
-pub(crate) fn install_debian(packages: &[&str]) -> Result<()> {
+pub fn install_debian(packages: &[&str]) -> Result<()> {
     if !is_root() || on_path("apt-get").is_none() {
         let packages = packages.join(" ");
         return Err(format!(

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::Result;
-use crate::process::{
+use xtask::Result;
+use xtask::process::{
     cannot_run, cargo, command, on_path, output, run as run_command, work_folder,
 };
 

@@ -8,11 +8,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::Result;
-use crate::bench::peers;
-use crate::process::{cannot_run, cargo, shown, work_folder};
+use crate::sanitize;
 use crate::torture;
-use crate::{readers, sanitize};
+use xtask::Result;
+use xtask::process::{cannot_run, cargo, shown, work_folder};
+use xtask::readers;
 
 /// How many checks passed and failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,10 +88,10 @@ pub(crate) fn run(install: bool) -> Result<Tally> {
     tally.passed += portable.passed;
     tally.failed += portable.failed;
     // A workspace of its own: what the peers are measured by.
-    let harness = suites(
-        &mut peers::cargo("test", &["peer-harness"])?,
-        &mut std::io::stdout(),
-    )?;
+    let manifest = "--locked --manifest-path bench/peers/Cargo.toml";
+    let mut harness = cargo(&format!("test {manifest} --package peer-harness"));
+    harness.env("CARGO_TARGET_DIR", work_folder("peers")?);
+    let harness = suites(&mut harness, &mut std::io::stdout())?;
     tally.passed += harness.passed;
     tally.failed += harness.failed;
     let models = suites(&mut sanitize::models()?, &mut std::io::stdout())?;
@@ -170,7 +170,7 @@ fn listed(skips: &Path) -> Result<BTreeSet<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::command;
+    use xtask::process::command;
 
     #[test]
     fn suites_are_added_up() {

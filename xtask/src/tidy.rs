@@ -1,18 +1,20 @@
 //! `cargo xtask tidy`: keeps what the compiler cannot: the arrows between crates, where unsafe code may
-//! live, licences, and the habits of a file. Each finding names the place and what to do. Rules are
+//! live, licences, the habits of a file, and links between pages. Each finding names the place and what to do. Rules are
 //! functions of text, so that each has a test with a tree that breaks it.
 
 mod crates;
 mod lexer;
 mod licence;
+mod links;
 mod source;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::Result;
-use crate::process::root;
+use xtask::Result;
+use xtask::process::root;
 
 /// One breach of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,12 +63,13 @@ pub(crate) fn run() -> Result<()> {
     }
 }
 
-/// Checks every text file of a tree.
+/// Checks every text file of a tree, and the links between its pages.
 fn tree(root: &Path) -> Result<Vec<Finding>> {
     let mut files = Vec::new();
     list(root, &mut files)?;
     files.sort();
     let mut findings = Vec::new();
+    let (mut paths, mut pages) = (BTreeSet::new(), Vec::new());
     for file in files {
         let path = file
             .strip_prefix(root)
@@ -76,8 +79,13 @@ fn tree(root: &Path) -> Result<Vec<Finding>> {
         if source::is_text(&path) {
             let text = fs::read_to_string(&file).map_err(|error| format!("{path}: {error}"))?;
             findings.extend(source::check(&path, &text));
+            if path.ends_with(".md") {
+                pages.push((path.clone(), text));
+            }
         }
+        paths.insert(path);
     }
+    findings.extend(links::check(&pages, &paths));
     Ok(findings)
 }
 
@@ -107,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_bad_tree_is_caught() {
-        let root = crate::process::work_folder(&format!("tidy-test-{}", std::process::id()))
+        let root = xtask::process::work_folder(&format!("tidy-test-{}", std::process::id()))
             .expect("a folder");
         let files = [
             (

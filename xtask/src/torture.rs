@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::Result;
-use crate::process::{cannot_run, cargo, command, run as run_command, target, work_folder};
 use crate::test::Tally;
+use xtask::Result;
+use xtask::process::{cannot_run, cargo, command, run as run_command, target, work_folder};
 
 /// A case, and how much of it there is.
 struct Case {

@@ -10,12 +10,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::Result;
-use crate::process::{
-    cannot_run, cargo, command, output, run as run_command, shown, target, work_folder,
-};
 use outcome::{Outcome, new_lines, warnings};
 use sources::{Kind, prepare};
+use xtask::Result;
+use xtask::process::{
+    cannot_run, cargo, command, output, run as run_command, shown, target, work_folder,
+};
 
 /// What is tried: its packages are built together, with the attribute in each.
 struct Program {

@@ -24,17 +24,17 @@ const SHOWN: usize = 20;
 
 const HELP: &str = "\
 Per thread: `recorded`, `overwritten` and `dropped` are the recorder's own
-counts, where the trace has them; `readable` is what is in the file, without
-synthetic records. `first` and `last` are its first and its last record, since
-the first one of the trace; a call that was open lasts until `last`. The thread
-that crashed or panicked comes first.
+counts, if the trace has them. `readable` counts the records in the file,
+without synthetic ones. `first` and `last` are the thread's first and last
+record, since the first record of the trace. An open call lasts until `last`.
+The thread that crashed or panicked comes first.
 
 Examples:
   fdr info app.fdr
   fdr info traces/*.fdr
   fdr info --functions app.fdr  with every traced function, its file and line";
 
-/// What a trace says of itself: clock, program, threads, counts
+/// Show clock, program, threads and counts of a trace
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
@@ -43,10 +43,10 @@ pub(crate) struct Options {
     traces: Vec<PathBuf>,
     #[command(flatten)]
     selection: Selection,
-    /// List the functions that the trace has names for
+    /// List the functions that have a name in the trace
     #[arg(long)]
     functions: bool,
-    /// As JSON; several traces are documents one after the other
+    /// Print JSON; several traces are documents one after the other
     #[arg(long)]
     json: bool,
 }

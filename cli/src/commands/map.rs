@@ -33,7 +33,7 @@ use object::{
 use super::recover::save;
 use super::{Status, each_trace};
 use crate::place::{self, Pending, Shape};
-use crate::{memory, trace, ui};
+use crate::{input, memory, trace, ui};
 
 /// Larger ids are refused: the map has an entry for every id up to the largest.
 const MAX_ID: u32 = 1 << 22;
@@ -44,8 +44,8 @@ const STRIDE: u64 = 16;
 const XRAY: &str = "xray";
 
 const HELP: &str = "\
-llvm-xray reads XRay traces alone; what fdr convert makes of others has the
-same function ids.
+llvm-xray reads only XRay traces. A trace that fdr convert turns into XRay has
+the same function ids, so the map fits it, too.
 
 Examples:
   fdr map app.fdr -o map.elf
@@ -63,10 +63,10 @@ pub(crate) struct Options {
     /// The file to write, or a folder for it; `-` is standard output
     #[arg(short, long, value_name = "MAP")]
     output: PathBuf,
-    /// Replace a file that is there under that name
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Say only what is wrong
+    /// Print only what is wrong
     #[arg(short, long)]
     quiet: bool,
 }
@@ -94,7 +94,7 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
         place::check_is_not(&output, trace)?;
         place::check(&output, Shape::File, options.force)?;
     }
-    let source = trace::open(trace)?;
+    let source = input::open(trace)?;
     trace::warn_of_damage(trace, source.diagnostics(), 0);
     memory::grows("the map's entries and symbols");
     let elf = build(source.info()).with_context(|| ui::path(trace))?;

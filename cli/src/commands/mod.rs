@@ -84,3 +84,28 @@ pub(crate) fn each(
         (false, false) => Status::Done,
     })
 }
+
+/// The lines that tell the parts of several answers apart.
+pub(crate) struct Headings {
+    several: bool,
+    first: bool,
+}
+
+impl Headings {
+    pub(crate) fn new(several: bool) -> Headings {
+        Headings {
+            several,
+            first: true,
+        }
+    }
+
+    /// What stands over the next answer: nothing where there is but one.
+    pub(crate) fn next(&mut self, trace: &Path) -> String {
+        let first = std::mem::take(&mut self.first);
+        match (self.several, first) {
+            (false, _) => String::new(),
+            (true, true) => format!("{}\n", ui::path(trace)),
+            (true, false) => format!("\n{}\n", ui::path(trace)),
+        }
+    }
+}

@@ -6,34 +6,33 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use fdr_formats::registry::{FORMATS, Format, Opener};
+use fdr_formats::registry::{self, Format};
 use fdr_formats::{ring, xray};
 
 use super::recover::save;
 use super::{Status, each_trace};
-use crate::packed::{self, Archive, PackFailure, Packed, Way};
+use crate::input::packed::{self, Archive, PackFailure, Packed, Way};
 use crate::place::{self, Pending, Shape};
 use crate::ring::Ring;
 use crate::ui::{self, Progress, StandardOutput};
 
 const HELP: &str = "\
-Every command that reads a trace reads a packed one as well: fdr report
-app.fdr.zst. For that it is unpacked, by all cores, into a file without a name
-in TMPDIR; fdr unpack gives back the same bytes. A folder (CTF, Trace
-Compass's states) becomes an archive, which tar --zstd reads and writes too.
+Every command that reads a trace also reads a packed one, such as app.fdr.zst.
+It is unpacked, by all cores, into a file without a name in TMPDIR. fdr unpack
+gives back the same bytes. A folder (CTF, Trace Compass's states) becomes an
+archive, which tar --zstd reads and writes, too.
 
-The file is of zstd's own format: frames that are compressed by themselves,
-each with a checksum. Any zstd reads it, and files that any zstd wrote are
-read here. What is cut off or damaged is read up to that place. What unpacks
-into more than 2 GiB and more than 200 times its size is refused.
+The file has zstd's own format: independent frames, each with a checksum. Any
+zstd reads it, and fdr reads files of any zstd. A file that is cut off or
+damaged is read up to that place. A file that unpacks into more than 2 GiB and
+more than 200 times its size is refused.
 
---dense lays the records out anew before zstd sees them, in columns, with
-functions and times apart: of XRay FDR files and of rings, which have the same
-records. fdr unpack gives back the same bytes all the same, and every command
-reads it. But zstd -d gives a dense stream (.dense), which only fdr reads:
-without --dense any zstd gives the trace itself. A damaged file is read by
-whole blocks, up to a multiple of 4 MiB of the trace: of a trace below 4 MiB,
-nothing.
+--dense rearranges the records of XRay FDR files and of rings before zstd
+compresses them, in columns, with functions and times apart. fdr unpack gives
+back the same bytes, and every command reads the file. But zstd -d gives a
+dense stream (.dense), which only fdr reads. Of a damaged file only whole
+blocks are read, up to a multiple of 4 MiB of the trace. Of a trace below 4 MiB
+that is nothing.
 
 Examples:
   fdr pack app.1234.1.fdr                      app.1234.1.fdr.zst, beside it
@@ -46,23 +45,22 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The traces: of any format; rings of processes that have ended, too
+    /// Traces of any format, and rings of processes that have ended
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// The file, or a folder for them [default: the trace's name with .zst at its end]; `-` is standard
-    /// output
+    /// The file to write, or a folder [default: the trace's name with .zst]; `-` is standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// From 1, the fastest, to 19, the smallest
+    /// From 1 (fastest) to 19 (smallest)
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = level)]
     level: i32,
-    /// Lay the records of XRay FDR files and rings out anew, for a smaller file that fdr alone reads
+    /// Rearrange the records of XRay FDR files and rings: a smaller file, which only fdr reads
     #[arg(long)]
     dense: bool,
-    /// Replace what is there under that name
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Say only what is wrong
+    /// Print only what is wrong
     #[arg(short, long)]
     quiet: bool,
 }
@@ -157,7 +155,7 @@ fn input(
     let text = || ui::path(trace);
     let kind = fs::metadata(trace).with_context(text)?;
     if kind.is_dir() {
-        if !place::is_trace(trace) {
+        if registry::of_folder(trace).is_none() {
             bail!("{}: not a trace folder that fdr knows", text());
         }
         if dense {
@@ -173,9 +171,7 @@ fn input(
     if packed::probe(&head) {
         bail!("{}: is compressed already", text());
     }
-    let head = head.get(..64).unwrap_or(&head);
-    let known = |opener: &Opener| matches!(opener, Opener::File { probe, .. } if probe(head));
-    let Some(format) = FORMATS.iter().find(|format| known(&format.opener)) else {
+    let Some(format) = registry::of_file(&head) else {
         bail!(
             "{}: not a trace file that fdr knows; zstd packs any file",
             text()

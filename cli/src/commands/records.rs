@@ -9,14 +9,14 @@ use fdr_formats::{Clock, Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::{Status, each_trace};
-use crate::input::Headings;
+use crate::commands::Headings;
 use crate::report::json;
 use crate::selection::{Filtering, Selection};
 use crate::{trace, ui};
 
 const HELP: &str = "\
-Columns: byte offset, size, thread, time since the first record that has one,
-kind, fields.
+Columns: byte offset, size, thread, time since the first record that has a
+time, kind, fields.
 
 Examples:
   fdr records app.fdr | less
@@ -24,7 +24,7 @@ Examples:
   fdr records --offset 0x1f40 --limit 20 app.fdr
       what is at the offset of a diagnostic";
 
-/// One line for every record of the file
+/// Show one line for every record of the file
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
@@ -33,13 +33,13 @@ pub(crate) struct Options {
     traces: Vec<PathBuf>,
     #[command(flatten)]
     selection: Selection,
-    /// At most so many records of each trace
+    /// Show at most N records of each trace
     #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
     /// Only records that begin at this byte or later: 8000 or 0x1f40
     #[arg(long, alias = "from", value_name = "BYTE", value_parser = offset, default_value = "0", hide_default_value = true)]
     offset: u64,
-    /// As JSON, one object a line
+    /// Print JSON, one object a line
     #[arg(long)]
     json: bool,
 }

@@ -9,7 +9,7 @@ use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::pieces::{self, Division};
 
 use super::{Status, each_trace};
-use crate::input::Headings;
+use crate::commands::Headings;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
@@ -22,31 +22,35 @@ use crate::{memory, selection, trace};
 const HELP: &str = "\
 What the figures are:
   calls       calls of which the trace has the entry or the exit
-  total       time inside the function. Where it recurses, only the outermost
-              call counts, so that total never exceeds the time that passed on
-              a thread
-  self        time inside, less the time in traced functions that it called
-  self %      share of the sum of all self times (of the thread, in a thread's
-              table): 100 % is all time in traced functions, which with
-              threads can be more than the time that passed
-  min … max   of the durations of single calls, entry to exit, recursive ones
-              too
-  p50 p90 p99 nearest rank; within 1 %. All else is exact
-A call that was open when the trace began or ended, or whose exit is missing,
-is clipped: it counts in calls, and the part of it inside the trace in total
-and self; it never counts in min to max. What was open when the trace was
-written lasts until then; the longest such calls are named. A thread that
-records much keeps only its latest records, so windows of threads may differ:
-sums over threads mix different stretches then. --common takes the one that all
-threads have. Times are CPU-independent wall time of the trace's clock, summed
-over threads. Functions marked #[traced(untimed)] have calls and no times: what
-passes in them is self time of the function that called them. A selection shows
---filter's functions with the figures that they have among all; --function,
---thread and a window leave the other calls out.
+  total       time inside the function. If the function recurses, only the
+              outermost call counts, so total is at most the time that passed
+              on a thread
+  self        total, less the time in traced functions that it called
+  self %      share of the sum of all self times; in a thread's table, of that
+              thread's. With several threads, 100 % can be more than the time
+              that passed
+  min … max   durations of single calls, from entry to exit, also recursive
+              ones
+  p50 p90 p99 percentiles by nearest rank, within 1 %. All else is exact
 
-A table on a terminal fits its width: names lose their middle, and where that
-is not enough, columns are left out, and named below. In a file or a pipe,
-names are whole and columns are all there.
+A call is clipped if it was open when the trace began or ended, or if its exit
+is missing. It counts in calls. The part of it inside the trace counts in total
+and self. It never counts in min to max. A call that was open when the trace
+was written lasts until then, and the longest of these calls are named.
+
+A thread that records much keeps only its latest records, so the windows of
+threads may differ. Then sums over threads mix different stretches of time.
+--common takes the stretch that all threads have. Times are wall time of the
+trace's clock, summed over threads.
+
+Functions marked #[traced(untimed)] have calls and no times. The time in them
+is self time of the function that called them. --filter shows only its
+functions, with the figures that they have among all. --function, --thread and
+a window leave all other calls out.
+
+On a terminal a table fits the width. Names lose their middle first. Then
+columns are left out, and named below the table. In a file or a pipe, names and
+columns are complete.
 
 Examples:
   fdr report app.fdr                        by self time, as a table
@@ -61,37 +65,37 @@ Examples:
   fdr report old.fdr new.fdr                one report after the other
   fdr report --json app.fdr | jq -r '.functions[] | .name'";
 
-/// Per function: calls, total, self, min, mean, p50, p90, p99, max
+/// Show figures per function: calls, total, self, min, mean, percentiles, max
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
     /// Traces, or folders of traces; `-` is standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Figures for every thread, too
+    /// Add a table for every thread
     #[arg(long)]
     per_thread: bool,
-    /// Sort by this: numbers from the largest, names from A to Z
+    /// Sort by this column: numbers from the largest, names from A to Z
     #[arg(short, long, value_name = "KEY", value_enum, default_value = "self")]
     sort: Key,
-    /// Turn the order round
+    /// Reverse the order
     #[arg(short, long)]
     reverse: bool,
-    /// Only the stretch of time that all threads have: from where no older records are overwritten
+    /// Only the stretch of time of which all threads have records
     #[arg(long)]
     common: bool,
-    /// Show at most so many functions
+    /// Show at most N functions
     #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
     #[command(flatten)]
     selection: selection::Selection,
-    /// With a column for file and line (CSV and JSON have it always)
+    /// Add a column for file and line (CSV and JSON always have it)
     #[arg(long, conflicts_with_all = ["csv", "json"])]
     files: bool,
-    /// As CSV, times in nanoseconds
+    /// Print CSV, times in nanoseconds
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// As JSON, times in nanoseconds
+    /// Print JSON, times in nanoseconds
     #[arg(long)]
     json: bool,
 }

@@ -13,32 +13,35 @@ use super::Status;
 use crate::columns::Columns;
 use crate::report::json;
 use crate::ring::{self, Owner, Ring};
-use crate::ui;
+use crate::{input, ui};
 
 /// Bytes of a block, as the system counts them.
 const BLOCK: u64 = 512;
 
 const HELP: &str = "\
-States: running; dead; crashed SIGSEGV (or another signal); perhaps: there may
-be a process of that number, which may not be looked into; unreadable: what is
-wrong is said on stderr.
+States:
+  running          a process has the file mapped
+  dead             its process has ended
+  crashed SIGSEGV  its process crashed by that signal
+  perhaps          a process of that number exists, and fdr may not inspect it
+  unreadable       fdr says on stderr what is wrong
 
-The size is what the ring takes on the disk; the file's own is larger, for it
-has holes.
+The size is the space that the ring takes on the disk. The file's own size is
+larger, because the file has holes.
 
 Examples:
   fdr rings              here, and where FDR_DIR says
   fdr rings /dev/shm traces/ --json
   fdr rings | grep dead  what fdr recover can make traces of";
 
-/// List ring files, of processes that run and of those that left them
+/// List ring files, of running and of dead processes
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
     /// Folders, or ring files [default: the current folder, and FDR_DIR]
     #[arg(value_name = "FOLDER")]
     folders: Vec<PathBuf>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -133,7 +136,7 @@ fn row(path: &Path, ring: Option<Ring>) -> Row {
 }
 
 fn read(path: &Path, head: Option<Ring>) -> anyhow::Result<Row> {
-    let (ring, _) = ring::open(path)?;
+    let (ring, _) = input::open_ring(path)?;
     let (threads, records) = ring.census()?;
     let owner = head.map_or(Owner::Perhaps, |head| head.owner);
     let state = match (owner, ring.crash()) {

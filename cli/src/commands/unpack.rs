@@ -10,14 +10,15 @@ use anyhow::{Context, bail};
 
 use super::recover::save;
 use super::{Status, each};
-use crate::packed::{self, Manner, Place, Unpacked};
+use crate::input;
+use crate::input::packed::{self, Manner, Place, Unpacked};
 use crate::place::{self, Pending, Shape};
 use crate::ui::{self, StandardOutput};
 
 const HELP: &str = "\
-The bytes are those that were packed: checksums say so. Of a file that is cut
-off or damaged, what comes before that place is written, and the exit code is
-1; of a dense one, whole blocks of 4 MiB.
+The bytes are those that were packed, and checksums prove it. Of a file that is
+cut off or damaged, fdr writes what comes before that place, and the exit code
+is 1. Of a dense file it writes whole blocks of 4 MiB.
 
 Examples:
   fdr unpack app.1234.1.fdr.zst        app.1234.1.fdr, beside it
@@ -26,24 +27,24 @@ Examples:
   fdr unpack app.ctf.tar.zst           app.ctf, a folder
   fdr unpack app.1234.1.fdr.dense.zst -o - | sha256sum";
 
-/// Give back the trace in a packed file
+/// Unpack a packed trace
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
     /// The packed traces
     #[arg(required = true, value_name = "PACKED")]
     traces: Vec<PathBuf>,
-    /// The file, or a folder for them [default: the name without .zst, .gz, .xz, .tar.zst or .dense.zst]; `-` is
-    /// standard output, for one
+    /// The file to write, or a folder [default: the name without .zst, .gz, .xz, .tar.zst or .dense.zst]; `-` is
+    /// standard output, for one trace
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Also what becomes larger than a packed trace does: more than 2 GiB and 200 times its size
+    /// Allow a result of more than 2 GiB and 200 times the size of the file
     #[arg(long)]
     any_size: bool,
-    /// Replace what is there under that name
+    /// Replace an existing file or folder
     #[arg(long)]
     force: bool,
-    /// Say only what is wrong
+    /// Print only what is wrong
     #[arg(short, long)]
     quiet: bool,
 }
@@ -72,7 +73,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
     if options.to_stdout() {
         return Ok(status(&to_stdout(options, path, file)?));
     }
-    let archive = packed::is_archive(&packed::head_within(&file));
+    let archive = input::is_archive(&packed::head_within(&file));
     let output = match (packed::plain_name(path), options.output.as_deref()) {
         (Some(plain), asked) => {
             let folder = plain.parent().unwrap_or(Path::new(""));

@@ -6,15 +6,14 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::Arc;
 
+use fdr_formats::calls::{Untimed, untimed};
 use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Join, Share};
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
-use super::batch::Batch;
 use super::open::{self, Ends, OpenCall};
-use super::stack::{Flaws, Stack};
+use super::stack::{Batch, Flaws, Stack};
 use super::stats::{Stats, Table};
 use crate::damage::Damage;
 use crate::{memory, trace};
@@ -30,9 +29,10 @@ pub(crate) struct Engine {
     one_by_one: bool,
     /// It begins in the middle of a thread.
     piece: bool,
-    batch: Box<Batch>,
-    /// Functions without times, sorted.
-    untimed: Arc<[FunctionId]>,
+    batch: Batch,
+    untimed: Untimed,
+    /// The moment of the dump, where it is known.
+    end: Option<Ticks>,
     /// One for all threads, or one for each.
     tables: Vec<Table>,
     threads: Vec<(Thread, Stack)>,
@@ -80,10 +80,9 @@ impl Engine {
     /// An engine for that share of a source, which keeps figures per thread also, or only over all
     /// threads.
     pub(crate) fn new(source: &dyn Source, per_thread: bool, share: Share) -> Engine {
-        let functions = source.info().functions.iter();
-        let untimed = functions.filter(|function| function.untimed);
         Engine {
-            untimed: untimed.map(|function| function.id).collect(),
+            untimed: untimed(source.info()),
+            end: source.info().end,
             per_thread,
             one_by_one: trace::has_lane_for_each_thread(source),
             piece: share == Share::Piece,
@@ -98,7 +97,10 @@ impl Engine {
             self.threads.get_mut(self.current),
             self.tables.get_mut(table),
         ) {
-            stack.finish(&mut self.batch, table);
+            if let Some(ends) = self.ends.get_mut(self.current) {
+                ends.finish(stack, self.end);
+            }
+            stack.finish(&mut self.batch, self.end, table);
         }
     }
 }
@@ -125,11 +127,7 @@ impl Sink for Engine {
             return;
         }
         let threads = &mut self.threads;
-        let stack: fn() -> Stack = if self.piece {
-            Stack::piece
-        } else {
-            Stack::default
-        };
+        let stack = || Stack::new(&self.untimed, self.piece);
         self.current = *self.by_id.entry(thread.id).or_insert_with(|| {
             threads.push((thread.clone(), stack()));
             threads.len() - 1
@@ -142,9 +140,7 @@ impl Sink for Engine {
             1
         };
         if self.tables.len() < tables {
-            let untimed = &self.untimed;
-            let table = || Table::new(untimed.clone());
-            self.tables.resize_with(tables, table);
+            self.tables.resize_with(tables, Table::default);
         }
     }
 
@@ -154,7 +150,7 @@ impl Sink for Engine {
         }
         let table = if self.per_thread { self.current } else { 0 };
         let (_, stack) = &mut self.threads[self.current];
-        let (table, batch) = (&mut self.tables[table], &mut *self.batch);
+        let (table, batch) = (&mut self.tables[table], &mut self.batch);
         let mut rest = calls;
         // Without a branch for each call: nearly all are measured.
         if calls.iter().fold(false, |any, call| any | call.synthetic) {
@@ -162,7 +158,7 @@ impl Sink for Engine {
                 let (before, from) = rest.split_at(at);
                 let (end, after) = from.split_at(1);
                 stack.run(batch, table, before);
-                self.ends[self.current].add(&end[0], stack, table);
+                self.ends[self.current].add(&end[0], stack);
                 stack.run(batch, table, end);
                 rest = after;
             }
@@ -212,7 +208,7 @@ impl Join for Engine {
             return false;
         };
         let mut joined = *own_ends;
-        joined.join(own, table, ends);
+        joined.join(own, ends);
         let told = own.join(&mut self.batch, table, stack, theirs);
         if told {
             *own_ends = joined;
@@ -233,11 +229,12 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> io::Result<Figur
         for (at, (thread, mut stack)) in engine.threads.into_iter().enumerate() {
             let table = &mut tables[if per_thread { at } else { 0 }];
             memory::check()?;
-            stack.finish(&mut engine.batch, table);
+            let mut ends = engine.ends.get(at).copied().unwrap_or_default();
+            ends.finish(&stack, engine.end);
+            stack.finish(&mut engine.batch, engine.end, table);
             add_flaws(&mut figures.flaws, stack.flaws);
             let mut part = part_of(thread, &stack);
-            let ends = engine.ends.get(at);
-            part.open = ends.and_then(|ends| ends.open_call(stack.records));
+            part.open = ends.open_call(stack.records());
             if per_thread {
                 part.functions = std::mem::take(table).into_functions().collect();
                 for (id, stats) in &part.functions {
@@ -263,10 +260,10 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> io::Result<Figur
 fn part_of(thread: Thread, stack: &Stack) -> ThreadPart {
     ThreadPart {
         thread,
-        first: stack.first,
-        last: stack.last,
-        records: stack.records,
-        synthetic: stack.synthetic,
+        first: stack.first(),
+        last: stack.last(),
+        records: stack.records(),
+        synthetic: stack.synthetic(),
         lost: stack.lost,
         breaks: stack.breaks,
         open: None,

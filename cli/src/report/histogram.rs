@@ -7,7 +7,7 @@
 //! thousand functions that are called now and then. This file must never hash, and after those few
 //! it allocates only when a power of two is met for the first time.
 
-use super::batch::add;
+use super::stack::add;
 
 const CELL_BITS: u32 = 6;
 const CELLS: usize = 1 << CELL_BITS;

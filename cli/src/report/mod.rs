@@ -4,8 +4,7 @@
 //! | --- | --- |
 //! | [`histogram`] | durations of one function: exact ends, percentiles to 0.8 % |
 //! | [`stats`] | what is counted per function, found by id |
-//! | [`batch`] | some calls on their way through a stack |
-//! | [`stack`] | one thread's calls: matches exits with entries, hands out the time between |
+//! | [`stack`] | one thread's calls: what the call stack tells of each, by function |
 //! | [`open`] | which calls a thread was in when the trace was written |
 //! | [`engine`] | the sink that feeds the stacks, one per worker, and their sum |
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
@@ -13,7 +12,6 @@
 //!
 //! The outputs must never compute a figure, and the engine must never know of an output.
 
-mod batch;
 pub(crate) mod csv;
 pub(crate) mod engine;
 mod histogram;

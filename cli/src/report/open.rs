@@ -5,7 +5,6 @@
 use fdr_formats::{Call, Edge, FunctionId, Ticks};
 
 use super::stack::Stack;
-use super::stats::Table;
 
 /// The innermost call that a thread was in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +52,12 @@ pub(crate) fn is_end(call: &Call) -> bool {
 
 impl Ends {
     /// A synthetic exit, which `stack` has not seen yet.
-    pub(crate) fn add(&mut self, call: &Call, stack: &Stack, table: &Table) {
-        if self.records != stack.records {
+    pub(crate) fn add(&mut self, call: &Call, stack: &Stack) {
+        if self.records != stack.records() {
             *self = Ends::default();
         }
         if self.depth == 0 {
-            let entry = match stack.open_call(table, 0) {
+            let entry = match stack.open_call(0) {
                 Some((function, start, entered)) if function == call.function => {
                     Some(Entry::At { start, entered })
                 }
@@ -68,31 +67,55 @@ impl Ends {
                 }),
             };
             self.innermost = entry.map(|entry| (call.function, entry, call.time));
-            self.records = stack.records;
-            self.last = (stack.records > 0).then_some(stack.last);
+            self.records = stack.records();
+            self.last = (stack.records() > 0).then_some(stack.last());
         }
         self.depth += 1;
     }
 
+    /// The thread has no more records, and the trace was written at `end`: what has no exit was open then, around
+    /// what a writer ended last.
+    pub(crate) fn finish(&mut self, stack: &Stack, end: Option<Ticks>) {
+        let (Some(end), depth) = (end, stack.depth() as u64) else {
+            return;
+        };
+        let Some((function, start, entered)) = stack.open_call(0) else {
+            return;
+        };
+        if self.records != stack.records() || self.depth == 0 {
+            *self = Ends {
+                innermost: Some((
+                    function,
+                    Entry::At { start, entered },
+                    end.max(stack.last()),
+                )),
+                depth: 0,
+                records: stack.records(),
+                last: (stack.records() > 0).then_some(stack.last()),
+            };
+        }
+        self.depth += depth;
+    }
+
     /// Adds those of the piece that follows. `stack` is as it was before the piece.
-    pub(crate) fn join(&mut self, stack: &Stack, table: &Table, mut piece: Ends) {
+    pub(crate) fn join(&mut self, stack: &Stack, mut piece: Ends) {
         if piece.depth == 0 {
             return;
         }
-        let goes_on = piece.records == 0 && self.depth > 0 && self.records == stack.records;
+        let goes_on = piece.records == 0 && self.depth > 0 && self.records == stack.records();
         if goes_on {
             self.depth += piece.depth;
             return;
         }
         if let Some((function, entry, _)) = &mut piece.innermost
             && let Entry::Earlier { exits } = *entry
-            && let Some((known, start, entered)) = stack.open_call(table, exits)
+            && let Some((known, start, entered)) = stack.open_call(exits)
             && known == *function
         {
             *entry = Entry::At { start, entered };
         }
-        piece.records += stack.records;
-        piece.last = piece.last.or(Some(stack.last));
+        piece.records += stack.records();
+        piece.last = piece.last.or(Some(stack.last()));
         *self = piece;
     }
 

@@ -5,7 +5,6 @@
 //! by the value of an id alone.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use fdr_formats::FunctionId;
 
@@ -18,7 +17,8 @@ pub(crate) const LOW: u32 = 1 << 12;
 /// Functions beyond that many share one entry.
 const MAX_FUNCTIONS: usize = 1 << 20;
 /// No place.
-pub(crate) const NONE: u32 = PLACE;
+const NONE: u32 = u32::MAX;
+const _: () = assert!(LOW as usize + MAX_FUNCTIONS < NONE as usize);
 
 /// The key under which functions beyond the limit are counted together. No trace has such an id:
 /// they have 28 bits.
@@ -52,12 +52,6 @@ impl Stats {
     }
 }
 
-/// Of the bits of a place: the call is in the trace in part only.
-pub(crate) const CLIPPED: u32 = 1 << 30;
-/// The place itself.
-pub(crate) const PLACE: u32 = CLIPPED - 1;
-const _: () = assert!(LOW as usize + MAX_FUNCTIONS < PLACE as usize);
-
 /// Function ids, their places, and what is known of each.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -69,32 +63,9 @@ pub(crate) struct Table {
     ids: Vec<FunctionId>,
     /// By place; none before a call has ended.
     pub(crate) stats: Vec<Option<Box<Stats>>>,
-    /// Functions without times, sorted.
-    timeless: Arc<[FunctionId]>,
-    /// By place: all ones for those without times. The last of them ends it.
-    untimed: Vec<u64>,
 }
 
 impl Table {
-    /// A table for calls of which those of some functions have no times; the ids are sorted.
-    pub(crate) fn new(timeless: Arc<[FunctionId]>) -> Table {
-        let mut table = Table::default();
-        for id in timeless.iter().take_while(|id| id.0 < LOW) {
-            table.has_no_time(id.0 as usize);
-        }
-        Table { timeless, ..table }
-    }
-
-    /// All ones at the places of functions without times; zeros, or nothing, at others.
-    pub(crate) fn untimed(&self) -> &[u64] {
-        &self.untimed
-    }
-
-    fn has_no_time(&mut self, place: usize) {
-        self.untimed.resize(place, 0);
-        self.untimed.push(u64::MAX);
-    }
-
     /// The place of a function, which need not have room there yet. [`NONE`] where that is a longer story.
     #[inline(always)]
     pub(crate) fn known(&self, function: FunctionId) -> u32 {
@@ -148,9 +119,6 @@ impl Table {
     fn add(&mut self, function: FunctionId) -> u32 {
         let place = LOW + self.ids.len() as u32;
         self.ids.push(function);
-        if self.timeless.binary_search(&function).is_ok() {
-            self.has_no_time(place as usize);
-        }
         place
     }
 

@@ -23,7 +23,7 @@ use self::source::Selected;
 use crate::report::rows::name_of;
 use crate::tally::Tally;
 use crate::ui::Progress;
-use crate::{trace, ui};
+use crate::{input, ui};
 
 /// How a moment is written, for a help text.
 pub(crate) const MOMENTS: &str = "\
@@ -52,22 +52,22 @@ fn filter(text: &str) -> Result<Filter, String> {
 /// The part of a trace that a command looks at.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Selection {
-    /// Only threads of this number, or name (a glob); may be repeated
+    /// Only threads with this number or name (a glob); may be repeated
     #[arg(short, long, value_name = "THREAD", help_heading = HEADING)]
     thread: Vec<Glob>,
-    /// Only what happens inside of calls of these: globs, comma between
+    /// Only what happens inside calls of these functions: globs, comma between
     #[arg(short = 'F', long, value_name = "GLOBS", allow_hyphen_values = true, value_parser = filter, help_heading = HEADING)]
     function: Vec<Filter>,
     /// Only these functions: globs, comma between, `-` before one excludes
     #[arg(short, long, value_name = "GLOBS", allow_hyphen_values = true, value_parser = filter, help_heading = HEADING)]
     filter: Option<Filter>,
-    /// Only from this moment on: 1.5s (after the start), -200ms (before the end), or a time of day; fdr state --help has all
+    /// Only from this moment on: 1.5s after the start, -200ms before the end, or a time of day; see fdr state --help
     #[arg(long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true, help_heading = HEADING)]
     since: Option<When>,
     /// Only up to this moment
     #[arg(long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true, help_heading = HEADING)]
     until: Option<When>,
-    /// Only the last 2s, 300ms, … before the end, or before --until
+    /// Only the last 2s, 300ms, … before the end or before --until
     #[arg(long, value_name = "TIME", value_parser = moment::length, conflicts_with = "since", help_heading = HEADING)]
     last: Option<i128>,
 }
@@ -145,7 +145,7 @@ impl Selection {
         path: &Path,
         filtering: Filtering,
     ) -> anyhow::Result<Box<dyn Source>> {
-        self.select(trace::open(path)?, path, filtering)
+        self.select(input::open(path)?, path, filtering)
     }
 
     /// Whether it has a beginning or an end in time.

@@ -52,16 +52,8 @@ impl Source for Selected {
         &self.info
     }
 
-    fn diagnostics(&self) -> &[Diagnostic] {
-        self.source.diagnostics()
-    }
-
-    fn lanes(&self) -> usize {
-        self.source.lanes()
-    }
-
-    fn lane_bytes(&self, lane: usize) -> u64 {
-        self.source.lane_bytes(lane)
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&*self.source)
     }
 
     fn decode(

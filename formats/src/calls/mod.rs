@@ -37,159 +37,62 @@
 //! assert_eq!(own, [(inner, 30, 30), (outer, 100, 70)]);
 //! ```
 
+mod call;
+mod fast_path;
 mod past;
 mod rule;
+mod untimed;
 
-use std::sync::Arc;
-
+use self::call::state;
+pub use self::call::{CallHandler, EdgeStatus, Ended, Open};
+pub use self::fast_path::{FastPath, Plain, ROOM, Window};
 pub use self::past::{EarlierExit, Past};
 pub use self::rule::{Exit, NEAR, Rule};
-use crate::model::{Call, Edge, FunctionId, Ticks, TraceInfo};
-
-/// What is known of the entry or the exit of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EdgeStatus {
-    /// It was recorded.
-    Measured,
-    /// A writer added it, so that calls nest.
-    Synthetic,
-    /// It is not in the trace.
-    Missing,
-}
-
-impl EdgeStatus {
-    fn of(call: &Call) -> EdgeStatus {
-        match call.synthetic {
-            true => EdgeStatus::Synthetic,
-            false => EdgeStatus::Measured,
-        }
-    }
-}
-
-/// A call that was entered and not yet left.
-#[derive(Clone, Debug)]
-pub struct Open<T> {
-    /// Which function.
-    pub function: FunctionId,
-    /// Its entry.
-    pub start: Ticks,
-    /// Which of the thread's edges its entry is, from 1.
-    pub number: u64,
-    /// Ticks in calls that it made, as far as they have ended.
-    pub children: u64,
-    /// What is known of its entry.
-    pub entry: EdgeStatus,
-    /// What the caller keeps of it.
-    pub data: T,
-}
-
-/// A call that has ended.
-#[derive(Clone, Debug)]
-pub struct Ended<T> {
-    /// What it was while it was open.
-    pub call: Open<T>,
-    /// Its exit. Before the entry where the clock went back.
-    pub end: Ticks,
-    /// What is known of its exit.
-    pub exit: EdgeStatus,
-    /// It was left by a tail call.
-    pub tail: bool,
-    /// It was not measured as a whole.
-    pub clipped: bool,
-    /// Calls around it that are open.
-    pub depth: usize,
-    /// Its function has no times of its own: it is as wide as the calls in it.
-    pub untimed: bool,
-}
-
-impl<T> Ended<T> {
-    /// Ticks from its entry to its exit.
-    #[inline]
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        match self.untimed {
-            true => self.call.children,
-            false => self.end.since(self.call.start).0,
-        }
-    }
-
-    /// Of those, the ticks that were spent in no call that it made.
-    #[inline]
-    #[must_use]
-    pub fn own(&self) -> u64 {
-        self.total().saturating_sub(self.call.children)
-    }
-}
-
-/// What a [`CallStack`] tells of calls that end. A closure that takes [`Ended`] and the open calls is one, where the
-/// data has a default.
-pub trait CallHandler<T> {
-    /// The data of a call whose entry is not in the trace; `caller` is that of the call around it.
-    fn missing(&mut self, function: FunctionId, exit: Exit, caller: Option<&T>) -> T;
-
-    /// A call has ended; `open` are those around it, outermost first.
-    fn ended(&mut self, ended: Ended<T>, open: &mut [Open<T>]);
-}
-
-impl<T: Default, F: FnMut(Ended<T>, &mut [Open<T>])> CallHandler<T> for F {
-    fn missing(&mut self, _: FunctionId, _: Exit, _: Option<&T>) -> T {
-        T::default()
-    }
-
-    #[inline]
-    fn ended(&mut self, ended: Ended<T>, open: &mut [Open<T>]) {
-        self(ended, open);
-    }
-}
+pub use self::untimed::{Untimed, untimed};
+use crate::model::{Call, Edge, Ticks};
 
 /// The open calls of one thread. `T` is what its user keeps of each.
 #[derive(Debug)]
 pub struct CallStack<T = ()> {
     open: Vec<Open<T>>,
+    /// Ticks in ended calls that the innermost open call has made; where none is open, in those that have no caller
+    /// in the trace.
+    children: u64,
     rule: Rule,
     /// Where this is but a piece of the thread's calls.
     past: Option<Past>,
-    /// Functions without times, sorted.
-    untimed: Arc<[FunctionId]>,
-    /// Ticks in ended calls that have no caller in the trace.
-    roots: u64,
-    /// Edges so far.
+    untimed: Untimed,
+    /// Edges so far, and those among them that a writer added.
     number: u64,
-    /// Calls that were entered up to there are in doubt.
-    doubted: u64,
+    synthetic: u64,
     /// Records were last missing behind that edge, if any.
     gap: u64,
-    /// Time of the first edge, of the last, and the latest.
+    /// Time of the first edge and of the last.
     first: Ticks,
     before: Ticks,
+    /// The latest time of an edge after which the clock went back.
     latest: Ticks,
+    /// The clock went back.
+    went_back: bool,
 }
 
 impl<T> Default for CallStack<T> {
     fn default() -> Self {
         CallStack {
             open: Vec::new(),
+            children: 0,
             rule: Rule::default(),
             past: None,
-            untimed: Arc::default(),
-            roots: 0,
+            untimed: Untimed::default(),
             number: 0,
-            doubted: 0,
+            synthetic: 0,
             gap: 0,
             first: Ticks(0),
             before: Ticks(0),
             latest: Ticks(0),
+            went_back: false,
         }
     }
-}
-
-/// The functions of a trace that have no times of their own, sorted.
-#[must_use]
-pub fn untimed(info: &TraceInfo) -> Arc<[FunctionId]> {
-    let untimed = info.functions.iter().filter(|function| function.untimed);
-    let mut ids: Vec<FunctionId> = untimed.map(|function| function.id).collect();
-    ids.sort_unstable();
-    ids.into()
 }
 
 impl<T> CallStack<T> {
@@ -201,7 +104,7 @@ impl<T> CallStack<T> {
 
     /// Where some functions have no times of their own: what [`untimed`] gives.
     #[must_use]
-    pub fn with_untimed(self, untimed: Arc<[FunctionId]>) -> CallStack<T> {
+    pub fn with_untimed(self, untimed: Untimed) -> CallStack<T> {
         CallStack { untimed, ..self }
     }
 
@@ -238,16 +141,30 @@ impl<T> CallStack<T> {
         (self.number > 0).then_some(self.before)
     }
 
-    /// Whether a function has no times of its own.
-    #[inline]
-    fn is_untimed(&self, function: FunctionId) -> bool {
-        !self.untimed.is_empty() && self.untimed.binary_search(&function).is_ok()
-    }
-
     /// The latest time of an edge.
+    #[inline]
     #[must_use]
     pub fn latest(&self) -> Ticks {
-        self.latest
+        self.latest.max(self.before)
+    }
+
+    /// Edges so far that were measured.
+    #[inline]
+    #[must_use]
+    pub fn measured(&self) -> u64 {
+        self.number - self.synthetic
+    }
+
+    /// Edges so far that a writer added.
+    #[must_use]
+    pub fn synthetic(&self) -> u64 {
+        self.synthetic
+    }
+
+    /// Of a piece: how many exits of earlier calls it has so far.
+    #[must_use]
+    pub fn exits_of_earlier(&self) -> usize {
+        self.past.as_ref().map_or(0, |past| past.left().len())
     }
 
     /// Whether, of a piece, nothing more can be told.
@@ -259,14 +176,13 @@ impl<T> CallStack<T> {
     /// An entry; `data` is kept until its exit.
     #[inline]
     pub fn enter(&mut self, call: &Call, data: T) {
-        self.note(call.time);
+        self.note(call);
         self.rule.entered(1);
         self.open.push(Open {
-            function: call.function,
             start: call.time,
-            number: self.number,
-            children: 0,
-            entry: EdgeStatus::of(call),
+            before: std::mem::take(&mut self.children),
+            function: call.function,
+            state: state::SYNTHETIC * u32::from(call.synthetic),
             data,
         });
     }
@@ -279,26 +195,24 @@ impl<T> CallStack<T> {
             Some(innermost) if innermost.function == call.function => Some(Exit::Innermost),
             _ => self.mend(call, out),
         };
-        self.note(call.time);
+        self.note(call);
         if exit.is_some() {
-            self.close(
-                call.time,
-                EdgeStatus::of(call),
-                call.edge == Edge::TailExit,
-                out,
-            );
+            self.close_by(call, out);
         }
         exit
     }
 
     /// Makes the call that `call` leaves the innermost open one.
     #[cold]
+    #[inline(never)]
     fn mend(&mut self, call: &Call, out: &mut impl CallHandler<T>) -> Option<Exit> {
         let is = |open: &Open<T>| open.function == call.function;
         let exit = self.rule.other(&self.open, is);
         if let (Some(past), Exit::Before | Exit::Lone) = (&mut self.past, exit) {
-            let (exit, children) = (*call, std::mem::take(&mut self.roots));
-            past.leave(self.open.len(), EarlierExit { exit, children });
+            let (exit, children) = (*call, self.children);
+            if past.leave(self.open.len(), EarlierExit { exit, children }) {
+                self.children = 0;
+            }
             return None;
         }
         let start = match exit {
@@ -314,48 +228,65 @@ impl<T> CallStack<T> {
         };
         let caller = self.open.last().map(|open| &open.data);
         let data = out.missing(call.function, exit, caller);
-        // All that the thread did since its first edge, it did inside of a call from before.
-        let children = match exit {
-            Exit::Before => std::mem::take(&mut self.roots),
-            _ => 0,
+        let before = match exit {
+            // All that the thread did since its first edge, it did inside of a call from before.
+            Exit::Before => 0,
+            _ => std::mem::take(&mut self.children),
         };
         self.open.push(Open {
-            function: call.function,
             start: start.min(call.time),
-            number: self.number + 1,
-            children,
-            entry: EdgeStatus::Missing,
+            before,
+            function: call.function,
+            state: state::MISSING,
             data,
         });
         Some(exit)
     }
 
-    /// An edge at that time.
+    /// An edge.
     #[inline]
-    fn note(&mut self, time: Ticks) {
+    fn note(&mut self, call: &Call) {
         if self.number == 0 {
-            self.first = time;
+            self.first = call.time;
+        }
+        if call.time < self.before {
+            self.go_back();
         }
         self.number += 1;
-        self.before = time;
-        self.latest = self.latest.max(time);
+        self.synthetic += u64::from(call.synthetic);
+        self.before = call.time;
+    }
+
+    /// The next edge is earlier than the one before.
+    #[cold]
+    fn go_back(&mut self) {
+        self.latest = self.latest();
+        self.went_back = true;
+    }
+
+    /// Ends the innermost open call with that exit.
+    #[inline]
+    fn close_by(&mut self, call: &Call, out: &mut impl CallHandler<T>) {
+        let is_tail = call.edge == Edge::TailExit;
+        self.close(call.time, EdgeStatus::of(call), is_tail, out);
     }
 
     /// Ends the innermost open call.
     #[inline]
     fn close(&mut self, end: Ticks, exit: EdgeStatus, tail: bool, out: &mut impl CallHandler<T>) {
         let Some(call) = self.open.pop() else { return };
-        let measured = call.entry == EdgeStatus::Measured && exit == EdgeStatus::Measured;
+        let before = call.before;
         let ended = Ended {
-            clipped: !measured || call.number <= self.doubted,
+            clipped: call.state != 0 || exit != EdgeStatus::Measured,
             end,
             exit,
             tail,
             depth: self.open.len(),
-            untimed: self.is_untimed(call.function),
+            children: self.children,
+            untimed: self.untimed.contains(call.function),
             call,
         };
-        self.add_children(ended.total());
+        self.children = before.saturating_add(ended.total());
         out.ended(ended, &mut self.open);
     }
 
@@ -373,7 +304,13 @@ impl<T> CallStack<T> {
     /// The clock jumped or began anew here: what calls took that are open now is not known.
     pub fn doubt(&mut self) {
         self.make_unclear();
-        self.doubted = self.number;
+        for open in self.open.iter_mut().rev() {
+            // Those around it were open then, too: each call is looked at once, and once more.
+            if open.state & state::DOUBTED != 0 {
+                break;
+            }
+            open.state |= state::DOUBTED;
+        }
     }
 
     /// Of a piece: what comes now can't be told without the past.
@@ -401,43 +338,36 @@ impl<T> CallStack<T> {
     pub fn join(&mut self, piece: CallStack<T>, out: &mut impl CallHandler<T>) {
         let past = piece.past.unwrap_or_default();
         for EarlierExit { exit, children } in past.left() {
-            self.add_children(*children);
-            self.close(
-                exit.time,
-                EdgeStatus::of(exit),
-                exit.edge == Edge::TailExit,
-                out,
-            );
+            self.children = self.children.saturating_add(*children);
+            self.close_by(exit, out);
         }
-        self.add_children(piece.roots);
-        let number = self.number;
-        self.open.extend(piece.open.into_iter().map(|open| Open {
-            number: number + open.number,
-            ..open
-        }));
+        for open in piece.open {
+            // The first one's caller had made calls before the piece; no other one's has.
+            let before = std::mem::take(&mut self.children);
+            self.open.push(Open {
+                before: before.saturating_add(open.before),
+                ..open
+            });
+        }
+        self.children = self.children.saturating_add(piece.children);
         self.rule.join(&piece.rule);
         if piece.number > 0 {
+            if piece.first < self.before {
+                self.go_back();
+            }
             self.first = self.first().unwrap_or(piece.first);
             self.before = piece.before;
         }
         self.number += piece.number;
+        self.synthetic += piece.synthetic;
         self.latest = self.latest.max(piece.latest);
-    }
-
-    /// Ticks in calls that the innermost open call has made.
-    #[inline]
-    fn add_children(&mut self, ticks: u64) {
-        let children = match self.open.last_mut() {
-            Some(caller) => &mut caller.children,
-            None => &mut self.roots,
-        };
-        *children = children.saturating_add(ticks);
+        self.went_back |= piece.went_back;
     }
 
     /// Ends what is still open, innermost first: at `end`, the moment of the dump, or at the latest edge where that
     /// is not known. Takes the memory back; doing it again changes nothing.
     pub fn finish(&mut self, end: Option<Ticks>, out: &mut impl CallHandler<T>) {
-        let end = end.unwrap_or_default().max(self.latest);
+        let end = end.unwrap_or_default().max(self.latest());
         while !self.open.is_empty() {
             self.close(end, EdgeStatus::Missing, false, out);
         }

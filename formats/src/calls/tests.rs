@@ -2,6 +2,7 @@
 //! exit (`m`, `s`, `-`), and `!` where it is clipped.
 
 use super::*;
+use crate::model::FunctionId;
 
 fn enter(time: u64, function: u32) -> Call {
     Call::entry(Ticks(time), FunctionId(function))
@@ -24,7 +25,7 @@ fn line(ended: &Ended<()>) -> String {
         call.start.0,
         ended.end.0,
         ended.own(),
-        known(call.entry),
+        known(call.entry()),
         known(ended.exit),
         if ended.clipped { "!" } else { "" }
     )
@@ -173,7 +174,7 @@ fn what_a_writer_added_is_told() {
 
 #[test]
 fn untimed_functions_are_as_wide_as_the_calls_in_them() {
-    let mut stack = CallStack::new().with_untimed([FunctionId(2)].into());
+    let mut stack = CallStack::new().with_untimed([FunctionId(2)].into_iter().collect());
     let calls = [
         enter(0, 1),
         enter(10, 2),
@@ -241,4 +242,129 @@ fn pieces_join_to_what_one_look_tells() {
         assert_eq!(lines, wanted);
     }
     assert!(joined > 500 && apart > 200, "{joined} joined, {apart} not");
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Teller {
+    lines: Vec<String>,
+    plain: usize,
+}
+
+impl CallHandler<()> for Teller {
+    fn missing(&mut self, _: FunctionId, _: Exit, _: Option<&()>) {}
+
+    fn ended(&mut self, ended: Ended<()>, _: &mut [Open<()>]) {
+        let (total, own) = (ended.total(), ended.own());
+        let clipped = if ended.clipped { "!" } else { "" };
+        self.lines
+            .push(format!("{} {total} {own}{clipped}", ended.call.function.0));
+    }
+}
+
+impl FastPath<()> for Teller {
+    fn root(&self) {}
+
+    fn step(&mut self, plain: Plain<()>) -> Option<()> {
+        // As one that must learn of each function first.
+        if plain.exit == 0 && plain.total % 64 == 63 {
+            return None;
+        }
+        if plain.exit != 0 {
+            let (total, own) = (plain.total, plain.total - plain.children);
+            self.lines
+                .push(format!("{} {total} {own}", plain.function.0));
+        }
+        self.plain += 1;
+        Some(())
+    }
+
+    fn entered(&mut self, _: FunctionId, _: &[Open<()>]) {}
+
+    fn left_earlier(&mut self, _: &Call) {}
+}
+
+#[test]
+fn the_fast_path_tells_what_the_long_way_does() {
+    let (mut seed, mut plain, mut all) = (11, 0, 0);
+    for round in 0..600 {
+        // Of 100 calls: edges that are missing or were added, and times that go back. Stacks that go beyond the window.
+        let [odd, synthetic, back, up] = [
+            [0, 0, 0, 50],
+            [3, 2, 0, 50],
+            [0, 1, 2, 50],
+            [0, 0, 0, 80],
+            [1, 0, 0, 97],
+        ][round % 5];
+        let of_100 = |seed: &mut u64, many| next(seed) % 100 < many;
+        let (mut time, mut open) = (1000, Vec::new());
+        let calls: Vec<Call> = (0..1500)
+            .map(|nth| {
+                time += next(&mut seed) % 9;
+                if of_100(&mut seed, back) {
+                    time -= next(&mut seed) % 90;
+                }
+                let function = 1 + (next(&mut seed) % 5) as u32;
+                // Up, then down.
+                let is_up = of_100(&mut seed, if nth < 800 { up } else { 100 - up });
+                let left = if is_up { None } else { open.pop() };
+                let call = match left {
+                    _ if of_100(&mut seed, odd) => exit(time, function),
+                    Some(left) => exit(time, left),
+                    None => {
+                        open.push(function);
+                        enter(time, function)
+                    }
+                };
+                Call {
+                    synthetic: of_100(&mut seed, synthetic),
+                    ..call
+                }
+            })
+            .collect();
+        let untimed: Untimed = match round % 3 {
+            0 => Untimed::default(),
+            _ => [2, 4].map(FunctionId).into_iter().collect(),
+        };
+        let stack = || CallStack::new().with_untimed(untimed.clone());
+        let (mut slow, mut fast) = (stack(), stack());
+        let (mut wanted, mut told) = (Teller::default(), Teller::default());
+        let (mut window, mut rest) = (Window::default(), &calls[..]);
+        while !rest.is_empty() {
+            let (some, more) = rest.split_at(rest.len().min(1 + next(&mut seed) as usize % 700));
+            fast.run(&mut window, &mut told, some);
+            for call in some {
+                match call.edge {
+                    Edge::Entry => slow.enter(call, ()),
+                    _ => drop(slow.exit(call, &mut wanted)),
+                }
+            }
+            match next(&mut seed) % 8 {
+                0 => [&mut slow, &mut fast].map(CallStack::doubt),
+                1 => [&mut slow, &mut fast].map(CallStack::lose),
+                _ => [(), ()],
+            };
+            rest = more;
+        }
+        for (stack, told) in [(&mut slow, &mut wanted), (&mut fast, &mut told)] {
+            stack.finish(Some(Ticks(5000)), told);
+        }
+        assert_eq!(
+            (
+                fast.first(),
+                fast.latest(),
+                fast.measured(),
+                fast.synthetic()
+            ),
+            (
+                slow.first(),
+                slow.latest(),
+                slow.measured(),
+                slow.synthetic()
+            )
+        );
+        assert_eq!(told.lines, wanted.lines, "round {round}");
+        (plain, all) = (plain + told.plain, all + calls.len());
+    }
+    assert!(plain * 2 > all, "{plain} of {all}");
 }

@@ -100,6 +100,7 @@ fn trace(fields: &mut Fields<'_, '_>, info: &mut TraceInfo) -> io::Result<()> {
         fields.number("anchor_unix"),
     );
     clock.anchor = has(known::ANCHOR).then_some(anchor);
+    info.end = has(known::END).then(|| Ticks(fields.number("end_time")));
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use super::metadata::plain;
 use super::packets::Packets;
 use super::symbols::Inside;
 use crate::calls::{Exit, Rule};
-use crate::model::{Call, Edge, Mark, Thread, Ticks, TraceInfo};
+use crate::model::{Call, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
 
 /// A payload is kept up to this many bytes.
 const PAYLOAD_MOST: usize = 8 << 20;
@@ -298,6 +298,22 @@ impl Lane {
         template.arguments(time, &values, out);
         self.arguments = values;
         self.arguments.clear();
+    }
+
+    /// The trace ends then: calls that are open last until it, and end with exits that were not measured.
+    pub(super) fn end(&mut self, end: Ticks, times: &mut Times, cut: &mut CutShort) {
+        let nanos = times.nanos(end);
+        // Else they end with the last event.
+        if self.packets.last() > Some(nanos) {
+            return;
+        }
+        while let Some(&function) = self.open.last() {
+            let exit = Call {
+                synthetic: true,
+                ..Call::exit(end, FunctionId(function))
+            };
+            self.call(&exit, times, cut);
+        }
     }
 
     /// The thread's last packets. `start`: the time of marks for which no time came.

@@ -82,6 +82,7 @@ pub(super) mod known {
     pub(in super::super) const DUMP: u8 = 2;
     pub(in super::super) const ANCHOR: u8 = 4;
     pub(in super::super) const ERROR: u8 = 8;
+    pub(in super::super) const END: u8 = 16;
     /// In `fdr:thread`.
     pub(in super::super) const COUNTS: u8 = 2;
 }
@@ -239,8 +240,14 @@ fn fact(class: u8, time: u64, out: &mut Vec<u8>) {
 /// `fdr:trace`: text program, text reason, text clock name, u8 known, u64 process, u64 dump, u64
 /// retired threads, u64 retired records, u64 unplaced records, u64 frequency in Hz of the clock that
 /// measured, f64 its error in ppm, u8 constant, u8 nonstop, u64 anchor in ns of this trace's clock,
-/// u64 anchor in Unix ns.
-pub(super) fn trace(time: u64, info: &TraceInfo, anchor: Option<(u64, u64)>, out: &mut Vec<u8>) {
+/// u64 anchor in Unix ns, u64 moment of the dump in ns of this trace's clock.
+pub(super) fn trace(
+    time: u64,
+    info: &TraceInfo,
+    anchor: Option<(u64, u64)>,
+    end: Option<u64>,
+    out: &mut Vec<u8>,
+) {
     let (clock, missing) = (&info.clock, &info.missing);
     fact(TRACE, time, out);
     for name in [&info.program, &info.reason, &clock.name] {
@@ -251,6 +258,7 @@ pub(super) fn trace(time: u64, info: &TraceInfo, anchor: Option<(u64, u64)>, out
         (info.dump.is_some(), known::DUMP),
         (anchor.is_some(), known::ANCHOR),
         (clock.error_ppm.is_some(), known::ERROR),
+        (end.is_some(), known::END),
     ];
     let bits = bits.iter().filter(|(known, _)| *known);
     out.push(bits.map(|(_, bit)| bit).sum());
@@ -269,6 +277,7 @@ pub(super) fn trace(time: u64, info: &TraceInfo, anchor: Option<(u64, u64)>, out
     let (here, unix) = anchor.unwrap_or_default();
     out.extend(here.to_le_bytes());
     out.extend(unix.to_le_bytes());
+    out.extend(end.unwrap_or_default().to_le_bytes());
 }
 
 /// `fdr:function`.

@@ -107,6 +107,7 @@ const EVENTS: &[(&str, u32, u8, &[&str])] = &[
             "uint8_t nonstop",
             "uint64_t anchor_time",
             "uint64_t anchor_unix",
+            "uint64_t end_time",
         ],
     ),
     (

@@ -292,7 +292,7 @@ fn clock(metadata: &Metadata) -> Clock {
     let offset = i128::from(declared.offset_seconds) * 1_000_000_000 + part;
     // Where the clock's zero is before 1970, the first tick after that is taken.
     let tick = if offset < 0 {
-        (-offset * i128::from(frequency.max(1))).div_euclid(1_000_000_000) + 1
+        scale::ticks_in(-offset, frequency) + 1
     } else {
         0
     };

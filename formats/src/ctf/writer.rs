@@ -15,7 +15,7 @@ use super::layout::{self, FACTS, NO_CPU};
 use super::packets::Packets;
 use super::{metadata, symbols};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo, Trouble};
+use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo, Trouble};
 use crate::sink::{Losses, Sink};
 use crate::thread_numbers::{RENUMBERED, ThreadNumbers};
 use crate::writer::Writer;
@@ -95,6 +95,9 @@ impl CtfWriter {
     pub fn finish(mut self) -> Result<Losses, Error> {
         let start = self.start();
         for lane in &mut self.lanes {
+            if let Some(end) = self.info.end {
+                lane.end(end, &mut self.times, &mut self.cut);
+            }
             lane.finish(start);
         }
         Writer::flush(&mut self)?;
@@ -157,10 +160,12 @@ impl CtfWriter {
         let start = self.start();
         let time = self.facts.last().map_or(start, |last| last.max(start));
         if !self.trace_told {
+            let end = self.info.end.map(|end| self.times.nanos(end));
             layout::trace(
                 time,
                 &self.info,
                 self.times.anchor,
+                end,
                 room(&mut self.facts, time),
             );
             self.trace_told = true;
@@ -285,6 +290,10 @@ impl Writer for CtfWriter {
             }
         }
         self.write_facts()
+    }
+
+    fn end(&mut self, end: Ticks) {
+        (self.info.end, self.trace_told) = (Some(end), false);
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {

@@ -2,7 +2,8 @@
 //! the entries of target `fdr`, to bytes and back. Knows no file.
 
 use super::entry::{Entry, Level, Metadata, Value};
-use crate::model::{Counts, Function, FunctionId, Missing, Thread, ThreadId, Ticks, TraceInfo};
+use crate::facts::{self, Fact, Names};
+use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
 /// Target of the entries that are no calls.
 pub(super) const TARGET: &str = "fdr";
@@ -109,10 +110,6 @@ fn nonzero(name: &str, value: u64) -> Option<(&str, Value<'_>)> {
     (value != 0).then_some((name, Value::U64(value)))
 }
 
-fn signed(name: &str, value: i64) -> Option<(&str, Value<'_>)> {
-    (value != 0).then_some((name, Value::I64(value)))
-}
-
 fn text<'a>(name: &'a str, value: &'a str) -> Option<(&'a str, Value<'a>)> {
     (!value.is_empty()).then_some((name, Value::String(value)))
 }
@@ -121,75 +118,65 @@ fn truth(name: &str, value: bool) -> Option<(&str, Value<'_>)> {
     value.then_some((name, Value::Bool(true)))
 }
 
-/// The entry about the trace. `nanos` turns ticks of the trace's clock into ns.
+/// Names of the attributes of the entry about the trace, in their order.
+const TRACE_NAMES: &Names = &[
+    (Fact::AnchorTime, "anchor_ns"),
+    (Fact::AnchorUnix, "anchor_unix_ns"),
+    (Fact::ClockName, "clock"),
+    (Fact::AheadNs, "clock_ahead_ns"),
+    (Fact::Constant, "clock_constant"),
+    (Fact::ErrorPpm, "clock_error_ppm"),
+    (Fact::Frequency, "clock_hz"),
+    (Fact::Nonstop, "clock_nonstop"),
+    (Fact::SkewNs, "clock_skew_ns"),
+    (Fact::StepsBack, "clock_steps_back"),
+    (Fact::WallStepNs, "clock_wall_step_ns"),
+    (Fact::Dump, "dump"),
+    (Fact::End, "end_ns"),
+    (Fact::MissingOverwritten, "missing_retired_records"),
+    (Fact::MissingThreads, "missing_retired_threads"),
+    (Fact::MissingDropped, "missing_unplaced_records"),
+    (Fact::Process, "process"),
+    (Fact::Program, "program"),
+    (Fact::Reason, "reason"),
+    (Fact::Start, "start_ns"),
+];
+
+/// The entry about the trace.
 pub(super) fn encode_trace(info: &TraceInfo) -> Entry<'_> {
-    let clock = &info.clock;
-    let nanos = |tick| clock.nanos(tick).0;
-    let (tick, unix) = clock
-        .anchor
-        .map_or((None, None), |(tick, unix)| (Some(tick), Some(unix)));
-    let Missing {
-        threads: missing_threads,
-        overwritten: missing_overwritten,
-        dropped: missing_dropped,
-    } = info.missing;
-    let (error, trouble) = (clock.error_ppm.map(Value::Float), clock.trouble);
-    let list = [
-        tick.and_then(|tick| number("anchor_ns", nanos(tick))),
-        unix.and_then(|unix| number("anchor_unix_ns", unix)),
-        text("clock", &clock.name),
-        signed("clock_ahead_ns", trouble.ahead_ns),
-        truth("clock_constant", clock.constant),
-        error.map(|error| ("clock_error_ppm", error)),
-        number("clock_hz", clock.frequency),
-        truth("clock_nonstop", clock.nonstop),
-        nonzero("clock_skew_ns", trouble.skew_ns),
-        nonzero("clock_steps_back", trouble.steps_back),
-        signed("clock_wall_step_ns", trouble.wall_step_ns),
-        info.dump.and_then(|dump| number("dump", dump)),
-        info.end.and_then(|end| number("end_ns", nanos(end))),
-        nonzero("missing_retired_records", missing_overwritten),
-        nonzero("missing_retired_threads", missing_threads),
-        nonzero("missing_unplaced_records", missing_dropped),
-        info.process.and_then(|process| number("process", process)),
-        text("program", &info.program),
-        text("reason", &info.reason),
-        info.start
-            .and_then(|start| number("start_ns", nanos(start))),
-    ];
-    entry(TRACE, 0, list)
+    let facts = facts::of(info, TRACE_NAMES).map(|(name, value)| {
+        let value = match value {
+            facts::Value::Text(text) => Value::String(text),
+            facts::Value::Number(number) => Value::U64(number),
+            facts::Value::Signed(number) => Value::I64(number),
+            facts::Value::Float(number) => Value::Float(number),
+            facts::Value::Flag(flag) => Value::Bool(flag),
+        };
+        Some((name, value))
+    });
+    entry(TRACE, 0, facts)
 }
 
 /// Puts what the entry about the trace says where it belongs.
 pub(super) fn decode_trace(entry: &Entry<'_>, info: &mut TraceInfo) {
-    let (mut tick, mut unix) = (None, None);
     for &(name, value) in &entry.attributes {
-        match (name, value) {
-            ("anchor_ns", Value::U64(value)) => tick = Some(Ticks(value)),
-            ("anchor_unix_ns", Value::U64(value)) => unix = Some(value),
-            ("clock", Value::String(value)) => value.clone_into(&mut info.clock.name),
-            ("clock_constant", Value::Bool(value)) => info.clock.constant = value,
-            ("clock_error_ppm", Value::Float(value)) => info.clock.error_ppm = Some(value),
-            ("clock_nonstop", Value::Bool(value)) => info.clock.nonstop = value,
-            ("clock_ahead_ns", Value::I64(value)) => info.clock.trouble.ahead_ns = value,
-            ("clock_skew_ns", Value::U64(value)) => info.clock.trouble.skew_ns = value,
-            ("clock_steps_back", Value::U64(value)) => info.clock.trouble.steps_back = value,
-            ("clock_wall_step_ns", Value::I64(value)) => info.clock.trouble.wall_step_ns = value,
-            ("dump", Value::U64(value)) => info.dump = Some(value),
-            ("end_ns", Value::U64(value)) => info.end = Some(Ticks(value)),
-            ("missing_retired_records", Value::U64(value)) => info.missing.overwritten = value,
-            ("missing_retired_threads", Value::U64(value)) => info.missing.threads = value,
-            ("missing_unplaced_records", Value::U64(value)) => {
-                info.missing.dropped = value;
-            }
-            ("process", Value::U64(value)) => info.process = Some(value),
-            ("program", Value::String(value)) => value.clone_into(&mut info.program),
-            ("reason", Value::String(value)) => value.clone_into(&mut info.reason),
-            ("start_ns", Value::U64(value)) => info.start = Some(Ticks(value)),
-            _ => {}
+        let value = match value {
+            Value::String(text) => facts::Value::Text(text),
+            Value::U64(number) => facts::Value::Number(number),
+            Value::I64(number) => facts::Value::Signed(number),
+            Value::Float(number) => facts::Value::Float(number),
+            Value::Bool(flag) => facts::Value::Flag(flag),
+            Value::Bytes(_) | Value::U128(_) | Value::I128(_) => continue,
+        };
+        if let Some(fact) = facts::named(TRACE_NAMES, name.as_bytes()) {
+            fact.set(info, value);
         }
     }
-    info.clock.anchor = tick.zip(unix);
+    let (time, unix) = (
+        unsigned(entry, "anchor_ns"),
+        unsigned(entry, "anchor_unix_ns"),
+    );
+    info.clock.anchor = time.map(Ticks).zip(unix);
 }
 
 /// The entry about a function; `parent` is the place of that about the trace.
@@ -224,23 +211,21 @@ pub(super) fn decode_function(entry: &Entry<'_>) -> Option<Function> {
 
 /// The entry about a thread; `parent` is the place of that about the trace.
 pub(super) fn encode_thread(thread: &Thread, parent: u32) -> Entry<'_> {
-    let count = |name, of: fn(&Counts) -> u64| {
-        let counts = thread.counts.as_ref();
-        counts.and_then(|counts| number(name, of(counts)))
-    };
-    let list = [
-        count("dropped", |counts| counts.dropped),
+    let counts = thread.counts.as_ref().map(facts::of_counts);
+    let counts = counts
+        .into_iter()
+        .flatten()
+        .map(|(name, count)| number(name, count));
+    let others = [
         text("name", &thread.name),
-        count("overwritten", |counts| counts.overwritten),
         thread
             .process
             .and_then(|process| number("process", process)),
-        count("readable", |counts| counts.readable),
-        count("recorded", |counts| counts.recorded),
-        count("synthetic_entries", |counts| counts.synthetic_entries),
-        count("synthetic_exits", |counts| counts.synthetic_exits),
         number("tid", thread.id.0),
     ];
+    let mut list: Vec<_> = counts.chain(others).flatten().collect();
+    list.sort_by_key(|&(name, _)| name);
+    let list = list.into_iter().map(Some);
     entry(THREAD, parent, list)
 }
 
@@ -250,30 +235,16 @@ pub(super) fn decode_thread(entry: &Entry<'_>) -> Option<Thread> {
         id: ThreadId(unsigned(entry, "tid")?),
         ..Thread::default()
     };
-    let (mut counts, mut counted) = (Counts::default(), false);
     for &(name, value) in &entry.attributes {
-        let count = match (name, value) {
-            ("name", Value::String(value)) => {
-                value.clone_into(&mut thread.name);
-                continue;
+        match (name, value) {
+            ("name", Value::String(value)) => value.clone_into(&mut thread.name),
+            ("process", Value::U64(value)) => thread.process = Some(value),
+            (name, Value::U64(value)) => {
+                facts::set_count(&mut thread.counts, name.as_bytes(), value);
             }
-            ("process", Value::U64(value)) => {
-                thread.process = Some(value);
-                continue;
-            }
-            ("dropped", _) => &mut counts.dropped,
-            ("overwritten", _) => &mut counts.overwritten,
-            ("readable", _) => &mut counts.readable,
-            ("recorded", _) => &mut counts.recorded,
-            ("synthetic_entries", _) => &mut counts.synthetic_entries,
-            ("synthetic_exits", _) => &mut counts.synthetic_exits,
-            _ => continue,
-        };
-        if let Value::U64(value) = value {
-            (*count, counted) = (value, true);
+            _ => {}
         }
     }
-    thread.counts = counted.then_some(counts);
     Some(thread)
 }
 

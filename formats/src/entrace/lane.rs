@@ -1,11 +1,11 @@
 //! What a thread's calls and marks become: items, and the ends of items. A state machine: it decides,
 //! and a [`Shelf`] keeps. A record is never invented: an exit without entry stays one, and an entry
-//! without exit has no duration.
+//! without exit has no duration, or one that lasts until the moment of the dump.
 
 use super::facts::flags;
 use super::item::{Item, Kind, has};
 use crate::calls::{Exit, Rule};
-use crate::model::{Call, CpuId, Edge, Mark, Nanos, Thread};
+use crate::model::{Call, CpuId, Edge, Mark, Nanos, Thread, Ticks};
 use crate::scale::Scale;
 use crate::sink::Losses;
 
@@ -223,6 +223,20 @@ impl Lane {
         open.item.extra = more;
         open.item.has |= has::ARGUMENTS;
         shelf.argument(open.place, &open.item, value)
+    }
+
+    /// The trace ends then: calls that are open last until it. Their exits were not measured.
+    pub(super) fn end(&mut self, end: Ticks, scale: &mut Scale, shelf: &mut impl Shelf) {
+        let Nanos(end) = scale.nanos(end);
+        if self.last > Some(end) {
+            return;
+        }
+        while let Some(mut open) = self.open.pop() {
+            open.item.end = end;
+            open.item.flags |= flags::SYNTHETIC_EXIT;
+            open.item.has |= has::END;
+            shelf.end(open.place, &open.item);
+        }
     }
 
     /// What the thread's end leaves untold.

@@ -15,7 +15,7 @@ use super::item::{self, Item, has};
 use super::lane::{Lane, Shelf};
 use super::shape::{self, At, Functions, MAX_ARGUMENTS};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo};
+use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::writer::Writer;
@@ -257,8 +257,11 @@ impl EntraceStream {
     /// # Errors
     /// The first one that was met, now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
-        for (lane, _) in &mut self.lanes {
+        for (lane, waiting) in &mut self.lanes {
             lane.awaits_nothing();
+            if let Some(end) = self.info.end {
+                lane.end(end, &mut self.scale, waiting);
+            }
         }
         self.send_all();
         for (lane, _) in &self.lanes {
@@ -379,6 +382,12 @@ impl Writer for EntraceStream {
             }
         }
         Some(std::mem::take(&mut self.sent.bytes))
+    }
+
+    /// Says once more what the trace says of itself, with its end.
+    fn end(&mut self, end: Ticks) {
+        self.info.end = Some(end);
+        self.sent.fact(&facts::encode_trace(&self.info));
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {

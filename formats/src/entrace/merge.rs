@@ -6,7 +6,8 @@ use std::io;
 
 use super::item::{Item, has};
 use super::shape::At;
-use super::store::{Cursor, Store};
+use crate::spool::{Cursor, Spool};
+use crate::tournament::Tournament;
 
 /// A thread's strands.
 #[derive(Clone, Copy, Debug)]
@@ -34,11 +35,11 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(store: &'a Store, strands: &Strands) -> Run<'a> {
+    fn new(spool: &'a Spool, strands: &Strands) -> Run<'a> {
         Run {
             thread: strands.thread,
-            items: Cursor::new(store, strands.items),
-            extra: Cursor::new(store, strands.extra),
+            items: Cursor::new(spool, strands.items),
+            extra: Cursor::new(spool, strands.extra),
             open: Vec::new(),
             batch: Vec::new(),
             done: 0,
@@ -97,60 +98,18 @@ type Turn = u128;
 /// The turn of a thread that has no more items.
 const NEVER: Turn = Turn::MAX;
 
-/// Finds whose turn is the earliest, with one comparison for each level of a tree, and without a branch
-/// that depends on it: which thread is next can't be foreseen.
-struct Tournament {
-    /// The later turn of the two that met at each node; the first is not one. As many nodes as leaves,
-    /// which are a power of two.
-    losers: Vec<Turn>,
-    earliest: Turn,
-}
-
-impl Tournament {
-    fn new(turns: &[Turn]) -> Tournament {
-        let leaves = turns.len().next_power_of_two();
-        let mut winners = vec![NEVER; 2 * leaves];
-        winners[leaves..leaves + turns.len()].copy_from_slice(turns);
-        let mut losers = vec![NEVER; leaves];
-        for node in (1..leaves).rev() {
-            let (one, other) = (winners[2 * node], winners[2 * node + 1]);
-            (winners[node], losers[node]) = (one.min(other), one.max(other));
-        }
-        let earliest = winners[1];
-        Tournament { losers, earliest }
-    }
-
-    /// The thread that had the earliest turn has this one now.
-    #[inline]
-    fn next(&mut self, place: usize, turn: Turn) {
-        let mut earliest = turn;
-        let mut node = (self.losers.len() + place) / 2;
-        while node > 0 {
-            let loser = &mut self.losers[node];
-            let (one, other) = (earliest, *loser);
-            (earliest, *loser) = if one < other {
-                (one, other)
-            } else {
-                (other, one)
-            };
-            node /= 2;
-        }
-        self.earliest = earliest;
-    }
-}
-
 /// Hands every item to `give`, with its own place in the file, from `first` on, and its parent's.
 pub(super) fn merge(
-    store: &Store,
+    spool: &Spool,
     strands: &[Strands],
     first: u32,
     mut give: impl FnMut(u32, &Item, At, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let runs = strands.iter().map(|strands| Run::new(store, strands));
+    let runs = strands.iter().map(|strands| Run::new(spool, strands));
     let mut runs: Vec<Run<'_>> = runs.collect();
     let turns = runs.iter_mut().enumerate();
     let turns: io::Result<Vec<Turn>> = turns.map(|(nth, run)| run.turn(nth)).collect();
-    let mut tournament = Tournament::new(&turns?);
+    let mut tournament = Tournament::new(&turns?, NEVER);
     let (mut own, mut extra) = (first, Vec::new());
     while tournament.earliest != NEVER {
         let place = tournament.earliest as u32 as usize;
@@ -174,48 +133,4 @@ pub(super) fn merge(
         tournament.next(place, run.turn(place)?);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_earliest_turn_comes_first_and_of_equal_ones_the_first_thread() {
-        for threads in 0..10usize {
-            let times: Vec<Vec<u64>> = (0..threads)
-                .map(|nth| {
-                    (0..nth as u64 * 3)
-                        .map(|step| step * 7 % 5 + step)
-                        .collect()
-                })
-                .map(|mut times: Vec<u64>| {
-                    times.sort_unstable();
-                    times
-                })
-                .collect();
-            let mut wanted = Vec::new();
-            let mut rest: Vec<_> = times.iter().map(|times| times.iter()).collect();
-            let mut turn = |place: usize| {
-                let time = rest[place].next();
-                time.map_or(NEVER, |&time| Turn::from(time) << 32 | place as Turn)
-            };
-            let turns: Vec<Turn> = (0..threads).map(&mut turn).collect();
-            let mut tournament = Tournament::new(&turns);
-            let mut found = Vec::new();
-            while tournament.earliest != NEVER {
-                found.push(tournament.earliest);
-                let place = tournament.earliest as u32 as usize;
-                tournament.next(place, turn(place));
-            }
-            for (place, times) in times.iter().enumerate() {
-                let turns = times
-                    .iter()
-                    .map(|&time| Turn::from(time) << 32 | place as Turn);
-                wanted.extend(turns);
-            }
-            wanted.sort_unstable();
-            assert_eq!(found, wanted, "{threads} threads");
-        }
-    }
 }

@@ -12,7 +12,7 @@
 //! | `timed`, `walk`, `lanes` | entries to events; `quick`: the common ones |
 //! | `list`, `text` | entries to lines, for people |
 //! | `reader` | [`EntraceSource`] |
-//! | `item`, `store` | what is kept of an event until it is written |
+//! | `item` | what is kept of an event until it is written |
 //! | `lane`, `shape`, `numbers` | events to items, items to entries |
 //! | `merge`, `output`, `behind`, `writer` | [`EntraceWriter`]: all threads into a file |
 //! | `live` | [`EntraceStream`]: as things happen |
@@ -89,7 +89,6 @@ mod output;
 mod quick;
 mod reader;
 mod shape;
-mod store;
 mod tables;
 mod text;
 mod timed;

@@ -47,10 +47,6 @@ impl Source for EntraceSource {
         &self.index.diagnostics
     }
 
-    fn lanes(&self) -> usize {
-        1
-    }
-
     fn lane_bytes(&self, _: usize) -> u64 {
         self.index.layout.size
     }

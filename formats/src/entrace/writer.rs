@@ -16,11 +16,11 @@ use super::lane::{Lane, Shelf};
 use super::merge::{self, Strands};
 use super::output::{Out, Tables, Take};
 use super::shape::{self, Functions, MAX_ARGUMENTS};
-use super::store::Store;
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, ThreadId, TraceInfo};
+use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
+use crate::spool::Spool;
 use crate::writer::Writer;
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ pub struct EntraceWriter {
     info: TraceInfo,
     scale: Scale,
     functions: Functions,
-    store: Store,
+    spool: Spool,
     lanes: Vec<(Lane, Strands)>,
     lane_of: HashMap<ThreadId, usize>,
     now: usize,
@@ -44,19 +44,19 @@ pub struct EntraceWriter {
     failed: Option<io::Error>,
 }
 
-/// A thread's part of the store.
+/// A thread's part of the spool.
 struct Shelves<'a> {
-    store: &'a mut Store,
+    spool: &'a mut Spool,
     strands: Strands,
     failed: &'a mut Option<io::Error>,
 }
 
 impl Shelves<'_> {
-    /// Does something to the store, which is no longer whole after the first error.
+    /// Does something to the spool, which is no longer whole after the first error.
     #[inline(always)]
-    fn with(&mut self, step: impl FnOnce(&mut Store, Strands) -> io::Result<()>) {
+    fn with(&mut self, step: impl FnOnce(&mut Spool, Strands) -> io::Result<()>) {
         if self.failed.is_none() {
-            *self.failed = step(self.store, self.strands).err();
+            *self.failed = step(self.spool, self.strands).err();
         }
     }
 }
@@ -65,10 +65,10 @@ impl Shelf for Shelves<'_> {
     // Called for every call: an item that stays in registers is not read back from memory.
     #[inline(always)]
     fn put(&mut self, item: &Item, payload: &[u8]) -> u64 {
-        let place = self.store.size(self.strands.items);
-        self.with(|store, strands| store.push(strands.items, &item.encode()));
+        let place = self.spool.size(self.strands.items);
+        self.with(|spool, strands| spool.push(strands.items, &item.encode()));
         if !payload.is_empty() {
-            self.with(|store, strands| store.push(strands.extra, payload));
+            self.with(|spool, strands| spool.push(strands.extra, payload));
         }
         place
     }
@@ -76,16 +76,16 @@ impl Shelf for Shelves<'_> {
     #[inline]
     fn end(&mut self, place: u64, item: &Item) {
         let at = place + item::END as u64;
-        self.with(|store, strands| store.patch(strands.items, at, &item.encode()[item::END..]));
+        self.with(|spool, strands| spool.patch(strands.items, at, &item.encode()[item::END..]));
     }
 
     fn lose(&mut self, _: u64) {}
 
     fn argument(&mut self, place: u64, item: &Item, value: u64) -> bool {
         let at = place + item::EXTRA as u64;
-        self.with(|store, strands| {
-            store.patch(strands.items, at, &item.encode()[item::EXTRA..])?;
-            store.push(strands.extra, &value.to_le_bytes())
+        self.with(|spool, strands| {
+            spool.patch(strands.items, at, &item.encode()[item::EXTRA..])?;
+            spool.push(strands.extra, &value.to_le_bytes())
         });
         true
     }
@@ -105,7 +105,7 @@ impl EntraceWriter {
             },
             scale: Scale::new(info.clock.frequency),
             functions: Functions::default(),
-            store: Store::default(),
+            spool: Spool::default(),
             lanes: Vec::new(),
             lane_of: HashMap::new(),
             now: 0,
@@ -135,7 +135,7 @@ impl EntraceWriter {
             return;
         };
         let mut shelves = Shelves {
-            store: &mut self.store,
+            spool: &mut self.spool,
             strands: *strands,
             failed: &mut self.failed,
         };
@@ -156,14 +156,23 @@ impl EntraceWriter {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
-        for (lane, _) in &self.lanes {
-            lane.finish(&mut self.losses);
+        for nth in 0..self.lanes.len() {
+            self.now = nth;
+            let end = self.info.end;
+            self.on_lane(|lane, _, scale, shelves, losses| {
+                if let Some(end) = end {
+                    lane.end(end, scale, shelves);
+                }
+                lane.finish(losses);
+            });
         }
-        self.store.close();
+        if let Some(error) = self.failed.take() {
+            return Err(error.into());
+        }
         let strands: Vec<Strands> = self.lanes.iter().map(|(_, strands)| *strands).collect();
         let items = strands
             .iter()
-            .map(|strands| self.store.size(strands.items) / item::SIZE as u64);
+            .map(|strands| self.spool.size(strands.items) / item::SIZE as u64);
         let facts = 2 + self.info.functions.len() as u64 + self.lanes.len() as u64;
         let entries = facts.saturating_add(items.sum());
         let Some(entries) = u32::try_from(entries)
@@ -177,7 +186,7 @@ impl EntraceWriter {
             kind: self.kind,
             info: &self.info,
             functions: &self.functions,
-            store: &self.store,
+            spool: &self.spool,
             lanes: &self.lanes,
             strands: &strands,
         };
@@ -200,7 +209,7 @@ struct Entries<'a> {
     kind: Kind,
     info: &'a TraceInfo,
     functions: &'a Functions,
-    store: &'a Store,
+    spool: &'a Spool,
     lanes: &'a [(Lane, Strands)],
     strands: &'a [Strands],
 }
@@ -226,7 +235,7 @@ impl Entries<'_> {
             fact(&facts::encode_thread(&lane.thread, 1))?;
         }
         let functions = self.functions;
-        merge::merge(self.store, self.strands, own, |own, item, at, extra| {
+        merge::merge(self.spool, self.strands, own, |own, item, at, extra| {
             let size = || shape::size(version, functions, item, at, extra);
             take.entry(own, at.parent, size, |out| {
                 shape::put(out, version, functions, item, at, extra);
@@ -248,8 +257,8 @@ impl Sink for EntraceWriter {
         self.lane_of.insert(thread.id, self.now);
         let strands = Strands {
             thread: thread.id.0,
-            items: self.store.strand(),
-            extra: self.store.strand(),
+            items: self.spool.strand(),
+            extra: self.spool.strand(),
         };
         self.lanes.push((Lane::new(thread), strands));
     }
@@ -293,6 +302,10 @@ impl Writer for EntraceWriter {
             }
             None => Ok(()),
         }
+    }
+
+    fn end(&mut self, end: Ticks) {
+        self.info.end = Some(end);
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {

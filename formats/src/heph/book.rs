@@ -7,7 +7,8 @@ use super::facts;
 use super::parts::{FactPlaces, Parts};
 use super::record::EVENT_SIZE;
 use super::tables::{Functions, Label, Lane, Threads, Untimed};
-use crate::model::{Counts, Function, Missing, Nanos, Thread, Ticks, TraceInfo, Trouble};
+use crate::facts::{Value, of_counts};
+use crate::model::{Function, Nanos, Thread, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::Losses;
 use crate::spans::{Span, flags};
@@ -113,6 +114,18 @@ impl Book {
             out.extend(encode::epoch(epoch));
         }
         trace_fact(&self.info, self.latest, &mut self.facts, out);
+    }
+
+    /// The moment of the trace's end is known now: what the trace says of itself is said again, with it.
+    pub(super) fn ends(&mut self, end: Ticks, out: &mut Vec<u8>) {
+        self.info.end = Some(end);
+        trace_fact(&self.info, self.latest, &mut self.facts, out);
+    }
+
+    /// The moment of the trace's end, as spans have their times.
+    pub(super) fn end(&mut self) -> Option<Ticks> {
+        let end = self.info.end?;
+        Some(Ticks(self.nanos(end)))
     }
 
     /// A function that may be called from here on.
@@ -397,44 +410,13 @@ fn attributes_size(span: &Span, numbered: bool) -> usize {
 fn trace_fact(info: &TraceInfo, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
     let mut parts = Parts::fact(out, earliest, facts::TRACE, places);
     parts.number("version", facts::VERSION);
-    parts.name("program", &info.program);
-    parts.optional("process", info.process);
-    parts.name("reason", &info.reason);
-    parts.optional("dump", info.dump);
-    let Missing {
-        threads: missing_threads,
-        overwritten: missing_overwritten,
-        dropped: missing_dropped,
-    } = info.missing;
-    parts.count("retired_threads", missing_threads);
-    parts.count("retired_records", missing_overwritten);
-    parts.count("unplaced_records", missing_dropped);
-    let clock = &info.clock;
-    parts.name("clock", &clock.name);
-    if let Some(error) = clock.error_ppm {
-        parts.float("error_ppm", error);
-    }
-    parts.count("constant", clock.constant.into());
-    parts.count("nonstop", clock.nonstop.into());
-    let anchor = clock.anchor;
-    let anchor = anchor.and_then(|(tick, unix)| Some((clock.checked_nanos(tick)?, unix)));
-    if let Some((time, unix)) = anchor {
-        parts.number("anchor_time", time);
-        parts.number("anchor_unix", unix);
-    }
-    let end = info.end.and_then(|end| clock.checked_nanos(end));
-    parts.optional("end_time", end);
-    let Trouble {
-        skew_ns,
-        steps_back,
-        ahead_ns,
-        wall_step_ns,
-    } = clock.trouble;
-    parts.count("skew_ns", skew_ns);
-    parts.count("steps_back", steps_back);
-    for (name, value) in [("ahead_ns", ahead_ns), ("wall_step_ns", wall_step_ns)] {
-        if value != 0 {
-            parts.signed(name, value);
+    for (name, value) in crate::facts::of(info, facts::TRACE_NAMES) {
+        match value {
+            Value::Text(text) => parts.text(name, text),
+            Value::Number(number) => parts.number(name, number),
+            Value::Signed(number) => parts.signed(name, number),
+            Value::Float(number) => parts.float(name, number),
+            Value::Flag(flag) => parts.number(name, flag.into()),
         }
     }
     parts.end();
@@ -464,20 +446,11 @@ fn thread_fact(lane: &Lane, earliest: u64, places: &mut FactPlaces, out: &mut Ve
     parts.optional("process", *process);
     parts.name("name", name);
     if let Some(counts) = counts {
-        let Counts {
-            recorded,
-            readable,
-            overwritten,
-            dropped,
-            synthetic_entries,
-            synthetic_exits,
-        } = *counts;
-        parts.number("recorded", recorded);
-        parts.count("readable", readable);
-        parts.count("overwritten", overwritten);
-        parts.count("dropped", dropped);
-        parts.count("synthetic_entries", synthetic_entries);
-        parts.count("synthetic_exits", synthetic_exits);
+        let [(name, recorded), others @ ..] = of_counts(counts);
+        parts.number(name, recorded);
+        for (name, count) in others {
+            parts.count(name, count);
+        }
     }
     parts.end();
 }

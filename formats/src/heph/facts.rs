@@ -46,7 +46,8 @@
 //! They are read as well.
 
 use super::record::{Attribute, Event, Value};
-use crate::model::{Counts, CpuId, Missing, Trouble};
+use crate::facts::{self, Fact, Names};
+use crate::model::{Counts, CpuId, TraceInfo};
 
 /// The stream of facts. No thread is written to it.
 pub(super) const FACTS: u32 = u32::MAX;
@@ -147,89 +148,91 @@ pub(super) fn meaning<'a>(attribute: &Attribute<'a>) -> Meaning<'a> {
     meaning.unwrap_or(Meaning::Foreign)
 }
 
-/// `fdr:trace`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct TraceFacts {
-    pub(super) program: String,
-    pub(super) process: Option<u64>,
-    pub(super) reason: String,
-    pub(super) dump: Option<u64>,
-    pub(super) missing: Missing,
-    pub(super) clock: String,
-    /// Bits of an f64, which compare even if it is no number.
-    pub(super) error_ppm: Option<u64>,
-    pub(super) constant: bool,
-    pub(super) nonstop: bool,
-    /// A time as events have it, and the Unix time at it, in ns.
-    pub(super) anchor: Option<(u64, u64)>,
-    pub(super) trouble: Trouble,
-    /// The moment of the dump, as events have their times.
-    pub(super) end: Option<u64>,
-}
+/// Names of the attributes of `fdr:trace`, in their order.
+pub(super) const TRACE_NAMES: &Names = &[
+    (Fact::Program, "program"),
+    (Fact::Process, "process"),
+    (Fact::Reason, "reason"),
+    (Fact::Dump, "dump"),
+    (Fact::MissingThreads, "retired_threads"),
+    (Fact::MissingOverwritten, "retired_records"),
+    (Fact::MissingDropped, "unplaced_records"),
+    (Fact::ClockName, "clock"),
+    (Fact::ErrorPpm, "error_ppm"),
+    (Fact::Constant, "constant"),
+    (Fact::Nonstop, "nonstop"),
+    (Fact::AnchorTime, "anchor_time"),
+    (Fact::AnchorUnix, "anchor_unix"),
+    (Fact::End, "end_time"),
+    (Fact::SkewNs, "skew_ns"),
+    (Fact::StepsBack, "steps_back"),
+    (Fact::AheadNs, "ahead_ns"),
+    (Fact::WallStepNs, "wall_step_ns"),
+];
 
-impl TraceFacts {
-    /// Takes what an event says of the trace; it may be a further one.
-    pub(super) fn add(&mut self, event: &Event<'_>) {
-        let Trouble {
-            skew_ns,
-            steps_back,
-            ahead_ns,
-            wall_step_ns,
-        } = &mut self.trouble;
-        for Attribute { name, value } in attributes(event) {
-            match (name, value) {
-                (b"program", Value::Text(text)) => self.program.push_str(&lossy(text)),
-                (b"process", Value::Unsigned(process)) => self.process = Some(process),
-                (b"reason", Value::Text(text)) => self.reason.push_str(&lossy(text)),
-                (b"dump", Value::Unsigned(dump)) => self.dump = Some(dump),
-                (b"retired_threads", Value::Unsigned(threads)) => {
-                    self.missing.threads = threads;
+/// Takes what an event says of the trace; it may be a further one.
+pub(super) fn trace(info: &mut TraceInfo, event: &Event<'_>) {
+    for Attribute { name, value } in attributes(event) {
+        match (name, value) {
+            // Version 1.
+            (b"missing", Value::Unsigneds(values)) => all(MISSING, info, values.iter()),
+            (b"trouble", Value::Unsigneds(values)) => all(TROUBLE, info, values.iter()),
+            (b"anchor", Value::Unsigneds(values)) if values.iter().len() == 2 => {
+                all(ANCHOR, info, values.iter());
+            }
+            (name, value) => {
+                if let Some(fact) = facts::named(TRACE_NAMES, name) {
+                    scalar(fact, info, value);
                 }
-                (b"retired_records", Value::Unsigned(records)) => {
-                    self.missing.overwritten = records;
-                }
-                (b"unplaced_records", Value::Unsigned(records)) => {
-                    self.missing.dropped = records;
-                }
-                (b"clock", Value::Text(text)) => self.clock.push_str(&lossy(text)),
-                (b"error_ppm", Value::Float(error)) => {
-                    self.error_ppm = Some(error.to_bits());
-                }
-                (b"constant", Value::Unsigned(constant)) => self.constant = constant != 0,
-                (b"nonstop", Value::Unsigned(nonstop)) => self.nonstop = nonstop != 0,
-                (b"anchor_time", Value::Unsigned(time)) => {
-                    self.anchor.get_or_insert_default().0 = time;
-                }
-                (b"anchor_unix", Value::Unsigned(unix)) => {
-                    self.anchor.get_or_insert_default().1 = unix;
-                }
-                (b"end_time", Value::Unsigned(end)) => self.end = Some(end),
-                (b"skew_ns", Value::Unsigned(skew)) => *skew_ns = skew,
-                (b"steps_back", Value::Unsigned(steps)) => *steps_back = steps,
-                (b"ahead_ns", Value::Signed(ahead)) => *ahead_ns = ahead,
-                (b"wall_step_ns", Value::Signed(step)) => *wall_step_ns = step,
-                // Version 1.
-                (b"missing", Value::Unsigneds(values)) => {
-                    let [threads, overwritten, dropped] = first(values.iter());
-                    self.missing = Missing {
-                        threads,
-                        overwritten,
-                        dropped,
-                    };
-                }
-                (b"trouble", Value::Unsigneds(values)) => {
-                    let [skew, steps, ahead, step] = first(values.iter());
-                    (*skew_ns, *steps_back) = (skew, steps);
-                    (*ahead_ns, *wall_step_ns) = (ahead as i64, step as i64);
-                }
-                (b"anchor", Value::Unsigneds(values)) if values.iter().len() == 2 => {
-                    let [time, unix] = first(values.iter());
-                    self.anchor = Some((time, unix));
-                }
-                _ => {}
             }
         }
     }
+}
+
+const MISSING: &[Fact] = &[
+    Fact::MissingThreads,
+    Fact::MissingOverwritten,
+    Fact::MissingDropped,
+];
+const TROUBLE: &[Fact] = &[
+    Fact::SkewNs,
+    Fact::StepsBack,
+    Fact::AheadNs,
+    Fact::WallStepNs,
+];
+const ANCHOR: &[Fact] = &[Fact::AnchorTime, Fact::AnchorUnix];
+
+/// The facts of an array, in their order.
+fn all(facts: &[Fact], info: &mut TraceInfo, values: impl Iterator<Item = u64>) {
+    for (fact, value) in facts.iter().zip(values) {
+        let value = match fact {
+            Fact::AheadNs | Fact::WallStepNs => facts::Value::Signed(value as i64),
+            _ => facts::Value::Number(value),
+        };
+        fact.set(info, value);
+    }
+}
+
+fn scalar(fact: Fact, info: &mut TraceInfo, value: Value<'_>) {
+    let joined;
+    let value = match value {
+        // A text that one attribute can't hold goes on in the next of its name.
+        Value::Text(text) => {
+            joined = match fact.get(info) {
+                Some(facts::Value::Text(before)) => before.to_owned() + &lossy(text),
+                _ => lossy(text),
+            };
+            facts::Value::Text(&joined)
+        }
+        Value::Unsigned(flag) if matches!(fact, Fact::Constant | Fact::Nonstop) => {
+            facts::Value::Flag(flag != 0)
+        }
+        Value::Unsigned(number) => facts::Value::Number(number),
+        Value::Signed(number) => facts::Value::Signed(number),
+        Value::Float(number) => facts::Value::Float(number),
+        _ => return,
+    };
+    fact.set(info, value);
 }
 
 /// `fdr:function`.
@@ -283,36 +286,17 @@ impl ThreadFacts {
                 }
                 // Version 1.
                 (b"counts", Value::Unsigneds(values)) => {
-                    let values = first(values.iter());
-                    let [recorded, readable, overwritten, dropped, entries, exits] = values;
-                    self.counts = Some(Counts {
-                        recorded,
-                        readable,
-                        overwritten,
-                        dropped,
-                        synthetic_entries: entries,
-                        synthetic_exits: exits,
-                    });
+                    let names = facts::of_counts(&Counts::default());
+                    for ((name, _), value) in names.into_iter().zip(values.iter()) {
+                        facts::set_count(&mut self.counts, name.as_bytes(), value);
+                    }
                 }
-                (name, Value::Unsigned(records)) => self.count(name, records),
+                (name, Value::Unsigned(records)) => {
+                    facts::set_count(&mut self.counts, name, records);
+                }
                 _ => {}
             }
         }
-    }
-
-    fn count(&mut self, name: &[u8], records: u64) {
-        let mut counts = self.counts.unwrap_or_default();
-        let place = match name {
-            b"recorded" => &mut counts.recorded,
-            b"readable" => &mut counts.readable,
-            b"overwritten" => &mut counts.overwritten,
-            b"dropped" => &mut counts.dropped,
-            b"synthetic_entries" => &mut counts.synthetic_entries,
-            b"synthetic_exits" => &mut counts.synthetic_exits,
-            _ => return,
-        };
-        *place = records;
-        self.counts = Some(counts);
     }
 }
 
@@ -363,14 +347,4 @@ impl Payload {
 
 pub(super) fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
-}
-
-/// The first values of an array, zeros where it is shorter.
-fn first<const N: usize>(values: impl Iterator<Item = u64>) -> [u64; N] {
-    let mut array = [0; N];
-    array
-        .iter_mut()
-        .zip(values)
-        .for_each(|(place, value)| *place = value);
-    array
 }

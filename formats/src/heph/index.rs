@@ -8,7 +8,7 @@ use super::record;
 use super::walk::Walker;
 use crate::bytes::ReadAt;
 use crate::error::{Diagnostic, Error};
-use crate::model::{Clock, Ticks, TraceInfo};
+use crate::model::{Ticks, TraceInfo};
 use crate::nest::{Plan, Planner};
 
 /// A file, indexed.
@@ -62,30 +62,12 @@ fn pass(bytes: &dyn ReadAt, epochs: Epochs) -> io::Result<(Reading, Plan)> {
 }
 
 fn info(reading: Reading) -> TraceInfo {
-    let epoch = reading.epochs.base.map(|epoch| (0, epoch));
-    let start = reading.earliest.map(Ticks);
-    let facts = reading.trace.unwrap_or_default();
-    let anchor = facts.anchor.or(epoch);
-    let clock = Clock {
-        name: facts.clock,
-        error_ppm: facts.error_ppm.map(f64::from_bits),
-        constant: facts.constant,
-        nonstop: facts.nonstop,
-        anchor: anchor.map(|(time, unix)| (Ticks(time), unix)),
-        trouble: facts.trouble,
-        ..Clock::default()
-    };
-    TraceInfo {
-        format: "Heph, version 0.1.0".into(),
-        clock,
-        functions: reading.names.finish(),
-        threads: reading.streams.threads,
-        program: facts.program,
-        process: facts.process,
-        reason: facts.reason,
-        dump: facts.dump,
-        missing: facts.missing,
-        start,
-        end: facts.end.map(Ticks),
-    }
+    let mut info = reading.trace.unwrap_or_default();
+    let epoch = reading.epochs.base.map(|epoch| (Ticks(0), epoch));
+    info.clock.anchor = info.clock.anchor.or(epoch);
+    info.format = "Heph, version 0.1.0".into();
+    info.functions = reading.names.finish();
+    info.threads = reading.streams.threads;
+    info.start = reading.earliest.map(Ticks);
+    info
 }

@@ -37,10 +37,6 @@ impl Source for HephSource {
         &self.index.diagnostics
     }
 
-    fn lanes(&self) -> usize {
-        1
-    }
-
     fn lane_bytes(&self, lane: usize) -> u64 {
         if lane == 0 { self.bytes.size() } else { 0 }
     }

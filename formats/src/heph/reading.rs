@@ -2,13 +2,13 @@
 //! the second one sees every call as the first one planned it. Must never look at anything but the
 //! units it is given, in the order of the file.
 
-use super::facts::{self, FunctionFacts, Meaning, Own, ThreadFacts, TraceFacts};
+use super::facts::{self, FunctionFacts, Meaning, Own, ThreadFacts};
 use super::names::Names;
 use super::record::{Event, Metadata};
 use super::streams::{Gap, Streams};
 use super::walk::{self, Found, Unit};
 use crate::error::Diagnostic;
-use crate::model::Ticks;
+use crate::model::{Ticks, TraceInfo};
 use crate::nest::{Item, What};
 
 /// More diagnostics than this help nobody.
@@ -46,7 +46,7 @@ struct Pending {
 /// A fact that may not be complete.
 #[derive(Debug)]
 enum Fact {
-    Trace(TraceFacts),
+    Trace(Box<TraceInfo>),
     Function(FunctionFacts),
     Thread(ThreadFacts),
     /// A call or mark: what continues it is read in its turn.
@@ -56,7 +56,7 @@ enum Fact {
 impl Fact {
     fn add(&mut self, event: &Event<'_>) {
         match self {
-            Fact::Trace(facts) => facts.add(event),
+            Fact::Trace(info) => facts::trace(info, event),
             Fact::Function(facts) => facts.add(event),
             Fact::Thread(facts) => facts.add(event),
             Fact::None => {}
@@ -72,7 +72,7 @@ pub(super) struct Reading {
     shift: u64,
     pub(super) names: Names,
     pub(super) streams: Streams,
-    pub(super) trace: Option<TraceFacts>,
+    pub(super) trace: Option<TraceInfo>,
     /// Where the first event of ours is: attributes have our meaning from there on.
     pub(super) ours: Option<u64>,
     pub(super) earliest: Option<u64>,
@@ -267,7 +267,7 @@ impl Reading {
     /// An event of ours. Returns whether it is a fact, or part of one.
     fn begin(&mut self, event: &Event<'_>, own: Own, offset: u64) -> bool {
         let mut fact = match own {
-            Own::Trace => Fact::Trace(TraceFacts::default()),
+            Own::Trace => Fact::Trace(Box::default()),
             Own::Function => Fact::Function(FunctionFacts::default()),
             Own::Thread => Fact::Thread(ThreadFacts::default()),
             Own::Custom | Own::Typed => {
@@ -309,7 +309,7 @@ impl Reading {
             return;
         };
         let told = match fact {
-            Fact::Trace(facts) => self.describe_trace(facts),
+            Fact::Trace(info) => self.describe_trace(*info),
             Fact::Function(facts) => self.names.declare(facts),
             Fact::Thread(facts) => self.streams.describe(facts),
             Fact::None => None,
@@ -319,13 +319,28 @@ impl Reading {
         }
     }
 
-    fn describe_trace(&mut self, mut facts: TraceFacts) -> Option<String> {
-        facts.anchor = facts.anchor.map(|(time, unix)| (self.ticks(time), unix));
-        let first = self.trace.get_or_insert_with(|| facts.clone());
-        (*first != facts).then(|| {
-            let TraceFacts {
-                program, process, ..
-            } = facts;
+    fn describe_trace(&mut self, mut info: TraceInfo) -> Option<String> {
+        let anchor = info.clock.anchor;
+        info.clock.anchor = anchor.map(|(Ticks(time), unix)| (Ticks(self.ticks(time)), unix));
+        let first = self.trace.get_or_insert_with(|| info.clone());
+        // An error may be no number, which is not equal to itself.
+        let comparable = |info: &TraceInfo| {
+            let mut info = info.clone();
+            let error = info.clock.error_ppm.take();
+            (info, error.map(f64::to_bits))
+        };
+        // A stream knows its end last, and says all again.
+        match first.end {
+            None => {
+                first.end = info.end;
+                let is_same = comparable(first) == comparable(&info);
+                first.end = first.end.filter(|_| is_same);
+            }
+            end => info.end = info.end.or(end),
+        }
+        (comparable(first) != comparable(&info)).then(|| {
+            let program = info.program;
+            let process = info.process;
             let process = process.map_or("unknown".into(), |process| process.to_string());
             format!(
                 "another trace begins here (program {program:?}, process {process}); what it says \

@@ -94,7 +94,8 @@ impl<W: Write> HephWriter<W> {
         let Self {
             out, book, spans, ..
         } = &mut self;
-        spans.finish(|thread, span| {
+        let end = book.end();
+        spans.finish(end, |thread, span| {
             if let Some(lane) = book.threads.of(thread) {
                 book.span(lane, span, &mut out.buffer);
                 out.settle();
@@ -199,6 +200,10 @@ impl<W: Write + Send> Writer for HephWriter<W> {
     /// The epoch, the trace, and all functions and threads so far.
     fn restart(&mut self) -> Option<Vec<u8>> {
         Some(self.book.restart())
+    }
+
+    fn end(&mut self, end: Ticks) {
+        self.book.ends(end, &mut self.out.buffer);
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {

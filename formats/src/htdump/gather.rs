@@ -116,7 +116,10 @@ impl Gathered {
                 let identifier = event.number(identifier);
                 self.names.mapping(event.offset, identifier, &text(label));
             }
-            Meaning::Trace if self.has_trace => {}
+            // A stream knows its end last.
+            Meaning::Trace if self.has_trace => {
+                self.info.end = items::end(event).or(self.info.end);
+            }
             Meaning::Trace => {
                 self.has_trace = true;
                 items::trace(event, &mut self.info);

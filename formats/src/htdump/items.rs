@@ -203,6 +203,7 @@ pub(super) fn trace(event: &Event<'_>, info: &mut TraceInfo) {
         dropped: event.named("unplaced_records"),
     };
     info.start = given(known::START, "start_time").map(Ticks);
+    info.end = end(event);
     let clock = &mut info.clock;
     clock.name = unescape_text(event.text("clock"));
     clock.error_ppm = given(known::CLOCK_ERROR, "clock_error_ppm").map(f64::from_bits);
@@ -210,6 +211,12 @@ pub(super) fn trace(event: &Event<'_>, info: &mut TraceInfo) {
     clock.nonstop = bits & known::NONSTOP != 0;
     let tick = given(known::ANCHOR, "anchor_time").map(Ticks);
     clock.anchor = tick.map(|tick| (tick, event.named("anchor_unix")));
+}
+
+/// The moment of the dump, where our klass says it.
+pub(super) fn end(event: &Event<'_>) -> Option<Ticks> {
+    let is_known = event.named("known") & known::END != 0;
+    is_known.then(|| Ticks(event.named("end_time")))
 }
 
 /// What our klass says of a thread: its number in the file, and the thread.

@@ -106,6 +106,7 @@ pub(super) mod known {
     pub(crate) const CONSTANT: u64 = 16;
     pub(crate) const NONSTOP: u64 = 32;
     pub(crate) const START: u64 = 64;
+    pub(crate) const END: u64 = 128;
     /// Of a thread: its counts.
     pub(crate) const COUNTS: u64 = 2;
     /// Of a function: it is in the trace's table; its name is not the label.
@@ -203,6 +204,7 @@ pub(super) const KLASSES: &[Klass] = &[
             u64("anchor_time"),
             u64("anchor_unix"),
             u64("start_time"),
+            u64("end_time"),
         ],
     },
     Klass {

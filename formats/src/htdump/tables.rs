@@ -95,10 +95,11 @@ impl Encoder {
             (clock.constant, known::CONSTANT),
             (clock.nonstop, known::NONSTOP),
             (info.start.is_some(), known::START),
+            (info.end.is_some(), known::END),
         ];
         let bits = bits.iter().filter(|(set, _)| *set).map(|&(_, bit)| bit);
         let (tick, unix) = clock.anchor.unwrap_or_default();
-        let start = info.start.unwrap_or_default();
+        let (start, end) = (info.start.unwrap_or_default(), info.end.unwrap_or_default());
         let _ = self
             .begin(out, klass::TRACE, 0)
             .u32(bits.sum::<u64>() as u32)
@@ -113,7 +114,8 @@ impl Encoder {
             .u64(clock.error_ppm.unwrap_or_default().to_bits())
             .u64(clock.nanos(tick).0)
             .u64(unix)
-            .u64(clock.nanos(start).0);
+            .u64(clock.nanos(start).0)
+            .u64(clock.nanos(end).0);
     }
 
     /// A thread, which has this number in the file.

@@ -47,6 +47,8 @@ pub struct HtdumpWriter<W: Write> {
     /// An argument may follow, of a call that is open.
     arguments: bool,
     stream: Stream<W>,
+    /// Without functions and threads, which have events of their own.
+    info: TraceInfo,
 }
 
 impl<W: Write> HtdumpWriter<W> {
@@ -68,6 +70,15 @@ impl<W: Write> HtdumpWriter<W> {
             spans: Spans::default(),
             arguments: false,
             stream,
+            info: TraceInfo {
+                format: String::new(),
+                clock: info.clock.clone(),
+                functions: Vec::new(),
+                threads: Vec::new(),
+                program: info.program.clone(),
+                reason: info.reason.clone(),
+                ..*info
+            },
         }
     }
 
@@ -258,6 +269,15 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
         Some(bytes)
     }
 
+    fn end(&mut self, end: Ticks) {
+        self.info.end = Some(end);
+        let Stream {
+            encoder, buffer, ..
+        } = &mut self.stream;
+        encoder.trace(buffer, &self.info);
+        self.stream.hand_over();
+    }
+
     fn finish(mut self: Box<Self>) -> Result<Losses, Error> {
         let Self {
             spans,
@@ -265,9 +285,12 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
             lane_of,
             lanes,
             numbers,
+            info,
+            scale,
             ..
         } = &mut *self;
-        spans.finish(|thread, span| {
+        let end = info.end.map(|end| Ticks(scale.nanos(end).0));
+        spans.finish(end, |thread, span| {
             let lane = lane_of.get(&thread).and_then(|&at| lanes.get(at));
             if let Some(lane) = lane {
                 stream.span(lane.number, span);

@@ -5,7 +5,7 @@ use super::Ring;
 use super::copy::{Copy, Found};
 use super::layout::Header;
 use crate::model::Ticks;
-use crate::xray;
+use crate::{scale, xray};
 
 impl Ring {
     /// The process runs, and it is so late by CLOCK_MONOTONIC_RAW, in ns: a trace is of this moment.
@@ -31,8 +31,8 @@ impl Ring {
             frequency,
             ..
         } = self.header;
-        let passed = u128::from(self.now?.checked_sub(start_monotonic)?);
-        let ticks = passed * u128::from(frequency) / 1_000_000_000;
+        let passed = self.now?.checked_sub(start_monotonic)?;
+        let ticks = scale::ticks_in(passed.into(), frequency);
         let ticks = u64::try_from(ticks).ok().filter(|_| frequency > 0)?;
         start_ticks.checked_add(ticks).map(Ticks)
     }

@@ -9,7 +9,6 @@
 //! | `newest` | a thread's newest chunk, where slot and marks disagree |
 //! | `place` | one slot, read part by part |
 //! | `copy` | one thread's records, beside a writer that may be at work |
-//! | `source` | a ring file as a trace like any other |
 //! | `mod` | [`Ring`]: the whole file, and its way into a trace |
 //!
 //! What comes out is what a dump of the recorder gives: an XRay FDR trace with names, counts and
@@ -32,7 +31,6 @@ mod end;
 pub mod layout;
 mod newest;
 mod place;
-mod source;
 mod walk;
 
 use copy::{Copy, Found};
@@ -58,12 +56,24 @@ pub const FORMAT: Format = Format {
 };
 
 /// Opens a ring file as a trace, for the reason that the caller knows: `killed`, `snapshot`. Where its
-/// process runs, `now` is as for [`Ring::lasts_until`].
+/// process runs, `now` is as for [`Ring::lasts_until`]. The ring is copied once, because its process may go on
+/// recording: offsets of records are those of the copy.
 ///
 /// # Errors
 /// As [`Ring::write`].
 pub fn open_source(bytes: Box<dyn ReadAt>, reason: &str, now: Option<u64>) -> Opened {
-    Ok(Box::new(source::RingSource::open(bytes, reason, now)?))
+    let mut ring = Ring::open(bytes)?;
+    ring.now = now;
+    let info = ring.take_info(reason);
+    let (file, mut copied) = ring.to_file(&info)?;
+    // The copy has it, too.
+    drop(info);
+    let mut copy = XraySource::open(Box::new(FileBytes::new(file)?))?;
+    let process = ring.process();
+    let mut diagnostics = ring.diagnostics;
+    diagnostics.append(&mut copied.diagnostics);
+    copy.is_copy_of(&format!("ring of process {process}"), diagnostics);
+    Ok(Box::new(copy))
 }
 
 /// What the CPUs counted of records of threads that have no region, in so many bytes of the file.

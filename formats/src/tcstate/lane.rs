@@ -111,6 +111,11 @@ impl Lane {
         }
     }
 
+    /// Whether a frame is open.
+    pub(super) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// The thread is over.
     pub(super) fn finish(&mut self, untold: &mut Untold) {
         untold.cpus += u64::from(std::mem::take(&mut self.moved));

@@ -7,14 +7,12 @@
 //! function, 1 if only seen, CPU), and ns since the thread's change before (of the first: since -1, the
 //! earliest time there is). Before the first change of a turn stands its number: bits 0 and 1 are 3.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::io;
 
 use super::lane::Op;
 use crate::model::FunctionId;
 use crate::spool::{Cursor, Spool};
+use crate::tournament::Tournament;
 
 /// Bytes of a thread that are held while merging.
 const BUFFER: usize = 16 * 1024;
@@ -100,34 +98,33 @@ impl Changes {
         mut take: impl FnMut(usize, i64, Op) -> io::Result<()>,
     ) -> io::Result<()> {
         self.hand_over()?;
-        let mut strands = Vec::with_capacity(self.last.len());
-        let mut next = BinaryHeap::new();
+        let (mut strands, mut turns) = (Vec::new(), Vec::new());
         for thread in 0..self.last.len() {
-            let mut strand = Strand::new(thread);
-            if strand.read(&self.spool)? {
-                next.push(Reverse((strand.time, strand.turn, thread)));
-            }
+            let mut strand = Strand::new(&self.spool, thread);
+            turns.push(strand.next(thread)?);
             strands.push(strand);
         }
-        while let Some(mut first) = next.peek_mut() {
-            let Reverse((_, _, thread)) = *first;
+        let mut tournament = Tournament::new(&turns, NEVER);
+        while tournament.earliest != NEVER {
+            let (time, _, thread) = tournament.earliest;
             let strand = &mut strands[thread];
-            take(thread, strand.time, strand.op)?;
-            if strand.read(&self.spool)? {
-                *first = Reverse((strand.time, strand.turn, thread));
-            } else {
-                PeekMut::pop(first);
-            }
+            take(thread, time, strand.op)?;
+            tournament.next(thread, strand.next(thread)?);
         }
         Ok(())
     }
 }
 
+/// Time, number of the source's turn, and thread.
+type Turn = (i64, u64, usize);
+
+/// The turn of a thread that has no more changes.
+const NEVER: Turn = (i64::MAX, u64::MAX, usize::MAX);
+
 /// One thread's changes, read.
 #[derive(Debug)]
-struct Strand {
-    thread: usize,
-    cursor: Cursor,
+struct Strand<'a> {
+    cursor: Cursor<'a>,
     buffer: Vec<u8>,
     at: usize,
     turn: u64,
@@ -135,11 +132,10 @@ struct Strand {
     op: Op,
 }
 
-impl Strand {
-    fn new(thread: usize) -> Strand {
+impl<'a> Strand<'a> {
+    fn new(spool: &'a Spool, thread: usize) -> Strand<'a> {
         Strand {
-            thread,
-            cursor: Cursor::default(),
+            cursor: Cursor::new(spool, thread),
             buffer: Vec::new(),
             at: 0,
             turn: 0,
@@ -148,12 +144,21 @@ impl Strand {
         }
     }
 
+    /// Takes the next change of that thread.
+    #[inline]
+    fn next(&mut self, thread: usize) -> io::Result<Turn> {
+        Ok(match self.read()? {
+            true => (self.time, self.turn, thread),
+            false => NEVER,
+        })
+    }
+
     /// Takes the next change; false at the end.
     #[inline]
-    fn read(&mut self, spool: &Spool) -> io::Result<bool> {
+    fn read(&mut self) -> io::Result<bool> {
         loop {
             if self.buffer.len() - self.at < LARGEST {
-                self.fill(spool)?;
+                self.fill()?;
             }
             if self.at == self.buffer.len() {
                 return Ok(false);
@@ -191,19 +196,18 @@ impl Strand {
     }
 
     #[cold]
-    fn fill(&mut self, spool: &Spool) -> io::Result<()> {
+    fn fill(&mut self) -> io::Result<()> {
         self.buffer.drain(..self.at);
         self.at = 0;
-        let mut held = self.buffer.len();
-        self.buffer.resize(BUFFER, 0);
-        while held < BUFFER {
-            let count = spool.read(self.thread, &mut self.cursor, &mut self.buffer[held..])?;
+        while self.buffer.len() < BUFFER {
+            let more = self.cursor.rest()?;
+            let count = more.len().min(BUFFER - self.buffer.len());
             if count == 0 {
                 break;
             }
-            held += count;
+            self.buffer.extend_from_slice(&more[..count]);
+            self.cursor.skip(count);
         }
-        self.buffer.truncate(held);
         Ok(())
     }
 }

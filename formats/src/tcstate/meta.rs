@@ -21,10 +21,9 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use crate::facts::{self, Fact, Names};
 use crate::json::{Bad, Reader, Token, Value, push_text};
-use crate::model::{
-    Clock, Counts, Function, FunctionId, Missing, Thread, ThreadId, Ticks, TraceInfo, Trouble,
-};
+use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
 /// What the history has of a thread beside its calls.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,11 +41,65 @@ pub(super) struct Meta {
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
     pub(super) timestamp: Option<i64>,
-    /// Clock, program and so on; no threads.
+    /// Clock, program and so on, in ticks of that clock; no threads.
     pub(super) info: TraceInfo,
     pub(super) threads: Vec<ThreadMeta>,
     /// The string of each function that has calls.
     pub(super) strings: Vec<(u32, FunctionId)>,
+}
+
+/// Members about the trace, in their order.
+const TRACE_NAMES: &Names = &[
+    (Fact::Program, "program"),
+    (Fact::Reason, "reason"),
+    (Fact::Process, "process"),
+    (Fact::Dump, "dump"),
+    (Fact::Start, "begin"),
+    (Fact::End, "dump_time"),
+];
+const MISSING_NAMES: &Names = &[
+    (Fact::MissingThreads, "retired_threads"),
+    (Fact::MissingOverwritten, "retired_records"),
+    (Fact::MissingDropped, "unplaced_records"),
+];
+const CLOCK_NAMES: &Names = &[
+    (Fact::ClockName, "name"),
+    (Fact::ErrorPpm, "error_ppm"),
+    (Fact::Constant, "constant"),
+    (Fact::Nonstop, "nonstop"),
+    (Fact::SkewNs, "skew_ns"),
+    (Fact::StepsBack, "steps_back"),
+    (Fact::AheadNs, "ahead_ns"),
+    (Fact::WallStepNs, "wall_step_ns"),
+];
+const ANCHOR_NAMES: &Names = &[(Fact::AnchorTime, "time"), (Fact::AnchorUnix, "unix")];
+
+/// Takes a member about the trace.
+fn take(fact: Fact, info: &mut TraceInfo, value: &Value) {
+    let number = |int: i128| match fact {
+        Fact::AheadNs | Fact::WallStepNs => i64::try_from(int).ok().map(facts::Value::Signed),
+        _ => u64::try_from(int).ok().map(facts::Value::Number),
+    };
+    let value = match value {
+        Value::Text(text) => Some(facts::Value::Text(text)),
+        Value::Bool(flag) => Some(facts::Value::Flag(*flag)),
+        Value::Int(int) if fact == Fact::ErrorPpm => Some(facts::Value::Float(*int as f64)),
+        Value::Int(int) => number(*int),
+        Value::Float(float) => Some(facts::Value::Float(*float)),
+        Value::Null | Value::List(_) | Value::Object(_) => None,
+    };
+    if let Some(value) = value {
+        fact.set(info, value);
+    }
+}
+
+/// Takes an object's members about the trace.
+fn take_all(names: &Names, info: &mut TraceInfo, value: &Value) {
+    for (fact, name) in names {
+        if let Some(value) = value.get(name) {
+            take(*fact, info, value);
+        }
+    }
 }
 
 /// An object that is being written.
@@ -92,6 +145,21 @@ impl Object<'_> {
     fn flag(&mut self, name: &str, flag: bool) {
         if flag {
             self.name(name).extend_from_slice(b"true");
+        }
+    }
+
+    fn facts(&mut self, info: &TraceInfo, names: &'static Names) {
+        for (name, value) in facts::of(info, names) {
+            match value {
+                facts::Value::Text(text) => self.text(name, text),
+                facts::Value::Number(number) => self.number(name, number),
+                facts::Value::Signed(number) => self.number(name, number),
+                facts::Value::Flag(flag) => self.flag(name, flag),
+                facts::Value::Float(number) if number.is_finite() => {
+                    self.name(name).extend(format!("{number:?}").bytes());
+                }
+                facts::Value::Float(_) => {}
+            }
         }
     }
 
@@ -185,41 +253,12 @@ impl Meta {
             }
         });
         let info = &self.info;
-        object.text("program", &info.program);
-        object.text("reason", &info.reason);
-        let numbers = [
-            ("process", info.process),
-            ("dump", info.dump),
-            ("begin", info.start.map(|Ticks(start)| start)),
-            ("dump_time", info.end.map(|Ticks(end)| end)),
-        ];
-        for (name, number) in numbers {
-            if let Some(number) = number {
-                object.number(name, number);
-            }
-        }
-        object.object("missing", |missing| {
-            missing.count("retired_threads", info.missing.threads);
-            missing.count("retired_records", info.missing.overwritten);
-            missing.count("unplaced_records", info.missing.dropped);
-        });
+        object.facts(info, TRACE_NAMES);
+        object.object("missing", |missing| missing.facts(info, MISSING_NAMES));
         object.object("clock", |clock| {
-            clock.text("name", &info.clock.name);
-            if let Some(error) = info.clock.error_ppm.filter(|error| error.is_finite()) {
-                clock.name("error_ppm").extend(format!("{error:?}").bytes());
-            }
-            clock.flag("constant", info.clock.constant);
-            clock.flag("nonstop", info.clock.nonstop);
-            let trouble = &info.clock.trouble;
-            clock.count("skew_ns", trouble.skew_ns);
-            clock.count("steps_back", trouble.steps_back);
-            clock.count("ahead_ns", trouble.ahead_ns);
-            clock.count("wall_step_ns", trouble.wall_step_ns);
-            if let Some((time, unix)) = info.clock.anchor {
-                clock.object("anchor", |anchor| {
-                    anchor.number("time", time.0);
-                    anchor.number("unix", unix);
-                });
+            clock.facts(info, CLOCK_NAMES);
+            if info.clock.anchor.is_some() {
+                clock.object("anchor", |anchor| anchor.facts(info, ANCHOR_NAMES));
             }
         });
         object.end();
@@ -272,44 +311,23 @@ impl Meta {
     }
 
     fn member(&mut self, name: &str, value: &Value) {
-        let text = || value.text().unwrap_or_default().to_owned();
         match name {
             "start" => self.start = value.int(),
             "end" => self.end = value.int(),
             "timestamp" => self.timestamp = value.int(),
-            "program" => self.info.program = text(),
-            "reason" => self.info.reason = text(),
-            "process" => self.info.process = value.int(),
-            "dump" => self.info.dump = value.int(),
-            "dump_time" => self.info.end = value.int().map(Ticks),
-            "begin" => self.info.start = value.int().map(Ticks),
-            "missing" => {
-                self.info.missing = Missing {
-                    threads: count(value, "retired_threads"),
-                    overwritten: count(value, "retired_records"),
-                    dropped: count(value, "unplaced_records"),
-                }
-            }
+            "missing" => take_all(MISSING_NAMES, &mut self.info, value),
             "clock" => {
+                take_all(CLOCK_NAMES, &mut self.info, value);
                 let anchor = value.get("anchor");
-                let anchor =
+                let pair =
                     anchor.and_then(|pair| Some((member(pair, "time")?, member(pair, "unix")?)));
-                self.info.clock = Clock {
-                    name: text_of(value, "name"),
-                    error_ppm: value.get("error_ppm").and_then(Value::float),
-                    constant: value.get("constant") == Some(&Value::Bool(true)),
-                    nonstop: value.get("nonstop") == Some(&Value::Bool(true)),
-                    trouble: Trouble {
-                        skew_ns: count(value, "skew_ns"),
-                        steps_back: count(value, "steps_back"),
-                        ahead_ns: member(value, "ahead_ns").unwrap_or(0),
-                        wall_step_ns: member(value, "wall_step_ns").unwrap_or(0),
-                    },
-                    anchor: anchor.map(|(time, unix)| (Ticks(time), unix)),
-                    ..Clock::default()
+                self.info.clock.anchor = pair.map(|(time, unix)| (Ticks(time), unix));
+            }
+            _ => {
+                if let Some(fact) = facts::named(TRACE_NAMES, name.as_bytes()) {
+                    take(fact, &mut self.info, value);
                 }
             }
-            _ => {}
         }
     }
 }
@@ -324,12 +342,13 @@ impl ThreadMeta {
         }
         if let Some(counts) = &self.thread.counts {
             object.object("counts", |object| {
-                object.number("recorded", counts.recorded);
-                object.number("readable", counts.readable);
-                object.count("overwritten", counts.overwritten);
-                object.count("dropped", counts.dropped);
-                object.count("synthetic_entries", counts.synthetic_entries);
-                object.count("synthetic_exits", counts.synthetic_exits);
+                for (nth, (name, count)) in facts::of_counts(counts).into_iter().enumerate() {
+                    // The first two tell that there are counts.
+                    match nth < 2 {
+                        true => object.number(name, count),
+                        false => object.count(name, count),
+                    }
+                }
             });
         }
         if let Some((seconds, micros)) = self.wall {
@@ -348,13 +367,13 @@ impl ThreadMeta {
 
     /// `None`: it has no number.
     fn read(value: &Value) -> Option<ThreadMeta> {
-        let counts = value.get("counts").map(|counts| Counts {
-            recorded: count(counts, "recorded"),
-            readable: count(counts, "readable"),
-            overwritten: count(counts, "overwritten"),
-            dropped: count(counts, "dropped"),
-            synthetic_entries: count(counts, "synthetic_entries"),
-            synthetic_exits: count(counts, "synthetic_exits"),
+        let counts = value.get("counts").map(|counts| {
+            let mut all = Some(Counts::default());
+            for (name, _) in facts::of_counts(&Counts::default()) {
+                let count = member(counts, name).unwrap_or(0);
+                facts::set_count(&mut all, name.as_bytes(), count);
+            }
+            all.unwrap_or_default()
         });
         let wall = value.get("wall").map(Value::list);
         let wall = wall.and_then(|wall| Some((wall.first()?.int()?, wall.get(1)?.int()?)));
@@ -385,10 +404,6 @@ fn function(value: &Value) -> Option<Function> {
 
 fn member<T: TryFrom<i128>>(value: &Value, name: &str) -> Option<T> {
     value.get(name).and_then(Value::int)
-}
-
-fn count(value: &Value, name: &str) -> u64 {
-    member(value, name).unwrap_or(0)
 }
 
 fn text_of(value: &Value, name: &str) -> String {

@@ -8,6 +8,8 @@
 //! At one time, a thread first comes to a CPU, then leaves frames from the innermost, then enters
 //! frames from the outermost.
 
+use crate::runs::Runs;
+
 /// Intervals in a run, at least.
 const LEAST_RUN: u64 = if cfg!(test) { 4 } else { 1 << 16 };
 /// And so many for each key.
@@ -31,25 +33,8 @@ pub(super) struct Item {
     pub(super) what: What,
 }
 
-/// How the intervals are cut into runs.
-#[derive(Debug, Default)]
-pub(super) struct Plan {
-    /// The end of the last interval of each run but the last.
-    ends: Vec<i64>,
-    /// Items that begin in an earlier run than they stand in, with that run; sorted by it.
-    early: Vec<(u32, Item)>,
-}
-
-impl Plan {
-    /// The run in which an item of the run `current` begins, if that is an earlier one.
-    fn early(&self, start: i64, current: usize) -> Option<usize> {
-        let before = self.ends.get(..current).unwrap_or(&self.ends);
-        if before.last().is_none_or(|&end| end < start) {
-            return None;
-        }
-        Some(before.partition_point(|&end| end < start))
-    }
-}
+/// How the intervals are cut into runs: each ends right behind the end of its last interval.
+pub(super) type Plan = Runs<i64, Item>;
 
 /// The first pass.
 #[derive(Debug)]
@@ -75,17 +60,15 @@ impl Planner {
     pub(super) fn add(&mut self, item: &Item) {
         // Intervals with one end stay together.
         if self.count >= self.run && item.end > self.last {
-            self.plan.ends.push(self.last);
+            self.plan.ends.push(self.last + 1);
             self.count = 0;
         }
         (self.last, self.count) = (item.end, self.count + 1);
-        if let Some(run) = self.plan.early(item.start, self.plan.ends.len()) {
-            self.plan.early.push((run as u32, *item));
-        }
+        self.plan.note(item.start, *item);
     }
 
     pub(super) fn finish(mut self) -> Plan {
-        self.plan.early.sort_by_key(|&(run, _)| run);
+        self.plan.finish();
         self.plan
     }
 }
@@ -193,11 +176,11 @@ impl<'a> Orderer<'a> {
         out: &mut impl FnMut(usize, &mut dyn Iterator<Item = Edge>),
     ) {
         let end = self.plan.ends.get(self.run);
-        if end.is_some_and(|&end| item.end > end) {
+        if end.is_some_and(|&end| item.end >= end) {
             self.hand_over(out);
         }
         let changes = &mut self.changes[item.thread as usize];
-        if self.plan.early(item.start, self.run).is_none() {
+        if !self.plan.is_early(item.start, self.run) {
             changes.push(Sorted::begin(item));
         }
         let What::Frame { level, .. } = item.what else {
@@ -206,18 +189,15 @@ impl<'a> Orderer<'a> {
         if item.end < self.end {
             let leave = Sorted::leave(item.end + 1, level);
             match self.plan.ends.get(self.run) {
-                Some(&end) if leave.time > end => self.later.push((item.thread, leave)),
+                Some(&end) if leave.time >= end => self.later.push((item.thread, leave)),
                 _ => changes.push(leave),
             }
         }
     }
 
     fn hand_over(&mut self, out: &mut impl FnMut(usize, &mut dyn Iterator<Item = Edge>)) {
-        let early = self.plan.early.get(self.taken..).unwrap_or(&[]);
-        let count = early.partition_point(|&(run, _)| run as usize <= self.run);
-        self.taken += count;
-        for (_, item) in &early[..count] {
-            self.changes[item.thread as usize].push(Sorted::begin(item));
+        for item in self.plan.take(&mut self.taken, self.run) {
+            self.changes[item.thread as usize].push(Sorted::begin(&item));
         }
         for (thread, changes) in self.changes.iter_mut().enumerate() {
             if !changes.is_empty() {

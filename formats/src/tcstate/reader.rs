@@ -77,10 +77,6 @@ impl Source for TcstateSource {
         &self.index.diagnostics
     }
 
-    fn lanes(&self) -> usize {
-        1
-    }
-
     fn lane_bytes(&self, _lane: usize) -> u64 {
         self.index.bounds.to - self.index.bounds.from
     }

@@ -15,7 +15,7 @@ use super::merge::Changes;
 use super::meta::{Meta, ThreadMeta};
 use super::{FILES, tables};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Clock, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::writer::Writer;
@@ -74,7 +74,11 @@ impl TcstateWriter {
         let last = lanes()
             .filter(|lane| lane.first.is_some())
             .map(|lane| lane.last);
-        (start, last.max().unwrap_or(start))
+        // What is open lasts until the dump.
+        let is_open = lanes().any(Lane::is_open);
+        let end = self.info.end.filter(|_| is_open);
+        let end = end.map(|end| self.nanos(end));
+        (start, last.chain(end).max().unwrap_or(start))
     }
 
     fn nanos(&self, ticks: Ticks) -> i64 {
@@ -146,18 +150,6 @@ impl TcstateWriter {
 
     fn meta(&self, builder: &Builder, (start, end): (i64, i64)) -> Meta {
         let strings = builder.strings.names.iter().zip(0..);
-        let mut info = self.info.clone();
-        info.clock = Clock {
-            anchor: info
-                .clock
-                .anchor
-                .map(|(tick, unix)| (Ticks(info.clock.nanos(tick).0), unix)),
-            ..info.clock
-        };
-        info.start = info
-            .start
-            .map(|start| Ticks(self.info.clock.nanos(start).0));
-        info.end = info.end.map(|end| Ticks(self.info.clock.nanos(end).0));
         let threads = self.threads.iter().map(|known| ThreadMeta {
             thread: Thread {
                 counts: known.thread.counts.map(|counts| known.lane.counts(counts)),
@@ -174,7 +166,7 @@ impl TcstateWriter {
             timestamp: Some(end),
             threads: threads.collect(),
             strings: strings.map(|((_, id), number)| (number, *id)).collect(),
-            info,
+            info: self.info.clone(),
         }
     }
 }
@@ -289,6 +281,10 @@ impl Writer for TcstateWriter {
             }
             None => Ok(()),
         }
+    }
+
+    fn end(&mut self, end: Ticks) {
+        self.info.end = Some(end);
     }
 
     fn finish(mut self: Box<Self>) -> Result<Losses, Error> {

@@ -162,10 +162,7 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> BareWriter<'a, T> {
         let valid = !chunk.is_empty();
         let start = self.info.start.map_or(tsc, |start| start.0);
         let summary = &sizes.summary;
-        let counts = Counts {
-            readable: summary.readable,
-            ..thread.counts
-        };
+        let counts = summary.counted(thread.counts);
         let events = [
             payload::put_thread(
                 Short::new(),

@@ -35,6 +35,19 @@ pub struct BlockSummary {
     pub discarded_bytes: u64,
 }
 
+impl BlockSummary {
+    /// What is said of the thread: records that are not readable where they were said to be are no longer there,
+    /// which is to say overwritten.
+    pub(super) fn counted(&self, said: Counts) -> Counts {
+        let kept = self.readable.saturating_add(said.dropped);
+        Counts {
+            readable: self.readable,
+            overwritten: said.overwritten.max(said.recorded.saturating_sub(kept)),
+            ..said
+        }
+    }
+}
+
 /// What a dump wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DumpSummary {
@@ -161,11 +174,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
             start,
             cpu,
         })?;
-        let counts = Counts {
-            readable: summary.readable,
-            ..thread.counts.unwrap_or_default()
-        };
-        let counts = thread.counts.map(|_| counts);
+        let counts = thread.counts.map(|counts| summary.counted(counts));
         let described = Thread {
             counts,
             ..thread.clone()

@@ -41,10 +41,9 @@ pub fn push_thread(
     sink.thread(&Thread {
         process: thread.process.or(info.process),
         counts: thread.counts.map(|counts| Counts {
-            readable: summary.readable,
             synthetic_entries: summary.synthetic_entries,
             synthetic_exits: summary.synthetic_exits,
-            ..counts
+            ..summary.counted(counts)
         }),
         ..thread.clone()
     });

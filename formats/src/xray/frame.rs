@@ -94,6 +94,14 @@ impl<W: Read + Write + Seek> Frame<W> {
         self.bytes(&record::encode_metadata(record, self.layout))
     }
 
+    /// The records that follow are of the time `to`, if that is behind the last one's, `from`.
+    pub(super) fn reach(&mut self, from: u64, to: u64) -> io::Result<()> {
+        match to > from {
+            true => self.metadata(&Record::TscWrap { tsc: to }),
+            false => Ok(()),
+        }
+    }
+
     /// A function record at the time of the one before it.
     pub(super) fn function(&mut self, id: u32, entry: bool) -> io::Result<()> {
         let action = if entry { Action::Entry } else { Action::Exit };

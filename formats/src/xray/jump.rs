@@ -9,6 +9,7 @@ use super::record::{FUNCTION_SIZE, METADATA_SIZE};
 use super::walk::{CHUNK_HEAD, NEW_CPU, PREAMBLE, TSC_WRAP};
 use crate::bytes::Groups;
 use crate::model::{Clock, Ticks, TraceInfo};
+use crate::scale;
 
 /// Less than this, in ns, is no jump: a thread that opens a chunk may have to wait between the two readings.
 const LEAST_NS: i128 = 60_000_000_000;
@@ -88,7 +89,6 @@ pub(super) fn find(chunks: &[&[u8]], ends: &[usize], info: &TraceInfo) -> Jumps 
 /// By how many ticks the clock ran ahead of the time of day from one anchor to another; `None` where
 /// it did not by much, or where it was the time of day that was set.
 fn ahead(from: Anchor, to: Anchor, clock: &Clock) -> Option<u64> {
-    let frequency = i128::from(clock.frequency.max(1));
     let ticks = Ticks(to.0.checked_sub(from.0)?);
     let wall = to.1 - from.1;
     let ahead = i128::from(clock.nanos(ticks).0) - wall;
@@ -96,7 +96,7 @@ fn ahead(from: Anchor, to: Anchor, clock: &Clock) -> Option<u64> {
     if ahead < LEAST_NS + wall.max(0) / 100 || agrees {
         return None;
     }
-    u64::try_from(ahead.saturating_mul(frequency) / 1_000_000_000).ok()
+    u64::try_from(scale::ticks_in(ahead, clock.frequency)).ok()
 }
 
 /// The widest gap before an absolute tick in the chunk (no other is wide enough), and the last time.

@@ -8,7 +8,7 @@ use super::frame::Frame;
 use super::payload;
 use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Layout};
 use crate::bytes::ByteOrder;
-use crate::model::{Call, Edge, Thread};
+use crate::model::{Call, Edge, FunctionId, Thread, Ticks, TraceInfo};
 
 // Records of versions 1 and 3 that go into a spool are the same.
 pub(super) const LAYOUT: Layout = Layout {
@@ -68,6 +68,16 @@ impl Lane {
         self.latest = self.latest.max(time);
     }
 
+    /// The moment until which open calls last: `end`, that of the dump, or the last event where that is later.
+    pub(super) fn until(&mut self, end: Option<Ticks>) -> u64 {
+        if self.stack.open().len() == 0 {
+            return self.base;
+        }
+        let end = end.map_or(self.base, |end| end.0.max(self.base));
+        self.reach(end);
+        end
+    }
+
     /// Makes records of calls as long as they are plain: measured, of functions that keep their numbers
     /// (0 and `zero` do not), a small step after one another, and with nothing to be put in front.
     pub(super) fn plain(
@@ -103,6 +113,13 @@ impl Lane {
             (self.gap, self.arguments) = (false, true);
         }
     }
+}
+
+/// The highest number that no name has: functions without one have low numbers, as a rule.
+pub(super) fn highest_free(info: &TraceInfo) -> u32 {
+    let mut numbers = (1..FUNCTION_LIMIT).rev();
+    let free = numbers.find(|&id| info.function(FunctionId(id)).is_none());
+    free.unwrap_or(FUNCTION_LIMIT - 1)
 }
 
 /// What a call's record says that happened.

@@ -34,9 +34,16 @@ impl XraySource {
         self.index.layout.version
     }
 
-    /// Says of what the file is the copy, given its format.
-    pub(crate) fn set_format(&mut self, of: impl FnOnce(&str) -> String) {
-        self.index.info.format = of(&self.index.info.format);
+    /// Says of what the file is the copy, and what was wrong there.
+    pub(crate) fn is_copy_of(&mut self, origin: &str, mut diagnostics: Vec<Diagnostic>) {
+        let Index {
+            info,
+            diagnostics: own,
+            ..
+        } = &mut self.index;
+        info.format = format!("{origin}, as {}", info.format);
+        diagnostics.append(own);
+        *own = diagnostics;
     }
 }
 

@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, Write};
 use super::dump::{EXACT_TICKS, tables, wall_time};
 use super::frame::{Frame, Head, Version};
 use super::ids::Ids;
-use super::lane::{LAYOUT, Lane, action, write_synthetic};
+use super::lane::{LAYOUT, Lane, action, highest_free, write_synthetic};
 use super::payload;
 use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
 use crate::calls::Exit;
@@ -52,12 +52,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
     /// Where the file can't be written.
     pub fn new(out: W, version: Version, info: &TraceInfo) -> Result<XrayWriter<W>, Error> {
         let mut info = info.clone();
-        // The highest number that no name has: functions without one have low numbers, as a rule.
-        let zero = (1..FUNCTION_LIMIT)
-            .rev()
-            .find(|&id| info.function(FunctionId(id)).is_none())
-            .unwrap_or(FUNCTION_LIMIT - 1);
-        let has_zero = info.function(FunctionId(0)).is_some();
+        let (zero, has_zero) = (highest_free(&info), info.function(FunctionId(0)).is_some());
         for function in info
             .functions
             .iter_mut()
@@ -166,6 +161,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             readable: lane.records,
             ..counts
         });
+        let end = lane.until(info.end);
         let latest = lane.first.map(|_| Ticks(lane.latest));
         frame.custom(start, &payload::encode_thread(&lane.thread, latest))?;
         let (before, open) = (lane.stack.before(), lane.stack.open());
@@ -180,8 +176,9 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         if lane.lost > 0 {
             frame.custom(first, &payload::encode_lost(lane.lost))?;
         }
-        spool.drain(lane.strand, |bytes| frame.bytes(bytes))?;
-        write_synthetic(frame, lane.base, open, false)?;
+        spool.each(lane.strand, |bytes| frame.bytes(bytes))?;
+        frame.reach(lane.base, end)?;
+        write_synthetic(frame, end, open, false)?;
         let large = "threads with times of 2^53 ticks or more: llvm-xray rounds them";
         losses.add(large, u64::from(lane.latest >= EXACT_TICKS));
         frame.end()
@@ -491,6 +488,10 @@ impl<W: Read + Write + Seek + Send> Writer for XrayWriter<W> {
     /// Nothing can be read before the end: blocks have their sizes in front.
     fn flush(&mut self) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn end(&mut self, end: Ticks) {
+        self.info.end = Some(end);
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {

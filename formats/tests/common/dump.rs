@@ -45,7 +45,7 @@ pub fn told_info(functions: Vec<Function>, reason: &str) -> TraceInfo {
 /// Of a thread: what the recorder knows of it, and the chunks do not say.
 pub fn counts() -> Counts {
     Counts {
-        recorded: 30,
+        recorded: 23,
         overwritten: 20,
         dropped: 1,
         ..Counts::default()

@@ -191,6 +191,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         let taken = snapshot.take_while(slot, &in_time);
         // What changed hands too fast, or came too late, is in the ring alone.
         done.cut |= !in_time() || !taken && is_owned(slot);
+        done.unreadable |= snapshot.has_zeros;
         if !taken || snapshot.counts.recorded == 0 {
             continue;
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fdr_formats::model::{Counts, Thread};
 use fdr_formats::writer::{Output, Target};
-use fdr_formats::xray::{DumpWriter, Version, push_thread};
+use fdr_formats::xray::{BlockSummary, DumpWriter, Version, push_thread};
 use fdr_formats::{Losses, ThreadId, TraceInfo};
 
 use super::snapshot::Snapshot;
@@ -25,6 +25,8 @@ pub(crate) struct Written {
     pub(crate) records: u64,
     pub(crate) overwritten: u64,
     pub(crate) dropped: u64,
+    /// Threads some of whose records are zeros: the ring's file was cut short, and made longer again.
+    pub(crate) zeroed: u64,
     /// What the format could not hold.
     pub(crate) losses: Losses,
 }
@@ -111,8 +113,8 @@ impl Dump<'_> {
     fn convert(&self, output: Output) -> io::Result<Written> {
         let mut writer = (self.target.create)(output, self.info).map_err(as_io)?;
         let mut written = self.threads(|thread, chunks, ended| {
-            push_thread(self.info, thread, chunks, &[], ended, &mut writer);
-            Ok(())
+            let sink = &mut writer;
+            Ok(push_thread(self.info, thread, chunks, &[], ended, sink))
         })?;
         written.losses = writer.finish().map_err(as_io)?;
         Ok(written)
@@ -122,8 +124,8 @@ impl Dump<'_> {
     fn copy(&self, version: Version, file: File) -> io::Result<Written> {
         let mut writer = DumpWriter::new(file, version, self.info).map_err(as_io)?;
         let mut written = self.threads(|thread, chunks, ended| {
-            let written = writer.thread_with_gaps(thread, chunks, &[], ended);
-            written.map(|_| ()).map_err(as_io)
+            let block = writer.thread_with_gaps(thread, chunks, &[], ended);
+            block.map_err(as_io)
         })?;
         written.losses = writer.finish().map_err(as_io)?.losses;
         Ok(written)
@@ -132,7 +134,7 @@ impl Dump<'_> {
     /// Copies one ring after the other, and gives away the thread, its chunks, and whether it has ended.
     fn threads(
         &self,
-        mut give: impl FnMut(&Thread, &[&[u8]], bool) -> io::Result<()>,
+        mut give: impl FnMut(&Thread, &[&[u8]], bool) -> io::Result<BlockSummary>,
     ) -> io::Result<Written> {
         let mut snapshot = Snapshot::new(self.ring.region_size()).ok_or_else(|| {
             io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a copy of a ring")
@@ -165,11 +167,14 @@ impl Dump<'_> {
                 }),
             };
             let chunks: Vec<&[u8]> = snapshot.chunks().collect();
-            give(&thread, &chunks, snapshot.owner.ended)?;
+            let block = give(&thread, &chunks, snapshot.owner.ended)?;
             written.threads += 1;
-            written.records += counts.readable;
-            written.overwritten += counts.overwritten;
+            written.records += block.readable;
+            let gone = counts.recorded.saturating_sub(counts.dropped);
+            written.overwritten += gone.saturating_sub(block.readable);
             written.dropped += counts.dropped;
+            let is_zeroed = snapshot.has_zeros || block.discarded_bytes > 0;
+            written.zeroed += u64::from(is_zeroed);
         }
         if self.ring.is_lost() {
             return Err(io::Error::other(

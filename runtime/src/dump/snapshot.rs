@@ -2,7 +2,7 @@
 //!
 //! The reader's half of the protocol at the head of `recorder::writer`. Chunks are copied from the
 //! newest to the oldest; the first one that was overwritten meanwhile ends the copy, so what is
-//! kept is always the unbroken run of records up to the moment the copy began.
+//! kept is always the unbroken run of records up to the moment the copy began. A chunk of zeros ends it too.
 //!
 //! Async-signal-safe in a buffer that [`Snapshot::new`] made: it never grows.
 
@@ -65,6 +65,17 @@ pub(crate) struct Snapshot {
     used: Vec<usize>,
     pub(crate) counts: Counts,
     pub(crate) owner: Owner,
+    /// A chunk had zeros in the place of records: somebody cut the file short, and it was made longer again.
+    pub(crate) has_zeros: bool,
+}
+
+/// Why a chunk is not in a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotCopied {
+    /// It was overwritten meanwhile.
+    Overwritten,
+    /// Zeros are in the place of its records; so many come before the next chunk, where none of its were metadata.
+    Zeros { behind: u64 },
 }
 
 impl Snapshot {
@@ -91,6 +102,7 @@ impl Snapshot {
     fn try_take(&mut self, slot: &Slot, on: &dyn Fn() -> bool) -> bool {
         self.used.clear();
         self.counts = Counts::default();
+        self.has_zeros = false;
         let generation = slot.generation.load(Ordering::Acquire);
         let state = slot.state.load(Ordering::Acquire);
         if state != state::LIVE && state != state::ENDED {
@@ -133,8 +145,17 @@ impl Snapshot {
             if !self.used.is_empty() && !on() {
                 break;
             }
-            let Some((first, used)) = self.copy_chunk(slot, number) else {
-                break;
+            let (first, used) = match self.copy_chunk(slot, number) {
+                Ok(copied) => copied,
+                Err(NotCopied::Overwritten) => break,
+                // Without an unbroken run behind them, older records are as good as overwritten.
+                Err(NotCopied::Zeros { behind }) => {
+                    self.has_zeros = true;
+                    if self.used.is_empty() {
+                        return Some((behind, behind));
+                    }
+                    break;
+                }
             };
             if self.used.is_empty() {
                 committed = first + count_records(self.bytes.get(..used).unwrap_or(&[]));
@@ -145,26 +166,45 @@ impl Snapshot {
         (head == 0 || !self.used.is_empty()).then_some((committed, oldest))
     }
 
-    /// Copies one chunk behind the others. `None` where it was overwritten meanwhile.
-    fn copy_chunk(&mut self, slot: &Slot, number: u64) -> Option<(u64, usize)> {
+    /// Copies one chunk behind the others: the place of its first record, and how many bytes it has.
+    fn copy_chunk(&mut self, slot: &Slot, number: u64) -> Result<(u64, usize), NotCopied> {
         let place = chunk::place(slot, number);
         let mark = place.mark;
         // Acquire: pairs with the Release in `open_chunk`.
         if mark.number.load(Ordering::Acquire) != number {
-            return None;
+            return Err(NotCopied::Overwritten);
         }
         let first = mark.first.load(Ordering::Relaxed);
-        let used = used(slot, place)?;
+        let used = used(slot, place).ok_or(NotCopied::Overwritten)?;
         let at = self.used.len() * CHUNK;
         if self.bytes.len() < at + CHUNK {
             self.bytes.resize(at + CHUNK, 0);
         }
-        let target = self.bytes.get_mut(at..at + used)?;
+        let target = self.bytes.get_mut(at..at + used);
+        let target = target.ok_or(NotCopied::Overwritten)?;
         chunk::copy(place, 0, target);
+        let is_zeros = begins_or_ends_with_zeros(target);
         // Acquire: pairs with the Release fence in `open_chunk`.
         fence(Ordering::Acquire);
-        (mark.number.load(Ordering::Relaxed) == number).then_some((first, used))
+        if mark.number.load(Ordering::Relaxed) != number {
+            return Err(NotCopied::Overwritten);
+        }
+        if is_zeros {
+            let records = (used as u64 - PREAMBLE) / SINGLE;
+            return Err(NotCopied::Zeros {
+                behind: first + records,
+            });
+        }
+        Ok((first, used))
     }
+}
+
+/// Whether a chunk's preamble, or its last record, is zeros, which no record is.
+fn begins_or_ends_with_zeros(chunk: &[u8]) -> bool {
+    let is_zeros = |bytes: Option<&[u8; PAIR as usize]>| {
+        bytes.is_some_and(|bytes| *bytes == [0; PAIR as usize])
+    };
+    is_zeros(chunk.first_chunk()) || is_zeros(chunk.last_chunk())
 }
 
 /// Bytes of a chunk that hold records: up to the cursor where that is in it, else up to its end.

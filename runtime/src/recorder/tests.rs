@@ -311,6 +311,38 @@ fn the_ring_keeps_the_newest_and_counts_the_rest() {
     assert_eq!(snapshot::count(rig.slot()).unwrap().1, counts);
 }
 
+/// As where somebody cuts the ring's file short, and it is made longer again before anybody touches it.
+#[test]
+fn chunks_of_zeros_and_those_before_them_count_as_overwritten() {
+    let made = 7 * PER_CHUNK + 5;
+    // The eighth chunk is the newest, and the fourth in its place: zeros from a byte on, and what is left then.
+    for (from, to, kept) in [
+        // The oldest but one, whole; the end of it; its last record.
+        (CHUNK, 2 * CHUNK, PER_CHUNK + 5),
+        (CHUNK + 4096, 2 * CHUNK, PER_CHUNK + 5),
+        (2 * CHUNK - 16, 2 * CHUNK, PER_CHUNK + 5),
+        // All from the oldest on; the newest alone.
+        (0, 3 * CHUNK, 5),
+        (3 * CHUNK, 4 * CHUNK, 0),
+        // None.
+        (0, 0, 3 * PER_CHUNK + 5),
+    ] {
+        let rig = Rig::new(4, false);
+        for at in 0..made {
+            rig.write(FN_1, at, 0);
+        }
+        // SAFETY: inside the region, which nobody else uses.
+        unsafe { rig.region.add(from).write_bytes(0, to - from) };
+        let mut snapshot = Snapshot::default();
+        assert!(snapshot.take(rig.slot()));
+        assert_eq!(snapshot.has_zeros, to > 0, "{from}..{to}");
+        let counts = snapshot.counts;
+        assert_eq!(counts.readable, kept, "{from}..{to}");
+        assert_eq!(counts.recorded, counts.readable + counts.overwritten);
+        assert_eq!(counts.recorded, made, "{from}..{to}");
+    }
+}
+
 #[test]
 fn a_full_ring_keeps_the_oldest_and_counts_the_rest() {
     let rig = Rig::new(2, true);

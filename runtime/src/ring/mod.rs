@@ -68,8 +68,8 @@ pub(crate) struct Ring {
     spares: AtomicU32,
     /// Where the next one is likely to be found: the index behind the last that was.
     next_spare: AtomicU32,
-    /// How long the file is known to be, bytes: shorter = somebody has cut it.
-    extent: AtomicU64,
+    /// How long the file is, bytes: shorter = somebody has cut it.
+    whole: u64,
     /// How many slots have a region that can be written, should the file's own count be lost.
     begun: AtomicU32,
     /// The same, of slots that say where their regions are.
@@ -104,12 +104,12 @@ impl Ring {
     ) -> Option<(Ring, Option<i32>)> {
         let base = sys::memory::reserve(layout.length, CHUNK)?;
         let mut trouble = None;
-        let file = match path.map(|path| Ring::map_file(path, base, &layout)) {
-            Some(Ok(file)) => Some(file),
+        let (file, whole) = match path.map(|path| Ring::map_file(path, base, &layout)) {
+            Some(Ok((file, whole))) => (Some(file), whole),
             none => {
                 // The reservation is memory, once it is allowed to be.
                 trouble = none.and_then(Result::err);
-                None
+                (None, 0)
             }
         };
         sys::memory::leave_out_of_cores(base, layout.length);
@@ -130,7 +130,7 @@ impl Ring {
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
             next_spare: AtomicU32::new(0),
-            extent: AtomicU64::new(layout.first_part() as u64),
+            whole,
             begun: AtomicU32::new(0),
             based: AtomicU32::new(0),
             loss: AtomicU32::new(lost::WHOLE),
@@ -151,18 +151,21 @@ impl Ring {
         Some((ring, trouble))
     }
 
-    fn map_file(path: &CStr, base: *mut u8, layout: &Layout) -> Result<Descriptor, i32> {
+    /// The file, and how long it is.
+    fn map_file(path: &CStr, base: *mut u8, layout: &Layout) -> Result<(Descriptor, u64), i32> {
         let file = sys::file::create(path)?;
         file.lock();
-        let mapped = file
-            .allocate(0, layout.first_part() as u64, 0)
+        let mapped = file.lengthen(layout.length as u64).and_then(|whole| {
+            file.allocate(0, layout.first_part() as u64, whole)?;
             // SAFETY: the reservation is ours, and nobody knows it yet.
-            .and_then(|()| unsafe { sys::memory::map_file(base, layout.length, file.raw()) });
+            unsafe { sys::memory::map_file(base, layout.length, file.raw()) }?;
+            Ok(whole)
+        });
         if mapped.is_err() {
             file.close();
             sys::file::unlink(path);
         }
-        mapped.map(|()| file)
+        mapped.map(|whole| (file, whole))
     }
 
     fn write_header(&self, header: &Header) {

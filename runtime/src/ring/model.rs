@@ -44,7 +44,7 @@ impl SmallRing {
             spares: AtomicU32::new(0),
             next_spare: AtomicU32::new(0),
             kept: AtomicU64::new(super::heir::NOT_LEFT),
-            extent: AtomicU64::new(0),
+            whole: 0,
             begun: AtomicU32::new(0),
             based: AtomicU32::new(0),
             loss: AtomicU32::new(super::lost::WHOLE),

@@ -75,19 +75,17 @@ impl Ring {
     /// Space on the disk for a part of the file, which can be read and written from then on. Nobody may be
     /// writing there. Async-signal-safe.
     fn allocate(&self, offset: usize, length: usize) -> Result<(), i32> {
-        let known = self.extent.load(Ordering::Relaxed);
         let given = self
             .file
-            .map(|file| file.allocate(offset as u64, length as u64, known));
+            .map(|file| file.allocate(offset as u64, length as u64, self.whole));
         self.allocated(given.unwrap_or(Ok(())), offset, length)
     }
 
     /// The same, where somebody may be writing there.
     fn allocate_untouched(&self, offset: usize, length: usize) -> Result<(), i32> {
-        let known = self.extent.load(Ordering::Relaxed);
         let given = self
             .file
-            .map(|file| file.allocate_untouched(offset as u64, length as u64, known));
+            .map(|file| file.allocate_untouched(offset as u64, length as u64, self.whole));
         self.allocated(given.unwrap_or(Ok(())), offset, length)
     }
 
@@ -96,13 +94,11 @@ impl Ring {
             self.lose();
         }
         given?;
-        // It may have been cut just before, and be as long as ever again: slots of zeros are not to be used.
+        // Who gives space by writing makes a file longer again that was cut: slots of zeros are not to be used.
         if self.file.is_some() && !self.has_its_slots() {
             self.lose();
             return Err(libc::ESTALE);
         }
-        let end = (offset + length) as u64;
-        self.extent.fetch_max(end, Ordering::Relaxed);
         self.make_accessible(offset, length)
     }
 

@@ -297,9 +297,17 @@ fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> D
         records,
         overwritten,
         dropped,
+        zeroed,
         losses,
     } = written;
     say_losses(target, &losses);
+    if zeroed > 0 {
+        say::warn(format_args!(
+            "{}: somebody cut the ring's file short: of {zeroed} thread{}, records are zeros, and counted as overwritten",
+            path.display(),
+            if zeroed == 1 { "" } else { "s" },
+        ));
+    }
     // Of threads whose space others have now, and of threads that had none, nothing is in the file.
     Dump {
         path,
@@ -403,6 +411,12 @@ pub(crate) fn asked_for(ring: &Ring) -> u64 {
         let placed = ring.owned_slots().map(of_slot).sum::<u64>();
         placed + missing.overwritten + missing.dropped
     })
+}
+
+/// This moment, in ticks of the recorder's clock.
+pub(crate) fn now(state: &State) -> Ticks {
+    let (now, _) = state.settled_frequency();
+    Ticks(now.ticks)
 }
 
 pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo {

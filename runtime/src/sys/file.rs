@@ -204,11 +204,30 @@ impl Descriptor {
         ((device, inode) == (self.device, self.inode)).then_some(length)
     }
 
+    /// Makes the file so long, without space for what is new, or as long as the process's limit on the size of files
+    /// allows. How long it is then. Async-signal-safe.
+    pub(crate) fn lengthen(&self, length: u64) -> Result<u64, i32> {
+        // More than the limit is SIGXFSZ.
+        let length = length.min(size_limit());
+        let bytes = i64::try_from(length).map_err(|_| libc::EFBIG)?;
+        loop {
+            // SAFETY: a plain system call on our descriptor.
+            if unsafe { libc::ftruncate(self.fd, bytes) } == 0 {
+                return Ok(length);
+            }
+            match super::errno() {
+                libc::EINTR => {}
+                error => return Err(error),
+            }
+        }
+    }
+
     /// Gives `length` bytes at `offset` real space, so that touching them is SIGBUS only where somebody else
-    /// cuts the file short. Nobody may be writing there. Async-signal-safe. Refuses before the kernel would
-    /// send SIGXFSZ, and with ESTALE where the file was cut: it has less than `known` bytes.
-    pub(crate) fn allocate(&self, offset: u64, length: u64, known: u64) -> Result<(), i32> {
-        match self.allocate_untouched(offset, length, known) {
+    /// cuts the file short. Nobody may be writing there. `whole` is how long the file is: it never becomes longer
+    /// here, so that a cut at any moment is a SIGBUS, and never zeros in the place of what was there.
+    /// Async-signal-safe. Refuses before the kernel would send SIGXFSZ, and with ESTALE where the file was cut.
+    pub(crate) fn allocate(&self, offset: u64, length: u64, whole: u64) -> Result<(), i32> {
+        match self.allocate_untouched(offset, length, whole) {
             Err(libc::EOPNOTSUPP | libc::ENOSYS) => self.allocate_by_writing(offset, length),
             other => other,
         }
@@ -220,14 +239,14 @@ impl Descriptor {
         &self,
         offset: u64,
         length: u64,
-        known: u64,
+        whole: u64,
     ) -> Result<(), i32> {
         match self.length() {
             None => return Err(libc::EBADF),
-            Some(now) if now < known => return Err(libc::ESTALE),
+            Some(now) if now < whole => return Err(libc::ESTALE),
             Some(_) => {}
         }
-        if offset.saturating_add(length) > size_limit() {
+        if offset.saturating_add(length) > whole.min(size_limit()) {
             return Err(libc::EFBIG);
         }
         let (Ok(start), Ok(count)) = (i64::try_from(offset), i64::try_from(length)) else {
@@ -235,7 +254,11 @@ impl Descriptor {
         };
         loop {
             // SAFETY: a plain system call on our descriptor.
-            if unsafe { libc::syscall(libc::SYS_fallocate, self.fd, 0, start, count) } == 0 {
+            let done = unsafe {
+                let mode = libc::FALLOC_FL_KEEP_SIZE;
+                libc::syscall(libc::SYS_fallocate, self.fd, mode, start, count)
+            };
+            if done == 0 {
                 return Ok(());
             }
             match super::errno() {

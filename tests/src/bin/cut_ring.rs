@@ -4,6 +4,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::hint::black_box;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,21 @@ fn cut(length: &str) {
         number => number.parse().expect("a length"),
     };
     file.set_len(length).expect("a shorter file");
+}
+
+/// Puts zeros where its records are, as they are found in a file that was cut and made longer again. In one call: of
+/// two, the recorder could touch the file between them.
+fn put_zeros() {
+    let Some(ring) = ring_when_prepared() else {
+        return;
+    };
+    let file = OpenOptions::new().write(true).open(&ring).expect("a ring");
+    let length = file.metadata().expect("a ring").len();
+    let (first, length) = (head(&ring).regions as i64, length as i64);
+    let how = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: a file of this process; its mappings stay whole.
+    let done = unsafe { libc::fallocate(file.as_raw_fd(), how, first, length - first) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// The ring in the current folder, once the recorder has made places for threads to come.
@@ -264,6 +280,11 @@ fn main() {
         "once" => {
             black_box(steps(1000));
             cut(length);
+            black_box(steps(1000));
+        }
+        "zeros" => {
+            black_box(steps(1000));
+            put_zeros();
             black_box(steps(1000));
         }
         // Nothing of the program's touches the ring any more.

@@ -1,11 +1,12 @@
-//! Programs whose reports are easily misread: `hang` sleeps in a traced function until it is told to go on,
-//! `panic` panics in one of several threads, `windows` has one thread that is quiet and one that is not.
-//! What it prints tells the test when to dump.
+//! Programs whose reports are easily misread: `hang` sleeps in a traced function until it is told to go on, `leave`
+//! until it is told to end, `panic` panics in one of several threads, `windows` has one thread that is quiet and one
+//! that is not. What it prints tells the test when to dump.
 
 use std::env;
 use std::hint::black_box;
 use std::io;
 use std::panic::panic_any;
+use std::process::exit;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
@@ -64,8 +65,9 @@ fn named(name: &str) -> thread::Builder {
     thread::Builder::new().name(name.into())
 }
 
-/// `worker-3` is in `apply` from so long before `entered` is printed until a line comes. `before` has ended.
-fn hang(pause: Duration) {
+/// `worker-3` is in `apply` from so long before `entered` is printed until a line comes; the program may leave with
+/// it in there. `before` has ended.
+fn hang(pause: Duration, leaves: bool) {
     let (entered, leave) = (Barrier::new(2), Barrier::new(2));
     let work_in = named("before").spawn(|| work(2)).expect("a thread");
     work_in.join().expect("its end");
@@ -77,6 +79,9 @@ fn hang(pause: Duration) {
         work(3);
         println!("entered");
         line();
+        if leaves {
+            exit(0);
+        }
         leave.wait();
         worker.expect("a thread");
     });
@@ -137,10 +142,11 @@ fn main() {
     let pause = arguments.get(2).and_then(|pause| pause.parse().ok());
     let pause = Duration::from_millis(pause.unwrap_or(0));
     match arguments.get(1).map(String::as_str) {
-        Some("hang") => hang(pause),
+        Some("hang") => hang(pause, false),
+        Some("leave") => hang(pause, true),
         Some("panic") => panic(),
         Some("panic-oddly") => panic_oddly(),
         Some("windows") => windows(),
-        _ => eprintln!("open_calls hang MS | panic | panic-oddly | windows"),
+        _ => eprintln!("open_calls hang MS | leave MS | panic | panic-oddly | windows"),
     }
 }

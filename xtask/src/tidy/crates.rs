@@ -3,17 +3,18 @@
 
 use super::Finding;
 use super::licence::is_permissive;
-use crate::Result;
-use crate::process::{cargo, output};
+use xtask::Result;
+use xtask::process::{cargo, output};
 
 /// Every crate of ours, its folder, and which of ours it may depend on, for tests too.
-const ARROWS: [(&str, &str, &[&str]); 8] = [
+const ARROWS: [(&str, &str, &[&str]); 9] = [
     ("fdr", "runtime", &["fdr-macros", "fdr-formats"]),
     ("fdr-macros", "macros", &[]),
     ("fdr-formats", "formats", &[]),
     ("fdr-cli", "cli", &["fdr-formats"]),
     ("fdr-examples", "examples", &["fdr"]),
     ("fdr-bench", "bench", &["fdr", "fdr-formats"]),
+    ("fdr-bench-driver", "bench/driver", &["xtask"]),
     (
         "fdr-tests",
         "tests",

@@ -7,11 +7,13 @@ use super::lexer::code_only;
 const LINES: usize = 500;
 
 /// Crates that forbid unsafe code altogether, by their roots.
-const FORBID_UNSAFE: [&str; 4] = [
+const FORBID_UNSAFE: [&str; 6] = [
     "formats/src/lib.rs",
     "cli/src/main.rs",
     "macros/src/lib.rs",
     "xtask/src/main.rs",
+    "xtask/src/lib.rs",
+    "bench/driver/src/main.rs",
 ];
 
 /// The rooms of the recorder where unsafe code may live: `runtime/src/ROOM.rs` and `ROOM/`.

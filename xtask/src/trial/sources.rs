@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Program;
-use crate::Result;
-use crate::process::{cargo, command, output, root, run, target};
+use xtask::Result;
+use xtask::process::{cargo, command, output, root, run, target};
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq)]

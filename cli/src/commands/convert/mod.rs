@@ -36,16 +36,16 @@ pub(crate) struct Options {
     /// The format to write; see below
     #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true)]
     to: &'static Target,
-    /// The file to write, or a folder for it [default: the trace's name with the format's own end];
+    /// The file to write, or a folder for it [default: the trace's name with the format's extension];
     /// `-` is standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
     selection: Selection,
-    /// Replace what is there under that name
+    /// Replace an existing file or folder
     #[arg(long)]
     force: bool,
-    /// Say only what is wrong: neither what was written, nor what the format can't hold
+    /// Print only errors: not what was written, nor what the format can't hold
     #[arg(short, long)]
     quiet: bool,
 }

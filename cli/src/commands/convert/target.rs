@@ -10,7 +10,8 @@ use fdr_formats::filter::near;
 use fdr_formats::registry::{self, targets};
 use fdr_formats::writer::{Kind, Target};
 
-use crate::{input, packed, ui};
+use crate::input::{self, packed};
+use crate::ui;
 
 /// Reads a format's name, in capital letters or not.
 #[derive(Clone, Copy, Debug)]
@@ -69,16 +70,16 @@ pub(super) fn help() -> String {
 }
 
 const HELP: &str = "\
-The new trace is made under a temporary name beside its own, and is there only
-when it is whole. What the format can't hold is said, with counts. A damaged
+The new trace is made under a temporary name beside its own. It gets its name
+when it is whole. fdr counts and reports what the format can't hold. A damaged
 trace is converted as far as it can be read.
 
-Memory does not grow with the trace, and most formats are written as it is
-read. Where a call is one record, it is written when it has ended: Heph and
-HTDUMP (memory: the calls that are open). In the order of time over all
-threads, or with sizes in front, nothing can be written before the last event
-is known: XRay, ENTRACE and Trace Compass's states keep what comes, from 64
-MiB on in a file without a name in TMPDIR.
+Memory does not grow with the trace. Most formats are written while the trace
+is read. Heph and HTDUMP have one record per call, which is written when the
+call has ended; open calls take memory. XRay, ENTRACE and Trace Compass's
+states are in order of time over all threads, or have sizes in front. So they
+can be written only after the last event. From 64 MiB on they keep the events
+in a file without a name in TMPDIR.
 
 Examples:
   fdr convert app.fdr --to heph     app.heph, beside it

@@ -168,6 +168,8 @@ impl Sink for Count {
 impl Writer for Count {
     fn functions(&mut self, _: &[fdr_formats::Function]) {}
 
+    fn end(&mut self, _: fdr_formats::Ticks) {}
+
     fn flush(&mut self) -> Result<(), fdr_formats::Error> {
         Ok(())
     }

@@ -2,11 +2,11 @@
 //! a folder of its own, and every lane that is decoded in pieces. It must never keep an event.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
+use fdr_formats::calls::{Untimed, Window};
 use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Join, Share};
-use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Thread, ThreadId};
+use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks};
 
 use super::line::Line;
 use super::tree::{Label, MOST, NodeId, Tree};
@@ -19,8 +19,10 @@ pub(super) struct Folder {
     per_thread: bool,
     /// A thread has ended when another one begins.
     one_by_one: bool,
-    /// Functions without times, sorted.
-    untimed: Arc<[FunctionId]>,
+    untimed: Untimed,
+    /// The moment of the dump, where it is known.
+    end: Option<Ticks>,
+    window: Window<NodeId>,
     /// Paths that are told apart in the end.
     most: usize,
     tree: Tree,
@@ -40,13 +42,15 @@ pub(super) struct Folded {
 
 impl Folder {
     /// A folder whose paths begin with the thread, or with the outermost function. `untimed`: functions
-    /// without times, sorted.
-    pub(super) fn new(untimed: &Arc<[FunctionId]>, per_thread: bool, share: Share) -> Folder {
+    /// without times.
+    pub(super) fn new(untimed: &Untimed, per_thread: bool, share: Share) -> Folder {
         Folder {
             share,
             per_thread,
             one_by_one: false,
             untimed: untimed.clone(),
+            end: None,
+            window: Window::default(),
             most: MOST,
             tree: Tree::default(),
             lines: Vec::new(),
@@ -59,6 +63,11 @@ impl Folder {
     /// One for a source whose threads come one after the other, each once.
     pub(super) fn one_by_one(self, one_by_one: bool) -> Folder {
         Folder { one_by_one, ..self }
+    }
+
+    /// One for a trace that was written at that moment.
+    pub(super) fn until(self, end: Option<Ticks>) -> Folder {
+        Folder { end, ..self }
     }
 
     /// One that tells fewer paths apart.
@@ -101,11 +110,11 @@ impl Sink for Folder {
             ended.finish(&mut self.tree);
         }
         let line = match (self.share, self.per_thread) {
-            (Share::Piece, _) => Line::piece(self.untimed.clone()),
-            (Share::Lanes, false) => Line::new(NodeId::ROOT, self.untimed.clone()),
+            (Share::Piece, _) => Line::piece(self.untimed.clone(), self.end),
+            (Share::Lanes, false) => Line::new(NodeId::ROOT, self.untimed.clone(), self.end),
             (Share::Lanes, true) => {
                 let root = self.tree.child(NodeId::ROOT, Label::Thread(thread.id));
-                Line::new(root, self.untimed.clone())
+                Line::new(root, self.untimed.clone(), self.end)
             }
         };
         self.current = self.lines.len();
@@ -117,7 +126,8 @@ impl Sink for Folder {
         if self.lines.is_empty() {
             self.thread(&Thread::default());
         }
-        self.lines[self.current].1.run(&mut self.tree, calls);
+        let (_, line) = &mut self.lines[self.current];
+        line.run(&mut self.window, &mut self.tree, calls);
         self.bound();
     }
 
@@ -126,7 +136,7 @@ impl Sink for Folder {
             self.thread(&Thread::default());
         }
         let (_, line) = &mut self.lines[self.current];
-        line.run_packed(&mut self.tree, packed);
+        line.run_packed(&mut self.window, &mut self.tree, packed);
         self.bound();
     }
 

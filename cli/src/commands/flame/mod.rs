@@ -25,17 +25,20 @@ use crate::windows::{Windows, is_cut};
 use crate::{memory, trace};
 
 const HELP: &str = "\
-A line is a path of calls from the outermost function to one that it led to,
-with `;` between, and the time in ns that the last one spent by itself on that
-path. All lines that end in a function add up to its self time in fdr report.
-Lines are in the order of names; a path without time of its own has none.
+A line is a path of calls, from the outermost function inwards, with `;`
+between, and a time in ns. The time is that of the last function by itself, on
+that path. Calls that were open when the trace was written have lines of their
+own, which end in [open]. All lines that end in a function, or in [open] behind
+it, add up to its self time in fdr report. Lines are sorted by name. A path
+without time of its own has no line.
 
-What passes in an untimed function is its caller's time: a path that ends in
-one has a line with --calls alone.
+Time in an untimed function belongs to its caller. A path that ends in an
+untimed function has a line only with --calls.
 
-A call that was entered before the trace began is beside what it called. From
-1000 functions on, a path ends in [more]. Of more than 262,144 paths the least
-deep ones stay, and the others are one: [more].
+A call whose entry is not in the trace has a line of its own, and the calls
+that it made are not below it. A path of more than 1000 functions ends in
+[more]. Of more than 262,144 paths the shortest stay; all others are one line,
+[more].
 
 Examples:
   fdr flame app.fdr | inferno-flamegraph > app.svg
@@ -44,20 +47,20 @@ Examples:
   fdr flame --common app.fdr      the time of which all threads have records
   fdr flame --calls app.fdr       by the number of calls";
 
-/// Time by path of calls, as folded lines for flame graphs
+/// Show time by path of calls, as folded lines for flame graphs
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
     /// Traces, or folders of traces; `-` is standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Paths begin with the thread
+    /// Begin each path with the thread
     #[arg(long)]
     per_thread: bool,
-    /// Count calls, instead of time
+    /// Count calls instead of time
     #[arg(long)]
     calls: bool,
-    /// Only the stretch of time that all threads have: from where no older records are overwritten
+    /// Only the stretch of time of which all threads have records
     #[arg(long)]
     common: bool,
     #[command(flatten)]
@@ -86,6 +89,7 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let untimed = untimed(source.info());
     let one_by_one = trace::has_lane_for_each_thread(source);
     let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
+    let make = |share| make(share).until(source.info().end);
     let division = Division::of(source, ui::jobs());
     let folders = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
@@ -107,15 +111,14 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
         for (_, node) in folded.tree.nodes() {
             let is_shown = |label| match label {
                 Label::Function(id) => filter.matches(&name_of(info, id)),
-                Label::Root | Label::Thread(_) | Label::Others => false,
+                Label::Root | Label::Thread(_) | Label::Others | Label::Open => false,
             };
-            shown
-                .entry(node.label)
-                .or_insert_with(|| is_shown(node.label));
+            let label = folded.tree.of(node);
+            shown.entry(label).or_insert_with(|| is_shown(label));
         }
     }
     let value = |node: &Node| match options.calls {
-        _ if shown.get(&node.label) == Some(&false) => 0,
+        _ if shown.get(&folded.tree.of(node)) == Some(&false) => 0,
         true => node.calls,
         false => info.clock.nanos(Ticks(node.own)).0,
     };
@@ -173,5 +176,6 @@ fn name(info: &TraceInfo, label: Label) -> String {
             format!("{name} (thread {id})").trim_start().to_owned()
         }
         Label::Others => "[more]".to_owned(),
+        Label::Open => "[open]".to_owned(),
     }
 }

@@ -1,8 +1,8 @@
 //! Folded lines of traces of a few calls. 1 tick = 1 ns.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use fdr_formats::calls::Untimed;
 use fdr_formats::pieces::{Division, Share, drive_pieces};
 use fdr_formats::{Call, Function, FunctionId, Source};
 
@@ -26,7 +26,7 @@ fn lines(source: &dyn Source, folders: Vec<Folder>) -> String {
 
 fn folded(trace: &MemoryTrace, per_thread: bool) -> String {
     let untimed = untimed(&trace.info);
-    let make = |share| Folder::new(&untimed, per_thread, share);
+    let make = |share| Folder::new(&untimed, per_thread, share).until(trace.info.end);
     let folders = drive_pieces(trace, ONE, make, &|_| {}).expect("in memory");
     lines(trace, folders)
 }
@@ -34,11 +34,12 @@ fn folded(trace: &MemoryTrace, per_thread: bool) -> String {
 /// Own ticks by the function at a path's end, where there are any.
 pub(crate) fn sums_of(source: &dyn Source) -> BTreeMap<u32, u64> {
     let untimed = untimed(source.info());
-    let make = |share| Folder::new(&untimed, false, share);
+    let make = |share| Folder::new(&untimed, false, share).until(source.info().end);
     let folders = drive_pieces(source, ONE, make, &|_| {}).expect("readable");
     let mut sums = BTreeMap::new();
-    for (_, node) in gather(folders).tree.nodes() {
-        if let (Label::Function(id), 1..) = (node.label, node.own) {
+    let tree = gather(folders).tree;
+    for (_, node) in tree.nodes() {
+        if let (Label::Function(id), 1..) = (tree.of(node), node.own) {
             *sums.entry(id.0).or_default() += node.own;
         }
     }
@@ -98,7 +99,7 @@ fn a_deep_recursion_has_an_end() {
 
 #[test]
 fn a_trace_in_pieces_is_as_in_one() {
-    let none = Arc::default();
+    let none = Untimed::default();
     for per_thread in [false, true] {
         same_in_pieces(|share| Folder::new(&none, per_thread, share), lines);
     }
@@ -106,7 +107,7 @@ fn a_trace_in_pieces_is_as_in_one() {
 
 #[test]
 fn of_too_many_paths_the_same_ones_stay_whichever_pieces_they_come_in() {
-    let none = Arc::default();
+    let none = Untimed::default();
     for (per_thread, most) in [(false, 150), (true, 60)] {
         let make = |share| Folder::new(&none, per_thread, share).with_most(most);
         same_in_pieces(make, lines);
@@ -133,7 +134,7 @@ fn the_least_deep_paths_stay_and_nothing_is_lost() {
     let lanes: Vec<(u64, Vec<Call>)> = (1..6).map(|id| (u64::from(id), calls(id))).collect();
     let lanes: Vec<_> = lanes.iter().map(|(id, calls)| (*id, &calls[..])).collect();
     let trace = MemoryTrace::new(&lanes);
-    let none = Arc::default();
+    let none = Untimed::default();
     let of = |jobs, most| {
         let make = |share| Folder::new(&none, false, share).with_most(most);
         let division = Division { jobs, piece: 64 };
@@ -173,13 +174,15 @@ fn lines_of_a_function_add_up_to_its_self_time() {
         let make = |share| engine::Engine::new(&*source, false, share);
         let engines = drive_pieces(&*source, ONE, make, &|_| {}).expect("readable");
         let figures = engine::gather(engines, false).unwrap();
-        let mut folder = Folder::new(&untimed(source.info()), false, Share::Lanes);
+        let folder = Folder::new(&untimed(source.info()), false, Share::Lanes);
+        let mut folder = folder.until(source.info().end);
         for lane in 0..source.lanes() {
             source.decode(lane, &mut folder, &|_| {}).expect("readable");
         }
         let mut own: BTreeMap<FunctionId, u64> = BTreeMap::new();
-        for (_, node) in gather(vec![folder]).tree.nodes() {
-            if let Label::Function(id) = node.label {
+        let tree = gather(vec![folder]).tree;
+        for (_, node) in tree.nodes() {
+            if let Label::Function(id) = tree.of(node) {
                 *own.entry(id).or_default() += node.own;
             }
         }
@@ -189,6 +192,32 @@ fn lines_of_a_function_add_up_to_its_self_time() {
         }
     }
     assert!(compared > 50, "{compared} functions");
+}
+
+#[test]
+fn what_open_calls_spent_by_themselves_has_lines_of_its_own() {
+    let calls = [entry(0, 1), entry(10, 2), entry(12, 3), exit(15, 3)];
+    let mut trace = MemoryTrace::new(&[(1, &calls)]);
+    assert_eq!(
+        folded(&trace, false),
+        "#1;#2;#3 3\n#1;#2;[open] 2\n#1;[open] 10\n"
+    );
+    trace.info.end = Some(Ticks(40));
+    let open = "#1;#2;#3 3\n#1;#2;[open] 27\n#1;[open] 10\n";
+    assert_eq!(folded(&trace, false), open);
+    // A writer may have ended them then; what it ended before had ended.
+    let end = |time, id| Call {
+        synthetic: true,
+        ..exit(time, id)
+    };
+    let ended = [&calls[..], &[end(40, 2), end(40, 1)]].concat();
+    trace = MemoryTrace::new(&[(1, &ended)]);
+    trace.info.end = Some(Ticks(40));
+    assert_eq!(folded(&trace, false), open);
+    let earlier = [&calls[..], &[end(15, 2), end(15, 1)]].concat();
+    trace = MemoryTrace::new(&[(1, &earlier)]);
+    trace.info.end = Some(Ticks(40));
+    assert_eq!(folded(&trace, false), "#1 10\n#1;#2 2\n#1;#2;#3 3\n");
 }
 
 #[test]

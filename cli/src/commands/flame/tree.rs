@@ -35,6 +35,8 @@ pub(super) enum Label {
     Thread(ThreadId),
     /// Calls deeper than paths are followed, or every path beyond the limit.
     Others,
+    /// The calls of the path above that were open when the trace was written.
+    Open,
 }
 
 /// A path.
@@ -60,6 +62,7 @@ impl Rank {
             Label::Function(FunctionId(id)) => u64::from(id) << 2 | 1,
             Label::Thread(ThreadId(id)) => id << 2 | 2,
             Label::Others => 3,
+            Label::Open => 7,
         };
         let mut hash = (caller.1.rotate_left(5) ^ label).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -122,7 +125,7 @@ pub(super) struct Tree {
     nodes: Vec<Node>,
     by_path: HashMap<(NodeId, Label), NodeId, Seed>,
     /// The last search for each hash of a path.
-    near: Vec<(NodeId, FunctionId, NodeId)>,
+    near: Box<[Near; NEAR]>,
 }
 
 impl Default for Tree {
@@ -133,28 +136,56 @@ impl Default for Tree {
             own: 0,
             calls: 0,
         };
-        let none = (NodeId(u32::MAX), FunctionId(0), NodeId::ROOT);
+        let none = Near {
+            path: u64::MAX,
+            node: NodeId::ROOT,
+        };
         Tree {
             nodes: vec![root],
             by_path: HashMap::with_hasher(Seed::new()),
-            near: vec![none; NEAR],
+            near: Box::new([none; NEAR]),
         }
     }
+}
+
+/// A search that was made.
+#[derive(Clone, Copy, Debug)]
+struct Near {
+    path: u64,
+    node: NodeId,
+}
+
+/// A caller's node and a function.
+#[inline(always)]
+fn path(caller: NodeId, function: FunctionId) -> u64 {
+    u64::from(caller.0) << 32 | u64::from(function.0)
+}
+
+/// Where the last search for a path is, among those of its hash.
+#[inline(always)]
+fn slot(path: u64) -> usize {
+    (path.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - NEAR.trailing_zeros())) as usize
 }
 
 impl Tree {
     /// The path of that function, called from that path.
     #[inline]
     pub(super) fn called(&mut self, caller: NodeId, function: FunctionId) -> NodeId {
-        let hash = (caller.0 ^ function.0.rotate_left(16)).wrapping_mul(0x9e37_79b1);
-        let slot = hash as usize >> 18 & (NEAR - 1);
-        let (known, of, node) = self.near[slot];
-        if (known, of) == (caller, function) {
+        if let Some(node) = self.near(caller, function) {
             return node;
         }
         let node = self.child(caller, Label::Function(function));
-        self.near[slot] = (caller, function, node);
+        let path = path(caller, function);
+        self.near[slot(path)] = Near { path, node };
         node
+    }
+
+    /// The same, where that was the last search of its hash.
+    #[inline(always)]
+    pub(super) fn near(&self, caller: NodeId, function: FunctionId) -> Option<NodeId> {
+        let path = path(caller, function);
+        let near = &self.near[slot(path) % NEAR];
+        (near.path == path).then_some(near.node)
     }
 
     /// The node of that label below another one; made where there is none.
@@ -194,6 +225,14 @@ impl Tree {
         let node = &mut self.nodes[node.0 as usize];
         node.own = node.own.saturating_add(own);
         node.calls += 1;
+    }
+
+    /// The label of a path; of one of open calls, that of their function.
+    pub(super) fn of(&self, node: &Node) -> Label {
+        match node.label {
+            Label::Open => self.nodes[node.caller.index()].label,
+            label => label,
+        }
     }
 
     /// How many nodes there are.

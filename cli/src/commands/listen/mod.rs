@@ -24,8 +24,8 @@ use super::recover::save;
 use crate::place::{self, Pending, Shape};
 use crate::signals::Stop;
 use crate::tally::Tally;
-use crate::trace;
 use crate::ui::{self, Progress};
+use crate::{input, trace};
 
 /// Where a program is connected to, it is given so long to come up.
 const WAIT: Duration = Duration::from_secs(60);
@@ -34,25 +34,25 @@ const MOST_FILES: u64 = 1_000_000;
 
 const HELP: &str = "\
 ADDR is the text that the program has in FDR_OUT:
-  tcp://host:port          the program connects: fdr listens. Port 0: any free
-                           one, which is said
-  tcp-listen://host:port   the program listens: fdr connects, and waits until
-                           it is there (--wait)
-  unix:/path               the program connects: fdr makes the socket, and
-                           removes it at its end
-  -                        the program's standard output: fdr reads its
-                           standard input
+  tcp://host:port          the program connects, and fdr listens. Port 0 is any
+                           free port, which fdr prints
+  tcp-listen://host:port   the program listens. fdr connects, and waits until
+                           the program is there (--wait)
+  unix:/path               the program connects. fdr makes the socket, and
+                           removes it at the end
+  -                        the program's standard output, which fdr reads from
+                           its standard input
 
-It ends when the connection does. With --keep it goes on: it accepts several
-programs at once, or connects again; each connection has a file of its own:
+fdr ends when the connection ends. With --keep it goes on: it accepts several
+programs at once, or connects again. Each connection has a file of its own:
 app.htdump, app.2.htdump, app.3.htdump and so on, in the order in which the
-first bytes came. INT, TERM and HUP end it, and keep what came; a second one
-ends it at once, and keeps what came, too. Connections that send nothing are
-said, and not counted. A file is there under its name when its stream has
-ended; before, what has come is in a hidden file beside it.
+first bytes came. INT, TERM and HUP end fdr, which keeps what came. A second
+signal ends it at once, and keeps what came, too. A connection that sends
+nothing is reported, and gets no number. A file has its name when its stream
+has ended. Before that, its bytes are in a hidden file beside it.
 
-Exit codes: 0 what came is a whole trace, 1 it was kept, but is damaged, cut
-off or no trace that fdr knows, or nothing came, 2 nothing can be received or
+Exit codes: 0: a whole trace came. 1: nothing came, or fdr kept what came but
+it is damaged, cut off or no known trace. 2: nothing can be received or
 written.
 
 Examples:
@@ -65,25 +65,25 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// Where the program streams to: its FDR_OUT
+    /// Where the program streams to: the text of its FDR_OUT
     #[arg(value_name = "ADDR", allow_hyphen_values = true, value_parser = OsStringValueParser::new().try_map(address))]
     address: Address,
-    /// The file to write, or a folder for it, where it is called stream
+    /// The file to write, or a folder, in which the file is called stream
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Go on after the first connection, with a file for each
+    /// Go on after the first connection, and write one file for each
     #[arg(long)]
     keep: bool,
-    /// Take at most so many bytes of each connection: 1G
+    /// Take at most this much of each connection, such as 1G
     #[arg(long, alias = "limit", value_name = "SIZE", value_parser = max_size)]
     max_size: Option<u64>,
-    /// Give up where no program is there for so long [default: 60 where fdr connects, else never]
+    /// Give up after SECONDS without a program [default: 60 if fdr connects, else never]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     wait: Option<Duration>,
-    /// Replace a file that is there under that name
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Say only what is wrong
+    /// Print only what is wrong
     #[arg(short, long)]
     quiet: bool,
 }
@@ -271,7 +271,7 @@ impl Session<'_> {
         if let End::Full(_) = end {
             status = Status::Code(2);
         }
-        match trace::open(path) {
+        match input::open(path) {
             Ok(source) => status = status.max(self.look(path, &*source)?),
             Err(error) => {
                 ui::complain(&format!("{error:#}"));

@@ -33,19 +33,19 @@ use crate::ui;
 const DEFAULT_OUTPUT: &str = "%e.%p.%n.";
 
 const HELP: &str = "\
-Each option sets an environment variable of the recorder. Without the option,
-the variable stays as it is, `FDR=off` too; only where FDR is not set,
-everything is recorded. The command must be built with the crate `fdr`; other
-programs just run.
+Each option sets an environment variable of the recorder. Without the option
+the variable stays as it is, also `FDR=off`. If FDR is not set, everything is
+recorded. The command must be built with the crate `fdr`. Other programs just
+run.
 
-A command that is killed, or ended by a signal (Ctrl-C, TERM), writes no trace
-at its end: what it recorded is in its ring file, which is left and named (fdr
-recover). One that crashes writes one.
+A command that crashes writes a trace. A command that a signal ends (Ctrl-C,
+TERM, KILL) writes no trace at its end, but leaves its ring file. fdr names the
+ring, and fdr recover makes a trace of it.
 
-The command's exit code is passed on; where a signal ended it, fdr ends by the
-same signal, which a shell shows as 128 + n. 126: the command can't be run;
-127: it is not there. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the
-command (those that a terminal sends, it gets anyway).
+fdr ends with the command's exit code. If a signal ended the command, fdr ends
+by the same signal, which a shell shows as 128 + n. 126: the command can't be
+run. 127: it does not exist. fdr passes INT, TERM, HUP, QUIT, USR1 and USR2 on
+to the command. The command gets signals of a terminal anyway.
 
 Examples:
   fdr record ./my_app --fast
@@ -59,29 +59,29 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP, override_usage = "fdr record [OPTIONS] COMMAND…")]
 pub(crate) struct Options {
-    /// What to record: globs on function names, comma between, `-` before one excludes; `off`
+    /// What to record: globs on function names, comma between; `-` before a glob excludes; or `off`
     /// (FDR, default: *)
     #[arg(short, long, value_name = "GLOBS", allow_hyphen_values = true)]
     filter: Option<OsString>,
-    /// File or folder of the traces; %e program, %p process, %n number of the dump, %t time; a
-    /// folder that ends with / is made. Or a stream: tcp://host:port, tcp-listen://host:port,
-    /// unix:/path, - (FDR_OUT)
+    /// File or folder of the traces. %e: program, %p: process, %n: number of the dump, %t: time. A
+    /// name that ends with / is a folder, which is made. Or a stream: tcp://host:port,
+    /// tcp-listen://host:port, unix:/path, - (FDR_OUT)
     #[arg(short, long, value_name = "PATH")]
     output: Option<OsString>,
-    /// Format of the traces; fdr convert --help lists them (FDR_FORMAT)
+    /// Format of the traces; fdr convert --help lists all (FDR_FORMAT)
     #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true)]
     to: Option<&'static Target>,
-    /// Signal that writes a trace while the command runs: a name, a number or none (FDR_SIGNAL)
+    /// Signal that makes the command write a trace: a name, a number or none (FDR_SIGNAL)
     #[arg(long, value_name = "SIGNAL")]
     signal: Option<OsString>,
-    /// Ring per thread, such as 4M or 256K (FDR_BUFFER)
+    /// Size of each thread's ring, such as 4M or 256K (FDR_BUFFER)
     #[arg(long, value_name = "SIZE")]
     buffer: Option<OsString>,
     /// Memory for all rings, such as 1G (FDR_MEMORY)
     #[arg(long, value_name = "SIZE")]
     memory: Option<OsString>,
-    /// What to keep when a ring is full: ring (the newest) or full (the oldest); or stream: hand
-    /// over all of it while the command runs (FDR_MODE)
+    /// What to keep if a ring is full: ring (the newest records) or full (the oldest). Or stream:
+    /// hand over all records while the command runs (FDR_MODE)
     #[arg(long, value_name = "MODE", value_parser = ["ring", "full", "stream"], ignore_case = true)]
     mode: Option<String>,
     /// The clock (FDR_CLOCK)
@@ -90,13 +90,13 @@ pub(crate) struct Options {
     /// Folder of the ring files, while the command runs (FDR_DIR)
     #[arg(long, value_name = "FOLDER")]
     dir: Option<OsString>,
-    /// What the recorder says (FDR_LOG)
+    /// How much the recorder prints (FDR_LOG)
     #[arg(long, value_name = "LEVEL", value_parser = ["quiet", "warn", "info"], ignore_case = true)]
     log: Option<String>,
     /// Write a trace when the command panics (FDR_PANIC)
     #[arg(long)]
     panic: bool,
-    /// Say only what is wrong: the same as --log quiet
+    /// Print only what is wrong; the same as --log quiet
     #[arg(short, long, conflicts_with = "log")]
     quiet: bool,
     /// The command and its arguments

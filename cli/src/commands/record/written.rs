@@ -14,9 +14,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fdr_formats::filter::is_match;
-use fdr_formats::registry::{FORMATS, Opener};
+use fdr_formats::registry::{of_file, of_folder};
 
-use crate::place;
 use crate::ring::Ring;
 
 /// Files that are looked at; a folder may hold a great many others.
@@ -178,14 +177,12 @@ fn matching(folder: &Path, part: &[u8]) -> Vec<PathBuf> {
 
 fn is_trace(path: &Path) -> bool {
     if path.is_dir() {
-        return place::is_trace(path);
+        return of_folder(path).is_some();
     }
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
-    let known = |opener: &Opener| matches!(opener, Opener::File { probe, .. } if probe(&head));
     // What nobody writes is a ring: it is named apart.
-    let mut written = FORMATS.iter().filter(|format| !format.targets.is_empty());
-    read.is_ok() && written.any(|format| known(&format.opener))
+    read.is_ok() && of_file(&head).is_some_and(|format| !format.targets.is_empty())
 }
 
 #[cfg(test)]

@@ -15,48 +15,47 @@ use fdr_formats::writer::Target;
 use self::save::Job;
 use super::convert::{shape, target};
 use super::{Status, each};
+use crate::input::{self, packed};
 use crate::ring::{self, END, Owner, Ring};
-use crate::{packed, place, ui};
+use crate::{place, ui};
 
 const HELP: &str = "\
-A program that is killed, or that ends in another way without a dump, leaves
-its ring file, PROGRAM.PID.RANDOM.fdr-ring, with every record that it had
-made. What is overwritten, dropped or damaged is counted and said. What was
-cut off is added, as in a dump, so that calls nest.
+A program that ends without a dump, for example by kill -9, leaves its ring
+file, PROGRAM.PID.RANDOM.fdr-ring. The ring has every record that the program
+made. fdr counts and reports what is overwritten, dropped or damaged. As in a
+dump, missing entries and exits are added, so that calls nest.
 
-A ring lives in the system's page cache and goes to the disk when the system
-likes: a crash of the machine itself is not provided for.
+A ring lives in the system's page cache, and goes to the disk when the system
+writes it. A crash of the machine itself may lose it.
 
-The ring of a process that runs is refused: fdr snapshot PID takes it. Every
-command that reads a trace reads a ring as well: fdr report
-app.1234.5f0c.fdr-ring.
+The ring of a running process is refused; use fdr snapshot PID. Every command
+that reads a trace also reads a ring: fdr report app.1234.5f0c.fdr-ring.
 
 Examples:
   fdr recover app.1234.5f0c9a.fdr-ring      app.1234.5f0c9a.fdr, beside it
   fdr recover /dev/shm -o traces/ --remove  all rings of dead processes there
   fdr recover app.1234.5f0c9a.fdr-ring --to ctf -o traces/app";
 
-/// Turn the ring file of a process that was killed into a trace
+/// Make a trace of the ring file that a killed process left
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// Ring files, or folders: of those, every ring of a process that is gone
+    /// Ring files, or folders with rings of dead processes
     #[arg(required = true, value_name = "RING")]
     rings: Vec<PathBuf>,
-    /// The trace, or a folder for it [default: the ring's name with the format's own end]
+    /// The trace, or a folder for it [default: the ring's name with the format's extension]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// The format to write; fdr convert --help lists them
     #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true, default_value = "xray")]
     to: &'static Target,
-    /// Remove the ring when the trace is in its place and holds all of it, and its process has surely ended
+    /// Remove the ring if the trace holds all of it, and its process has surely ended
     #[arg(long)]
     remove: bool,
-    /// Replace what is there under the trace's name; with --remove, remove the ring also where it is not
-    /// known whether its process has ended
+    /// Replace an existing file; with --remove, remove the ring also if its process may still run
     #[arg(long)]
     force: bool,
-    /// Say only what is wrong
+    /// Print only what is wrong
     #[arg(short, long)]
     quiet: bool,
 }
@@ -119,7 +118,7 @@ fn one(
     several: bool,
 ) -> anyhow::Result<Status> {
     let owner = head.map_or(Owner::Perhaps, |head| head.owner);
-    let (mut ring, file) = ring::open(path)?;
+    let (mut ring, file) = input::open_ring(path)?;
     let process = ring.process();
     if owner == Owner::Runs {
         bail!(

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use fdr_formats::model::Missing;
+use fdr_formats::registry::of_folder;
 use fdr_formats::ring::{Copied, Ring};
 use fdr_formats::writer::Target;
 use fdr_formats::xray::Version;
@@ -186,7 +187,7 @@ pub(crate) fn output(
         bail!("-o -: give a file or a folder; fdr convert RING --to FORMAT -o - writes to a pipe");
     }
     let named_so = asked.as_os_str().as_bytes().ends_with(b"/");
-    if several || named_so || (asked.is_dir() && !place::is_trace(asked)) {
+    if several || named_so || (asked.is_dir() && of_folder(asked).is_none()) {
         fs::create_dir_all(asked).with_context(|| ui::path(asked))?;
         return Ok(asked.join(name));
     }

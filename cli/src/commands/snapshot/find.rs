@@ -50,7 +50,7 @@ pub(super) fn rings(process: u32) -> anyhow::Result<Vec<Mapped>> {
         let path = PathBuf::from(OsString::from_vec(unescaped(&mapping.path)));
         let file = open(process, &folder, &mapping).map_err(|error| why(process, &error));
         // One that is in the making is no reason to do without the others.
-        let ring = match file.and_then(|file| ring::open_file(&path, file)) {
+        let ring = match file.and_then(|file| ring::open(&path, file)) {
             Ok(ring) => ring,
             Err(error) => {
                 refused = Some(error);

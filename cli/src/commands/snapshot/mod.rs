@@ -23,43 +23,42 @@ use crate::{clock, place, ui};
 const NUMBERS: u32 = 100_000;
 
 const HELP: &str = "\
-The trace holds what every thread had recorded at the moment at which its turn
-came: threads are copied one after the other. The process is neither stopped
-nor signalled and does not notice; what it overwrites while it is copied is
-counted as overwritten.
+fdr copies one thread after the other. The trace has what each thread had
+recorded when its turn came. fdr neither stops nor signals the process. Records
+that the process overwrites during the copy are counted as overwritten.
 
-Needed is the right to look into the process: the same user, or root. Without
-a ring file (the recorder says so at the start, where it could make none) only
-the dump signal helps.
+fdr must be allowed to look into the process: use the same user, or root. If
+the recorder could not make a ring file (it says so at the start), only the
+dump signal helps.
 
 Examples:
   fdr snapshot 1234  my_app.1234.snapshot-1.fdr, here
   fdr snapshot 1234 -o now.fdr && fdr report now.fdr
   fdr snapshot 1234 --every 10 --limit 6 -o traces/";
 
-/// Write a trace of a process that runs, without stopping it
+/// Make a trace of a running process, without stopping it
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
     /// The process
     #[arg(value_name = "PID", value_parser = process_number)]
     process: u32,
-    /// The trace, or a folder for it [default: PROGRAM.PID.snapshot-N with the format's own end]
+    /// The trace, or a folder for it [default: PROGRAM.PID.snapshot-N with the format's extension]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// The format to write; fdr convert --help lists them
     #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true, default_value = "xray")]
     to: &'static Target,
-    /// Again after so many seconds, until the process ends
+    /// Write another one every SECONDS, until the process ends
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     every: Option<Duration>,
-    /// With --every: so many times
+    /// With --every: write N traces
     #[arg(short = 'n', long, alias = "count", value_name = "N", requires = "every", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
-    /// Replace what is there under the trace's name
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
-    /// Say only what is wrong
+    /// Print only what is wrong
     #[arg(short, long)]
     quiet: bool,
 }

@@ -14,8 +14,7 @@ use fdr_formats::tcstate::{self, TcstateSource};
 use fdr_formats::{Clock, Source, ThreadId, Ticks, TraceInfo, source};
 
 use super::{Status, each_trace};
-use crate::clock;
-use crate::input::Headings;
+use crate::commands::Headings;
 use crate::place::Pending;
 use crate::selection::moment::{self, Span, When};
 use crate::selection::{self, Filtering, Selection};
@@ -23,18 +22,19 @@ use crate::tally::Tally;
 use crate::trace;
 use crate::ui::{self, Progress};
 use crate::windows::is_cut;
+use crate::{clock, input};
 
 const HELP: &str = "\
-All that happens at that time has happened.
+An event at exactly that time has happened.
 
-Of each thread the open calls are shown, outermost first, with the time since
-their entry, or that its records of that time are overwritten; of each CPU the
-thread that was seen on it last. Calls that the recorder had to close at the
-end of the trace are still open there. Of a state history all other attributes
-are shown, too.
+Of each thread you see the open calls, outermost first, with the time since
+their entry. If the thread's records of that time are overwritten, it says so.
+Of each CPU you see the thread that ran there last. A call that the recorder
+had to close at the end of the trace is still open there. Of a state history
+you see all other attributes, too.
 
---snapshot writes Trace Compass's own format. An analysis begins with it that
-has the name of the file: TRACE/.tc-states/NAME.snapshot.json.
+--snapshot writes Trace Compass's own format. Trace Compass starts its analysis
+from the file TRACE/.tc-states/NAME.snapshot.json.
 
 Examples:
   fdr state crash.fdr            what was running when it crashed
@@ -44,10 +44,10 @@ Examples:
 
 fn help() -> String {
     let moments = selection::MOMENTS;
-    format!("A moment (--at, --since, --until) is one of\n{moments}\n{HELP}")
+    format!("A moment (--at, --since, --until) is one of these:\n{moments}\n{HELP}")
 }
 
-/// What was running at a moment: open calls of every thread, threads on the CPUs
+/// Show what ran at one moment: the open calls of every thread, the thread on every CPU
 #[derive(clap::Args)]
 #[command(after_help = help())]
 pub(crate) struct Options {
@@ -59,10 +59,10 @@ pub(crate) struct Options {
     at: When,
     #[command(flatten)]
     selection: Selection,
-    /// As JSON: every attribute of the state with its path, times in nanoseconds
+    /// Print JSON: every attribute of the state with its path, times in nanoseconds
     #[arg(long)]
     json: bool,
-    /// As Trace Compass's own state snapshot, into this new file
+    /// Write Trace Compass's own state snapshot into this new file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "thread"])]
     snapshot: Option<PathBuf>,
 }
@@ -118,7 +118,7 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         };
         return answer(options, path, &heading, source.info(), moment);
     }
-    let mut source = trace::open(path)?;
+    let mut source = input::open(path)?;
     // Without a window, moments are those of the whole trace, whatever is shown of it.
     if options.selection.has_window() {
         source = options.selection.select(source, path, Filtering::Calls)?;

@@ -23,29 +23,30 @@ use crate::{clock, memory, trace};
 const SHOWN: usize = 100;
 
 const HELP: &str = "\
-Checked are: the grammar of the file; that times never go back within a
-thread; that every exit has its entry and every entry its exit; and, where the
-trace has the recorder's counts, that they add up (recorded = readable +
-overwritten + dropped) and agree with what is in the file. What a format can't
-hold is not asked for.
+fdr verify checks that the file follows the grammar of its format; that times
+never go back within a thread; and that every exit has its entry, and every
+entry its exit. If the trace has the recorder's counts, they must add up
+(recorded = readable + overwritten + dropped) and agree with the file. It does
+not ask for what the format can't hold.
 
-A dump at the end of a process that crashed, and traces of other recorders,
-may begin and end within calls: --allow-open accepts calls that are open at
-the beginning or the end of a thread.
+The trace of a crashed process, and traces of other recorders, may begin and
+end within calls. --allow-open accepts calls that are open at the beginning or
+the end of a thread.
 
-Records that the recorder counted and had no room for are no violation: a note
-says how many. Where records are missing in the middle, calls that were open
-there may lack their exits, and exits after it their entries; the recorder
-must have counted as many that were overwritten or dropped.
+Records that the recorder dropped and counted are no violation; a note says how
+many. Where records are missing in the middle, calls that were open there may
+lack their exits, and exits after it their entries. The recorder must have
+counted as many overwritten or dropped records.
 
-Exit codes: 0 all are whole, 1 a violation was found, 2 a file can't be read.
+Exit codes: 0: all traces are whole. 1: there is a violation. 2: a file can't
+be read.
 
 Examples:
   fdr verify app.fdr
   fdr verify traces/*.fdr
   fdr verify --allow-open --limit 5 crash.fdr";
 
-/// Grammar, times, balance and counts; exit code 1 where something is wrong
+/// Check grammar, times, balance and counts; exit code 1 if something is wrong
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
@@ -57,13 +58,13 @@ pub(crate) struct Options {
     /// Accept calls that are open where a thread begins or ends
     #[arg(long)]
     allow_open: bool,
-    /// Print at most so many violations of each trace [default: 100]; all are counted
+    /// Print at most N violations of each trace [default: 100]; all are counted
     #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
-    /// As JSON; several traces are documents one after the other
+    /// Print JSON; several traces are documents one after the other
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
-    /// Print violations alone: nothing of traces that are whole
+    /// Print only violations, and nothing about traces that are whole
     #[arg(short, long)]
     quiet: bool,
 }

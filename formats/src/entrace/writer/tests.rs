@@ -1,4 +1,4 @@
-//! Traces that are larger than what the store keeps in memory, so that they go through its file, the
+//! Traces that are larger than what the spool keeps in memory, so that they go through its file, the
 //! merge and the second thread; a test's limits are small. Must not repeat what the tests of all
 //! formats do.
 
@@ -81,7 +81,7 @@ fn what_went_through_the_temporary_file_comes_back() {
                 writer.thread(&thread);
                 writer.calls(&calls(id.0));
             }
-            assert!(writer.store.has_spilled(), "the test must spill");
+            assert!(writer.spool.has_spilled(), "the test must spill");
             writer.finish().expect("room");
 
             let bytes = FileBytes::new(file).expect("a file");

@@ -12,7 +12,7 @@ use std::time::Instant;
 use fdr_formats::model::{Counts, Thread};
 use fdr_formats::writer::{Output, Target};
 use fdr_formats::xray::ChunkDecoder;
-use fdr_formats::{Call, Diagnostic, Function, Losses, Mark, Sink, TraceInfo, Writer};
+use fdr_formats::{Call, Diagnostic, Function, Losses, Mark, Sink, Ticks, TraceInfo, Writer};
 
 use crate::dump::file::as_io;
 use crate::dump::snapshot;
@@ -356,11 +356,12 @@ impl Feed {
         self.batch.take()
     }
 
-    /// Completes its trace; what is left of it may still have to be sent.
-    pub(super) fn finish(&mut self) -> io::Result<Losses> {
-        let Some(writer) = self.writer.take() else {
+    /// Completes its trace, in which open calls last until `end`; what is left of it may still have to be sent.
+    pub(super) fn finish(&mut self, end: Ticks) -> io::Result<Losses> {
+        let Some(mut writer) = self.writer.take() else {
             return Ok(Losses::default());
         };
+        writer.end(end);
         let finished = writer.finish().map_err(as_io);
         if let (Way::Itself(Some(growing)), Err(_)) = (&self.way, &finished) {
             growing.cut();

@@ -95,10 +95,25 @@ impl Child {
 
     /// Its own end, which comes within that time.
     pub(crate) fn end(&mut self, limit: Duration) -> Result<ExitStatus, String> {
+        self.end_after(limit, || 0)
+    }
+
+    /// Its own end, which comes at most so long after the last change of `progress`.
+    fn end_after(
+        &mut self,
+        limit: Duration,
+        progress: impl Fn() -> u64,
+    ) -> Result<ExitStatus, String> {
         let mut patience = Patience::new(limit);
+        let mut before = progress();
         loop {
             if let Some(status) = self.ended()? {
                 return Ok(status);
+            }
+            let now = progress();
+            if now != before {
+                before = now;
+                patience.restart();
             }
             if patience.is_over() {
                 return Err(format!("hangs: no end in {limit:?}: {}", self.states()));
@@ -124,7 +139,17 @@ impl Child {
 
     /// The same where it must have succeeded.
     pub(crate) fn succeed(&mut self, folder: &Path, limit: Duration) -> Result<(), String> {
-        let status = self.end(limit)?;
+        self.goes_on(folder, limit, || 0)
+    }
+
+    /// The same, however long it takes: at most so long after the last change of `progress`.
+    pub(crate) fn goes_on(
+        &mut self,
+        folder: &Path,
+        limit: Duration,
+        progress: impl Fn() -> u64,
+    ) -> Result<(), String> {
+        let status = self.end_after(limit, progress)?;
         match status.success() {
             true => Ok(()),
             false => Err(format!("{status}: {}", said(folder))),

@@ -22,6 +22,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 const ENDED: &str = "recording has ended: ";
 
+/// What a dump says of records in a part that was cut, and made longer again by the recorder before it looked.
+const ZEROS: &str = "somebody cut the ring's file short: ";
+
 pub(crate) fn run(plan: &Plan) -> Tally {
     plan.each(2, 1, |one, tally| {
         let mut random = one.random();
@@ -65,15 +68,19 @@ fn process(
     if let Some(hidden) = folder.files().iter().find(|file| is_hidden(file)) {
         return Err(Failure::Wrong(format!("{}", hidden.display())));
     }
+    let has_zeros = said.contains(ZEROS);
     if times == 0 {
         let traces = folder.ending(".fdr");
         let last = traces.last().ok_or_else(|| format!("no trace: {said}"))?;
-        check::all(&look(last)?, &truth, seed, 0)?;
+        let look = look(last)?;
+        if !has_zeros {
+            check::all(&look, &truth, seed, 0)?;
+        }
     }
-    let what = if times == 0 {
-        "not noticed, and not in use"
-    } else {
-        "noticed"
+    let what = match (times, has_zeros) {
+        (0, false) => "not noticed, and not in use",
+        (0, true) => "noticed by the dump",
+        _ => "noticed",
     };
     lock(tally).count(what, 1);
     Ok(())

@@ -36,8 +36,9 @@ impl Pump {
         if self.door.is_path() {
             CONTROL.writes();
         }
+        let end = dumping::now(self.state);
         for mut feed in std::mem::take(&mut self.feeds) {
-            match feed.finish() {
+            match feed.finish(end) {
                 Ok(losses) => {
                     self.losses = losses;
                     self.feeds.push(feed);

@@ -1,0 +1,241 @@
+//! `cargo xtask bench compile`: how long a crate with many traced functions takes to compile, beside its twins
+//! without the attribute. Only the crate itself is built anew each time, never what it depends on.
+//!
+//! Where nothing is optimized, most of what tracing costs is that a function has something to do when a panic
+//! leaves it. Functions that own something have that anyway. So there are two bodies, and a twin that differs from
+//! the untraced one in a variable with an empty `drop`.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use clap::ValueEnum;
+use xtask::process::{cargo, output, root, work_folder};
+
+use crate::Result;
+use crate::figures::median;
+use crate::program::machine;
+use crate::table::Table;
+
+const ROUNDS: usize = 5;
+/// Functions of a module.
+const OF_A_MODULE: u32 = 100;
+
+/// How long a crate of many functions compiles, traced and untraced; up to an hour and a half
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    functions: u32,
+    /// What functions do: one of them alone
+    #[arg(long)]
+    body: Option<Body>,
+    #[arg(long)]
+    profile: Option<Profile>,
+}
+
+/// What a crate's functions have besides their bodies.
+#[derive(Clone, Copy, PartialEq)]
+enum Twin {
+    Untraced,
+    /// A variable whose `drop` does nothing.
+    Guarded,
+    Traced,
+}
+
+const TWINS: [Twin; 3] = [Twin::Untraced, Twin::Guarded, Twin::Traced];
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Body {
+    Borrows,
+    Owns,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Profile {
+    Dev,
+    Release,
+}
+
+/// Generates the twins, builds them in turn, and prints the table.
+///
+/// # Errors
+/// If they can't be written or do not compile.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let folder = work_folder("bench/compile")?;
+    let heads = "profile | body | untraced | guarded | traced | ratio | CPU: untraced | guarded | traced | ratio";
+    let mut table = Table::new(heads);
+    let bodies = Body::value_variants().iter();
+    for &body in bodies.filter(|&&body| options.body.is_none_or(|wanted| wanted == body)) {
+        let twins = TWINS.map(|twin| folder.join(format!("{body:?}-{}", twin as u8)));
+        for (twin, path) in TWINS.iter().zip(&twins) {
+            generate(path, options.functions, body, *twin)?;
+        }
+        let profiles = Profile::value_variants().iter();
+        for &profile in profiles.filter(|&&all| options.profile.is_none_or(|wanted| wanted == all))
+        {
+            let mut took = [const { Vec::new() }; 3];
+            // The first round builds what they depend on.
+            for round in 0..=ROUNDS {
+                for (path, took) in twins.iter().zip(&mut took) {
+                    eprintln!("{body:?}, {profile:?}, round {round}: {}", path.display());
+                    let build = build(path, profile)?;
+                    took.extend((round > 0).then_some(build));
+                }
+            }
+            let names = [format!("{profile:?}"), format!("{body:?}")];
+            table.add(names.into_iter().chain(row(&took)));
+        }
+    }
+    println!(
+        "{}; a crate of {} functions, medians of {ROUNDS} builds in turn, s\n\n{}",
+        machine(),
+        options.functions,
+        table.text()
+    );
+    Ok(fs::remove_dir_all(&folder)?)
+}
+
+/// Seconds and seconds of CPU of each twin, and the ratios of the traced one's to the untraced one's.
+fn row(took: &[Vec<[f64; 2]>; 3]) -> Vec<String> {
+    let measure = |which: usize| {
+        let [untraced, guarded, traced] = took
+            .each_ref()
+            .map(|all| median(all.iter().map(|took| took[which])));
+        [untraced, guarded, traced, traced / untraced].map(|value| format!("{value:.2}"))
+    };
+    [measure(0), measure(1)].concat()
+}
+
+/// Seconds, and seconds of CPU, that the crate alone took.
+fn build(path: &Path, profile: Profile) -> Result<[f64; 2]> {
+    let touched = path.join("src/lib.rs");
+    fs::write(&touched, fs::read_to_string(&touched)? + "\n")?;
+    let (since, before) = (Instant::now(), childrens_seconds()?);
+    let mut build = cargo("build --quiet --offline");
+    build
+        .args((profile == Profile::Release).then_some("--release"))
+        .current_dir(path);
+    build.env("CARGO_INCREMENTAL", "0");
+    output(build.env("CARGO_TARGET_DIR", path.join("target")))?;
+    Ok([since.elapsed().as_secs_f64(), childrens_seconds()? - before])
+}
+
+/// Processor time of every program that we have waited for, and of those that it has.
+fn childrens_seconds() -> Result<f64> {
+    let ticks = childrens_ticks(&fs::read_to_string("/proc/self/stat")?)
+        .ok_or("/proc/self/stat: no times in it")?;
+    // Linux shows programs ticks of 10 ms, whatever its own are.
+    Ok(ticks as f64 / 100.0)
+}
+
+fn childrens_ticks(stat: &str) -> Option<u64> {
+    // The program's name, in parentheses, may hold anything. Behind it come fields 3, 4, ….
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let user: u64 = fields.nth(16 - 3)?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+fn generate(path: &Path, functions: u32, body: Body, twin: Twin) -> Result<()> {
+    fs::create_dir_all(path.join("src"))?;
+    let runtime = root().join("runtime");
+    let manifest = format!(
+        "[package]\nname = \"twin\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\nfdr = {{ path = {runtime:?} }}\n\n[workspace]\n"
+    );
+    fs::write(path.join("Cargo.toml"), manifest)?;
+    fs::copy(root().join("Cargo.lock"), path.join("Cargo.lock"))?;
+    let mut library = LIBRARY.to_owned();
+    for module in 0..functions.div_ceil(OF_A_MODULE) {
+        let _ = writeln!(library, "pub mod m{module};");
+        let first = module * OF_A_MODULE;
+        let numbers = first..functions.min(first + OF_A_MODULE);
+        let text: String = numbers.map(|number| function(number, body, twin)).collect();
+        fs::write(path.join(format!("src/m{module}.rs")), text)?;
+    }
+    Ok(fs::write(path.join("src/lib.rs"), library)?)
+}
+
+/// What [`Twin::Guarded`] needs, and the others have as well.
+const LIBRARY: &str = "\
+pub struct Last;
+impl Drop for Last {
+    #[inline(never)]
+    fn drop(&mut self) {}
+}
+";
+
+/// A function of a dozen lines, as programs have them: with nothing to drop, or with a variable to drop when a
+/// panic comes.
+fn function(number: u32, body: Body, twin: Twin) -> String {
+    let attribute = if twin == Twin::Traced {
+        "#[fdr::traced]\n"
+    } else {
+        ""
+    };
+    let guard = if twin == Twin::Guarded {
+        "    let _last = crate::Last;\n"
+    } else {
+        ""
+    };
+    let (result, body) = match body {
+        Body::Borrows => ("Option<usize>", BORROWING),
+        Body::Owns => ("String", OWNING),
+    };
+    let body = body.replace("NUMBER", &number.to_string());
+    format!(
+        "{attribute}pub fn f{number}(words: &[String], limit: usize) -> {result} {{\n{guard}{body}}}\n\n"
+    )
+}
+
+const BORROWING: &str = "    let mut longest = None;
+    for (at, word) in words.iter().enumerate().take(limit) {
+        if word.len() > NUMBER && !word.starts_with(char::is_uppercase) {
+            longest = Some(longest.map_or(at, |before: usize| before.max(at)));
+        }
+    }
+    longest
+";
+
+const OWNING: &str = "    let mut joined = String::new();
+    for (at, word) in words.iter().enumerate().take(limit) {
+        if at > NUMBER && !joined.is_empty() {
+            joined.push(' ');
+        }
+        joined.push_str(word.trim());
+    }
+    joined
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twins_differ_in_one_line() {
+        for &body in Body::value_variants() {
+            let [plain, guarded, traced] = TWINS.map(|twin| function(7, body, twin));
+            assert_eq!(traced, format!("#[fdr::traced]\n{plain}"));
+            assert_eq!(guarded.replace("    let _last = crate::Last;\n", ""), plain);
+            assert_ne!(guarded, plain);
+            assert!(plain.starts_with("pub fn f7(") && !plain.contains("NUMBER"));
+        }
+    }
+
+    #[test]
+    fn ratios_are_those_of_medians() {
+        let all = [vec![[10.0, 20.0]], vec![[11.0, 21.0]], vec![[12.5, 30.0]]];
+        let wanted = [
+            "10.00", "11.00", "12.50", "1.25", "20.00", "21.00", "30.00", "1.50",
+        ];
+        assert_eq!(row(&all), wanted);
+    }
+
+    #[test]
+    fn times_of_children_stand_behind_the_name() {
+        let stat = "7 (a) 1 (b) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19";
+        assert_eq!(childrens_ticks(stat), Some(16 + 17));
+        assert_eq!(childrens_ticks("7 (a) S 4"), None);
+        assert_eq!(childrens_ticks(""), None);
+    }
+}

@@ -1,0 +1,421 @@
+//! `cargo xtask guard`: instructions of a recorded call, of one that is off, and of every format's reader and writer,
+//! counted by valgrind's callgrind and held against `bench/guard.toml`. It counts and never takes the time: a count
+//! is the same on a busy machine. Instructions are per call, entry and exit together.
+
+use std::error::Error;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use xtask::process::{cargo, command, root, run as run_command, target};
+use xtask::readers;
+
+use crate::Result;
+use crate::calls::callgrind;
+use crate::figures::median;
+use crate::program::{Program, line_of, said};
+use crate::table::{Table, number};
+
+const BASELINE: &str = "bench/guard.toml";
+const HEAD: &str = "\
+# Instructions per call (entry and exit together), counted by valgrind's callgrind.
+# `cargo xtask guard` compares with these, `cargo xtask guard --bless` writes them anew.
+
+";
+
+/// Fills whole chunks of the ring, again and again: what begins and ends a recording then takes the same for one and
+/// for twice as many.
+const CALLS: u32 = 163_840;
+
+/// Tables of the standard library's are keyed at random, and so take some more or less in each process: up to 1 % of
+/// a reader, the less the longer its trace.
+const RUNS: usize = 3;
+
+/// A run's worst permitted distance from the baseline, either way.
+const TOLERANCE: f64 = 0.02;
+/// The file has two digits.
+const ROUNDING: f64 = 0.01;
+
+/// Instructions of calls, readers and writers, against bench/guard.toml
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Writes that file anew
+    #[arg(long)]
+    bless: bool,
+}
+
+/// What was counted, and with what the counted programs were built.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+struct Counts {
+    /// Compiler, target and C library: others make other instructions.
+    built_with: String,
+    /// What, and instructions per call.
+    instructions: toml::Table,
+}
+
+/// Nothing was counted, or other tools made the counts of the baseline: why.
+#[derive(Debug)]
+pub(crate) struct NotJudged(pub(crate) String);
+
+impl fmt::Display for NotJudged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not judged: {}", self.0)
+    }
+}
+
+impl Error for NotJudged {}
+
+/// Counts, prints the table, and compares; or writes the baseline instead.
+///
+/// # Errors
+/// If a count is worse than the baseline allows, or something can't be built or counted.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    if !readers::provide("valgrind")? {
+        return Err(NotJudged("valgrind is not installed".to_owned()).into());
+    }
+    let mut rows = calls()?;
+    rows.extend(formats()?);
+    let rounded = |count: f64| toml::Value::Float((count * 100.0).round() / 100.0);
+    let now = Counts {
+        built_with: built_with(),
+        instructions: rows
+            .into_iter()
+            .map(|(name, count)| (name, rounded(count)))
+            .collect(),
+    };
+    let path = root().join(BASELINE);
+    if options.bless {
+        fs::write(&path, HEAD.to_owned() + &toml::to_string(&now)?)?;
+        println!("{BASELINE}: {} counts", now.instructions.len());
+        return Ok(());
+    }
+    let before = fs::read_to_string(&path).map_err(|error| format!("{BASELINE}: {error}"))?;
+    let before = toml::from_str(&before).map_err(|error| format!("{BASELINE}: {error}"))?;
+    let (table, bad) = compare(&before, &now);
+    print!("{}", table.text());
+    judge(&before, &now, bad)
+}
+
+/// An error where `bad` counts are not as the baseline has them.
+fn judge(before: &Counts, now: &Counts, bad: usize) -> Result<()> {
+    if before.built_with != now.built_with {
+        let (before, now) = (&before.built_with, &now.built_with);
+        let why =
+            format!("the baseline is of {before}, and this is {now}; --bless makes one of this");
+        return Err(NotJudged(why).into());
+    }
+    match bad {
+        0 => Ok(()),
+        _ => Err(format!(
+            "{bad} counts are not as {BASELINE} has them; where that is meant: cargo xtask guard --bless"
+        )
+        .into()),
+    }
+}
+
+/// Every row of either, in the order of the run; and how many are worse, or in one alone.
+fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
+    let mut table = Table::new("instructions of a call | baseline | now | more | ");
+    let mut bad = 0;
+    let gone = before
+        .instructions
+        .keys()
+        .filter(|name| !now.instructions.contains_key(*name));
+    for name in now.instructions.keys().chain(gone) {
+        let of = |counts: &Counts| {
+            counts
+                .instructions
+                .get(name)
+                .and_then(toml::Value::as_float)
+        };
+        let (old, new) = (of(before), of(now));
+        let more = old.zip(new).map(|(old, new)| (new / old - 1.0) * 100.0);
+        let (word, is_bad) = verdict(old, new);
+        bad += usize::from(is_bad);
+        let more = more
+            .filter(|more| more.is_finite())
+            .map_or_else(String::new, |more| format!("{more:+.1} %"));
+        table.add([
+            name.clone(),
+            number(old, 2),
+            number(new, 2),
+            more,
+            word.to_owned(),
+        ]);
+    }
+    (table, bad)
+}
+
+/// How a count compares with the baseline, and whether that is a failure.
+fn verdict(before: Option<f64>, now: Option<f64>) -> (&'static str, bool) {
+    let (before, now) = match (before, now) {
+        (Some(before), Some(now)) => (before, now),
+        (_, None) => return ("in the baseline, and not counted", true),
+        (None, _) => return ("not in the baseline", true),
+    };
+    let room = (before.abs() * TOLERANCE).max(ROUNDING);
+    match now - before {
+        // What is no number is no count.
+        more if more.is_nan() || more > room => ("WORSE", true),
+        more if more < -room => ("better: --bless keeps it", false),
+        _ => ("", false),
+    }
+}
+
+/// What the counts depend on beside our own text.
+fn built_with() -> String {
+    let (compiler, library) = (line_of("rustc -vV"), line_of("ldd --version"));
+    let host = compiler
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "));
+    let library = library
+        .lines()
+        .next()
+        .and_then(|line| line.rsplit(' ').next());
+    format!(
+        "{}, {}, glibc {}",
+        compiler.lines().next().unwrap_or_default(),
+        host.unwrap_or("unknown host"),
+        library.unwrap_or("unknown")
+    )
+}
+
+/// A leaf's calls, recorded and off, beyond those of its untraced twin.
+fn calls() -> Result<Vec<(String, f64)>> {
+    let program = Program::build()?;
+    let counted = |twin: &str, calls: u32, record: bool| -> Result<f64> {
+        let folder = program.folder()?;
+        let out = folder.path().join("");
+        let out = out.to_str().ok_or("the target folder's name is no text")?;
+        // The clock that the recorder prefers. A small ring, so that the dump is a small part.
+        let variables = [
+            ("FDR", "1"),
+            ("FDR_CLOCK", "rdtscp"),
+            ("FDR_BUFFER", "128K"),
+            ("FDR_OUT", out),
+        ];
+        let variables = if record { &variables[..] } else { &[] };
+        let words = ["calls", "leaf", twin, &calls.to_string(), "1"];
+        let (events, log) = callgrind(&program.path, &words, &[], variables)?;
+        if record && recorded(&log) != Some(u64::from(calls) * 2) {
+            return Err(format!("{calls} calls were not all recorded:\n{log}").into());
+        }
+        Ok(events["Ir"])
+    };
+    let per_call = |twin: &str, record: bool| -> Result<f64> {
+        let more = counted(twin, 2 * CALLS, record)? - counted(twin, CALLS, record)?;
+        Ok(more / f64::from(CALLS))
+    };
+    let untraced = per_call("untraced", false)?;
+    let rows = [
+        ("call, off", "traced", false),
+        ("call, recorded", "traced", true),
+        ("call, recorded untimed", "untimed", true),
+    ];
+    let row = |(name, twin, record): (&str, &str, bool)| {
+        Ok((name.to_owned(), per_call(twin, record)? - untraced))
+    };
+    rows.into_iter().map(row).collect()
+}
+
+/// Records that were made, by the recorder's line about its dump: `… 16384 records of 1 thread, 100 overwritten, 0
+/// dropped`. `None`: no such line, or some were dropped.
+fn recorded(log: &str) -> Option<u64> {
+    let line = log
+        .lines()
+        .rfind(|line| line.contains(" overwritten, 0 dropped"))?;
+    let number = |before: &str| -> Option<u64> {
+        line.split(before)
+            .next()?
+            .rsplit([' ', ':'])
+            .next()?
+            .parse()
+            .ok()
+    };
+    Some(number(" records of ")? + number(" overwritten, ")?)
+}
+
+/// Writing and reading, of every format: the medians of some runs.
+fn formats() -> Result<Vec<(String, f64)>> {
+    run_command(&mut cargo(
+        "build --release --package fdr-formats --example guard",
+    ))?;
+    let runs: Result<Vec<_>> = (0..RUNS).map(|_| formats_once()).collect();
+    let runs = runs?;
+    let median_of = |(nth, (name, _)): (usize, &(String, f64))| {
+        (name.clone(), median(runs.iter().map(|rows| rows[nth].1)))
+    };
+    Ok(runs[0].iter().enumerate().map(median_of).collect())
+}
+
+fn formats_once() -> Result<Vec<(String, f64)>> {
+    let folder = tempfile::Builder::new()
+        .prefix("guard-")
+        .tempdir_in(target()?)?;
+    let traces = folder.path().join("traces");
+    fs::create_dir(&traces)?;
+    let mut valgrind = command("valgrind");
+    valgrind.args(["--tool=callgrind", "--dump-before=*guard*stretch*"]);
+    // A large buffer's zeros are the system's, always: memory that was used before is cleared by instructions.
+    valgrind.env("MALLOC_MMAP_THRESHOLD_", "65536");
+    valgrind.arg(format!(
+        "--callgrind-out-file={}",
+        folder.path().join("counts").display()
+    ));
+    let said = said(
+        valgrind
+            .arg(target()?.join("release/examples/guard"))
+            .arg(&traces),
+    )?;
+    let counts = parts(folder.path())?;
+    let rows = per_call(&said.stdout, &counts);
+    Ok(rows.ok_or_else(|| {
+        let parts = counts.len();
+        format!(
+            "{parts} parts of callgrind's make no sense for\n{}{}",
+            said.stdout, said.stderr
+        )
+    })?)
+}
+
+/// What callgrind counted, part by part: its files have a `part: ` and a `summary: ` line each.
+fn parts(folder: &Path) -> Result<Vec<f64>> {
+    let mut parts: Vec<(u32, f64)> = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if !path.is_file() {
+            continue;
+        }
+        let text = fs::read_to_string(&path)?;
+        let field = |name: &str| -> Option<f64> {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+        };
+        parts.extend(
+            field("part:")
+                .map(|number| number as u32)
+                .zip(field("summary:")),
+        );
+    }
+    parts.sort_by_key(|part| part.0);
+    Ok(parts.into_iter().map(|part| part.1).collect())
+}
+
+/// The difference of each stretch of work and the shorter one of its kind, by call. The first part is what came
+/// before the first stretch.
+fn per_call(stretches: &str, counts: &[f64]) -> Option<Vec<(String, f64)>> {
+    let stretches: Vec<&str> = stretches.lines().collect();
+    let (mut rows, mut shorter) = (Vec::new(), Vec::<(String, f64, f64)>::new());
+    // The last one only ends the one before.
+    for (stretch, count) in stretches.split_last()?.1.iter().zip(counts.get(1..)?) {
+        let words: Vec<&str> = stretch.split(' ').collect();
+        let [what, format, calls] = words[..] else {
+            return None;
+        };
+        let calls: f64 = calls.parse().ok()?;
+        if what == "check" {
+            continue;
+        }
+        let name = format!("{format}, {what}");
+        match shorter.iter().find(|(known, ..)| *known == name) {
+            Some((_, few, less)) => rows.push((name, (count - less) / (calls - few))),
+            None => shorter.push((name, calls, *count)),
+        }
+    }
+    (!rows.is_empty() && rows.len() == shorter.len()).then_some(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(built_with: &str, rows: &[(&str, f64)]) -> Counts {
+        let row = |&(name, count): &(&str, f64)| (name.to_owned(), toml::Value::Float(count));
+        Counts {
+            built_with: built_with.to_owned(),
+            instructions: rows.iter().map(row).collect(),
+        }
+    }
+
+    #[test]
+    fn the_file_is_read_as_it_was_written() {
+        let written = counts("rustc 1", &[("call, off", 7.0), ("a, read", 41.25)]);
+        let text = HEAD.to_owned() + &toml::to_string(&written).expect("TOML");
+        assert_eq!(toml::from_str::<Counts>(&text).expect("counts"), written);
+        let kept = fs::read_to_string(root().join(BASELINE)).expect("the file");
+        let kept: Counts = toml::from_str(&kept).expect("counts");
+        assert_eq!(
+            kept.instructions.keys().next().map(String::as_str),
+            Some("call, off")
+        );
+    }
+
+    #[test]
+    fn two_percent_are_let_pass_either_way_and_no_more() {
+        let of = |before: f64, now: f64| verdict(Some(before), Some(now));
+        assert_eq!(of(100.0, 100.0), ("", false));
+        assert_eq!(of(100.0, 101.9), ("", false));
+        assert_eq!(of(100.0, 98.1), ("", false));
+        assert_eq!(of(100.0, 102.1), ("WORSE", true));
+        assert!(of(100.0, 97.9).0.starts_with("better"));
+        // One instruction more while recording is off is one too many.
+        assert_eq!(of(7.0, 8.0), ("WORSE", true));
+        assert_eq!(of(0.0, 0.005), ("", false));
+        assert_eq!(of(0.0, 1.0), ("WORSE", true));
+        assert_eq!(of(1.0, f64::NAN), ("WORSE", true));
+    }
+
+    #[test]
+    fn only_what_is_worse_fails_and_another_compiler_judges_nothing() {
+        let before = counts("rustc 1", &[("old", 5.0), ("a", 50.0)]);
+        let judged = |now: Counts| {
+            let (table, bad) = compare(&before, &now);
+            (table.text(), judge(&before, &now, bad))
+        };
+        let (_, same) = judged(counts("rustc 1", &[("old", 5.0), ("a", 40.0)]));
+        assert!(same.is_ok());
+        let (text, error) = judged(counts("rustc 1", &[("new", 5.0), ("a", 52.0)]));
+        assert!(
+            error
+                .expect_err("worse")
+                .to_string()
+                .starts_with("3 counts are not")
+        );
+        let ends = ["not in the baseline", "+4.0 %  WORSE", "not counted"];
+        for (line, end) in text.lines().skip(1).zip(ends) {
+            assert!(line.ends_with(end), "{text}");
+        }
+        let (_, other) = judged(counts("rustc 2", &[("a", 90.0)]));
+        let other = other.expect_err("another compiler");
+        assert!(
+            other
+                .downcast_ref::<NotJudged>()
+                .is_some_and(|why| why.0.contains("rustc 2"))
+        );
+    }
+
+    #[test]
+    fn stretches_are_compared_with_the_shorter_ones() {
+        let stretches = "write xray 100\nread xray 100\ncheck xray 100\nwrite xray 200\n\
+                         read xray 200\ncheck xray 200\nend - 0\n";
+        let counts = [9e9, 5_000.0, 3_000.0, 7.0, 9_000.0, 4_000.0, 7.0, 55.0];
+        let rows = per_call(stretches, &counts).expect("rows");
+        let wanted = [("xray, write", 40.0), ("xray, read", 10.0)];
+        assert_eq!(rows, wanted.map(|(name, count)| (name.to_owned(), count)));
+        assert_eq!(
+            per_call("write xray 100\nend - 0\n", &[1.0, 2.0, 3.0]),
+            None
+        );
+        assert_eq!(per_call("", &[]), None);
+    }
+
+    #[test]
+    fn the_recorders_line_is_read() {
+        let line =
+            "fdr: wrote x.1.fdr: 16320 records of 1 thread, 639040 overwritten, 0 dropped\n==1==\n";
+        assert_eq!(recorded(line), Some(655_360));
+        assert_eq!(recorded(&line.replace(" 0 dropped", " 3 dropped")), None);
+        assert_eq!(recorded("nothing"), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! `cargo xtask bench` and `cargo xtask guard`: starts the measured programs, every configuration as a process
+//! of its own, and makes tables of what they say. Must never measure in its own process.
+#![forbid(unsafe_code)]
+
+mod calls;
+mod compile;
+mod figures;
+mod flush;
+mod formats;
+mod guard;
+mod history;
+mod libraries;
+mod pack;
+mod peers;
+mod program;
+mod read;
+mod scale;
+mod table;
+mod tail;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What a part of a bench hands back: an error for people.
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// What a traced call costs, beside two bare clock reads
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask bench",
+    args_conflicts_with_subcommands = true,
+    max_term_width = 100
+)]
+struct Arguments {
+    #[command(flatten)]
+    calls: calls::Options,
+    #[command(subcommand)]
+    bench: Option<Bench>,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    Compile(compile::Options),
+    Libraries(libraries::Options),
+    Scale(scale::Options),
+    Tail(tail::Options),
+    Flush(flush::Options),
+    Read(read::Options),
+    Peers(peers::Options),
+    Pack(pack::Options),
+    Formats(formats::Options),
+    #[command(hide = true)]
+    Guard(guard::Options),
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.bench {
+        None => calls::run(&arguments.calls),
+        Some(Bench::Compile(options)) => compile::run(options),
+        Some(Bench::Libraries(options)) => libraries::run(options),
+        Some(Bench::Scale(options)) => scale::run(options),
+        Some(Bench::Tail(options)) => tail::run(options),
+        Some(Bench::Flush(options)) => flush::run(options),
+        Some(Bench::Read(options)) => read::run(options),
+        Some(Bench::Peers(options)) => peers::run(options),
+        Some(Bench::Pack(options)) => pack::run(options),
+        Some(Bench::Formats(options)) => formats::run(options),
+        Some(Bench::Guard(options)) => guard::run(options),
+    }
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            match error.downcast_ref() {
+                Some(guard::NotJudged(_)) => ExitCode::from(xtask::NOT_JUDGED),
+                None => ExitCode::FAILURE,
+            }
+        }
+    }
+}

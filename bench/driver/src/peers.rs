@@ -1,0 +1,419 @@
+//! `cargo xtask bench peers`: what a traced call costs with other people's recorders, beside ours and beside two
+//! bare clock reads. Every peer is a program of the workspace `bench/peers` (`peers.toml` there lists them), built on
+//! its own and run in every round; all of them do the same work. What can't be measured is a row that says why; it
+//! must never be missing.
+
+mod plot;
+mod results;
+mod sample;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+use xtask::process::{self, command, output, root, run as run_command, work_folder};
+use xtask::readers;
+
+use crate::Result;
+use crate::calls::{Twins, code_bytes};
+use crate::figures::{Cell, LEAST_ROUNDS, in_rounds};
+use crate::program::{line_of, load, machine};
+use crate::table::bless;
+use results::Findings;
+use sample::{Probe, Sample};
+
+/// For a first look, which is never kept.
+const QUICK_ROUNDS: usize = 2;
+/// The target folder of their workspace, within ours.
+const TARGET: &str = "peers";
+/// A process that takes longer than this many seconds hangs: most take one.
+const LIMIT: &str = "90";
+/// The labels of the floors that everything is divided by.
+const FLOORS: [&str; 2] = ["floor, rdtsc", "floor, rdtscp"];
+/// What is measured: label, the programs' word for it, threads.
+const BODIES: [(&str, &str, &str); 4] = [
+    ("leaf", "leaf", "1"),
+    ("fib", "fib", "1"),
+    ("index builder", "mix", "1"),
+    ("leaf, 2 threads", "leaf", "2"),
+];
+
+/// What a traced call costs with other people's recorders, beside ours
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Two rounds, for a first look
+    #[arg(long, conflicts_with = "bless")]
+    quick: bool,
+    /// Seven at least
+    #[arg(long, value_name = "N", default_value_t = LEAST_ROUNDS)]
+    rounds: usize,
+    /// These alone, and the floor
+    #[arg(
+        long,
+        value_name = "PEER,…",
+        value_delimiter = ',',
+        conflicts_with = "bless"
+    )]
+    only: Vec<String>,
+    /// Debian's packages that they need, as root
+    #[arg(long)]
+    install: bool,
+    /// The figures go into docs/peers.md
+    #[arg(long)]
+    bless: bool,
+    /// Lints those that can be built in some seconds, without the C++ sources that some crates bring
+    #[arg(long, hide = true)]
+    lint: bool,
+}
+
+#[derive(Deserialize)]
+struct List {
+    peer: Vec<Peer>,
+}
+
+/// A program of `bench/peers`.
+#[derive(Clone, Debug, Deserialize)]
+struct Peer {
+    /// Its folder; the program is `peer-FOLDER`.
+    folder: String,
+    /// Whose version is in the lock file.
+    #[serde(rename = "crate")]
+    of_crate: Option<String>,
+    /// The first number in what this prints is the version.
+    program: Option<String>,
+    /// A shell command that succeeds where what it needs is installed.
+    sign: Option<String>,
+    /// Debian's.
+    #[serde(default)]
+    packages: Vec<String>,
+    #[serde(rename = "mode")]
+    modes: Vec<Mode>,
+}
+
+/// One way to use it: a row of the table.
+#[derive(Clone, Debug, Deserialize)]
+struct Mode {
+    /// The program's word for it.
+    word: String,
+    label: String,
+    kind: Kind,
+    /// What is kept of a call, and what is lost.
+    keeps: String,
+}
+
+/// What a row can be compared with; `peers.toml` tells them.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Floor,
+    Records,
+    Order,
+    Sums,
+    Off,
+}
+
+/// All that is found out about one row.
+struct Row {
+    folder: String,
+    mode: Mode,
+    version: String,
+    /// As `BODIES`.
+    cells: [Cell<Sample>; BODIES.len()],
+    probe: std::result::Result<Probe, String>,
+    /// Code bytes of the leaf.
+    code: Option<Twins>,
+    program: std::result::Result<PathBuf, String>,
+}
+
+fn list() -> Result<Vec<Peer>> {
+    let list: List = toml::from_str(include_str!("../../peers/peers.toml"))?;
+    Ok(list.peer)
+}
+
+/// Measures, prints the table, and writes it in all forms.
+///
+/// # Errors
+/// If the floor can't be measured, or a result can't be written. What is wrong with a peer is told in its row.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let mut peers = list()?;
+    if options.lint {
+        return lint(&peers);
+    }
+    if options.install {
+        install(&peers)?;
+    }
+    let known = |name: &&String| !peers.iter().any(|peer| peer.folder == **name);
+    if let Some(name) = options.only.iter().find(known) {
+        return Err(format!("{name} is no peer: see bench/peers").into());
+    }
+    if !options.only.is_empty() {
+        peers.retain(|peer| peer.folder == "floor" || options.only.contains(&peer.folder));
+    }
+    let rounds = match options.quick {
+        true => QUICK_ROUNDS,
+        false => options.rounds.max(LEAST_ROUNDS),
+    };
+    let place = in_memory()?;
+    let mut rows = prepared(&peers, &place)?;
+    if let Some(Err(error)) = rows.first().map(|row| &row.program) {
+        return Err(format!("the floor cannot be built: {error}").into());
+    }
+    let before = load();
+    in_rounds(rounds, rows.len() * BODIES.len(), |at| {
+        rows[at / BODIES.len()].measure(at % BODIES.len(), &place);
+    });
+    let findings = Findings {
+        date: line_of("date -u +%Y-%m-%d"),
+        machine: format!("{}, Linux {}", machine(), line_of("uname -r")),
+        compiler: line_of("rustc --version"),
+        load: [before, load()],
+        rounds,
+        rows: results::sorted(rows),
+    };
+    print!("{}", findings.text());
+    let folder = work_folder("bench-peers")?;
+    fs::write(folder.join("peers.md"), findings.markdown())?;
+    let docs = root().join("docs");
+    if options.bless {
+        bless(&docs.join("peers.md"), "peers", &findings.markdown())?;
+    }
+    for folder in [Some(&folder), Some(&docs).filter(|_| options.bless)]
+        .into_iter()
+        .flatten()
+    {
+        fs::write(folder.join("peers.json"), findings.json()?)?;
+        plot::svg(&findings, &folder.join("peers.svg"))?;
+    }
+    eprintln!("as JSON, Markdown and SVG: {}", folder.display());
+    Ok(())
+}
+
+/// Where recordings go: in memory where the system has such a place, so that no disk is measured.
+fn in_memory() -> Result<PathBuf> {
+    let memory = Path::new("/dev/shm");
+    Ok(if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        work_folder("bench-peers")?
+    })
+}
+
+fn install(peers: &[Peer]) -> Result<()> {
+    let missing = peers.iter().filter(|peer| peer.lacks());
+    let mut packages: Vec<&str> = missing
+        .flat_map(|peer| &peer.packages)
+        .map(String::as_str)
+        .collect();
+    packages.sort_unstable();
+    packages.dedup();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    Ok(readers::install_debian(&packages)?)
+}
+
+fn lint(peers: &[Peer]) -> Result<()> {
+    let light = |peer: &&Peer| match peer.program {
+        Some(_) => !peer.lacks(),
+        None => peer.sign.is_none(),
+    };
+    let folders = peers.iter().filter(light).map(|peer| peer.folder.as_str());
+    let mut clippy = cargo(
+        "clippy",
+        &SHARED.into_iter().chain(folders).collect::<Vec<_>>(),
+    )?;
+    Ok(run_command(clippy.args([
+        "--all-targets",
+        "--quiet",
+        "--",
+        "-D",
+        "warnings",
+    ]))?)
+}
+
+/// Crates of the workspace that are no peers: what those share.
+const SHARED: [&str; 2] = ["harness", "native"];
+
+/// Builds every peer, each on its own so that one does not choose the features of another's dependencies, and makes
+/// its one call of a probe.
+fn prepared(peers: &[Peer], place: &Path) -> Result<Vec<Row>> {
+    let lock = fs::read_to_string(root().join("bench/peers/Cargo.lock"))?;
+    let mut rows = Vec::new();
+    for peer in peers {
+        let program = peer.build().map_err(|error| error.to_string());
+        for mode in &peer.modes {
+            let probe = program.clone().and_then(|program| {
+                let said = ask(place, &program, &[&mode.word, "probe"]);
+                said.and_then(|said| Probe::parse(&said))
+                    .map_err(|error| error.to_string())
+            });
+            let of_mode = format!("::{}::leaf", mode.word);
+            let twins: [&[&str]; 2] = [
+                &["::untraced::leaf", "native_untraced_leaf"],
+                &[&of_mode, "::traced::leaf", "native_traced_leaf"],
+            ];
+            rows.push(Row {
+                folder: peer.folder.clone(),
+                mode: mode.clone(),
+                version: peer.version(&lock),
+                cells: Default::default(),
+                probe,
+                code: program
+                    .as_ref()
+                    .ok()
+                    .and_then(|program| code_bytes(program, twins).ok()),
+                program: program.clone(),
+            });
+        }
+    }
+    Ok(rows)
+}
+
+impl Peer {
+    /// Whether it needs what is not there.
+    fn lacks(&self) -> bool {
+        let fails = |sign: &String| output(command("sh").args(["-c", sign])).is_err();
+        self.sign.as_ref().is_some_and(fails)
+    }
+
+    fn build(&self) -> Result<PathBuf> {
+        if self.lacks() {
+            let packages = self.packages.join(" ");
+            return Err(format!("not installed (Debian: apt-get install {packages})").into());
+        }
+        let name = format!("peer-{}", self.folder);
+        eprintln!("building {name}");
+        let mut build = cargo("build --quiet --release", &[&self.folder])?;
+        // Functions start at a cache line, so that where they happen to lie decides nothing.
+        build.env("RUSTFLAGS", "-C llvm-args=-align-all-functions=6");
+        // HawkTracer's sources rely on a header that newer C++ libraries do not include by themselves.
+        build.env("CXXFLAGS", "-include new");
+        output(&mut build).map_err(|error| format!("cannot be built: {error}"))?;
+        Ok(work_folder(TARGET)?.join("release").join(name))
+    }
+
+    fn version(&self, lock: &str) -> String {
+        match (&self.of_crate, &self.program) {
+            (Some(name), _) => locked(lock, name).unwrap_or_default().to_owned(),
+            (None, Some(program)) => first_number(&line_of(program)),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// Cargo, for some packages of the peers' workspace.
+fn cargo(words: &str, folders: &[impl AsRef<str>]) -> Result<Command> {
+    let mut cargo = process::cargo(words);
+    cargo.args(["--locked", "--manifest-path", "bench/peers/Cargo.toml"]);
+    for folder in folders {
+        cargo
+            .arg("--package")
+            .arg(format!("peer-{}", folder.as_ref()));
+    }
+    cargo.env("CARGO_TARGET_DIR", work_folder(TARGET)?);
+    Ok(cargo)
+}
+
+/// The crate's version in a lock file.
+fn locked<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
+    Some(rest.split_once('"')?.0)
+}
+
+/// The first word that begins with a digit, maybe after a `v`.
+fn first_number(text: &str) -> String {
+    let bare = |word: &str| word.trim_start_matches('v').to_owned();
+    let mut words = text.split_whitespace().map(bare);
+    let number = words.find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
+    number.unwrap_or_default()
+}
+
+impl Row {
+    fn measure(&mut self, body: usize, place: &Path) {
+        let (_, word, threads) = BODIES[body];
+        self.cells[body].add(|| {
+            let program = self.program.as_ref().map_err(Clone::clone)?;
+            Sample::parse(&ask(
+                place,
+                program,
+                &[&self.mode.word, "measure", word, threads],
+            )?)
+        });
+    }
+}
+
+/// Runs a peer's program with an empty folder to record into, and returns what it says.
+fn ask(place: &Path, program: &Path, words: &[&str]) -> Result<String> {
+    let folder = tempfile::Builder::new()
+        .prefix("fdr-bench-")
+        .tempdir_in(place)?;
+    let mut limited = command("timeout");
+    limited
+        .args(["--kill-after=5", LIMIT])
+        .arg(program)
+        .args(words);
+    Ok(output(limited.env("PEER_FOLDER", folder.path()))?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(path: &str) -> String {
+        let path = root().join("bench/peers").join(path);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    #[test]
+    fn the_list_is_the_workspace_and_only_one_peer_depends_on_ours() {
+        let workspace: toml::Table = toml::from_str(&manifest("Cargo.toml")).expect("TOML");
+        let members = workspace["workspace"]["members"]
+            .as_array()
+            .expect("members");
+        let mut members: Vec<&str> = members.iter().filter_map(toml::Value::as_str).collect();
+        members.sort_unstable();
+        let peers = list().expect("a list");
+        let listed = peers.iter().map(|peer| peer.folder.as_str()).chain(SHARED);
+        let mut listed: Vec<&str> = listed.collect();
+        listed.sort_unstable();
+        assert_eq!(members, listed);
+        for folder in listed {
+            let ours = manifest(&format!("{folder}/Cargo.toml")).contains("path = \"../../..");
+            assert_eq!(ours, folder == "fdr", "{folder}");
+        }
+    }
+
+    #[test]
+    fn labels_are_unique_and_the_floors_come_first() {
+        let peers = list().expect("a list");
+        let modes = || peers.iter().flat_map(|peer| &peer.modes);
+        let mut labels: Vec<&str> = modes().map(|mode| mode.label.as_str()).collect();
+        assert_eq!(labels[..2], FLOORS);
+        labels.sort_unstable();
+        let count = labels.len();
+        labels.dedup();
+        assert_eq!(labels.len(), count);
+        for mode in modes() {
+            assert_eq!(
+                mode.keeps.is_empty(),
+                mode.kind == Kind::Off,
+                "{}",
+                mode.label
+            );
+        }
+    }
+
+    #[test]
+    fn versions_are_found() {
+        let lock = "[[package]]\nname = \"a\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"b\"\nversion = \"0.1.0\"\n";
+        assert_eq!(locked(lock, "b"), Some("0.1.0"));
+        assert_eq!(locked(lock, "c"), None);
+        assert_eq!(
+            first_number("Debian clang version 19.1.7 (3~deb)"),
+            "19.1.7"
+        );
+        assert_eq!(first_number("uftrace v0.13 ( x86_64 )"), "0.13");
+        assert_eq!(first_number(""), "");
+    }
+}

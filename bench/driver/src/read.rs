@@ -1,0 +1,203 @@
+//! `cargo xtask bench read`: how fast the tool reads a large trace, and in how much memory: figures, verdict,
+//! folded stacks, other formats; of one thread and of several, on all cores and on one. Beside it other people's
+//! readers, where they are installed, on the same calls, fewer of them.
+
+use std::path::Path;
+
+use xtask::process::{cargo, command, on_path, run as run_command, target};
+
+use crate::Result;
+use crate::program::{Program, Trace, machine, remove};
+use crate::table::{Table, last_line};
+
+const ROUNDS: usize = 3;
+/// llvm-xray keeps every record in memory, 200 bytes each, and uftrace takes a second for a million.
+const PEERS_MILLIONS: u64 = 5;
+/// Converting is measured on so many at most: what is written is as large as the trace.
+const CONVERTED_MILLIONS: u64 = 50;
+/// Threads of the traces.
+const THREADS: [u32; 2] = [1, 4];
+
+/// How fast a large trace is read, and in how much memory
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Records of the trace
+    #[arg(long, value_name = "MILLIONS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    records: u64,
+}
+
+/// What the tool is asked. `IN` is the trace, and `OUT` a file or folder that is removed afterwards.
+const READS: [&str; 6] = [
+    "report --limit 5 IN",
+    "report --limit 5 -j 1 IN",
+    "verify IN",
+    "info IN",
+    "flame IN",
+    "flame -j 1 IN",
+];
+/// Its own format, and others: with a record per edge, with one per call, and states.
+const TARGETS: [&str; 7] = [
+    "xray",
+    "xray -j 1",
+    "ctf",
+    "heph",
+    "htdump",
+    "et",
+    "tcstate",
+];
+
+/// A reader of other people's: its programs, the best first; where it comes from; how its trace is made, by
+/// `fdr` or an example; and what it is asked.
+type Peer = (
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
+
+const PEERS: [Peer; 3] = [
+    (
+        &["llvm-xray-19", "llvm-xray"],
+        "Debian's llvm-19",
+        "",
+        &[
+            "account IN",
+            "stack --all-stacks --per-thread-stacks --stack-format=flame --aggregation-type=time IN",
+            "convert --output-format=trace_event --output=OUT IN",
+        ],
+    ),
+    (
+        &["uftrace"],
+        "Debian's uftrace",
+        "examples/uftrace_folder",
+        &[
+            "report --no-pager -d IN",
+            "dump --no-pager --flame-graph -d IN",
+        ],
+    ),
+    (
+        &["hawktracer-converter", "hawktracer-converter-rs"],
+        "HawkTracer, or the crate hawktracer-converter",
+        "fdr",
+        &["--format chrome-tracing --source IN --output-file OUT"],
+    ),
+];
+
+/// Generates the traces, reads them, prints a table, and removes the traces.
+///
+/// # Errors
+/// If something can't be built, or one of our own readings fails. Other readers that are missing, or that fail,
+/// are told.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let bench = Program::build()?;
+    run_command(&mut cargo(
+        "build --release --package fdr-cli --bin fdr --example generate_trace --example uftrace_folder",
+    ))?;
+    let tool = target()?.join("release/fdr");
+    let heads =
+        "reader | M records | threads | s | M records/s | CPU s | M records/CPU s | peak MiB";
+    let mut table = Table::new(heads);
+    let mut ask =
+        |trace: &Trace, name: &str, program: &Path, words: &str, input: &Path| -> Result<()> {
+            let label = format!("{name} {}", words.replace("--quiet --force ", ""));
+            eprintln!("{label}");
+            let out = trace.beside("out");
+            let took = bench.took(ROUNDS, program, words, [input, &out]);
+            remove(&out);
+            let (took, millions) = (took?, trace.records as f64 / 1e6);
+            table.add([
+                label,
+                format!("{millions:.0}"),
+                trace.threads.to_string(),
+                format!("{:.2}", took.seconds),
+                format!("{:.2}", millions / took.seconds),
+                format!("{:.2}", took.cpu_seconds),
+                format!("{:.2}", millions / took.cpu_seconds.max(0.001)),
+                format!("{:.1}", took.peak_mib),
+            ]);
+            Ok(())
+        };
+    let generate = |millions: u64, threads| {
+        Trace::generate(millions.min(options.records) * 1_000_000, threads)
+    };
+    let to = |target: &str| format!("convert --quiet --force -o OUT IN --to {target}");
+    for threads in THREADS {
+        let trace = generate(options.records, threads)?;
+        for words in READS {
+            ask(&trace, "fdr", &tool, words, &trace.path)?;
+        }
+    }
+    for threads in THREADS {
+        let trace = generate(CONVERTED_MILLIONS, threads)?;
+        // The other formats of several threads only.
+        let targets = if threads > 1 {
+            &TARGETS[..]
+        } else {
+            &TARGETS[..2]
+        };
+        for target in targets {
+            ask(&trace, "fdr", &tool, &to(target), &trace.path)?;
+        }
+    }
+    let trace = generate(PEERS_MILLIONS, 4)?;
+    let own = READS
+        .iter()
+        .filter(|words| !words.contains("-j"))
+        .map(|&words| words.to_owned());
+    for words in own.chain([to("xray")]) {
+        ask(&trace, "fdr", &tool, &words, &trace.path)?;
+    }
+    let mut notes = Vec::new();
+    for (programs, package, maker, questions) in PEERS {
+        let Some((name, path)) = programs
+            .iter()
+            .find_map(|name| Some((name, on_path(name)?)))
+        else {
+            notes.push(format!("{}: not installed ({package})", programs[0]));
+            continue;
+        };
+        let theirs = trace.beside("theirs");
+        let mut make = command(target()?.join("release").join(maker));
+        match maker {
+            "fdr" => make
+                .args(["convert", "--quiet", "--to", "htdump", "-o"])
+                .arg(&theirs)
+                .arg(&trace.path),
+            _ => make.arg(&trace.path).arg(&theirs),
+        };
+        let input = if maker.is_empty() {
+            &trace.path
+        } else {
+            &theirs
+        };
+        if !maker.is_empty() {
+            run_command(&mut make)?;
+        }
+        for words in questions {
+            if let Err(error) = ask(&trace, name, &path, words, input) {
+                notes.push(format!("{name} {words}: {}", last_line(&error.to_string())));
+            }
+        }
+        remove(&theirs);
+    }
+    println!(
+        "{}; medians of {ROUNDS} readings of a file in the page cache\n\n{}",
+        machine(),
+        table.text()
+    );
+    notes.iter().for_each(|note| println!("{note}"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_question_names_its_trace() {
+        let peers = PEERS.iter().flat_map(|(.., questions)| *questions);
+        for words in READS.iter().chain(peers) {
+            assert!(words.split_whitespace().any(|word| word == "IN"), "{words}");
+        }
+    }
+}

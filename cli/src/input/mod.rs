@@ -1,0 +1,221 @@
+//! From a path to a trace that can be read: the one way that every command goes. A path names a file, a folder,
+//! or `-` for standard input. It becomes a plain file or folder first, and then a source. Must never take a file
+//! for a trace by its name.
+//!
+//! | step | what comes of it |
+//! | --- | --- |
+//! | [`traces`] | a folder of traces becomes the paths in it |
+//! | `file` | standard input and compressed files become a plain file without a name ([`packed`]) |
+//! | `source` | an archive becomes a folder; a ring, a file of a format, or a folder becomes a source |
+//! | `Damaged` | the damage of a compressed file is told with that of the trace |
+
+pub(crate) mod packed;
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use fdr_formats::bytes::FileBytes;
+use fdr_formats::source::Record;
+use fdr_formats::{Diagnostic, Error, Sink, Source, TraceInfo, dense, registry, ring};
+
+use crate::place::{self, Pending};
+use crate::ring::{Owner, Ring};
+use crate::trace::about;
+use crate::{clock, memory, ring as rings, ui};
+use packed::Fault;
+
+const GROWS: &str = "what is known of the trace (its threads, functions, blocks and open calls)";
+
+/// Whether a path stands for standard input.
+pub(crate) fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Opens a trace; the error names the file.
+///
+/// # Errors
+/// Where it can't be read or unpacked, or is no trace.
+pub(crate) fn open(path: &Path) -> anyhow::Result<Box<dyn Source>> {
+    if !is_standard(path) && fs::metadata(path).with_context(|| ui::path(path))?.is_dir() {
+        memory::grows(GROWS);
+        return registry::open_path(path).map_err(|error| about(path, error));
+    }
+    let (file, fault) = file(path)?;
+    memory::grows(GROWS);
+    let size = file.metadata().with_context(|| ui::path(path))?.len();
+    let (source, folder) = source(path, file, fault.is_some())?;
+    if folder.is_none() && fault.is_none() {
+        return Ok(source);
+    }
+    let mut diagnostics = source.diagnostics().to_vec();
+    diagnostics.extend(fault.map(|fault| Diagnostic {
+        offset: size,
+        what: format!("{}: nothing after it is read", packed::in_words(&fault)),
+    }));
+    Ok(Box::new(Damaged {
+        source,
+        diagnostics,
+        _folder: folder,
+    }))
+}
+
+/// Opens a ring, packed or not; the error names the file. Also returns the named file itself.
+///
+/// # Errors
+/// Where it can't be read, is no ring, or was never finished.
+pub(crate) fn open_ring(path: &Path) -> anyhow::Result<(ring::Ring, File)> {
+    let named = rings::regular(path)?;
+    let file = named.try_clone().with_context(|| ui::path(path))?;
+    let (file, fault) = packed::plain(path, file)?;
+    // Whether all of a ring is in a trace can't be told of a part of it.
+    if let Some(fault) = fault {
+        let (text, fault) = (ui::path(path), packed::in_words(&fault));
+        bail!("{text}: {fault}; fdr unpack gives what is before it");
+    }
+    Ok((rings::open(path, file)?, named))
+}
+
+/// The plain file behind a path, and what was wrong with the compressed one.
+fn file(path: &Path) -> anyhow::Result<(File, Option<Fault>)> {
+    if is_standard(path) {
+        return packed::plain(path, standard()?);
+    }
+    if !path.is_file() {
+        let what = "is no regular file: save what it gives to a file first";
+        bail!("{}: {what}", ui::path(path));
+    }
+    packed::plain(path, File::open(path).with_context(|| ui::path(path))?)
+}
+
+/// Standard input as a file without a name, for a trace is read more than once.
+fn standard() -> anyhow::Result<File> {
+    let mut input = io::stdin().lock();
+    if input.is_terminal() {
+        bail!(
+            "-: a trace is not typed; send it through a pipe, as in `ssh host cat app.fdr | fdr report -`"
+        );
+    }
+    let mut file = place::unnamed()?;
+    io::copy(&mut input, &mut file).with_context(place::in_temporary)?;
+    Ok(file)
+}
+
+/// The trace in a plain file, and the folder that its archive became. `cut`: the file may end too early.
+fn source(
+    path: &Path,
+    file: File,
+    cut: bool,
+) -> anyhow::Result<(Box<dyn Source>, Option<Pending>)> {
+    let head = packed::head(&file);
+    if is_archive(&head) {
+        let folder = place::unnamed_folder()?;
+        let extracted = packed::extract(&file, folder.temporary(), packed::Place::Temporary, cut);
+        extracted.with_context(|| ui::path(path))?;
+        let source = registry::open_path(folder.temporary()).map_err(|error| about(path, error))?;
+        return Ok((source, Some(folder)));
+    }
+    let bytes = Box::new(FileBytes::new(file).with_context(|| ui::path(path))?);
+    // Whose ring it is can only be told of a file under its own name.
+    let ring = (!is_standard(path)).then(|| Ring::read(path)).flatten();
+    let source = match ring {
+        Some(ring) => {
+            let runs = ring.owner == Owner::Runs;
+            let now = runs.then(clock::monotonic_raw_ns).flatten();
+            ring::open_source(bytes, ring.reason(), now)
+        }
+        None => registry::open(bytes),
+    };
+    let source = source.map_err(|error| match error {
+        Error::NotATrace(_) if path.file_name().is_some_and(rings::has_end) => {
+            let head = head.get(..8).unwrap_or(&head);
+            anyhow::anyhow!("{}: {}", ui::path(path), rings::no_ring(head))
+        }
+        error => about(path, error),
+    })?;
+    Ok((source, None))
+}
+
+/// Whether a file that begins so is an archive; a trace may have an archive's mark in it.
+pub(crate) fn is_archive(head: &[u8]) -> bool {
+    packed::is_archive(head) && !dense::probe(head) && registry::of_file(head).is_none()
+}
+
+/// A trace that is damaged as a compressed file, or has a folder that goes with it.
+struct Damaged {
+    source: Box<dyn Source>,
+    diagnostics: Vec<Diagnostic>,
+    /// Removed last.
+    _folder: Option<Pending>,
+}
+
+impl Source for Damaged {
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&*self.source)
+    }
+
+    fn info(&self) -> &TraceInfo {
+        self.source.info()
+    }
+
+    fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    fn decode(
+        &self,
+        lane: usize,
+        sink: &mut dyn Sink,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), Error> {
+        self.source.decode(lane, sink, progress)
+    }
+
+    fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
+        self.source.records(visit)
+    }
+}
+
+/// The traces that are meant: of a folder that is none itself, those in it, in the order of their names.
+///
+/// # Errors
+/// Where a folder can't be read, or has no trace in it.
+pub(crate) fn traces(named: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !named.is_dir() || registry::of_folder(named).is_some() {
+        return Ok(vec![named.to_owned()]);
+    }
+    let entries = fs::read_dir(named).with_context(|| ui::path(named))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| ui::path(named))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !name.starts_with('.') && is_trace(&path) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    if found.is_empty() {
+        bail!(
+            "{}: not a trace folder that fdr knows, and there is no trace in it",
+            ui::path(named)
+        );
+    }
+    Ok(found)
+}
+
+/// Whether a path is a trace that is there to be read: not the ring of a process that runs.
+fn is_trace(path: &Path) -> bool {
+    if path.is_dir() {
+        return registry::of_folder(path).is_some();
+    }
+    // To open a pipe would wait for its writer.
+    let Some(file) = path.is_file().then(|| File::open(path).ok()).flatten() else {
+        return false;
+    };
+    let head = packed::head_within(&file);
+    let known =
+        dense::probe(&head) || packed::is_archive(&head) || registry::of_file(&head).is_some();
+    known && !Ring::read(path).is_some_and(|ring| ring.runs())
+}

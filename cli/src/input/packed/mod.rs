@@ -1,0 +1,302 @@
+//! Compressed files and archives: what `fdr pack` writes, and any other file of zstd's, gzip's or xz's. A file is
+//! unpacked into a file without a name in the folder for temporary files, and an archive into a folder there.
+//! A dense stream (`fdr pack --dense`), compressed or not, is decoded on the way.
+//!
+//! Nothing here may trust a compressed file: its use of memory, disk and names is bounded. Of a damaged file, the
+//! bytes before the damage are given. Nothing here may open a trace, or know of formats.
+
+mod blocks;
+#[cfg(test)]
+mod dense_tests;
+mod frames;
+mod inflate;
+#[cfg(test)]
+mod mutation_tests;
+mod pack;
+mod streams;
+mod tar;
+#[cfg(test)]
+mod tests;
+mod unpack;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use fdr_formats::bytes::{FileBytes, ReadAt};
+use fdr_formats::dense;
+
+pub(crate) use frames::Fault;
+pub(crate) use pack::{Failure as PackFailure, Packed, Way, pack};
+pub(crate) use tar::{Archive, probe as is_archive};
+pub(crate) use unpack::Unpacked;
+
+use crate::place;
+use crate::ui::{self, Progress};
+use streams::Codec;
+use unpack::{Failure, Limits};
+
+/// So much may be unpacked without being asked for, however small the compressed file is.
+const MOST: u64 = 2 << 30;
+/// Traces are packed to an eighth, text to a twentieth. What is more than this is made to fill disks.
+const MOST_TIMES: u64 = 200;
+
+/// Bytes that tell what a file is.
+const HEAD: u64 = 512;
+
+/// Threads that unpack: each takes memory, and a few are as fast as a disk.
+const MOST_JOBS: usize = 16;
+
+/// How many bytes a reader lets a compressed file of that size unpack into.
+fn most(packed: u64) -> u64 {
+    packed.saturating_mul(MOST_TIMES).max(MOST)
+}
+
+/// Whether a file that begins with these bytes is compressed, or a dense stream.
+pub(crate) fn probe(head: &[u8]) -> bool {
+    frames::probe(head) || dense::probe(head) || streams::codec(head).is_some()
+}
+
+/// The first bytes of a file, as many as tell what it is; fewer of a shorter one, none of one that can't
+/// be read.
+pub(crate) fn head(file: &File) -> Vec<u8> {
+    let mut head = vec![0; HEAD as usize];
+    let count = file.read_at(&mut head, 0).unwrap_or_default();
+    head.truncate(count);
+    head
+}
+
+/// The same of what a file holds: of a compressed one, of what is in it, as far as it can be unpacked.
+pub(crate) fn head_within(file: &File) -> Vec<u8> {
+    let head = head(file);
+    let within: io::Result<Box<dyn Read>> = match streams::codec(&head) {
+        Some(codec) => start_of(file).and_then(|file| codec.decoder(BufReader::new(file))),
+        None if frames::probe(&head) => {
+            inflate::decoder(file).map(|within| Box::new(within) as Box<dyn Read>)
+        }
+        None => return head,
+    };
+    let mut head = Vec::new();
+    if let Ok(within) = within {
+        let _ = within.take(HEAD).read_to_end(&mut head);
+    }
+    head
+}
+
+/// A file from its beginning; others that have it open are not moved.
+fn start_of(file: &File) -> io::Result<impl Read> {
+    struct Start(File, u64);
+    impl Read for Start {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = self.0.read_at(buffer, self.1)?;
+            self.1 += count as u64;
+            Ok(count)
+        }
+    }
+    Ok(Start(file.try_clone()?, 0))
+}
+
+/// How a file is to be unpacked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner {
+    /// As much as it holds.
+    pub(crate) any_size: bool,
+    /// Without a word of how far it is.
+    pub(crate) quiet: bool,
+}
+
+/// Where the bytes go: what is to be said of it where it is full.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    /// The folder for temporary files.
+    Temporary,
+    /// The output, under the name that it is to have.
+    Output(&'a Path),
+}
+
+impl Place<'_> {
+    fn in_words(self) -> String {
+        match self {
+            Place::Temporary => place::in_temporary(),
+            Place::Output(path) => ui::path(path),
+        }
+    }
+}
+
+/// Unpacks into an empty file.
+///
+/// # Errors
+/// Where it can't be read or written, holds too much, or nothing.
+pub(crate) fn unpack(
+    path: &Path,
+    packed: File,
+    out: &File,
+    to: Place<'_>,
+    manner: Manner,
+) -> anyhow::Result<Unpacked> {
+    let text = ui::path(path);
+    let (head, within) = (head(&packed), head_within(&packed));
+    let packed = FileBytes::new(packed).with_context(|| text.clone())?;
+    let size = packed.size();
+    let most = match manner.any_size {
+        true => u64::MAX,
+        false => most(size),
+    };
+    let progress = match manner.quiet {
+        true => Progress::hidden(),
+        false => Progress::endless(),
+    };
+    let limits = Limits {
+        most,
+        jobs: ui::jobs().min(MOST_JOBS),
+    };
+    let add = |bytes| progress.add(bytes);
+    let codec = streams::codec(&head);
+    let unpacked = match (dense::probe(&head), dense::probe(&within), codec) {
+        (true, ..) => blocks::unpack_stream(&packed, out, limits, &add),
+        (_, true, Some(_)) => unpack_in_two(codec, &packed, out, limits, &add),
+        (_, true, None) => match blocks::unpack_frames(&packed, out, limits, &add) {
+            Err(Failure::NotBlocks) => unpack_in_two(None, &packed, out, limits, &add),
+            done => done,
+        },
+        (.., Some(codec)) => streams::unpack(codec, &packed, out, limits.most, &add),
+        _ => unpack::unpack(&packed, out, limits, &add),
+    };
+    drop(progress);
+    let unpacked = unpacked.map_err(|failure| match failure {
+        Failure::Input(error) => anyhow::Error::new(error).context(text.clone()),
+        Failure::Output(error) => {
+            anyhow::Error::new(error).context(format!("{text}: {}", to.in_words()))
+        }
+        Failure::Temporary(error) => {
+            anyhow::Error::new(error).context(format!("{text}: {}", place::in_temporary()))
+        }
+        Failure::TooMuch => anyhow!(
+            "{text}: {} that unpack into more than {}: no trace is packed so small; if it is one, \
+             `fdr unpack --any-size` writes it to a file",
+            ui::size(size),
+            ui::size(most)
+        ),
+        Failure::NotBlocks => anyhow!("{text}: is compressed in a way that fdr does not know"),
+    })?;
+    match &unpacked.damage {
+        Some(fault) if unpacked.bytes == 0 => bail!("{text}: {}", in_words(fault)),
+        Some(fault) => ui::complain(&format!(
+            "{text}: {}; the {} before it are intact",
+            in_words(fault),
+            ui::size(unpacked.bytes)
+        )),
+        None if unpacked.bytes == 0 => bail!("{text}: there is nothing in this compressed file"),
+        None => {}
+    }
+    Ok(unpacked)
+}
+
+/// A dense stream that another tool compressed: not a block in each frame. It becomes a file first.
+fn unpack_in_two(
+    codec: Option<Codec>,
+    packed: &FileBytes,
+    out: &File,
+    limits: Limits,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Unpacked, Failure> {
+    out.set_len(0).map_err(Failure::Output)?;
+    let stream = place::create_unnamed().map_err(Failure::Temporary)?;
+    let inner = match codec {
+        Some(codec) => streams::unpack(codec, packed, &stream, limits.most, &|_| {}),
+        None => unpack::unpack(packed, &stream, limits, &|_| {}),
+    };
+    let inner = inner.map_err(|failure| match failure {
+        Failure::Output(error) => Failure::Temporary(error),
+        other => other,
+    })?;
+    let stream = FileBytes::new(stream).map_err(Failure::Input)?;
+    let mut outer = blocks::unpack_stream(&stream, out, limits, progress)?;
+    outer.damage = match (inner.damage, outer.damage) {
+        // Where the compressed file is damaged, the stream ends too early.
+        (Some(inner), Some(outer))
+            if blocks::is_cut(&stream, outer.offset).map_err(Failure::Input)? =>
+        {
+            Some(inner)
+        }
+        (_, Some(outer)) => Some(Fault {
+            within: true,
+            ..outer
+        }),
+        (inner, None) => inner,
+    };
+    Ok(outer)
+}
+
+/// What is wrong, and where.
+pub(crate) fn in_words(fault: &Fault) -> String {
+    let Fault {
+        offset,
+        within,
+        what,
+    } = fault;
+    let data = match within {
+        false => "the compressed data are damaged in what begins at byte",
+        true => "the dense stream within is damaged in what begins at its byte",
+    };
+    format!("{data} {offset}: {what}")
+}
+
+/// A file's content: of a compressed file, as a file without a name, and what was wrong with it.
+///
+/// # Errors
+/// As [`unpack`].
+pub(crate) fn plain(path: &Path, file: File) -> anyhow::Result<(File, Option<Fault>)> {
+    if !probe(&head(&file)) {
+        return Ok((file, None));
+    }
+    let out = place::unnamed()?;
+    let unpacked = unpack(path, file, &out, Place::Temporary, Manner::default())?;
+    Ok((out, unpacked.damage))
+}
+
+/// Makes the files of an unpacked archive in an empty folder. Of one that is `cut`, what there is.
+///
+/// # Errors
+/// As [`tar::extract`]; where it is cut off and need not be, too.
+pub(crate) fn extract(
+    archive: &File,
+    folder: &Path,
+    to: Place<'_>,
+    cut: bool,
+) -> anyhow::Result<()> {
+    let mut archive = archive;
+    archive.rewind()?;
+    match tar::extract(&mut BufReader::new(archive), folder, &to.in_words())? {
+        tar::End::CutOff if !cut => bail!("the archive is cut off"),
+        tar::End::CutOff | tar::End::Whole => Ok(()),
+    }
+}
+
+/// Whether a file is a dense stream, or one that is compressed.
+fn is_dense(path: &Path) -> bool {
+    // To open a pipe would wait for its writer.
+    let file = path.is_file().then(|| File::open(path));
+    file.and_then(Result::ok)
+        .is_some_and(|file| dense::probe(&head_within(&file)))
+}
+
+/// What a packed trace is called when it is unpacked. `None`: its name does not say that it is packed.
+pub(crate) fn plain_name(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.as_bytes();
+    let ends: [&[u8]; 3] = [b".zst", b".gz", b".xz"];
+    let whole = ends.iter().find_map(|end| name.strip_suffix(*end));
+    let whole = whole.unwrap_or(name);
+    // A trace's own name may end so.
+    let stream = whole.strip_suffix(b".dense");
+    let plain = match stream.filter(|_| is_dense(path)) {
+        Some(plain) => plain,
+        None if whole.len() == name.len() => return None,
+        None => whole.strip_suffix(b".tar").unwrap_or(whole),
+    };
+    (!plain.is_empty()).then(|| path.with_file_name(OsStr::from_bytes(plain)))
+}

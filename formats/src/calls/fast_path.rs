@@ -1,0 +1,300 @@
+//! The fast path of a call stack: many calls at once, nearly all of which nest. Whether an entry or an exit comes next,
+//! no processor can foresee. So the same is done for both, with zeros for what is not meant, instead of a branch.
+//! What is not plain goes to the stack's own methods. Must never decide what an exit ends, but that it ends the
+//! innermost call.
+
+use super::{CallHandler, CallStack, Open, state};
+use crate::model::{Call, Edge, FunctionId, Ticks};
+use crate::packed::Packed;
+
+/// Calls that are taken at once, at most; a power of two.
+pub const ROOM: usize = 256;
+/// Open calls that so many may come to, and the place below them.
+const WINDOW: usize = 2 * ROOM;
+
+/// Who follows calls by the fast path. [`CallHandler`] is told of what is not plain.
+pub trait FastPath<T>: CallHandler<T> {
+    /// The data that stands for a caller where no call is open.
+    fn root(&self) -> T;
+
+    /// An entry or an exit. Returns the data of the call that is entered; of an exit, any. `None`, with nothing
+    /// changed: the long way.
+    fn step(&mut self, plain: Plain<T>) -> Option<T>;
+
+    /// Some steps were taken, with so many exits among them.
+    fn stepped(&mut self, ended: usize) {
+        let _ = ended;
+    }
+
+    /// The long way: the data of a call that is entered while those are open.
+    fn entered(&mut self, function: FunctionId, open: &[Open<T>]) -> T;
+
+    /// The long way: an exit of a call that was entered before this piece. It ends when the piece is joined.
+    fn left_earlier(&mut self, exit: &Call);
+}
+
+/// An entry, or the exit of the innermost call. That call is not clipped, and took no less than the calls that it made.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain<T> {
+    /// Which function.
+    pub function: FunctionId,
+    /// All ones for an exit, else 0.
+    pub exit: u64,
+    /// The data of the innermost open call: the one that an exit ends.
+    pub innermost: T,
+    /// Of an exit: ticks since the entry. Of an entry, any.
+    pub total: u64,
+    /// Ticks in calls that the innermost open call has made.
+    pub children: u64,
+    /// Exits since [`FastPath::stepped`].
+    pub ended: usize,
+}
+
+/// Room for the innermost open calls, from the second place on. One serves any number of stacks, one after the other.
+#[derive(Debug)]
+pub struct Window<T>(Box<[Open<T>; WINDOW]>);
+
+impl<T: Copy + Default> Default for Window<T> {
+    fn default() -> Self {
+        let none = Open {
+            start: Ticks(0),
+            before: 0,
+            function: FunctionId(0),
+            state: state::NO_CALL,
+            data: T::default(),
+        };
+        Window(Box::new([none; WINDOW]))
+    }
+}
+
+/// What an edge is to a stack.
+#[derive(Clone, Copy)]
+struct Step {
+    /// Since the edge before.
+    ticks: u64,
+    function: FunctionId,
+    /// All ones for an exit, else zero.
+    exit: u64,
+}
+
+/// How far some steps were followed.
+struct Followed {
+    /// Steps.
+    count: usize,
+    /// Those among them that ended a call.
+    ended: usize,
+}
+
+impl<T: Copy + Default> CallStack<T> {
+    /// Takes some calls, in order.
+    pub fn run<U: FastPath<T>>(&mut self, window: &mut Window<T>, user: &mut U, calls: &[Call]) {
+        if self.is_unclear() {
+            return;
+        }
+        if let Some(first) = calls.first() {
+            self.begin(first.time);
+        }
+        // The window would be moved to and fro for too few.
+        if calls.len() < 4 + self.open.len().min(ROOM) / 16 {
+            return calls.iter().for_each(|call| self.one(user, call));
+        }
+        for mut calls in calls.chunks(ROOM) {
+            let first = calls.first().map_or(self.before, |call| call.time);
+            if first < self.before || !calls.is_sorted_by_key(|call| call.time) {
+                self.go_back();
+                let times = calls.iter().map(|call| call.time);
+                self.latest = times.fold(self.latest, Ticks::max);
+            }
+            while !calls.is_empty() {
+                let from = self.before.0;
+                let mut before = from;
+                // What a writer added goes the long way.
+                let plain = calls.iter().take_while(|call| !call.synthetic);
+                let steps = plain.map(move |call| {
+                    let ticks = call.time.0.wrapping_sub(before);
+                    before = call.time.0;
+                    Step {
+                        ticks,
+                        function: call.function,
+                        exit: u64::from(call.edge != Edge::Entry).wrapping_neg(),
+                    }
+                });
+                let count = self.plain(window, user, from, steps);
+                calls = calls.get(count..).unwrap_or(&[]);
+                if let Some((call, rest)) = calls.split_first() {
+                    self.one(user, call);
+                    calls = rest;
+                }
+            }
+        }
+    }
+
+    /// The same of packed ones.
+    pub fn run_packed<U: FastPath<T>>(
+        &mut self,
+        window: &mut Window<T>,
+        user: &mut U,
+        packed: &Packed<'_>,
+    ) {
+        let Some(first) = packed.first().filter(|_| !self.is_unclear()) else {
+            return;
+        };
+        self.begin(first);
+        if first < self.before {
+            self.go_back();
+        }
+        let is_plain = !packed.has_odd_edges();
+        let (mut done, mut time) = (0, packed.base.0);
+        while done < packed.len() {
+            let part = packed.part(done, ROOM);
+            let count = if is_plain {
+                let steps = part.calls().map(|call| Step {
+                    ticks: call.delta(),
+                    function: call.function(),
+                    exit: call.plainly_left(),
+                });
+                self.plain(window, user, time, steps)
+            } else {
+                let steps = part.calls().map(|call| Step {
+                    ticks: call.delta(),
+                    function: call.function(),
+                    exit: call.left(),
+                });
+                self.plain(window, user, time, steps)
+            };
+            if count > 0 {
+                time = self.before.0;
+            }
+            done += count;
+            if let Some(call) = part.get(count) {
+                time = time.wrapping_add(call.delta());
+                self.one(user, &call.at(Ticks(time)));
+                done += 1;
+            }
+        }
+    }
+
+    /// Calls come, from that time on.
+    fn begin(&mut self, first: Ticks) {
+        if self.number == 0 {
+            self.first = first;
+        }
+    }
+
+    /// The long way.
+    #[inline(never)]
+    fn one<U: FastPath<T>>(&mut self, user: &mut U, call: &Call) {
+        if call.edge == Edge::Entry {
+            let data = user.entered(call.function, &self.open);
+            self.enter(call, data);
+        } else if self.exit(call, user).is_none() {
+            user.left_earlier(call);
+        }
+    }
+
+    /// Takes steps, of which there are at most [`ROOM`], while they are plain; the first is counted from that time. Returns how many.
+    #[inline(always)]
+    fn plain<U: FastPath<T>>(
+        &mut self,
+        window: &mut Window<T>,
+        user: &mut U,
+        time: u64,
+        steps: impl Iterator<Item = Step>,
+    ) -> usize {
+        let untimed = self.untimed.clone();
+        let followed = match untimed.near() {
+            // No sum is more than the time that has passed, where no time went back.
+            _ if self.went_back => return 0,
+            None => return 0,
+            Some([]) => self.follow::<false, U>(window, user, time, steps, &[]),
+            Some(untimed) => self.follow::<true, U>(window, user, time, steps, untimed),
+        };
+        self.rule.entered(followed.count - followed.ended);
+        user.stepped(followed.ended);
+        followed.count
+    }
+
+    /// Takes those steps while they are plain: entries, and exits of the innermost call where that is not clipped.
+    /// `UNTIMED`: some functions have no times.
+    #[inline(never)]
+    fn follow<const UNTIMED: bool, U: FastPath<T>>(
+        &mut self,
+        window: &mut Window<T>,
+        user: &mut U,
+        mut time: u64,
+        steps: impl Iterator<Item = Step>,
+        untimed: &[i8],
+    ) -> Followed {
+        // As far as so many steps may lead, up or down: what is found by a mask needs no test.
+        let base = self.open.len().saturating_sub(ROOM - 1);
+        // A stack that was higher in between has had the room for it.
+        self.open.reserve(ROOM);
+        let near = self.open.get(base..).unwrap_or(&[]);
+        let first = 1 + near.len();
+        let window = &mut *window.0;
+        if let Some(window) = window.get_mut(1..first) {
+            window.copy_from_slice(near);
+        }
+        window[0].data = match base.checked_sub(1).and_then(|below| self.open.get(below)) {
+            Some(below) => below.data,
+            None => user.root(),
+        };
+        let (mut above, mut children, mut ended) = (first, self.children, 0_usize);
+        for Step {
+            ticks,
+            function,
+            exit,
+        } in steps
+        {
+            time = time.wrapping_add(ticks);
+            let innermost = window[above.wrapping_sub(1) % WINDOW].data;
+            // The call to come, or the innermost one.
+            let frame = &mut window[above.wrapping_add(exit as usize) % WINDOW];
+            // Of an entry, it means nothing.
+            let mut total = time.wrapping_sub(frame.start.0);
+            if UNTIMED {
+                let untimed = untimed.get(function.0 as usize).copied().unwrap_or(0);
+                let untimed = i64::from(untimed) as u64;
+                total = total & !untimed | children & untimed;
+            }
+            let plain = Plain {
+                function,
+                exit,
+                innermost,
+                total,
+                children,
+                ended,
+            };
+            let differs = frame.function.0 ^ function.0 | frame.state;
+            let fits = differs & exit as u32 == 0;
+            let Some(data) = fits.then(|| user.step(plain)).flatten() else {
+                time = time.wrapping_sub(ticks);
+                break;
+            };
+            let before = children;
+            children = frame.before.wrapping_add(total) & exit;
+            // After an exit it is above the innermost call, where it means nothing.
+            *frame = Open {
+                start: Ticks(time),
+                before,
+                function,
+                state: 0,
+                data,
+            };
+            ended = ended.wrapping_sub(exit as usize);
+            // One up, or one down.
+            above = above.wrapping_add((exit | 1) as usize);
+        }
+        // Exits, and entries: as many, and what the stack has grown by.
+        let count = above.wrapping_sub(first).wrapping_add(2 * ended);
+        self.open.truncate(base);
+        let open = window.get(1..above).unwrap_or(&[]);
+        self.open.extend_from_slice(open);
+        self.children = children;
+        if count > 0 {
+            self.number += count as u64;
+            self.before = Ticks(time);
+        }
+        Followed { count, ended }
+    }
+}

@@ -1,0 +1,252 @@
+//! What a trace says of itself, as one list of facts: name by name for the formats that write it with names. A format
+//! chooses the names and the order, and puts the values on its wire; which facts there are, and when one says nothing,
+//! is known here alone.
+
+use crate::model::{Counts, Ticks, TraceInfo};
+
+/// One thing that a trace says of itself. Times are in ns since tick 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fact {
+    Program,
+    Process,
+    Reason,
+    Dump,
+    Start,
+    End,
+    MissingThreads,
+    MissingOverwritten,
+    MissingDropped,
+    ClockName,
+    /// Of the clock that measured; a reader of ns has no use for it.
+    Frequency,
+    ErrorPpm,
+    Constant,
+    Nonstop,
+    AnchorTime,
+    AnchorUnix,
+    SkewNs,
+    StepsBack,
+    AheadNs,
+    WallStepNs,
+}
+
+/// What a fact says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
+    Text(&'a str),
+    Number(u64),
+    Signed(i64),
+    Float(f64),
+    Flag(bool),
+}
+
+/// Facts with the names that a format gives them, in its order.
+pub(crate) type Names = [(Fact, &'static str)];
+
+/// What a trace says, with these names: facts that say nothing are left out.
+pub(crate) fn of<'a>(
+    info: &'a TraceInfo,
+    names: &'static Names,
+) -> impl Iterator<Item = (&'static str, Value<'a>)> {
+    names
+        .iter()
+        .filter_map(|&(fact, name)| Some((name, fact.get(info)?)))
+}
+
+/// The fact of that name.
+pub(crate) fn named(names: &Names, name: &[u8]) -> Option<Fact> {
+    let known = names.iter().find(|(_, known)| known.as_bytes() == name);
+    known.map(|&(fact, _)| fact)
+}
+
+impl Fact {
+    /// `None`: the trace says nothing of it.
+    pub(crate) fn get(self, info: &TraceInfo) -> Option<Value<'_>> {
+        let (clock, missing, trouble) = (&info.clock, &info.missing, &info.clock.trouble);
+        let nanos = |tick: Option<Ticks>| tick.and_then(|tick| clock.checked_nanos(tick));
+        let anchor = nanos(clock.anchor.map(|(tick, _)| tick));
+        let value = match self {
+            Fact::Program => Value::Text(&info.program),
+            Fact::Reason => Value::Text(&info.reason),
+            Fact::ClockName => Value::Text(&clock.name),
+            Fact::Process => return info.process.map(Value::Number),
+            Fact::Dump => return info.dump.map(Value::Number),
+            Fact::Start => return nanos(info.start).map(Value::Number),
+            Fact::End => return nanos(info.end).map(Value::Number),
+            Fact::AnchorTime => return anchor.map(Value::Number),
+            Fact::AnchorUnix => {
+                let unix = clock.anchor.filter(|_| anchor.is_some());
+                return unix.map(|(_, unix)| Value::Number(unix));
+            }
+            Fact::Frequency => Value::Number(clock.frequency),
+            Fact::ErrorPpm => return clock.error_ppm.map(Value::Float),
+            Fact::Constant => Value::Flag(clock.constant),
+            Fact::Nonstop => Value::Flag(clock.nonstop),
+            Fact::MissingThreads => Value::Number(missing.threads),
+            Fact::MissingOverwritten => Value::Number(missing.overwritten),
+            Fact::MissingDropped => Value::Number(missing.dropped),
+            Fact::SkewNs => Value::Number(trouble.skew_ns),
+            Fact::StepsBack => Value::Number(trouble.steps_back),
+            Fact::AheadNs => Value::Signed(trouble.ahead_ns),
+            Fact::WallStepNs => Value::Signed(trouble.wall_step_ns),
+        };
+        let silent = [
+            Value::Text(""),
+            Value::Number(0),
+            Value::Signed(0),
+            Value::Flag(false),
+        ];
+        (!silent.contains(&value)).then_some(value)
+    }
+
+    /// Takes what was read, where ticks are ns; a value of another kind says nothing.
+    pub(crate) fn set(self, info: &mut TraceInfo, value: Value<'_>) {
+        let (clock, missing) = (&mut info.clock, &mut info.missing);
+        let trouble = &mut clock.trouble;
+        match (self, value) {
+            (Fact::Program, Value::Text(text)) => text.clone_into(&mut info.program),
+            (Fact::Reason, Value::Text(text)) => text.clone_into(&mut info.reason),
+            (Fact::ClockName, Value::Text(text)) => text.clone_into(&mut clock.name),
+            (Fact::Process, Value::Number(number)) => info.process = Some(number),
+            (Fact::Dump, Value::Number(number)) => info.dump = Some(number),
+            (Fact::Start, Value::Number(ns)) => info.start = Some(Ticks(ns)),
+            (Fact::End, Value::Number(ns)) => info.end = Some(Ticks(ns)),
+            (Fact::AnchorTime, Value::Number(ns)) => {
+                clock.anchor.get_or_insert_default().0 = Ticks(ns);
+            }
+            (Fact::AnchorUnix, Value::Number(ns)) => clock.anchor.get_or_insert_default().1 = ns,
+            (Fact::ErrorPpm, Value::Float(error)) => clock.error_ppm = Some(error),
+            (Fact::Constant, Value::Flag(flag)) => clock.constant = flag,
+            (Fact::Nonstop, Value::Flag(flag)) => clock.nonstop = flag,
+            (Fact::MissingThreads, Value::Number(count)) => missing.threads = count,
+            (Fact::MissingOverwritten, Value::Number(count)) => missing.overwritten = count,
+            (Fact::MissingDropped, Value::Number(count)) => missing.dropped = count,
+            (Fact::SkewNs, Value::Number(ns)) => trouble.skew_ns = ns,
+            (Fact::StepsBack, Value::Number(count)) => trouble.steps_back = count,
+            (Fact::AheadNs, Value::Signed(ns)) => trouble.ahead_ns = ns,
+            (Fact::WallStepNs, Value::Signed(ns)) => trouble.wall_step_ns = ns,
+            _ => {}
+        }
+    }
+}
+
+/// The counts of a thread, with the names that all formats give them.
+pub(crate) fn of_counts(counts: &Counts) -> [(&'static str, u64); 6] {
+    let Counts {
+        recorded,
+        readable,
+        overwritten,
+        dropped,
+        synthetic_entries,
+        synthetic_exits,
+    } = *counts;
+    [
+        ("recorded", recorded),
+        ("readable", readable),
+        ("overwritten", overwritten),
+        ("dropped", dropped),
+        ("synthetic_entries", synthetic_entries),
+        ("synthetic_exits", synthetic_exits),
+    ]
+}
+
+/// Takes a count that was read. Returns whether it has such a name.
+pub(crate) fn set_count(counts: &mut Option<Counts>, name: &[u8], value: u64) -> bool {
+    let mut all = counts.unwrap_or_default();
+    let place = match name {
+        b"recorded" => &mut all.recorded,
+        b"readable" => &mut all.readable,
+        b"overwritten" => &mut all.overwritten,
+        b"dropped" => &mut all.dropped,
+        b"synthetic_entries" => &mut all.synthetic_entries,
+        b"synthetic_exits" => &mut all.synthetic_exits,
+        _ => return false,
+    };
+    *place = value;
+    *counts = Some(all);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Clock, Missing, Trouble};
+
+    const ALL: [Fact; 20] = [
+        Fact::Program,
+        Fact::Process,
+        Fact::Reason,
+        Fact::Dump,
+        Fact::Start,
+        Fact::End,
+        Fact::MissingThreads,
+        Fact::MissingOverwritten,
+        Fact::MissingDropped,
+        Fact::ClockName,
+        Fact::Frequency,
+        Fact::ErrorPpm,
+        Fact::Constant,
+        Fact::Nonstop,
+        Fact::AnchorTime,
+        Fact::AnchorUnix,
+        Fact::SkewNs,
+        Fact::StepsBack,
+        Fact::AheadNs,
+        Fact::WallStepNs,
+    ];
+
+    #[test]
+    fn what_is_said_is_what_is_taken_and_nothing_is_said_of_nothing() {
+        let info = TraceInfo {
+            clock: Clock {
+                name: "rdtsc".into(),
+                error_ppm: Some(0.5),
+                constant: true,
+                nonstop: true,
+                anchor: Some((Ticks(7), 8)),
+                trouble: Trouble {
+                    skew_ns: 9,
+                    steps_back: 10,
+                    ahead_ns: -11,
+                    wall_step_ns: 12,
+                },
+                ..Clock::default()
+            },
+            program: "app".into(),
+            process: Some(0),
+            reason: "exit".into(),
+            dump: Some(1),
+            missing: Missing {
+                threads: 2,
+                overwritten: 3,
+                dropped: 4,
+            },
+            start: Some(Ticks(5)),
+            end: Some(Ticks(6)),
+            ..TraceInfo::default()
+        };
+        let (mut back, nothing) = (TraceInfo::default(), TraceInfo::default());
+        for fact in ALL {
+            let value = fact.get(&info);
+            fact.set(&mut back, value.expect("it is said"));
+            let silent = fact.get(&nothing).is_none();
+            assert_eq!(silent, fact != Fact::Frequency, "{fact:?}");
+            // A value of another kind is left.
+            let odd = match value {
+                Some(Value::Text(_)) => Value::Number(1),
+                _ => Value::Text("1"),
+            };
+            fact.set(&mut back, odd);
+        }
+        assert_eq!(back, info);
+    }
+
+    #[test]
+    fn an_anchor_whose_time_has_no_ns_is_not_told() {
+        let mut info = TraceInfo::default();
+        info.clock.frequency = 1;
+        info.clock.anchor = Some((Ticks(u64::MAX), 8));
+        assert_eq!(Fact::AnchorTime.get(&info), None);
+        assert_eq!(Fact::AnchorUnix.get(&info), None);
+    }
+}

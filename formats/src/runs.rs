@@ -1,0 +1,54 @@
+//! How items that stand near their place in time are sorted in two passes, a run at a time. The first pass cuts them
+//! into runs and notes each item that begins in an earlier run than it stands in: what was open between two runs. The
+//! second pass takes those among their run. Must never hold more than the notes.
+
+/// The runs, and the items that are early.
+#[derive(Clone, Debug)]
+pub(crate) struct Runs<T, I> {
+    /// What begins from here on does not belong to the run, or to one before.
+    pub(crate) ends: Vec<T>,
+    /// Items that begin in an earlier run than they stand in, with that run; sorted by it.
+    pub(crate) early: Vec<(u32, I)>,
+}
+
+impl<T, I> Default for Runs<T, I> {
+    fn default() -> Runs<T, I> {
+        Runs {
+            ends: Vec::new(),
+            early: Vec::new(),
+        }
+    }
+}
+
+impl<T: Copy + Ord, I: Copy> Runs<T, I> {
+    /// The first pass: an item of the run at hand.
+    pub(crate) fn note(&mut self, start: T, item: I) {
+        if self.is_early(start, self.ends.len()) {
+            let run = self.ends.partition_point(|&end| end <= start);
+            let run = u32::try_from(run).unwrap_or(u32::MAX);
+            self.early.push((run, item));
+        }
+    }
+
+    /// The first pass is over.
+    pub(crate) fn finish(&mut self) {
+        self.early.sort_by_key(|&(run, _)| run);
+        self.early.shrink_to_fit();
+    }
+
+    /// Whether an item begins before the run in which it stands.
+    #[inline]
+    pub(crate) fn is_early(&self, start: T, run: usize) -> bool {
+        // As a rule it begins in the current run.
+        let ends = self.ends.get(..run).unwrap_or(&self.ends);
+        ends.last().is_some_and(|&end| end > start)
+    }
+
+    /// The second pass: the early items up to that run of which `taken` were taken already.
+    pub(crate) fn take(&self, taken: &mut usize, run: usize) -> impl Iterator<Item = I> {
+        let early = self.early.get(*taken..).unwrap_or(&[]);
+        let count = early.partition_point(|&(of, _)| of as usize <= run);
+        *taken += count;
+        early[..count].iter().map(|&(_, item)| item)
+    }
+}

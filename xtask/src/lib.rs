@@ -1,0 +1,13 @@
+//! What the commands of `cargo xtask` share with the benches: where things are, how other programs are started, and
+//! which readers of other people are installed. It must stay without dependencies, for it is built on everybody's first
+//! command.
+#![forbid(unsafe_code)]
+
+pub mod process;
+pub mod readers;
+
+/// What a command hands back: an error message for people, without the program's name.
+pub type Result<T> = std::result::Result<T, String>;
+
+/// Exit code of a guard that could not count, or whose counts another compiler's baseline can't judge.
+pub const NOT_JUDGED: u8 = 3;

@@ -1,0 +1,201 @@
+//! The rules about links between Markdown pages: a relative link leads to a file of the tree, an anchor to a
+//! heading of that page, and every page of docs/ is linked from another page. It must never look at the network.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Finding;
+
+/// A link of a page.
+struct Link<'a> {
+    line: usize,
+    /// As it is written, without the anchor; empty: the page itself.
+    path: &'a str,
+    anchor: Option<&'a str>,
+}
+
+/// Checks the links of all pages. `pages` has path and text of each page, `files` every file of the tree; paths are
+/// relative to the workspace, with `/`.
+pub(super) fn check(pages: &[(String, String)], files: &BTreeSet<String>) -> Vec<Finding> {
+    let anchors: BTreeMap<&str, BTreeSet<String>> = pages
+        .iter()
+        .map(|(path, text)| (path.as_str(), anchors(text)))
+        .collect();
+    let mut findings = Vec::new();
+    let mut linked = BTreeSet::new();
+    for (page, text) in pages {
+        for link in links(text) {
+            let mut found = |what: String| findings.push(Finding::new(page, link.line, what));
+            let Some(target) = resolve(page, link.path) else {
+                found(format!("{}: the link leaves the tree", link.path));
+                continue;
+            };
+            if target != *page {
+                linked.insert(target.clone());
+            }
+            if !is_there(&target, files) {
+                found(format!("{}: no such file; mend the link", link.path));
+            } else if let Some(anchor) = link.anchor {
+                let known = anchors.get(target.as_str());
+                if !known.is_some_and(|known| known.contains(anchor)) {
+                    found(format!("#{anchor}: {target} has no such heading"));
+                }
+            }
+        }
+    }
+    for (page, _) in pages {
+        if page.starts_with("docs/") && !linked.contains(page) {
+            let what = "no page links to it: link it, or take it out";
+            findings.push(Finding::new(page, 0, what));
+        }
+    }
+    findings
+}
+
+fn is_there(target: &str, files: &BTreeSet<String>) -> bool {
+    let folder = format!("{}/", target.trim_end_matches('/'));
+    let mut below = files.range(folder.clone()..);
+    files.contains(target) || below.next().is_some_and(|file| file.starts_with(&folder))
+}
+
+/// The path of a link's target, from the workspace; `None` where it leads out.
+fn resolve(page: &str, path: &str) -> Option<String> {
+    if path.is_empty() {
+        return Some(page.to_owned());
+    }
+    let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// The lines of a page outside fenced code, with their numbers from 1.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fenced = false;
+    let lines = text.lines().enumerate();
+    lines.filter_map(move |(at, line)| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        (!fenced && !fence).then_some((at + 1, line))
+    })
+}
+
+/// Links to files. Addresses on the network, and paths of Rust items, are left out.
+fn links(text: &str) -> Vec<Link<'_>> {
+    let mut links = Vec::new();
+    for (line, text) in prose(text) {
+        let mut rest = text;
+        while let Some(at) = rest.find(['`', ']']) {
+            let (sign, after) = (rest.as_bytes()[at], &rest[at + 1..]);
+            rest = after;
+            if sign == b'`' {
+                // A span of code ends on its line, or is none.
+                rest = after.split_once('`').map_or(after, |(_, rest)| rest);
+                continue;
+            }
+            let target = after
+                .strip_prefix('(')
+                .and_then(|target| target.split_once(')'));
+            let Some((target, after)) = target else {
+                continue;
+            };
+            rest = after;
+            let (path, anchor) = match target.split_once('#') {
+                Some((path, anchor)) => (path, Some(anchor)),
+                None => (target, None),
+            };
+            if !path.contains(':') {
+                links.push(Link { line, path, anchor });
+            }
+        }
+    }
+    links
+}
+
+/// The anchors of a page's headings, as GitHub and GitLab make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    for (_, line) in prose(text) {
+        let heading = line.trim_start_matches('#');
+        let Some(heading) = heading.strip_prefix(' ').filter(|_| line.starts_with('#')) else {
+            continue;
+        };
+        let kept = |letter: &char| letter.is_alphanumeric() || "_- ".contains(*letter);
+        let anchor: String = heading.trim().to_lowercase().chars().filter(kept).collect();
+        let anchor = anchor.replace(' ', "-");
+        let mut numbered = anchor.clone();
+        let mut number = 0;
+        while !anchors.insert(numbered) {
+            number += 1;
+            numbered = format!("{anchor}-{number}");
+        }
+    }
+    anchors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(pages: &[(&str, &str)]) -> Vec<(String, usize, String)> {
+        let pages: Vec<(String, String)> = pages
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+            .collect();
+        let mut files: BTreeSet<String> = pages.iter().map(|(path, _)| path.clone()).collect();
+        files.insert("docs/peers.svg".to_owned());
+        check(&pages, &files)
+            .into_iter()
+            .map(|finding| (finding.path, finding.line, finding.what))
+            .collect()
+    }
+
+    const PAGE: &str =
+        "# Clocks\n\n## When `it` lies: why?\n\n```sh\n# no heading\n```\n\n## Twice\n## Twice\n";
+
+    #[test]
+    fn good_links_pass() {
+        let readme = "[a](docs/clocks.md) and [b](docs/clocks.md#when-it-lies-why)\n\
+                      ![plot](docs/peers.svg) [c](https://example.org/x) [d](crate::open) [e](#top)\n\
+                      # Top\n`[code](nowhere.md)` [f](docs) [g](docs/clocks.md#twice-1)\n\
+                      ```\n[h](nowhere.md)\n```\n";
+        let page = format!("{PAGE}[up](../README.md) [here](#clocks) [beside](./clocks.md)\n");
+        assert_eq!(
+            found(&[("README.md", readme), ("docs/clocks.md", &page)]),
+            []
+        );
+    }
+
+    #[test]
+    fn bad_links_are_found() {
+        let readme =
+            "[a](docs/clock.md)\n[b](docs/clocks.md#no-heading)\n[c](../x) `x` [d](x.md)\n";
+        let found = found(&[("README.md", readme), ("docs/clocks.md", PAGE)]);
+        let found: Vec<(usize, &str)> = found
+            .iter()
+            .map(|(_, line, what)| (*line, what.as_str()))
+            .collect();
+        let wanted = [
+            (1, "docs/clock.md: no such file; mend the link"),
+            (2, "#no-heading: docs/clocks.md has no such heading"),
+            (3, "../x: the link leaves the tree"),
+            (3, "x.md: no such file; mend the link"),
+        ];
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn a_page_that_nobody_links_to_is_found() {
+        let alone = "# Alone\n[itself](alone.md)\n";
+        let found = found(&[("README.md", "# Top\n"), ("docs/alone.md", alone)]);
+        let what = "no page links to it: link it, or take it out";
+        assert_eq!(found, [("docs/alone.md".to_owned(), 0, what.to_owned())]);
+    }
+}
