@@ -35,12 +35,11 @@ use core::time::Duration;
 use fdr_formats::model::TraceInfo;
 use fdr_formats::xray::bare::Room;
 
+use crate::dump::output::Output;
 use crate::dump::snapshot::Snapshot;
 use crate::recorder;
 use crate::ring::Ring;
 use crate::ring::heir::LONGEST_PATH;
-use crate::shell::fork;
-use crate::shell::output::Output;
 use crate::sys::file::Descriptor;
 use crate::sys::stack::{self, Stack};
 use crate::sys::{memory, process, raw};
@@ -108,7 +107,11 @@ impl Kit {
     /// What this process's traces are called.
     fn output(&self) -> &Output {
         let [own, childrens] = &self.outputs;
-        if fork::is_child() { childrens } else { own }
+        if process::is_fork_child() {
+            childrens
+        } else {
+            own
+        }
     }
 }
 
@@ -132,6 +135,7 @@ fn kit() -> Option<&'static Kit> {
 pub(crate) fn prepare(setup: Setup) -> bool {
     // The ring may be lost whether crashes are handled or not.
     handler::make_ready();
+    recorder::set_on_thread_begin(thread_begins);
     if kit().is_some() {
         return true;
     }
@@ -197,7 +201,7 @@ pub(crate) fn look() -> Option<Duration> {
 }
 
 /// A thread makes its first record; `end_is_told`: [`thread_ends`] will be called. Async-signal-safe.
-pub(crate) fn thread_begins(end_is_told: bool) {
+fn thread_begins(end_is_told: bool) {
     if !handler::is_wanted() {
         return;
     }
@@ -206,7 +210,7 @@ pub(crate) fn thread_begins(end_is_told: bool) {
     }
     if handler::is_ready() {
         // A child of a fork has no dumper that would do it later.
-        handler::install(fork::is_child());
+        handler::install(process::is_fork_child());
     }
     handler::let_install();
 }

@@ -10,13 +10,13 @@ use fdr_formats::xray::bare::{self, BareThread, BareWriter};
 use super::text::Text;
 use super::{DEADLINE_NS, Kit, Work, file, names};
 use crate::clock::{self, Kind};
-use crate::dump::snapshot::recorded;
+use crate::dump;
+use crate::dump::output::Names;
 use crate::primitive::Ordering;
 use crate::recorder;
 use crate::ring::Ring;
+use crate::ring::counts::{recorded, steps_back};
 use crate::ring::layout::{CHUNK, Slot, state};
-use crate::shell::dumping;
-use crate::shell::output::Names;
 use crate::sys::raw;
 
 /// Beyond the deadline for taking in more, what was taken is written; that takes at most so long, ns.
@@ -72,7 +72,7 @@ pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Resu
     let mut name = Names {
         program: &kit.program,
         pid: raw::process(),
-        number: dumping::number_of_crash(),
+        number: dump::number_of_crash(),
         unix_time_s: clock::realtime_ns() / 1_000_000_000,
     };
     let numbered = kit.output().is_numbered();
@@ -170,7 +170,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     }
     let flags = ring.header().clock_flags.load(Ordering::Relaxed);
     info.clock.trouble.skew_ns = u64::from(flags >> 8) * 1000;
-    info.clock.trouble.steps_back = dumping::steps_back(ring);
+    info.clock.trouble.steps_back = steps_back(ring);
     info.end = Some(end(ring));
     file.put(&bare::header(info));
     let mut writer = BareWriter::new(info, reason.text(), names::all());

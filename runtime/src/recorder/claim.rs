@@ -4,8 +4,7 @@
 
 use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, family, tls, writer};
 use crate::clock::{self, Kind};
-use crate::crash;
-use crate::primitive::{Ordering, compiler_fence};
+use crate::primitive::{AtomicPtr, Ordering, compiler_fence};
 use crate::ring::Ring;
 use crate::ring::layout::Slot;
 use crate::site::unit;
@@ -81,7 +80,7 @@ fn take_slot(word: u32, cpu: u32) {
     let claimed = claim();
     let (Ok(becomes) | Err(becomes)) = claimed;
     if claimed.is_ok() {
-        crash::thread_begins(sys::thread::set_end_value(1));
+        tell_begin(sys::thread::set_end_value(1));
     }
     compiler_fence(Ordering::SeqCst);
     if !tls::replace(&CLAIMING, becomes) {
@@ -94,6 +93,26 @@ fn take_slot(word: u32, cpu: u32) {
         write_now(slot, word);
     } else {
         family::count_dropped(cpu);
+    }
+}
+
+/// What is called when a thread makes its first record; null = nothing.
+static ON_BEGIN: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// From now on `call` is called when a thread makes its first record. Its argument says whether the end of the
+/// thread will be told by [`on_thread_end`]. `call` must be async-signal-safe.
+pub(crate) fn set_on_thread_begin(call: fn(bool)) {
+    // Release: pairs with the Acquire in `tell_begin`.
+    ON_BEGIN.store(call as *mut (), Ordering::Release);
+}
+
+fn tell_begin(end_is_told: bool) {
+    // Acquire: pairs with the Release in `set_on_thread_begin`.
+    let call = ON_BEGIN.load(Ordering::Acquire);
+    if !call.is_null() {
+        // SAFETY: `set_on_thread_begin` stored it, a function of this type.
+        let call = unsafe { core::mem::transmute::<*mut (), fn(bool)>(call) };
+        call(end_is_told);
     }
 }
 
@@ -149,7 +168,6 @@ pub(crate) fn on_thread_end(round: usize) -> bool {
     if let Some(ring) = family::ring().filter(|_| is_real(slot)) {
         ring.end(slot);
     }
-    crash::thread_ends();
     true
 }
 

@@ -6,7 +6,6 @@
 
 mod claim;
 pub(crate) mod family;
-pub(crate) mod record;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
 mod tls;
@@ -18,20 +17,20 @@ mod tests;
 use crate::clock::{self, Kind};
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::ring::Ring;
-use crate::ring::layout::Slot;
+use crate::ring::layout::{self, Slot};
 use crate::site::unit::Host;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) use stub::{REACH, Reach, call, call_untimed, entrance, entrance_untimed, prepare};
+pub(crate) use stub::{SLOT_ACCESS, call, call_untimed, entrance, entrance_untimed, prepare};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use tls::fixed_offset;
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) use plain::{
-    REACH, Reach, call, call_untimed, entrance, entrance_untimed, fixed_offset, prepare,
+    SLOT_ACCESS, call, call_untimed, entrance, entrance_untimed, fixed_offset, prepare,
 };
 
-pub(crate) use claim::on_thread_end;
+pub(crate) use claim::{on_thread_end, set_on_thread_begin};
 pub(crate) use family::ring;
 
 /// Action bits of an exit record.
@@ -64,7 +63,7 @@ const fn busy_slot() -> Slot {
         cursor: AtomicU64::new(0),
         last_low: AtomicU32::new(0),
         last_high: AtomicU32::new(0),
-        cpu: AtomicU32::new(writer::BUSY),
+        cpu: AtomicU32::new(layout::BUSY),
         full: AtomicU32::new(0),
         base: AtomicU64::new(0),
         chunks: AtomicU64::new(0),
@@ -158,16 +157,13 @@ fn record(word: u32) {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod plain {
     use super::{Bits, Kind, host, record, untimed};
+    use crate::site::slot_access::SlotAccess;
 
     /// In the words of a guest's sites: its records are made elsewhere.
     const GUESTS_BIT: u32 = 1;
 
-    /// How records into a copy's slots are made from elsewhere: by that copy alone.
-    #[repr(C)]
-    pub(crate) struct Reach;
-
     /// Of this copy.
-    pub(crate) static REACH: Reach = Reach;
+    pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess;
 
     /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
     #[inline(never)]

@@ -16,30 +16,15 @@
 //! last record: it gets the last record's time. The test for BUSY is the test for "still on the same
 //! CPU", so it costs nothing.
 
-use super::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::clock::{self, CPU_MASK, Stamp};
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
 use crate::ring::chunk::{self, at_address};
-use crate::ring::layout::{CHUNK, Slot};
+use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, STOPPED, Slot};
+use crate::ring::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::sys;
 
 /// The cursor's place in its chunk.
 const WITHIN: u64 = CHUNK as u64 - 1;
-
-/// The `cpu` of a slot whose owner is making a record. No CPU has this number, nor does the kernel
-/// use it for "not known" (it uses -1 and -2).
-pub(crate) const BUSY: u32 = 0x8000_0000;
-
-/// The `cpu` of a slot that has no record yet.
-pub(crate) const NO_CPU: u32 = 0x8000_0001;
-
-/// The `last_high` of a slot whose chunk is full or that has stopped: no clock gets there, so no
-/// record can seem to be like the last one. It is looked at when the slot is busy already: a handler
-/// that fills the chunk just before that can't be missed.
-pub(crate) const NO_HIGH: u32 = u32::MAX;
-
-/// The `full` of a slot that keeps the oldest records, once it has no room for more.
-pub(crate) const STOPPED: u32 = 2;
 
 /// A clock that is behind by more than this many ticks was reset (a virtual machine that moved):
 /// its new time is believed. Holding on to the old one would freeze every time from here on.

@@ -6,12 +6,14 @@
 //! async-signal-safe. It must never be unmapped: other threads may be recording.
 
 pub(crate) mod chunk;
+pub(crate) mod counts;
 pub(crate) mod functions;
 pub(crate) mod heir;
 pub(crate) mod layout;
 mod lost;
 #[cfg(all(loom, test))]
 pub(crate) mod model;
+pub(crate) mod record;
 mod slots;
 mod space;
 

@@ -2,12 +2,11 @@
 //! whose slot another one has. Async-signal-safe but for `prepare_spares`' wait for the disk. It must
 //! never give a slot to two threads.
 
-use super::layout::{COUNTERS, Slot, state};
+use super::layout::{COUNTERS, NO_CPU, Slot, state};
 use super::space::SPARES;
-use super::{Ring, chunk, set_name};
+use super::{Ring, chunk, counts, set_name};
 use crate::clock;
 use crate::primitive::{Ordering, fence};
-use crate::recorder::writer;
 use crate::sys;
 
 /// How long after a reaping that was of no use the next one may be, ns.
@@ -96,7 +95,7 @@ impl Ring {
         self.reusing.fetch_add(1, Ordering::AcqRel);
         let taken = self.try_take(slot, state::ENDED);
         if taken {
-            let records = crate::dump::snapshot::committed(slot).unwrap_or(0);
+            let records = counts::committed(slot).unwrap_or(0);
             let dropped = slot.dropped.load(Ordering::Relaxed);
             let header = self.header();
             header
@@ -154,7 +153,7 @@ impl Ring {
             field.store(0, Ordering::Relaxed);
         }
         slot.cursor.store(base, Ordering::Relaxed);
-        slot.cpu.store(writer::NO_CPU, Ordering::Relaxed);
+        slot.cpu.store(NO_CPU, Ordering::Relaxed);
         slot.full.store(u32::from(self.full), Ordering::Relaxed);
         slot.tid.store(sys::thread::tid(), Ordering::Relaxed);
         set_name(slot, sys::thread::name());

@@ -9,11 +9,12 @@ use fdr_formats::filter::Filter;
 
 use super::config::Settings;
 use super::sites::table;
-use super::{dumping, guest, install, say};
+use super::{dumping, guest, install};
 use crate::api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 use crate::config::Config;
-use crate::dump::snapshot;
+use crate::messages;
 use crate::recorder::{self, family};
+use crate::ring::counts;
 use crate::ring::layout::Slot;
 use crate::site::unit::{self, Operation};
 use crate::sys;
@@ -30,7 +31,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
         _ => read(code)?,
     };
     if state.is_some_and(|state| !settings.is_but_for_the_filter(&state.config)) {
-        say::warn(format_args!("{LATE}"));
+        messages::warn(format_args!("{LATE}"));
     }
     let filter = settings.filter.clone();
     // The environment's is in the table from the start.
@@ -66,7 +67,7 @@ fn enable_in_host(code: &Config) -> Result<usize, Error> {
     let host = recorder::host().ok_or_else(|| Error::Failed(NO_HOST.into()))?;
     read(code)?;
     if !code.is_of_filter_only() {
-        say::warn(format_args!("{LATE}"));
+        messages::warn(format_args!("{LATE}"));
     }
     let filter = code.get("FDR").and_then(|filter| filter.to_str());
     if let Some(filter) = filter.filter(|_| !install::has_filter()) {
@@ -174,7 +175,7 @@ pub(crate) fn statistics() -> Statistics {
 
 /// `None` where the slot's owner changes, or writes too fast for a count.
 fn of_thread(slot: &Slot) -> Option<ThreadStatistics> {
-    let (owner, counts) = snapshot::count(slot)?;
+    let (owner, counts) = counts::count(slot)?;
     Some(ThreadStatistics {
         id: u64::from(owner.tid),
         name: owner.name_text(),

@@ -26,9 +26,6 @@ static HELD: AtomicU32 = AtomicU32::new(0);
 static FORKER: AtomicU64 = AtomicU64::new(0);
 static MASK: AtomicU64 = AtomicU64::new(0);
 
-/// Whether a fork led to this process.
-static IS_CHILD: AtomicU32 = AtomicU32::new(0);
-
 /// Has the C library call this file around every `fork`. A child that is forked meanwhile does it again:
 /// to be called twice does no harm.
 pub(crate) fn watch() {
@@ -37,11 +34,6 @@ pub(crate) fn watch() {
         process::at_fork(before, in_parent, in_child);
         DONE.store(true, Ordering::Relaxed);
     }
-}
-
-/// Whether a fork led to this process, which has not been executed anew since.
-pub(crate) fn is_child() -> bool {
-    IS_CHILD.load(Ordering::Relaxed) != 0
 }
 
 extern "C" fn before() {
@@ -126,7 +118,7 @@ fn go_on() {
 /// Nothing of the parent's is the child's.
 fn forget() {
     let forker = FORKER.load(Ordering::Relaxed);
-    IS_CHILD.store(1, Ordering::Relaxed);
+    process::set_fork_child();
     family::in_child();
     sites::TABLE.in_child(forker);
     install::in_child(forker);

@@ -14,7 +14,7 @@ use crate::site::unit::{self, Host, Operation, Reply, Text, Unit};
 pub(crate) static HOST: Host = Host {
     record,
     record_untimed,
-    reach: &recorder::REACH,
+    slot_access: &recorder::SLOT_ACCESS,
     attach: attach_c,
     control: host_control,
 };

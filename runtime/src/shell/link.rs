@@ -10,8 +10,8 @@ use std::time::Instant;
 use fdr_formats::address::Address;
 use fdr_formats::writer::Output;
 
-use super::say;
 use crate::api::Failure;
+use crate::messages;
 use crate::sys::socket::{self, Socket};
 
 /// The longest wait for a connection to be made, for each address that a host's name has.
@@ -60,7 +60,7 @@ fn listen(place: &str) -> io::Result<Socket> {
     listener.set_nonblocking(true)?;
     let port = listener.local_addr()?;
     if place.ends_with(":0") {
-        say::warn(format_args!("listening on tcp-listen://{port}"));
+        messages::warn(format_args!("listening on tcp-listen://{port}"));
     }
     Socket::from_std(listener).map_err(os)
 }

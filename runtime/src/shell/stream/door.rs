@@ -13,7 +13,8 @@ use fdr_formats::writer::{Kind, Target};
 
 use super::feed::{Feed, Parked};
 use crate::dump::staged::Staged;
-use crate::shell::{link, say};
+use crate::messages;
+use crate::shell::link;
 use crate::sys::{process, socket::Socket};
 
 /// The first wait before another try to connect; each is twice the one before.
@@ -106,7 +107,7 @@ impl Door {
                 if feeds.len() < MOST_CLIENTS {
                     feeds.push(Feed::peer(socket, self.target, &info(), None)?);
                 } else if !std::mem::replace(&mut self.told.crowd, true) {
-                    say::warn(format_args!(
+                    messages::warn(format_args!(
                         "more than {MOST_CLIENTS} clients: turned away"
                     ));
                 }
@@ -152,7 +153,7 @@ impl Door {
         info: &TraceInfo,
     ) -> io::Result<()> {
         if self.told.absent || self.told.lost {
-            say::info(format_args!("{}: connected", self.name()));
+            messages::info(format_args!("{}: connected", self.name()));
         }
         self.wait = FIRST_WAIT;
         feeds.push(Feed::peer(socket, self.target, info, self.parked.take())?);
@@ -162,7 +163,7 @@ impl Door {
     fn absent(&mut self, error: &io::Error) {
         if !std::mem::replace(&mut self.told.absent, true) && !self.told.lost {
             let name = self.name();
-            say::warn(format_args!(
+            messages::warn(format_args!(
                 "{name}: {error}; what the rings can't hold until it is there is lost"
             ));
         }
@@ -184,9 +185,9 @@ impl Door {
         };
         let name = self.name();
         if std::mem::replace(&mut self.told.lost, true) {
-            say::info(format_args!("{name}: {error}: {what}"));
+            messages::info(format_args!("{name}: {error}: {what}"));
         } else {
-            say::warn(format_args!("{name}: {error}: {what}"));
+            messages::warn(format_args!("{name}: {error}: {what}"));
         }
         match &self.place {
             Place::Address(Address::Connect(_) | Address::Unix(_)) => {

@@ -15,7 +15,7 @@ use fdr_formats::xray::ChunkDecoder;
 use fdr_formats::{Call, Diagnostic, Function, Losses, Mark, Sink, Ticks, TraceInfo, Writer};
 
 use crate::dump::file::as_io;
-use crate::dump::snapshot;
+use crate::ring::counts;
 use crate::sys::socket::Socket;
 
 /// Records that were read from the rings and are handed over together.
@@ -268,7 +268,7 @@ impl Feed {
         &mut self,
         key: usize,
         thread: &Thread,
-        counts: snapshot::Counts,
+        counts: counts::Counts,
         ended: bool,
     ) {
         let given = self.threads.entry(key).or_default();

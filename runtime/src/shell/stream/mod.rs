@@ -22,11 +22,13 @@ use control::{CONTROL, Life, Totals};
 use pump::Pump;
 
 use super::install::state;
-use super::{dumping, last_thread, link, say};
+use super::{dumping, last_thread, link};
 use crate::api::{Dump, Error};
+use crate::messages;
 use crate::recorder::ring;
 use crate::ring::Ring;
-use crate::{dump::snapshot, sys};
+use crate::ring::counts;
+use crate::sys;
 
 /// The file or folder that the trace becomes, or its address.
 static PLACE: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -48,7 +50,7 @@ pub(crate) fn start() {
     let spawned = sys::signal::with_all_blocked(|_| builder.spawn(|| run(place)));
     if let Err(error) = spawned {
         CONTROL.forget();
-        say::warn(format_args!(
+        messages::warn(format_args!(
             "no thread for the stream ({error}): the trace is written at the end"
         ));
     }
@@ -108,7 +110,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
         return Err(Error::failed(why, "start `fdr listen` there"));
     }
     say_totals(CONTROL.totals(), &format!("to {} so far", path.display()));
-    let of_slot = |slot| snapshot::count(slot).map_or(0, |(_, counts)| counts.dropped);
+    let of_slot = |slot| counts::count(slot).map_or(0, |(_, counts)| counts.dropped);
     let dropped = ring.owned_slots().map(of_slot).sum::<u64>();
     Ok(Dump {
         path,
@@ -127,7 +129,7 @@ pub(crate) fn finish() -> Result<(), Error> {
     let in_time = CONTROL.finish();
     if dumping::asked_for(ring) == 0 && !ring.is_lost() {
         let why = dumping::why_nothing();
-        say::warn(format_args!("nothing was recorded: {why}"));
+        messages::warn(format_args!("nothing was recorded: {why}"));
         return Err(Error::NothingRecorded(why));
     }
     if !in_time {
@@ -155,7 +157,7 @@ fn say_totals(totals: Totals, how: &str) {
         false => format!("{lost} lost"),
         true => "the rest is lost with the ring".into(),
     };
-    say::warn(format_args!(
+    messages::warn(format_args!(
         "streamed {streamed} records of {threads} thread{plural} {how}, {lost}"
     ));
 }

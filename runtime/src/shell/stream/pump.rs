@@ -21,9 +21,9 @@ use fdr_formats::{Losses, ThreadId};
 use super::control::{CONTROL, Totals};
 use super::door::Door;
 use super::feed::{Batch, Everyone, Feed, Sent};
-use crate::dump::snapshot;
 use crate::dump::tail::{Next, Tail};
 use crate::ring::Ring;
+use crate::ring::counts;
 use crate::ring::layout::{CHUNK, Slot, state};
 use crate::shell::dumping;
 use crate::shell::install::State;
@@ -273,7 +273,7 @@ impl Pump {
         let Some(followed) = self.slots.get(&key) else {
             return;
         };
-        let Some((owner, counts)) = snapshot::count(slot) else {
+        let Some((owner, counts)) = counts::count(slot) else {
             return;
         };
         if followed.tail.is_of(slot) && counts.recorded > 0 {
@@ -382,7 +382,7 @@ fn follow(slot: &Slot) -> Option<Followed> {
         thread: Thread {
             id: ThreadId(u64::from(tid)),
             process: Some(u64::from(sys::process::pid())),
-            name: snapshot::name_of(slot),
+            name: counts::name_of(slot),
             counts: None,
         },
         tail,
