@@ -5,7 +5,7 @@
 //! be had. It must never know about files, names or configuration.
 
 mod claim;
-pub(crate) mod family;
+pub(crate) mod process_ring;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
 mod tls;
@@ -31,7 +31,7 @@ pub(crate) use plain::{
 };
 
 pub(crate) use claim::{on_thread_end, set_on_thread_begin};
-pub(crate) use family::ring;
+pub(crate) use process_ring::ring;
 
 /// Action bits of an exit record.
 pub(crate) const EXIT: u32 = 1 << 1;
@@ -95,14 +95,14 @@ pub(crate) struct Bits {
 
 /// The host that makes this copy's records; `None` where it is none's guest. Async-signal-safe.
 pub(crate) fn host() -> Option<&'static Host> {
-    // Acquire: pairs with the Release in `serve`.
+    // Acquire: pairs with the Release in `set_host`.
     let host = HOST.load(Ordering::Acquire);
     // SAFETY: a static of a unit that is never unloaded, see `shell::guest`.
     unsafe { host.as_ref() }
 }
 
 /// Makes this copy a guest: its records are made by `host` from now on.
-pub(crate) fn serve(host: &'static Host) {
+pub(crate) fn set_host(host: &'static Host) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     stub::prepare_guest(host);
     HOST.store(core::ptr::from_ref(host).cast_mut(), Ordering::Release);

@@ -61,7 +61,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::{Bits, record_slowly};
 use crate::clock::Kind;
-use crate::primitive::Alone;
+use crate::primitive::OwnCacheLines;
 use crate::ring::layout::{BUSY, CHUNK, NO_HIGH, Slot};
 use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
@@ -74,7 +74,7 @@ pub(crate) use untimed::{call_untimed, entrance_untimed};
 pub(super) const OTHER_WAY: u32 = 1;
 
 /// Where records with [`OTHER_WAY`] are made: nowhere, until it is known.
-static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(core::ptr::null_mut()));
+static OTHER: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
 
 const _: () = assert!(
     CHUNK == 1 << 16,

@@ -117,8 +117,8 @@ unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u
 #[inline(never)]
 fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     let before = slot.cpu.load(Ordering::Relaxed);
-    if super::claim::is_stray() {
-        super::claim::stray(word, cpu);
+    if super::claim::is_unnoticed_child() {
+        super::claim::record_in_unnoticed_child(word, cpu);
     } else if before == BUSY {
         super::claim::busy(word, cpu);
     } else {
@@ -133,10 +133,10 @@ fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
 #[cold]
 #[inline(never)]
 fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
-    if super::claim::is_stray() {
+    if super::claim::is_unnoticed_child() {
         // The slot is the parent's, which finds it free.
         slot.cpu.store(cpu, Ordering::Relaxed);
-        return super::claim::stray(word, cpu);
+        return super::claim::record_in_unnoticed_child(word, cpu);
     }
     finish(slot, word, Stamp { ticks, cpu }, cpu);
 }
@@ -261,7 +261,7 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     new.number.store(next, Ordering::Release);
     slot.chunk.store(next, Ordering::Release);
     if chunk::wants_more(next, chunks) && cfg!(not(loom)) {
-        sys::thread::tell_news();
+        sys::thread::wake_dumper();
     }
     Some(cursor)
 }

@@ -114,7 +114,7 @@ impl Ring {
         let replaced = self.replace_head();
         self.settle(replaced);
         if replaced {
-            sys::thread::tell_news();
+            sys::thread::wake_dumper();
         }
         replaced
     }

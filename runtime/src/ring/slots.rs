@@ -33,7 +33,7 @@ impl Ring {
         // The next new threads shall find prepared ones again, or one that nobody gave back. To wake the
         // dumper takes longer than all the rest: not for each of them.
         if self.has_fewer_spares(SPARES / 2) || !self.has_room() {
-            sys::thread::tell_news();
+            sys::thread::wake_dumper();
         }
         slot
     }
@@ -91,7 +91,7 @@ impl Ring {
 
     /// Takes the slot of a thread that ended; false where another thread has it by now.
     fn reuse(&self, slot: &Slot) -> bool {
-        // AcqRel, both: pair with `undivided`, for which the records are in one place or the other.
+        // AcqRel, both: pair with `sum_consistently`, for which the records are in one place or the other.
         self.reusing.fetch_add(1, Ordering::AcqRel);
         let taken = self.try_take(slot, state::ENDED);
         if taken {
@@ -110,7 +110,7 @@ impl Ring {
     /// What `sum` gives at a moment when no ended thread's slot was about to become another's: such a
     /// thread's records are neither in the slot nor among the missing ones for some microseconds. Where
     /// there is no such moment, what it gives at last. Async-signal-safe.
-    pub(crate) fn undivided<T>(&self, mut sum: impl FnMut() -> T) -> T {
+    pub(crate) fn sum_consistently<T>(&self, mut sum: impl FnMut() -> T) -> T {
         for _ in 0..UNDIVIDED_TRIES {
             let before = self.reused.load(Ordering::Acquire);
             if self.reusing.load(Ordering::Acquire) == before {

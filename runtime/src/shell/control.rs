@@ -13,7 +13,7 @@ use super::{dumping, guest, install};
 use crate::api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 use crate::config::Config;
 use crate::messages;
-use crate::recorder::{self, family};
+use crate::recorder::{self, process_ring};
 use crate::ring::counts;
 use crate::ring::layout::Slot;
 use crate::site::unit::{self, Operation};
@@ -106,7 +106,7 @@ pub(crate) fn is_enabled() -> bool {
             sys::process::notice_child();
             // The child of a fork has no ring before its first record.
             let ring = recorder::ring();
-            let records = ring.is_some_and(|ring| !ring.is_lost()) || family::is_expecting();
+            let records = ring.is_some_and(|ring| !ring.is_lost()) || process_ring::may_make_ring();
             records && table().is_enabled()
         }
     }
@@ -161,7 +161,7 @@ pub(crate) fn statistics() -> Statistics {
     let Some(ring) = recorder::ring() else {
         return statistics;
     };
-    ring.undivided(|| {
+    ring.sum_consistently(|| {
         let missing = ring.missing();
         statistics.missing = Missing {
             threads: missing.threads,

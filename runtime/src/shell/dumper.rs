@@ -69,7 +69,7 @@ fn run(compare_clocks: bool) -> Looks {
     let mut refinement = Refinement::new(clock::monotonic_raw_ns());
     let mut looks = Looks::new(clock::monotonic_raw_ns());
     loop {
-        let seen = sys::thread::NEWS.load(Ordering::Acquire);
+        let seen = sys::thread::DUMPER_WAKE.load(Ordering::Acquire);
         if ASKED.swap(0, Ordering::AcqRel) > 0 {
             let _ = dumping::dump_and_say("signal");
         }
@@ -83,7 +83,7 @@ fn run(compare_clocks: bool) -> Looks {
         }
         let next_look = Some(looks.sleep(now_ns));
         let sleeps = [refinement.sleep(now_ns), crash::look(), pause, next_look];
-        sys::thread::wait_for_news(seen, sleeps.into_iter().flatten().min());
+        sys::thread::wait_for_work(seen, sleeps.into_iter().flatten().min());
     }
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn say_out_of_space(ring: &Ring) {
             true => "it keeps fewer records than FDR_BUFFER has room for",
             false => "it is in memory only, and lost with the process",
         };
-        messages::trouble(format_args!(
+        messages::ring_error(format_args!(
             "no space for a thread's ring {place}: {error}; {so}; set FDR_DIR or a smaller FDR_BUFFER"
         ));
     }
@@ -168,7 +168,7 @@ pub(crate) extern "C" fn on_signal(
         crash::write_now("signal");
     } else {
         ASKED.fetch_add(1, Ordering::AcqRel);
-        sys::thread::tell_news();
+        sys::thread::wake_dumper();
     }
     sys::signal::chain(signal, info, context);
     sys::set_errno(errno);

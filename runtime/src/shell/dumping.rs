@@ -13,7 +13,7 @@ use fdr_formats::{Losses, Ticks, TraceInfo};
 
 use super::install::{State, state};
 use super::sites::{self, table};
-use super::{dumper, link, stream};
+use super::{connection, dumper, stream};
 use crate::api::{Dump, Error, Failure};
 use crate::clock;
 use crate::crash;
@@ -53,7 +53,7 @@ pub(crate) fn in_child(forker: u64) {
 
 pub(crate) extern "C" fn at_exit() {
     sys::process::notice_child();
-    crash::let_die();
+    crash::wait_for_crash();
     // A child of a fork that never recorded has no ring, and nothing of the parent's is its own.
     let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
         return;
@@ -198,7 +198,7 @@ pub(crate) fn why_not(path: &Path, error: io::Error) -> Failure {
 }
 
 fn say_written(dump: &Dump, replaced: bool) {
-    messages::well();
+    messages::trace_was_written();
     let Dump {
         path,
         threads,
@@ -313,8 +313,8 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
     let dump = to_write(ring, state, &info);
     let (path, replaced, written) = match state.address() {
         Some(address) => {
-            let written = dump.to_stream(|| link::open(address));
-            (PathBuf::from(link::name(address)), false, written)
+            let written = dump.to_stream(|| connection::open(address));
+            (PathBuf::from(connection::name(address)), false, written)
         }
         None => {
             let mut path = dump_path(state);
@@ -391,7 +391,7 @@ fn dump_path(state: &State) -> PathBuf {
 /// of a stream it is called by whoever called `exit`, which may be a handler.
 pub(crate) fn asked_for(ring: &Ring) -> u64 {
     let of_slot = |slot| counts::recorded(slot).unwrap_or(1);
-    ring.undivided(|| {
+    ring.sum_consistently(|| {
         let missing = ring.missing();
         let placed = ring.owned_slots().map(of_slot).sum::<u64>();
         placed + missing.overwritten + missing.dropped

@@ -31,7 +31,7 @@ pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
     if !unit::UNIT.become_guest() {
         return false;
     }
-    recorder::serve(host);
+    recorder::set_host(host);
     true
 }
 

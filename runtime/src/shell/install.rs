@@ -11,19 +11,19 @@ use fdr_formats::filter::Filter;
 use fdr_formats::model::Trouble;
 
 use super::calibrate::{Anchor, Calibration, Frequency};
+use super::clock_faults::BestFrequency;
 use super::config::{self, Settings};
 use super::sites::table;
 use super::skew::Skew;
-use super::trouble::Believed;
-use super::{dumper, dumping, fork, guest, last_thread, link, panics, stream};
+use super::{connection, dumper, dumping, fork, guest, last_thread, panics, stream};
 use crate::api::Failure;
 use crate::clock::{self, Chosen};
 use crate::config::{Config, Log, Mode};
 use crate::crash;
 use crate::dump::output::{self, Output};
 use crate::messages;
-use crate::recorder::{self, CLOCK, family, ring};
-use crate::ring::heir::{LONGEST_PATH, write_path};
+use crate::recorder::{self, CLOCK, process_ring, ring};
+use crate::ring::fork_ring::{LONGEST_PATH, write_path};
 use crate::ring::{Options, Ring};
 use crate::site::unit;
 use crate::sys;
@@ -36,7 +36,7 @@ pub(crate) struct State {
     childrens_output: Output,
     pub(crate) chosen: Chosen,
     calibration: Calibration,
-    believed: Believed,
+    best_frequency: BestFrequency,
     /// How far the CPUs' counters are certainly apart, ns; 0 until they were compared.
     skew_ns: AtomicU64,
     /// The program's name, for the names of files.
@@ -190,7 +190,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
             config,
             chosen,
             calibration,
-            believed: Believed::default(),
+            best_frequency: BestFrequency::default(),
             skew_ns: AtomicU64::new(0),
             program: output::program_name(),
         });
@@ -199,9 +199,9 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
         return Err("the recorder is not up".into());
     };
     if let Some(address) = state.address().filter(|_| !sys::process::is_fork_child()) {
-        link::prepare(address)?;
+        connection::prepare(address)?;
     }
-    match family::ring_or_heir() {
+    match process_ring::ring_or_make() {
         Some(ring) => table().publish(ring),
         None => new_ring(state)?,
     }
@@ -278,7 +278,7 @@ fn new_ring(state: &State) -> Result<(), Failure> {
     let config = &state.config;
     let template = ring_template(state);
     let make_folders = makes_ring_folder(config);
-    family::make_folders(make_folders);
+    process_ring::make_folders(make_folders);
     let mut folders = Ok(());
     let path = match template {
         [] => None,
@@ -318,7 +318,7 @@ fn new_ring(state: &State) -> Result<(), Failure> {
             libc::ENOENT if !make_folders => "; an FDR_DIR with a / at its end is made",
             _ => "",
         };
-        messages::trouble(format_args!(
+        messages::ring_error(format_args!(
             "{}: {}; the ring is in memory only, and lost with the process{remedy}",
             path.to_string_lossy(),
             std::io::Error::from_raw_os_error(errno)
@@ -344,7 +344,7 @@ fn new_ring(state: &State) -> Result<(), Failure> {
     // The first thread's first record shall not have to wait for its making.
     ring.prepare_spares(1);
     // Never freed.
-    family::publish(Box::into_raw(Box::new(ring)));
+    process_ring::publish(Box::into_raw(Box::new(ring)));
     Ok(())
 }
 
@@ -389,20 +389,20 @@ impl State {
 
     /// The frequency as far as it is known now, without waiting.
     pub(crate) fn frequency(&self) -> Frequency {
-        self.judge(&Anchor::take(self.chosen.kind))
+        self.choose(&Anchor::take(self.chosen.kind))
     }
 
     /// A moment [`BASELINE`] after the start at least, and the frequency up to then.
     pub(crate) fn settled_frequency(&self) -> (Anchor, Frequency) {
         let now = self.calibration.at_least(BASELINE);
-        (now, self.judge(&now))
+        (now, self.choose(&now))
     }
 
-    fn judge(&self, now: &Anchor) -> Frequency {
+    fn choose(&self, now: &Anchor) -> Frequency {
         let measured = self.calibration.frequency(now);
         // A rate that may change is best known by what it was on average.
         match self.chosen.constant {
-            true => self.believed.judge(measured),
+            true => self.best_frequency.choose(measured),
             false => measured,
         }
     }

@@ -53,7 +53,7 @@ pub(crate) extern "C" fn on_thread_end(value: *mut libc::c_void) {
     if is_main || MAIN_LEFT.load(Ordering::Relaxed) {
         ENDING.store(true, Ordering::Relaxed);
         // The dumper that wakes sees what was stored above.
-        sys::thread::tell_news();
+        sys::thread::wake_dumper();
     }
 }
 

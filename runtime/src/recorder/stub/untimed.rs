@@ -10,14 +10,14 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::slot_access::{self, SLOT_ACCESS};
 use super::{OTHER_WAY, full};
-use crate::primitive::Alone;
+use crate::primitive::OwnCacheLines;
 use crate::recorder::record_untimed;
 use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, Slot};
 use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
 /// Where records with [`OTHER_WAY`] are made: nowhere, until it is known.
-static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(core::ptr::null_mut()));
+static OTHER: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
 
 /// What the words of a copy's sites hold that records for itself, and of its guests': the way with no time to
 /// lose is any clock's.

@@ -5,24 +5,24 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `control` | what the thread and the others say to each other |
-//! | `pump` | the thread at work: rings, batches, counts |
-//! | `feed` | one receiver and its writer |
-//! | `door` | how receivers come and go |
+//! | `stream_thread` | the thread at work: rings, batches, counts |
+//! | `receiver` | one receiver and its writer |
+//! | `endpoint` | how receivers come and go |
 
 mod control;
-mod door;
-mod feed;
-mod pump;
+mod endpoint;
+mod receiver;
+mod stream_thread;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use control::{CONTROL, Life, Totals};
-use pump::Pump;
+use stream_thread::StreamThread;
 
 use super::install::state;
-use super::{dumping, last_thread, link};
+use super::{connection, dumping, last_thread};
 use crate::api::{Dump, Error};
 use crate::messages;
 use crate::recorder::ring;
@@ -40,7 +40,7 @@ pub(crate) fn start() {
         return;
     };
     let place = match &state.config.address {
-        Some(address) => link::name(address).into(),
+        Some(address) => connection::name(address).into(),
         None => dumping::next_path(state),
     };
     *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
@@ -77,10 +77,10 @@ fn run(place: PathBuf) {
     let (Some(ring), Some(state)) = (ring(), state()) else {
         return;
     };
-    let mut pump = Pump::new(ring, state, place.clone());
-    pump.run();
-    dumping::say_losses(state.config.format.0, &pump.losses);
-    if let Some(error) = pump.failed.take() {
+    let mut stream_thread = StreamThread::new(ring, state, place.clone());
+    stream_thread.run();
+    dumping::say_losses(state.config.format.0, &stream_thread.losses);
+    if let Some(error) = stream_thread.failed.take() {
         CONTROL.fail();
         dumping::say_failed(&dumping::why_not(&place, error));
     } else if dumping::asked_for(ring) > 0 || ring.is_lost() {

@@ -11,10 +11,10 @@ use fdr_formats::TraceInfo;
 use fdr_formats::address::Address;
 use fdr_formats::writer::{Kind, Target};
 
-use super::feed::{Feed, Parked};
+use super::receiver::{DetachedWriter, Receiver};
 use crate::dump::staged::Staged;
 use crate::messages;
-use crate::shell::link;
+use crate::shell::connection;
 use crate::sys::{process, socket::Socket};
 
 /// The first wait before another try to connect; each is twice the one before.
@@ -25,14 +25,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const MOST_CLIENTS: usize = 32;
 
 /// Where receivers come from.
-pub(super) struct Door {
+pub(super) struct Endpoint {
     target: &'static Target,
     place: Place,
     /// When to try next; `None` = never.
     next: Option<Instant>,
     wait: Duration,
     /// The writer of a peer that went away.
-    parked: Option<Parked>,
+    detached: Option<DetachedWriter>,
     told: Told,
 }
 
@@ -52,30 +52,30 @@ enum Place {
 struct Told {
     absent: bool,
     lost: bool,
-    crowd: bool,
+    too_many: bool,
 }
 
-impl Door {
-    pub(super) fn to_address(target: &'static Target, address: Address) -> Door {
-        Door::new(target, Place::Address(address))
+impl Endpoint {
+    pub(super) fn to_address(target: &'static Target, address: Address) -> Endpoint {
+        Endpoint::new(target, Place::Address(address))
     }
 
-    pub(super) fn to_path(target: &'static Target, path: PathBuf, make_folders: bool) -> Door {
+    pub(super) fn to_path(target: &'static Target, path: PathBuf, make_folders: bool) -> Endpoint {
         let place = Place::Path {
             path,
             make_folders,
             staged: None,
         };
-        Door::new(target, place)
+        Endpoint::new(target, place)
     }
 
-    fn new(target: &'static Target, place: Place) -> Door {
-        Door {
+    fn new(target: &'static Target, place: Place) -> Endpoint {
+        Endpoint {
             target,
             place,
             next: Some(Instant::now()),
             wait: FIRST_WAIT,
-            parked: None,
+            detached: None,
             told: Told::default(),
         }
     }
@@ -83,7 +83,7 @@ impl Door {
     /// Where the trace goes, for people.
     fn name(&self) -> String {
         match &self.place {
-            Place::Address(address) => link::name(address),
+            Place::Address(address) => connection::name(address),
             Place::Path { path, .. } => path.display().to_string(),
         }
     }
@@ -97,16 +97,16 @@ impl Door {
     ///
     /// # Errors
     /// No trace can be made, now or ever.
-    pub(super) fn let_in(
+    pub(super) fn accept_receivers(
         &mut self,
-        feeds: &mut Vec<Feed>,
+        receivers: &mut Vec<Receiver>,
         info: impl Fn() -> TraceInfo,
     ) -> io::Result<()> {
         if matches!(self.place, Place::Address(Address::Listen(_))) {
-            while let Some(socket) = link::accept() {
-                if feeds.len() < MOST_CLIENTS {
-                    feeds.push(Feed::peer(socket, self.target, &info(), None)?);
-                } else if !std::mem::replace(&mut self.told.crowd, true) {
+            while let Some(socket) = connection::accept() {
+                if receivers.len() < MOST_CLIENTS {
+                    receivers.push(Receiver::peer(socket, self.target, &info(), None)?);
+                } else if !std::mem::replace(&mut self.told.too_many, true) {
                     messages::warn(format_args!(
                         "more than {MOST_CLIENTS} clients: turned away"
                     ));
@@ -114,7 +114,7 @@ impl Door {
             }
             return Ok(());
         }
-        if !feeds.is_empty() || self.next.is_none_or(|next| Instant::now() < next) {
+        if !receivers.is_empty() || self.next.is_none_or(|next| Instant::now() < next) {
             return Ok(());
         }
         match &mut self.place {
@@ -127,17 +127,17 @@ impl Door {
                 let nonce = process::random();
                 let (file, output) = Staged::begin(path, *make_folders, self.target, nonce)?;
                 if self.target.kind == Kind::Stream {
-                    let feed = Feed::growing(output, self.target, &info())?;
+                    let receiver = Receiver::growing(output, self.target, &info())?;
                     file.place()?;
-                    feeds.push(feed);
+                    receivers.push(receiver);
                 } else {
-                    feeds.push(Feed::path(output, self.target, &info())?);
+                    receivers.push(Receiver::path(output, self.target, &info())?);
                     *staged = Some(file);
                 }
                 Ok(())
             }
-            Place::Address(address) => match link::connect(address) {
-                Ok(socket) => self.connected(socket, feeds, &info()),
+            Place::Address(address) => match connection::connect(address) {
+                Ok(socket) => self.connected(socket, receivers, &info()),
                 Err(error) => {
                     self.absent(&error);
                     Ok(())
@@ -149,14 +149,19 @@ impl Door {
     fn connected(
         &mut self,
         socket: Socket,
-        feeds: &mut Vec<Feed>,
+        receivers: &mut Vec<Receiver>,
         info: &TraceInfo,
     ) -> io::Result<()> {
         if self.told.absent || self.told.lost {
             messages::info(format_args!("{}: connected", self.name()));
         }
         self.wait = FIRST_WAIT;
-        feeds.push(Feed::peer(socket, self.target, info, self.parked.take())?);
+        receivers.push(Receiver::peer(
+            socket,
+            self.target,
+            info,
+            self.detached.take(),
+        )?);
         Ok(())
     }
 
@@ -176,7 +181,7 @@ impl Door {
     }
 
     /// A receiver is gone.
-    pub(super) fn gone(&mut self, feed: Feed, error: &io::Error) {
+    pub(super) fn gone(&mut self, receiver: Receiver, error: &io::Error) {
         let what = match &self.place {
             Place::Address(Address::Listen(_)) => "a client is gone",
             Place::Address(Address::Stdout) => "nobody reads it any more; what follows is lost",
@@ -191,7 +196,7 @@ impl Door {
         }
         match &self.place {
             Place::Address(Address::Connect(_) | Address::Unix(_)) => {
-                self.parked = feed.park();
+                self.detached = receiver.detach();
                 self.again();
             }
             Place::Address(Address::Stdout) | Place::Path { .. } => self.next = None,

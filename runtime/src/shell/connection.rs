@@ -110,16 +110,16 @@ pub(crate) fn open(address: &Address) -> io::Result<Output> {
     if matches!(address, Address::Listen(_)) {
         sockets.extend(std::iter::from_fn(accept));
     }
-    Ok(Output::Stream(Box::new(Everyone { sockets })))
+    Ok(Output::Stream(Box::new(AllPeers { sockets })))
 }
 
 /// Sends the same to several peers. One that goes away, or stands still for too long, is left out; an
 /// error is that nobody is left.
-struct Everyone {
+struct AllPeers {
     sockets: Vec<Socket>,
 }
 
-impl Write for Everyone {
+impl Write for AllPeers {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut last = io::Error::from(io::ErrorKind::NotConnected);
         self.sockets.retain(|socket| match send_all(socket, bytes) {
@@ -141,7 +141,7 @@ impl Write for Everyone {
     }
 }
 
-impl Drop for Everyone {
+impl Drop for AllPeers {
     fn drop(&mut self) {
         self.sockets.drain(..).for_each(Socket::end);
     }
