@@ -42,6 +42,7 @@ pub mod entrace;
 pub mod error;
 mod facts;
 pub mod filter;
+mod format;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
 pub mod heph;

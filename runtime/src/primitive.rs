@@ -19,7 +19,7 @@ pub(crate) use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
 /// program happens to have beside it, and writes, must not be felt by every record. Assembly finds the word
 /// at the beginning.
 #[repr(C, align(128))]
-pub(crate) struct Alone<T>(pub(crate) T);
+pub(crate) struct OwnCacheLines<T>(pub(crate) T);
 
 #[cfg(all(loom, test))]
 pub(crate) mod shadow;

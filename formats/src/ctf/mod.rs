@@ -18,8 +18,8 @@
 //! | `decode`, `list` | steps to events; steps to lines, for people |
 //! | `reader` | [`CtfSource`] |
 
+use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
-use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
 mod clock;

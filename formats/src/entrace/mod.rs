@@ -66,8 +66,8 @@
 //! has them as soon as their calls have ended, or cannot be waited for ([`EntraceStream`]).
 
 use self::container::{Container, Kind, Version};
+use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
-use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind as Needs, Output, Target};
 
 mod behind;

@@ -14,7 +14,7 @@
 //! | `parts` | an event in as many packets as it needs |
 //! | `writer` | [`HephWriter`]: events of any format to a stream |
 
-use crate::registry::{Format, Opener};
+use crate::format::{Format, Opener};
 use crate::writer::{Kind, Target};
 
 mod book;

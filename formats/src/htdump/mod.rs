@@ -33,8 +33,8 @@ mod walk;
 mod writer;
 
 use crate::bytes::ByteOrder;
+use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
-use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
 pub use reader::HtdumpSource;

@@ -26,7 +26,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::registry::{Format, Opener};
+use crate::format::{Format, Opener};
 use crate::writer::{Kind, Target};
 
 mod build;

@@ -22,8 +22,8 @@
 
 use std::fs::File;
 
+use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
-use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
 mod balance;

@@ -4,7 +4,7 @@
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::Kit;
+use super::Prepared;
 use super::text::Text;
 use crate::sys::file::{Descriptor, make_folders};
 use crate::sys::raw;
@@ -22,7 +22,7 @@ static UNFINISHED: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 pub(super) fn remove_unfinished() {
     let path = UNFINISHED.swap(core::ptr::null_mut(), Ordering::Acquire);
     if !path.is_null() {
-        // SAFETY: a NUL-terminated path that stays where it is, in the kit.
+        // SAFETY: a NUL-terminated path that stays where it is, in the prepared.
         raw::unlink(unsafe { CStr::from_ptr(path) });
     }
 }
@@ -61,9 +61,14 @@ impl TraceFile {
     ///
     /// # Errors
     /// errno.
-    pub(super) fn create(&mut self, kit: &Kit, folder: &[u8], deadline_ns: u64) -> Result<(), i32> {
+    pub(super) fn create(
+        &mut self,
+        prepared: &Prepared,
+        folder: &[u8],
+        deadline_ns: u64,
+    ) -> Result<(), i32> {
         (self.used, self.error, self.deadline_ns) = (0, 0, deadline_ns);
-        let mine = kit.nonce ^ u64::from(raw::process()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mine = prepared.nonce ^ u64::from(raw::process()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut error = libc::EEXIST;
         for nonce in 0..TRIES {
             self.temporary.clear();
@@ -81,13 +86,13 @@ impl TraceFile {
                 Err(again @ libc::EEXIST) => error = again,
                 // The second time it can't be helped.
                 Err(again) if again == error => break,
-                Err(again @ libc::ENOENT) if kit.output().makes_folders() => {
+                Err(again @ libc::ENOENT) if prepared.output().makes_folders() => {
                     error = again;
                     make_folders(self.temporary.path_mut())?;
                 }
                 Err(again @ (libc::EMFILE | libc::ENFILE)) => {
                     error = again;
-                    kit.spare.iter().copied().for_each(Descriptor::close);
+                    prepared.spare.iter().copied().for_each(Descriptor::close);
                 }
                 Err(other) => return Err(other),
             }

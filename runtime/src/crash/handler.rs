@@ -16,8 +16,8 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use super::reason::{Crash, SIGNALS};
-use super::trace::{self, Trouble};
-use super::{Kit, alone, file, kit, loss};
+use super::trace::{self, NoTrace};
+use super::{Prepared, alone, file, loss, prepared};
 use crate::clock::{self, Kind};
 use crate::recorder;
 use crate::ring::Ring;
@@ -166,7 +166,7 @@ fn is_installing() -> bool {
 
 /// Waits while another thread installs the handlers: what the caller does next may be to crash. Not for
 /// ever: the caller may have interrupted that thread. Async-signal-safe.
-pub(super) fn let_install() {
+pub(super) fn wait_for_install() {
     if !is_installing() {
         return;
     }
@@ -206,7 +206,7 @@ pub(super) fn after_fork() {
 
 /// What the handler was called with, and what it found.
 struct Arrival {
-    kit: &'static Kit,
+    prepared: &'static Prepared,
     ring: &'static Ring,
     crash: Crash,
 }
@@ -222,7 +222,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
     let at_home = PROCESS.load(Ordering::Relaxed) == raw::process() && !is_unnoticed_child();
     let is_new = SURVIVED.load(Ordering::Relaxed) & raw::bit(signal) == 0;
     let handles = at_home && is_new && are_crashes_handled();
-    if let (true, Some(kit), Some(ring)) = (handles, kit(), recorder::ring()) {
+    if let (true, Some(prepared), Some(ring)) = (handles, prepared(), recorder::ring()) {
         // From here on a fault of our own is known as such: the ring itself may be what is broken.
         match become_owner(me) {
             Ok(()) => {
@@ -230,10 +230,14 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
                 CRASHED.store(me, Ordering::Relaxed);
                 // SAFETY: the kernel's.
                 let crash = unsafe { Crash::new(signal, info, me) };
-                let mut arrival = Arrival { kit, ring, crash };
+                let mut arrival = Arrival {
+                    prepared,
+                    ring,
+                    crash,
+                };
                 let place = (&raw mut arrival).cast();
                 // SAFETY: only the owner comes here, once; `on_own_stack` does not unwind.
-                unsafe { kit.stack.call(on_own_stack, place) };
+                unsafe { prepared.stack.call(on_own_stack, place) };
                 if may_survive(&crash) {
                     let in_place = |action| is_called_in_place(signal, action);
                     if !Action::of(signal).is(on_signal)
@@ -241,7 +245,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
                     {
                         SURVIVED.fetch_or(raw::bit(signal), Ordering::Relaxed);
                     }
-                    forgive(ring);
+                    forget_crash(ring);
                     // SAFETY: what this handler was called with.
                     return unsafe { pass_on(signal, info, context, |known| known == signal) };
                 }
@@ -279,7 +283,7 @@ fn become_owner(me: u32) -> Result<(), u32> {
 
 /// Waits, while another thread crashes, until the process is dead; not for ever. For who would end it in
 /// another way. Async-signal-safe.
-pub(super) fn let_die() {
+pub(super) fn wait_for_crash() {
     let end = raw::monotonic_ns().saturating_add(PATIENCE_NS);
     while OWNER.load(Ordering::Acquire) != 0
         && CRASHED.load(Ordering::Relaxed) != raw::thread()
@@ -312,7 +316,7 @@ fn is_called_in_place(signal: i32, before: &Action) -> bool {
 }
 
 /// Should the process be killed later, this crash will not have been the reason; another may come.
-fn forgive(ring: &Ring) {
+fn forget_crash(ring: &Ring) {
     let signal = &ring.header().crash_signal;
     signal.store(0, crate::primitive::Ordering::Release);
     CRASHED.store(0, Ordering::Relaxed);
@@ -321,13 +325,17 @@ fn forgive(ring: &Ring) {
 
 extern "C" fn on_own_stack(arrival: *mut ()) {
     // SAFETY: `on_signal` passes its own, which outlives the call.
-    let Arrival { kit, ring, crash } = unsafe { &*arrival.cast::<Arrival>() };
+    let Arrival {
+        prepared,
+        ring,
+        crash,
+    } = unsafe { &*arrival.cast::<Arrival>() };
     // The alternate stack looks free to the kernel now, but holds the frame that leads back.
     let alternate = raw::alternate_stack(None);
-    kit.nested.use_as_alternate();
+    prepared.nested.use_as_alternate();
     note(ring, crash);
     let dumped = crash.signal == libc::SIGABRT && PANICKED.load(Ordering::Relaxed) == crash.thread;
-    let whole = dumped || write(kit, ring, crash);
+    let whole = dumped || write(prepared, ring, crash);
     if let Some(path) = ring.path().filter(|_| whole && !may_survive(crash)) {
         raw::unlink(path);
     }
@@ -353,22 +361,22 @@ fn note(ring: &Ring, crash: &Crash) {
 }
 
 /// Writes the trace and says so; whether nothing of the ring is needed any more.
-fn write(kit: &Kit, ring: &Ring, crash: &Crash) -> bool {
+fn write(prepared: &Prepared, ring: &Ring, crash: &Crash) -> bool {
     let name = crate::sys::thread::name();
     let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
     let write = || {
-        alone(kit, |work| {
+        alone(prepared, |work| {
             // The line has no name in it: it is for people who look for the number.
             work.reason.clear();
             crash.write(work.reason.push(b"crash: "));
             work.reason.push(b" (").name(name).push(b")");
-            let result = raw::undisturbed(|| trace::write(kit, work, ring, crash.thread));
+            let result = raw::undisturbed(|| trace::write(prepared, work, ring, crash.thread));
             work.reason.clear();
             crash.write(&mut work.reason);
-            trace::say(kit, work, ring, &result);
+            trace::say(prepared, work, ring, &result);
             match result {
                 Ok(done) => done.is_whole(),
-                Err(Trouble::Nothing) => true,
+                Err(NoTrace::Nothing) => true,
                 Err(_) => false,
             }
         })

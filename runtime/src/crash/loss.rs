@@ -7,9 +7,9 @@ use core::ffi::CStr;
 
 use super::text::Text;
 use super::trace::put_line;
+use crate::messages;
 use crate::recorder;
 use crate::ring::Ring;
-use crate::shell::say;
 use crate::site::unit;
 
 /// Where the line is made: a path may be as long as an alternate stack.
@@ -43,7 +43,7 @@ pub(crate) fn tell(ring: &Ring) {
         return;
     }
     unit::UNIT.switch_off();
-    if let Some(path) = ring.path().filter(|_| say::warns()) {
+    if let Some(path) = ring.path().filter(|_| messages::warns()) {
         say(path);
     }
     ring.loss_is_told();

@@ -35,12 +35,11 @@ use core::time::Duration;
 use fdr_formats::model::TraceInfo;
 use fdr_formats::xray::bare::Room;
 
+use crate::dump::output::Output;
 use crate::dump::snapshot::Snapshot;
 use crate::recorder;
 use crate::ring::Ring;
-use crate::ring::heir::LONGEST_PATH;
-use crate::shell::fork;
-use crate::shell::output::Output;
+use crate::ring::fork_ring::LONGEST_PATH;
 use crate::sys::file::Descriptor;
 use crate::sys::stack::{self, Stack};
 use crate::sys::{memory, process, raw};
@@ -78,7 +77,7 @@ pub(crate) struct Setup {
 }
 
 /// What is made ready.
-struct Kit {
+struct Prepared {
     /// Of this process, and of children of a fork.
     outputs: [Output; 2],
     program: String,
@@ -104,49 +103,54 @@ struct Work {
     reason: Text<'static>,
 }
 
-impl Kit {
+impl Prepared {
     /// What this process's traces are called.
     fn output(&self) -> &Output {
         let [own, childrens] = &self.outputs;
-        if fork::is_child() { childrens } else { own }
+        if process::is_fork_child() {
+            childrens
+        } else {
+            own
+        }
     }
 }
 
 // SAFETY: `work` is used by the one thread whose number is in `WRITER`; the rest never changes.
-unsafe impl Sync for Kit {}
+unsafe impl Sync for Prepared {}
 
 /// Null until [`prepare`]. Never freed.
-static KIT: AtomicPtr<Kit> = AtomicPtr::new(core::ptr::null_mut());
+static PREPARED: AtomicPtr<Prepared> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The thread that writes a trace, as the kernel counts; 0 = none.
 static WRITER: AtomicU32 = AtomicU32::new(0);
 
-fn kit() -> Option<&'static Kit> {
+fn prepared() -> Option<&'static Prepared> {
     // Acquire: pairs with the Release in `prepare`.
-    let kit = KIT.load(Ordering::Acquire);
+    let prepared = PREPARED.load(Ordering::Acquire);
     // SAFETY: null, or what `prepare` made, which is never freed.
-    unsafe { kit.as_ref() }
+    unsafe { prepared.as_ref() }
 }
 
 /// Makes everything ready, once. False where there is no memory for it. Not async-signal-safe.
 pub(crate) fn prepare(setup: Setup) -> bool {
     // The ring may be lost whether crashes are handled or not.
     handler::make_ready();
-    if kit().is_some() {
+    recorder::set_on_thread_begin(thread_begins);
+    if prepared().is_some() {
         return true;
     }
-    let Some(kit) = make(setup.region_size, setup.output, setup.info, setup.quiet) else {
+    let Some(prepared) = make(setup.region_size, setup.output, setup.info, setup.quiet) else {
         return false;
     };
-    // Release: pairs with the Acquire in `kit`.
-    KIT.store(Box::into_raw(Box::new(kit)), Ordering::Release);
+    // Release: pairs with the Acquire in `prepared`.
+    PREPARED.store(Box::into_raw(Box::new(prepared)), Ordering::Release);
     if setup.handle {
         handler::handle_crashes();
     }
     true
 }
 
-fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Option<Kit> {
+fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Option<Prepared> {
     let numbers = Room::size(region_size);
     let memory = memory::lasting(numbers * size_of::<u32>())?;
     // SAFETY: mapped for good, aligned to a page, and nobody else's; zeros are numbers.
@@ -165,7 +169,7 @@ fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Opt
         path: Text::new(path),
         reason: Text::new(reason),
     };
-    Some(Kit {
+    Some(Prepared {
         outputs: [output.clone(), output.of_children()],
         program,
         quiet,
@@ -197,7 +201,7 @@ pub(crate) fn look() -> Option<Duration> {
 }
 
 /// A thread makes its first record; `end_is_told`: [`thread_ends`] will be called. Async-signal-safe.
-pub(crate) fn thread_begins(end_is_told: bool) {
+fn thread_begins(end_is_told: bool) {
     if !handler::is_wanted() {
         return;
     }
@@ -206,9 +210,9 @@ pub(crate) fn thread_begins(end_is_told: bool) {
     }
     if handler::is_ready() {
         // A child of a fork has no dumper that would do it later.
-        handler::install(fork::is_child());
+        handler::install(process::is_fork_child());
     }
-    handler::let_install();
+    handler::wait_for_install();
 }
 
 /// A thread made its last record. Async-signal-safe.
@@ -231,8 +235,8 @@ pub(crate) fn after_fork() {
 
 /// Waits for the end of a process in which another thread crashes, up to 1.5 s: it shall end by that, and
 /// not by an `exit` meanwhile. Async-signal-safe.
-pub(crate) fn let_die() {
-    handler::let_die();
+pub(crate) fn wait_for_crash() {
+    handler::wait_for_crash();
 }
 
 /// Writes a trace now, on the calling thread, as for a crash, and says on stderr where it is. False where
@@ -240,12 +244,12 @@ pub(crate) fn let_die() {
 /// Async-signal-safe; keeps errno, and needs little of the stack.
 pub(crate) fn write_now(reason: &'static str) -> bool {
     let ring = recorder::ring().filter(|ring| ring.is_of_this_process());
-    let (Some(kit), Some(ring)) = (kit(), ring) else {
+    let (Some(prepared), Some(ring)) = (prepared(), ring) else {
         return false;
     };
-    let result = alone(kit, |work| {
+    let result = alone(prepared, |work| {
         let mut asked = Asked {
-            kit,
+            prepared,
             work,
             ring,
             reason,
@@ -253,7 +257,7 @@ pub(crate) fn write_now(reason: &'static str) -> bool {
         };
         let place = (&raw mut asked).cast();
         // SAFETY: the stack belongs to whoever is alone; `on_other_stack` does not unwind.
-        unsafe { kit.other_stack.call(on_other_stack, place) };
+        unsafe { prepared.other_stack.call(on_other_stack, place) };
         asked.done
     });
     result == Some(true)
@@ -261,7 +265,7 @@ pub(crate) fn write_now(reason: &'static str) -> bool {
 
 /// What [`write_now`] was called for.
 struct Asked<'a> {
-    kit: &'a Kit,
+    prepared: &'a Prepared,
     work: &'a mut Work,
     ring: &'a Ring,
     reason: &'static str,
@@ -271,11 +275,11 @@ struct Asked<'a> {
 extern "C" fn on_other_stack(asked: *mut ()) {
     // SAFETY: `write_now` passes its own, which outlives the call.
     let asked = unsafe { &mut *asked.cast::<Asked<'_>>() };
-    let (kit, work, ring) = (asked.kit, &mut *asked.work, asked.ring);
+    let (prepared, work, ring) = (asked.prepared, &mut *asked.work, asked.ring);
     work.reason.clear();
     work.reason.push(asked.reason.as_bytes());
-    let result = raw::undisturbed(|| trace::write(kit, work, ring, 0));
-    trace::say(kit, work, ring, &result);
+    let result = raw::undisturbed(|| trace::write(prepared, work, ring, 0));
+    trace::say(prepared, work, ring, &result);
     asked.done = result.is_ok();
 }
 
@@ -285,14 +289,14 @@ fn writer() -> u32 {
 }
 
 /// Runs `body` as the one that writes; `None` where there is another, or it is this thread already.
-fn alone<T>(kit: &Kit, body: impl FnOnce(&mut Work) -> T) -> Option<T> {
+fn alone<T>(prepared: &Prepared, body: impl FnOnce(&mut Work) -> T) -> Option<T> {
     let me = raw::thread();
     // Acquire: pairs with the Release below.
     WRITER
         .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed)
         .ok()?;
     // SAFETY: the number in `WRITER` is this thread's, and it was not before: nobody else is here.
-    let result = body(unsafe { &mut *kit.work.get() });
+    let result = body(unsafe { &mut *prepared.work.get() });
     WRITER.store(0, Ordering::Release);
     Some(result)
 }

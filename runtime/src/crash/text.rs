@@ -5,7 +5,7 @@ use core::ffi::CStr;
 
 use fdr_formats::text::is_unsafe;
 
-use crate::shell::output::decimal;
+use crate::dump::output::decimal;
 
 /// Text in bytes that are lent to it, the last of which stays a NUL.
 pub(super) struct Text<'a> {

@@ -5,9 +5,9 @@
 //!
 //! Async-signal-safe.
 
-use super::snapshot::used;
 use crate::primitive::{Ordering, fence};
 use crate::ring::chunk;
+use crate::ring::counts::used;
 use crate::ring::layout::{CHUNK, Slot, state};
 
 /// How often a part is tried beside a thread that overwrites it.

@@ -2,10 +2,9 @@
 //! back after its last. Async-signal-safe like the rest of the recorder: a thread's first record
 //! may be made in a signal handler.
 
-use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, family, tls, writer};
+use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, process_ring, tls, writer};
 use crate::clock::{self, Kind};
-use crate::crash;
-use crate::primitive::{Ordering, compiler_fence};
+use crate::primitive::{AtomicPtr, Ordering, compiler_fence};
 use crate::ring::Ring;
 use crate::ring::layout::Slot;
 use crate::site::unit;
@@ -31,7 +30,7 @@ pub(super) fn busy(word: u32, cpu: u32) {
     } else if core::ptr::eq(slot, &raw const FORKING) {
         sys::process::count_in_fork();
     } else {
-        family::count_dropped(cpu);
+        process_ring::count_dropped(cpu);
     }
 }
 
@@ -39,7 +38,7 @@ pub(super) fn busy(word: u32, cpu: u32) {
 /// write, after a look at a word that changes only when threads begin and end; now and then the thread asks
 /// for a slot all the same.
 fn without_room(word: u32, cpu: u32) {
-    match family::ring() {
+    match process_ring::ring() {
         Some(ring) if !ring.is_worth_asking(cpu) => ring.count_dropped_on(cpu),
         _ => first(&NO_ROOM, word, cpu),
     }
@@ -48,15 +47,15 @@ fn without_room(word: u32, cpu: u32) {
 /// Whether this is a child that was made behind the C library's back, so that nobody said so. It has
 /// written into its parent's slot since then, but no further than the next record that comes this way.
 #[inline]
-pub(super) fn is_stray() -> bool {
+pub(super) fn is_unnoticed_child() -> bool {
     sys::process::is_unnoticed_child()
 }
 
 /// A record of such a child: the first one of its own.
 #[cold]
-pub(super) fn stray(word: u32, cpu: u32) {
+pub(super) fn record_in_unnoticed_child(word: u32, cpu: u32) {
     // A hook that comes before ours in a child that we shall be told of.
-    if family::is_forking() {
+    if process_ring::is_forking() {
         return sys::process::count_in_fork();
     }
     sys::process::notice_child();
@@ -81,19 +80,39 @@ fn take_slot(word: u32, cpu: u32) {
     let claimed = claim();
     let (Ok(becomes) | Err(becomes)) = claimed;
     if claimed.is_ok() {
-        crash::thread_begins(sys::thread::set_end_value(1));
+        tell_begin(sys::thread::set_end_value(1));
     }
     compiler_fence(Ordering::SeqCst);
     if !tls::replace(&CLAIMING, becomes) {
         // A handler that interrupted this has forked, and this is the child. The record is its parent's,
         // and so is the slot, or else it is the child's second one.
-        if let (Some(ring), Ok(slot)) = (family::ring(), claimed) {
+        if let (Some(ring), Ok(slot)) = (process_ring::ring(), claimed) {
             ring.give_back(slot);
         }
     } else if let Ok(slot) = claimed {
         write_now(slot, word);
     } else {
-        family::count_dropped(cpu);
+        process_ring::count_dropped(cpu);
+    }
+}
+
+/// What is called when a thread makes its first record; null = nothing.
+static ON_BEGIN: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// From now on `call` is called when a thread makes its first record. Its argument says whether the end of the
+/// thread will be told by [`on_thread_end`]. `call` must be async-signal-safe.
+pub(crate) fn set_on_thread_begin(call: fn(bool)) {
+    // Release: pairs with the Acquire in `tell_begin`.
+    ON_BEGIN.store(call as *mut (), Ordering::Release);
+}
+
+fn tell_begin(end_is_told: bool) {
+    // Acquire: pairs with the Release in `set_on_thread_begin`.
+    let call = ON_BEGIN.load(Ordering::Acquire);
+    if !call.is_null() {
+        // SAFETY: `set_on_thread_begin` stored it, a function of this type.
+        let call = unsafe { core::mem::transmute::<*mut (), fn(bool)>(call) };
+        call(end_is_told);
     }
 }
 
@@ -105,7 +124,7 @@ fn write_now(slot: &Slot, word: u32) {
 /// A slot, or else what the thread has until it asks again: at its next record where that may be another
 /// ring's business.
 fn claim() -> Result<&'static Slot, &'static Slot> {
-    let ring = family::ring_or_heir().ok_or(&UNCLAIMED)?;
+    let ring = process_ring::ring_or_make().ok_or(&UNCLAIMED)?;
     // A child of `vfork` runs in its parent's memory; the slot would be of a thread that is soon gone.
     if !ring.is_of_this_process() {
         return Err(&UNCLAIMED);
@@ -123,7 +142,7 @@ fn claim() -> Result<&'static Slot, &'static Slot> {
 pub(super) fn extend(slot: &Slot, opened: u64) {
     let errno = sys::errno();
     // Not so for what a child of a fork kept of its parent's ring: what is made there goes nowhere.
-    let ring = family::ring().filter(|ring| ring.has(slot));
+    let ring = process_ring::ring().filter(|ring| ring.has(slot));
     // A handler that forked in there, or left by a jump, would leave the slot busy for good; and one that
     // comes in there at all may have the kernel begin again.
     let extend = || ring.is_some_and(|ring| ring.extend(slot, opened));
@@ -146,10 +165,9 @@ pub(crate) fn on_thread_end(round: usize) -> bool {
     }
     let slot = tls::get();
     tls::set(&GONE);
-    if let Some(ring) = family::ring().filter(|_| is_real(slot)) {
+    if let Some(ring) = process_ring::ring().filter(|_| is_real(slot)) {
         ring.end(slot);
     }
-    crash::thread_ends();
     true
 }
 

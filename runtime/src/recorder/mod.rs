@@ -5,8 +5,7 @@
 //! be had. It must never know about files, names or configuration.
 
 mod claim;
-pub(crate) mod family;
-pub(crate) mod record;
+pub(crate) mod process_ring;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
 mod tls;
@@ -18,21 +17,21 @@ mod tests;
 use crate::clock::{self, Kind};
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::ring::Ring;
-use crate::ring::layout::Slot;
+use crate::ring::layout::{self, Slot};
 use crate::site::unit::Host;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) use stub::{REACH, Reach, call, call_untimed, entrance, entrance_untimed, prepare};
+pub(crate) use stub::{SLOT_ACCESS, call, call_untimed, entrance, entrance_untimed, prepare};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use tls::fixed_offset;
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) use plain::{
-    REACH, Reach, call, call_untimed, entrance, entrance_untimed, fixed_offset, prepare,
+    SLOT_ACCESS, call, call_untimed, entrance, entrance_untimed, fixed_offset, prepare,
 };
 
-pub(crate) use claim::on_thread_end;
-pub(crate) use family::ring;
+pub(crate) use claim::{on_thread_end, set_on_thread_begin};
+pub(crate) use process_ring::ring;
 
 /// Action bits of an exit record.
 pub(crate) const EXIT: u32 = 1 << 1;
@@ -64,7 +63,7 @@ const fn busy_slot() -> Slot {
         cursor: AtomicU64::new(0),
         last_low: AtomicU32::new(0),
         last_high: AtomicU32::new(0),
-        cpu: AtomicU32::new(writer::BUSY),
+        cpu: AtomicU32::new(layout::BUSY),
         full: AtomicU32::new(0),
         base: AtomicU64::new(0),
         chunks: AtomicU64::new(0),
@@ -96,14 +95,14 @@ pub(crate) struct Bits {
 
 /// The host that makes this copy's records; `None` where it is none's guest. Async-signal-safe.
 pub(crate) fn host() -> Option<&'static Host> {
-    // Acquire: pairs with the Release in `serve`.
+    // Acquire: pairs with the Release in `set_host`.
     let host = HOST.load(Ordering::Acquire);
     // SAFETY: a static of a unit that is never unloaded, see `shell::guest`.
     unsafe { host.as_ref() }
 }
 
 /// Makes this copy a guest: its records are made by `host` from now on.
-pub(crate) fn serve(host: &'static Host) {
+pub(crate) fn set_host(host: &'static Host) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     stub::prepare_guest(host);
     HOST.store(core::ptr::from_ref(host).cast_mut(), Ordering::Release);
@@ -158,16 +157,13 @@ fn record(word: u32) {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod plain {
     use super::{Bits, Kind, host, record, untimed};
+    use crate::site::slot_access::SlotAccess;
 
     /// In the words of a guest's sites: its records are made elsewhere.
     const GUESTS_BIT: u32 = 1;
 
-    /// How records into a copy's slots are made from elsewhere: by that copy alone.
-    #[repr(C)]
-    pub(crate) struct Reach;
-
     /// Of this copy.
-    pub(crate) static REACH: Reach = Reach;
+    pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess;
 
     /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
     #[inline(never)]

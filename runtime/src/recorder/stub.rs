@@ -8,27 +8,27 @@
 //!
 //! The convention: the word comes in r11d; rax, rcx, rdx, r9, r10 and the flags are lost, everything
 //! else is kept, vector registers and r11 included. It is the same code for executables and libraries, and
-//! for copies whose records are another one's: `reach` says where their slots are. `untimed` has the records
+//! for copies whose records are another one's: `slot_access` says where their slots are. `untimed` has the records
 //! without a clock read; `outline` is the way from all of them into Rust.
 
-/// Code with a symbol of its own, `REACH`'s with the name behind it: no other copy of the crate in the program
+/// Code with a symbol of its own, `SLOT_ACCESS`'s with the name behind it: no other copy of the crate in the program
 /// has that. It is no function to the compiler: no other copy of it is made, and nothing comes before it. (Naked
 /// functions would be the same, and are of Rust 1.88.)
 macro_rules! code {
     ($name:expr, [$($line:expr),+ $(,)?], $($operand:ident = $kind:ident $value:expr),+ $(,)?) => {
         core::arch::global_asm!(
             concat!(".pushsection .text.fdr.", $name, ",\"ax\",@progbits"),
-            concat!(".hidden {reach}.", $name),
-            concat!(".globl {reach}.", $name),
-            concat!(".type {reach}.", $name, ", @function"),
+            concat!(".hidden {access}.", $name),
+            concat!(".globl {access}.", $name),
+            concat!(".type {access}.", $name, ", @function"),
             ".balign 64",
-            concat!("{reach}.", $name, ":"),
+            concat!("{access}.", $name, ":"),
             ".cfi_startproc",
             $($line,)+
             ".cfi_endproc",
-            concat!(".size {reach}.", $name, ", . - {reach}.", $name),
+            concat!(".size {access}.", $name, ", . - {access}.", $name),
             ".popsection",
-            reach = sym crate::recorder::stub::REACH,
+            access = sym crate::recorder::stub::SLOT_ACCESS,
             $($operand = $kind $value,)+
         );
     };
@@ -41,9 +41,9 @@ macro_rules! address {
         // SAFETY: it only says where something is that is linked with it.
         unsafe {
             core::arch::asm!(
-                concat!("lea {address}, [rip + {reach}.", $name, "]"),
+                concat!("lea {address}, [rip + {access}.", $name, "]"),
                 address = out(reg) address,
-                reach = sym crate::recorder::stub::REACH,
+                access = sym crate::recorder::stub::SLOT_ACCESS,
                 options(pure, nomem, nostack, preserves_flags),
             );
         }
@@ -52,20 +52,21 @@ macro_rules! address {
 }
 
 mod outline;
-mod reach;
+mod slot_access;
 mod untimed;
 
 use core::arch::asm;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::{Bits, record_slowly, writer};
+use super::{Bits, record_slowly};
 use crate::clock::Kind;
-use crate::primitive::Alone;
-use crate::ring::layout::{CHUNK, Slot};
+use crate::primitive::OwnCacheLines;
+use crate::ring::layout::{BUSY, CHUNK, NO_HIGH, Slot};
+use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
-pub(crate) use reach::{REACH, Reach};
+pub(crate) use slot_access::SLOT_ACCESS;
 pub(crate) use untimed::{call_untimed, entrance_untimed};
 
 /// Set in a site's word where [`OTHER`] is to be looked at: the way that has no time to is rdtsc with the
@@ -73,7 +74,7 @@ pub(crate) use untimed::{call_untimed, entrance_untimed};
 pub(super) const OTHER_WAY: u32 = 1;
 
 /// Where records with [`OTHER_WAY`] are made: nowhere, until it is known.
-static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(core::ptr::null_mut()));
+static OTHER: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
 
 const _: () = assert!(
     CHUNK == 1 << 16,
@@ -85,10 +86,10 @@ const _: () = assert!(
 /// `slot`: what [`fixed_offset`](super::fixed_offset) has given.
 pub(crate) fn prepare(kind: Kind, slot: Option<isize>) -> Bits {
     outline::prepare();
-    REACH.describe(kind, slot);
+    SLOT_ACCESS.describe(kind, slot);
     let other = other_way().unwrap_or_else(|| address!("slowly"));
     OTHER.0.store(other, Ordering::Relaxed);
-    let is_nearest = REACH.is_fixed() && kind == Kind::TscRseq;
+    let is_nearest = SLOT_ACCESS.is_fixed() && kind == Kind::TscRseq;
     Bits {
         timed: if is_nearest { 0 } else { OTHER_WAY },
         untimed: untimed::prepare(),
@@ -96,14 +97,14 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>) -> Bits {
     }
 }
 
-/// This copy's code for [`REACH`]'s clock, where there is some that [`OTHER`] can lead to.
+/// This copy's code for [`SLOT_ACCESS`]'s clock, where there is some that [`OTHER`] can lead to.
 fn other_way() -> Option<*mut ()> {
-    let way = match REACH.kind() {
+    let way = match SLOT_ACCESS.kind() {
         Kind::Tscp => address!("by_rdtscp"),
         Kind::TscPid => address!("by_rdpid"),
         Kind::TscRseq | Kind::Counter | Kind::Monotonic => return None,
     };
-    REACH.is_fixed().then_some(way)
+    SLOT_ACCESS.is_fixed().then_some(way)
 }
 
 /// Where a guest's records go that it can't make itself.
@@ -114,7 +115,7 @@ pub(crate) fn entrance() -> *mut () {
 /// Chooses the ways for a copy whose records are `host`'s: into the host's slots by its own code, where
 /// they can be reached, otherwise by the host's.
 pub(crate) fn prepare_guest(host: &'static Host) {
-    REACH.follow(host.reach);
+    SLOT_ACCESS.follow(host.slot_access);
     let other = other_way().unwrap_or_else(|| (host.record)());
     // Release: whoever sees the way sees where it leads.
     OTHER.0.store(other, Ordering::Release);
@@ -128,8 +129,8 @@ pub(crate) fn call(word: u32) {
     // recorder's memory.
     unsafe {
         asm!(
-            "call {reach}.stub",
-            reach = sym REACH,
+            "call {access}.stub",
+            access = sym SLOT_ACCESS,
             in("r11") word,
             out("rax") _,
             out("rcx") _,
@@ -145,7 +146,7 @@ macro_rules! rdtsc_and_rseq {
     () => {
         concat!(
             "rdtsc\n",
-            "mov rcx, qword ptr [rip + {reach} + {reach_rseq}]\n",
+            "mov rcx, qword ptr [rip + {access} + {access_rseq}]\n",
             "mov ecx, dword ptr fs:[rcx + 4]",
         )
     };
@@ -203,7 +204,7 @@ macro_rules! way {
             $name,
             [
                 $first,
-                reach::slot!(),
+                slot_access::slot!(),
                 $stamp,
                 place!($($store_word),+),
                 "4:",
@@ -212,22 +213,22 @@ macro_rules! way {
                 "5:",
                 "mov dword ptr [r10 + {cpu}], ecx",
                 "6:",
-                "mov r9, qword ptr [rip + {reach} + {reach_record_at}]",
+                "mov r9, qword ptr [rip + {access} + {access_record_at}]",
                 "shl rdx, 32",
                 "or rdx, rax",
-                "jmp qword ptr [rip + {reach} + {reach_outline}]",
+                "jmp qword ptr [rip + {access} + {access_outline}]",
                 $last,
             ],
-                reach_slot = const offset_of!(Reach, slot),
-                reach_record_at = const offset_of!(Reach, record_at),
-                reach_outline = const offset_of!(Reach, outline),
+                access_slot = const offset_of!(SlotAccess, slot),
+                access_record_at = const offset_of!(SlotAccess, record_at),
+                access_outline = const offset_of!(SlotAccess, outline),
                 other_way = const OTHER_WAY,
                 cpu = const offset_of!(Slot, cpu),
                 cursor = const offset_of!(Slot, cursor),
                 last_low = const offset_of!(Slot, last_low),
                 last_high = const offset_of!(Slot, last_high),
-                busy = const writer::BUSY as i32,
-                no_high = const writer::NO_HIGH as i32,
+                busy = const BUSY as i32,
+                no_high = const NO_HIGH as i32,
                 chunk = const CHUNK,
                 $($($operand = $kind $value,)+)?
         );
@@ -242,7 +243,7 @@ way! {
     ["mov dword ptr [rdx], r11d"],
     "3:\njmp qword ptr [rip + {other}]",
     other = sym OTHER,
-    reach_rseq = const offset_of!(Reach, rseq)
+    access_rseq = const offset_of!(SlotAccess, rseq)
 }
 // From there, as the next one.
 way! {
@@ -261,6 +262,6 @@ way! {
 // With a clock that no stub reads, or where thread storage is found by a call. By a jump from "stub".
 code!(
     "slowly",
-    ["lea r9, [rip + {record_slowly}]", "jmp {reach}.outline"],
+    ["lea r9, [rip + {record_slowly}]", "jmp {access}.outline"],
     record_slowly = sym record_slowly,
 );

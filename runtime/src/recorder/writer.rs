@@ -16,30 +16,15 @@
 //! last record: it gets the last record's time. The test for BUSY is the test for "still on the same
 //! CPU", so it costs nothing.
 
-use super::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::clock::{self, CPU_MASK, Stamp};
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
 use crate::ring::chunk::{self, at_address};
-use crate::ring::layout::{CHUNK, Slot};
+use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, STOPPED, Slot};
+use crate::ring::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::sys;
 
 /// The cursor's place in its chunk.
 const WITHIN: u64 = CHUNK as u64 - 1;
-
-/// The `cpu` of a slot whose owner is making a record. No CPU has this number, nor does the kernel
-/// use it for "not known" (it uses -1 and -2).
-pub(crate) const BUSY: u32 = 0x8000_0000;
-
-/// The `cpu` of a slot that has no record yet.
-pub(crate) const NO_CPU: u32 = 0x8000_0001;
-
-/// The `last_high` of a slot whose chunk is full or that has stopped: no clock gets there, so no
-/// record can seem to be like the last one. It is looked at when the slot is busy already: a handler
-/// that fills the chunk just before that can't be missed.
-pub(crate) const NO_HIGH: u32 = u32::MAX;
-
-/// The `full` of a slot that keeps the oldest records, once it has no room for more.
-pub(crate) const STOPPED: u32 = 2;
 
 /// A clock that is behind by more than this many ticks was reset (a virtual machine that moved):
 /// its new time is believed. Holding on to the old one would freeze every time from here on.
@@ -132,8 +117,8 @@ unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u
 #[inline(never)]
 fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     let before = slot.cpu.load(Ordering::Relaxed);
-    if super::claim::is_stray() {
-        super::claim::stray(word, cpu);
+    if super::claim::is_unnoticed_child() {
+        super::claim::record_in_unnoticed_child(word, cpu);
     } else if before == BUSY {
         super::claim::busy(word, cpu);
     } else {
@@ -148,10 +133,10 @@ fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
 #[cold]
 #[inline(never)]
 fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
-    if super::claim::is_stray() {
+    if super::claim::is_unnoticed_child() {
         // The slot is the parent's, which finds it free.
         slot.cpu.store(cpu, Ordering::Relaxed);
-        return super::claim::stray(word, cpu);
+        return super::claim::record_in_unnoticed_child(word, cpu);
     }
     finish(slot, word, Stamp { ticks, cpu }, cpu);
 }
@@ -276,7 +261,7 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     new.number.store(next, Ordering::Release);
     slot.chunk.store(next, Ordering::Release);
     if chunk::wants_more(next, chunks) && cfg!(not(loom)) {
-        sys::thread::tell_news();
+        sys::thread::wake_dumper();
     }
     Some(cursor)
 }

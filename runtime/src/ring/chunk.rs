@@ -7,14 +7,14 @@ use crate::primitive::{AtomicU64, Ordering};
 
 /// A thread that has come to this chunk makes many records: chunks get their space, and are brought in,
 /// before it is there.
-pub(crate) const LIVELY: u64 = 2;
+pub(crate) const ACTIVE: u64 = 2;
 
 /// How many times as many chunks as a lively thread has opened shall be ready for it.
 const AHEAD: u64 = 4;
 
 /// How many chunks shall be ready for a thread that has come to the chunk of that number.
 pub(crate) fn wanted(number: u64) -> u64 {
-    if number < LIVELY {
+    if number < ACTIVE {
         1
     } else {
         number.saturating_mul(AHEAD)
@@ -24,7 +24,7 @@ pub(crate) fn wanted(number: u64) -> u64 {
 /// Whether more of a region of so many chunks is wanted when the chunk of that number is opened than before:
 /// at the second, fourth, eighth one and so on, up to the half of them.
 pub(crate) fn wants_more(number: u64, chunks: u64) -> bool {
-    number.is_power_of_two() && (LIVELY..=chunks / 2).contains(&number)
+    number.is_power_of_two() && (ACTIVE..=chunks / 2).contains(&number)
 }
 
 /// One chunk's place. Looked up once for all that is done with the chunk: a new owner of the slot may go

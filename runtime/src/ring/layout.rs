@@ -129,11 +129,11 @@ const _: () = {
 pub(crate) struct Slot {
     /// Address of the next free byte. A multiple of [`CHUNK`] = the chunk before it is full.
     pub(crate) cursor: AtomicU64,
-    /// Ticks of the last record, lower and upper half; `writer::NO_HIGH` for the latter where the next
+    /// Ticks of the last record, lower and upper half; [`NO_HIGH`] for the latter where the next
     /// record can't be like the last one.
     pub(crate) last_low: AtomicU32,
     pub(crate) last_high: AtomicU32,
-    /// CPU of the last record, as the clock gave it; `writer::BUSY` while a record is being made, so
+    /// CPU of the last record, as the clock gave it; [`BUSY`] while a record is being made, so
     /// that the test for "the same CPU" fails for a handler that interrupts it.
     pub(crate) cpu: AtomicU32,
     /// 1 = keep the oldest records and stop (`FDR_MODE=full`).
@@ -169,6 +169,21 @@ pub(crate) struct Slot {
 }
 
 const _: () = assert!(size_of::<Slot>() == 128);
+
+/// The `cpu` of a slot whose owner is making a record. No CPU has this number, nor does the kernel
+/// use it for "not known" (it uses -1 and -2).
+pub(crate) const BUSY: u32 = 0x8000_0000;
+
+/// The `cpu` of a slot that has no record yet.
+pub(crate) const NO_CPU: u32 = 0x8000_0001;
+
+/// The `last_high` of a slot whose chunk is full or that has stopped: no clock gets there, so no
+/// record can seem to be like the last one. It is looked at when the slot is busy already: a handler
+/// that fills the chunk just before that can't be missed.
+pub(crate) const NO_HIGH: u32 = u32::MAX;
+
+/// The `full` of a slot that keeps the oldest records, once it has no room for more.
+pub(crate) const STOPPED: u32 = 2;
 
 /// What a [`Slot`] is for.
 pub(crate) mod state {

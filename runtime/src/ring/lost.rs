@@ -17,10 +17,9 @@
 //! Of regions and of the function table only the chunk that was touched is replaced.
 
 use super::Ring;
-use super::layout::{CHUNK, FUNCTIONS_ROOM, Header, Slot};
+use super::layout::{CHUNK, FUNCTIONS_ROOM, Header, NO_CPU, NO_HIGH, STOPPED, Slot};
+use super::record::PREAMBLE;
 use crate::primitive::Ordering;
-use crate::recorder::record::PREAMBLE;
-use crate::recorder::writer;
 use crate::sys::{self, raw};
 
 /// The states of [`Ring::loss`].
@@ -115,7 +114,7 @@ impl Ring {
         let replaced = self.replace_head();
         self.settle(replaced);
         if replaced {
-            sys::thread::tell_news();
+            sys::thread::wake_dumper();
         }
         replaced
     }
@@ -188,9 +187,9 @@ impl Ring {
             slot.base.store(region as u64, Ordering::Relaxed);
             slot.cursor
                 .store(region as u64 + PREAMBLE, Ordering::Relaxed);
-            slot.last_high.store(writer::NO_HIGH, Ordering::Relaxed);
-            slot.cpu.store(writer::NO_CPU, Ordering::Relaxed);
-            slot.full.store(writer::STOPPED, Ordering::Relaxed);
+            slot.last_high.store(NO_HIGH, Ordering::Relaxed);
+            slot.cpu.store(NO_CPU, Ordering::Relaxed);
+            slot.full.store(STOPPED, Ordering::Relaxed);
             slot.given.store(1, Ordering::Relaxed);
         }
     }
@@ -200,6 +199,7 @@ impl Ring {
 mod tests {
     use super::*;
     use crate::clock::Stamp;
+    use crate::recorder::writer;
     use crate::ring::layout::state;
     use crate::ring::space::tests::ring;
     use std::sync::atomic::AtomicBool;

@@ -6,12 +6,14 @@
 //! async-signal-safe. It must never be unmapped: other threads may be recording.
 
 pub(crate) mod chunk;
+pub(crate) mod counts;
+pub(crate) mod fork_ring;
 pub(crate) mod functions;
-pub(crate) mod heir;
 pub(crate) mod layout;
 mod lost;
 #[cfg(all(loom, test))]
 pub(crate) mod model;
+pub(crate) mod record;
 mod slots;
 mod space;
 
@@ -38,7 +40,7 @@ pub(crate) struct Options {
     pub(crate) full: bool,
     pub(crate) clock: Kind,
     /// What the paths of children's rings are made of.
-    pub(crate) template: heir::Template,
+    pub(crate) template: fork_ring::Template,
 }
 
 /// A ring and its mapping.
@@ -50,7 +52,7 @@ pub(crate) struct Ring {
     /// `None`: anonymous memory, which does not outlive the process.
     file: Option<Descriptor>,
     path: Option<&'static CStr>,
-    template: heir::Template,
+    template: fork_ring::Template,
     /// The function table as children need it.
     pieces: functions::Pieces,
     /// What has no space on the disk, see [`space`]: to be said by the dumper, once. 0 = nothing.
@@ -60,7 +62,7 @@ pub(crate) struct Ring {
     reused: AtomicU64,
     /// When slots may be reaped again, ns of CLOCK_MONOTONIC_RAW; all ones while it is done.
     next_reaping: AtomicU64,
-    /// Where the region is that a child of a fork kept when it let go; [`heir::NOT_LEFT`] = it did not.
+    /// Where the region is that a child of a fork kept when it let go; [`fork_ring::NOT_LEFT`] = it did not.
     kept: AtomicU64,
     /// How many slots could be given to a thread that asks: FREE or ENDED.
     available: AtomicU32,
@@ -100,7 +102,7 @@ impl Ring {
         layout: Layout,
         full: bool,
         clock: Kind,
-        template: heir::Template,
+        template: fork_ring::Template,
     ) -> Option<(Ring, Option<i32>)> {
         let base = sys::memory::reserve(layout.length, CHUNK)?;
         let mut trouble = None;
@@ -126,7 +128,7 @@ impl Ring {
             reusing: AtomicU64::new(0),
             reused: AtomicU64::new(0),
             next_reaping: AtomicU64::new(0),
-            kept: AtomicU64::new(heir::NOT_LEFT),
+            kept: AtomicU64::new(fork_ring::NOT_LEFT),
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
             next_spare: AtomicU32::new(0),

@@ -43,7 +43,7 @@ impl SmallRing {
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
             next_spare: AtomicU32::new(0),
-            kept: AtomicU64::new(super::heir::NOT_LEFT),
+            kept: AtomicU64::new(super::fork_ring::NOT_LEFT),
             whole: 0,
             begun: AtomicU32::new(0),
             based: AtomicU32::new(0),

@@ -2,12 +2,11 @@
 //! whose slot another one has. Async-signal-safe but for `prepare_spares`' wait for the disk. It must
 //! never give a slot to two threads.
 
-use super::layout::{COUNTERS, Slot, state};
+use super::layout::{COUNTERS, NO_CPU, Slot, state};
 use super::space::SPARES;
-use super::{Ring, chunk, set_name};
+use super::{Ring, chunk, counts, set_name};
 use crate::clock;
 use crate::primitive::{Ordering, fence};
-use crate::recorder::writer;
 use crate::sys;
 
 /// How long after a reaping that was of no use the next one may be, ns.
@@ -34,7 +33,7 @@ impl Ring {
         // The next new threads shall find prepared ones again, or one that nobody gave back. To wake the
         // dumper takes longer than all the rest: not for each of them.
         if self.has_fewer_spares(SPARES / 2) || !self.has_room() {
-            sys::thread::tell_news();
+            sys::thread::wake_dumper();
         }
         slot
     }
@@ -92,11 +91,11 @@ impl Ring {
 
     /// Takes the slot of a thread that ended; false where another thread has it by now.
     fn reuse(&self, slot: &Slot) -> bool {
-        // AcqRel, both: pair with `undivided`, for which the records are in one place or the other.
+        // AcqRel, both: pair with `sum_consistently`, for which the records are in one place or the other.
         self.reusing.fetch_add(1, Ordering::AcqRel);
         let taken = self.try_take(slot, state::ENDED);
         if taken {
-            let records = crate::dump::snapshot::committed(slot).unwrap_or(0);
+            let records = counts::committed(slot).unwrap_or(0);
             let dropped = slot.dropped.load(Ordering::Relaxed);
             let header = self.header();
             header
@@ -111,7 +110,7 @@ impl Ring {
     /// What `sum` gives at a moment when no ended thread's slot was about to become another's: such a
     /// thread's records are neither in the slot nor among the missing ones for some microseconds. Where
     /// there is no such moment, what it gives at last. Async-signal-safe.
-    pub(crate) fn undivided<T>(&self, mut sum: impl FnMut() -> T) -> T {
+    pub(crate) fn sum_consistently<T>(&self, mut sum: impl FnMut() -> T) -> T {
         for _ in 0..UNDIVIDED_TRIES {
             let before = self.reused.load(Ordering::Acquire);
             if self.reusing.load(Ordering::Acquire) == before {
@@ -154,7 +153,7 @@ impl Ring {
             field.store(0, Ordering::Relaxed);
         }
         slot.cursor.store(base, Ordering::Relaxed);
-        slot.cpu.store(writer::NO_CPU, Ordering::Relaxed);
+        slot.cpu.store(NO_CPU, Ordering::Relaxed);
         slot.full.store(u32::from(self.full), Ordering::Relaxed);
         slot.tid.store(sys::thread::tid(), Ordering::Relaxed);
         set_name(slot, sys::thread::name());

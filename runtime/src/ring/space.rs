@@ -257,7 +257,7 @@ impl Ring {
         let known = error.unsigned_abs() | partial;
         let shortage = &self.shortage;
         let _ = shortage.compare_exchange(0, known, Ordering::Relaxed, Ordering::Relaxed);
-        sys::thread::tell_news();
+        sys::thread::wake_dumper();
     }
 
     /// Whether something had no space on the disk.

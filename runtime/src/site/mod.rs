@@ -1,6 +1,7 @@
 //! The static that every `#[traced]` function has, in a link section of its own, so that all of
 //! them are found at load time without a call from anywhere. It must never run code of its own.
 
+pub(crate) mod slot_access;
 pub(crate) mod unit;
 
 use core::sync::atomic::{AtomicU32, Ordering};

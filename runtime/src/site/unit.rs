@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::Mutex;
 
 use super::CallSite;
-use crate::recorder;
+use super::slot_access::SlotAccess;
 use crate::ring::layout::{CHUNK, Slot};
 use crate::sys::{self, notes::Note};
 
@@ -32,7 +32,7 @@ const SHAPES: [usize; 9] = [
     size_of::<Unit>(),
     size_of::<Host>(),
     size_of::<CallSite>(),
-    size_of::<recorder::Reach>(),
+    size_of::<SlotAccess>(),
     CHUNK,
     offset_of!(Slot, cursor),
     offset_of!(Slot, last_low),
@@ -68,9 +68,12 @@ pub(crate) struct Unit {
     role: AtomicU32,
     /// Set in a copy that is a host.
     host: AtomicPtr<Host>,
-    /// Makes the copy a guest of that host; false where it is a host itself.
-    pub(crate) adopt: extern "C" fn(&'static Host) -> bool,
+    /// An [`Adopt`]; set before `ready`.
+    adopt: AtomicPtr<()>,
 }
+
+/// Makes a copy a guest of that host; false where it is a host itself.
+pub(crate) type Adopt = extern "C" fn(&'static Host) -> bool;
 
 /// What a copy of the recorder is to the others.
 mod role {
@@ -90,7 +93,7 @@ pub(crate) struct Host {
     /// The same for records without times.
     pub(crate) record_untimed: extern "C" fn() -> *mut (),
     /// How guests make the common ones themselves.
-    pub(crate) reach: &'static recorder::Reach,
+    pub(crate) slot_access: &'static SlotAccess,
     /// Takes a unit's sites into the table.
     pub(crate) attach: extern "C" fn(&'static Unit),
     /// Carries out a call of the API that was made in a guest, see `shell::guest`.
@@ -199,7 +202,7 @@ pub(crate) static UNIT: Unit = Unit {
     ready: AtomicU32::new(0),
     role: AtomicU32::new(role::NONE),
     host: AtomicPtr::new(core::ptr::null_mut()),
-    adopt: crate::shell::guest::adopt,
+    adopt: AtomicPtr::new(core::ptr::null_mut()),
 };
 
 // The note: name, then the distance from the field to `UNIT`, which needs no relocation.
@@ -216,20 +219,23 @@ core::arch::global_asm!(
     unit = sym UNIT,
 );
 
-/// Run by the loader before main, and by dlopen: no call in main is needed.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_LOAD: extern "C" fn() = at_load;
-
-extern "C" fn at_load() {
-    crate::shell::install::at_load();
-}
-
 impl Unit {
-    /// Says that the loader has finished with the unit.
-    pub(crate) fn set_ready(&self) {
+    /// Says that the loader has finished with the unit, and what makes this copy a guest.
+    pub(crate) fn set_ready(&self, adopt: Adopt) {
+        self.adopt.store(adopt as *mut (), Ordering::Relaxed);
         // Release: pairs with the Acquire in `unit_of`.
         self.ready.store(1, Ordering::Release);
+    }
+
+    /// Makes the copy a guest of `host`; false where it is a host itself, or not ready.
+    pub(crate) fn adopt(&self, host: &'static Host) -> bool {
+        let adopt = self.adopt.load(Ordering::Relaxed);
+        if adopt.is_null() {
+            return false;
+        }
+        // SAFETY: `set_ready` stored it, in a copy of this very version: a function of this type.
+        let adopt = unsafe { core::mem::transmute::<*mut (), Adopt>(adopt) };
+        adopt(host)
     }
 
     fn become_what(&self, wanted: u32) -> bool {

@@ -8,21 +8,22 @@ use core::arch::asm;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::reach::{self, REACH, Reach};
+use super::slot_access::{self, SLOT_ACCESS};
 use super::{OTHER_WAY, full};
-use crate::primitive::Alone;
-use crate::recorder::{record_untimed, writer};
-use crate::ring::layout::{CHUNK, Slot};
+use crate::primitive::OwnCacheLines;
+use crate::recorder::record_untimed;
+use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, Slot};
+use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
 /// Where records with [`OTHER_WAY`] are made: nowhere, until it is known.
-static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(core::ptr::null_mut()));
+static OTHER: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
 
 /// What the words of a copy's sites hold that records for itself, and of its guests': the way with no time to
 /// lose is any clock's.
 pub(super) fn prepare() -> u32 {
     OTHER.0.store(address!("untimed_slowly"), Ordering::Relaxed);
-    if REACH.is_fixed() { 0 } else { OTHER_WAY }
+    if SLOT_ACCESS.is_fixed() { 0 } else { OTHER_WAY }
 }
 
 /// Chooses the way for a copy whose records are `host`'s and can't be made by its own code.
@@ -44,8 +45,8 @@ pub(crate) fn call_untimed(word: u32) {
     // touches only the recorder's memory.
     unsafe {
         asm!(
-            "call {reach}.untimed",
-            reach = sym REACH,
+            "call {access}.untimed",
+            access = sym SLOT_ACCESS,
             // The upper half is stored, as the ticks since the record before.
             in("r11") u64::from(word),
             out("rax") _,
@@ -90,7 +91,7 @@ code!(
     [
         "test r11b, {other_way}",
         "jne 2f",
-        reach::slot!(),
+        slot_access::slot!(),
         place!("mov qword ptr [rdx], r11\n"),
         "2:",
         "jmp qword ptr [rip + {other}]",
@@ -103,30 +104,30 @@ code!(
         "mov ecx, {no_cpu}",
         "5:",
         "mov dword ptr [r10 + {cpu}], ecx",
-        "mov r9, qword ptr [rip + {reach} + {reach_record_interrupted}]",
-        "jmp qword ptr [rip + {reach} + {reach_outline}]",
+        "mov r9, qword ptr [rip + {access} + {access_record_interrupted}]",
+        "jmp qword ptr [rip + {access} + {access_outline}]",
         "6:",
-        "mov r9, qword ptr [rip + {reach} + {reach_record_untimed}]",
-        "jmp qword ptr [rip + {reach} + {reach_outline}]",
+        "mov r9, qword ptr [rip + {access} + {access_record_untimed}]",
+        "jmp qword ptr [rip + {access} + {access_outline}]",
     ],
     other = sym OTHER,
-    reach_slot = const offset_of!(Reach, slot),
-    reach_outline = const offset_of!(Reach, outline),
-    reach_record_interrupted = const offset_of!(Reach, record_interrupted),
-    reach_record_untimed = const offset_of!(Reach, record_untimed),
+    access_slot = const offset_of!(SlotAccess, slot),
+    access_outline = const offset_of!(SlotAccess, outline),
+    access_record_interrupted = const offset_of!(SlotAccess, record_interrupted),
+    access_record_untimed = const offset_of!(SlotAccess, record_untimed),
     other_way = const OTHER_WAY,
     cpu = const offset_of!(Slot, cpu),
     cursor = const offset_of!(Slot, cursor),
     last_high = const offset_of!(Slot, last_high),
-    busy = const writer::BUSY as i32,
-    no_cpu = const writer::NO_CPU as i32,
-    no_high = const writer::NO_HIGH as i32,
+    busy = const BUSY as i32,
+    no_cpu = const NO_CPU as i32,
+    no_high = const NO_HIGH as i32,
     chunk = const CHUNK,
 );
 
 // With thread storage that is found by a call. By a jump from "untimed".
 code!(
     "untimed_slowly",
-    ["lea r9, [rip + {record_untimed}]", "jmp {reach}.outline"],
+    ["lea r9, [rip + {record_untimed}]", "jmp {access}.outline"],
     record_untimed = sym record_untimed,
 );

@@ -6,28 +6,10 @@ use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU32, Ordering};
 
 use crate::clock::{Kind, RSEQ_OFFSET};
 use crate::recorder::{record_at, record_interrupted, record_untimed};
-
-/// How records into a copy's slots are made, by its own code and by its guests'. Constant once the copy is
-/// a host.
-// Aligned: no line is shared with what is written.
-#[repr(C, align(128))]
-pub(crate) struct Reach {
-    /// Of the pointer to the thread's slot, from the thread pointer, bytes; 0 where it is not fixed.
-    pub(super) slot: AtomicIsize,
-    /// Into Rust: a register convention of its own, see `outline`.
-    pub(super) outline: AtomicPtr<()>,
-    /// What the copy does with records that are not common, by that convention.
-    pub(super) record_at: AtomicPtr<()>,
-    pub(super) record_interrupted: AtomicPtr<()>,
-    pub(super) record_untimed: AtomicPtr<()>,
-    /// Of the thread's rseq area, from the thread pointer, bytes.
-    pub(super) rseq: AtomicIsize,
-    /// The clock, a `Kind` as a number.
-    kind: AtomicU32,
-}
+use crate::site::slot_access::SlotAccess;
 
 /// Of this copy; of its host where it is a guest.
-pub(crate) static REACH: Reach = Reach {
+pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess {
     slot: AtomicIsize::new(0),
     outline: AtomicPtr::new(core::ptr::null_mut()),
     record_at: AtomicPtr::new(core::ptr::null_mut()),
@@ -37,7 +19,7 @@ pub(crate) static REACH: Reach = Reach {
     kind: AtomicU32::new(Kind::Monotonic as u32),
 };
 
-impl Reach {
+impl SlotAccess {
     /// Says how this copy's slots are reached: at that offset, if it is fixed, with this clock.
     pub(super) fn describe(&self, kind: Kind, slot: Option<isize>) {
         self.outline.store(address!("outline"), Ordering::Relaxed);
@@ -53,8 +35,8 @@ impl Reach {
         self.slot.store(slot.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Reaches what the host reaches, whose description is complete.
-    pub(super) fn follow(&self, host: &Reach) {
+    /// SlotAccesses what the host reaches, whose description is complete.
+    pub(super) fn follow(&self, host: &SlotAccess) {
         for (to, from) in [(&self.slot, &host.slot), (&self.rseq, &host.rseq)] {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -80,10 +62,10 @@ impl Reach {
     }
 }
 
-/// The calling thread's slot in r10, by [`REACH`]; rax is lost.
+/// The calling thread's slot in r10, by [`SLOT_ACCESS`]; rax is lost.
 macro_rules! slot {
     () => {
-        "mov rax, qword ptr [rip + {reach} + {reach_slot}]\nmov r10, qword ptr fs:[rax]"
+        "mov rax, qword ptr [rip + {access} + {access_slot}]\nmov r10, qword ptr fs:[rax]"
     };
 }
 pub(super) use slot;

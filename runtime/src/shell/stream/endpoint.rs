@@ -11,9 +11,10 @@ use fdr_formats::TraceInfo;
 use fdr_formats::address::Address;
 use fdr_formats::writer::{Kind, Target};
 
-use super::feed::{Feed, Parked};
+use super::receiver::{DetachedWriter, Receiver};
 use crate::dump::staged::Staged;
-use crate::shell::{link, say};
+use crate::messages;
+use crate::shell::connection;
 use crate::sys::{process, socket::Socket};
 
 /// The first wait before another try to connect; each is twice the one before.
@@ -24,14 +25,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const MOST_CLIENTS: usize = 32;
 
 /// Where receivers come from.
-pub(super) struct Door {
+pub(super) struct Endpoint {
     target: &'static Target,
     place: Place,
     /// When to try next; `None` = never.
     next: Option<Instant>,
     wait: Duration,
     /// The writer of a peer that went away.
-    parked: Option<Parked>,
+    detached: Option<DetachedWriter>,
     told: Told,
 }
 
@@ -51,30 +52,30 @@ enum Place {
 struct Told {
     absent: bool,
     lost: bool,
-    crowd: bool,
+    too_many: bool,
 }
 
-impl Door {
-    pub(super) fn to_address(target: &'static Target, address: Address) -> Door {
-        Door::new(target, Place::Address(address))
+impl Endpoint {
+    pub(super) fn to_address(target: &'static Target, address: Address) -> Endpoint {
+        Endpoint::new(target, Place::Address(address))
     }
 
-    pub(super) fn to_path(target: &'static Target, path: PathBuf, make_folders: bool) -> Door {
+    pub(super) fn to_path(target: &'static Target, path: PathBuf, make_folders: bool) -> Endpoint {
         let place = Place::Path {
             path,
             make_folders,
             staged: None,
         };
-        Door::new(target, place)
+        Endpoint::new(target, place)
     }
 
-    fn new(target: &'static Target, place: Place) -> Door {
-        Door {
+    fn new(target: &'static Target, place: Place) -> Endpoint {
+        Endpoint {
             target,
             place,
             next: Some(Instant::now()),
             wait: FIRST_WAIT,
-            parked: None,
+            detached: None,
             told: Told::default(),
         }
     }
@@ -82,7 +83,7 @@ impl Door {
     /// Where the trace goes, for people.
     fn name(&self) -> String {
         match &self.place {
-            Place::Address(address) => link::name(address),
+            Place::Address(address) => connection::name(address),
             Place::Path { path, .. } => path.display().to_string(),
         }
     }
@@ -96,24 +97,24 @@ impl Door {
     ///
     /// # Errors
     /// No trace can be made, now or ever.
-    pub(super) fn let_in(
+    pub(super) fn accept_receivers(
         &mut self,
-        feeds: &mut Vec<Feed>,
+        receivers: &mut Vec<Receiver>,
         info: impl Fn() -> TraceInfo,
     ) -> io::Result<()> {
         if matches!(self.place, Place::Address(Address::Listen(_))) {
-            while let Some(socket) = link::accept() {
-                if feeds.len() < MOST_CLIENTS {
-                    feeds.push(Feed::peer(socket, self.target, &info(), None)?);
-                } else if !std::mem::replace(&mut self.told.crowd, true) {
-                    say::warn(format_args!(
+            while let Some(socket) = connection::accept() {
+                if receivers.len() < MOST_CLIENTS {
+                    receivers.push(Receiver::peer(socket, self.target, &info(), None)?);
+                } else if !std::mem::replace(&mut self.told.too_many, true) {
+                    messages::warn(format_args!(
                         "more than {MOST_CLIENTS} clients: turned away"
                     ));
                 }
             }
             return Ok(());
         }
-        if !feeds.is_empty() || self.next.is_none_or(|next| Instant::now() < next) {
+        if !receivers.is_empty() || self.next.is_none_or(|next| Instant::now() < next) {
             return Ok(());
         }
         match &mut self.place {
@@ -126,17 +127,17 @@ impl Door {
                 let nonce = process::random();
                 let (file, output) = Staged::begin(path, *make_folders, self.target, nonce)?;
                 if self.target.kind == Kind::Stream {
-                    let feed = Feed::growing(output, self.target, &info())?;
+                    let receiver = Receiver::growing(output, self.target, &info())?;
                     file.place()?;
-                    feeds.push(feed);
+                    receivers.push(receiver);
                 } else {
-                    feeds.push(Feed::path(output, self.target, &info())?);
+                    receivers.push(Receiver::path(output, self.target, &info())?);
                     *staged = Some(file);
                 }
                 Ok(())
             }
-            Place::Address(address) => match link::connect(address) {
-                Ok(socket) => self.connected(socket, feeds, &info()),
+            Place::Address(address) => match connection::connect(address) {
+                Ok(socket) => self.connected(socket, receivers, &info()),
                 Err(error) => {
                     self.absent(&error);
                     Ok(())
@@ -148,21 +149,26 @@ impl Door {
     fn connected(
         &mut self,
         socket: Socket,
-        feeds: &mut Vec<Feed>,
+        receivers: &mut Vec<Receiver>,
         info: &TraceInfo,
     ) -> io::Result<()> {
         if self.told.absent || self.told.lost {
-            say::info(format_args!("{}: connected", self.name()));
+            messages::info(format_args!("{}: connected", self.name()));
         }
         self.wait = FIRST_WAIT;
-        feeds.push(Feed::peer(socket, self.target, info, self.parked.take())?);
+        receivers.push(Receiver::peer(
+            socket,
+            self.target,
+            info,
+            self.detached.take(),
+        )?);
         Ok(())
     }
 
     fn absent(&mut self, error: &io::Error) {
         if !std::mem::replace(&mut self.told.absent, true) && !self.told.lost {
             let name = self.name();
-            say::warn(format_args!(
+            messages::warn(format_args!(
                 "{name}: {error}; what the rings can't hold until it is there is lost"
             ));
         }
@@ -175,7 +181,7 @@ impl Door {
     }
 
     /// A receiver is gone.
-    pub(super) fn gone(&mut self, feed: Feed, error: &io::Error) {
+    pub(super) fn gone(&mut self, receiver: Receiver, error: &io::Error) {
         let what = match &self.place {
             Place::Address(Address::Listen(_)) => "a client is gone",
             Place::Address(Address::Stdout) => "nobody reads it any more; what follows is lost",
@@ -184,13 +190,13 @@ impl Door {
         };
         let name = self.name();
         if std::mem::replace(&mut self.told.lost, true) {
-            say::info(format_args!("{name}: {error}: {what}"));
+            messages::info(format_args!("{name}: {error}: {what}"));
         } else {
-            say::warn(format_args!("{name}: {error}: {what}"));
+            messages::warn(format_args!("{name}: {error}: {what}"));
         }
         match &self.place {
             Place::Address(Address::Connect(_) | Address::Unix(_)) => {
-                self.parked = feed.park();
+                self.detached = receiver.detach();
                 self.again();
             }
             Place::Address(Address::Stdout) | Place::Path { .. } => self.next = None,

@@ -80,7 +80,7 @@ impl Ring {
 
     /// Makes the ring of a child, in a file at `path`, or, where that can't be, in anonymous memory.
     /// `None` where not even addresses are to be had.
-    pub(crate) fn heir(&self, path: Option<&'static CStr>) -> Option<Ring> {
+    pub(crate) fn for_child(&self, path: Option<&'static CStr>) -> Option<Ring> {
         let (ring, trouble) =
             Ring::with_layout(path, self.layout, self.full, self.clock, self.template)?;
         if let Some(error) = trouble {

@@ -23,16 +23,16 @@ const LEAST_WALL_STEP_NS: i128 = 100_000_000;
 /// The best frequency so far. A counter that jumped, or began anew, gives a frequency that it never had:
 /// what was measured before is then believed, and so every duration but those over the jump is right.
 #[derive(Debug, Default)]
-pub(crate) struct Believed {
+pub(crate) struct BestFrequency {
     hz: AtomicU64,
     /// Bits of `Frequency::error_ppm`. Not of one moment with `hz` where two threads measure at once:
     /// both are then within their errors.
     error_ppm: AtomicU64,
 }
 
-impl Believed {
+impl BestFrequency {
     /// What to believe after a new measurement.
-    pub(crate) fn judge(&self, measured: Frequency) -> Frequency {
+    pub(crate) fn choose(&self, measured: Frequency) -> Frequency {
         let known = Frequency {
             hz: self.hz.load(Ordering::Relaxed),
             error_ppm: f64::from_bits(self.error_ppm.load(Ordering::Relaxed)),
@@ -140,39 +140,39 @@ mod tests {
 
     #[test]
     fn a_frequency_that_a_jump_made_is_not_believed() {
-        let believed = Believed::default();
+        let best_frequency = BestFrequency::default();
         assert_eq!(
-            believed.judge(frequency(2_990_000_000, 5000.0)).hz,
+            best_frequency.choose(frequency(2_990_000_000, 5000.0)).hz,
             2_990_000_000
         );
         // Better and better, and within the errors.
         assert_eq!(
-            believed.judge(frequency(3_000_100_000, 40.0)).hz,
+            best_frequency.choose(frequency(3_000_100_000, 40.0)).hz,
             3_000_100_000
         );
         assert_eq!(
-            believed.judge(frequency(3_000_000_000, 0.1)).hz,
+            best_frequency.choose(frequency(3_000_000_000, 0.1)).hz,
             3_000_000_000
         );
         // The counter jumped by an hour, or began anew.
         assert_eq!(
-            believed.judge(frequency(40_000_000_000, 0.1)).hz,
+            best_frequency.choose(frequency(40_000_000_000, 0.1)).hz,
             3_000_000_000
         );
-        let reset = believed.judge(frequency(1_000_000_000, f64::INFINITY));
+        let reset = best_frequency.choose(frequency(1_000_000_000, f64::INFINITY));
         assert_eq!((reset.hz, reset.error_ppm), (3_000_000_000, 0.1));
         // It may drift a little.
         assert_eq!(
-            believed.judge(frequency(3_001_000_000, 0.1)).hz,
+            best_frequency.choose(frequency(3_001_000_000, 0.1)).hz,
             3_001_000_000
         );
     }
 
     #[test]
     fn before_anything_is_known_what_is_measured_is_all_there_is() {
-        let believed = Believed::default();
+        let best_frequency = BestFrequency::default();
         let nothing = frequency(1_000_000_000, f64::INFINITY);
-        assert_eq!(believed.judge(nothing), nothing);
-        assert_eq!(believed.judge(frequency(5, 1.0)).hz, 5);
+        assert_eq!(best_frequency.choose(nothing), nothing);
+        assert_eq!(best_frequency.choose(frequency(5, 1.0)).hz, 5);
     }
 }

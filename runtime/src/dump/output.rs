@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use fdr_formats::registry::{FORMATS, Format, Opener};
 
-use crate::dump::staged::is_open_file;
+use super::staged::is_open_file;
 
 /// How much of the program's name is used, bytes. A file's name has 255, and the pattern, the pid and
 /// a temporary suffix need some.

@@ -15,7 +15,7 @@ use fdr_formats::xray::ChunkDecoder;
 use fdr_formats::{Call, Diagnostic, Function, Losses, Mark, Sink, Ticks, TraceInfo, Writer};
 
 use crate::dump::file::as_io;
-use crate::dump::snapshot;
+use crate::ring::counts;
 use crate::sys::socket::Socket;
 
 /// Records that were read from the rings and are handed over together.
@@ -62,14 +62,14 @@ impl Write for Bytes {
 }
 
 /// A writer that has lost its peer, for the next one.
-pub(super) struct Parked {
+pub(super) struct DetachedWriter {
     writer: Box<dyn Writer>,
     bytes: Bytes,
     functions: usize,
 }
 
 /// Where a writer's bytes go.
-enum Way {
+enum Delivery {
     /// To a peer, through us.
     Peer {
         socket: Socket,
@@ -103,10 +103,10 @@ impl Growing {
 }
 
 /// One receiver.
-pub(super) struct Feed {
+pub(super) struct Receiver {
     /// `None` once it was completed.
     writer: Option<Box<dyn Writer>>,
-    way: Way,
+    delivery: Delivery,
     /// Functions that the writer knows: the first so many of the table.
     functions: usize,
     threads: HashMap<usize, Given>,
@@ -129,23 +129,23 @@ pub(super) enum Sent {
     Gone(io::Error),
 }
 
-impl Feed {
+impl Receiver {
     /// A receiver at the other end of `socket`. It may take a writer over that has lost its peer.
     pub(super) fn peer(
         socket: Socket,
         target: &Target,
         info: &TraceInfo,
-        parked: Option<Parked>,
-    ) -> io::Result<Feed> {
-        let again = parked.and_then(|mut parked| {
+        detached: Option<DetachedWriter>,
+    ) -> io::Result<Receiver> {
+        let again = detached.and_then(|mut detached| {
             // What it still holds was for the former peer.
-            let _ = parked.writer.flush();
-            parked.bytes.take();
-            let start = parked.writer.restart()?;
-            Some((parked, start))
+            let _ = detached.writer.flush();
+            detached.bytes.take();
+            let start = detached.writer.restart()?;
+            Some((detached, start))
         });
-        let (parked, pending) = match again {
-            Some((parked, start)) => (parked, start),
+        let (detached, pending) = match again {
+            Some((detached, start)) => (detached, start),
             None => {
                 let bytes = Bytes::default();
                 let output = Output::Stream(Box::new(bytes.clone()));
@@ -154,7 +154,7 @@ impl Feed {
                 let start = bytes.take();
                 let functions = info.functions.len();
                 (
-                    Parked {
+                    DetachedWriter {
                         writer,
                         bytes,
                         functions,
@@ -163,25 +163,33 @@ impl Feed {
                 )
             }
         };
-        let way = Way::Peer {
+        let delivery = Delivery::Peer {
             socket,
-            bytes: parked.bytes,
+            bytes: detached.bytes,
             pending,
             sent: 0,
         };
-        Ok(Feed::new(parked.writer, way, parked.functions))
+        Ok(Receiver::new(detached.writer, delivery, detached.functions))
     }
 
     /// A file or folder that is a trace when it is complete.
-    pub(super) fn path(output: Output, target: &Target, info: &TraceInfo) -> io::Result<Feed> {
+    pub(super) fn path(output: Output, target: &Target, info: &TraceInfo) -> io::Result<Receiver> {
         let writer = (target.create)(output, info).map_err(as_io)?;
-        Ok(Feed::new(writer, Way::Itself(None), info.functions.len()))
+        Ok(Receiver::new(
+            writer,
+            Delivery::Itself(None),
+            info.functions.len(),
+        ))
     }
 
     /// A file that is a trace at any time, from its head on.
-    pub(super) fn growing(output: Output, target: &Target, info: &TraceInfo) -> io::Result<Feed> {
+    pub(super) fn growing(
+        output: Output,
+        target: &Target,
+        info: &TraceInfo,
+    ) -> io::Result<Receiver> {
         let Output::File(file) = output else {
-            return Feed::path(output, target, info);
+            return Receiver::path(output, target, info);
         };
         let mut growing = Growing {
             file: file.try_clone()?,
@@ -192,14 +200,14 @@ impl Feed {
         let mut writer = (target.create)(output, info).map_err(as_io)?;
         writer.flush().map_err(as_io)?;
         growing.grown()?;
-        let way = Way::Itself(Some(growing));
-        Ok(Feed::new(writer, way, info.functions.len()))
+        let delivery = Delivery::Itself(Some(growing));
+        Ok(Receiver::new(writer, delivery, info.functions.len()))
     }
 
-    fn new(writer: Box<dyn Writer>, way: Way, functions: usize) -> Feed {
-        Feed {
+    fn new(writer: Box<dyn Writer>, delivery: Delivery, functions: usize) -> Receiver {
+        Receiver {
             writer: Some(writer),
-            way,
+            delivery,
             functions,
             threads: HashMap::new(),
             batch: None,
@@ -210,17 +218,17 @@ impl Feed {
 
     /// Whether it can be given something: it has taken all that it had.
     pub(super) fn is_ready(&self) -> bool {
-        match &self.way {
-            Way::Peer { pending, .. } => pending.is_empty(),
-            Way::Itself(_) => true,
+        match &self.delivery {
+            Delivery::Peer { pending, .. } => pending.is_empty(),
+            Delivery::Itself(_) => true,
         }
     }
 
     /// The peer, where one is.
     pub(super) fn socket(&self) -> Option<&Socket> {
-        match &self.way {
-            Way::Peer { socket, .. } => Some(socket),
-            Way::Itself(_) => None,
+        match &self.delivery {
+            Delivery::Peer { socket, .. } => Some(socket),
+            Delivery::Itself(_) => None,
         }
     }
 
@@ -257,7 +265,7 @@ impl Feed {
     }
 
     /// So many records of the thread were given to it.
-    pub(super) fn gave(&mut self, key: usize, records: u64) {
+    pub(super) fn count_given(&mut self, key: usize, records: u64) {
         let given = self.threads.entry(key).or_default();
         given.position += records;
         given.records += records;
@@ -268,7 +276,7 @@ impl Feed {
         &mut self,
         key: usize,
         thread: &Thread,
-        counts: snapshot::Counts,
+        counts: counts::Counts,
         ended: bool,
     ) {
         let given = self.threads.entry(key).or_default();
@@ -297,11 +305,11 @@ impl Feed {
     }
 
     /// Makes what the writer has ready to be sent, as `batch`.
-    pub(super) fn seal(&mut self, batch: Rc<Batch>) -> io::Result<()> {
+    pub(super) fn end_batch(&mut self, batch: Rc<Batch>) -> io::Result<()> {
         self.batch = Some(batch);
-        match (&mut self.way, &mut self.writer) {
-            (Way::Itself(None), _) | (_, None) => Ok(()),
-            (Way::Itself(Some(growing)), Some(writer)) => {
+        match (&mut self.delivery, &mut self.writer) {
+            (Delivery::Itself(None), _) | (_, None) => Ok(()),
+            (Delivery::Itself(Some(growing)), Some(writer)) => {
                 let flushed = writer.flush().map_err(as_io);
                 flushed.and_then(|()| growing.grown()).inspect_err(|_| {
                     self.writer = None;
@@ -309,7 +317,7 @@ impl Feed {
                 })
             }
             (
-                Way::Peer {
+                Delivery::Peer {
                     bytes,
                     pending,
                     sent,
@@ -328,12 +336,12 @@ impl Feed {
     /// Sends what can be sent now.
     pub(super) fn push(&mut self) -> Sent {
         let mut some = false;
-        if let Way::Peer {
+        if let Delivery::Peer {
             socket,
             pending,
             sent,
             ..
-        } = &mut self.way
+        } = &mut self.delivery
         {
             while let Some(rest) = pending.get(*sent..).filter(|rest| !rest.is_empty()) {
                 match socket.send(rest) {
@@ -363,11 +371,11 @@ impl Feed {
         };
         writer.end(end);
         let finished = writer.finish().map_err(as_io);
-        if let (Way::Itself(Some(growing)), Err(_)) = (&self.way, &finished) {
+        if let (Delivery::Itself(Some(growing)), Err(_)) = (&self.delivery, &finished) {
             growing.cut();
         }
         let losses = finished?;
-        if let Way::Peer { bytes, pending, .. } = &mut self.way {
+        if let Delivery::Peer { bytes, pending, .. } = &mut self.delivery {
             pending.extend(bytes.take());
             self.progress = Instant::now();
         }
@@ -375,14 +383,14 @@ impl Feed {
     }
 
     /// The writer itself has failed: the next peer gets another one.
-    pub(super) fn spoil(&mut self) {
+    pub(super) fn drop_writer(&mut self) {
         self.writer = None;
     }
 
     /// Its peer is gone: the writer, for the next one.
-    pub(super) fn park(self) -> Option<Parked> {
-        match (self.way, self.writer) {
-            (Way::Peer { bytes, .. }, Some(writer)) => Some(Parked {
+    pub(super) fn detach(self) -> Option<DetachedWriter> {
+        match (self.delivery, self.writer) {
+            (Delivery::Peer { bytes, .. }, Some(writer)) => Some(DetachedWriter {
                 writer,
                 bytes,
                 functions: self.functions,
@@ -393,25 +401,25 @@ impl Feed {
 
     /// Ends the connection behind what was sent.
     pub(super) fn end(self) {
-        if let Way::Peer { socket, .. } = self.way {
+        if let Delivery::Peer { socket, .. } = self.delivery {
             socket.end();
         }
     }
 }
 
 /// Gives the same calls to several receivers.
-pub(super) struct Everyone<'a>(pub(super) &'a mut [Feed]);
+pub(super) struct AllReceivers<'a>(pub(super) &'a mut [Receiver]);
 
-impl Everyone<'_> {
+impl AllReceivers<'_> {
     fn each(&mut self, mut tell: impl FnMut(&mut dyn Writer)) {
-        let ready = self.0.iter_mut().filter(|feed| feed.is_ready());
-        for writer in ready.filter_map(|feed| feed.writer.as_mut()) {
+        let ready = self.0.iter_mut().filter(|receiver| receiver.is_ready());
+        for writer in ready.filter_map(|receiver| receiver.writer.as_mut()) {
             tell(&mut **writer);
         }
     }
 }
 
-impl Sink for Everyone<'_> {
+impl Sink for AllReceivers<'_> {
     fn thread(&mut self, thread: &Thread) {
         self.each(|writer| writer.thread(thread));
     }

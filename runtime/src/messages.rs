@@ -41,19 +41,19 @@ pub(crate) fn info(text: fmt::Arguments<'_>) {
 }
 
 /// The system's errors that rings met, and that were said since the last trace, a bit for each.
-static TROUBLES: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+static SAID_ERRORS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 /// Whether that error was said before; from now on it was.
 fn was_said(errno: usize) -> bool {
     let bit = 1 << (errno % 64);
-    let word = TROUBLES.get(errno / 64);
+    let word = SAID_ERRORS.get(errno / 64);
     word.is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit != 0)
 }
 
 /// What went wrong with a ring: a warning the first time, for a full disk that is in the way of each thread's
 /// is one trouble. A trace that is lost is none of these: each is a warning. `text` holds the system's error as
 /// it prints itself.
-pub(crate) fn trouble(text: fmt::Arguments<'_>) {
+pub(crate) fn ring_error(text: fmt::Arguments<'_>) {
     let text = text.to_string();
     if was_said(errno_in(&text).unwrap_or(0)) {
         info(format_args!("{text}"));
@@ -63,8 +63,8 @@ pub(crate) fn trouble(text: fmt::Arguments<'_>) {
 }
 
 /// A trace was written: what goes wrong from now on is another trouble.
-pub(crate) fn well() {
-    for word in &TROUBLES {
+pub(crate) fn trace_was_written() {
+    for word in &SAID_ERRORS {
         word.store(0, Ordering::Relaxed);
     }
 }

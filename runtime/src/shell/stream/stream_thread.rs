@@ -19,11 +19,11 @@ use fdr_formats::xray::ChunkDecoder;
 use fdr_formats::{Losses, ThreadId};
 
 use super::control::{CONTROL, Totals};
-use super::door::Door;
-use super::feed::{Batch, Everyone, Feed, Sent};
-use crate::dump::snapshot;
+use super::endpoint::Endpoint;
+use super::receiver::{AllReceivers, Batch, Receiver, Sent};
 use crate::dump::tail::{Next, Tail};
 use crate::ring::Ring;
+use crate::ring::counts;
 use crate::ring::layout::{CHUNK, Slot, state};
 use crate::shell::dumping;
 use crate::shell::install::State;
@@ -49,40 +49,40 @@ struct Followed {
 }
 
 /// Everything that the thread has.
-pub(super) struct Pump {
+pub(super) struct StreamThread {
     ring: &'static Ring,
     state: &'static State,
-    door: Door,
-    feeds: Vec<Feed>,
+    endpoint: Endpoint,
+    receivers: Vec<Receiver>,
     slots: HashMap<usize, Followed>,
     buffer: Box<[u8; CHUNK]>,
     batch: Batch,
     /// Batches that somebody has not taken yet.
-    flying: Vec<Rc<Batch>>,
+    in_flight: Vec<Rc<Batch>>,
     totals: Totals,
     /// Why there is no trace.
     pub(super) failed: Option<io::Error>,
     pub(super) losses: Losses,
 }
 
-impl Pump {
+impl StreamThread {
     /// `place` is the trace's path, where it is none of an address.
-    pub(super) fn new(ring: &'static Ring, state: &'static State, place: PathBuf) -> Pump {
+    pub(super) fn new(ring: &'static Ring, state: &'static State, place: PathBuf) -> StreamThread {
         let target = state.config.format.0;
-        let door = match state.config.address.clone() {
-            Some(address) => Door::to_address(target, address),
-            None => Door::to_path(target, place, state.output().makes_folders()),
+        let endpoint = match state.config.address.clone() {
+            Some(address) => Endpoint::to_address(target, address),
+            None => Endpoint::to_path(target, place, state.output().makes_folders()),
         };
         let buffer = vec![0; CHUNK].into_boxed_slice();
-        Pump {
+        StreamThread {
             ring,
             state,
-            door,
-            feeds: Vec::new(),
+            endpoint,
+            receivers: Vec::new(),
             slots: HashMap::new(),
             buffer: buffer.try_into().unwrap_or_else(|_| Box::new([0; CHUNK])),
             batch: Batch::default(),
-            flying: Vec::new(),
+            in_flight: Vec::new(),
             totals: Totals::default(),
             failed: None,
             losses: Losses::default(),
@@ -91,30 +91,30 @@ impl Pump {
 
     /// Streams until the process ends.
     pub(super) fn run(&mut self) {
-        let nap = nap(self.ring.region_size());
+        let pause = pause(self.ring.region_size());
         let chunks = self.ring.region_size() / CHUNK;
         let mut last_partial = Instant::now();
         // Rounds since a flush, or the end, was asked for: what was there then is read after so many.
         let mut rounds = 0;
         let mut end = None;
         loop {
-            let bell = CONTROL.bell();
+            let wake_word = CONTROL.wake_word();
             let (stops, wanted) = (CONTROL.stops(), CONTROL.wanted());
-            self.let_in();
+            self.accept_receivers();
             self.push();
             let partial = stops || wanted.is_some() || last_partial.elapsed() >= PARTIAL;
             if partial {
                 last_partial = Instant::now();
             }
             let more = self.round(partial);
-            CONTROL.publish(self.totals, self.feeds.len());
-            let idle = self.feeds.iter().all(Feed::is_ready);
+            CONTROL.publish(self.totals, self.receivers.len());
+            let idle = self.receivers.iter().all(Receiver::is_ready);
             rounds = if stops || wanted.is_some() {
                 rounds + usize::from(idle)
             } else {
                 0
             };
-            let done = self.feeds.is_empty() || idle && (!more || rounds > chunks + 1);
+            let done = self.receivers.is_empty() || idle && (!more || rounds > chunks + 1);
             if let Some(ticket) = wanted.filter(|_| done) {
                 CONTROL.answer(ticket);
                 rounds = 0;
@@ -127,29 +127,29 @@ impl Pump {
                 }
             }
             // Where nobody is there, all that is there waits, and so do we.
-            if !(more && idle) || self.feeds.is_empty() {
-                self.rest(bell, nap);
+            if !(more && idle) || self.receivers.is_empty() {
+                self.sleep(wake_word, pause);
             }
         }
     }
 
     /// Sleeps until there is something to do, as far as one can know that.
-    fn rest(&self, bell: u32, nap: Duration) {
-        let behind = self.feeds.iter().find(|feed| !feed.is_ready());
-        match behind.and_then(Feed::socket) {
+    fn sleep(&self, wake_word: u32, pause: Duration) {
+        let behind = self.receivers.iter().find(|receiver| !receiver.is_ready());
+        match behind.and_then(Receiver::socket) {
             // Whoever asks for something meanwhile waits no longer than he would anyway.
-            Some(socket) if self.feeds.iter().all(|feed| !feed.is_ready()) => {
-                socket.wait(nap);
+            Some(socket) if self.receivers.iter().all(|receiver| !receiver.is_ready()) => {
+                socket.wait(pause);
             }
-            _ => CONTROL.rest(bell, nap),
+            _ => CONTROL.sleep(wake_word, pause),
         }
     }
 
-    fn let_in(&mut self) {
+    fn accept_receivers(&mut self) {
         if self.failed.is_some() {
             return;
         }
-        let (ring, state, is_path) = (self.ring, self.state, self.door.is_path());
+        let (ring, state, is_path) = (self.ring, self.state, self.endpoint.is_path());
         let info = || {
             let mut info = dumping::trace_info(ring, state, "stream");
             // The path's own number: `next_path` has counted on.
@@ -158,7 +158,7 @@ impl Pump {
             info.end = None;
             info
         };
-        if let Err(error) = self.door.let_in(&mut self.feeds, info) {
+        if let Err(error) = self.endpoint.accept_receivers(&mut self.receivers, info) {
             self.failed = Some(error);
         }
     }
@@ -167,7 +167,7 @@ impl Pump {
     fn round(&mut self, partial: bool) -> bool {
         let mut more = false;
         for slot in self.ring.slots() {
-            if !self.feeds.iter().any(Feed::is_ready) {
+            if !self.receivers.iter().any(Receiver::is_ready) {
                 more = true;
                 break;
             }
@@ -189,7 +189,9 @@ impl Pump {
             .is_some_and(|known| known.tail.is_of(slot))
         {
             self.slots.remove(&key);
-            self.feeds.iter_mut().for_each(|feed| feed.forget(key));
+            self.receivers
+                .iter_mut()
+                .for_each(|receiver| receiver.forget(key));
             let Some(followed) = follow(slot) else {
                 return false;
             };
@@ -228,10 +230,10 @@ impl Pump {
         let Some(followed) = self.slots.get_mut(&key) else {
             return;
         };
-        let ready = |feeds: &mut Vec<Feed>, tell: &mut dyn FnMut(&mut Feed)| {
-            feeds
+        let ready = |receivers: &mut Vec<Receiver>, tell: &mut dyn FnMut(&mut Receiver)| {
+            receivers
                 .iter_mut()
-                .filter(|feed| feed.is_ready())
+                .filter(|receiver| receiver.is_ready())
                 .for_each(tell);
         };
         let Followed {
@@ -240,12 +242,14 @@ impl Pump {
             thread,
             taken,
         } = followed;
-        ready(&mut self.feeds, &mut |feed| {
-            feed.begin(key, thread, first, decoder)
+        ready(&mut self.receivers, &mut |receiver| {
+            receiver.begin(key, thread, first, decoder)
         });
         let bytes = self.buffer.get(..bytes).unwrap_or(&[]);
-        let records = decoder.decode(bytes, &mut Everyone(&mut self.feeds));
-        ready(&mut self.feeds, &mut |feed| feed.gave(key, records));
+        let records = decoder.decode(bytes, &mut AllReceivers(&mut self.receivers));
+        ready(&mut self.receivers, &mut |receiver| {
+            receiver.count_given(key, records)
+        });
         tail.took(first, records);
         if records > 0 {
             self.batch.records += records;
@@ -255,7 +259,12 @@ impl Pump {
 
     /// Tells writers functions that came since.
     fn learn(&mut self) {
-        let known = self.feeds.iter().map(Feed::functions).min().unwrap_or(0);
+        let known = self
+            .receivers
+            .iter()
+            .map(Receiver::functions)
+            .min()
+            .unwrap_or(0);
         let more = {
             let table = table();
             if table.len() <= known {
@@ -263,8 +272,8 @@ impl Pump {
             }
             table.for_trace_from(known)
         };
-        for feed in &mut self.feeds {
-            feed.learn(more.get(feed.functions() - known..).unwrap_or(&[]));
+        for receiver in &mut self.receivers {
+            receiver.learn(more.get(receiver.functions() - known..).unwrap_or(&[]));
         }
     }
 
@@ -273,12 +282,16 @@ impl Pump {
         let Some(followed) = self.slots.get(&key) else {
             return;
         };
-        let Some((owner, counts)) = snapshot::count(slot) else {
+        let Some((owner, counts)) = counts::count(slot) else {
             return;
         };
         if followed.tail.is_of(slot) && counts.recorded > 0 {
-            for feed in self.feeds.iter_mut().filter(|feed| feed.is_ready()) {
-                feed.count(key, &followed.thread, counts, owner.ended || last);
+            for receiver in self
+                .receivers
+                .iter_mut()
+                .filter(|receiver| receiver.is_ready())
+            {
+                receiver.count(key, &followed.thread, counts, owner.ended || last);
             }
         }
     }
@@ -289,18 +302,21 @@ impl Pump {
             return;
         }
         let batch = Rc::new(std::mem::take(&mut self.batch));
-        self.flying.push(Rc::clone(&batch));
-        let mut sealed = Vec::new();
-        for mut feed in std::mem::take(&mut self.feeds) {
-            match feed.is_ready().then(|| feed.seal(Rc::clone(&batch))) {
-                None | Some(Ok(())) => sealed.push(feed),
+        self.in_flight.push(Rc::clone(&batch));
+        let mut kept = Vec::new();
+        for mut receiver in std::mem::take(&mut self.receivers) {
+            match receiver
+                .is_ready()
+                .then(|| receiver.end_batch(Rc::clone(&batch)))
+            {
+                None | Some(Ok(())) => kept.push(receiver),
                 Some(Err(error)) => {
-                    feed.spoil();
-                    self.door.gone(feed, &error);
+                    receiver.drop_writer();
+                    self.endpoint.gone(receiver, &error);
                 }
             }
         }
-        self.feeds = sealed;
+        self.receivers = kept;
         drop(batch);
         self.push();
         self.wait_for_late();
@@ -309,24 +325,24 @@ impl Pump {
     /// Sends what waits, as far as it is taken now.
     fn push(&mut self) {
         let mut kept = Vec::new();
-        for mut feed in std::mem::take(&mut self.feeds) {
-            match feed.push() {
+        for mut receiver in std::mem::take(&mut self.receivers) {
+            match receiver.push() {
                 Sent::All => {
-                    if let Some(batch) = feed.taken() {
-                        CONTROL.beat();
+                    if let Some(batch) = receiver.taken() {
+                        CONTROL.count_step();
                         self.took(&batch);
                     }
                 }
-                Sent::Some => CONTROL.beat(),
+                Sent::Some => CONTROL.count_step(),
                 Sent::Nothing => {}
                 Sent::Gone(error) => {
-                    self.door.gone(feed, &error);
+                    self.endpoint.gone(receiver, &error);
                     continue;
                 }
             }
-            kept.push(feed);
+            kept.push(receiver);
         }
-        self.feeds = kept;
+        self.receivers = kept;
         self.settle();
     }
 
@@ -345,26 +361,30 @@ impl Pump {
     /// moment's delay.
     fn wait_for_late(&mut self) {
         let since = Instant::now();
-        while self.feeds.iter().any(Feed::is_ready) && since.elapsed() < LAG {
+        while self.receivers.iter().any(Receiver::is_ready) && since.elapsed() < LAG {
             let behind = self
-                .feeds
+                .receivers
                 .iter()
-                .find(|feed| !feed.is_ready() && !feed.late);
-            let Some(socket) = behind.and_then(Feed::socket) else {
+                .find(|receiver| !receiver.is_ready() && !receiver.late);
+            let Some(socket) = behind.and_then(Receiver::socket) else {
                 return;
             };
             socket.wait(LAG.saturating_sub(since.elapsed()));
             self.push();
         }
-        for feed in self.feeds.iter_mut().filter(|feed| !feed.is_ready()) {
-            feed.late = true;
+        for receiver in self
+            .receivers
+            .iter_mut()
+            .filter(|receiver| !receiver.is_ready())
+        {
+            receiver.late = true;
         }
     }
 
     /// Counts batches as lost that nobody has taken and nobody will.
     fn settle(&mut self) {
         let totals = &mut self.totals;
-        self.flying.retain(|batch| {
+        self.in_flight.retain(|batch| {
             let over = Rc::strong_count(batch) == 1;
             if over && !batch.taken.get() {
                 totals.lost += batch.records;
@@ -382,7 +402,7 @@ fn follow(slot: &Slot) -> Option<Followed> {
         thread: Thread {
             id: ThreadId(u64::from(tid)),
             process: Some(u64::from(sys::process::pid())),
-            name: snapshot::name_of(slot),
+            name: counts::name_of(slot),
             counts: None,
         },
         tail,
@@ -393,7 +413,7 @@ fn follow(slot: &Slot) -> Option<Followed> {
 
 /// How long to sleep where there is nothing to do: half the time in which the fastest of threads fills
 /// a ring of so many bytes (800 MB a second).
-fn nap(ring: usize) -> Duration {
+fn pause(ring: usize) -> Duration {
     let micros = ring as u64 / 2 / 800;
     Duration::from_micros(micros).clamp(Duration::from_micros(500), Duration::from_millis(20))
 }

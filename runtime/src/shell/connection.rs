@@ -10,8 +10,8 @@ use std::time::Instant;
 use fdr_formats::address::Address;
 use fdr_formats::writer::Output;
 
-use super::say;
 use crate::api::Failure;
+use crate::messages;
 use crate::sys::socket::{self, Socket};
 
 /// The longest wait for a connection to be made, for each address that a host's name has.
@@ -60,7 +60,7 @@ fn listen(place: &str) -> io::Result<Socket> {
     listener.set_nonblocking(true)?;
     let port = listener.local_addr()?;
     if place.ends_with(":0") {
-        say::warn(format_args!("listening on tcp-listen://{port}"));
+        messages::warn(format_args!("listening on tcp-listen://{port}"));
     }
     Socket::from_std(listener).map_err(os)
 }
@@ -110,16 +110,16 @@ pub(crate) fn open(address: &Address) -> io::Result<Output> {
     if matches!(address, Address::Listen(_)) {
         sockets.extend(std::iter::from_fn(accept));
     }
-    Ok(Output::Stream(Box::new(Everyone { sockets })))
+    Ok(Output::Stream(Box::new(AllPeers { sockets })))
 }
 
 /// Sends the same to several peers. One that goes away, or stands still for too long, is left out; an
 /// error is that nobody is left.
-struct Everyone {
+struct AllPeers {
     sockets: Vec<Socket>,
 }
 
-impl Write for Everyone {
+impl Write for AllPeers {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut last = io::Error::from(io::ErrorKind::NotConnected);
         self.sockets.retain(|socket| match send_all(socket, bytes) {
@@ -141,7 +141,7 @@ impl Write for Everyone {
     }
 }
 
-impl Drop for Everyone {
+impl Drop for AllPeers {
     fn drop(&mut self) {
         self.sockets.drain(..).for_each(Socket::end);
     }

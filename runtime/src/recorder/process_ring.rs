@@ -11,7 +11,7 @@ use core::mem::MaybeUninit;
 use super::{FORKING, RING, UNCLAIMED, claim, tls};
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::ring::Ring;
-use crate::ring::heir::{LONGEST_PATH, write_path};
+use crate::ring::fork_ring::{LONGEST_PATH, write_path};
 use crate::ring::layout::Slot;
 use crate::site::unit;
 use crate::sys;
@@ -29,10 +29,10 @@ static MAKING: AtomicU32 = AtomicU32::new(0);
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// What the thread that forks had before the window was opened.
-static FORKERS: AtomicPtr<Slot> = AtomicPtr::new(core::ptr::null_mut());
+static SLOT_BEFORE_FORK: AtomicPtr<Slot> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Where a child's ring is kept.
-struct Nursery {
+struct ChildRing {
     path: UnsafeCell<[u8; LONGEST_PATH]>,
     ring: UnsafeCell<MaybeUninit<Ring>>,
     /// Whether a ring was ever put there.
@@ -40,11 +40,11 @@ struct Nursery {
 }
 
 // SAFETY: filled in by the one thread that has `MAKING`, and not changed while the ring is in use.
-unsafe impl Sync for Nursery {}
+unsafe impl Sync for ChildRing {}
 
 /// Two, for a child of a child reads its parent's while it makes its own.
-static NURSERIES: [Nursery; 2] = [const {
-    Nursery {
+static CHILD_RINGS: [ChildRing; 2] = [const {
+    ChildRing {
         path: UnsafeCell::new([0; LONGEST_PATH]),
         ring: UnsafeCell::new(MaybeUninit::uninit()),
         filled: AtomicU32::new(0),
@@ -55,17 +55,17 @@ static NURSERIES: [Nursery; 2] = [const {
 pub(crate) fn ring() -> Option<&'static Ring> {
     // Acquire: pairs with the Release in `publish`.
     let ring = RING.load(Ordering::Acquire);
-    // SAFETY: a ring is never freed, see `shell::install` and `Nursery`.
+    // SAFETY: a ring is never freed, see `shell::install` and `ChildRing`.
     unsafe { ring.as_ref() }
 }
 
 /// The same, made first in a child that has none yet. `None` also while another thread makes it.
-pub(crate) fn ring_or_heir() -> Option<&'static Ring> {
+pub(crate) fn ring_or_make() -> Option<&'static Ring> {
     ring().or_else(make)
 }
 
 /// Whether this is a child that would make a ring at its next record.
-pub(crate) fn is_expecting() -> bool {
+pub(crate) fn may_make_ring() -> bool {
     RING.load(Ordering::Acquire).is_null()
         && !PARENT.load(Ordering::Acquire).is_null()
         && MAKING.load(Ordering::Relaxed) == 0
@@ -75,11 +75,11 @@ pub(crate) fn is_expecting() -> bool {
 pub(crate) fn publish(ring: *mut Ring) {
     // Release: pairs with the Acquire in `ring`.
     RING.store(ring, Ordering::Release);
-    settle();
+    add_dropped();
 }
 
 /// Gives the ring what was counted while there was none.
-fn settle() {
+fn add_dropped() {
     if let Some(ring) = ring() {
         ring.count_dropped(DROPPED.swap(0, Ordering::AcqRel));
     }
@@ -93,16 +93,16 @@ pub(super) fn count_dropped(cpu: u32) {
         None => {
             DROPPED.fetch_add(1, Ordering::AcqRel);
             // Whoever published a ring meanwhile may not have seen it.
-            settle();
+            add_dropped();
         }
     }
 }
 
 #[cold]
 fn make() -> Option<&'static Ring> {
-    if is_expecting() {
+    if may_make_ring() {
         let errno = sys::errno();
-        // All of it: the child of a handler that forked in between would be in the same nursery.
+        // All of it: the child of a handler that forked in between would be in the same child_ring.
         sys::signal::undisturbed(make_now);
         sys::set_errno(errno);
     }
@@ -123,19 +123,19 @@ fn make_now() {
     if mine.is_err() || ring().is_some() {
         return;
     }
-    match make_in_nursery(parent) {
+    match make_child_ring(parent) {
         Some(ring) => publish(ring),
         // Nobody shall try at every record from here on.
         None => unit::UNIT.switch_off(),
     }
 }
 
-fn make_in_nursery(parent: &Ring) -> Option<*mut Ring> {
-    let at = |nursery: &&Nursery| !core::ptr::eq(nursery.ring.get().cast(), parent);
-    let nursery = NURSERIES.iter().find(at)?;
-    // SAFETY: this thread has `MAKING`, and no ring of this process is in the nursery: one that was
+fn make_child_ring(parent: &Ring) -> Option<*mut Ring> {
+    let at = |child_ring: &&ChildRing| !core::ptr::eq(child_ring.ring.get().cast(), parent);
+    let child_ring = CHILD_RINGS.iter().find(at)?;
+    // SAFETY: this thread has `MAKING`, and no ring of this process is in the child_ring: one that was
     // there belonged to an ancestor further up than `parent`.
-    let path: &'static mut [u8; LONGEST_PATH] = unsafe { &mut *nursery.path.get() };
+    let path: &'static mut [u8; LONGEST_PATH] = unsafe { &mut *child_ring.path.get() };
     let path = match parent.template() {
         [] => None,
         template => {
@@ -147,9 +147,9 @@ fn make_in_nursery(parent: &Ring) -> Option<*mut Ring> {
             Some(CStr::from_bytes_with_nul(path.get(..=length)?).ok()?)
         }
     };
-    let ring = parent.heir(path)?;
-    let place = nursery.ring.get().cast::<Ring>();
-    if nursery.filled.swap(1, Ordering::Relaxed) != 0 {
+    let ring = parent.for_child(path)?;
+    let place = child_ring.ring.get().cast::<Ring>();
+    if child_ring.filled.swap(1, Ordering::Relaxed) != 0 {
         // SAFETY: as above; it was filled in by an ancestor.
         unsafe { &*place }.unmap_what_was_left();
     }
@@ -175,13 +175,13 @@ pub(crate) fn is_forking() -> bool {
 /// the child must not write into the slot.
 pub(crate) fn fork_begins() {
     let slot = core::ptr::from_ref(tls::get()).cast_mut();
-    FORKERS.store(slot, Ordering::Relaxed);
+    SLOT_BEFORE_FORK.store(slot, Ordering::Relaxed);
     tls::set(&FORKING);
 }
 
 /// After a fork, in the parent.
 pub(crate) fn fork_is_over() {
-    let slot = FORKERS.load(Ordering::Relaxed);
+    let slot = SLOT_BEFORE_FORK.load(Ordering::Relaxed);
     // SAFETY: what `fork_begins` found: a slot of the ring or a static.
     if let Some(slot) = unsafe { slot.as_ref() } {
         tls::set(slot);
@@ -202,7 +202,7 @@ pub(crate) fn in_child() {
     let slot = match tls::get() {
         // SAFETY: as in `fork_is_over`.
         slot if core::ptr::eq(slot, &raw const FORKING) => unsafe {
-            FORKERS.load(Ordering::Relaxed).as_ref()
+            SLOT_BEFORE_FORK.load(Ordering::Relaxed).as_ref()
         },
         slot => Some(slot),
     };
