@@ -1,10 +1,8 @@
 //! Clocks that lie, and calls without an end: every command says so, and no figure is absurd.
 
-mod common;
-
 use std::fs::{self, OpenOptions};
 
-use common::{Folder, answer, calls, fdr, functions, json, stderr, write};
+use crate::common::{self, Folder, answer, calls, fdr, functions, json, stderr, write};
 use fdr_formats::model::Trouble;
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};

@@ -1,14 +1,12 @@
 //! `fdr convert`: what a report says of a trace, it says of the same trace in every other format, and
 //! what can't be written leaves nothing.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::process::Stdio;
 
-use common::{
-    Folder, answer, command, contents, convert, fdr, figures, golden, rich, small, stderr,
+use crate::common::{
+    self, Folder, answer, command, contents, convert, fdr, figures, golden, rich, small, stderr,
 };
 use fdr_formats::registry::targets;
 use fdr_formats::writer::Kind;

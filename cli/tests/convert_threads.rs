@@ -1,12 +1,10 @@
 //! `fdr convert` of threads and counts that a format has no room for: no two threads become one, and what
 //! a trace states of itself is true after it. `fdr verify` is the judge.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 
-use common::{Folder, answer, calls, convert, fdr, functions, stderr, write};
+use crate::common::{Folder, answer, calls, convert, fdr, functions, stderr, write};
 use fdr_formats::model::Counts;
 use fdr_formats::registry::{self, target, targets};
 use fdr_formats::source::drive;

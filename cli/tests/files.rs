@@ -1,13 +1,11 @@
 //! Files as the tool meets them: traces that are damaged or not whole, what is no trace at all, and
 //! outputs that can't be written. Each is one line on stderr that says what to do.
 
-mod common;
-
 use std::process::Stdio;
 
-use common::{
-    Folder, answer, calls, command, contents, fdr, functions, golden, json, small, stderr, stdout,
-    write,
+use crate::common::{
+    self, Folder, answer, calls, command, contents, fdr, functions, golden, json, small, stderr,
+    stdout, write,
 };
 use fdr_formats::registry::targets;
 use fdr_formats::writer::Kind;

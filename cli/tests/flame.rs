@@ -1,8 +1,6 @@
 //! `fdr flame`: the lines that tools for flame graphs get to see.
 
-mod common;
-
-use common::{Folder, answer, fdr, golden, small, stderr, stdout};
+use crate::common::{Folder, answer, fdr, golden, small, stderr, stdout};
 
 #[test]
 fn lines_are_paths_with_their_own_time() {

@@ -1,11 +1,9 @@
 //! Every command takes every format: the golden files of all of them, whole and damaged.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Folder, convert, fdr, figures, goldens, stderr};
+use crate::common::{self, Folder, convert, fdr, figures, goldens, stderr};
 use fdr_formats::registry::{FORMATS, targets};
 use serde_json::Value;
 

@@ -2,8 +2,6 @@
 //! no terminal obeys them, no line is ended by them, no spreadsheet or page takes them for its own, no file
 //! is named, opened or made after them.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Folder, calls, command, contents};
+use crate::common::{self, Folder, calls, command, contents};
 use fdr_formats::registry;
 use fdr_formats::text::is_unsafe;
 use fdr_formats::writer::Kind;

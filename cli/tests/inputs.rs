@@ -1,14 +1,13 @@
 //! What a command line may name as a trace: standard input, compressed files, folders of traces, several; and
 //! folders for what is written.
 
-mod common;
-
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::Stdio;
 
-use common::{
-    Folder, answer, calls, command, contents, fdr, functions, json, small, stderr, stdout, write,
+use crate::common::{
+    self, Folder, answer, calls, command, contents, fdr, functions, json, small, stderr, stdout,
+    write,
 };
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 use serde_json::{Value, json};

@@ -1,8 +1,6 @@
 //! `fdr listen`: what plain clients send over every kind of address is kept byte for byte, also where
 //! they are cut off; the exit code says whether it is a whole trace.
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Folder, command, contents, fdr, golden, stderr};
+use crate::common::{Folder, command, contents, fdr, golden, stderr};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

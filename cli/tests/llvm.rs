@@ -1,14 +1,12 @@
 //! The tool beside LLVM's own reader of XRay traces: same counts, and our names through the map.
 //! Skipped, with a word, where llvm-xray is not installed; a failure in CI.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::process::Command;
 
-use common::{Folder, answer, calls, functions, golden, json, write};
+use crate::common::{self, Folder, answer, calls, functions, golden, json, write};
 use fdr_formats::{Function, FunctionId, Thread, ThreadId, TraceInfo};
 
 /// Every llvm-xray that is tried.

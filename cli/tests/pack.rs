@@ -1,12 +1,10 @@
 //! Packed traces through the whole tool: read like the plain ones by every command, given back byte for
 //! byte, and told where they are damaged or made to do harm.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{
+use crate::common::{
     Folder, answer, assert_damaged_from_the_beginning, assert_read_to_the_damage, command,
     contents, fdr, figures, goldens, rich, small, stderr, stdout,
 };

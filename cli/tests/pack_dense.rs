@@ -1,12 +1,10 @@
 //! Dense packed traces through the whole tool: read like the plain ones by every command, given back byte
 //! for byte, told where they are damaged, and refused where there is nothing to lay out anew.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{
+use crate::common::{
     Folder, answer, assert_damaged_from_the_beginning, assert_read_to_the_damage, command,
     contents, fdr, figures, goldens, rich, small, stderr, stdout,
 };

@@ -1,13 +1,11 @@
 //! `fdr record`: the command's caller must see what it would see without fdr, and the user must be
 //! told what was written. The commands are shell scripts that play a recorded program.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Output, Stdio};
 
-use common::{Folder, command, golden, stderr, stdout};
+use crate::common::{self, Folder, command, golden, stderr, stdout};
 use fdr_formats::registry;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

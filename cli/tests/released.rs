@@ -1,13 +1,11 @@
 //! Traces and rings that released versions wrote (tests/golden/released) are read, for ever. What they must
 //! tell follows from the programs that were recorded. It must never be computed by the code under test.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{answer, json};
+use crate::common::{answer, json};
 use fdr_formats::registry;
 use serde_json::Value;
 

@@ -1,8 +1,6 @@
 //! `fdr report`, `info`, `records`: what people and scripts get to see.
 
-mod common;
-
-use common::{Folder, answer, fdr, golden, json, small, stderr, stdout};
+use crate::common::{self, Folder, answer, fdr, golden, json, small, stderr, stdout};
 use serde_json::json;
 
 #[test]

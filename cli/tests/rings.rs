@@ -2,14 +2,12 @@
 //! that are hostile, among files that are none. What becomes of those of real processes,
 //! `tests/tests/recover.rs` shows.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Folder, answer, fdr, json, stderr, stdout};
+use crate::common::{Folder, answer, fdr, json, stderr, stdout};
 use fdr_formats::registry::targets;
 use serde_json::Value;
 

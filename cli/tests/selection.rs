@@ -1,9 +1,7 @@
 //! `--thread`, `--function`, `--since`, `--until`, `--last` and `--filter`: the same part of a trace in every
 //! command that reads one, and in every format.
 
-mod common;
-
-use common::{Folder, answer, fdr, json, lossy, small, stderr, stdout};
+use crate::common::{Folder, answer, fdr, json, lossy, small, stderr, stdout};
 use fdr_formats::registry::targets;
 use serde_json::{Value, json};
 

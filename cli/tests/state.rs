@@ -1,12 +1,10 @@
 //! `fdr state`: what was running at a moment, of every kind of trace.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Folder, answer, convert, fdr, golden, json, rich, small, stderr, stdout};
+use crate::common::{Folder, answer, convert, fdr, golden, json, rich, small, stderr, stdout};
 use fdr_formats::writer::Output;
 use fdr_formats::{
     Call, CpuId, Edge, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo, registry,

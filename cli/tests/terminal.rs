@@ -1,10 +1,10 @@
 //! What a person at a terminal sees: tables and help that fit, colours, a pager, and messages.
 
-mod common;
-
 use std::process::{Command, Output};
 
-use common::{Folder, answer, command, fdr, functions, golden, small, stderr, stdout, write};
+use crate::common::{
+    self, Folder, answer, command, fdr, functions, golden, small, stderr, stdout, write,
+};
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];

@@ -1,8 +1,6 @@
 //! `fdr verify`: verdicts and exit codes, on traces of others and on damaged ones.
 
-mod common;
-
-use common::{Folder, calls, fdr, golden, small, stdout, write};
+use crate::common::{self, Folder, calls, fdr, golden, small, stdout, write};
 use fdr_formats::model::Counts;
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 

@@ -1,15 +1,12 @@
 //! CTF folders of the golden files: two made byte by byte by a script that shares nothing with the
 //! library, one written by babeltrace2. Read completely, cut and flipped everywhere.
-mod common;
-#[path = "common/ctf.rs"]
-mod ctf;
 
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use common::{Event, Read, enter, exit};
-use ctf::{Folder, covers_all, list, read, read_whole};
+use crate::common::ctf::{self, Folder, covers_all, list, read, read_whole};
+use crate::common::{Event, Read, enter, exit};
 use fdr_formats::model::Thread;
 use fdr_formats::{ThreadId, Ticks};
 

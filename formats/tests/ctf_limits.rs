@@ -1,14 +1,11 @@
 //! Limits of CTF folders: times that readers refuse, names and payloads that are too long, a full
 //! disk, more threads than files may be open. What is cut is counted.
-mod common;
-#[path = "common/ctf.rs"]
-mod ctf;
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use common::{Event, call, enter, exit, thread};
-use ctf::{Folder, read_whole, tell, write, writer};
+use crate::common::ctf::{Folder, read_whole, tell, write, writer};
+use crate::common::{self, Event, call, enter, exit, thread};
 use fdr_formats::{
     Clock, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo, Writer, registry,
 };

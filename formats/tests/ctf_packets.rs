@@ -2,12 +2,9 @@
 //! a word, at a packet that holds no event, unless the packet is the stream's first. Packets and
 //! events are taken apart here by hand. This file must never ask the library's reader what is in a
 //! stream.
-mod common;
-#[path = "common/ctf.rs"]
-mod ctf;
 
-use common::{Event, Random, enter, exit, push, thread};
-use ctf::{Folder, Packet, packets, taken_apart, tell, write, writer};
+use crate::common::ctf::{self, Folder, Packet, packets, taken_apart, tell, write, writer};
+use crate::common::{Event, Random, enter, exit, push, thread};
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
 use fdr_formats::writer::Output;

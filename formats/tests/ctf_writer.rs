@@ -1,13 +1,10 @@
 //! Events of all kinds written as CTF folders and read back: nothing is lost but what is told, and
 //! nothing is written that makes other readers give up.
-mod common;
-#[path = "common/ctf.rs"]
-mod ctf;
 
 use std::fs;
 
-use common::{Event, Kept, Random, enter, exit, program, synthetic, thread};
-use ctf::{Folder, Pieces, covers_all, packets, read_whole, tell, write, writer};
+use crate::common::ctf::{Folder, Pieces, covers_all, packets, read_whole, tell, write, writer};
+use crate::common::{Event, Kept, Random, enter, exit, program, synthetic, thread};
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
 use fdr_formats::{Clock, Function, FunctionId, Sink, Thread, TraceInfo, Writer, registry};

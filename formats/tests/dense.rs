@@ -1,18 +1,12 @@
 //! The dense stream: whatever bytes there are come back as they were; what is damaged is told, wherever
 //! that is; and nothing is taken on trust.
-#[path = "../../fuzz/src/alloc.rs"]
-mod alloc;
-mod common;
 
 use std::fs;
 use std::path::Path;
 
-use alloc::Counting;
-use common::{Random, hex};
+use crate::common::{self, Random, hex};
+use crate::fuzz::alloc::Counting;
 use fdr_formats::dense::{BLOCK, Decoder, Encoder, Fault, HEAD, Head, LARGEST, probe};
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 fn encode(offset: u64, plain: &[u8]) -> Vec<u8> {
     let mut block = vec![1, 2, 3];

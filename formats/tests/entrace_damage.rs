@@ -1,13 +1,10 @@
 //! Damaged ENTRACE files: what is intact is given, each damage is told once with its place, and nothing
 //! panics, hangs or takes memory for what a file only claims.
-mod common;
-#[path = "common/entrace.rs"]
-mod entrace;
 
-use common::{
-    Event, Random, Read, cut_everywhere, enter, exit, flip_everywhere, list, program, read,
+use crate::common::entrace::{TARGETS, call, entry, et, feed, file, function, golden, root, write};
+use crate::common::{
+    self, Event, Random, Read, cut_everywhere, enter, exit, flip_everywhere, list, program, read,
 };
-use entrace::{TARGETS, call, entry, et, feed, file, function, golden, root, write};
 use fdr_formats::{Call, TraceInfo, registry};
 
 /// Reads a damaged file; checks that its listing has each byte once.

@@ -1,11 +1,8 @@
 //! What ENTRACE files hold beside events: clock, program, threads, functions and their names; what they
 //! can't hold is told exactly. A full disk is an error.
-mod common;
-#[path = "common/entrace.rs"]
-mod entrace;
 
-use common::{Event, enter, exit, push, synthetic, thread};
-use entrace::{STREAMS, TARGETS, each_way, feed, function, read_own, stream, write};
+use crate::common::entrace::{STREAMS, TARGETS, each_way, feed, function, read_own, stream, write};
+use crate::common::{Event, enter, exit, push, synthetic, thread};
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::registry::target;
 use fdr_formats::writer::Output;

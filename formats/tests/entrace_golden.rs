@@ -1,13 +1,10 @@
 //! ENTRACE files of other people's programs, read completely. What they hold was told by their makers
 //! and by a decoder of its own, not by this library.
-mod common;
-#[path = "common/entrace.rs"]
-mod entrace;
 
 use std::collections::BTreeMap;
 
-use common::{Event, Read, assert_nested, enter, exit, list, read};
-use entrace::{TARGETS, entry, file, function, golden, root, write};
+use crate::common::entrace::{TARGETS, entry, file, function, golden, root, write};
+use crate::common::{self, Event, Read, assert_nested, enter, exit, list, read};
 use fdr_formats::registry::open;
 use fdr_formats::source::drive;
 use fdr_formats::{Call, ThreadId, Ticks};

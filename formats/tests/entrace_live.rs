@@ -1,13 +1,11 @@
 //! ENTRACE streams that somebody reads while they are written: what has gone out at which moment, calls
 //! that are sent before their end, and readers that join in the middle.
-mod common;
-#[path = "common/entrace.rs"]
-mod entrace;
 
-use common::{
-    Event, Random, Read, assert_nested, call, enter, exit, list, program, read, synthetic, thread,
+use crate::common::entrace::{Memory, STREAMS, feed, function, stream};
+use crate::common::{
+    self, Event, Random, Read, assert_nested, call, enter, exit, list, program, read, synthetic,
+    thread,
 };
-use entrace::{Memory, STREAMS, feed, function, stream};
 use fdr_formats::model::Counts;
 use fdr_formats::{Call, Edge, FunctionId, Thread, TraceInfo, Writer};
 

@@ -1,11 +1,8 @@
 //! The layout of ENTRACE: each kind of value typed by hand, and files of other people's programs taken
 //! apart and put together again, byte for byte.
-mod common;
-#[path = "common/entrace.rs"]
-mod entrace;
 
-use common::hex;
-use entrace::golden;
+use crate::common::entrace::golden;
+use crate::common::hex;
 use fdr_formats::entrace::bincode::{Bad, Input, put_u64};
 use fdr_formats::entrace::container::{
     BadHead, Container, HEAD_SIZE, Kind, Version, decode_head, encode_head, probe,

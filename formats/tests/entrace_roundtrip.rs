@@ -1,13 +1,10 @@
 //! Events written as ENTRACE and read back: the same events at the same places, whatever the container,
 //! the version and the order in which the threads came. `entrace_facts.rs` has what is no event.
-mod common;
-#[path = "common/entrace.rs"]
-mod entrace;
 
-use common::{Event, Random, call, enter, exit, program, read, synthetic};
-use entrace::{
+use crate::common::entrace::{
     TARGETS, at_edges, each_way, feed, golden, in_ns, read_own, threads, without_idle_cpus, write,
 };
+use crate::common::{Event, Random, call, enter, exit, program, read, synthetic};
 use fdr_formats::registry::open;
 use fdr_formats::source::drive;
 use fdr_formats::{Call, Edge, TraceInfo};

@@ -1,12 +1,13 @@
 //! Files made by other programs or by hand to the byte, read completely. What they hold was told by
 //! their makers and by llvm-xray, not by this library.
-mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Event, Kept, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read};
+use crate::common::{
+    Event, Kept, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read,
+};
 use fdr_formats::registry::{FORMATS, Format, Opener, open_path};
 use fdr_formats::source::drive;
 use fdr_formats::{Call, Edge, ThreadId, Ticks};

@@ -1,15 +1,14 @@
 //! Damaged Heph files: what is intact is given, what is wrong is told once at its offset, reading goes on
 //! at the next packet; and nothing takes more time or memory than the file's size allows.
-mod common;
-#[path = "common/heph.rs"]
-mod heph;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Counted, Event, Read, enter, exit, list, read};
+use crate::common::heph::{
+    self, attribute, epoch, event, function, intact, number, option, plain, text, told_info,
+};
+use crate::common::{Counted, Event, Read, enter, exit, list, read};
 use fdr_formats::{Ticks, registry};
-use heph::{attribute, epoch, event, function, intact, number, option, plain, text, told_info};
 
 fn told(read: &Read) -> Vec<u64> {
     read.diagnostics.iter().map(|told| told.offset).collect()

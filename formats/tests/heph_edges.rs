@@ -1,15 +1,14 @@
 //! What the Heph writer is given at the edges of what it can hold, and by whom it is read or not: odd
 //! names, payloads of any bytes, readers that come late, disks that are full.
-mod common;
-#[path = "common/heph.rs"]
-mod heph;
 
-use common::{Event, Random, enter, exit, read};
+use crate::common::heph::{
+    Shared, events, feed, function, intact, named, through, told_info, write_threads,
+};
+use crate::common::{Event, Random, enter, exit, read};
 use fdr_formats::heph::HephWriter;
 use fdr_formats::registry::target;
 use fdr_formats::writer::Output;
 use fdr_formats::{Call, Sink, Writer};
-use heph::{Shared, events, feed, function, intact, named, through, told_info, write_threads};
 
 #[test]
 fn odd_names_come_back() {

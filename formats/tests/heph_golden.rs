@@ -1,11 +1,10 @@
 //! Heph files of another program, and files made by hand to the byte, read completely. What they hold
 //! was told by their makers and by Heph's own converter.
-mod common;
 
 use std::fs;
 use std::path::PathBuf;
 
-use common::{
+use crate::common::{
     Event, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read, synthetic,
 };
 use fdr_formats::model::{Counts, Missing, Trouble};

@@ -1,21 +1,16 @@
 //! What Heph's own converter wants of a file, packet by packet: the files of the writer are taken apart by
 //! code that shares nothing with it. And nothing is lost by it: names, payloads and arguments of any
 //! length come back.
-mod common;
-#[path = "common/heph.rs"]
-mod heph;
-#[path = "common/heph_packets.rs"]
-mod heph_packets;
 
-use common::{Event, call, enter, exit, synthetic};
-use fdr_formats::heph::HephWriter;
-use fdr_formats::model::{Counts, Missing, Trouble};
-use fdr_formats::{Call, Edge, Function, Sink, Thread, Ticks, TraceInfo, Writer};
-use heph::{
+use crate::common::heph::{
     Shared, epoch, event, events, function, intact, named, number, text, told_info, write,
     write_threads,
 };
-use heph_packets::{FACTS, Value, convertible, packets};
+use crate::common::heph_packets::{FACTS, Value, convertible, packets};
+use crate::common::{self, Event, call, enter, exit, synthetic};
+use fdr_formats::heph::HephWriter;
+use fdr_formats::model::{Counts, Missing, Trouble};
+use fdr_formats::{Call, Edge, Function, Sink, Thread, Ticks, TraceInfo, Writer};
 
 /// A name of so many bytes, with letters of 1 to 4 bytes, that no other seed has.
 fn name(bytes: usize, seed: usize) -> String {

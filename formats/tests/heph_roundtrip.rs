@@ -1,19 +1,16 @@
 //! Events through the Heph writer and back: random programs, files of XRay, threads in turns, losses,
 //! substreams.
-mod common;
-#[path = "common/heph.rs"]
-mod heph;
 
-use common::{
+use crate::common::heph::{
+    as_calls, event, events, feed, intact, named, through, told_info, write, write_threads,
+};
+use crate::common::{
     Event, Random, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, program, read,
     synthetic, thread,
 };
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
 use fdr_formats::{Edge, Thread, Ticks, registry};
-use heph::{
-    as_calls, event, events, feed, intact, named, through, told_info, write, write_threads,
-};
 
 #[test]
 fn random_programs_come_back() {

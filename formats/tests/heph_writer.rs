@@ -1,16 +1,13 @@
 //! Heph, written: the bytes against packets put together by hand, and what a trace says of itself, its
 //! clock and its functions through the writer and back.
-mod common;
-#[path = "common/heph.rs"]
-mod heph;
 
-use common::{Event, call, enter, exit, list};
+use crate::common::heph::{
+    self, as_calls, event, events, function, intact, named, number, text, through, told_info,
+    write, write_threads,
+};
+use crate::common::{Event, call, enter, exit, list};
 use fdr_formats::model::Counts;
 use fdr_formats::{Call, Clock, Edge, Function, Thread, Ticks, TraceInfo};
-use heph::{
-    as_calls, event, events, function, intact, named, number, text, through, told_info, write,
-    write_threads,
-};
 
 #[test]
 fn every_packet_as_typed_by_hand() {

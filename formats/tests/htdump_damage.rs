@@ -1,17 +1,14 @@
 //! Damaged and hostile HTDUMP: what is told, at which offset, and where reading goes on; that no stream
 //! costs more time or memory than its size explains.
-mod common;
-
-#[path = "common/htdump.rs"]
-mod htdump;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Counted, Event, Read, enter, exit, list, read, synthetic, thread};
+use crate::common::htdump::{self, Stream};
+use crate::common::{self, htdump};
+use crate::common::{Counted, Event, Read, enter, exit, list, read, synthetic, thread};
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::{Call, Error, TraceInfo, registry};
-use htdump::Stream;
 
 fn parse(stream: &Stream) -> Read {
     read(&stream.bytes).expect("a readable stream")

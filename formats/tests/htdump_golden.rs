@@ -1,16 +1,12 @@
 //! HTDUMP files made by other programs or by hand to the byte, read completely. What they hold was told
 //! by their makers and by HawkTracer's own converters, not by this library.
-mod common;
-
-#[path = "common/htdump.rs"]
-mod htdump;
 
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Event, Read, assert_nested, enter, exit, flip_everywhere, list, read};
+use crate::common::htdump::{cut_everywhere, name_of};
+use crate::common::{Event, Read, assert_nested, enter, exit, flip_everywhere, list, read};
 use fdr_formats::{Edge, Ticks};
-use htdump::{cut_everywhere, name_of};
 
 const NAMES: [&str; 10] = [
     "base_after_derived",

@@ -1,18 +1,14 @@
 //! The HTDUMP writer at its edges: odd names and payloads, empty traces, what comes late, receivers
 //! that join late, outputs that fail.
-mod common;
-
-#[path = "common/htdump.rs"]
-mod htdump;
 
 use std::fs::File;
 use std::io::{self, Write};
 
-use common::{Event, Random, Read, enter, exit, program, push, read, thread};
+use crate::common::htdump::{begin, function, spread, write};
+use crate::common::{Event, Random, Read, enter, exit, program, push, read, thread};
 use fdr_formats::model::{Counts, Function};
 use fdr_formats::writer::Output;
 use fdr_formats::{Call, FunctionId, Thread, ThreadId, TraceInfo, registry};
-use htdump::{begin, function, spread, write};
 
 const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
 

@@ -1,11 +1,8 @@
 //! Each record of HTDUMP that is written, against bytes typed by hand: HawkTracer's from its own files
 //! and its document, ours from the tables in the module. Nothing here is made by the encoder.
-mod common;
 
-#[path = "common/htdump.rs"]
-mod htdump;
-
-use common::{Event, call, enter, exit, hex, list, read, synthetic};
+use crate::common::htdump;
+use crate::common::{Event, call, enter, exit, hex, list, read, synthetic};
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::htdump::record::{self, Builder, Header};
 use fdr_formats::model::{Counts, Function, Missing};

@@ -1,13 +1,9 @@
 //! HTDUMP streams of every kind that the format allows, built without the library's encoder: both byte
 //! orders, every kind of field, klasses in any order and anew, labels before and after their mapping.
-mod common;
 
-#[path = "common/htdump.rs"]
-mod htdump;
-
-use common::{Event, Read, enter, exit, list, read, thread};
+use crate::common::htdump::{self, Stream, name_of};
+use crate::common::{Event, Read, enter, exit, list, read, thread};
 use fdr_formats::{Call, Edge, Function, ThreadId, TraceInfo};
-use htdump::{Stream, name_of};
 
 fn parse(stream: &Stream) -> Read {
     read(&stream.bytes).expect("a readable stream")

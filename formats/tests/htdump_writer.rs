@@ -1,17 +1,15 @@
 //! The HTDUMP writer: what comes back of any program and of XRay's, times, threads in turns, and what is
 //! lost and said.
-mod common;
-
-#[path = "common/htdump.rs"]
-mod htdump;
 
 use std::fs;
 use std::path::Path;
 
-use common::{Event, Random, Read, call, enter, exit, program, push, read, synthetic, thread};
+use crate::common::htdump::{begin, joined, spread, write};
+use crate::common::{
+    self, Event, Random, Read, call, enter, exit, program, push, read, synthetic, thread,
+};
 use fdr_formats::source::drive;
 use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, Ticks, TraceInfo, registry};
-use htdump::{begin, joined, spread, write};
 
 const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
 

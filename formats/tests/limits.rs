@@ -2,20 +2,15 @@
 //! place, in every width and byte order, are read in little memory. And nothing takes quadratic time:
 //! programs that are as hostile as events can be are written and read by every format; that this ends is
 //! the test.
-#[path = "../../fuzz/src/alloc.rs"]
-mod alloc;
-#[path = "../../fuzz/src/folder.rs"]
-mod folder;
-#[path = "../../fuzz/src/pack.rs"]
-mod pack;
-#[path = "../../fuzz/src/place.rs"]
-mod place;
 
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use alloc::Counting;
+use crate::fuzz::alloc::Counting;
+use crate::fuzz::folder::Folder;
+use crate::fuzz::pack::unpack;
+use crate::fuzz::place::Place;
 use fdr_formats::registry::{FORMATS, Opened, Opener, targets};
 use fdr_formats::source::drive;
 use fdr_formats::writer::Target;
@@ -23,12 +18,6 @@ use fdr_formats::{
     Call, Diagnostic, Edge, Function, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks,
     TraceInfo,
 };
-use folder::Folder;
-use pack::unpack;
-use place::Place;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Bytes that a reader may hold for a file of a few KiB.
 const LIMIT: usize = 4 << 20;

@@ -1,12 +1,11 @@
 //! What every format's reader stands on, without any format: the window over a file, and lanes
 //! decoded on several threads.
-mod common;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
-use common::Counted;
+use crate::common::Counted;
 use fdr_formats::bytes::Window;
 use fdr_formats::source::{Record, drive_parallel};
 use fdr_formats::{Call, Diagnostic, Error, Mark, Sink, Source, Thread, TraceInfo};

@@ -1,23 +1,12 @@
 //! What fuzzing found once, and the seeds that it begins with: each holds, with every target. The rules
 //! are those of the fuzzing program, which shares its files with this test.
 
-#[path = "../../fuzz/src/check.rs"]
-mod check;
-#[path = "../../fuzz/src/dense.rs"]
-mod dense;
-#[path = "../../fuzz/src/folder.rs"]
-mod folder;
-#[path = "../../fuzz/src/pack.rs"]
-mod pack;
-#[path = "../../fuzz/src/pieces.rs"]
-mod pieces;
-#[path = "../../fuzz/src/place.rs"]
-mod place;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use check::check;
+use crate::fuzz::check::check;
+use crate::fuzz::dense;
+use crate::fuzz::place;
 use fdr_formats::TraceInfo;
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::dense::Decoder;

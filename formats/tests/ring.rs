@@ -1,13 +1,10 @@
 //! Ring files, put together by hand from the documented layout: what a killed process leaves at any
 //! moment of its protocol, and what no process leaves. `ring_live` reads one beside its writer.
-mod common;
-#[path = "common/ring.rs"]
-mod parts;
 
-use common::{Chunk, Event, Read, assert_nested, read, synthetic};
+use crate::common::ring::{BASE, CHUNK, FUNCTIONS, REGIONS, Ring, SLOTS, STRIDE, chunk, counts};
+use crate::common::{self, Chunk, Event, Read, assert_nested, read, synthetic};
 use fdr_formats::model::Missing;
 use fdr_formats::{Call, Edge, FunctionId, ThreadId, Ticks};
-use parts::{BASE, CHUNK, FUNCTIONS, REGIONS, Ring, SLOTS, STRIDE, chunk, counts};
 
 fn call(time: u64, function: u32, edge: Edge) -> Call {
     common::call(time, function, edge)

@@ -2,13 +2,12 @@
 //! between any two words that the reader copies, through chunks that are overwritten and slots that go
 //! from thread to thread. Whatever moment it is, what is read must be an unbroken run of one thread's
 //! records, and be counted exactly. And the process may be killed after any store.
-mod common;
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use common::{Kept, Random, Read};
+use crate::common::{Kept, Random, Read};
 use fdr_formats::Source;
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::registry;

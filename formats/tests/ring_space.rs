@@ -1,11 +1,8 @@
 //! Ring files of threads that found no space for all of their region, put together by hand: such a thread
 //! went round in fewer chunks.
-mod common;
-#[path = "common/ring.rs"]
-mod parts;
 
-use common::{Chunk, Read, read};
-use parts::{CHUNK, REGION, REGIONS, Ring, SLOTS, chunk, counts};
+use crate::common::ring::{CHUNK, REGION, REGIONS, Ring, SLOTS, chunk, counts};
+use crate::common::{Chunk, Read, read};
 
 /// A region of three chunks, of which two have space: a thread went round in those.
 fn without_space() -> Ring {

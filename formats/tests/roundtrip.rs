@@ -1,16 +1,8 @@
 //! Round trips: for any events that two targets can both hold, writing them as the one, converting that
 //! into the other, and converting back gives the same, over all pairs of targets of the registry. What
 //! a target holds is a table; a target that is not in it fails the test.
-mod common;
-#[path = "../../fuzz/src/folder.rs"]
-mod folder;
-#[path = "roundtrip/holds.rs"]
 mod holds;
-#[path = "../../fuzz/src/place.rs"]
-mod place;
-#[path = "roundtrip/plain.rs"]
 mod plain;
-#[path = "roundtrip/programs.rs"]
 mod programs;
 
 use fdr_formats::registry::{self, targets};
@@ -18,8 +10,9 @@ use fdr_formats::source::drive;
 use fdr_formats::writer::Target;
 use fdr_formats::{Sink, Source, TraceInfo};
 
+use crate::common;
+use crate::fuzz::place::Place;
 use holds::{Holds, TABLE};
-use place::Place;
 use plain::{Plain, Told};
 use programs::Program;
 

@@ -1,15 +1,12 @@
 //! Each file of a folder cut at every byte, and every byte of it flipped: no panic, no flood, nothing
 //! that was not there, and all of it said.
-mod common;
-#[path = "common/tcstate.rs"]
-mod tcstate;
 
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use common::{Event, enter, exit, thread};
+use crate::common::tcstate::{Folder, read_folder, write};
+use crate::common::{Event, enter, exit, thread};
 use fdr_formats::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
-use tcstate::{Folder, read_folder, write};
 
 const FILES: [&str; 5] = [
     "types.json",

@@ -1,15 +1,12 @@
 //! The folder that was made by hand, read completely, with and without each of its tables.
-mod common;
-#[path = "common/tcstate.rs"]
-mod tcstate;
 
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use common::{Event, enter, exit};
+use crate::common::tcstate::{Folder, read_folder};
+use crate::common::{Event, enter, exit};
 use fdr_formats::{ThreadId, Ticks, registry};
-use tcstate::{Folder, read_folder};
 
 fn golden() -> PathBuf {
     let folder = concat!(

@@ -1,14 +1,11 @@
 //! What a state can't tell is counted exactly, and the rest comes back.
-mod common;
-#[path = "common/tcstate.rs"]
-mod tcstate;
 
 use std::path::Path;
 
-use common::{Event, Random, call, enter, exit, program, synthetic, thread};
+use crate::common::tcstate::{History, read_folder, write};
+use crate::common::{Event, Random, call, enter, exit, program, synthetic, thread};
 use fdr_formats::model::Counts;
 use fdr_formats::{Call, Edge, Function, FunctionId, Thread, TraceInfo};
-use tcstate::{History, read_folder, write};
 
 fn info() -> TraceInfo {
     let function = |id| Function {

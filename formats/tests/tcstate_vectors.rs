@@ -1,17 +1,14 @@
 //! The interval sets that Trace Compass's own state system made of random calls, to be met exactly.
-mod common;
-#[path = "common/tcstate.rs"]
-mod tcstate;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Event, enter, exit, push, thread};
+use crate::common::tcstate::{History, read_folder, write};
+use crate::common::{Event, enter, exit, push, thread};
 use fdr_formats::tcstate::TcstateSource;
 use fdr_formats::tcstate::state::{At, Attribute, State, Value};
 use fdr_formats::{Function, FunctionId, Sink, Thread, TraceInfo};
-use tcstate::{History, read_folder, write};
 
 fn vector(name: &str) -> String {
     let folder = concat!(

@@ -1,20 +1,18 @@
 //! What is written comes back: random programs, other formats' traces, odd names, every piece of the
 //! trace's info; what the state can't tell is counted exactly.
-mod common;
-#[path = "common/tcstate.rs"]
-mod tcstate;
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use common::{Event, Random, enter, exit, program, push, synthetic, thread};
+use crate::common::tcstate::{self, Folder, History, read_folder, write};
+use crate::common::{self, tcstate};
+use crate::common::{Event, Random, enter, exit, program, push, synthetic, thread};
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::source::drive;
 use fdr_formats::writer::Output;
 use fdr_formats::{
     Call, Clock, Edge, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo, registry,
 };
-use tcstate::{Folder, History, read_folder, write};
 
 fn functions(count: u32) -> Vec<Function> {
     let function = |id| Function {

@@ -1,23 +1,14 @@
 //! `bare`: its files are those of `DumpWriter`, byte for byte, whatever is in the chunks; it allocates
 //! nothing, and says so where it can't write.
-mod common;
-#[path = "common/dump.rs"]
-mod dump;
-
-#[path = "../../fuzz/src/alloc.rs"]
-mod alloc;
 
 use std::io::Cursor;
 
-use alloc::Counting;
-use common::{Chunk, Random, read};
-use dump::{counts, function, told_info};
+use crate::common::dump::{counts, function, told_info};
+use crate::common::{Chunk, Random, read};
+use crate::fuzz::alloc::Counting;
 use fdr_formats::xray::bare::{self, BareThread, BareWriter, Room};
 use fdr_formats::xray::{BlockSummary, DumpWriter, Version};
 use fdr_formats::{Thread, ThreadId, Ticks, TraceInfo};
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 fn info() -> TraceInfo {
     let functions = vec![

@@ -1,8 +1,7 @@
 //! Ring chunks decoded in parts: typed bytes, every cut between records, and the same events as the
 //! reader of files gives for a dump of the same chunk.
-mod common;
 
-use common::hex;
+use crate::common::hex;
 use fdr_formats::model::Ticks;
 use fdr_formats::source::drive;
 use fdr_formats::xray::{ChunkDecoder, DumpWriter, Version, XraySource};

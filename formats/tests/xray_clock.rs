@@ -1,11 +1,10 @@
 //! Clocks that begin anew, jump, stop, or lie: hand-made ring chunks go through the dump and its reader,
 //! and no time may go back by much, nor a duration hold a jump. A time of day that is set is none of
 //! the ticks' trouble.
-mod common;
 
 use std::io::Cursor;
 
-use common::{Chunk, Event, Read, read};
+use crate::common::{self, Chunk, Event, Read, read};
 use fdr_formats::model::{Counts, Trouble};
 use fdr_formats::xray::{DumpWriter, Version, XrayWriter};
 use fdr_formats::{Call, Clock, Edge, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};

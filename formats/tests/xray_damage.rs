@@ -1,11 +1,10 @@
 //! Damaged XRay files: what is read of them to find their blocks, at which offset damage is told,
 //! and that the listing and the decoder see the same records.
-mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{CALL, Counted, END, extents, file, header, hex, list, preamble, read};
+use crate::common::{CALL, Counted, END, extents, file, header, hex, list, preamble, read};
 use fdr_formats::registry;
 
 /// Asserts how much of a file is read to open it, and how many threads are found.

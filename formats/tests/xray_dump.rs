@@ -1,18 +1,15 @@
 //! `DumpWriter`: ring chunks typed by hand go in, the reader must give exactly their calls and the
 //! synthetic ones that make them nest, flagged. Whether llvm-xray agrees is tested elsewhere.
-mod common;
-#[path = "common/dump.rs"]
-mod dump;
 
 use std::io::Cursor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{
-    Chunk, Counted, Event, Read, assert_nested, cut_everywhere, enter, exit, flip_everywhere, read,
-    synthetic,
+use crate::common::dump::{counts, function, told_info};
+use crate::common::{
+    self, Chunk, Counted, Event, Read, assert_nested, cut_everywhere, enter, exit, flip_everywhere,
+    read, synthetic,
 };
-use dump::{counts, function, told_info};
 use fdr_formats::model::Counts;
 use fdr_formats::registry;
 use fdr_formats::xray::{BlockSummary, DumpSummary, DumpWriter, Version};

@@ -1,13 +1,10 @@
 //! `DumpWriter`: calls that are open last until the moment of the dump, and those of a thread that has
 //! ended until its last record.
-mod common;
-#[path = "common/dump.rs"]
-mod dump;
 
 use std::io::Cursor;
 
-use common::{Chunk, enter, exit, read, synthetic};
-use dump::{counts, function, told_info};
+use crate::common::dump::{counts, function, told_info};
+use crate::common::{Chunk, enter, exit, read, synthetic};
 use fdr_formats::xray::{DumpWriter, Version};
 use fdr_formats::{Call, Thread, ThreadId, Ticks, TraceInfo};
 

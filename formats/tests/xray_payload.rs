@@ -1,8 +1,7 @@
 //! The events of process and functions byte for byte, in every form that was or may be written: a reader must take the
 //! shorter form of older files, and ignore what newer ones append.
-mod common;
 
-use common::hex;
+use crate::common::hex;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::model::Missing;
 use fdr_formats::xray::payload::{Payload, decode, encode_functions, encode_process};

@@ -1,12 +1,11 @@
 //! The reader beyond the golden files: big-endian files, version 1 as different programs wrote it,
 //! damage and what is saved from it, and how much of a huge file is read.
-mod common;
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{
+use crate::common::{
     CALL, END, Event, Kept, Read, cut_everywhere, enter, exit, extents, file, flip_everywhere,
     header, hex, list, preamble, read,
 };

@@ -1,8 +1,7 @@
 //! One byte vector per record kind and byte order, typed by hand from the document, independent of
 //! the encoder. Little-endian ones were also put before llvm-xray, as parts of the golden files.
-mod common;
 
-use common::hex;
+use crate::common::hex;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::xray::record::{
     Action, Bad, Header, Layout, Record, When, decode, decode_header, encode_function,

@@ -1,10 +1,9 @@
 //! `XrayWriter`: what goes in comes out, through random programs too; what does not nest is made
 //! to; what can't be held is told. Whether llvm-xray agrees is tested elsewhere.
-mod common;
 
 use std::io::Cursor;
 
-use common::{
+use crate::common::{
     Event, Random, Read, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere,
     program, push, read, synthetic, thread,
 };

@@ -11,10 +11,10 @@ use fdr_formats::source::drive;
 use fdr_formats::writer::Target;
 use fdr_formats::{Call, Diagnostic, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
-use crate::folder::Folder;
-use crate::pack::unpack;
-use crate::pieces;
-use crate::place::Place;
+use super::folder::Folder;
+use super::pack::unpack;
+use super::pieces;
+use super::place::Place;
 
 /// Lines of a listing that are looked at.
 const LINES: u64 = 1 << 20;

@@ -9,7 +9,7 @@ use fdr_formats::bytes::{FileBytes, ReadAt};
 use fdr_formats::registry::{self, Opened};
 use fdr_formats::writer::{Kind, Output};
 
-use crate::folder::Folder;
+use super::folder::Folder;
 
 /// Where a target writes to.
 pub(crate) enum Place {

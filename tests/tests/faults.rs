@@ -2,9 +2,7 @@
 //! as one that is not recorded, to the byte, but for one line of the recorder's; and nothing half-made is
 //! left of its files. Each row of the tables is run once without and once with a recorder.
 
-mod faults_support;
-
-use faults_support::{Row, UNSHARE, all_ways, may};
+use crate::faults_support::{Row, UNSHARE, all_ways, may};
 use fdr_formats::registry;
 use fdr_formats::writer::Target;
 use fdr_tests::support::folder::Folder;

@@ -1,9 +1,6 @@
 //! What the recorder writes as Heph, as dump and as stream, packet by packet: within the limits of Heph's
 //! own converter. The packets are taken apart by code that shares nothing with the library.
 
-#[path = "../../formats/tests/common/heph_packets.rs"]
-mod heph_packets;
-
 use std::fs;
 use std::path::Path;
 
@@ -14,7 +11,7 @@ use fdr_tests::support::receiver::{Connection, Listener};
 use fdr_tests::support::tally::Tally;
 use fdr_tests::support::wait::until;
 
-use heph_packets::{FACTS, Value, convertible, packets};
+use crate::heph_packets_by_hand::{FACTS, Value, convertible, packets};
 
 const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
 

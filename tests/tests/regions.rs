@@ -2,13 +2,11 @@
 //! no more space, who inherits it, and what is read of it when the process is dead. Counts must be exact
 //! in each case, and nothing but the recorder's one line may show in the program.
 
-mod faults_support;
-
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use faults_support::{Left, Row, UNSHARE, may};
+use crate::faults_support::{Left, Row, UNSHARE, may};
 use fdr_formats::model::Counts;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;

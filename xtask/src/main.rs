@@ -21,11 +21,15 @@ use xtask::{NOT_JUDGED, Result};
 const USAGE: &str = "\
 cargo xtask COMMAND
 
-  test [--no-install]   every test of the workspace. Installs the external readers that it compares
-                        with where it may (Debian's packages: as root; crates: below the target
-                        folder); otherwise says what it skips
-  check [--add LINE]    rustfmt, clippy, docs, tidy, guard; LINE: a tally `N passed, N failed` to add to
-  ci                    test, then check: all of CI
+  test [--no-install]   the tests of the workspace. Installs the external readers that it compares with
+                        where it may (Debian's packages: as root; crates: below the target folder);
+                        otherwise says what it skips
+  test --rest           the tests that take long and rarely say more: packages built outside of the
+                        workspace, other people's programs, the build without assembly, the models,
+                        the harness of the peers, the torture in its short form
+  check                 rustfmt, clippy, docs, tidy, guard. --add LINE, as for test: a tally
+                        `N passed, N failed` to add to
+  ci                    test, test --rest, then check: all of CI
   tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths, links
   guard [--bless]       instructions of a call, and of each format's reader and writer, against
                         bench/guard.toml (needs valgrind); --bless writes that file anew
@@ -59,16 +63,42 @@ fn driver(words: &[&str]) -> Command {
     driver
 }
 
+/// `cargo xtask test` with these options.
+fn tests(options: &[&str]) -> Result<Tally> {
+    let (mut install, mut rest, mut before) = (true, false, Tally::default());
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        match *option {
+            "--no-install" => install = false,
+            "--rest" => rest = true,
+            "--add" => before = added(options.next().copied())?,
+            other => return Err(format!("test: cannot make sense of {other:?}\n\n{USAGE}")),
+        }
+    }
+    before.add(if rest {
+        test::rest(install)?
+    } else {
+        test::run(install)?
+    });
+    Ok(before)
+}
+
+/// The tally of what ran before, from its line.
+fn added(line: Option<&str>) -> Result<Tally> {
+    let line = line.unwrap_or_default();
+    Tally::parse(line).ok_or_else(|| format!("not a tally: {line:?}"))
+}
+
 fn run(arguments: &[&str]) -> Result<()> {
     match arguments {
-        ["test"] => test::run(true)?.close(),
-        ["test", "--no-install"] => test::run(false)?.close(),
+        ["test", options @ ..] => tests(options)?.close(),
         ["check"] => check::run(Tally::default())?.close(),
-        ["check", "--add", line] => {
-            let before = Tally::parse(line).ok_or_else(|| format!("not a tally: {line:?}"))?;
-            check::run(before)?.close()
+        ["check", "--add", line] => check::run(added(Some(line))?)?.close(),
+        ["ci"] => {
+            let mut tally = test::run(true)?;
+            tally.add(test::rest(true)?);
+            check::run(tally)?.close()
         }
-        ["ci"] => check::run(test::run(true)?)?.close(),
         ["tidy"] => tidy::run(),
         ["demo"] => demo::run(),
         ["dist"] => dist::run_all(),

@@ -16,7 +16,18 @@ struct Reader {
     name: &'static str,
     sign: Sign,
     origin: Origin,
+    /// The first command whose tests need it.
+    suite: Suite,
     what_for: &'static str,
+}
+
+/// Which tests are run: those of `cargo xtask test`, or what that leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suite {
+    /// `cargo xtask test`.
+    Usual,
+    /// `cargo xtask test --rest`.
+    Rest,
 }
 
 /// How we know that it is installed.
@@ -40,12 +51,14 @@ const READERS: &[Reader] = &[
         name: "llvm-xray",
         sign: Sign::Program(&["llvm-xray-14", "llvm-xray"]),
         origin: Origin::Debian(&["llvm"]),
+        suite: Suite::Usual,
         what_for: "XRay traces read by Debian's default llvm-xray",
     },
     Reader {
         name: "llvm-xray-19",
         sign: Sign::Program(&["llvm-xray-19"]),
         origin: Origin::Debian(&["llvm-19"]),
+        suite: Suite::Usual,
         what_for: "XRay traces read by a newer llvm-xray",
     },
     Reader {
@@ -54,12 +67,14 @@ const READERS: &[Reader] = &[
             "test -e \"$(clang++-19 -print-resource-dir)/lib/linux/libclang_rt.xray-fdr-$(uname -m).a\"",
         ),
         origin: Origin::Debian(&["clang-19", "libclang-rt-19-dev"]),
+        suite: Suite::Rest,
         what_for: "XRay traces of clang's own runtime, read",
     },
     Reader {
         name: "babeltrace2",
         sign: Sign::Program(&["babeltrace2"]),
         origin: Origin::Debian(&["babeltrace2"]),
+        suite: Suite::Usual,
         what_for: "CTF traces read by babeltrace2",
     },
     Reader {
@@ -67,30 +82,35 @@ const READERS: &[Reader] = &[
         // Debian's module is seen by Debian's Python alone.
         sign: Sign::Shell("/usr/bin/python3 -c 'import bt2'"),
         origin: Origin::Debian(&["python3-bt2"]),
+        suite: Suite::Usual,
         what_for: "CTF traces looked at event by event",
     },
     Reader {
         name: "hawktracer-converter-rs",
         sign: Sign::Program(&["hawktracer-converter-rs"]),
         origin: Origin::Crate("hawktracer-converter", "0.2.0"),
+        suite: Suite::Rest,
         what_for: "HTDUMP traces and streams read by HawkTracer's converter",
     },
     Reader {
         name: "CMake and a C++ compiler",
         sign: Sign::Shell("command -v cmake && command -v c++"),
         origin: Origin::Debian(&["cmake", "g++"]),
+        suite: Suite::Rest,
         what_for: "HTDUMP files of HawkTracer's own library, and its converter in C++",
     },
     Reader {
         name: "strace",
         sign: Sign::Program(&["strace"]),
         origin: Origin::Debian(&["strace"]),
+        suite: Suite::Usual,
         what_for: "off means off: no file, thread, handler or mapping",
     },
     Reader {
         name: "valgrind",
         sign: Sign::Program(&["valgrind"]),
         origin: Origin::Debian(&["valgrind"]),
+        suite: Suite::Rest,
         what_for: "instructions of calls, readers and writers, counted",
     },
 ];
@@ -121,8 +141,8 @@ impl Reader {
     }
 }
 
-fn missing() -> Vec<&'static Reader> {
-    let absent = |reader: &&Reader| !reader.is_installed();
+fn missing(suite: Suite) -> Vec<&'static Reader> {
+    let absent = |reader: &&Reader| reader.suite == suite && !reader.is_installed();
     READERS.iter().filter(absent).collect()
 }
 
@@ -131,14 +151,14 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|folder| folder.uid() == 0)
 }
 
-/// Installs what is missing, if `install` and it can be; says what is missing afterwards.
+/// Installs what these tests need and miss, if `install` and it can be; says what is missing afterwards.
 ///
 /// # Errors
 ///
 /// If the log cannot be written. That something cannot be installed is no error here: the tests that
 /// need it say so, and fail in CI.
-pub fn prepare(install: bool) -> Result<()> {
-    let wanted = missing();
+pub fn prepare(install: bool, suite: Suite) -> Result<()> {
+    let wanted = missing(suite);
     if wanted.is_empty() {
         return Ok(());
     }
@@ -156,7 +176,7 @@ pub fn prepare(install: bool) -> Result<()> {
             install_packages(&packages, &log);
         }
     }
-    for reader in missing() {
+    for reader in missing(suite) {
         eprintln!("not installed: {}; skips: {}", reader.name, reader.what_for);
         eprintln!("  {}", reader.advice());
     }
@@ -251,6 +271,7 @@ mod tests {
             name: "a reader",
             sign,
             origin,
+            suite: Suite::Usual,
             what_for: "this test",
         }
     }

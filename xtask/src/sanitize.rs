@@ -51,7 +51,8 @@ const ADDRESS: Sanitizer = Sanitizer {
     flags: "",
     suites: &[
         "test --package fdr --lib",
-        "test --package fdr-formats --lib --test golden --test limits --test ring --test regressions --test dense",
+        "test --package fdr-formats --lib",
+        "test --package fdr-formats --test main -- golden:: limits:: ring:: regressions:: dense::",
     ],
 };
 
@@ -106,6 +107,7 @@ impl Sanitizer {
 
     /// Cargo with the sanitizer on, in a target folder of its own.
     fn cargo(&self, words: &str, host: &str) -> Result<Command> {
+        let (words, filters) = words.split_once(" -- ").unwrap_or((words, ""));
         let mut build = cargo(words);
         let flags = format!(
             "-Zsanitizer={} -Cunsafe-allow-abi-mismatch=sanitizer {}",
@@ -116,6 +118,9 @@ impl Sanitizer {
         build.env("RUSTFLAGS", flags.trim_end());
         build.env("CARGO_TARGET_DIR", self.folder()?);
         self.set_options(&mut build)?;
+        if !filters.is_empty() {
+            build.arg("--").args(filters.split_whitespace());
+        }
         Ok(build)
     }
 

@@ -1,18 +1,19 @@
-//! `cargo xtask test`: every test of the workspace, on a user's machine as in CI. A check that did not
+//! `cargo xtask test` and `cargo xtask test --rest`: together every test of the workspace, on a user's machine as in
+//! CI. A check that did not
 //! take place must never look like one that passed: skips are collected and said aloud, and the last
 //! line counts everything.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::sanitize;
 use crate::torture;
 use xtask::Result;
 use xtask::process::{cannot_run, cargo, shown, work_folder};
-use xtask::readers;
+use xtask::readers::{self, Suite};
 
 /// How many checks passed and failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,6 +51,29 @@ impl Tally {
         }
     }
 
+    pub(crate) fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+
+    /// Prints what was skipped; each of these is a failure in CI. That Miri is absent is said and is none, because no
+    /// stable toolchain has Miri.
+    fn say_skips(&mut self, skipped: &BTreeSet<String>, no_miri: Option<String>) {
+        for line in skipped {
+            println!("{line}");
+        }
+        if let Some(why) = &no_miri {
+            println!("SKIPPED: tests under Miri: {why}");
+        }
+        if !skipped.is_empty() || no_miri.is_some() {
+            let count = skipped.len() + usize::from(no_miri.is_some());
+            println!("skipped: {count}");
+        }
+        if std::env::var_os("CI").is_some_and(|ci| ci == "true") {
+            self.failed += skipped.len() as u64;
+        }
+    }
+
     /// Adds what a line of libtest says: `test result: ok. 3 passed; 1 failed; 0 ignored; …`.
     fn add_suite(&mut self, line: &str) {
         let Some((_, counts)) = line
@@ -71,55 +95,56 @@ impl Tally {
     }
 }
 
-/// Runs every test. A suite that does not compile or dies without a result counts as one failure.
+/// What libtest is told to leave out, or to run alone: a module of that name in any crate's tests.
+const REST: &str = "rest::";
+
+/// Runs every test but the rest. A suite that does not compile or dies without a result counts as one failure.
 ///
 /// # Errors
 ///
 /// If cargo cannot be started, or the list of skips cannot be written.
 pub(crate) fn run(install: bool) -> Result<Tally> {
-    readers::prepare(install)?;
-    let skips = work_folder("xtask")?.join("skips.txt");
-    std::fs::write(&skips, "")
-        .map_err(|error| format!("cannot write {}: {error}", skips.display()))?;
+    readers::prepare(install, Suite::Usual)?;
+    let skips = skip_list()?;
     let mut tests = cargo("test --workspace --no-fail-fast");
-    tests.env("FDR_SKIPS", &skips);
+    tests.env("FDR_SKIPS", &skips).args(["--", "--skip", REST]);
     let mut tally = suites(&mut tests, &mut std::io::stdout())?;
-    let portable = suites(&mut without_assembly()?, &mut std::io::stdout())?;
-    tally.passed += portable.passed;
-    tally.failed += portable.failed;
+    tally.say_skips(&listed(&skips)?, None);
+    println!("not run: the rest, which takes longer and rarely says more: cargo xtask test --rest");
+    Ok(tally)
+}
+
+/// Runs what [`run`] leaves out: tests that build other packages, the build without assembly, the harness of the peers,
+/// the models, other platforms, and the torture in its short form.
+///
+/// # Errors
+///
+/// Like [`run`].
+pub(crate) fn rest(install: bool) -> Result<Tally> {
+    readers::prepare(install, Suite::Rest)?;
+    let skips = skip_list()?;
+    let mut tests = cargo("test --package fdr-tests --test main --no-fail-fast");
+    tests.env("FDR_SKIPS", &skips).args(["--", REST]);
     // A workspace of its own: what the peers are measured by.
     let manifest = "--locked --manifest-path bench/peers/Cargo.toml";
     let mut harness = cargo(&format!("test {manifest} --package peer-harness"));
     harness.env("CARGO_TARGET_DIR", work_folder("peers")?);
-    let harness = suites(&mut harness, &mut std::io::stdout())?;
-    tally.passed += harness.passed;
-    tally.failed += harness.failed;
-    let models = suites(&mut sanitize::models()?, &mut std::io::stdout())?;
-    tally.passed += models.passed;
-    tally.failed += models.failed;
+    let mut tally = Tally::default();
+    for mut suite in [tests, without_assembly()?, harness, sanitize::models()?] {
+        tally.add(suites(&mut suite, &mut std::io::stdout())?);
+    }
     // Each case of the torture's short form counts as one test.
-    let tortured = torture::short(&skips)?;
-    tally.passed += tortured.passed;
-    tally.failed += tortured.failed;
-    let skipped = listed(&skips)?;
-    for line in &skipped {
-        println!("{line}");
-    }
-    // Said and counted, but no failure in CI: no stable toolchain has Miri.
-    let no_miri = sanitize::no_miri();
-    if let Some(why) = &no_miri {
-        println!("SKIPPED: tests under Miri: {why}");
-    }
-    if !skipped.is_empty() || no_miri.is_some() {
-        println!(
-            "skipped: {}",
-            skipped.len() + usize::from(no_miri.is_some())
-        );
-        if std::env::var_os("CI").is_some_and(|ci| ci == "true") {
-            tally.failed += skipped.len() as u64;
-        }
-    }
+    tally.add(torture::short(&skips)?);
+    tally.say_skips(&listed(&skips)?, sanitize::no_miri());
     Ok(tally)
+}
+
+/// The file to which tests append what they skip, empty.
+fn skip_list() -> Result<PathBuf> {
+    let skips = work_folder("xtask")?.join("skips.txt");
+    std::fs::write(&skips, "")
+        .map_err(|error| format!("cannot write {}: {error}", skips.display()))?;
+    Ok(skips)
 }
 
 /// The recorder's own tests once more, with the writer that other architectures use: Miri, which has no

@@ -1,15 +1,17 @@
-//! `cargo xtask tidy`: keeps what the compiler cannot: the arrows between crates and between rooms, where unsafe code may
-//! live, licences, the habits of a file, and links between pages. Each finding names the place and what to do. Rules are
-//! functions of text, so that each has a test with a tree that breaks it.
+//! `cargo xtask tidy`: keeps what the compiler cannot: the arrows between crates and between rooms, where
+//! unsafe code may live, licences, the habits of a file, test files that nobody compiles, and links between
+//! pages. Each finding names the place and what to do. Rules are functions of text, so that each has a test
+//! with a tree that breaks it.
 
 mod crates;
 mod lexer;
 mod licence;
 mod links;
+mod modules;
 mod rooms;
 mod source;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -72,6 +74,7 @@ fn tree(root: &Path) -> Result<Vec<Finding>> {
     files.sort();
     let mut findings = Vec::new();
     let (mut paths, mut pages) = (BTreeSet::new(), Vec::new());
+    let mut texts = BTreeMap::new();
     for file in files {
         let path = file
             .strip_prefix(root)
@@ -83,11 +86,14 @@ fn tree(root: &Path) -> Result<Vec<Finding>> {
             findings.extend(source::check(&path, &text));
             if path.ends_with(".md") {
                 pages.push((path.clone(), text));
+            } else {
+                texts.insert(path.clone(), text);
             }
         }
         paths.insert(path);
     }
     findings.extend(links::check(&pages, &paths));
+    findings.extend(modules::check(&texts));
     Ok(findings)
 }
 

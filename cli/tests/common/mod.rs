@@ -4,6 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::registry::{self, Format};
@@ -127,9 +128,11 @@ pub(crate) fn contents(folder: &Path) -> Vec<String> {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// `name` must be the test's own.
+    /// Each call makes another one, because tests of the same name run at the same time.
     pub(crate) fn new(name: &str) -> Folder {
-        let unique = format!("{name}-{}", std::process::id());
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let unique = format!("{name}-{}-{number}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a folder");

@@ -2,6 +2,15 @@
 //! generator of random numbers, and the suite that every format is stamped with.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
+pub mod ctf;
+pub mod dump;
+pub mod entrace;
+pub mod heph;
+pub mod heph_packets;
+pub mod htdump;
+pub mod ring;
+pub mod tcstate;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

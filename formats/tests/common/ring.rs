@@ -3,7 +3,7 @@
 
 use fdr_formats::model::Counts;
 
-use super::common::{Chunk, Read};
+use super::{Chunk, Read};
 
 pub(crate) const CHUNK: usize = 64 * 1024;
 pub(crate) const SLOTS: usize = 4096;

@@ -7,8 +7,8 @@ use fdr_formats::model::{Clock, Counts, Missing, TraceInfo};
 use fdr_formats::source::drive;
 use fdr_formats::{Edge, FunctionId, Sink, Source, Thread, Ticks};
 
+use super::holds::{Cpus, Holds};
 use crate::common::{Event, Kept};
-use crate::holds::{Cpus, Holds};
 
 /// One event, with ns from the trace's first one.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 use fdr_formats::model::{Clock, Counts, Missing, TraceInfo};
 use fdr_formats::{Call, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks};
 
+use super::holds::{Cpus, Holds};
 use crate::common::{self, Event, Random};
-use crate::holds::{Cpus, Holds};
 
 /// A trace that is not in any format.
 pub(crate) struct Program {

@@ -2,16 +2,13 @@
 //! never heard of it, whatever its environment says; and built with it, the same ones until somebody
 //! turns it on.
 
-#[path = "../programs/package.rs"]
-mod package;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::package::{Package, said};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
-use package::{Package, said};
 
 /// The program without the recorder, and with it.
 fn programs() -> [PathBuf; 2] {

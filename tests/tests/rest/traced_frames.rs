@@ -1,10 +1,7 @@
 //! How much stack the attribute takes where nothing is optimized: the same recursive functions are
 //! measured with the attribute and without. It must never depend on how fast anything is.
 
-#[path = "../programs/package.rs"]
-mod package;
-
-use package::{Package, said};
+use crate::package::{Package, said};
 
 /// Bytes that a level of recursion may take more with the attribute: the guard's frame.
 const BOUND: usize = 160;

@@ -2,10 +2,7 @@
 //! messages are compared: message, code, places, labels, notes and suggestions. It must never know
 //! what a message says, so that it holds for every version of the compiler.
 
-#[path = "../programs/package.rs"]
-mod package;
-
-use package::{Package, said};
+use crate::package::{Package, said};
 use serde_json::Value;
 
 /// A message, without what depends on which one of its lint comes first.

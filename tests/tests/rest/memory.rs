@@ -1,15 +1,13 @@
 //! What a command holds of a small file, whatever is in it: at most half a gigabyte, as the system counts it. Where
 //! that is not enough, the command refuses the file, and says what grew and which option allows it.
 
-mod memory_support;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::rest::memory_support::{self, SHAPES, Shape, raw, ring, shape_called, write};
 use fdr_formats::registry::{target, targets};
 use fdr_tests::support::folder::Folder;
-use memory_support::{SHAPES, Shape, raw, ring, shape_called, write};
 
 /// What a command may hold of any of these files, in MiB.
 const MOST: u64 = 512;

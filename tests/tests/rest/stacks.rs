@@ -1,14 +1,11 @@
 //! How much of the program's stacks the recorder takes: measured on a painted stack, and held on one of just
 //! that size above memory that can't be touched. The bounds are those of `docs/stacks.md`.
 
-#[path = "../programs/package.rs"]
-mod package;
-
 use std::path::{Path, PathBuf};
 
+use crate::package::{Package, said};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program};
-use package::{Package, said};
 
 const KIB: usize = 1024;
 

@@ -280,7 +280,7 @@ pub(crate) fn ring(path: &Path, functions: u32) {
 
 /// The same with functions of those numbers.
 pub(crate) fn name(path: &Path, ids: &[u32]) {
-    const GOLDEN: &[u8] = include_bytes!("../../golden/ring/by_hand.fdr-ring");
+    const GOLDEN: &[u8] = include_bytes!("../../../golden/ring/by_hand.fdr-ring");
     let mut table = Vec::new();
     for id in ids {
         // Bytes of the entry, number, line, lengths of name and file, name, padding.

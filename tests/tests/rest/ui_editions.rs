@@ -1,15 +1,12 @@
 //! The programs of `ui/pass` once more, in edition 2021 and before clippy; trybuild does it in this
 //! package's edition. Each denies warnings by itself; nothing here looks at what is recorded.
 
-#[path = "../programs/package.rs"]
-mod package;
-
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use package::{Package, said};
+use crate::package::{Package, said};
 
 /// A `[[bin]]` for every program of `ui/pass`.
 fn programs() -> String {

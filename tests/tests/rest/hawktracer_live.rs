@@ -9,8 +9,7 @@ use std::thread;
 use fdr_tests::reader;
 use fdr_tests::support::folder::Folder;
 
-mod hawktracer_support;
-use hawktracer_support::{converted, debug_events, debug_rows, recorded};
+use crate::rest::hawktracer_support::{converted, debug_events, debug_rows, recorded};
 
 #[test]
 fn a_client_gets_from_a_server_what_is_in_the_file() {

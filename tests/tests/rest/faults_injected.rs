@@ -2,12 +2,10 @@
 //! nothing half-made may be left. The calls are those of a run that went well; strace has them fail. What
 //! only interrupts a call, or takes a part of what is written, must not even cost the trace.
 
-mod faults_support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use faults_support::Row;
+use crate::faults_support::Row;
 use fdr_tests::support::folder::Folder;
 
 /// A call, and what it fails with.

@@ -2,14 +2,11 @@
 //! no string, no dependency; and the program does the same. The same program with the recorder shows
 //! that the test would find it.
 
-#[path = "../programs/package.rs"]
-mod package;
-
 use std::fs;
 use std::process::Command;
 
+use crate::package::{Package, said};
 use object::{Object, ObjectSection, ObjectSymbol};
-use package::{Package, said};
 
 struct Built {
     program: Vec<u8>,

@@ -1,16 +1,13 @@
 //! A program calls every kind of traced function a known number of times; the trace that the real
 //! recorder writes must hold exactly these calls, under these names, at these lines.
 
-#[path = "../programs/package.rs"]
-mod package;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
+use crate::package::{Package, said};
 use fdr_formats::model::{Edge, Mark};
 use fdr_formats::{Call, Diagnostic, FunctionId, Sink, Thread, registry, source};
-use package::{Package, said};
 
 /// Entries and exits of each function.
 #[derive(Default)]

@@ -1,0 +1,25 @@
+//! The tests of the tool, in one program, because each further program is compiled and linked with all formats.
+//! A file of this folder that is no module here would never run; `cargo xtask tidy` refuses such a file.
+
+mod common;
+
+mod clock;
+mod convert;
+mod convert_threads;
+mod files;
+mod flame;
+mod formats;
+mod hostile;
+mod inputs;
+mod listen;
+mod llvm;
+mod pack;
+mod pack_dense;
+mod record;
+mod released;
+mod report;
+mod rings;
+mod selection;
+mod state;
+mod terminal;
+mod verify;

@@ -1,0 +1,16 @@
+//! What the tests share with the fuzzing program: its rules, and the allocator that counts. It must hold no test.
+
+#[path = "../../fuzz/src/alloc.rs"]
+pub(crate) mod alloc;
+#[path = "../../fuzz/src/check.rs"]
+pub(crate) mod check;
+#[path = "../../fuzz/src/dense.rs"]
+pub(crate) mod dense;
+#[path = "../../fuzz/src/folder.rs"]
+pub(crate) mod folder;
+#[path = "../../fuzz/src/pack.rs"]
+pub(crate) mod pack;
+#[path = "../../fuzz/src/pieces.rs"]
+pub(crate) mod pieces;
+#[path = "../../fuzz/src/place.rs"]
+pub(crate) mod place;

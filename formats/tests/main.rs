@@ -1,0 +1,57 @@
+//! The tests of the formats, in one program, because each further program is compiled and linked with all formats.
+//! A file of this folder that is no module here would never run; `cargo xtask tidy` refuses such a file.
+
+mod common;
+mod fuzz;
+
+mod ctf_golden;
+mod ctf_limits;
+mod ctf_metadata;
+mod ctf_packets;
+mod ctf_records;
+mod ctf_writer;
+mod dense;
+mod entrace_damage;
+mod entrace_facts;
+mod entrace_golden;
+mod entrace_live;
+mod entrace_records;
+mod entrace_roundtrip;
+mod golden;
+mod heph_damage;
+mod heph_edges;
+mod heph_golden;
+mod heph_packets;
+mod heph_roundtrip;
+mod heph_writer;
+mod htdump_damage;
+mod htdump_golden;
+mod htdump_outputs;
+mod htdump_records;
+mod htdump_stream;
+mod htdump_writer;
+mod limits;
+mod reading;
+mod regressions;
+mod ring;
+mod ring_live;
+mod ring_space;
+mod roundtrip;
+mod tcstate_damage;
+mod tcstate_golden;
+mod tcstate_losses;
+mod tcstate_vectors;
+mod tcstate_writer;
+mod xray_bare;
+mod xray_chunk;
+mod xray_clock;
+mod xray_damage;
+mod xray_dump;
+mod xray_dump_end;
+mod xray_payload;
+mod xray_reader;
+mod xray_records;
+mod xray_writer;
+
+#[global_allocator]
+static ALLOCATOR: fuzz::alloc::Counting = fuzz::alloc::Counting;

@@ -1,0 +1,53 @@
+//! The tests of whole programs, in one program, because each further program is compiled and linked with all formats.
+//! Each test starts processes and changes its own process in nothing. A file of this folder that is no module here
+//! would never run; `cargo xtask tidy` refuses such a file.
+
+mod faults_support;
+#[path = "../../formats/tests/common/heph_packets.rs"]
+mod heph_packets_by_hand;
+#[path = "../programs/package.rs"]
+mod package;
+mod rest;
+
+mod babeltrace;
+mod cli;
+mod clock;
+mod counts;
+mod crash;
+mod crash_handlers;
+mod ctf_packets;
+mod dumps;
+mod dumps_signal;
+mod faults;
+mod flush_formats;
+mod heph_packets;
+mod hostile;
+mod interrupts;
+mod last_thread;
+mod lifecycle;
+mod lifecycle_faults;
+mod lifecycle_fork;
+mod lifecycle_fork_hooks;
+mod lifecycle_fork_odd;
+mod lifecycle_kill;
+mod llvm_xray;
+mod llvm_xray_formats;
+mod lost_ring;
+mod mappings;
+mod no_alloc;
+mod open_calls;
+mod outputs;
+mod recording;
+mod recording_api;
+mod recording_plugin;
+mod recording_stepped;
+mod recover;
+mod regions;
+mod roomless;
+mod signals;
+mod streams;
+mod streams_faults;
+mod syscalls;
+mod threads;
+mod untimed;
+mod unwinding;
