@@ -7,10 +7,10 @@ mod entrace;
 use common::hex;
 use entrace::golden;
 use fdr_formats::entrace::bincode::{Bad, Input, put_u64};
-use fdr_formats::entrace::container::{
+use fdr_formats::entrace::record::{
     BadHead, Container, HEAD_SIZE, Kind, Version, decode_head, encode_head, probe,
 };
-use fdr_formats::entrace::entry::{
+use fdr_formats::entrace::record::{
     Entry, Level, MAX_ATTRIBUTES, Metadata, ROOT, Value, decode_entry, encode_entry,
 };
 

@@ -1,16 +1,17 @@
-//! Where the entries of a file are: goes through it from the first entry to the last, in constant
-//! memory, and says what is damaged. What an entry means is not known in here.
+//! Goes through the entries of a file, from the first to the last, in constant memory. This file finds
+//! where each entry lies and which bytes are damaged. It must never interpret an entry.
 //!
-//! After a damaged entry, an `IETPrefix` goes on by the entry's length, an ET by its table of offsets;
-//! an IET can't go on. A length that the entry itself contradicts is not followed if what comes after
-//! the entry looks like another one.
+//! After a damaged entry, an `IETPrefix` continues by the entry's length, and an ET by its table of
+//! offsets. An IET cannot continue. The length in front of an entry may contradict the entry's own size.
+//! The length is not used if the bytes after the entry look like another entry.
 
 use std::io;
 
 use super::bincode::{Bad, Input};
-use super::container::{Container, HEAD_SIZE, Kind, PREFIX_SIZE, Version};
-use super::entry::{Decoded, Fault, decode_entry};
-use super::quick::{self, Quick};
+use super::fast_path::{self, OrdinaryCall};
+use super::record::{
+    Container, Decoded, Fault, HEAD_SIZE, Kind, MAX_ENTRY, PREFIX_SIZE, Version, decode_entry,
+};
 use super::tables::{Numbers, Tables};
 use crate::bytes::{ReadAt, Window};
 use crate::model::FunctionId;
@@ -20,8 +21,6 @@ const WINDOW: usize = 256 * 1024;
 const USUAL: usize = 1024;
 /// Bytes that are looked at beyond the places where entries are said to end, in a whole file.
 const CREDIT: usize = 64 << 20;
-/// Longer entries are left out.
-pub(super) const MAX_ENTRY: usize = 16 << 20;
 
 /// What is known of a file before its first entry.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +63,7 @@ pub(super) struct Frame<'a> {
 #[derive(Debug)]
 pub(super) enum Content<'a> {
     /// An ordinary call of a function that the visitor knows.
-    Call(Quick<'a>, FunctionId),
+    Call(OrdinaryCall<'a>, FunctionId),
     /// Anything.
     Entry(Decoded<'a>),
 }
@@ -82,7 +81,7 @@ impl<'a> Content<'a> {
     fn size(&self) -> usize {
         match self {
             Content::Entry(decoded) => decoded.size,
-            Content::Call(quick, _) => quick.size,
+            Content::Call(ordinary, _) => ordinary.size,
         }
     }
 
@@ -90,7 +89,7 @@ impl<'a> Content<'a> {
     pub(super) fn parent(&self) -> u32 {
         match self {
             Content::Entry(decoded) => decoded.entry.parent,
-            Content::Call(quick, _) => quick.parent,
+            Content::Call(ordinary, _) => ordinary.parent,
         }
     }
 }
@@ -313,9 +312,9 @@ impl Walker<'_> {
 /// The ordinary call that `view` begins with, if the visitor knows its function.
 #[inline]
 fn known_call<'v>(view: &'v [u8], version: Version, visitor: &impl Visitor) -> Option<Content<'v>> {
-    let quick = quick::decode(view, version)?;
-    let function = visitor.function(quick.metadata)?;
-    Some(Content::Call(quick, function))
+    let ordinary = fast_path::decode(view, version)?;
+    let function = visitor.function(ordinary.metadata)?;
+    Some(Content::Call(ordinary, function))
 }
 
 fn misplaced(offset: u64) -> String {

@@ -1,19 +1,19 @@
-//! Writes events into a stream that somebody may be reading already (IET, `IETPrefix`). An entry goes
-//! out when its call has ended, but does not wait for that longer than [`HELD`] items of its thread, or
-//! than [`Writer::flush`]: then it goes without a duration, and an entry `fdr:exit` tells its end
-//! later. Threads lie mixed in the order in which they came; each thread's entries are in order.
+//! Writes events into a stream (IET, `IETPrefix`) that somebody may be reading already. An entry is sent
+//! when its call has ended. It is sent earlier, without a duration, when its thread holds [`HELD`] items or
+//! [`Writer::flush`] is called. Then an entry `fdr:exit` states the end later. Threads are mixed in the
+//! order of arrival. The entries of one thread are in order.
 //!
-//! Memory is what is held, and the open calls of each thread.
+//! Memory is the held items, and the open calls of each thread. Must never grow with the events.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 
-use super::container::{Container, HEAD_SIZE, Kind, encode_head, put_entry};
-use super::entry::{Entry, ROOT, encode_entry};
+use super::encode::{self, At, Functions, MAX_ARGUMENTS};
 use super::facts::{self, flags};
-use super::item::{self, Item, has};
-use super::lane::{Lane, Shelf};
-use super::shape::{self, At, Functions, MAX_ARGUMENTS};
+use super::record::{
+    Container, Entry, HEAD_SIZE, Kind, ROOT, encode_entry, encode_head, put_entry,
+};
+use super::thread_encoder::{self, Item, ItemStore, ThreadEncoder, has};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
@@ -33,8 +33,8 @@ pub struct EntraceStream {
     info: TraceInfo,
     scale: Scale,
     functions: Functions,
-    lanes: Vec<(Lane, Waiting)>,
-    lane_of: HashMap<ThreadId, usize>,
+    encoders: Vec<(ThreadEncoder, Waiting)>,
+    encoder_of: HashMap<ThreadId, usize>,
     now: usize,
     losses: Losses,
     sent: Sent,
@@ -97,7 +97,7 @@ impl Waiting {
     }
 }
 
-impl Shelf for Waiting {
+impl ItemStore for Waiting {
     fn put(&mut self, item: &Item, payload: &[u8]) -> u64 {
         let place = self.first + self.items.len() as u64;
         self.bytes += payload.len();
@@ -115,7 +115,7 @@ impl Shelf for Waiting {
             return;
         }
         let exit = Item {
-            kind: item::Kind::Exit,
+            kind: thread_encoder::Kind::Exit,
             time: item.end,
             depth: item.depth.saturating_add(1),
             exit_cpu: item.exit_cpu,
@@ -156,8 +156,8 @@ impl EntraceStream {
             },
             scale: Scale::new(info.clock.frequency),
             functions: Functions::default(),
-            lanes: Vec::new(),
-            lane_of: HashMap::new(),
+            encoders: Vec::new(),
+            encoder_of: HashMap::new(),
             now: 0,
             losses: Losses::default(),
             sent: Sent {
@@ -177,7 +177,7 @@ impl EntraceStream {
 
     /// Adds a function; false if it is known.
     fn learn(&mut self, function: &Function) -> bool {
-        let function = shape::fitting(function, &mut self.losses);
+        let function = encode::fitting(function, &mut self.losses);
         let new = self.functions.define(&function);
         if new {
             self.info.functions.push(function);
@@ -196,20 +196,20 @@ impl EntraceStream {
         for function in &info.functions {
             sent.fact(&facts::encode_function(function, 1));
         }
-        for (lane, _) in &mut self.lanes {
+        for (encoder, _) in &mut self.encoders {
             // They are of what the reader before was given.
-            lane.thread.counts = None;
-            sent.fact(&facts::encode_thread(&lane.thread, 1));
+            encoder.thread.counts = None;
+            sent.fact(&facts::encode_thread(&encoder.thread, 1));
         }
     }
 
     /// Sends what of a thread is ready, or is held too long; `all`: whatever can be sent.
     fn send(&mut self, place: usize, all: bool) {
-        let Some((lane, waiting)) = self.lanes.get_mut(place) else {
+        let Some((encoder, waiting)) = self.encoders.get_mut(place) else {
             return;
         };
         // Its arguments are part of the entry.
-        let keep = usize::from(lane.awaits_arguments());
+        let keep = usize::from(encoder.awaits_arguments());
         while let Some(held) = waiting.items.front() {
             let many = waiting.items.len() > HELD || waiting.bytes > HELD_BYTES;
             let now = held.ready || ((all || many) && waiting.items.len() > keep);
@@ -219,12 +219,12 @@ impl EntraceStream {
             waiting.open.truncate(held.item.depth as usize);
             let at = At {
                 parent: waiting.open.last().map_or(0, |(entry, _)| *entry),
-                thread: lane.thread.id.0,
+                thread: encoder.thread.id.0,
             };
             let version = self.sent.kind.version;
             let functions = &self.functions;
             let entry = self.sent.entry(|bytes| {
-                shape::put(bytes, version, functions, &held.item, at, &held.extra);
+                encode::put(bytes, version, functions, &held.item, at, &held.extra);
             });
             if held.item.holds_others() {
                 waiting.open.push((entry, held.item));
@@ -239,7 +239,7 @@ impl EntraceStream {
     }
 
     fn send_all(&mut self) {
-        for place in 0..self.lanes.len() {
+        for place in 0..self.encoders.len() {
             self.send(place, true);
         }
     }
@@ -257,15 +257,15 @@ impl EntraceStream {
     /// # Errors
     /// The first one that was met, now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
-        for (lane, waiting) in &mut self.lanes {
-            lane.awaits_nothing();
+        for (encoder, waiting) in &mut self.encoders {
+            encoder.awaits_nothing();
             if let Some(end) = self.info.end {
-                lane.end(end, &mut self.scale, waiting);
+                encoder.end(end, &mut self.scale, waiting);
             }
         }
         self.send_all();
-        for (lane, _) in &self.lanes {
-            lane.finish(&mut self.losses);
+        for (encoder, _) in &self.encoders {
+            encoder.finish(&mut self.losses);
         }
         let what = "entries after the first 2^32: left out";
         self.losses.add(what, self.sent.full);
@@ -282,40 +282,41 @@ impl EntraceStream {
 
 impl Sink for EntraceStream {
     fn thread(&mut self, thread: &Thread) {
-        let place = self.lane_of.get(&thread.id).copied();
+        let place = self.encoder_of.get(&thread.id).copied();
         if let Some(place) = place {
             self.now = place;
-            let known = &mut self.lanes[place].0.thread;
+            let known = &mut self.encoders[place].0.thread;
             if thread.counts.is_none() || thread == known {
                 return;
             }
             known.clone_from(thread);
         } else {
-            self.now = self.lanes.len();
-            self.lane_of.insert(thread.id, self.now);
-            self.lanes.push((Lane::new(thread), Waiting::default()));
+            self.now = self.encoders.len();
+            self.encoder_of.insert(thread.id, self.now);
+            self.encoders
+                .push((ThreadEncoder::new(thread), Waiting::default()));
         }
         self.sent.fact(&facts::encode_thread(thread, 1));
     }
 
     fn calls(&mut self, calls: &[Call]) {
         for some in calls.chunks(HELD) {
-            let Some((lane, waiting)) = self.lanes.get_mut(self.now) else {
+            let Some((encoder, waiting)) = self.encoders.get_mut(self.now) else {
                 return;
             };
             for call in some {
                 let function = self.functions.place(call.function);
-                lane.call(call, function, &mut self.scale, waiting);
+                encoder.call(call, function, &mut self.scale, waiting);
             }
             self.send(self.now, false);
         }
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        let Some((lane, waiting)) = self.lanes.get_mut(self.now) else {
+        let Some((encoder, waiting)) = self.encoders.get_mut(self.now) else {
             return;
         };
-        lane.mark(
+        encoder.mark(
             mark,
             &mut self.scale,
             MAX_ARGUMENTS,
@@ -361,22 +362,22 @@ impl Writer for EntraceStream {
             self.failed = self.out.write_all(&before).err();
         }
         self.begin();
-        for (lane, waiting) in &mut self.lanes {
+        for (encoder, waiting) in &mut self.encoders {
             let depth = waiting
                 .items
                 .front()
-                .map_or(lane.open.len(), |held| held.item.depth as usize);
+                .map_or(encoder.open.len(), |held| held.item.depth as usize);
             waiting.open.truncate(depth);
             let mut parent = 0;
             for (entry, item) in &mut waiting.open {
                 let at = At {
                     parent,
-                    thread: lane.thread.id.0,
+                    thread: encoder.thread.id.0,
                 };
                 let version = self.sent.kind.version;
                 let functions = &self.functions;
                 *entry = self.sent.entry(|bytes| {
-                    shape::put(bytes, version, functions, item, at, &[]);
+                    encode::put(bytes, version, functions, item, at, &[]);
                 });
                 parent = *entry;
             }

@@ -1,19 +1,22 @@
-//! Entries that say when they were, made into the events of their threads. A thread's entries are in
-//! the order of its events, and each names the call that it happened in: what is open and not its
-//! parent has ended. Times are not needed to tell that, so calls that take no time keep their order.
+//! Entries with times become the events of their threads. The file holds the entries of a thread in the
+//! order of its events. Each entry names its parent: the call in which it happened. When an entry comes,
+//! the open calls that are not its ancestors have ended. The order needs no times, so calls that last 0 ns
+//! keep their order.
 //!
-//! Memory is the open calls of all threads.
+//! [`ThreadBatches`] collects the events by thread for the sink, because the threads are mixed in the file.
+//! Memory is the open calls of all threads and one batch of calls a thread.
 
-use super::entry::{Decoded, Entry, Value};
+use std::collections::HashMap;
+
 use super::facts::{self, flags};
-use super::frames::{self, Content, Flow, Frame, Visitor};
-use super::index::{Index, Told, when};
-use super::lanes::Lanes;
-use super::quick::Quick;
-use super::text;
+use super::fast_path::OrdinaryCall;
+use super::index::{Diagnostics, Index, when};
+use super::names;
+use super::record::{Decoded, Entry, Value};
+use super::scan::{self, Content, Flow, Frame, Visitor};
 use crate::bytes::ReadAt;
 use crate::error::Error;
-use crate::model::{Call, CpuId, Edge, FunctionId, Mark, ThreadId, Ticks};
+use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Thread, ThreadId, Ticks};
 use crate::sink::Sink;
 
 /// Bytes after which progress is told.
@@ -29,15 +32,15 @@ pub(super) fn decode(
     let threads = &index.info.threads;
     let mut decoder = Decoder {
         index,
-        lanes: Lanes::new(threads, sink),
+        batches: ThreadBatches::new(threads, sink),
         stacks: threads.iter().map(|_| Stack::default()).collect(),
         arguments: Vec::new(),
-        told: Told::default(),
+        told: Diagnostics::default(),
         last: None,
         done: 0,
         progress,
     };
-    frames::each(bytes, &index.layout, &mut decoder)?;
+    scan::each(bytes, &index.layout, &mut decoder)?;
     decoder.finish();
     progress(index.layout.size - decoder.done);
     Ok(())
@@ -63,10 +66,10 @@ struct Stack {
 
 struct Decoder<'a> {
     index: &'a Index,
-    lanes: Lanes<'a>,
+    batches: ThreadBatches<'a>,
     stacks: Vec<Stack>,
     arguments: Vec<(u32, u64)>,
-    told: Told,
+    told: Diagnostics,
     /// Thread of the last ordinary call, and which one that is.
     last: Option<(ThreadId, usize)>,
     /// Bytes of which progress was told.
@@ -83,8 +86,8 @@ impl Visitor for Decoder<'_> {
     #[inline]
     fn frame(&mut self, frame: &Frame<'_>) -> Flow {
         match &frame.content {
-            Some(Content::Call(quick, function)) if frame.index > 0 => {
-                self.quick(frame, quick, *function);
+            Some(Content::Call(ordinary, function)) if frame.index > 0 => {
+                self.ordinary(frame, ordinary, *function);
             }
             Some(Content::Entry(decoded)) if frame.index > 0 => self.entry(frame, decoded),
             _ => {}
@@ -109,26 +112,26 @@ struct Said {
 
 impl Decoder<'_> {
     #[inline]
-    fn quick(&mut self, frame: &Frame<'_>, quick: &Quick<'_>, function: FunctionId) {
-        let thread = ThreadId(quick.thread);
+    fn ordinary(&mut self, frame: &Frame<'_>, ordinary: &OrdinaryCall<'_>, function: FunctionId) {
+        let thread = ThreadId(ordinary.thread);
         let place = match self.last {
             Some((last, place)) if last == thread => place,
             _ => {
-                let Some(place) = self.lanes.place(thread) else {
+                let Some(place) = self.batches.place(thread) else {
                     return;
                 };
                 self.last = Some((thread, place));
                 place
             }
         };
-        let start = Ticks(quick.start);
+        let start = Ticks(ordinary.start);
         self.arguments.clear();
-        self.leave(frame, place, quick.parent, start);
+        self.leave(frame, place, ordinary.parent, start);
         let said = Said {
-            cpu: quick.cpu.map(CpuId),
-            exit_cpu: quick.exit_cpu.map(CpuId),
-            flags: quick.flags,
-            end: quick
+            cpu: ordinary.cpu.map(CpuId),
+            exit_cpu: ordinary.exit_cpu.map(CpuId),
+            flags: ordinary.flags,
+            end: ordinary
                 .duration
                 .and_then(|duration| start.0.checked_add(duration))
                 .map(Ticks),
@@ -150,7 +153,7 @@ impl Decoder<'_> {
             }
         }
         let when = when(entry);
-        let placed = when.and_then(|(thread, start)| Some((self.lanes.place(thread)?, start)));
+        let placed = when.and_then(|(thread, start)| Some((self.batches.place(thread)?, start)));
         if let Some((place, start)) = placed {
             self.leave(frame, place, entry.parent, start);
             let said = self.said(entry, start);
@@ -174,7 +177,7 @@ impl Decoder<'_> {
     ) {
         self.edge_cpu(place, start, said.cpu);
         if said.flags & flags::LONE_EXIT != 0 {
-            self.lanes.call(place, exit(start, function, said.flags));
+            self.batches.call(place, exit(start, function, said.flags));
         } else {
             let call = Call {
                 time: start,
@@ -183,7 +186,7 @@ impl Decoder<'_> {
                 synthetic: said.flags & flags::SYNTHETIC_ENTRY != 0,
                 has_arguments: !self.arguments.is_empty() || said.flags & flags::NO_ARGUMENTS != 0,
             };
-            self.lanes.call(place, call);
+            self.batches.call(place, call);
             self.stacks[place].open.push(Open {
                 index: frame.index,
                 function,
@@ -193,7 +196,7 @@ impl Decoder<'_> {
             });
         }
         for &(_, value) in &self.arguments {
-            self.lanes.mark(place, &Mark::Argument { value });
+            self.batches.mark(place, &Mark::Argument { value });
         }
     }
 
@@ -230,7 +233,7 @@ impl Decoder<'_> {
 
     /// Text and attributes that calls of this project's do not have.
     fn foreign(&mut self, entry: &Entry<'_>, place: usize, time: Ticks) {
-        let text = text::describe(entry, |name| {
+        let text = names::describe(entry, |name| {
             matches!(
                 name,
                 "tid" | "start_ns" | "function" | "cpu" | "exit_cpu" | "flags" | "duration_ns"
@@ -238,7 +241,7 @@ impl Decoder<'_> {
         });
         let (cpu, data) = (None, text.as_bytes());
         if !data.is_empty() {
-            self.lanes.mark(place, &Mark::Custom { time, cpu, data });
+            self.batches.mark(place, &Mark::Custom { time, cpu, data });
         }
     }
 
@@ -275,7 +278,8 @@ impl Decoder<'_> {
         };
         if let Some(end) = open.end {
             self.edge_cpu(place, end, open.exit_cpu);
-            self.lanes.call(place, exit(end, open.function, open.flags));
+            self.batches
+                .call(place, exit(end, open.function, open.flags));
         }
     }
 
@@ -285,13 +289,14 @@ impl Decoder<'_> {
         let known = &mut self.stacks[place].cpu;
         if let Some(cpu) = cpu.filter(|&cpu| *known != Some(cpu)) {
             *known = Some(cpu);
-            self.lanes.mark(place, &Mark::Cpu { time, cpu });
+            self.batches.mark(place, &Mark::Cpu { time, cpu });
         }
     }
 
     /// The end of a call that was written before it ended.
     fn exit(&mut self, frame: &Frame<'_>, entry: &Entry<'_>) {
-        let place = when(entry).and_then(|(thread, time)| Some((self.lanes.place(thread)?, time)));
+        let place =
+            when(entry).and_then(|(thread, time)| Some((self.batches.place(thread)?, time)));
         let Some((place, time)) = place else {
             let what = "the end of a call without `start_ns` or `tid`: left out";
             self.told.tell(frame.offset, what);
@@ -311,7 +316,7 @@ impl Decoder<'_> {
 
     fn mark(&mut self, frame: &Frame<'_>, entry: &Entry<'_>) {
         let Some(place) =
-            facts::unsigned(entry, "tid").and_then(|thread| self.lanes.place(ThreadId(thread)))
+            facts::unsigned(entry, "tid").and_then(|thread| self.batches.place(ThreadId(thread)))
         else {
             let what = "an event without `tid`: left out";
             self.told.tell(frame.offset, what);
@@ -346,7 +351,7 @@ impl Decoder<'_> {
                     .unwrap_or_default(),
             },
         };
-        self.lanes.mark(place, &mark);
+        self.batches.mark(place, &mark);
     }
 
     fn finish(&mut self) {
@@ -355,9 +360,9 @@ impl Decoder<'_> {
                 self.close(place);
             }
         }
-        self.lanes.finish();
+        self.batches.finish();
         for diagnostic in std::mem::take(&mut self.told.0) {
-            self.lanes.sink().diagnostic(diagnostic);
+            self.batches.sink().diagnostic(diagnostic);
         }
     }
 }
@@ -376,4 +381,102 @@ fn exit(time: Ticks, function: FunctionId, flags: u8) -> Call {
 
 fn cpu(value: u64) -> Option<CpuId> {
     u32::try_from(value).ok().map(CpuId)
+}
+
+/// Calls of a thread that are held before they are handed over.
+const BATCH: usize = 512;
+
+/// The threads of a trace on their way into a sink.
+pub(super) struct ThreadBatches<'a> {
+    sink: &'a mut dyn Sink,
+    threads: &'a [Thread],
+    place_of: HashMap<ThreadId, usize>,
+    batches: Vec<Batch>,
+    /// The thread that the sink was told last.
+    now: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Batch {
+    calls: Vec<Call>,
+    told: bool,
+}
+
+impl<'a> ThreadBatches<'a> {
+    /// Nothing so far; `threads` are all that there are.
+    pub(super) fn new(threads: &'a [Thread], sink: &'a mut dyn Sink) -> ThreadBatches<'a> {
+        let ids = threads.iter().map(|thread| thread.id);
+        ThreadBatches {
+            sink,
+            threads,
+            place_of: ids.zip(0..).collect(),
+            batches: threads.iter().map(|_| Batch::default()).collect(),
+            now: None,
+        }
+    }
+
+    /// The sink itself, for what belongs to no thread.
+    pub(super) fn sink(&mut self) -> &mut dyn Sink {
+        self.sink
+    }
+
+    /// Which one a thread is.
+    pub(super) fn place(&self, thread: ThreadId) -> Option<usize> {
+        self.place_of.get(&thread).copied()
+    }
+
+    /// A call of a thread.
+    #[inline]
+    pub(super) fn call(&mut self, place: usize, call: Call) {
+        let Some(batch) = self.batches.get_mut(place) else {
+            return;
+        };
+        batch.calls.push(call);
+        if batch.calls.len() >= BATCH {
+            self.hand_over(place);
+        }
+    }
+
+    /// What is no call, after the calls of the thread that came so far.
+    pub(super) fn mark(&mut self, place: usize, mark: &Mark<'_>) {
+        self.hand_over(place);
+        self.turn(place);
+        self.sink.mark(mark);
+    }
+
+    /// Hands over what is held, and names threads without events too.
+    pub(super) fn finish(&mut self) {
+        for place in 0..self.batches.len() {
+            self.hand_over(place);
+            if !self.batches[place].told {
+                self.turn(place);
+            }
+        }
+    }
+
+    fn hand_over(&mut self, place: usize) {
+        let Some(batch) = self.batches.get_mut(place) else {
+            return;
+        };
+        if batch.calls.is_empty() {
+            return;
+        }
+        let mut calls = std::mem::take(&mut batch.calls);
+        self.turn(place);
+        self.sink.calls(&calls);
+        calls.clear();
+        self.batches[place].calls = calls;
+    }
+
+    fn turn(&mut self, place: usize) {
+        if self.now == Some(place) {
+            return;
+        }
+        if let (Some(thread), Some(batch)) = (self.threads.get(place), self.batches.get_mut(place))
+        {
+            self.now = Some(place);
+            batch.told = true;
+            self.sink.thread(thread);
+        }
+    }
 }

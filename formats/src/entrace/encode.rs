@@ -1,18 +1,20 @@
-//! Items to entries: the bytes of each, as `facts` has it. Knows the functions and the version, not
-//! the file that the entry goes to.
+//! Encodes items as entries, as `facts` defines them. This file knows the functions and the version. It
+//! must never know the file that an entry goes to.
+//!
+//! Most bytes of a file are the numbers of calls. Each number is written as a block of constant size, and
+//! the next number overwrites the surplus. So no branch depends on the size of a number.
 
-use crate::text;
 use std::collections::{HashMap, HashSet};
 
-use super::bincode::{put_bytes, put_u64, size_of_u64};
-use super::container::Version;
-use super::entry::{Entry, MAX_ATTRIBUTES, Value, encode_entry, encode_metadata};
-use super::facts;
-use super::frames::MAX_ENTRY;
-use super::item::{Item, Kind, has};
-use super::numbers::{Numbers, ROOM, U64, with_room};
+use super::bincode::{self, put_bytes, put_u64, size_of_u64, zigzag};
+use super::facts::{self, flags};
+use super::record::{
+    Entry, MAX_ATTRIBUTES, MAX_ENTRY, Value, Version, encode_entry, encode_metadata,
+};
+use super::thread_encoder::{Item, Kind, has};
 use crate::model::{Function, FunctionId};
 use crate::sink::Losses;
+use crate::text;
 
 /// Bytes of a payload; more would make an entry that is too long to be read.
 pub(super) const MAX_PAYLOAD: usize = MAX_ENTRY - 4096;
@@ -287,4 +289,202 @@ fn shown(data: &[u8]) -> Option<&str> {
     let short = (1..=MAX_TEXT).contains(&data.len());
     let text = std::str::from_utf8(data).ok().filter(|_| short)?;
     (!text.chars().any(char::is_control)).then_some(text)
+}
+
+/// The kind of a value that is unsigned.
+pub(super) const U64: u8 = 4;
+/// The kind of a value that is signed.
+const I64: u8 = 5;
+
+/// Attributes of a call that are no arguments.
+const MOST: usize = 7;
+/// Bytes that are written for a name, at least as many as any has.
+const BLOCK: usize = 16;
+/// Bytes that all of them take at most: two counts, and what is written too much at the end.
+pub(super) const ROOM: usize = 2 + MOST * (BLOCK + bincode::MOST_OF_U64) + BLOCK;
+
+/// A name with its length in front, and behind it the kind of its value.
+struct Name {
+    block: [u8; BLOCK],
+    size: usize,
+}
+
+impl Name {
+    const fn new(name: &str, kind: u8) -> Name {
+        let name = name.as_bytes();
+        assert!(name.len() + 2 <= BLOCK);
+        let mut block = [0; BLOCK];
+        block[0] = name.len() as u8;
+        let mut at = 0;
+        while at < name.len() {
+            block[1 + at] = name[at];
+            at += 1;
+        }
+        block[1 + at] = kind;
+        let size = name.len() + 2;
+        Name { block, size }
+    }
+}
+
+static CPU: Name = Name::new("cpu", U64);
+static DURATION: Name = Name::new("duration_ns", U64);
+static BACKWARDS: Name = Name::new("duration_ns", I64);
+static EXIT_CPU: Name = Name::new("exit_cpu", U64);
+static FLAGS: Name = Name::new("flags", U64);
+static FUNCTION: Name = Name::new("function", U64);
+static START: Name = Name::new("start_ns", U64);
+static THREAD: Name = Name::new("tid", U64);
+
+/// A call, as far as it is numbers.
+pub(super) struct Numbers<'a> {
+    pub(super) item: &'a Item,
+    /// The function's number, where the metadata do not tell it.
+    pub(super) function: Option<u32>,
+    pub(super) thread: u64,
+    /// None are known.
+    pub(super) no_arguments: bool,
+}
+
+impl Numbers<'_> {
+    /// Every attribute, sorted by name.
+    #[inline(always)]
+    fn each(&self, mut take: impl FnMut(&'static Name, u64)) {
+        let item = self.item;
+        if item.has(has::CPU) {
+            take(&CPU, item.cpu.into());
+        }
+        if item.has(has::END) {
+            match item.end.checked_sub(item.time) {
+                Some(duration) => take(&DURATION, duration),
+                None => {
+                    let back = i64::try_from(item.time - item.end).unwrap_or(i64::MAX);
+                    take(&BACKWARDS, zigzag(-back));
+                }
+            }
+        }
+        if item.has(has::EXIT_CPU) {
+            take(&EXIT_CPU, item.exit_cpu.into());
+        }
+        let mut flags = item.flags;
+        if item.has(has::ARGUMENTS) && self.no_arguments {
+            flags |= flags::NO_ARGUMENTS;
+        }
+        if flags != 0 {
+            take(&FLAGS, flags.into());
+        }
+        if let Some(function) = self.function {
+            take(&FUNCTION, function.into());
+        }
+        take(&START, item.time);
+        take(&THREAD, self.thread);
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(super) fn count(&self) -> u8 {
+        let mut count = 0;
+        self.each(|_, _| count += 1);
+        count
+    }
+
+    /// Bytes that [`put`](Self::put) leaves.
+    #[inline]
+    pub(super) fn size(&self, version: Version) -> usize {
+        let counts = match version {
+            Version::V1 => 1,
+            Version::V2 => 2,
+        };
+        let mut size = counts;
+        self.each(|name, value| size += name.size + size_of_u64(value));
+        size
+    }
+
+    /// Writes them, as the attributes of an entry that has no others, over the [`ROOM`] last bytes.
+    #[inline]
+    pub(super) fn put(&self, out: &mut Vec<u8>, version: Version) {
+        let count = self.count();
+        over_last(out, |room| {
+            room.byte(count);
+            match version {
+                Version::V1 => self.pairs(room),
+                Version::V2 => {
+                    self.names(room);
+                    room.byte(count);
+                    self.values(room);
+                }
+            }
+        });
+    }
+
+    /// Each name with its value, as version 1 has them.
+    #[inline]
+    pub(super) fn pairs(&self, room: &mut Room<'_>) {
+        self.each(|name, value| {
+            room.block(&name.block, name.size);
+            room.number(value);
+        });
+    }
+
+    /// The names, which come first in version 2.
+    #[inline]
+    pub(super) fn names(&self, room: &mut Room<'_>) {
+        self.each(|name, _| room.block(&name.block, name.size - 1));
+    }
+
+    /// The values.
+    #[inline]
+    pub(super) fn values(&self, room: &mut Room<'_>) {
+        self.each(|name, value| {
+            room.byte(name.block[name.size - 1]);
+            room.number(value);
+        });
+    }
+}
+
+/// The place that the numbers of one call are written to.
+pub(super) struct Room<'a> {
+    bytes: &'a mut [u8; ROOM],
+    at: usize,
+}
+
+/// Appends what `put` writes: the numbers of one call at most.
+pub(super) fn with_room(out: &mut Vec<u8>, put: impl FnOnce(&mut Room<'_>)) {
+    out.extend_from_slice(&[0; ROOM]);
+    over_last(out, put);
+}
+
+/// The same, but instead of the [`ROOM`] last bytes.
+#[inline]
+fn over_last(out: &mut Vec<u8>, put: impl FnOnce(&mut Room<'_>)) {
+    let size = out.len();
+    if let Some(bytes) = out.last_chunk_mut() {
+        let mut room = Room { bytes, at: 0 };
+        put(&mut room);
+        let end = size - ROOM + room.at;
+        out.truncate(end);
+    }
+}
+
+impl Room<'_> {
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        self.bytes[self.at] = byte;
+        self.at += 1;
+    }
+
+    /// The first `size` bytes of a block.
+    #[inline]
+    fn block(&mut self, block: &[u8; BLOCK], size: usize) {
+        self.bytes[self.at..self.at + BLOCK].copy_from_slice(block);
+        self.at += size;
+    }
+
+    #[inline]
+    fn number(&mut self, value: u64) {
+        let (first, size) = bincode::shortest(value);
+        self.bytes[self.at] = first;
+        self.bytes[self.at + 1..self.at + bincode::MOST_OF_U64]
+            .copy_from_slice(&value.to_le_bytes());
+        self.at += size;
+    }
 }

@@ -1,16 +1,32 @@
-//! What a thread's calls and marks become: items, and the ends of items. A state machine: it decides,
-//! and a [`Shelf`] keeps. A record is never invented: an exit without entry stays one, and an entry
-//! without exit has no duration, or one that lasts until the moment of the dump.
+//! A thread's calls and marks become items, and the ends of items. [`ThreadEncoder`] is a state machine: it
+//! decides, and an [`ItemStore`] keeps the items. It must never invent a record. An exit without an entry
+//! stays alone. An entry without an exit has no duration, or lasts until the moment of the dump.
+//!
+//! An item is what is kept of an event until its entry can be written. It has 40 bytes, so that the end of
+//! a call can be patched in later. Items are in memory and in temporary files, never in a trace.
+//!
+//! | offset | size | field |
+//! | --- | --- | --- |
+//! | 0 | 8 | time in ns |
+//! | 8 | 4 | function's place in the writer's list; type of an event; microseconds |
+//! | 12 | 4 | CPU |
+//! | 16 | 4 | calls of the thread that it is in |
+//! | 20 | 4 | bytes of arguments or payload, which are kept elsewhere |
+//! | 24 | 8 | end in ns; records that are missing; seconds |
+//! | 32 | 4 | CPU at the end |
+//! | 36 | 1 | kind |
+//! | 37 | 1 | flags, as in the entry |
+//! | 38 | 1 | what is there, see [`has`] |
+//! | 39 | 1 | 0 |
 
 use super::facts::flags;
-use super::item::{Item, Kind, has};
 use crate::calls::{Exit, Rule};
 use crate::model::{Call, CpuId, Edge, Mark, Nanos, Thread, Ticks};
 use crate::scale::Scale;
 use crate::sink::Losses;
 
 /// Where items are kept until they are written.
-pub(super) trait Shelf {
+pub(super) trait ItemStore {
     /// Keeps an item; returns its place. `payload` belongs to it.
     fn put(&mut self, item: &Item, payload: &[u8]) -> u64;
 
@@ -34,7 +50,7 @@ pub(super) struct Open {
 
 /// A thread.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct ThreadEncoder {
     pub(super) thread: Thread,
     pub(super) open: Vec<Open>,
     rule: Rule,
@@ -47,11 +63,11 @@ pub(super) struct Lane {
     last: Option<u64>,
 }
 
-impl Lane {
-    pub(super) fn new(thread: &Thread) -> Lane {
-        Lane {
+impl ThreadEncoder {
+    pub(super) fn new(thread: &Thread) -> ThreadEncoder {
+        ThreadEncoder {
             thread: thread.clone(),
-            ..Lane::default()
+            ..ThreadEncoder::default()
         }
     }
 
@@ -62,20 +78,20 @@ impl Lane {
         call: &Call,
         function: u32,
         scale: &mut Scale,
-        shelf: &mut impl Shelf,
+        store: &mut impl ItemStore,
     ) {
         let Nanos(time) = scale.nanos(call.time);
         self.last = Some(time);
         let moved = std::mem::take(&mut self.moved);
         if call.edge == Edge::Entry {
-            self.enter(call, function, time, shelf);
+            self.enter(call, function, time, store);
         } else {
-            self.exit(call, function, time, moved, shelf);
+            self.exit(call, function, time, moved, store);
         }
     }
 
     #[inline]
-    fn enter(&mut self, call: &Call, function: u32, time: u64, shelf: &mut impl Shelf) {
+    fn enter(&mut self, call: &Call, function: u32, time: u64, store: &mut impl ItemStore) {
         let mut item = self.item(Kind::Call, Some(time));
         item.number = function;
         self.on_cpu(&mut item, self.cpu);
@@ -86,13 +102,20 @@ impl Lane {
             item.has |= has::ARGUMENTS;
         }
         self.arguments = true;
-        let place = shelf.put(&item, &[]);
+        let place = store.put(&item, &[]);
         self.open.push(Open { item, place });
         self.rule.entered(1);
     }
 
     #[inline]
-    fn exit(&mut self, call: &Call, function: u32, time: u64, moved: bool, shelf: &mut impl Shelf) {
+    fn exit(
+        &mut self,
+        call: &Call,
+        function: u32,
+        time: u64,
+        moved: bool,
+        store: &mut impl ItemStore,
+    ) {
         self.arguments = false;
         let mut said = 0;
         if call.synthetic {
@@ -106,7 +129,7 @@ impl Lane {
             Exit::Innermost => true,
             Exit::Outer(inside) => {
                 let lost = self.open.drain(self.open.len() - inside..).rev();
-                lost.for_each(|open| shelf.lose(open.place));
+                lost.for_each(|open| store.lose(open.place));
                 true
             }
             Exit::Before | Exit::Lone => false,
@@ -116,9 +139,9 @@ impl Lane {
         let open = if known { self.open.pop() } else { None };
         let Some(mut open) = open.filter(fits) else {
             if let Some(open) = open {
-                shelf.lose(open.place);
+                store.lose(open.place);
             }
-            return self.lone_exit(function, time, moved, said, shelf);
+            return self.lone_exit(function, time, moved, said, store);
         };
         open.item.end = time;
         open.item.flags |= said;
@@ -127,7 +150,7 @@ impl Lane {
             open.item.exit_cpu = cpu.0;
             open.item.has |= has::EXIT_CPU;
         }
-        shelf.end(open.place, &open.item);
+        store.end(open.place, &open.item);
     }
 
     #[cold]
@@ -137,13 +160,13 @@ impl Lane {
         time: u64,
         moved: bool,
         said: u8,
-        shelf: &mut impl Shelf,
+        store: &mut impl ItemStore,
     ) {
         let mut item = self.item(Kind::Call, Some(time));
         item.number = function;
         item.flags = said | flags::LONE_EXIT;
         self.on_cpu(&mut item, self.cpu.filter(|_| moved));
-        shelf.put(&item, &[]);
+        store.put(&item, &[]);
     }
 
     /// Anything that is no call. `most`: of arguments.
@@ -153,14 +176,14 @@ impl Lane {
         scale: &mut Scale,
         most: usize,
         losses: &mut Losses,
-        shelf: &mut impl Shelf,
+        store: &mut impl ItemStore,
     ) {
         let after_call = std::mem::take(&mut self.arguments);
         let (mut item, payload): (Item, &[u8]) = match *mark {
             Mark::Cpu { cpu, .. } => return self.on(cpu, losses),
             Mark::Argument { value } => {
                 self.arguments = after_call;
-                if !after_call || !self.argument(value, most, shelf) {
+                if !after_call || !self.argument(value, most, store) {
                     let what = "arguments without a call that can still take them: left out";
                     losses.add(what, 1);
                 }
@@ -190,7 +213,7 @@ impl Lane {
                 (item, data)
             }
         };
-        if payload.len() > super::shape::MAX_PAYLOAD {
+        if payload.len() > super::encode::MAX_PAYLOAD {
             losses.add(
                 "events with payloads of nearly 16 MiB and more: left out",
                 1,
@@ -201,7 +224,7 @@ impl Lane {
             self.last = Some(item.time);
         }
         item.extra = payload.len() as u32;
-        shelf.put(&item, payload);
+        store.put(&item, payload);
     }
 
     fn on(&mut self, cpu: CpuId, losses: &mut Losses) {
@@ -212,7 +235,7 @@ impl Lane {
         }
     }
 
-    fn argument(&mut self, value: u64, most: usize, shelf: &mut impl Shelf) -> bool {
+    fn argument(&mut self, value: u64, most: usize, store: &mut impl ItemStore) -> bool {
         let Some(open) = self.open.last_mut() else {
             return false;
         };
@@ -222,11 +245,11 @@ impl Lane {
         }
         open.item.extra = more;
         open.item.has |= has::ARGUMENTS;
-        shelf.argument(open.place, &open.item, value)
+        store.argument(open.place, &open.item, value)
     }
 
     /// The trace ends then: calls that are open last until it. Their exits were not measured.
-    pub(super) fn end(&mut self, end: Ticks, scale: &mut Scale, shelf: &mut impl Shelf) {
+    pub(super) fn end(&mut self, end: Ticks, scale: &mut Scale, store: &mut impl ItemStore) {
         let Nanos(end) = scale.nanos(end);
         if self.last > Some(end) {
             return;
@@ -235,7 +258,7 @@ impl Lane {
             open.item.end = end;
             open.item.flags |= flags::SYNTHETIC_EXIT;
             open.item.has |= has::END;
-            shelf.end(open.place, &open.item);
+            store.end(open.place, &open.item);
         }
     }
 
@@ -277,17 +300,137 @@ impl Lane {
 
 const UNHEARD: &str = "changes of CPU without a call before the next one: left out";
 
+/// Bytes of an item.
+pub(super) const SIZE: usize = 40;
+/// Place of what is put in when a call ends.
+pub(super) const END: usize = 24;
+/// Place of the number of bytes that are kept elsewhere.
+pub(super) const EXTRA: usize = 20;
+
+/// The bits of what an item has.
+pub(super) mod has {
+    /// A CPU.
+    pub(in super::super) const CPU: u8 = 1;
+    /// A CPU at the end.
+    pub(in super::super) const EXIT_CPU: u8 = 2;
+    /// An end.
+    pub(in super::super) const END: u8 = 4;
+    /// A time.
+    pub(in super::super) const TIME: u8 = 8;
+    /// The call was recorded with its arguments.
+    pub(in super::super) const ARGUMENTS: u8 = 16;
+}
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A call, or the lone exit of one.
+    #[default]
+    Call,
+    /// An event.
+    Custom,
+    /// An event with a type.
+    Typed,
+    /// A gap.
+    Lost,
+    /// A wall-clock time.
+    Wall,
+    /// The end of a call that was written before.
+    Exit,
+}
+
+impl Kind {
+    #[inline]
+    fn decode(byte: u8) -> Kind {
+        match byte {
+            1 => Kind::Custom,
+            2 => Kind::Typed,
+            3 => Kind::Lost,
+            4 => Kind::Wall,
+            5 => Kind::Exit,
+            _ => Kind::Call,
+        }
+    }
+}
+
+/// An event of a thread, on its way into the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) time: u64,
+    pub(super) number: u32,
+    pub(super) cpu: u32,
+    pub(super) depth: u32,
+    pub(super) extra: u32,
+    pub(super) end: u64,
+    pub(super) exit_cpu: u32,
+    pub(super) kind: Kind,
+    pub(super) flags: u8,
+    pub(super) has: u8,
+}
+
+impl Item {
+    /// To bytes.
+    #[inline]
+    pub(super) fn encode(&self) -> [u8; SIZE] {
+        let mut bytes = [0; SIZE];
+        bytes[0..8].copy_from_slice(&self.time.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.number.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.cpu.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.depth.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.extra.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.end.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.exit_cpu.to_le_bytes());
+        bytes[36..40].copy_from_slice(&[self.kind as u8, self.flags, self.has, 0]);
+        bytes
+    }
+
+    /// From bytes.
+    #[inline]
+    pub(super) fn decode(bytes: &[u8; SIZE]) -> Item {
+        let four = |at: usize| {
+            let mut part = [0; 4];
+            part.copy_from_slice(&bytes[at..at + 4]);
+            u32::from_le_bytes(part)
+        };
+        let eight = |at: usize| u64::from(four(at)) | u64::from(four(at + 4)) << 32;
+        Item {
+            time: eight(0),
+            number: four(8),
+            cpu: four(12),
+            depth: four(16),
+            extra: four(20),
+            end: eight(24),
+            exit_cpu: four(32),
+            kind: Kind::decode(bytes[36]),
+            flags: bytes[37],
+            has: bytes[38],
+        }
+    }
+
+    /// Whether it has all of this.
+    #[inline]
+    pub(super) fn has(&self, what: u8) -> bool {
+        self.has & what == what
+    }
+
+    /// Whether other entries can be in it.
+    #[inline]
+    pub(super) fn holds_others(&self) -> bool {
+        self.kind == Kind::Call && self.flags & super::facts::flags::LONE_EXIT == 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_cpu_that_is_said_again_is_one_change() {
-        let (mut lane, mut losses) = (Lane::default(), Losses::default());
-        lane.on(CpuId(3), &mut losses);
-        lane.on(CpuId(3), &mut losses);
-        assert!(lane.moved && losses.is_empty(), "{losses}");
-        lane.on(CpuId(4), &mut losses);
+        let (mut encoder, mut losses) = (ThreadEncoder::default(), Losses::default());
+        encoder.on(CpuId(3), &mut losses);
+        encoder.on(CpuId(3), &mut losses);
+        assert!(encoder.moved && losses.is_empty(), "{losses}");
+        encoder.on(CpuId(4), &mut losses);
         assert_eq!(losses.to_string(), format!("1 {UNHEARD}"));
     }
 }

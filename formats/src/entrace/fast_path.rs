@@ -1,13 +1,13 @@
-//! The common case, fast: an entry of a call as this project writes them, whose metadata was met
-//! before. It must never take an entry that [`decode_entry`](super::entry::decode_entry) refuses, or
-//! understand it differently: whatever is not exactly so is left to that.
+//! The fast path of decoding: a call as this project writes it, with metadata that was seen before. The
+//! fast path must never take an entry that [`decode_entry`](super::record::decode_entry) refuses, and must
+//! give the same values. The general decoder gets every other entry.
 
 use super::bincode::{Bad, Input};
-use super::container::Version;
+use super::record::Version;
 
 /// A call without message and arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Quick<'a> {
+pub(super) struct OrdinaryCall<'a> {
     pub(super) parent: u32,
     /// Not looked at but for its length: to be compared with metadata that was.
     pub(super) metadata: &'a [u8],
@@ -35,7 +35,7 @@ const U64: u8 = 4;
 
 /// Reads the call that `bytes` begin with, if they do.
 #[inline]
-pub(super) fn decode(bytes: &[u8], version: Version) -> Option<Quick<'_>> {
+pub(super) fn decode(bytes: &[u8], version: Version) -> Option<OrdinaryCall<'_>> {
     let mut input = Input::new(bytes);
     let parent = input.u32().ok()?;
     if input.byte() != Ok(0) {
@@ -73,7 +73,7 @@ pub(super) fn decode(bytes: &[u8], version: Version) -> Option<Quick<'_>> {
     }
     let [cpu, duration, exit_cpu, flags, start, thread] = values;
     let narrow = |value: Option<u64>| value.map(u32::try_from).transpose().ok();
-    Some(Quick {
+    Some(OrdinaryCall {
         parent,
         metadata,
         size: input.taken(),
@@ -122,10 +122,10 @@ fn number(input: &mut Input<'_>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entrace::entry::{Entry, Level, Metadata, Value, decode_entry, encode_entry};
+    use crate::entrace::record::{Entry, Level, Metadata, Value, decode_entry, encode_entry};
 
-    /// The same, taken from what the careful reader has.
-    fn careful<'a>(bytes: &'a [u8], version: Version) -> Option<Quick<'a>> {
+    /// The same, taken from what the general reader has.
+    fn general<'a>(bytes: &'a [u8], version: Version) -> Option<OrdinaryCall<'a>> {
         let decoded = decode_entry(bytes, version).ok()?;
         let entry = &decoded.entry;
         let number = |name| match entry.attribute(name) {
@@ -139,7 +139,7 @@ mod tests {
         for (name, value) in &entry.attributes {
             assert!(known.contains(name) && matches!(value, Value::U64(_)));
         }
-        Some(Quick {
+        Some(OrdinaryCall {
             parent: entry.parent,
             metadata: decoded.metadata,
             size: decoded.size,
@@ -186,16 +186,16 @@ mod tests {
                 let mut bytes = Vec::new();
                 encode_entry(&entry, version, &mut bytes);
                 let found = decode(&bytes, version);
-                assert_eq!(found, careful(&bytes, version));
-                let Some(quick) = found else { continue };
-                let known = quick.metadata.to_vec();
+                assert_eq!(found, general(&bytes, version));
+                let Some(ordinary) = found else { continue };
+                let known = ordinary.metadata.to_vec();
                 // Whatever happens to the bytes outside of the metadata.
                 for place in 0..bytes.len() {
                     for mask in 1..=255 {
                         bytes[place] ^= mask;
                         let changed = decode(&bytes, version);
-                        if changed.is_some_and(|quick| quick.metadata == known) {
-                            assert_eq!(changed, careful(&bytes, version));
+                        if changed.is_some_and(|ordinary| ordinary.metadata == known) {
+                            assert_eq!(changed, general(&bytes, version));
                             taken += 1;
                         }
                         bytes[place] ^= mask;
