@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::layout::known;
+use super::record::known;
 use super::schema::{Fact, Schema};
 use super::stream::{Event, Reader};
 use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
@@ -112,7 +112,7 @@ struct Fields<'r, 'a> {
 }
 
 impl Fields<'_, '_> {
-    fn node(&self) -> Option<&super::node::Node> {
+    fn node(&self) -> Option<&super::types::Node> {
         let stream = self.schema.streams.get(self.event.stream)?;
         stream.events.get(self.event.class)?.fields.as_ref()
     }

@@ -2,10 +2,10 @@
 //! streams and events. It must say exactly what `layout` does, and hold nothing that a trace's names
 //! could break: quotes and control characters never reach it.
 
-use crate::text::cut;
 use std::fmt::Write as _;
 
 use crate::model::TraceInfo;
+use crate::text::cut;
 
 /// Says that facts and flags of ours are to be found; raised when their meaning changes.
 pub(super) const LAYOUT_VERSION: u64 = 1;

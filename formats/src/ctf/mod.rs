@@ -18,30 +18,29 @@
 //! | `decode`, `list` | steps to events; steps to lines, for people |
 //! | `reader` | [`CtfSource`] |
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use crate::model::TraceInfo;
 use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
-mod clock;
-mod compile;
-mod decode;
 mod facts;
-mod fast;
-mod folder;
+mod fast_path;
 mod index;
-mod lane;
-mod layout;
 mod list;
 mod metadata;
-mod node;
 mod packets;
 mod reader;
+mod record;
 mod schema;
 mod stream;
-mod symbols;
 mod text;
+mod thread_encoder;
 mod tsdl;
-mod walk;
+mod types;
+mod values;
 mod writer;
 
 pub use reader::CtfSource;
@@ -52,7 +51,7 @@ pub const FORMAT: Format = Format {
     name: "ctf",
     title: "CTF",
     opener: Opener::Folder {
-        probe: reader::probe,
+        probe: is_trace,
         open: |folder| Ok(Box::new(CtfSource::open(folder)?)),
     },
     targets: &[Target {
@@ -64,6 +63,15 @@ pub const FORMAT: Format = Format {
         create,
     }],
 };
+
+/// Whether a folder holds a metadata file that begins as CTF's do.
+fn is_trace(folder: &Path) -> bool {
+    let mut head = Vec::new();
+    let path = folder.join("metadata");
+    let regular = std::fs::metadata(&path).is_ok_and(|about| about.is_file());
+    let file = File::open(path).ok().filter(|_| regular);
+    file.is_some_and(|file| file.take(64).read_to_end(&mut head).is_ok()) && text::probe(&head)
+}
 
 fn create(output: Output, info: &TraceInfo) -> Begun {
     Ok(Box::new(CtfWriter::new(output.into_folder()?, info)?))

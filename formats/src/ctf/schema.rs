@@ -4,11 +4,10 @@
 
 use std::collections::HashMap;
 
-use super::compile::{Compiler, Root};
-use super::fast::Plan;
+use super::fast_path::Plan;
 use super::metadata::{LAYOUT_KEY, LAYOUT_VERSION};
-use super::node::{Node, Slot};
 use super::tsdl::types::{self, Metadata};
+use super::types::{Compiler, Node, Root, Slot};
 use crate::bytes::ByteOrder;
 use crate::model::{Clock, Ticks};
 use crate::scale;
@@ -368,7 +367,7 @@ fn own(name: &str, fields: &Node) -> Option<Kind> {
             values: fields.row("values", 64)?,
             big: matches!(
                 fields.fields().iter().find(|field| field.name == "values"),
-                Some(super::node::Field { node: Node::Row { element, .. }, .. }) if element.big
+                Some(super::types::Field { node: Node::Row { element, .. }, .. }) if element.big
             ),
         },
         "custom" => Kind::Custom {

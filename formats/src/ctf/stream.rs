@@ -4,9 +4,9 @@
 
 use std::io;
 
-use super::layout::MAGIC;
+use super::record::MAGIC;
 use super::schema::{Schema, Stream};
-use super::walk::{Stop, Values, Walk};
+use super::values::{Stop, Values, Walk};
 use crate::bytes::{ReadAt, Window};
 use crate::error::Diagnostic;
 use crate::model::Call;

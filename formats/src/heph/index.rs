@@ -3,13 +3,13 @@
 
 use std::io;
 
-use super::reading::{Epochs, Reading};
+use super::decoder_state::{Epochs, Reading};
 use super::record;
-use super::walk::Walker;
+use super::scan::Walker;
 use crate::bytes::ReadAt;
+use crate::edges::{Plan, Planner};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Ticks, TraceInfo};
-use crate::nest::{Plan, Planner};
 
 /// A file, indexed.
 #[derive(Debug)]

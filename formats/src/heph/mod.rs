@@ -17,22 +17,18 @@
 use crate::registry::{Format, Opener};
 use crate::writer::{Kind, Target};
 
-mod book;
-mod decode;
-mod encode;
+mod decoder_state;
+mod encoder_state;
 mod facts;
 mod index;
 mod list;
 mod names;
-mod parts;
 mod reader;
-mod reading;
 mod record;
-mod streams;
+mod scan;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod walk;
 mod writer;
 
 pub use reader::HephSource;

@@ -3,17 +3,16 @@
 
 use std::fmt::Write as _;
 
-use super::escape::{unescape, unescape_text};
 use super::klass::known;
-use super::meaning::{Label, Meaning};
-use super::schema::Kind;
-use super::walk::{Event, Found, Tables, Walker};
+use super::record::{unescape, unescape_text};
+use super::scan::{Event, Found, Tables, Walker};
+use super::schema::{Kind, Label, Meaning};
 use crate::bytes::ReadAt;
+use crate::edges::{Details, Item, What};
 use crate::error::Error;
 use crate::model::{
     Counts, CpuId, Function, FunctionId, Mark, Missing, Thread, ThreadId, Ticks, TraceInfo,
 };
-use crate::nest::{Details, Item, What};
 use crate::sink::Sink;
 
 /// How a call names its function.

@@ -15,21 +15,17 @@
 //! | `reader` | records to events: [`HtdumpSource`] |
 //! | `tables`, `stream`, `writer` | events to records: [`HtdumpWriter`] |
 
-mod escape;
-mod gather;
+mod encoder_state;
 mod index;
 mod items;
 mod klass;
 mod list;
-mod meaning;
 mod names;
 mod reader;
 pub mod record;
+mod scan;
 mod schema;
-mod scout;
-mod stream;
-mod tables;
-mod walk;
+mod stream_starts;
 mod writer;
 
 use crate::bytes::ByteOrder;

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::escape::label;
+use super::record::label;
 use crate::model::{Function, FunctionId};
 
 /// The label of a function.

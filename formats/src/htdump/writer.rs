@@ -5,11 +5,9 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use super::escape::escape;
+use super::encoder_state::Stream;
 use super::klass;
-use super::record::Builder;
-use super::stream::Stream;
-use super::walk::MAX_RECORD;
+use super::record::{Builder, MAX_RECORD, escape};
 use crate::bytes::ByteOrder;
 use crate::error::{Diagnostic, Error};
 use crate::model::{

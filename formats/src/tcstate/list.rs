@@ -6,10 +6,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::index::Index;
-use super::layout::{Header, Interval, Value};
+use super::names;
+use super::record::{Header, Interval, Value};
 use super::scan::Scanner;
 use super::tree::Role;
-use super::{FILES, META, strings};
+use super::{FILES, META};
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::{ThreadId, Ticks};
@@ -88,7 +89,7 @@ impl Lister<'_> {
         let place = self.index.strings;
         self.gap(scanner.offset(), place.from)?;
         let mut stop = Ok(());
-        strings::each(bytes, place, &mut |found| {
+        names::each(bytes, place, &mut |found| {
             let _ = write!(self.detail, "{} ", found.number);
             let shown = found
                 .text

@@ -9,7 +9,7 @@
 
 use std::io;
 
-use super::lane::Op;
+use super::thread_encoder::Op;
 use crate::model::FunctionId;
 use crate::spool::{Cursor, Spool};
 use crate::tournament::Tournament;

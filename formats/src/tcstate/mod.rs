@@ -29,20 +29,18 @@ use std::path::Path;
 use crate::registry::{Format, Opener};
 use crate::writer::{Kind, Target};
 
-mod build;
-mod engine;
 mod index;
-mod lane;
-mod layout;
 mod list;
 mod merge;
 mod meta;
+mod names;
 mod order;
 mod reader;
+mod record;
 mod scan;
 pub mod state;
-mod strings;
-mod tables;
+mod state_system;
+mod thread_encoder;
 mod tree;
 mod writer;
 
@@ -81,9 +79,9 @@ pub const FORMAT: Format = Format {
 /// Whether a folder has a history.
 #[must_use]
 pub fn is_history(folder: &Path) -> bool {
-    let mut magic = [0; layout::MAGIC.len()];
+    let mut magic = [0; record::MAGIC.len()];
     let file = File::open(folder.join(FILES[3].1));
     file.and_then(|mut file| file.read_exact(&mut magic))
         .is_ok()
-        && magic == *layout::MAGIC
+        && magic == *record::MAGIC
 }

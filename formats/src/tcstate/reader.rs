@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use super::index::{self, Index};
-use super::layout::Header;
 use super::list;
 use super::order::{self, Change, Orderer};
+use super::record::Header;
 use super::scan::Scanner;
 use super::state::{self, State};
 use crate::bytes::FileBytes;

@@ -7,7 +7,7 @@
 
 use std::io;
 
-use super::layout::{Bad, Interval, Kind, MOST_SIZE, Value, decode_interval};
+use super::record::{Bad, Interval, Kind, MOST_SIZE, Value, decode_interval};
 use crate::bytes::{ReadAt, Window};
 
 const WINDOW: usize = 256 * 1024;

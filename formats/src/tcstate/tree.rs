@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::layout::Kind;
+use super::record::Kind;
 use crate::error::Diagnostic;
 use crate::json::{Bad, Reader, Token, Value};
 

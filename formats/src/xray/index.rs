@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+use super::blocks::Search;
 use super::record::{self, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record};
-use super::search::Search;
 use crate::bytes::{ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Clock, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};

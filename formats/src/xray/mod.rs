@@ -17,7 +17,7 @@
 //! | `chunk` | [`ChunkDecoder`]: ring chunks to events |
 //! | `dump` | [`DumpWriter`]: ring chunks to a file, by copying |
 //! | `events` | [`push_thread`]: the same to any sink |
-//! | [`bare`] | the same without allocation, for a process that crashed |
+//! | [`crash_dump`] | the same without allocation, for a process that crashed |
 //! | `writer` | [`XrayWriter`]: events of any format to a file |
 
 use std::fs::File;
@@ -27,36 +27,30 @@ use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
 mod balance;
-pub mod bare;
-mod chunk;
+mod blocks;
+mod chunk_decoder;
+mod chunk_scan;
+pub mod crash_dump;
 mod decode;
 mod dump;
 mod encode;
-mod events;
+mod fast_path;
 mod frame;
-mod heads;
-mod ids;
 mod index;
-mod jump;
-mod lane;
 mod list;
-mod part;
 pub mod payload;
-mod plain;
 mod reader;
 pub mod record;
-mod scan;
-mod search;
+mod thread_encoder;
 mod time;
-mod walk;
 mod writer;
 
-pub use chunk::ChunkDecoder;
+pub use chunk_decoder::ChunkDecoder;
+pub use chunk_decoder::push_thread;
+pub(crate) use chunk_scan::latest;
 pub use dump::{BlockSummary, DumpSummary, DumpWriter};
-pub use events::push_thread;
 pub use frame::Version;
 pub use reader::XraySource;
-pub(crate) use walk::latest;
 pub use writer::XrayWriter;
 
 /// The format.

@@ -25,18 +25,19 @@
 //! | 7 lost | u64 count: so many function records of this thread are missing at this place |
 //! | 8 break | u64 ticks by which the clock jumped ahead between the record before and the next `NewCPUId` or `TSCWrap`: they are taken from all ticks of this block from here on |
 
-mod draft;
-
 use crate::bytes::{ByteOrder, Fields};
 use crate::model::{Counts, Function, FunctionId, Missing, Ticks, Trouble};
 
-pub(super) use draft::{
-    Place, Short, put_balance, put_clock, put_process, put_synthetic, put_thread,
-};
 pub use draft::{
     encode_balance, encode_break, encode_clock, encode_functions, encode_lost, encode_process,
     encode_synthetic, encode_thread,
 };
+
+pub(super) use draft::{
+    Place, Short, put_balance, put_clock, put_process, put_synthetic, put_thread,
+};
+
+mod draft;
 
 const TAG: [u8; 4] = *b"fdr\0";
 const VERSION: u8 = 1;

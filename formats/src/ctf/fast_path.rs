@@ -2,9 +2,9 @@
 //! Decides by the metadata alone whether it may; must give the same as reading field by field, and
 //! stops at whatever is no call.
 
-use super::layout::flags;
-use super::node::{Field, Integer, Node, Role};
+use super::record::flags;
 use super::schema::{Kind, Stream};
+use super::types::{Field, Integer, Node, Role};
 use crate::model::{Call, Edge, FunctionId, Ticks};
 
 /// Where the fields of a call are. All are little-endian and whole bytes.

@@ -1,4 +1,4 @@
-//! `bare`: its files are those of `DumpWriter`, byte for byte, whatever is in the chunks; it allocates
+//! `crash_dump`: its files are those of `DumpWriter`, byte for byte, whatever is in the chunks; it allocates
 //! nothing, and says so where it can't write.
 mod common;
 #[path = "common/dump.rs"]
@@ -12,7 +12,7 @@ use std::io::Cursor;
 use alloc::Counting;
 use common::{Chunk, Random, read};
 use dump::{counts, function, told_info};
-use fdr_formats::xray::bare::{self, BareThread, BareWriter, Room};
+use fdr_formats::xray::crash_dump::{self, CrashThread, CrashWriter, Room};
 use fdr_formats::xray::{BlockSummary, DumpWriter, Version};
 use fdr_formats::{Thread, ThreadId, Ticks, TraceInfo};
 
@@ -60,18 +60,18 @@ fn by_dump_writer(info: &TraceInfo, lanes: &Lanes) -> Written {
 
 /// The same by the other way, which may allocate nothing from the first byte to the last.
 fn by_bare_writer(info: &TraceInfo, lanes: &Lanes, size: usize) -> Written {
-    let tables = bare::functions(&info.functions, info.start.expect("a start"));
+    let tables = crash_dump::functions(&info.functions, info.start.expect("a start"));
     let longest = lanes.iter().map(|lane| lane.2.iter().map(Vec::len).sum());
     let mut memory = vec![0; Room::size(longest.max().unwrap_or(0))];
     let mut room = Room::new(&mut memory);
     let mut file = Vec::with_capacity(size);
     let mut blocks = Vec::with_capacity(lanes.len());
     Counting::restart();
-    file.extend_from_slice(&bare::header(info));
+    file.extend_from_slice(&crash_dump::header(info));
     let pieces = [tables.as_slice()].into_iter();
-    let mut writer = BareWriter::new(info, &info.reason, pieces);
+    let mut writer = CrashWriter::new(info, &info.reason, pieces);
     for (id, name, chunks) in lanes {
-        let thread = BareThread {
+        let thread = CrashThread {
             id: *id,
             name,
             counts: counts(),
@@ -202,7 +202,7 @@ fn a_whole_ring_of_entries_fits_the_room_that_is_asked_for() {
 #[test]
 fn too_small_a_room_and_a_full_disk_are_said() {
     let (info, chunk) = (info(), Chunk::new(7, 1, 1000).enter(1, 5).0);
-    let thread = BareThread {
+    let thread = CrashThread {
         id: 7,
         name: "main",
         counts: counts(),
@@ -210,7 +210,7 @@ fn too_small_a_room_and_a_full_disk_are_said() {
     };
     let write = |numbers: usize, most: usize| {
         let mut memory = vec![0; numbers];
-        let mut writer = BareWriter::new(&info, "", std::iter::empty());
+        let mut writer = CrashWriter::new(&info, "", std::iter::empty());
         let (mut taken, mut asked) = (0, 0);
         let mut out = |bytes: &[u8]| {
             asked += 1;

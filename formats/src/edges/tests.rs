@@ -64,12 +64,12 @@ fn nest(items: &[(usize, Item)]) -> (Kept, Plan) {
     };
     let threads = [thread(0), thread(1), thread(2)];
     let mut kept = Kept::default();
-    let mut nester = Nester::new(&plan, &threads);
+    let mut sorter = EdgeSorter::new(&plan, &threads);
     for (thread, item) in items {
-        let added = nester.add(*thread, item, &mut kept, &mut Offsets);
+        let added = sorter.add(*thread, item, &mut kept, &mut Offsets);
         added.expect("offsets can be told");
     }
-    let finished = nester.finish(&mut kept, &mut Offsets);
+    let finished = sorter.finish(&mut kept, &mut Offsets);
     finished.expect("offsets can be told");
     (kept, plan)
 }

@@ -18,7 +18,7 @@ pub(super) const LAYOUT: Layout = Layout {
 
 /// One thread.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct ThreadEncoder {
     pub(super) thread: Thread,
     pub(super) strand: usize,
     pub(super) wall: Option<(u64, u32)>,
@@ -39,9 +39,9 @@ pub(super) struct Lane {
     pub(super) gap: bool,
 }
 
-impl Lane {
-    pub(super) fn new(thread: Thread, strand: usize) -> Lane {
-        Lane {
+impl ThreadEncoder {
+    pub(super) fn new(thread: Thread, strand: usize) -> ThreadEncoder {
+        ThreadEncoder {
             thread,
             strand,
             wall: None,

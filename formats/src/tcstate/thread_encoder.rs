@@ -78,7 +78,7 @@ struct Frame {
 
 /// One thread.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct ThreadEncoder {
     open: Vec<Frame>,
     rule: Rule,
     /// Time of its first entry or exit.
@@ -102,7 +102,7 @@ pub(super) struct Lane {
     held: u64,
 }
 
-impl Lane {
+impl ThreadEncoder {
     /// The thread runs on this CPU from here on.
     pub(super) fn cpu(&mut self, CpuId(cpu): CpuId, untold: &mut Untold) {
         if self.cpu != Some(cpu) {
@@ -306,18 +306,19 @@ mod tests {
 
     type Counts = Vec<(&'static str, u64)>;
 
-    fn run(calls: &[Call]) -> (Vec<(i64, Op)>, Lane, Counts) {
-        let (mut lane, mut untold, mut ops) = (Lane::default(), Untold::default(), Vec::new());
+    fn run(calls: &[Call]) -> (Vec<(i64, Op)>, ThreadEncoder, Counts) {
+        let (mut encoder, mut untold, mut ops) =
+            (ThreadEncoder::default(), Untold::default(), Vec::new());
         let mut scale = Scale::new(1_000_000_000);
         for call in calls {
-            lane.call(call, &mut scale, &mut untold, &mut |time, op| {
+            encoder.call(call, &mut scale, &mut untold, &mut |time, op| {
                 ops.push((time, op))
             });
         }
-        lane.finish(&mut untold);
+        encoder.finish(&mut untold);
         let mut losses = Losses::default();
         untold.losses(&mut losses);
-        (ops, lane, losses.iter().collect())
+        (ops, encoder, losses.iter().collect())
     }
 
     #[test]
@@ -330,18 +331,18 @@ mod tests {
             synthetic(exit(15, 3)),
             synthetic(exit(15, 1)),
         ];
-        let (ops, lane, losses) = run(&calls);
+        let (ops, encoder, losses) = run(&calls);
         assert_eq!(ops, [push(9, 1), push(9, 2), pop(10), push(15, 3)]);
-        assert_eq!((lane.first, lane.last), (Some(10), 15));
-        assert_eq!((lane.before, lane.after, losses), (2, 2, vec![]));
+        assert_eq!((encoder.first, encoder.last), (Some(10), 15));
+        assert_eq!((encoder.before, encoder.after, losses), (2, 2, vec![]));
     }
 
     #[test]
     fn synthetic_ones_in_the_middle_are_told() {
         let calls = [enter(1, 1), enter(2, 2), synthetic(exit(3, 2)), exit(9, 1)];
-        let (ops, lane, losses) = run(&calls);
+        let (ops, encoder, losses) = run(&calls);
         assert_eq!(ops, [push(1, 1), push(2, 2), pop(3), pop(9)]);
-        assert_eq!((lane.before, lane.after), (0, 0));
+        assert_eq!((encoder.before, encoder.after), (0, 0));
         assert_eq!(losses.iter().map(|loss| loss.1).collect::<Vec<_>>(), [1]);
         let (ops, _, losses) = run(&[enter(1, 1), synthetic(enter(3, 2)), exit(4, 2)]);
         assert_eq!(ops, [push(1, 1), push(3, 2), pop(4)]);

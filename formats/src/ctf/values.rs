@@ -2,11 +2,11 @@
 //! and writes all of it in words where that is asked for. Must never read outside of the bytes it
 //! was given, nor go on where there are none: each error says which of both it was.
 
-use crate::text::cut;
 use std::fmt::Write as _;
 
-use super::node::{Count, Field, Integer, Node, Role, Slot};
 use super::tsdl::types::Label;
+use super::types::{Count, Field, Integer, Node, Role, Slot};
+use crate::text::cut;
 
 /// Text of one event is cut when it is longer, in bytes.
 const TEXT_MOST: usize = 64 * 1024;

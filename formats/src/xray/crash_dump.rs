@@ -1,13 +1,13 @@
-//! The recorder's way into a file where nothing may be allocated: [`BareWriter`] gives the bytes of
+//! The recorder's way into a file where nothing may be allocated: [`CrashWriter`] gives the bytes of
 //! version 3 of [`DumpWriter`](super::DumpWriter), as a stream, for a process that crashed. Two passes
 //! over a thread's chunks: the first counts, so that the block's size is known before its first byte;
 //! the second writes. It does not look for jumps of the clock. Must never allocate, lock, panic, or touch
 //! a file itself.
 
+use super::chunk_scan::{CHUNK_HEAD, PREAMBLE, Walk, has_head};
 use super::dump::{BlockSummary, First, first};
 use super::payload::{self, Place, Short};
 use super::record::{self, Action, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When};
-use super::walk::{CHUNK_HEAD, PREAMBLE, Walk, has_head};
 use crate::bytes::ByteOrder;
 use crate::model::{Counts, Function, Ticks, TraceInfo};
 
@@ -71,7 +71,7 @@ impl<'a> Room<'a> {
 
 /// A thread, as its block says.
 #[derive(Clone, Copy, Debug)]
-pub struct BareThread<'a> {
+pub struct CrashThread<'a> {
     /// As the kernel counts.
     pub id: u32,
     /// Its name.
@@ -84,7 +84,7 @@ pub struct BareThread<'a> {
 
 /// Writes blocks behind a [`header`]. Async-signal-safe, but for what the caller's own iterators and
 /// sinks do.
-pub struct BareWriter<'a, T> {
+pub struct CrashWriter<'a, T> {
     info: &'a TraceInfo,
     reason: &'a str,
     /// What [`functions`] gave; the first block takes it.
@@ -116,11 +116,11 @@ impl Sizes {
     }
 }
 
-impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> BareWriter<'a, T> {
+impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
     /// A writer of a file about `info`, but for its reason and its functions. Texts of more than 200
     /// bytes are cut.
     pub fn new(info: &'a TraceInfo, reason: &'a str, tables: T) -> Self {
-        BareWriter {
+        CrashWriter {
             info,
             reason,
             tables: Some(tables),
@@ -131,7 +131,7 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> BareWriter<'a, T> {
     /// `None` where `out` refused, or (then nothing was written) `room` is too small.
     pub fn thread<'c>(
         &mut self,
-        thread: &BareThread<'_>,
+        thread: &CrashThread<'_>,
         chunks: impl Iterator<Item = &'c [u8]> + Clone,
         room: &mut Room<'_>,
         out: &mut Out<'_>,
@@ -153,7 +153,7 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> BareWriter<'a, T> {
 
     fn head(
         &mut self,
-        thread: &BareThread<'_>,
+        thread: &CrashThread<'_>,
         chunk: &[u8],
         sizes: &Sizes,
         out: &mut Out<'_>,

@@ -2,11 +2,10 @@
 //! boundaries, arguments gathered, and the open calls known, because a call names its caller. Must
 //! never grow with the events.
 
-use super::clock::Times;
-use super::layout::{COMM_SIZE, NO_CPU, THREADS, Template, flags};
 use super::metadata::plain;
-use super::packets::Packets;
-use super::symbols::Inside;
+use super::packets::{Packets, Times};
+use super::record::{COMM_SIZE, NO_CPU, THREADS, Template, flags};
+use super::writer::Inside;
 use crate::calls::{Exit, Rule};
 use crate::model::{Call, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
 
@@ -40,7 +39,7 @@ enum Untimed {
 
 /// One thread.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct ThreadEncoder {
     pub(super) thread: Thread,
     /// The facts do not tell of it, or not the newest.
     pub(super) untold: bool,
@@ -66,9 +65,14 @@ pub(super) struct Lane {
     before: Vec<u32>,
 }
 
-impl Lane {
+impl ThreadEncoder {
     /// `number` is the thread's in 32 bits.
-    pub(super) fn new(thread: Thread, number: u32, info: &TraceInfo, uuid: [u8; 16]) -> Lane {
+    pub(super) fn new(
+        thread: Thread,
+        number: u32,
+        info: &TraceInfo,
+        uuid: [u8; 16],
+    ) -> ThreadEncoder {
         let process = thread.process.or(info.process).unwrap_or_default();
         let name = if thread.name.is_empty() {
             &info.program
@@ -77,7 +81,7 @@ impl Lane {
         };
         let comm = plain(name, COMM_SIZE);
         let ids = (low_bits(process), number as i32);
-        let mut lane = Lane {
+        let mut encoder = ThreadEncoder {
             untold: true,
             file: format!("thread-{}", thread.id.0),
             packets: Packets::new(uuid, THREADS, thread.id.0),
@@ -96,8 +100,8 @@ impl Lane {
             before: Vec::new(),
             thread: Thread::default(),
         };
-        lane.know(thread);
-        lane
+        encoder.know(thread);
+        encoder
     }
 
     /// The thread as it is known now.

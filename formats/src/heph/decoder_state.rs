@@ -3,13 +3,12 @@
 //! units it is given, in the order of the file.
 
 use super::facts::{self, FunctionFacts, Meaning, Own, ThreadFacts};
-use super::names::Names;
+use super::names::{Gap, Names, Streams};
 use super::record::{Event, Metadata};
-use super::streams::{Gap, Streams};
-use super::walk::{self, Found, Unit};
+use super::scan::{self, Found, Unit};
+use crate::edges::{Item, What};
 use crate::error::Diagnostic;
 use crate::model::{Ticks, TraceInfo};
-use crate::nest::{Item, What};
 
 /// More diagnostics than this help nobody.
 const MAX_DIAGNOSTICS: usize = 100;
@@ -140,7 +139,7 @@ impl Reading {
 
     #[inline]
     fn event(&mut self, event: &Event<'_>, offset: u64, size: u64) -> Step {
-        if let Some(what) = walk::trouble(event, size) {
+        if let Some(what) = scan::trouble(event, size) {
             self.complain(offset, what);
         }
         let own = facts::own(event);

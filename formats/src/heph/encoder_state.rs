@@ -1,12 +1,10 @@
 //! What a trace that is being written has said so far, and the packets for what comes: functions,
 //! threads, counters, the clock's scale. Packets go to the end of a buffer; must never write itself.
 
-use super::decode::MAX_PAYLOAD;
-use super::encode::{self, EventPacket, MAX_EVENT, Place, number_size};
 use super::facts;
-use super::parts::{FactPlaces, Parts};
-use super::record::EVENT_SIZE;
+use super::record::{self, EVENT_SIZE, EventPacket, MAX_EVENT, MAX_PAYLOAD, Place, number_size};
 use super::tables::{Functions, Label, Lane, Threads, Untimed};
+use super::writer::{FactPlaces, Parts};
 use crate::facts::{Value, of_counts};
 use crate::model::{Function, Nanos, Thread, Ticks, TraceInfo};
 use crate::scale::Scale;
@@ -111,7 +109,7 @@ impl Book {
 
     fn head(&mut self, out: &mut Vec<u8>) {
         if let Some(epoch) = self.epoch() {
-            out.extend(encode::epoch(epoch));
+            out.extend(record::epoch(epoch));
         }
         trace_fact(&self.info, self.latest, &mut self.facts, out);
     }

@@ -5,7 +5,7 @@
 //! Two passes over the file, both of which give every item of a thread in the order of the file. A
 //! thread's items are cut into runs of [`RUN`]. The first pass ([`Planner`]) notes each item that
 //! begins before the end of an earlier run, with the run in which it begins: the calls that were
-//! open between two runs. The second pass ([`Nester`]) sorts one run at a time, those items among
+//! open between two runs. The second pass ([`EdgeSorter`]) sorts one run at a time, those items among
 //! it, and keeps the calls that are open. Memory is one run per thread and the noted items, a few per
 //! run where calls nest; never all the events. Must never read the file: the formats do.
 //!
@@ -189,19 +189,19 @@ struct Lane {
 }
 
 /// The second pass.
-pub(crate) struct Nester<'a> {
+pub(crate) struct EdgeSorter<'a> {
     plan: &'a Plan,
     threads: &'a [Thread],
     lanes: Vec<Lane>,
     calls: Vec<Call>,
 }
 
-impl<'a> Nester<'a> {
+impl<'a> EdgeSorter<'a> {
     /// `threads` are those that the sink is told, by number.
-    pub(crate) fn new(plan: &'a Plan, threads: &'a [Thread]) -> Nester<'a> {
+    pub(crate) fn new(plan: &'a Plan, threads: &'a [Thread]) -> EdgeSorter<'a> {
         let mut lanes = Vec::new();
         lanes.resize_with(plan.threads.len(), Lane::default);
-        Nester {
+        EdgeSorter {
             plan,
             threads,
             lanes,

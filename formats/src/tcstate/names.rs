@@ -3,8 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::layout::{Header, Kind, LEAST_SIZE, MOST_SIZE, decode_interval};
 use super::meta::Meta;
+use super::record::{Header, Kind, LEAST_SIZE, MOST_SIZE, decode_interval};
 use super::tree::Told;
 use crate::bytes::{ReadAt, Window};
 use crate::error::Error;

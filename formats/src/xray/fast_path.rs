@@ -2,8 +2,7 @@
 //! an exit comes next, no processor can foresee, so the same is done for both instead of a branch. What is not
 //! so plain is left to the rules (`balance`). Must never find anything by itself.
 
-use super::balance::Stack;
-use super::ids::Memory;
+use super::balance::{Memory, Stack};
 use super::record::FUNCTION_SIZE;
 use crate::bytes::{Groups, groups};
 
