@@ -1,17 +1,17 @@
-//! Spans made into entries and exits in order of time, for formats whose record is a whole call. Such
-//! a record is written when its call has ended, so a parent stands behind its children, however many
-//! those are; and some programs write theirs in another order.
+//! Turns spans into entries and exits in order of time, for formats whose record is a whole call. Such a
+//! record is written when its call has ended. So a parent stands behind all of its children. Some programs
+//! write another order.
 //!
-//! Two passes over the file, both of which give every item of a thread in the order of the file. A
-//! thread's items are cut into runs of [`RUN`]. The first pass ([`Planner`]) notes each item that
-//! begins before the end of an earlier run, with the run in which it begins: the calls that were
-//! open between two runs. The second pass ([`EdgeSorter`]) sorts one run at a time, those items among
-//! it, and keeps the calls that are open. Memory is one run per thread and the noted items, a few per
-//! run where calls nest; never all the events. Must never read the file: the formats do.
+//! The file is read in two passes. Each pass gives all items of a thread in the order of the file. A
+//! thread's items are cut into runs of [`RUN`]. The first pass ([`Planner`]) notes each item that begins
+//! before the end of an earlier run, with the run in which it begins. These calls were open between two
+//! runs. The second pass ([`EdgeSorter`]) sorts one run at a time, with the noted items, and keeps the open
+//! calls. Memory is one run per thread and the noted items, which are few per run if calls nest. It must
+//! never be all the events. This file must never read the trace: the formats do.
 //!
-//! Among edges of the same time, an item that stands earlier in the file comes first, exits of inner
-//! calls before those of outer ones, and of two calls that begin together the longer is the parent
-//! (the earlier one where they also end together).
+//! Edges of the same time have this order. An item that stands earlier in the file comes first. Exits of
+//! inner calls come before exits of outer ones. Of two calls that begin together, the longer one is the
+//! parent. If they also end together, the earlier one is the parent.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -1,5 +1,6 @@
-//! The facts that a folder of ours tells of itself: trace, functions, threads. Takes them off the
-//! values of an event; must never trust that a field is there, for a metadata text may say anything.
+//! The facts that one of our folders states about itself: trace, functions, threads. Takes them from the
+//! values of an event. Must never trust that a field is there, because a metadata text may declare
+//! anything.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;

@@ -1,6 +1,6 @@
-//! The text that describes our stream files to every reader: types, clock, environment, classes of
-//! streams and events. It must say exactly what `layout` does, and hold nothing that a trace's names
-//! could break: quotes and control characters never reach it.
+//! The text that describes our stream files to every reader: types, clock, environment, classes of streams
+//! and events. It must state exactly the layout of `record`. Names of a trace must never break it: quotes
+//! and control characters are left out.
 
 use std::fmt::Write as _;
 

@@ -1,22 +1,22 @@
-//! Common Trace Format 1.8: a folder of a `metadata` file, which describes everything else, and of
-//! stream files, which are made of packets. Written so that babeltrace2 and Trace Compass's call
-//! stack view read it and so that it describes itself; read as far as other programs' traces go.
+//! Common Trace Format 1.8: a folder of stream files, which are made of packets, and a `metadata` file,
+//! which describes them. Our folders describe themselves; babeltrace2 and Trace Compass's call stack view
+//! read them. Other programs' traces are read as far as the reader understands them. This folder must never
+//! believe a size or a type that a metadata text states.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `layout` | layout of every record that we write, pure |
+//! | `record` | layout of every record that we write, pure |
 //! | `metadata` | the text that describes them |
-//! | `clock` | ticks to the ns that readers take |
-//! | `packets`, `lane` | a thread's events into packets |
-//! | `folder`, `symbols` | the folder's files; what Trace Compass wants beside the trace |
+//! | `packets`, `thread_encoder` | a thread's events into packets; ticks to ns |
 //! | `writer` | [`CtfWriter`]: events of any format to a folder |
-//! | `text`, `tsdl` | metadata files, and the language that they are in |
-//! | `compile`, `node`, `schema` | what a metadata text says, ready to be read |
-//! | `walk` | values off the bytes, pure |
-//! | `stream`, `fast` | a stream file, step by step; calls of ours, by the places of their fields |
-//! | `index`, `facts` | which files there are, whose they are, what the trace says of itself |
-//! | `decode`, `list` | steps to events; steps to lines, for people |
-//! | `reader` | [`CtfSource`] |
+//! | `text`, `tsdl` | metadata files, and their language |
+//! | `types`, `schema` | what a metadata text declares, ready for reading |
+//! | `values` | values from bytes, pure |
+//! | `stream` | a stream file, step by step |
+//! | `fast_path` | calls of ours, by the places of their fields |
+//! | `index`, `facts` | the files, their threads, and what the trace states about itself |
+//! | `list` | steps to lines, for people |
+//! | `reader` | [`CtfSource`], and steps to events |
 
 use std::fs::File;
 use std::io::Read;

@@ -1,10 +1,9 @@
-//! The packets of one stream file, written: where one begins and ends, what its head says, and the
-//! bytes that the file has not got yet. Must never let a time go back within the file, nor a packet
-//! grow far beyond its bound: only an event that is longer itself makes it longer.
+//! Writes the packets of one stream file: where a packet begins and ends, its head, and the bytes that are
+//! not in the file yet. Must never let a time go back within the file. Must never make a packet much longer
+//! than its bound, unless one event is longer.
 //!
-//! Times of the source as this format has them: ns of the source's own clock, and how far they are
-//! from 1970. Must never give a time that readers refuse: they count ns since
-//! 1970 in a signed 64-bit number, and the clock's own ns too.
+//! Times are ns of the source's own clock, with their distance from 1970. Must never give a time that
+//! readers refuse. They count both the ns since 1970 and the clock's own ns in a signed 64-bit number.
 
 use super::record::{self, HEAD_SIZE, Head};
 use crate::model::{Clock, Nanos, Ticks};

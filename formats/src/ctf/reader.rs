@@ -1,9 +1,7 @@
-//! The `Source` of CTF folders: ties the index to the decoder and to the listing. Holds the metadata
-//! and the index, never a stream file: a file is open while its lane is decoded.
-//!
-//! From the events of a lane's files to neutral events. Files that share threads are merged by time.
-//! Keeps one batch of calls, a window per file, and per thread its CPU; must never stop at damage
-//! while there is a packet behind it.
+//! The `Source` of CTF folders, and the decoder of a lane's files to neutral events. Files that share
+//! threads are merged by time. It holds the metadata and the index; a stream file is open only while its
+//! lane is decoded. A lane keeps one batch of calls, a window per file, and the CPU of each thread. It must
+//! never stop at damage while a packet follows.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

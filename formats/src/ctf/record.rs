@@ -1,7 +1,6 @@
-//! Layout of what this project writes: the head of a packet and every event, little-endian, all of
-//! it aligned to 8 bits. Pure bytes: this file must never decide when a packet begins or ends, and
-//! `metadata` must describe to readers exactly what it does. Reading does not use it: readers go by
-//! the metadata, as other programs do.
+//! Layout of what this project writes: the head of a packet, and each event. Little-endian, aligned to
+//! 8 bits. Pure. This file must never decide when a packet begins or ends. `metadata` must describe
+//! exactly this layout, because readers go by the metadata. Our own reader does so too.
 //!
 //! A packet. Source: CTF 1.8.3, sections 5 and 8, and this project's choice of fields.
 //!
@@ -20,8 +19,8 @@
 //! | 80 | 4 | CPU, `0xFFFFFFFF` where it is not known | |
 //! | 84 | 1 | 1: the thread was seen on that CPU when the packet began | |
 //!
-//! Every event begins with its class (u8) and its time (u64, ns). Those of threads go on with
-//! i32 process, i32 thread, name (zero-terminated). Then come the fields:
+//! Each event begins with its class (u8) and its time (u64, ns). In events of threads, i32 process, i32
+//! thread and name (zero-terminated) follow. Then come the fields:
 //!
 //! | stream | class | name | fields |
 //! | --- | --- | --- | --- |

@@ -1,6 +1,6 @@
-//! The classes of a trace's streams and events, ready to be read: which field says when, in which
-//! thread, and which function. Knows the names that LTTng and this project give to things, and the
-//! underscores that babeltrace2 puts in front of them. Must never read a stream file.
+//! The classes of a trace's streams and events, ready for reading: the fields of time, thread and function.
+//! It knows LTTng's and this project's names, and the underscores that babeltrace2 puts in front of them.
+//! Must never read a stream file.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub(super) struct Schema {
     stream_of: HashMap<u64, usize>,
     /// Slots that the values of any event need.
     pub(super) slots: usize,
-    /// Written by this project: flags, facts and thread numbers mean what `layout` says.
+    /// Written by this project: flags, facts and thread numbers mean what `record` says.
     pub(super) ours: bool,
     /// Some exits do not say of which function.
     pub(super) bare_exits: bool,

@@ -1,5 +1,5 @@
-//! One thread's events on their way into packets: times made monotonic, CPUs and losses made packet
-//! boundaries, arguments gathered, and the open calls known, because a call names its caller. Must
+//! Puts one thread's events into packets. Times become monotonic, changes of CPU and losses become packet
+//! boundaries, and arguments are collected. The open calls are known, because a call names its caller. Must
 //! never grow with the events.
 
 use super::metadata::plain;

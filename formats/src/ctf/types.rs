@@ -1,9 +1,9 @@
-//! From declared types to types that can be read: byte orders settled, names of lengths and tags
-//! looked up. A short text can describe a huge type, so what comes out is counted, and the work of
-//! looking up too.
+//! Types as they are read, made of types as they are declared. The size, order and place of each value are
+//! known, and the names of lengths and tags are looked up. The result is a tree of bounded depth, without
+//! names to look up.
 //!
-//! Types as they are read: every size, order and place of a value known. A tree of bounded depth.
-//! Must never hold a name that has still to be looked up.
+//! A short text can describe a huge type. So the types and the work of the lookup are counted, and must
+//! never exceed their bounds.
 
 use std::sync::Arc;
 

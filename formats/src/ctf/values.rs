@@ -1,6 +1,6 @@
-//! Reads values off the bytes as a type tells. Keeps the values of numbers and the places of texts,
-//! and writes all of it in words where that is asked for. Must never read outside of the bytes it
-//! was given, nor go on where there are none: each error says which of both it was.
+//! Reads values from bytes by their type. Keeps the values of numbers and the places of texts, and writes
+//! all values in words on request. Must never read outside of its bytes, nor continue at their end: each
+//! error says which of both it is.
 
 use std::fmt::Write as _;
 

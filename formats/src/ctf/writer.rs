@@ -1,19 +1,16 @@
-//! Writes events of any format as a CTF 1.8 folder: metadata, one stream file per thread, one of
-//! facts (functions, threads, the trace itself), and what Trace Compass wants beside it. Streams:
-//! what is kept of a thread is one run of packets and its open calls (4 bytes each); all functions
-//! are kept for the list of names. Must never write what makes a reader give up: a time that goes
-//! back, a packet longer than it says.
+//! Writes events of any format as a CTF 1.8 folder: metadata, one stream file per thread, one stream file
+//! of facts (functions, threads, the trace), and two files for Trace Compass. At most one file is open at a
+//! time. Memory is one run of packets a thread, its open calls (4 bytes each), and all functions. Must
+//! never write what makes a reader give up (a time that goes back, a packet longer than its head says), nor
+//! write outside of its folder.
 //!
-//! The files of a trace's folder, written. At most one of them is open at a time, whatever the
-//! number of threads. Must never write outside of the folder that it was given.
-//!
-//! What Trace Compass wants beside the trace, in files that CTF readers do not look at because their
-//! names begin with a dot: names of functions, and calls that were open before the first event.
-//!
-//! - `.fdr-functions.txt`: a line `address T name` per function, as `nm` prints it; Trace Compass's
-//!   symbol provider takes it ("Configure symbol providers"). Addresses are the functions' numbers.
-//! - `.tc-states/org.eclipse.linuxtools.lttng2.ust.analysis.callstack.snapshot.json`: the state that
-//!   Trace Compass's call stack analysis begins with (version 3 of its state provider).
+//! The names of the files for Trace Compass begin with a dot, so CTF readers ignore them:
+//! - `.fdr-functions.txt` has a line `address T name` per function, as `nm` prints it. Trace Compass's
+//!   symbol provider
+//! takes it ("Configure symbol providers"). Addresses are the functions' numbers.
+//! - `.tc-states/org.eclipse.linuxtools.lttng2.ust.analysis.callstack.snapshot.json` has the calls that
+//!   were open before
+//! the first event. Trace Compass's call stack analysis begins with them (version 3 of its state provider).
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! Spans back into edges: random programs through `spans` and back, in runs so short that most calls
-//! are open over the end of one; ties, disorder and overlaps.
+//! Spans become edges again: random programs go through `spans` and back. Runs are so short that most calls
+//! are open at the end of one. Ties, disorder and overlaps. These tests must never depend on a format.
 
 use super::*;
 use crate::model::ThreadId;

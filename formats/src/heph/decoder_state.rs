@@ -1,6 +1,6 @@
-//! From the packets of a file to items of threads: the state machine that both passes run, so that
-//! the second one sees every call as the first one planned it. Must never look at anything but the
-//! units it is given, in the order of the file.
+//! Turns the packets of a file into items of threads. Both passes run this state machine, so the second
+//! pass sees each call as the first pass planned it. It must never look at anything but the units that it
+//! is given, in the order of the file.
 
 use super::facts::{self, FunctionFacts, Meaning, Own, ThreadFacts};
 use super::names::{Gap, Names, Streams};

@@ -1,5 +1,6 @@
-//! What a trace that is being written has said so far, and the packets for what comes: functions,
-//! threads, counters, the clock's scale. Packets go to the end of a buffer; must never write itself.
+//! What a trace that is being written has stated so far: functions, threads, counters, and the clock's
+//! scale. Makes the packets for what comes next, at the end of a buffer. Must never write to a file or a
+//! stream.
 
 use super::facts;
 use super::record::{self, EVENT_SIZE, EventPacket, MAX_EVENT, MAX_PAYLOAD, Place, number_size};

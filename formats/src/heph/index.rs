@@ -1,5 +1,5 @@
-//! The index pass: what a file says of itself, and the plan by which its calls are put in order. Must
-//! never hold the events, only names, threads, and the calls that `nest` notes.
+//! The index pass: what a file states about itself, and the plan that puts its calls in order. It keeps
+//! names, threads and the calls that `edges` notes. It must never keep the events.
 
 use std::io;
 

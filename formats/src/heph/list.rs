@@ -1,5 +1,5 @@
-//! The listing: one line for every packet, and for all bytes between packets. For people, so it says
-//! everything that a packet has; it must never hide a byte.
+//! The listing: one line for each packet, and one for all bytes between two packets. The listing is for
+//! people, so it shows everything that a packet has. It must never hide a byte.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;

@@ -1,13 +1,14 @@
-//! Functions on the reading side: from descriptions and numbers of the file to the function ids of
-//! the neutral model, which every number is only once. Must never give a function a different id
-//! later: calls have it by then.
+//! The numbers that the reader gives to functions and threads. Must never change the id of a function
+//! later, because calls have it by then. Must never give two threads one id.
 //!
-//! Streams and substreams on the reading side: each pair of them is a thread of the neutral model,
-//! since what runs on one stream in turns overlaps in time. Must never give two threads one id.
+//! A function is found by its description and its number in the file. The neutral model has each function
+//! id once.
 //!
-//! Substream 0 has the stream's number as its thread id. Another one has an id with bit 63 set: the
-//! stream below 32 bits, the substream above it if it has less than 30 bits; else bit 62 is set too,
-//! and a running number stands there. Its name, `stream 2, substream 7`, has both numbers whole.
+//! A thread is a pair of stream and substream, because the substreams of one stream overlap in time.
+//! Substream 0 has the stream's number as its thread id. Any other substream has an id with bit 63 set. The
+//! lower 32 bits are the stream. Above them is the substream if it has less than 30 bits. Otherwise bit 62
+//! is set, and a running number is there. The thread's name, `stream 2, substream 7`, has both numbers in
+//! full.
 
 use std::collections::{BTreeMap, HashMap};
 

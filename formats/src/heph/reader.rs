@@ -1,8 +1,6 @@
-//! The `Source` of Heph files: ties the index to the decoder and to the listing. Holds the index
-//! only, never the file.
-//!
-//! The second pass: calls and marks of all threads, in order of time per thread, into a sink. What a
-//! call has beside its two edges is read again at its place when its entry's turn has come.
+//! The `Source` of Heph files, and the second pass: calls and marks of all threads go into a sink, in order
+//! of time per thread. Must never keep the file: it holds the index only. A call's other attributes are
+//! read again from the file when its entry is due.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;

@@ -1,6 +1,7 @@
-//! Layout of Heph's packets, version 0.1.0, decoded and nothing else. All integers are big-endian.
-//! Source: the trace format document of the Heph project (`doc/Trace Format.md`). Must never look
-//! beyond the bytes that it is given, nor believe a length that leaves them.
+//! Layout of Heph's packets, version 0.1.0, decoded and encoded. All integers are big-endian. Source: the
+//! trace format document of the Heph project (`doc/Trace Format.md`). Must never look beyond the bytes that
+//! it is given, believe a length that leaves them, or write a length that does not fit its field. Callers
+//! give texts that fit a packet of [`MAX_EVENT`] bytes.
 //!
 //! | metadata packet, offset | bytes | field |
 //! | --- | --- | --- |
@@ -30,10 +31,7 @@
 //! | 2 + n | 1 | type: 1 u64, 2 i64, 3 f64, 4 string; 128 + type: array of it |
 //! | 3 + n | | the value; for an array u16 count, then so many values |
 //!
-//! A number has 8 bytes; a string is u16 length, then so many bytes of UTF-8.
-//!
-//! Layout of Heph's packets, encoded: the other half of `record`. Must never write a length that does
-//! not fit its field: the callers give texts that fit a packet of [`MAX_EVENT`] bytes.
+//! A number has 8 bytes. A string is a u16 length and so many bytes of UTF-8.
 
 use crate::bytes::{ByteOrder, Fields, groups};
 

@@ -1,11 +1,10 @@
-//! Goes through a file packet by packet: the one place that decides what is a packet and what is
-//! damage, so that the index, the decoder and the listing see the same. Every byte of the file is in
-//! exactly one unit. Must never hold more than a window and one packet, nor read bytes again more
-//! often than [`AGAIN`] on average.
+//! Goes through a file packet by packet. This file alone decides which bytes are a packet and which are
+//! damage, so index, decoder and listing agree. Each byte of the file is in exactly one unit. Must never
+//! hold more than a window and one packet, nor read bytes again more often than [`AGAIN`] on average.
 //!
-//! A packet is taken for one if another one, or the end of the file, follows it; or if its attributes
-//! fill it exactly (then it is the next one that is damaged). Anything else is damage, up to the next
-//! packet that can be taken for one.
+//! Bytes are a packet if another packet, or the end of the file, follows them. They are also a packet if
+//! their attributes fill it exactly; then the next packet is the damaged one. All other bytes are damage,
+//! up to the next packet.
 
 use std::io;
 

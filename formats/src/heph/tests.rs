@@ -1,5 +1,5 @@
 //! One packet of each kind and one attribute of each type, typed by hand from the document's tables,
-//! decoded and encoded. Shares nothing with the layout code but what is under test.
+//! decoded and encoded. Must never share layout code with the code under test.
 
 use super::names::{self, Gap, Names, Streams};
 use super::record::{self, Bad, Event, EventPacket, Kind, Metadata, Place, Value, head};

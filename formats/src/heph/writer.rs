@@ -1,12 +1,12 @@
-//! Writes events of any format as a Heph trace: each call one event, when it has ended; a thread is a
-//! stream. Times are ns from tick 0 of the source's clock, which the epoch in front says in Unix time.
-//! What the document has no room for goes as events of our own (see `facts`). Memory is the open
+//! Writes events of any format as a Heph trace. A call is one event, written when it has ended. A thread is
+//! a stream. Times are ns from tick 0 of the source's clock; the epoch packet in front states that tick in
+//! Unix time. Our own events hold what the document has no packet for (see `facts`). Memory is the open
 //! calls, the functions and the threads.
 //!
-//! An event in as many packets as it needs: what does not fit [`MAX_EVENT`] bytes stands in further
-//! events, `fdr:more`, right behind it. Those are on the stream of facts, where each event has a
-//! microsecond of its own, because Heph's own converter may not end where events of a stream share one.
-//! Must never put a letter into two packets: that converter wants each text to be UTF-8.
+//! An event that does not fit `MAX_EVENT` bytes goes on in events `fdr:more`, directly behind it. These
+//! are on the stream of facts, and each has a microsecond of its own. Heph's own converter may not end if
+//! events of a stream share a microsecond. Must never cut a character between two packets, because that
+//! converter wants each text to be UTF-8.
 
 use std::io::{self, Write};
 

@@ -1,8 +1,8 @@
-//! The bytes of a stream on their way out: calls with their klasses and labels, and what a reader needs
-//! that joins late. Errors are kept; what comes after one is dropped.
+//! The encoder of a stream: calls with their klasses and labels, and the records that a late reader needs.
+//! It keeps its first error and drops all later records.
 //!
-//! Records of our klasses that describe the trace, a thread or a function, and marks. Pure: this file
-//! must never decide when one is written.
+//! The records that describe the trace, a thread or a function, and the marks, are encoded here too. Their
+//! functions are pure. They must never decide when a record is written.
 
 use std::collections::HashSet;
 use std::io::{self, Write};

@@ -1,8 +1,8 @@
-//! The first pass over a file: record by record, by the klasses that were announced before, and over
-//! what is damaged. Must never read a record whose size it only guesses.
+//! The first pass over a file, record by record. A record is read by the klasses announced before it.
+//! Damaged bytes are skipped. Must never read a record whose size is only a guess.
 //!
-//! What the first pass collects: functions, threads, the trace's description, problems, and which
-//! calls were open from one run of records to the next. Memory is what it finds, never the events.
+//! The pass collects functions, threads, the trace's description, problems, and the calls that are open
+//! between two runs of records. Memory is these. It must never keep the events.
 
 use std::collections::{HashMap, HashSet};
 

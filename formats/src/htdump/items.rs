@@ -1,5 +1,5 @@
-//! What a record says in the neutral vocabulary: a call or a mark with its thread and its time, and
-//! what it has beside those. Both passes over a file see the same items, because they are made here.
+//! What a record means in the neutral vocabulary: a call or a mark with its thread and its time, and its
+//! details. Both passes over a file make items here, so they must never see different items.
 
 use std::fmt::Write as _;
 

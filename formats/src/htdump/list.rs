@@ -1,5 +1,5 @@
-//! The listing: one line for every record, in the order of the file. For people, so it says what the
-//! fields are called and which function is meant; it must never hide a byte.
+//! The listing: one line for each record, in the order of the file. The listing is for people, so it names
+//! fields and functions. It must never hide a byte.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;

@@ -1,6 +1,6 @@
-//! The `Source` of HTDUMP files, and the second pass over one: records to events. Threads are mixed in
-//! the file, so all of it is one lane; a sink gets each thread in runs. Holds the index only, never the
-//! file.
+//! The `Source` of HTDUMP files, and the second pass: records to events. The threads of a file are mixed,
+//! so the file is one lane. A sink gets each thread in runs. Must never keep the file: it holds the index
+//! only.
 
 use std::ops::ControlFlow;
 

@@ -1,9 +1,9 @@
-//! Layout of HTDUMP's records: the header, HawkTracer's own klasses, and a builder that puts fields
-//! behind a header. Pure bytes: nothing in here may know what a stream said before.
+//! Layout of HTDUMP's records: the header, HawkTracer's own klasses, a builder that puts fields behind a
+//! header, and the escaping of texts. Pure. Must never know what a stream stated before.
 //!
-//! Records are packed: no padding, no size. Byte order is that of the latest endianness record.
-//! Source: HawkTracer 0.11's writer, and what its own and its Rust parser take (the format's document
-//! has the header's fields in another order, which no parser reads).
+//! Records are packed: they have no padding and no size. The byte order is that of the latest endianness
+//! record. Source: HawkTracer 0.11's writer, and what its own parser and its Rust parser take. The format's
+//! document has the header's fields in another order, which no parser reads.
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
@@ -33,9 +33,9 @@
 //! | 3, 99 | signed integer, unsigned integer |
 //! | 4, 5, 6 | float of 4 bytes, float of 8 bytes, pointer |
 //!
-//! Texts that HTDUMP and its readers can take: no zero byte ends them early, no quotation mark,
-//! backslash or control character breaks the JSON that viewers make of them without escaping.
-//! [`escape`] and [`unescape`] keep any bytes; [`label`] is for people and loses what it replaces.
+//! A zero byte would end a text early. Quotation marks, backslashes and control characters would break
+//! JSON, because viewers do not escape them. `escape` and `unescape` keep any bytes. `label` is for
+//! people and loses the characters that it replaces.
 
 use std::borrow::Cow;
 

@@ -1,10 +1,9 @@
-//! What a stream has announced so far, and how the records of a klass lie in the file. A klass may be
-//! described before its base, and anew; a [`Layout`] is made when the first record of it comes. Must
-//! never follow a chain of klasses without counting.
+//! The klasses that a stream has announced, the layout of their records, and the meaning of each. A klass
+//! may be described before its base, and described again. A [`Layout`] is made at the first record of the
+//! klass. Must never follow a chain of klasses without counting.
 //!
-//! What the records of a klass say, told from its name, its bases and its fields: HawkTracer's klasses
-//! and what derives from its calls, and ours. Must never take a foreign klass for one of ours by chance:
-//! those have names of their own.
+//! The meaning follows from name, bases and fields: HawkTracer's klasses, klasses derived from its calls,
+//! and ours. Must never take another program's klass for ours; ours have names of their own.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Looks ahead for the places where streams begin: a byte order of time 0 and number 0, and behind it
-//! the description of one of HawkTracer's klasses. A receiver's file has several where the sender was
-//! cut off and came again, perhaps in the middle of a record. Must look at each byte once.
+//! Finds the places where streams begin: a byte order record with time 0 and number 0, and behind it the
+//! description of one of HawkTracer's klasses. A receiver's file has several streams if the sender was cut
+//! off and connected again, perhaps in the middle of a record. Must look at each byte once.
 
 use std::io;
 

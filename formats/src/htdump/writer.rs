@@ -1,6 +1,6 @@
-//! Writes events of any format as an HTDUMP stream. A call is written when it ends, before its parent,
-//! as HawkTracer does it; marks where they come. Memory is the functions, the threads and the calls that
-//! are open. Must never write what a real parser stops at: see `klass`.
+//! Writes events of any format as an HTDUMP stream. A call is written when it ends, so before its parent,
+//! as HawkTracer does. A mark is written when it comes. Memory is the functions, the threads and the open
+//! calls. Must never write bytes at which a real parser stops: see `klass`.
 
 use std::collections::HashMap;
 use std::io::Write;

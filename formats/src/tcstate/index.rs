@@ -1,6 +1,6 @@
-//! The first pass over a folder: its tables, and every interval once. Finds out the threads, the
-//! functions, what is wrong, and how the intervals are to be put in order of time. Memory is the keys,
-//! the functions and the plan; must never hold the intervals.
+//! The first pass over a folder: its tables, and each interval once. It finds threads, functions, damage,
+//! and the plan that puts the intervals in order of time. Memory is the keys, the functions and the plan.
+//! It must never hold the intervals.
 
 use std::collections::HashMap;
 use std::fs::File;

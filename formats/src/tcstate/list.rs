@@ -1,5 +1,6 @@
-//! The listing: one line for each table, and for each unit of history.bin, in the order of the file.
-//! For people, so it names attributes; must never hide a byte: what is no interval is listed too.
+//! The listing: one line for each table, and for each unit of history.bin, in the order of the file. The
+//! listing is for people, so it names attributes. It must never hide a byte: bytes that are no interval
+//! have lines too.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;

@@ -1,5 +1,5 @@
-//! The strings of history.bin: where they are, and which function each stands for. Must never keep a
-//! string that is no function's name, nor more than [`LONGEST`] of one.
+//! The strings of history.bin: their places, and the function that each stands for. Must never keep a
+//! string that is no function's name, nor more than [`LONGEST`] bytes of one.
 
 use std::collections::{HashMap, HashSet};
 

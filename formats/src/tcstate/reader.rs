@@ -1,5 +1,5 @@
-//! The `Source` of state histories: the second pass over the intervals, and the listing. The whole
-//! folder is one lane, since its threads are mixed. Holds the index only, never a file.
+//! The `Source` of state histories: the second pass over the intervals, and the listing. The threads of a
+//! folder are mixed, so the folder is one lane. Must never keep a file: it holds the index only.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

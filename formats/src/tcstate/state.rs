@@ -1,6 +1,6 @@
-//! The state of a trace at a time: of a state history, looked up; of any other trace, from its events.
-//! Both give the same attributes, but for their order. Memory is the call stacks; must never grow with
-//! the events.
+//! The state of a trace at a time. A state history is looked up. The state of any other trace is made from
+//! its events. Both give the same attributes, in a different order. Memory is the call stacks. It must
+//! never grow with the events.
 
 use std::collections::{BTreeMap, HashMap};
 

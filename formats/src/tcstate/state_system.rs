@@ -1,20 +1,19 @@
-//! The state system: attributes in a tree, each with a timeline of values. It is told changes in order
-//! of time and gives the intervals that they end, as Trace Compass's own does. Must never keep a
-//! finished interval for longer than the nanosecond that ended it.
+//! The state system: attributes in a tree, each with a timeline of values. It gets changes in order of time
+//! and gives the intervals that they end, as Trace Compass's own does. It must never keep a finished
+//! interval longer than the nanosecond that ended it, and must never write a file.
 //!
-//! The rules:
-//! - Keys are dense, in the order of creation; the root is 0. A new attribute has been null since the
-//!   start of the history.
+//! Its rules:
+//! - Keys are dense, in the order of creation. The root is 0. A new attribute is null since the start of
+//!   the history.
 //! - A change to the value that an attribute has already is no change.
-//! - A change ends the interval before it at the ns before. Of several changes in one ns the last
-//!   counts; the interval begins there even if that is the value of the interval before.
+//! - A change ends the previous interval at the ns before. Of several changes in one ns, the last counts.
+//!   The interval
+//! begins there even if its value is that of the previous interval.
 //! - Intervals come sorted by (end, start, key).
 //!
-//! The state of a program from the changes of its threads: which attributes there are, what each
-//! change sets, and the strings. Makes the bytes of the intervals; must never write a file.
-//!
-//! `Threads/<tid>/CallStack` is the depth (null where nothing is open), `Threads/<tid>/CallStack/<n>`
-//! the function that is open there, `CPUs/<n>/Current_thread` the thread that was last seen on it.
+//! The attributes of a program: `Threads/<tid>/CallStack` is the depth (null if nothing is open).
+//! `Threads/<tid>/CallStack/<n>` is the function that is open at depth n. `CPUs/<n>/Current_thread` is the
+//! thread that was last seen on the CPU.
 
 use std::collections::HashMap;
 

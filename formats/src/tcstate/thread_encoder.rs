@@ -1,13 +1,16 @@
-//! The calls of one thread as a state system takes them: pushes and pops of a call stack that always
-//! match, at times in ns that never go back. Decides and counts what a state can't tell; must never
-//! write.
+//! The calls of one thread as a state system takes them: pushes and pops of a call stack. They always
+//! match, and their times in ns never go back. This file decides, and counts what a state cannot tell. It
+//! must never write.
 //!
-//! - Frames that were open before the thread's first record (synthetic entries at its beginning) are
-//!   pushed 1 ns before that record, so that they are there even if that record is their exit.
-//! - Frames that are open at the end stay open, whether the source closes them with synthetic exits
-//!   or not: the state at the end is what people want to see.
-//! - What an exit ends is decided by the rule of [`crate::calls`]. As in Trace Compass, those inside end at its own
-//!   time, and an exit of a frame that is not open is left out.
+//! - Frames that were open before the thread's first record have synthetic entries at its beginning. They
+//!   are pushed 1 ns
+//! before that record, so that they are visible even if that record is their exit.
+//! - Frames that are open at the end stay open, with or without synthetic exits in the source, because
+//!   people
+//! want to see the state at the end.
+//! - The rule of [`crate::calls`] decides which frame an exit ends. As in Trace Compass, frames inside end
+//!   at the
+//! exit's own time, and an exit of a frame that is not open is left out.
 
 use crate::calls::{Exit, Rule};
 use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Nanos};

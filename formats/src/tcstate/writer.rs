@@ -1,9 +1,8 @@
-//! Writes events of any format as a state history. A state system is fed in order of time over all
-//! threads, so events are spooled (64 MiB in memory, then a temporary file) and everything is written
-//! at the end. Memory is the call stacks and the functions; must never grow with the events.
+//! Writes events of any format as a state history. A state system needs order of time over all threads. So
+//! events are spooled (64 MiB in memory, then a temporary file), and everything is written at the end.
+//! Memory is the call stacks and the functions. It must never grow with the events, nor hold a whole file.
 //!
-//! types.json, tree.json and state.json, written: what belongs to a key. Their shapes are those of the
-//! proposal. Must never hold a whole file.
+//! types.json, tree.json and state.json have the shapes of the proposal:
 //!
 //! ```text
 //! types.json  [{"key":0,"type":"none"},…]

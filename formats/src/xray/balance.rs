@@ -1,17 +1,18 @@
-//! Makes the calls of a block nest: each exit gets an entry, each entry an exit, because llvm-xray's
-//! `account`, `stack` and `graph` refuse anything else. Decides only; the writers write. A record
-//! that was measured is never changed or left out.
+//! Makes the calls of a block nest: each exit gets an entry, and each entry an exit. llvm-xray's `account`,
+//! `stack` and `graph` refuse any other block. This file decides; the writers write. It must never change
+//! or leave out a measured record.
 //!
-//! What an exit ends is decided by the rule of [`crate::calls`]:
-//! - Calls that are left open inside get synthetic exits in front of it, at the time of the record before.
-//! - A call from before the block gets a synthetic entry at the block's start, outside of those that were given
+//! The rule of [`crate::calls`] decides what an exit ends:
+//! - Calls that are open inside get synthetic exits in front of it, at the time of the previous record.
+//! - A call from before the block gets a synthetic entry at the block's start, outside of those given
 //!   before.
-//! - An exit without an entry gets a synthetic one in front of it, at the time of the record before; right
-//!   behind a gap, at that of the exit.
+//! - An exit without an entry gets a synthetic one in front of it, at the time of the previous record.
+//!   Directly behind
+//! a gap, the time is that of the exit.
 //!
-//! What is open at the end gets synthetic exits, innermost first, at the time of the last record.
+//! At the end, open calls get synthetic exits, innermost first, at the time of the last record.
 //!
-//! A list of functions, in memory that grows or in memory that somebody else has.
+//! `Ids` is a list of functions, in memory that grows or in memory of the caller.
 
 use std::ops::DerefMut;
 

@@ -1,10 +1,12 @@
-//! The heads of blocks: what an index pass learns behind a `NewBuffer`, that is preamble and events
-//! of ours (names, counts, clock, program). Must never read on into the calls, and never believe a
-//! length that leaves the block.
+//! The heads of blocks, and the search for blocks in files that do not say where they are: damaged or cut
+//! files, and version 1.
 //!
-//! Finds blocks and their ends by their records, where a file does not tell: damaged or cut files,
-//! and version 1. Reads the file once, forward, in a window; must never take a chance likeness for
-//! a block, so a block is recognised by its whole preamble.
+//! A head is the records that an index pass reads behind a `NewBuffer`: the preamble, and our own events
+//! (names, counts, clock, program). Must never read on into the calls, nor believe a length that leaves the
+//! block.
+//!
+//! The search reads the file once, forward, in a window. A block is recognised by its whole preamble,
+//! because single records may look like one by chance.
 
 use std::io;
 use std::ops::Range;

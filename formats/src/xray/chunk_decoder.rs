@@ -1,11 +1,11 @@
-//! Ring chunks, or parts of them, to events: how a recorder's own rings are read while they are
-//! written. A chunk is a little-endian block without what files add: `NewBuffer`, `WallTime`,
-//! `NewCPUId`, then function records, `NewCPUId`, `TSCWrap`, `CallArgument`. Keeps the running time
-//! and the CPU between two parts; must never guess a time, or stop at a record that it does not know.
+//! Decodes ring chunks, or parts of them, to events. So the recorder reads its own rings while they are
+//! written. A chunk is a little-endian block without the additions of files: `NewBuffer`, `WallTime`,
+//! `NewCPUId`, then function records, `NewCPUId`, `TSCWrap`, `CallArgument`. The decoder keeps time and CPU
+//! between two parts. It must never guess a time, stop at an unknown record, or read a file.
 //!
-//! Ring chunks to events, with all that [`DumpWriter`](super::DumpWriter) puts between them: how a dump is written
-//! in a format that is not the recorder's own. A reader of the file that `DumpWriter` makes of the same chunks
-//! gives the same events. Must never read a file.
+//! [`push_thread`] gives a sink the chunks of a thread, with all additions of
+//! [`DumpWriter`](super::DumpWriter). A dump in another format is written by it. The events are those that
+//! a reader gives of `DumpWriter`'s file of the same chunks.
 
 use super::chunk_scan::{CHUNK_HEAD, PREAMBLE, Scan};
 use super::dump::{self, BlockSummary};

@@ -1,14 +1,12 @@
-//! Goes through a thread's ring chunks, one after the other, and finds what is missing between their
-//! records. Must never allocate where its memory does not, nor panic: a process that crashed does it.
+//! Goes through a thread's ring chunks once before they are copied into a file. Finds the records that are
+//! missing between theirs, the place where they end, and the places where the clock jumped ahead. The first
+//! two must never allocate where their memory does not, nor panic, because a crashed process runs them.
 //!
-//! Reads a thread's ring chunks once before they are copied into a file: what must be put between their
-//! records, and where they end.
-//!
-//! Where a clock jumped ahead, found in a thread's ring chunks: each says what the time of day was at its
-//! first tick, so where the ticks ran ahead of that by minutes, and a gap between two records is as
-//! long, the clock jumped in it (a virtual machine that went on elsewhere). Must not take a time of
-//! day that was set for a clock that jumped: without such a gap there was no jump, nor where the
-//! recorder compared its clock with the system's steady one and found them to agree.
+//! A jump is found because each chunk has the time of day at its first tick. The clock jumped if the ticks
+//! ran ahead of that time by minutes, and a gap between two records is as long. An example is a virtual
+//! machine that moved to another host. A time of day that was set must never count as a jump. So there is
+//! no jump without such a gap, nor where the recorder compared its clock with the system's steady clock and
+//! both agreed.
 
 use super::balance::{Ids, Memory, Stack};
 use super::dump::first;

@@ -1,8 +1,8 @@
-//! The recorder's way into a file where nothing may be allocated: [`CrashWriter`] gives the bytes of
-//! version 3 of [`DumpWriter`](super::DumpWriter), as a stream, for a process that crashed. Two passes
-//! over a thread's chunks: the first counts, so that the block's size is known before its first byte;
-//! the second writes. It does not look for jumps of the clock. Must never allocate, lock, panic, or touch
-//! a file itself.
+//! Writes a dump in a crashed process, where nothing may be allocated. [`CrashWriter`] gives, as a stream,
+//! the bytes that [`DumpWriter`](super::DumpWriter) writes in version 3. It makes two passes over a
+//! thread's chunks. The first pass counts, because the block's size must be known before its first byte.
+//! The second pass writes. It does not look for jumps of the clock. Must never allocate, lock, panic, or
+//! touch a file itself.
 
 use super::chunk_scan::{CHUNK_HEAD, PREAMBLE, Walk, has_head};
 use super::dump::{BlockSummary, First, first};

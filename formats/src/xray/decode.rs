@@ -1,6 +1,6 @@
-//! From the records of one thread to neutral events: the state machine, and the inner loop that a
-//! hundred million records go through. Keeps one batch of calls and one window of the file; must
-//! never stop at a damaged record while there is something intact behind it.
+//! Turns the records of one thread into events: the state machine, and the inner loop for a hundred million
+//! records. Keeps one batch of calls and one window of the file. Must never stop at a damaged record while
+//! intact records follow.
 
 use super::index::{Block, DAMAGED_OWN, Index, MAX_PAYLOAD};
 use super::payload::{self, Payload};

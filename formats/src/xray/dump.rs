@@ -1,7 +1,7 @@
-//! The recorder's way into a file: ring chunks are blocks already, so a dump copies them. What is
-//! added: one head per thread, names and counts as custom events, and the synthetic records that
-//! make calls nest. Allocates and does blocking writes: must never run on a crash path or in a
-//! signal handler: `crash_dump` does.
+//! Writes ring chunks to a file. Ring chunks are blocks already, so a dump copies them. It adds one head
+//! per thread, names and counts as custom events, and the synthetic records that make calls nest. It
+//! allocates and makes blocking writes. So it must never run on a crash path or in a signal handler: there
+//! `crash_dump` runs.
 
 use std::io::{self, Read, Seek, Write};
 

@@ -1,6 +1,6 @@
-//! Records of a ring chunk in which every exit is that of the innermost call: nearly all. Whether an entry or
-//! an exit comes next, no processor can foresee, so the same is done for both instead of a branch. What is not
-//! so plain is left to the rules (`balance`). Must never find anything by itself.
+//! The fast path for ring chunks in which each exit is that of the innermost call: nearly all. No processor
+//! can foresee whether an entry or an exit comes next, so both get the same instructions and no branch. All
+//! other records go to `balance`. Must never decide what an exit ends in any other case.
 
 use super::balance::{Memory, Stack};
 use super::record::FUNCTION_SIZE;

@@ -1,10 +1,10 @@
-//! The custom events that this project adds to XRay files, so that one file explains itself: names
-//! of functions and threads, counts, clock, program, and which records were not measured. Pure
-//! bytes: this file must never decide where an event goes or what a reader does with it.
+//! The custom events that this project adds to XRay files, so that a file describes itself: names of
+//! functions and threads, counts, clock, program, and the records that were not measured. Pure. This file
+//! must never decide where an event goes or what a reader does with it.
 //!
-//! Every payload is a multiple of 8 bytes long (zeros at its end), in the byte order of its file.
-//! Readers ignore versions and kinds that they do not know, and what follows the fields that they
-//! know. Source: this project.
+//! Each payload has a multiple of 8 bytes, filled with zeros, in the byte order of its file. Readers ignore
+//! unknown versions and kinds. They also ignore bytes behind the fields that they know. Source: this
+//! project.
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |

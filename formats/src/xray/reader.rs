@@ -1,11 +1,10 @@
-//! The `Source` of XRay FDR files: ties the index to the decoder and to the listing. Holds the
-//! index only, never the file.
+//! The `Source` of XRay FDR files, and parts of a thread. It connects the index with the decoder and the
+//! listing. It must never keep the file: it holds the index only.
 //!
-//! Parts of a thread: where its records may be divided, and decoding from one such place to another. A
-//! block may be as large as the file, so it is divided inside, too: at a record that sets the time,
-//! found by its looks. Looks may deceive (a payload can hold anything), so a cut is only a guess: the
-//! part before it must find that it ends just there. Must never give other events than a decoder that
-//! knows of no cuts.
+//! A block may be as large as the file, so a thread is divided inside its blocks too, at a record that sets
+//! the time. That record is found by its bytes. A payload can hold the same bytes, so a cut is a guess. The
+//! part before the cut must confirm it by ending at that offset. Parts must never give other events than a
+//! decoder without cuts.
 
 use std::ops::ControlFlow;
 

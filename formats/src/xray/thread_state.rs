@@ -1,5 +1,5 @@
-//! What the writer keeps of a thread beside its records, and the calls that need no thought: records are
-//! made of them as they come. Must never take a call that the writer would have written otherwise.
+//! The writer's state of a thread, and its fast path for ordinary calls: it encodes them as they come. The
+//! fast path must never take a call that the writer would encode otherwise.
 
 use std::io::{self, Read, Seek, Write};
 
@@ -18,7 +18,7 @@ pub(super) const LAYOUT: Layout = Layout {
 
 /// One thread.
 #[derive(Debug)]
-pub(super) struct ThreadEncoder {
+pub(super) struct ThreadState {
     pub(super) thread: Thread,
     pub(super) strand: usize,
     pub(super) wall: Option<(u64, u32)>,
@@ -39,9 +39,9 @@ pub(super) struct ThreadEncoder {
     pub(super) gap: bool,
 }
 
-impl ThreadEncoder {
-    pub(super) fn new(thread: Thread, strand: usize) -> ThreadEncoder {
-        ThreadEncoder {
+impl ThreadState {
+    pub(super) fn new(thread: Thread, strand: usize) -> ThreadState {
+        ThreadState {
             thread,
             strand,
             wall: None,
