@@ -1,4 +1,4 @@
-//! The one list of formats. A trace is recognised by its content, never by its name.
+//! The one list of formats. It must recognise a trace by its content, never by its name.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,8 +1,7 @@
-//! Ticks become nanoseconds here and nowhere else, by one rule: the time of a tick is the number of ns
-//! since tick 0, rounded to the nearest, a half rounded up. A distance is rounded as a distance where
-//! there is nothing but its length; between two ticks it is the difference of their times. So a tick
-//! has the same time in every format, and a later tick never has an earlier time. This file must
-//! never round in another way on the fast path than on the plain one.
+//! Ticks become nanoseconds here alone, by one rule: the time of a tick is the ns since tick 0, rounded to
+//! the nearest, a half rounded up. A distance between two ticks is the difference of their times. A
+//! distance without ticks is rounded by itself. So a tick has the same time in every format, and a later
+//! tick never has an earlier time. The fast path must never round differently.
 
 use std::fmt;
 

@@ -1,13 +1,10 @@
 //! `push_thread` against the other way: what a reader gives of the file that `DumpWriter` makes of the same
 //! chunks. Both must give the same events, whatever the chunks hold.
-mod common;
-#[path = "common/dump.rs"]
-mod dump;
 
 use std::io::Cursor;
 
-use common::{Chunk, Event, Kept, Random, read};
-use dump::{counts, function, told_info};
+use crate::common::dump::{counts, function, told_info};
+use crate::common::{Chunk, Event, Kept, Random, read};
 use fdr_formats::model::Trouble;
 use fdr_formats::xray::{DumpWriter, Version, push_thread};
 use fdr_formats::{Sink, Thread, ThreadId, Ticks, TraceInfo};

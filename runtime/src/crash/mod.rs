@@ -33,7 +33,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use fdr_formats::model::TraceInfo;
-use fdr_formats::xray::bare::Room;
+use fdr_formats::xray::crash_dump::Room;
 
 use crate::dump::output::Output;
 use crate::dump::snapshot::Snapshot;

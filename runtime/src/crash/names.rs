@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use fdr_formats::Ticks;
 use fdr_formats::model::Function;
-use fdr_formats::xray::bare;
+use fdr_formats::xray::crash_dump;
 
 /// Some functions, and those that came later.
 struct Piece {
@@ -29,7 +29,7 @@ pub(crate) fn add(functions: &[Function], start: Ticks) {
         return;
     }
     let piece = Box::into_raw(Box::new(Piece {
-        bytes: bare::functions(functions, start),
+        bytes: crash_dump::functions(functions, start),
         next: AtomicPtr::new(core::ptr::null_mut()),
     }));
     let mut end = &FIRST;

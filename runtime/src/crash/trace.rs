@@ -5,7 +5,7 @@ use core::ffi::CStr;
 
 use fdr_formats::Ticks;
 use fdr_formats::model::{Counts, Missing};
-use fdr_formats::xray::bare::{self, BareThread, BareWriter};
+use fdr_formats::xray::crash_dump::{self, CrashThread, CrashWriter};
 
 use super::text::Text;
 use super::{DEADLINE_NS, Prepared, Work, file, names};
@@ -177,8 +177,8 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     info.clock.trouble.skew_ns = u64::from(flags >> 8) * 1000;
     info.clock.trouble.steps_back = steps_back(ring);
     info.end = Some(end(ring));
-    file.put(&bare::header(info));
-    let mut writer = BareWriter::new(info, reason.text(), names::all());
+    file.put(&crash_dump::header(info));
+    let mut writer = CrashWriter::new(info, reason.text(), names::all());
     let mut done = Done::default();
     let in_time = || raw::monotonic_ns() < deadline;
     let is_first = |slot: &&Slot| slot.tid.load(Ordering::Relaxed) == first;
@@ -204,7 +204,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         let mut bytes = [0; 64];
         let mut name = Text::new(&mut bytes);
         name.name(snapshot.owner.name());
-        let thread = BareThread {
+        let thread = CrashThread {
             id: snapshot.owner.tid,
             name: name.text(),
             counts: Counts {
