@@ -1,5 +1,5 @@
-//! The recorder's entrance for the loader. It is called before `main`, and by `dlopen` for a library, so a
-//! program calls nothing itself. It must never do more than hand over to `shell::install`.
+//! The recorder's entrance for the loader. The loader calls it before `main`, and `dlopen` calls it for a
+//! library. So a program calls nothing itself. This file must never do more than call `shell::install`.
 
 use crate::shell::install;
 

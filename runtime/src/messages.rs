@@ -1,5 +1,5 @@
-//! Lines for people, on stderr: each one call of write(2), at most as many as `FDR_LOG` allows. Must never
-//! let a name or a path make two lines of one, or have a terminal obey it.
+//! Lines for people on stderr. Each line is one call of write(2), and `FDR_LOG` says which lines are printed. A
+//! name or a path in a line must never break the line or control the terminal.
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::fmt;
@@ -11,48 +11,48 @@ use crate::sys;
 
 static LEVEL: AtomicU8 = AtomicU8::new(Log::Warn as u8);
 
-/// Sets how much is said.
+/// Sets which lines are printed.
 pub(crate) fn set_level(level: Log) {
     LEVEL.store(level as u8, Ordering::Relaxed);
 }
 
-/// Why there is no recording: said always.
+/// Prints why nothing is recorded. It is always printed.
 pub(crate) fn error(text: fmt::Arguments<'_>) {
     line(text);
 }
 
-/// Whether people are told what went wrong. Async-signal-safe.
+/// Whether warnings are printed. Async-signal-safe.
 pub(crate) fn warns() -> bool {
     LEVEL.load(Ordering::Relaxed) >= Log::Warn as u8
 }
 
-/// What people need to know unless they asked for silence: where a trace is, what went wrong.
+/// Prints a warning, unless the user asked for silence: where a trace is, or what failed.
 pub(crate) fn warn(text: fmt::Arguments<'_>) {
     if warns() {
         line(text);
     }
 }
 
-/// What helps to understand a recording.
+/// Prints details that help to understand a recording.
 pub(crate) fn info(text: fmt::Arguments<'_>) {
     if LEVEL.load(Ordering::Relaxed) >= Log::Info as u8 {
         line(text);
     }
 }
 
-/// The system's errors that rings met, and that were said since the last trace, a bit for each.
+/// The errnos of ring errors that were printed since the last trace, one bit each.
 static SAID_ERRORS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
-/// Whether that error was said before; from now on it was.
+/// Whether that errno was printed before. Notes that it was.
 fn was_said(errno: usize) -> bool {
     let bit = 1 << (errno % 64);
     let word = SAID_ERRORS.get(errno / 64);
     word.is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit != 0)
 }
 
-/// What went wrong with a ring: a warning the first time, for a full disk that is in the way of each thread's
-/// is one trouble. A trace that is lost is none of these: each is a warning. `text` holds the system's error as
-/// it prints itself.
+/// Prints an error of a ring. It is a warning the first time only, because a full disk affects the ring of each
+/// thread. The loss of a trace is not printed by this function, but by a warning each time. `text` holds the
+/// system's error as Rust prints it.
 pub(crate) fn ring_error(text: fmt::Arguments<'_>) {
     let text = text.to_string();
     if was_said(errno_in(&text).unwrap_or(0)) {
@@ -62,14 +62,14 @@ pub(crate) fn ring_error(text: fmt::Arguments<'_>) {
     }
 }
 
-/// A trace was written: what goes wrong from now on is another trouble.
+/// Called when a trace was written. After that, the same error is a warning again.
 pub(crate) fn trace_was_written() {
     for word in &SAID_ERRORS {
         word.store(0, Ordering::Relaxed);
     }
 }
 
-/// The number of the system's error that a text tells of.
+/// The errno in a text.
 fn errno_in(text: &str) -> Option<usize> {
     let (_, after) = text.rsplit_once("(os error ")?;
     after.split_once(')')?.0.parse().ok()

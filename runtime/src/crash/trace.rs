@@ -1,5 +1,5 @@
-//! The trace of a ring, written where nothing may be allocated; and the line about it. Async-signal-safe.
-//! Must never stop a thread, nor wait for one.
+//! Writes the trace of a ring where nothing may be allocated, and prints the line about it. Async-signal-safe.
+//! It must never stop a thread or wait for one.
 
 use core::ffi::CStr;
 
@@ -19,21 +19,22 @@ use crate::ring::counts::{recorded, steps_back};
 use crate::ring::layout::{CHUNK, Slot, state};
 use crate::sys::raw;
 
-/// Beyond the deadline for taking in more, what was taken is written; that takes at most so long, ns.
+/// After the deadline no more records are taken in. Writing those that were taken may need this much longer,
+/// ns.
 const WRITING_NS: u64 = 400_000_000;
 
-/// How long the line about it waits for room on stderr, ns.
+/// How long the line about the trace waits for room on stderr, ns.
 const STDERR_NS: i64 = 100_000_000;
 
-/// How many numbers are tried for a name that no file has.
+/// How many numbers are tried until no file has the name.
 const NUMBERS: u64 = 10_000;
 
-/// What is in a trace.
+/// What a trace holds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Done {
     records: u64,
     threads: u64,
-    /// There was no time for everything.
+    /// Some records were left out for lack of time.
     cut: bool,
     /// Memory of the ring could not be read.
     unreadable: bool,
@@ -53,13 +54,13 @@ pub(super) enum NoTrace {
     Nothing,
     /// Somebody cut the ring's file short.
     Lost,
-    /// What has the file's name is none.
+    /// Something else than a file has the name.
     NoFile,
     /// An errno.
     Error(i32),
 }
 
-/// Writes what `ring` holds, the slot of the thread `first` before the others.
+/// Writes the records of `ring`. The slot of the thread `first` comes before the others.
 pub(super) fn write(
     prepared: &Prepared,
     work: &mut Work,
@@ -120,7 +121,7 @@ fn is_empty(ring: &Ring) -> bool {
     })
 }
 
-/// A name that no file has, or, where names have no numbers, that nothing but a file has.
+/// Finds a name that no file has. If names have no numbers, checks that nothing but a file has the name.
 fn find_name(
     prepared: &Prepared,
     path: &mut Text<'_>,
@@ -156,7 +157,7 @@ fn path_of(prepared: &Prepared, path: &mut Text<'_>, name: &Names<'_>) {
     prepared.output().write_file(name, &mut push);
 }
 
-/// Everything in the file. What goes wrong with it, the file knows.
+/// Writes all contents of the file. The file keeps the first error.
 fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     let Work {
         snapshot,
@@ -194,7 +195,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
             continue;
         }
         let taken = snapshot.take_while(slot, &in_time);
-        // What changed hands too fast, or came too late, is in the ring alone.
+        // The records of a slot that changed its owner too fast, or that came too late, are in the ring only.
         done.cut |= !in_time() || !taken && is_owned(slot);
         done.unreadable |= snapshot.has_zeros;
         if !taken || snapshot.counts.recorded == 0 {
@@ -225,7 +226,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     done
 }
 
-/// The moment of the trace: that of the crash, or, where it was asked for, now.
+/// The moment of the trace: the tick of the crash, or of now if the program asked for the trace.
 fn end(ring: &Ring) -> Ticks {
     let header = ring.header();
     // Acquire: pairs with the Release in `handler::note`.
@@ -236,11 +237,11 @@ fn end(ring: &Ring) -> Ticks {
     Ticks(clock::read(kind).ticks)
 }
 
-/// Whether a thread's records can be read: the crash may be that they can't. Chunks that were never used
-/// are left alone: to look at one costs a page fault, and it may have no space.
+/// Whether a thread's records can be read, because unreadable memory may be the cause of the crash. It leaves
+/// out chunks that were never used. Reading such a chunk costs a page fault, and the chunk may have no space.
 fn is_readable(slot: &Slot) -> bool {
     let given = slot.given.load(Ordering::Relaxed);
-    // One more: it may be opened meanwhile.
+    // One more, because the owner may open the next chunk meanwhile.
     let used = slot.chunk.load(Ordering::Acquire).saturating_add(1);
     let base = slot.base.load(Ordering::Relaxed) as usize;
     raw::is_readable(base, used.min(given.into()) as usize * CHUNK)
@@ -253,7 +254,7 @@ fn is_owned(slot: &Slot) -> bool {
     )
 }
 
-/// Says on stderr what became of a trace.
+/// Says on stderr whether there is a trace, and where.
 pub(super) fn say(prepared: &Prepared, work: &Work, ring: &Ring, result: &Result<Done, NoTrace>) {
     if prepared.quiet || matches!(result, Err(NoTrace::Nothing)) {
         return;
@@ -297,18 +298,18 @@ pub(super) fn say(prepared: &Prepared, work: &Work, ring: &Ring, result: &Result
     put_line(line.bytes());
 }
 
-/// Writes a line to stderr, if that takes it.
+/// Writes a line to stderr, if stderr has room for it.
 pub(super) fn put_line(line: &[u8]) {
     raw::undisturbed(|| {
         if raw::has_room(libc::STDERR_FILENO, STDERR_NS) {
-            // More than a pipe takes at once might have to wait.
+            // A pipe takes this many bytes at once. For more the write might have to wait.
             let line = line.get(..libc::PIPE_BUF).unwrap_or(line);
             let _ = raw::write(libc::STDERR_FILENO, line);
         }
     });
 }
 
-/// What to do.
+/// The advice for people.
 fn remedy(no_trace: NoTrace) -> &'static [u8] {
     match no_trace {
         NoTrace::Nothing | NoTrace::Error(libc::ETIMEDOUT) => b"",

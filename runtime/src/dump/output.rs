@@ -1,5 +1,5 @@
-//! Where traces go: the pattern of `FDR_OUT`, and the names that it gives. Must never let the
-//! program's own name choose another folder.
+//! The names of traces: the pattern of `FDR_OUT`, and the paths that the pattern gives. The program's own name
+//! must never choose another folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,34 +11,34 @@ use fdr_formats::registry::{FORMATS, Format, Opener};
 
 use super::staged::is_open_file;
 
-/// How much of the program's name is used, bytes. A file's name has 255, and the pattern, the pid and
-/// a temporary suffix need some.
+/// How many bytes of the program's name are used. A file's name may have 255 bytes, and the pattern, the pid
+/// and a temporary suffix need some of them.
 const LONGEST_PROGRAM: usize = 128;
 
-/// A parsed pattern: always of a file, with an absolute folder if the folder at start was absolute.
+/// A parsed pattern. It always names a file. Its folder is absolute if the folder at start was absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Output {
-    folder: Vec<Piece>,
-    file: Vec<Piece>,
-    /// Whether folders are made that are not there.
+    folder: Vec<PatternPart>,
+    file: Vec<PatternPart>,
+    /// Whether missing folders are made.
     makes_folders: bool,
-    /// The folder that must be there.
+    /// The folder that must exist.
     needed: Option<PathBuf>,
     sort: Sort,
 }
 
-/// What has the name of all traces, where they have one name.
+/// The kind of the object that has the name of all traces, if they have one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
-    /// A file or a folder, or nothing yet.
+    /// A file, a folder, or no object yet.
     Regular,
-    /// /dev/null: no trace is wanted.
+    /// /dev/null, so no trace is wanted.
     Null,
-    /// A device, a pipe, a file that is open already: no trace can have its place.
+    /// A device, a pipe, or a file that is open already. No trace can replace it.
     Other,
 }
 
-/// What the placeholders stand for.
+/// The values of the placeholders.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names<'a> {
     /// `%e`, as [`program_name`] gives it.
@@ -47,12 +47,12 @@ pub(crate) struct Names<'a> {
     pub(crate) pid: u32,
     /// `%n`: the number of the dump, from 1.
     pub(crate) number: u64,
-    /// `%t`: when the dump was made, seconds since 1970, UTC. Printed as `20261120T135501Z`.
+    /// `%t`: the time of the dump, in seconds since 1970, UTC. Printed as `20261120T135501Z`.
     pub(crate) unix_time_s: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum PatternPart {
     Text(Vec<u8>),
     Program,
     Pid,
@@ -61,17 +61,16 @@ enum Piece {
 }
 
 impl Output {
-    /// Parses a pattern. `%e` is the program, `%p` its pid, `%n` the number of the dump, `%t` the
-    /// time, `%%` a percent sign; `%n` and `%t` may stand in the file's name only. Where the pattern
-    /// ends with `/`, or names a folder that exists, files in it get the default name
-    /// `%e.%p.%n.<extension>`. A relative pattern is within `start`, the folder in which the program
-    /// was started, wherever it goes later.
+    /// Parses a pattern. `%e` is the program, `%p` its pid, `%n` the number of the dump, `%t` the time, `%%` a
+    /// percent sign. `%n` and `%t` may stand only in the file's name. If the pattern ends with `/` or names an
+    /// existing folder, files in that folder get the default name `%e.%p.%n.<extension>`. A relative pattern
+    /// counts from `start`, the folder in which the program was started.
     ///
-    /// Folders are made where the pattern ends with `/`, and where a placeholder is in their names. Others
-    /// must be there (see [`Output::missing_folder`]).
+    /// Missing folders are made if the pattern ends with `/`, and if their names have a placeholder. Other
+    /// folders must exist (see [`Output::missing_folder`]).
     ///
-    /// A pattern without `%n` is one file, which each dump replaces as a whole (see
-    /// [`Output::is_numbered`]); one without `%p` is shared by a program and its children.
+    /// A pattern without `%n` names one file, which each dump replaces as a whole (see
+    /// [`Output::is_numbered`]). A program and its children share the file of a pattern without `%p`.
     ///
     /// # Errors
     /// One line, for people, without the name of the variable.
@@ -82,23 +81,25 @@ impl Output {
             Some(slash) => pattern.split_at(slash + 1),
             None => (&b""[..], pattern),
         };
-        let mut folder = parse_pieces(folder)?;
-        if folder.contains(&Piece::Number) || folder.contains(&Piece::Time) {
+        let mut folder = parse_parts(folder)?;
+        if folder.contains(&PatternPart::Number) || folder.contains(&PatternPart::Time) {
             return Err(
                 "%n and %t can't be part of a folder's name, only of the file's".to_owned(),
             );
         }
         if !pattern.starts_with(b"/") {
-            folder.insert(0, Piece::Text(start_text(start)));
+            folder.insert(0, PatternPart::Text(start_text(start)));
         }
-        let mut file = parse_pieces(file)?;
+        let mut file = parse_parts(file)?;
         let needed = (!is_bare && !file.is_empty()).then(|| before_placeholders(&folder));
-        let is_given = folder.iter().all(|piece| matches!(piece, Piece::Text(_)));
+        let is_given = folder
+            .iter()
+            .all(|part| matches!(part, PatternPart::Text(_)));
         let makes_folders = file.is_empty() || !is_given;
         let sort = sort_of(&folder, &file);
         if names_a_folder(&folder, &file) {
             folder.append(&mut file);
-            folder.push(Piece::Text(b"/".to_vec()));
+            folder.push(PatternPart::Text(b"/".to_vec()));
         }
         if file.is_empty() {
             file = default_file(extension);
@@ -112,10 +113,10 @@ impl Output {
         })
     }
 
-    /// What is used without a pattern: the default name, in the folder `start`.
+    /// The names without a pattern: the default name in the folder `start`.
     pub(crate) fn default_in(start: &Path, extension: &str) -> Output {
         Output {
-            folder: vec![Piece::Text(start_text(start))],
+            folder: vec![PatternPart::Text(start_text(start))],
             file: default_file(extension),
             makes_folders: false,
             needed: None,
@@ -123,28 +124,28 @@ impl Output {
         }
     }
 
-    /// Whether folders are made that are not there. Async-signal-safe.
+    /// Whether missing folders are made. Async-signal-safe.
     pub(crate) fn makes_folders(&self) -> bool {
         self.makes_folders
     }
 
-    /// The folder that must be there and is not.
+    /// The folder that must exist and does not.
     pub(crate) fn missing_folder(&self) -> Option<&Path> {
         self.needed.as_deref().filter(|folder| !folder.is_dir())
     }
 
-    /// Whether traces are not wanted: they go to /dev/null. Async-signal-safe.
+    /// Whether no traces are wanted, because they go to /dev/null. Async-signal-safe.
     pub(crate) fn is_null(&self) -> bool {
         self.sort == Sort::Null
     }
 
-    /// Whether traces have the name of a device, a pipe or the like, and are wanted.
+    /// Whether traces are wanted and have the name of a device, a pipe or the like.
     pub(crate) fn is_device(&self) -> bool {
         self.sort == Sort::Other
     }
 
-    /// Whether what has the name of all traces is no file, and not to be replaced. Nothing else is put into
-    /// its folder either. Async-signal-safe.
+    /// Whether an object that is no file has the name of all traces. No trace replaces it, and nothing is put
+    /// into its folder. Async-signal-safe.
     pub(crate) fn is_no_file(&self) -> bool {
         self.sort != Sort::Regular
     }
@@ -167,50 +168,52 @@ impl Output {
         expand(&self.file, names, out);
     }
 
-    /// The same names with another extension.
+    /// Replaces the extension of the names.
     pub(crate) fn with_extension(mut self, extension: &str) -> Output {
         if self.is_no_file() {
             return self;
         }
         let mut end = format!(".{extension}").into_bytes();
         let only = self.file.len() == 1;
-        if let Some(Piece::Text(text)) = self.file.last_mut() {
+        if let Some(PatternPart::Text(text)) = self.file.last_mut() {
             let dot = text.iter().rposition(|&byte| byte == b'.');
             text.truncate(dot.filter(|&at| at > 0 || !only).unwrap_or(text.len()));
             text.append(&mut end);
         } else {
-            self.file.push(Piece::Text(end));
+            self.file.push(PatternPart::Text(end));
         }
         self
     }
 
-    /// The same for children of a fork: where no name has the pid, theirs get it before the extension.
-    /// Otherwise the last of them would replace what the others and their parent have written.
+    /// The names for children of a fork. If no name has the pid, the pid is put before the extension. Otherwise
+    /// the last child would replace the traces of its parent and of the other children.
     pub(crate) fn of_children(mut self) -> Output {
-        let has_pid = self.folder.contains(&Piece::Pid) || self.file.contains(&Piece::Pid);
+        let has_pid =
+            self.folder.contains(&PatternPart::Pid) || self.file.contains(&PatternPart::Pid);
         if has_pid || self.is_no_file() {
             return self;
         }
         let mut extension = Vec::new();
-        if let Some(Piece::Text(text)) = self.file.last_mut() {
+        if let Some(PatternPart::Text(text)) = self.file.last_mut() {
             let dot = text.iter().rposition(|&byte| byte == b'.');
             extension = dot.map(|at| text.split_off(at)).unwrap_or_default();
         }
-        let dot = Piece::Text(b".".to_vec());
-        self.file.extend([dot, Piece::Pid, Piece::Text(extension)]);
+        let dot = PatternPart::Text(b".".to_vec());
+        self.file
+            .extend([dot, PatternPart::Pid, PatternPart::Text(extension)]);
         self
     }
 
     /// The folder of all dumps, with a NUL for each pid.
     pub(crate) fn folder_template(&self, program: &str) -> Vec<u8> {
         let mut template = Vec::new();
-        for piece in &self.folder {
-            match piece {
-                Piece::Text(text) => template.extend_from_slice(text),
-                Piece::Pid => template.push(0),
-                Piece::Program => template.extend_from_slice(program.as_bytes()),
-                // They are in no folder's name.
-                Piece::Number | Piece::Time => {}
+        for part in &self.folder {
+            match part {
+                PatternPart::Text(text) => template.extend_from_slice(text),
+                PatternPart::Pid => template.push(0),
+                PatternPart::Program => template.extend_from_slice(program.as_bytes()),
+                // No folder's name has them.
+                PatternPart::Number | PatternPart::Time => {}
             }
         }
         while template.len() > 1 && template.ends_with(b"/") {
@@ -228,7 +231,7 @@ impl Output {
             number: 0,
             unix_time_s: 0,
         };
-        // Normalises the slashes, so that "a//" and "a/" are one folder.
+        // Joins slashes, so "a//" and "a/" are one folder.
         let mut path = Vec::new();
         self.write_folder(&names, &mut |part| path.extend_from_slice(part));
         PathBuf::from(OsString::from_vec(path))
@@ -236,14 +239,14 @@ impl Output {
             .collect()
     }
 
-    /// Whether each dump has a file of its own. Otherwise a later dump replaces an earlier one's file,
-    /// which the line about it should say.
+    /// Whether each dump has a file of its own. Otherwise a later dump replaces the file of an earlier one, and
+    /// the line about the dump should say so.
     pub(crate) fn is_numbered(&self) -> bool {
-        self.file.contains(&Piece::Number)
+        self.file.contains(&PatternPart::Number)
     }
 }
 
-/// The folder at start as the beginning of a path. As text: a percent sign in it means itself.
+/// The folder at start, as the beginning of a path. It is text, so a percent sign in it has no special meaning.
 fn start_text(start: &Path) -> Vec<u8> {
     let mut start = start.as_os_str().as_bytes().to_vec();
     if !start.ends_with(b"/") {
@@ -253,25 +256,25 @@ fn start_text(start: &Path) -> Vec<u8> {
 }
 
 /// `%e.%p.%n.<extension>`.
-fn default_file(extension: &str) -> Vec<Piece> {
-    let text = |text: String| Piece::Text(text.into_bytes());
+fn default_file(extension: &str) -> Vec<PatternPart> {
+    let text = |text: String| PatternPart::Text(text.into_bytes());
     let (dot, end) = (text(".".to_owned()), text(format!(".{extension}")));
     vec![
-        Piece::Program,
+        PatternPart::Program,
         dot.clone(),
-        Piece::Pid,
+        PatternPart::Pid,
         dot,
-        Piece::Number,
+        PatternPart::Number,
         end,
     ]
 }
 
-/// The folder up to the first part of the path that has a placeholder in it.
-fn before_placeholders(folder: &[Piece]) -> PathBuf {
+/// The folder before the first part of the path with a placeholder.
+fn before_placeholders(folder: &[PatternPart]) -> PathBuf {
     let mut path = Vec::new();
-    for piece in folder {
-        match piece {
-            Piece::Text(text) => path.extend_from_slice(text),
+    for part in folder {
+        match part {
+            PatternPart::Text(text) => path.extend_from_slice(text),
             _ => {
                 let slash = path.iter().rposition(|&byte| byte == b'/');
                 path.truncate(slash.map_or(0, |at| at + 1));
@@ -282,10 +285,12 @@ fn before_placeholders(folder: &[Piece]) -> PathBuf {
     OsString::from_vec(path).into()
 }
 
-/// What has the name that a pattern without placeholders is.
-fn sort_of(folder: &[Piece], file: &[Piece]) -> Sort {
-    let is_given = folder.iter().all(|piece| matches!(piece, Piece::Text(_)));
-    let [Piece::Text(file)] = file else {
+/// The kind of the object whose name is this pattern, which has no placeholders.
+fn sort_of(folder: &[PatternPart], file: &[PatternPart]) -> Sort {
+    let is_given = folder
+        .iter()
+        .all(|part| matches!(part, PatternPart::Text(_)));
+    let [PatternPart::Text(file)] = file else {
         return Sort::Regular;
     };
     if !is_given {
@@ -305,12 +310,11 @@ fn sort_of(folder: &[Piece], file: &[Piece]) -> Sort {
     }
 }
 
-/// Whether a pattern without placeholders is a folder on this machine now, and not itself a trace of an
-/// earlier run.
-fn names_a_folder(folder: &[Piece], file: &[Piece]) -> bool {
+/// Whether a pattern without placeholders names an existing folder that is not the trace of an earlier run.
+fn names_a_folder(folder: &[PatternPart], file: &[PatternPart]) -> bool {
     let mut path = Vec::new();
-    for piece in folder.iter().chain(file) {
-        let Piece::Text(text) = piece else {
+    for part in folder.iter().chain(file) {
+        let PatternPart::Text(text) = part else {
             return false;
         };
         path.extend_from_slice(text);
@@ -321,9 +325,9 @@ fn names_a_folder(folder: &[Piece], file: &[Piece]) -> bool {
     !file.is_empty() && path.is_dir() && !FORMATS.iter().any(is_trace)
 }
 
-fn parse_pieces(pattern: &[u8]) -> Result<Vec<Piece>, String> {
+fn parse_parts(pattern: &[u8]) -> Result<Vec<PatternPart>, String> {
     const KNOWN: &str = "%e (program), %p (pid), %n (number of the dump), %t (time) and %%";
-    let mut pieces = Vec::new();
+    let mut parts = Vec::new();
     let mut text = Vec::new();
     let mut bytes = pattern.iter().copied();
     while let Some(byte) = bytes.next() {
@@ -331,15 +335,15 @@ fn parse_pieces(pattern: &[u8]) -> Result<Vec<Piece>, String> {
             text.push(byte);
             continue;
         }
-        let piece = match bytes.next() {
+        let part = match bytes.next() {
             Some(b'%') => {
                 text.push(b'%');
                 continue;
             }
-            Some(b'e') => Piece::Program,
-            Some(b'p') => Piece::Pid,
-            Some(b'n') => Piece::Number,
-            Some(b't') => Piece::Time,
+            Some(b'e') => PatternPart::Program,
+            Some(b'p') => PatternPart::Pid,
+            Some(b'n') => PatternPart::Number,
+            Some(b't') => PatternPart::Time,
             Some(other) => {
                 return Err(format!(
                     "unknown %{}; known are {KNOWN}",
@@ -349,29 +353,29 @@ fn parse_pieces(pattern: &[u8]) -> Result<Vec<Piece>, String> {
             None => return Err(format!("it ends with a single %; known are {KNOWN}")),
         };
         if !text.is_empty() {
-            pieces.push(Piece::Text(std::mem::take(&mut text)));
+            parts.push(PatternPart::Text(std::mem::take(&mut text)));
         }
-        pieces.push(piece);
+        parts.push(part);
     }
     if !text.is_empty() {
-        pieces.push(Piece::Text(text));
+        parts.push(PatternPart::Text(text));
     }
-    Ok(pieces)
+    Ok(parts)
 }
 
-fn expand(pieces: &[Piece], names: &Names<'_>, out: &mut dyn FnMut(&[u8])) {
-    for piece in pieces {
-        match piece {
-            Piece::Text(text) => out(text),
-            Piece::Program => out(names.program.as_bytes()),
-            Piece::Pid => decimal(u64::from(names.pid), 1, out),
-            Piece::Number => decimal(names.number, 1, out),
-            Piece::Time => utc(names.unix_time_s, out),
+fn expand(parts: &[PatternPart], names: &Names<'_>, out: &mut dyn FnMut(&[u8])) {
+    for part in parts {
+        match part {
+            PatternPart::Text(text) => out(text),
+            PatternPart::Program => out(names.program.as_bytes()),
+            PatternPart::Pid => decimal(u64::from(names.pid), 1, out),
+            PatternPart::Number => decimal(names.number, 1, out),
+            PatternPart::Time => utc(names.unix_time_s, out),
         }
     }
 }
 
-/// A number with at least so many digits, at most 20. Async-signal-safe.
+/// Writes a number with at least `least` digits and at most 20. Async-signal-safe.
 pub(crate) fn decimal(mut number: u64, least: usize, out: &mut dyn FnMut(&[u8])) {
     let mut digits = [b'0'; 20];
     let mut used = 0;
@@ -386,8 +390,8 @@ pub(crate) fn decimal(mut number: u64, least: usize, out: &mut dyn FnMut(&[u8]))
     out(digits.get(digits.len() - used..).unwrap_or(&[]));
 }
 
-/// The program's name, fit for a file's: of the executable, else of the first argument. Reads
-/// /proc/self/exe; not async-signal-safe.
+/// The program's name in a form that a file's name may have. It is the name of the executable, otherwise of the
+/// first argument. Reads /proc/self/exe. Not async-signal-safe.
 pub(crate) fn program_name() -> String {
     let executable = std::env::current_exe().ok();
     let path = executable.or_else(|| std::env::args_os().next().map(PathBuf::from));
@@ -398,10 +402,10 @@ pub(crate) fn program_name() -> String {
     )
 }
 
-/// `name` without what a file's name can't or shouldn't hold.
+/// `name` without characters that a file's name can't or shouldn't hold.
 fn sanitised(name: &OsStr) -> String {
     let name = name.to_string_lossy();
-    // What the kernel appends where the executable was replaced while it runs.
+    // The kernel appends this if the executable was replaced while it runs.
     let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
     let mut clean = String::new();
     for c in name.chars() {
@@ -421,10 +425,10 @@ fn sanitised(name: &OsStr) -> String {
     }
 }
 
-/// `20261120T135501Z`: sorts by time, and needs no escaping.
+/// Writes `20261120T135501Z`, which sorts by time and needs no escaping.
 fn utc(unix_time_s: u64, out: &mut dyn FnMut(&[u8])) {
     let (days, s) = (unix_time_s / 86_400, unix_time_s % 86_400);
-    // Years of 365.2425 days begin in March here, so that the leap day is a year's last.
+    // The years here have 365.2425 days and begin in March, so the leap day is the last day of a year.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

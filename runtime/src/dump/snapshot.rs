@@ -1,10 +1,10 @@
 //! Copies one thread's records out of the ring while the thread goes on recording.
 //!
-//! The reader's half of the protocol at the head of `recorder::writer`. Chunks are copied from the
-//! newest to the oldest; the first one that was overwritten meanwhile ends the copy, so what is
-//! kept is always the unbroken run of records up to the moment the copy began. A chunk of zeros ends it too.
+//! The copy follows the reader's part of the protocol at the head of `recorder::writer`. It copies the chunks
+//! from the newest to the oldest. It stops at the first chunk that was overwritten meanwhile, or that holds
+//! zeros. So the copy must always be an unbroken run of records that ends when the copy began.
 //!
-//! Async-signal-safe in a buffer that [`Snapshot::new`] made: it never grows.
+//! Async-signal-safe in a buffer that [`Snapshot::new`] made, because that buffer never grows.
 
 use crate::primitive::{Ordering, fence};
 use crate::ring::chunk;
@@ -12,34 +12,36 @@ use crate::ring::counts::{Counts, Owner, used};
 use crate::ring::layout::{CHUNK, Slot, state};
 use crate::ring::record::{PAIR, PREAMBLE, SINGLE};
 
-/// How often a copy is tried while the slot goes from thread to thread.
+/// How often a copy is tried while the slot changes its owner.
 const TRIES: u32 = if cfg!(loom) { 1 } else { 4 };
 
-/// A buffer for copies, used again for each thread.
+/// A buffer for copies. It is used again for each thread.
 #[derive(Default)]
 pub(crate) struct Snapshot {
-    /// Copied chunks, newest first, each CHUNK bytes long; behind them what earlier copies left.
+    /// Copied chunks, newest first, CHUNK bytes each. Behind them are the bytes of earlier copies.
     bytes: Vec<u8>,
-    /// Used bytes of each of them.
+    /// Used bytes of each copied chunk.
     used: Vec<usize>,
     pub(crate) counts: Counts,
     pub(crate) owner: Owner,
-    /// A chunk had zeros in the place of records: somebody cut the file short, and it was made longer again.
+    /// Whether a chunk had zeros in the place of records. Somebody cut the file short, and it was made longer
+    /// again.
     pub(crate) has_zeros: bool,
 }
 
 /// Why a chunk is not in a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NotCopied {
-    /// It was overwritten meanwhile.
+    /// The chunk was overwritten meanwhile.
     Overwritten,
-    /// Zeros are in the place of its records; so many come before the next chunk, where none of its were metadata.
+    /// Zeros are in the place of the chunk's records. `behind` function records come before the next chunk, if
+    /// the zeros were function records only.
     Zeros { behind: u64 },
 }
 
 impl Snapshot {
-    /// A buffer with room for a region of so many bytes. `None` where there is no memory for it: it is
-    /// asked for, so that a program short of memory lives on.
+    /// A buffer for a region of `region_size` bytes. `None` if there is no memory. The allocation may fail
+    /// without ending the program.
     pub(crate) fn new(region_size: usize) -> Option<Snapshot> {
         let mut snapshot = Snapshot::default();
         snapshot.bytes.try_reserve_exact(region_size).ok()?;
@@ -48,12 +50,12 @@ impl Snapshot {
         Some(snapshot)
     }
 
-    /// Copies the slot's records. False where nobody owns it, or owners change too fast.
+    /// Copies the slot's records. False if the slot has no owner or changes its owner too often.
     pub(crate) fn take(&mut self, slot: &Slot) -> bool {
         self.take_while(slot, &|| true)
     }
 
-    /// The same; older chunks are left out, and counted as overwritten, once `on` says false.
+    /// Copies the slot's records. Once `on` returns false, older chunks are left out and count as overwritten.
     pub(crate) fn take_while(&mut self, slot: &Slot, on: &dyn Fn() -> bool) -> bool {
         (0..TRIES).any(|_| self.try_take(slot, on))
     }
@@ -90,8 +92,8 @@ impl Snapshot {
             .map(|(chunk, &used)| chunk.get(..used).unwrap_or(chunk))
     }
 
-    /// Returns how many function records the thread had made, and how many of those come before the
-    /// oldest chunk that was copied. `None` where even the newest was overwritten while it was copied.
+    /// Returns how many function records the thread has made, and how many of them come before the oldest
+    /// copied chunk. `None` if even the newest chunk was overwritten while it was copied.
     fn copy_chunks(&mut self, slot: &Slot, on: &dyn Fn() -> bool) -> Option<(u64, u64)> {
         // Acquire: pairs with the Release in `open_chunk`.
         let head = slot.chunk.load(Ordering::Acquire);
@@ -107,7 +109,7 @@ impl Snapshot {
             let (first, used) = match self.copy_chunk(slot, number) {
                 Ok(copied) => copied,
                 Err(NotCopied::Overwritten) => break,
-                // Without an unbroken run behind them, older records are as good as overwritten.
+                // Records before the zeros count as overwritten, because the run of records is broken.
                 Err(NotCopied::Zeros { behind }) => {
                     self.has_zeros = true;
                     if self.used.is_empty() {
@@ -125,7 +127,8 @@ impl Snapshot {
         (head == 0 || !self.used.is_empty()).then_some((committed, oldest))
     }
 
-    /// Copies one chunk behind the others: the place of its first record, and how many bytes it has.
+    /// Copies one chunk behind the chunks copied before. Returns how many function records come before the
+    /// chunk, and its bytes.
     fn copy_chunk(&mut self, slot: &Slot, number: u64) -> Result<(u64, usize), NotCopied> {
         let place = chunk::place(slot, number);
         let mark = place.mark;
@@ -158,7 +161,7 @@ impl Snapshot {
     }
 }
 
-/// Whether a chunk's preamble, or its last record, is zeros, which no record is.
+/// Whether a chunk's preamble or its last record is zeros. No record is zeros.
 fn begins_or_ends_with_zeros(chunk: &[u8]) -> bool {
     let is_zeros = |bytes: Option<&[u8; PAIR as usize]>| {
         bytes.is_some_and(|bytes| *bytes == [0; PAIR as usize])
@@ -166,7 +169,7 @@ fn begins_or_ends_with_zeros(chunk: &[u8]) -> bool {
     is_zeros(chunk.first_chunk()) || is_zeros(chunk.last_chunk())
 }
 
-/// Function records in a chunk, by walking it.
+/// Function records in a copied chunk, counted by walking it.
 fn count_records(chunk: &[u8]) -> u64 {
     let (mut at, mut count) = (0, 0);
     while let Some(&first) = chunk.get(at) {

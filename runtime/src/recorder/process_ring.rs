@@ -1,8 +1,9 @@
-//! Which ring is this process's, through forks: the child of one has none at first, and makes its own at
-//! its first record. One thread makes it; records that come meanwhile, from others or from handlers, are
-//! counted and belong to it as dropped ones. Must never write into a parent's ring.
+//! The ring of this process, also after forks. The child of a fork has no ring at first. It makes its own ring
+//! at its first record. One thread makes that ring. Records of other threads and of handlers are counted
+//! meanwhile, and the new ring takes them over as dropped records. This file must never write into the ring of
+//! a parent.
 //!
-//! Async-signal-safe: system calls alone, no lock, no allocation.
+//! Async-signal-safe: it makes system calls only, takes no lock and allocates nothing.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -16,33 +17,33 @@ use crate::ring::layout::Slot;
 use crate::site::unit;
 use crate::sys;
 
-/// In a child that has no ring yet: that of its parent, or of whichever ancestor had one.
+/// In a child without a ring: the ring of its parent, or of the nearest ancestor that has one.
 static PARENT: AtomicPtr<Ring> = AtomicPtr::new(core::ptr::null_mut());
 
-/// This process, where it is such a child.
+/// The id of this process, if it is such a child.
 static PID: AtomicU32 = AtomicU32::new(0);
 
-/// Whether some thread makes the child's ring, or has tried to.
+/// Whether a thread is making the child's ring, or has tried to make it.
 static MAKING: AtomicU32 = AtomicU32::new(0);
 
 /// Records that found no ring in such a child.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// What the thread that forks had before the window was opened.
+/// The slot of the forking thread before [`fork_begins`].
 static SLOT_BEFORE_FORK: AtomicPtr<Slot> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Where a child's ring is kept.
+/// Memory for the ring of a child.
 struct ChildRing {
     path: UnsafeCell<[u8; LONGEST_PATH]>,
     ring: UnsafeCell<MaybeUninit<Ring>>,
-    /// Whether a ring was ever put there.
+    /// Whether a ring was ever put here.
     filled: AtomicU32,
 }
 
-// SAFETY: filled in by the one thread that has `MAKING`, and not changed while the ring is in use.
+// SAFETY: the one thread that has `MAKING` fills it. Nothing changes it while the ring is in use.
 unsafe impl Sync for ChildRing {}
 
-/// Two, for a child of a child reads its parent's while it makes its own.
+/// There are two, because a grandchild reads the ring of its parent while it makes its own.
 static CHILD_RINGS: [ChildRing; 2] = [const {
     ChildRing {
         path: UnsafeCell::new([0; LONGEST_PATH]),
@@ -51,7 +52,7 @@ static CHILD_RINGS: [ChildRing; 2] = [const {
     }
 }; 2];
 
-/// The ring that is recorded into; `None` while there is none.
+/// The ring that this process records into. `None` while there is none.
 pub(crate) fn ring() -> Option<&'static Ring> {
     // Acquire: pairs with the Release in `publish`.
     let ring = RING.load(Ordering::Acquire);
@@ -59,40 +60,40 @@ pub(crate) fn ring() -> Option<&'static Ring> {
     unsafe { ring.as_ref() }
 }
 
-/// The same, made first in a child that has none yet. `None` also while another thread makes it.
+/// The ring of this process. A child without a ring makes it now. `None` while another thread makes it.
 pub(crate) fn ring_or_make() -> Option<&'static Ring> {
     ring().or_else(make)
 }
 
-/// Whether this is a child that would make a ring at its next record.
+/// Whether this process is a child that makes a ring at its next record.
 pub(crate) fn may_make_ring() -> bool {
     RING.load(Ordering::Acquire).is_null()
         && !PARENT.load(Ordering::Acquire).is_null()
         && MAKING.load(Ordering::Relaxed) == 0
 }
 
-/// Makes a ring this process's.
+/// Makes `ring` the ring of this process.
 pub(crate) fn publish(ring: *mut Ring) {
     // Release: pairs with the Acquire in `ring`.
     RING.store(ring, Ordering::Release);
     add_dropped();
 }
 
-/// Gives the ring what was counted while there was none.
+/// Adds the records that were counted while there was no ring to the new ring's dropped records.
 fn add_dropped() {
     if let Some(ring) = ring() {
         ring.count_dropped(DROPPED.swap(0, Ordering::AcqRel));
     }
 }
 
-/// Counts a record of a thread that has no slot, made on that CPU.
+/// Counts a record of a thread that has no slot. `cpu` is the CPU on which the record was made.
 pub(super) fn count_dropped(cpu: u32) {
     match ring() {
         Some(ring) => ring.count_dropped_on(cpu),
         None if PARENT.load(Ordering::Acquire).is_null() => {}
         None => {
             DROPPED.fetch_add(1, Ordering::AcqRel);
-            // Whoever published a ring meanwhile may not have seen it.
+            // A thread that published a ring at the same time may not have seen this record.
             add_dropped();
         }
     }
@@ -102,7 +103,8 @@ pub(super) fn count_dropped(cpu: u32) {
 fn make() -> Option<&'static Ring> {
     if may_make_ring() {
         let errno = sys::errno();
-        // All of it: the child of a handler that forked in between would be in the same child_ring.
+        // No handler may interrupt any part of this. A handler could fork, and both processes would fill the
+        // same memory.
         sys::signal::undisturbed(make_now);
         sys::set_errno(errno);
     }
@@ -111,11 +113,11 @@ fn make() -> Option<&'static Ring> {
 
 fn make_now() {
     let parent = PARENT.load(Ordering::Acquire);
-    // SAFETY: null, or a ring, which is never freed.
+    // SAFETY: the pointer is null or points to a ring. A ring is never freed.
     let Some(parent) = (unsafe { parent.as_ref() }) else {
         return;
     };
-    // A child of `vfork` has its parent's memory, and must not make anything for it.
+    // A child of `vfork` has the memory of its parent and must not make a ring in it.
     if PID.load(Ordering::Relaxed) != sys::process::pid() {
         return;
     }
@@ -125,7 +127,7 @@ fn make_now() {
     }
     match make_child_ring(parent) {
         Some(ring) => publish(ring),
-        // Nobody shall try at every record from here on.
+        // Without a ring, no record from here on is to try again.
         None => unit::UNIT.switch_off(),
     }
 }
@@ -133,15 +135,15 @@ fn make_now() {
 fn make_child_ring(parent: &Ring) -> Option<*mut Ring> {
     let at = |child_ring: &&ChildRing| !core::ptr::eq(child_ring.ring.get().cast(), parent);
     let child_ring = CHILD_RINGS.iter().find(at)?;
-    // SAFETY: this thread has `MAKING`, and no ring of this process is in the child_ring: one that was
-    // there belonged to an ancestor further up than `parent`.
+    // SAFETY: this thread has `MAKING`, and no ring of this process is in `child_ring`. A ring that was there
+    // belonged to an ancestor of `parent`.
     let path: &'static mut [u8; LONGEST_PATH] = unsafe { &mut *child_ring.path.get() };
     let path = match parent.template() {
         [] => None,
         template => {
             let length = write_path(template, path)?;
             if MAKE_FOLDERS.load(Ordering::Relaxed) != 0 {
-                // What can't be made shows when the file is made.
+                // If a folder can't be made, creating the file reports the error.
                 let _ = sys::file::make_folders(path.get_mut(..=length)?);
             }
             Some(CStr::from_bytes_with_nul(path.get(..=length)?).ok()?)
@@ -150,39 +152,40 @@ fn make_child_ring(parent: &Ring) -> Option<*mut Ring> {
     let ring = parent.for_child(path)?;
     let place = child_ring.ring.get().cast::<Ring>();
     if child_ring.filled.swap(1, Ordering::Relaxed) != 0 {
-        // SAFETY: as above; it was filled in by an ancestor.
+        // SAFETY: as above. An ancestor filled this memory.
         unsafe { &*place }.unmap_what_was_left();
     }
-    // SAFETY: as above; a ring needs no drop.
+    // SAFETY: as above. A ring needs no drop.
     unsafe { place.write(ring) };
     Some(place)
 }
 
-/// Whether the folders of rings are made where they are not there.
+/// Whether missing folders of rings are made.
 static MAKE_FOLDERS: AtomicU32 = AtomicU32::new(0);
 
-/// Says whether children make the folders of their rings where they are not there.
+/// Sets whether children make missing folders of their rings.
 pub(crate) fn make_folders(make: bool) {
     MAKE_FOLDERS.store(make.into(), Ordering::Relaxed);
 }
 
-/// Whether the calling thread is between [`fork_begins`] and the end of that fork, in the parent or the child.
+/// Whether the calling thread is between [`fork_begins`] and the end of that fork, in the parent or in the
+/// child.
 pub(crate) fn is_forking() -> bool {
     core::ptr::eq(tls::get(), &raw const FORKING)
 }
 
-/// Before a fork, in the thread that forks: what it records until [`fork_is_over`] is only counted, for
-/// the child must not write into the slot.
+/// Called before a fork, in the forking thread. Until [`fork_is_over`] the thread's records are counted and not
+/// written, because the child must not write into the slot.
 pub(crate) fn fork_begins() {
     let slot = core::ptr::from_ref(tls::get()).cast_mut();
     SLOT_BEFORE_FORK.store(slot, Ordering::Relaxed);
     tls::set(&FORKING);
 }
 
-/// After a fork, in the parent.
+/// Called after a fork, in the parent.
 pub(crate) fn fork_is_over() {
     let slot = SLOT_BEFORE_FORK.load(Ordering::Relaxed);
-    // SAFETY: what `fork_begins` found: a slot of the ring or a static.
+    // SAFETY: `fork_begins` stored it. It points to a slot of the ring or to a static.
     if let Some(slot) = unsafe { slot.as_ref() } {
         tls::set(slot);
     }
@@ -195,8 +198,8 @@ pub(crate) fn fork_is_over() {
     }
 }
 
-/// After a fork, in the child: nothing here is its own, and it may make its own ring. Callers see to it
-/// that no handler comes in between.
+/// Called after a fork, in the child. The child owns none of this state, and it may make its own ring. The
+/// caller makes sure that no handler interrupts this.
 pub(crate) fn in_child() {
     PID.store(sys::process::pid(), Ordering::Relaxed);
     let slot = match tls::get() {
@@ -207,9 +210,9 @@ pub(crate) fn in_child() {
         slot => Some(slot),
     };
     if let Some(ring) = ring() {
-        // While it still is this process's: it may have to be mended on the way.
+        // The ring is still this process's ring during `leave`, because a SIGBUS may have to be mended there.
         ring.leave(slot.filter(|slot| claim::is_real(slot)));
-        // A ring that was lost has nothing to inherit.
+        // A lost ring has nothing that a child could take over.
         if !ring.is_lost() {
             PARENT.store(core::ptr::from_ref(ring).cast_mut(), Ordering::Release);
         }

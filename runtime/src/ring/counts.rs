@@ -1,9 +1,11 @@
-//! Who owns a slot, and how many records its owner has made, counted beside the writer without a copy.
+//! The owner of a slot, and the number of records that the owner has made. The records are counted beside the
+//! writer, without a copy.
 //!
-//! The reader's half of the protocol at the head of `recorder::writer`, for the newest chunk and the oldest one
-//! alone. A count is never a mixture of two owners or of two chunks: where it would be, it is tried again.
+//! These functions are readers by the protocol at the head of `recorder::writer`. They read the newest chunk
+//! and the mark of the oldest one. A count must never mix two owners or two chunks. If it would, the function
+//! tries again.
 //!
-//! Async-signal-safe, except where a name becomes text.
+//! Async-signal-safe, except for functions that return text.
 
 use super::Ring;
 use super::chunk::{self, Place};
@@ -12,10 +14,10 @@ use super::record::PREAMBLE;
 use crate::primitive::{AtomicU64, Ordering, fence};
 use crate::sys::thread::NAME_BYTES;
 
-/// How often a count is tried beside a thread that is recording.
+/// How often a count is tried while the thread records.
 const PATIENCE: u32 = if cfg!(loom) { 1 } else { 1000 };
 
-/// One thread at one moment. `recorded = readable + overwritten + dropped`.
+/// The counts of one thread at one moment. `recorded = readable + overwritten + dropped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) recorded: u64,
@@ -24,7 +26,7 @@ pub(crate) struct Counts {
     pub(crate) dropped: u64,
 }
 
-/// Whose records they are.
+/// The owner of records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Owner {
     pub(crate) tid: u32,
@@ -47,13 +49,14 @@ impl Owner {
         name.unwrap_or_default()
     }
 
-    /// The same as text. Allocates.
+    /// The name as text. Allocates.
     pub(crate) fn name_text(&self) -> String {
         String::from_utf8_lossy(self.name()).into_owned()
     }
 }
 
-/// Bytes of a chunk that hold records: up to the cursor where that is in it, else up to its end.
+/// Bytes of a chunk that hold records. They end at the cursor if the cursor is in the chunk, otherwise at the
+/// chunk's end.
 pub(crate) fn used(slot: &Slot, place: Place<'_>) -> Option<usize> {
     // Acquire: pairs with the Release in `commit`.
     let cursor = slot.cursor.load(Ordering::Acquire);
@@ -68,9 +71,9 @@ pub(crate) fn used(slot: &Slot, place: Place<'_>) -> Option<usize> {
         .then_some(used as usize)
 }
 
-/// Function records that the slot's owner has made so far, by walking its chunk: what the owner keeps for
-/// itself about it changes at other moments than the cursor, and the owner may be stopped in between.
-/// `None` where chunks change so fast that no consistent count is to be had.
+/// Function records that the owner has made so far. The function walks the newest chunk. It does not use the
+/// owner's own count of metadata, because that count and the cursor change at different moments. `None` if
+/// chunks change too fast for a consistent count.
 pub(crate) fn committed(slot: &Slot) -> Option<u64> {
     (0..PATIENCE).find_map(|_| {
         // Acquire: pairs with the Release in `open_chunk`.
@@ -93,7 +96,7 @@ pub(crate) fn committed(slot: &Slot) -> Option<u64> {
     })
 }
 
-/// Function records that the slot's owner asked for so far: `recorded` of [`count`], without its memory.
+/// Function records that the owner has asked for so far. This is `recorded` of [`count`], with fewer loads.
 /// Async-signal-safe.
 pub(crate) fn recorded(slot: &Slot) -> Option<u64> {
     let generation = slot.generation.load(Ordering::Acquire);
@@ -103,8 +106,8 @@ pub(crate) fn recorded(slot: &Slot) -> Option<u64> {
     (slot.generation.load(Ordering::Relaxed) == generation).then_some(recorded)
 }
 
-/// Whose the slot is, and counts without a copy. `None` where nobody owns it, or its owner writes so
-/// fast that no consistent count is to be had.
+/// The owner and the counts, without a copy. `None` if the slot has no owner, or if the owner writes too fast
+/// for a consistent count.
 pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {
     let generation = slot.generation.load(Ordering::Acquire);
     let state = slot.state.load(Ordering::Acquire);
@@ -126,7 +129,7 @@ pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {
     same.then_some((owner, counts))
 }
 
-/// How many function records come before the oldest chunk that is there.
+/// How many function records come before the oldest chunk.
 fn first_kept(slot: &Slot) -> Option<u64> {
     let head = slot.chunk.load(Ordering::Acquire);
     let chunks = slot.chunks.load(Ordering::Relaxed);
@@ -141,7 +144,7 @@ fn first_kept(slot: &Slot) -> Option<u64> {
     (before == number && oldest.number.load(Ordering::Relaxed) == number).then_some(first)
 }
 
-/// How often threads found the clock behind their last record. Async-signal-safe.
+/// How often the clock was behind a thread's last record, in all threads. Async-signal-safe.
 pub(crate) fn steps_back(ring: &Ring) -> u64 {
     let slots = ring.owned_slots();
     slots
@@ -149,7 +152,7 @@ pub(crate) fn steps_back(ring: &Ring) -> u64 {
         .sum()
 }
 
-/// The name that the slot keeps, without its padding.
+/// The name in the slot, without its padding. Allocates.
 pub(crate) fn name_of(slot: &Slot) -> String {
     Owner::of(slot, false).name_text()
 }

@@ -1,8 +1,9 @@
-//! The ring in the child of a fork: letting go of the parent's, and making one of its own from what
-//! the parent's object says. The object is memory that the child has a copy of; the mapping was shared,
-//! so nothing of it may be written, and it must not keep a dead parent's file alive.
+//! The ring in the child of a fork. The child leaves the ring of its parent and makes a ring of its own, with
+//! the parent's settings. The child has a copy of the parent's [`Ring`] object. The mapping is shared with the
+//! parent, so the child must never write into it. The child must not keep the file of a dead parent alive
+//! either.
 //!
-//! Async-signal-safe: system calls alone, no lock, no allocation.
+//! Async-signal-safe: it makes system calls only, takes no lock and allocates nothing.
 
 use core::ffi::CStr;
 use core::fmt::Write as _;
@@ -13,13 +14,13 @@ use super::layout::{Header, Layout, Slot};
 use crate::primitive::{AtomicU64, Ordering};
 use crate::sys;
 
-/// Bytes of a ring file's path, its NUL included: the kernel takes no longer one.
+/// Bytes of the longest path of a ring file, with its NUL. The kernel takes no longer path.
 pub(crate) const LONGEST_PATH: usize = libc::PATH_MAX as usize;
 
-/// The path of a ring file but for its random part. A NUL, which no path can hold, stands for the pid.
+/// The path of a ring file without its random part. A NUL stands for the pid, because no path can hold a NUL.
 pub(crate) type Template = &'static [u8];
 
-/// The [`Ring::kept`] of a ring that no child has let go.
+/// The [`Ring::kept`] of a ring that no child has left.
 pub(super) const NOT_LEFT: u64 = u64::MAX;
 
 const HEADER_WORDS: usize = size_of::<Header>() / size_of::<u64>();
@@ -27,14 +28,14 @@ const SLOT_WORDS: usize = size_of::<Slot>() / size_of::<u64>();
 const _: () = assert!(size_of::<Header>() % 8 == 0);
 const _: () = assert!(size_of::<Slot>() % 8 == 0);
 
-/// Text in memory that is there already.
+/// Text in memory of the caller.
 struct Text<'a> {
     bytes: &'a mut [u8; LONGEST_PATH],
     length: usize,
 }
 
 impl Text<'_> {
-    /// False where it is too long; one byte is left for the NUL.
+    /// Appends text. False if it is too long. One byte stays free for the NUL.
     fn push(&mut self, more: &[u8]) -> bool {
         let end = self.length + more.len();
         let Some(place) = self.bytes[..LONGEST_PATH - 1].get_mut(self.length..end) else {
@@ -54,7 +55,7 @@ impl core::fmt::Write for Text<'_> {
     }
 }
 
-/// Writes the path of this process's ring: a name that nobody can guess. `None` where it is too long.
+/// Writes the path of this process's ring, which nobody can guess. `None` if the path is too long.
 pub(crate) fn write_path(template: &[u8], to: &mut [u8; LONGEST_PATH]) -> Option<usize> {
     let mut text = Text {
         bytes: to,
@@ -73,13 +74,13 @@ pub(crate) fn write_path(template: &[u8], to: &mut [u8; LONGEST_PATH]) -> Option
 }
 
 impl Ring {
-    /// What the paths of children's rings are made of.
+    /// The template for the paths of children's rings.
     pub(crate) fn template(&self) -> Template {
         self.template
     }
 
-    /// Makes the ring of a child, in a file at `path`, or, where that can't be, in anonymous memory.
-    /// `None` where not even addresses are to be had.
+    /// Makes the ring of a child, in a file at `path`. If the file can't be made, the ring is in anonymous
+    /// memory. `None` if no addresses are free.
     pub(crate) fn for_child(&self, path: Option<&'static CStr>) -> Option<Ring> {
         let (ring, trouble) =
             Ring::with_layout(path, self.layout, self.full, self.clock, self.template)?;
@@ -104,11 +105,11 @@ impl Ring {
         Some(ring)
     }
 
-    /// Puts memory of the child's own in the place of its parent's ring, and closes its file. Code that
-    /// the fork interrupted (it was made in a signal handler) may still finish a record in `slot`, or
-    /// the claim of another: it finds everything as it was, and what it writes goes nowhere.
+    /// Replaces the parent's ring by memory of the child's own, and closes the file. The fork may have been
+    /// made in a signal handler. Then the interrupted code may still finish a record in `slot`, or may still
+    /// claim a slot. That code finds the same values as before, and nobody reads what it writes.
     ///
-    /// Where a step can't be made the rest stays as it was: shared.
+    /// If a step fails, the parts that are left stay shared.
     pub(crate) fn leave(&self, slot: Option<&Slot>) {
         let header: [u64; HEADER_WORDS] = words(self.base.addr());
         let own: Option<(usize, [u64; SLOT_WORDS])> = slot.map(|slot| {
@@ -116,8 +117,8 @@ impl Ring {
             (at, words(at))
         });
         let layout = &self.layout;
-        // SAFETY: the part is inside our mapping; this is the child's only thread, and what it still
-        // reads there is put back below.
+        // SAFETY: the part is inside our mapping. This is the child's only thread. Words that the thread still
+        // reads there are put back below.
         if unsafe { sys::memory::map_anonymous(self.base, layout.functions) }.is_err() {
             return;
         }
@@ -130,7 +131,7 @@ impl Ring {
             let region = slot.base.load(Ordering::Relaxed) as usize;
             let at = region.wrapping_sub(self.base.addr());
             let valid = at >= layout.regions && at < layout.length;
-            // SAFETY: a region of ours; as above.
+            // SAFETY: this is a region of ours. Otherwise as above.
             let replaced = valid
                 && unsafe { sys::memory::map_anonymous(self.base.add(at), layout.region_size) }
                     .is_ok();
@@ -140,7 +141,7 @@ impl Ring {
             kept = at;
         }
         for (from, length) in self.let_go_parts(kept) {
-            // SAFETY: as above; nothing there is used any more.
+            // SAFETY: as above. Nothing uses these parts any more.
             unsafe { sys::memory::abandon(self.base.add(from), length) };
         }
         self.kept.store(kept as u64, Ordering::Relaxed);
@@ -151,7 +152,8 @@ impl Ring {
 }
 
 impl Ring {
-    /// What a child lets go that keeps the head and the region at `kept`: offset and length of each part.
+    /// The parts that a child gives up if it keeps the head and the region at `kept`: offset and length of each
+    /// part.
     fn let_go_parts(&self, kept: usize) -> impl Iterator<Item = (usize, usize)> {
         let Layout {
             functions, length, ..
@@ -162,16 +164,16 @@ impl Ring {
         parts.into_iter().filter(|&(_, length)| length > 0)
     }
 
-    /// Gives back the addresses that [`Ring::leave`] made inaccessible, so that a family of any length has
-    /// room. The head and one region stay, as memory: two forks ago a handler may have interrupted a record
-    /// that is still to be finished there. To be called once, by the last who knows this ring.
+    /// Unmaps the addresses that [`Ring::leave`] made inaccessible, so each further fork finds free addresses.
+    /// The head and one region stay as memory. Two forks ago a handler may have interrupted a record, which is
+    /// still to be finished there. Called once, by the last user of this ring.
     pub(crate) fn unmap_what_was_left(&self) {
         let kept = self.kept.swap(NOT_LEFT, Ordering::Relaxed);
         if kept == NOT_LEFT {
             return;
         }
         for (from, length) in self.let_go_parts(kept as usize) {
-            // SAFETY: part of our mapping; nothing can be read or written there since `leave`.
+            // SAFETY: the part is in our mapping. Nothing can be read or written there since `leave`.
             unsafe { sys::memory::unmap(self.base.add(from), length) };
         }
     }
@@ -188,7 +190,8 @@ fn put_back(address: usize, words: &[u64]) {
 }
 
 fn word(address: usize, at: usize) -> &'static AtomicU64 {
-    // SAFETY: a header's or slot's word in the ring's mapping, which stays for the life of the process.
+    // SAFETY: this is a word of the header or of a slot in the ring's mapping, which stays for the life of the
+    // process.
     unsafe { &*at_address::<AtomicU64>(address as u64).add(at) }
 }
 

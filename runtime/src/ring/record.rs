@@ -23,7 +23,7 @@ pub(crate) const SINGLE: u64 = 8;
 /// What every chunk begins with: NewBuffer, WallTime, NewCPUId.
 pub(crate) const PREAMBLE: u64 = 3 * PAIR;
 
-/// `word` is the low half, `delta` the ticks since the record before.
+/// A function record. `word` is the low half, `delta` the ticks since the record before.
 #[inline(always)]
 pub(crate) fn function(word: u32, delta: u32) -> u64 {
     u64::from(word) | u64::from(delta) << 32
@@ -44,7 +44,7 @@ pub(crate) fn tsc_wrap(ticks: u64) -> Pair {
     [0x07 | ticks << 8, ticks >> 56]
 }
 
-/// `nanos`: since the Unix epoch.
+/// The wall-clock time. `nanos` counts from the Unix epoch.
 pub(crate) fn wall_time(nanos: u64) -> Pair {
     let (seconds, micros) = (nanos / 1_000_000_000, nanos % 1_000_000_000 / 1000);
     [0x09 | seconds << 8, seconds >> 56 | micros << 8]

@@ -58,7 +58,7 @@ impl Writer {
         while let Some((kind, text)) = token(rest) {
             rest = &rest[text.len()..];
             match kind {
-                // The `_` of `const _: () = { … }`. OwnCacheLines it is a type.
+                // The `_` of `const _: () = { … }`. Alone it is a type.
                 Kind::Word if text == "_" && self.out.len() > start => self.drop_colons(),
                 Kind::Word => self.out.push_str(text.strip_prefix("r#").unwrap_or(text)),
                 // Nothing is before it where the first segment was left out.

@@ -1,6 +1,7 @@
-//! x86-64: where a copy's records go: into its own slots, or into its host's where it is a guest (see
-//! `site::unit`). Wherever the code is linked, the slot is found at an offset from the thread pointer that
-//! all threads share. Async-signal-safe. No way that uses it may be chosen where the offset is not fixed.
+//! x86-64: the numbers by which a copy's code finds the slots. They are its own slots, or its host's if the
+//! copy is a guest (see `site::unit`). All threads share the offset of the slot pointer from the thread
+//! pointer, wherever the code is linked. Async-signal-safe. Code that uses the offset must never be chosen if
+//! the offset is not fixed.
 
 use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU32, Ordering};
 
@@ -8,7 +9,7 @@ use crate::clock::{Kind, RSEQ_OFFSET};
 use crate::recorder::{record_at, record_interrupted, record_untimed};
 use crate::site::slot_access::SlotAccess;
 
-/// Of this copy; of its host where it is a guest.
+/// The numbers of this copy. A guest has copied them from its host.
 pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess {
     slot: AtomicIsize::new(0),
     outline: AtomicPtr::new(core::ptr::null_mut()),
@@ -20,7 +21,7 @@ pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess {
 };
 
 impl SlotAccess {
-    /// Says how this copy's slots are reached: at that offset, if it is fixed, with this clock.
+    /// Sets the numbers for this copy's own slots: the offset, if it is fixed, and the clock.
     pub(super) fn describe(&self, kind: Kind, slot: Option<isize>) {
         self.outline.store(address!("outline"), Ordering::Relaxed);
         self.record_at
@@ -35,7 +36,7 @@ impl SlotAccess {
         self.slot.store(slot.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// SlotAccesses what the host reaches, whose description is complete.
+    /// Copies the numbers of the host, which are complete.
     pub(super) fn follow(&self, host: &SlotAccess) {
         for (to, from) in [(&self.slot, &host.slot), (&self.rseq, &host.rseq)] {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -52,7 +53,7 @@ impl SlotAccess {
         self.kind.store(kind, Ordering::Relaxed);
     }
 
-    /// Where it is not, the slot must be asked for.
+    /// Whether the offset is fixed. Otherwise code asks for the slot.
     pub(super) fn is_fixed(&self) -> bool {
         self.slot.load(Ordering::Relaxed) != 0
     }
@@ -62,7 +63,7 @@ impl SlotAccess {
     }
 }
 
-/// The calling thread's slot in r10, by [`SLOT_ACCESS`]; rax is lost.
+/// Loads the calling thread's slot into r10, by [`SLOT_ACCESS`]. rax is lost.
 macro_rules! slot {
     () => {
         "mov rax, qword ptr [rip + {access} + {access_slot}]\nmov r10, qword ptr fs:[rax]"
