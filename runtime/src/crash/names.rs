@@ -29,7 +29,7 @@ pub(crate) fn add(functions: &[Function], start: Ticks) {
         return;
     }
     let part = Box::into_raw(Box::new(NameListPart {
-        bytes: bare::functions(functions, start),
+        bytes: crash_dump::functions(functions, start),
         next: AtomicPtr::new(core::ptr::null_mut()),
     }));
     let mut end = &FIRST;
