@@ -52,7 +52,11 @@ fn holdable(random: &mut Random, cpus: &mut u32) -> Vec<Event> {
                 } else {
                     Edge::Exit
                 };
-                out.push(Event::Call(common::call(last, call.function.0, edge)));
+                out.push(Event::Call(crate::common::call(
+                    last,
+                    call.function.0,
+                    edge,
+                )));
             }
             _ => {}
         }
