@@ -9,7 +9,7 @@ const SECOND: u64 = 1_000_000_000;
 /// A distance of fewer ticks than this, in ns and ticks, fits into 64 bits with a remainder.
 const NEAR: u64 = 1 << 33;
 
-/// A point in time or a duration in ticks of the trace's own [`Clock`].
+/// A point in time or a duration in ticks of the trace's own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticks(pub u64);
 

@@ -16,8 +16,8 @@ pub struct Dump {
     pub records: u64,
     /// Records that newer ones overwrote before the dump, [`Missing::overwritten`] included.
     pub overwritten: u64,
-    /// Records that were never written, [`Missing::dropped`] included: no ring was left for the thread, the ring
-    /// was full in the mode `full`, or a signal handler made them while it interrupted another record.
+    /// Records that were never written, with [`Missing::dropped`]. Either no ring was left for the thread, or
+    /// the ring was full in the mode `full`, or a signal handler interrupted another record.
     pub dropped: u64,
 }
 
@@ -31,17 +31,17 @@ pub struct Statistics {
     pub functions: u64,
     /// How many of them are on.
     pub functions_on: u64,
-    /// What there was of other threads.
+    /// Records of all other threads.
     pub missing: Missing,
 }
 
-/// Records of threads whose records are not there at all: in no thread of the statistics or of a trace.
+/// Records of threads that are in no trace and in no thread of the statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Missing {
     /// Threads that ended and whose rings were given to newer ones.
     pub threads: u64,
-    /// All that those had recorded: newer threads' records overwrite it.
+    /// All records of those threads. Newer threads overwrite them.
     pub overwritten: u64,
     /// Records of threads that had no ring.
     pub dropped: u64,
@@ -65,7 +65,7 @@ pub struct ThreadStatistics {
     pub overwritten: u64,
     /// Records that were never written.
     pub dropped: u64,
-    /// How often the clock went back, as it does where CPUs disagree.
+    /// How often the clock went back, because the clocks of CPUs disagree or a clock was reset.
     pub clock_steps: u64,
 }
 
@@ -73,10 +73,10 @@ pub struct ThreadStatistics {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A variable of the environment, a value of [`Config`](crate::Config) or a filter is not valid; the text
-    /// names each of them, and what is accepted.
+    /// A variable of the environment, a value of [`Config`](crate::Config) or a filter is not valid. The text
+    /// names each of them and the accepted values.
     Configuration(String),
-    /// There is nothing to dump; the text says why.
+    /// There is nothing to dump. The text says why.
     NothingRecorded(String),
     /// The recorder can't be brought up, or the trace can't be written.
     Failed(Failure),
@@ -84,7 +84,7 @@ pub enum Error {
     CompiledOut,
 }
 
-/// What failed. It prints what it is and what to do; what the system said is its source.
+/// A failure. It prints what failed and what to do. The system's error is its source.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub(crate) what: String,

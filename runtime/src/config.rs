@@ -1,5 +1,5 @@
-//! What a program chooses in its code instead of by the environment. It keeps values as the text that the
-//! variables have, so that both go one way. It must never judge a value, nor know a default: the recorder's
+//! The settings that a program chooses in its code instead of by the environment. It keeps them as the text of the
+//! variables, so both are parsed in the same way. It must never check a value or know a default, because the recorder's
 //! configuration does.
 
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,8 @@ pub enum Mode {
     Ring,
     /// The oldest records are kept, and later ones are dropped.
     Full,
-    /// Records are handed over while the program runs; what was not handed over in time is overwritten.
+    /// Records are handed over while the program runs. Records that are not handed over in time are
+    /// overwritten.
     Stream,
 }
 
@@ -72,7 +73,7 @@ fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], choice: T) -> &'static
 }
 
 #[cfg(feature = "record")]
-/// Every variable that is read, and the method that says the same.
+/// Every variable that is read, and the method that sets the same value.
 pub(crate) const VARIABLES: [(&str, &str); 12] = [
     ("FDR", "filter"),
     ("FDR_BUFFER", "buffer"),
@@ -90,11 +91,11 @@ pub(crate) const VARIABLES: [(&str, &str); 12] = [
 
 /// How a program is to be recorded, chosen in its code.
 ///
-/// **The environment wins**: a variable that is set replaces what the code chose, so that who runs a program
-/// can change how it is recorded without building it again; `FDR=off` keeps it from being recorded.
+/// **The environment wins**: a variable that is set replaces the value of the code. So a user can change how
+/// a program is recorded without building it again. `FDR=off` turns recording off.
 ///
-/// Each method stands for the variable of the README that it names, with the same values and the same
-/// default. Values are judged by [`enable`](Config::enable).
+/// Each method sets the value of the variable that it names. Values and defaults are those of the variable,
+/// see the README. [`enable`](Config::enable) checks the values.
 ///
 /// # Examples
 /// ```
@@ -122,13 +123,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// Nothing is chosen: the variables and the defaults count.
+    /// Chooses nothing, so the variables and the defaults are used.
     pub fn new() -> Config {
         Config::default()
     }
 
-    /// Which functions are recorded, `FDR`: a comma list of globs on function names, `-` before one excludes.
-    /// Default: all.
+    /// Which functions are recorded, `FDR`: a comma list of globs on function names. A `-` before a glob
+    /// excludes functions. Default: all.
     pub fn filter(self, filter: impl AsRef<str>) -> Config {
         self.with("FDR", filter.as_ref())
     }

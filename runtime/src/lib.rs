@@ -1,8 +1,8 @@
 //! A flight data recorder for Rust programs.
 //!
-//! Put [`#[traced]`](traced) on functions and run the program with `FDR=1`: each thread's last calls
-//! are kept in a ring, and become a trace file when the program ends, when `USR2` comes, or when
-//! [`dump`] is called. Nothing is to be called in `main`.
+//! Put [`#[traced]`](traced) on functions and run the program with `FDR=1`. The last calls of each thread are kept in a
+//! ring. The rings become a trace file when the program ends, when `USR2` comes, or when [`dump`] is called. Nothing has
+//! to be called in `main`.
 //!
 //! ```
 //! use fdr::traced;
@@ -25,22 +25,25 @@
 //! # Ok::<(), fdr::Error>(())
 //! ```
 //!
-//! [`dump_to`] writes a trace to any writer, such as a debug endpoint. What a program chooses by [`Config`], who
-//! runs it can change by the environment.
+//! [`dump_to`] writes a trace to any writer, such as a debug endpoint. A program chooses settings by [`Config`], and the
+//! environment changes them for one run.
 //!
-//! The README has the environment's variables, the tool that reads traces, and what it all costs.
+//! The README has the variables of the environment, the tool that reads traces, and the costs.
 //!
 //! | room | what it holds |
 //! | --- | --- |
-//! | `site` | one static per traced function, and the table of them |
-//! | `clock` | one file per architecture behind one small interface |
-//! | `sys` | every call into libc |
+//! | `api`, `config` | what the API returns, and what a program chooses |
 //! | `primitive` | atomics, which a model checker can replace |
-//! | `recorder` | the hot path: async-signal-safe, allocation-free |
+//! | `sys` | every call into libc |
+//! | `messages` | lines on stderr |
+//! | `clock` | one file per architecture behind one small interface |
 //! | `ring` | the ring file: header, tables, one region of chunks per thread |
+//! | `site` | one static per traced function, and how copies of the crate find each other |
+//! | `recorder` | the hot path: async-signal-safe, allocation-free |
 //! | `dump` | from the ring to a trace file |
 //! | `crash` | the same in the handler of a signal that ends the process |
-//! | `shell` | the only room with std's comforts: configuration, dumper thread, calibration |
+//! | `shell` | the only room that may use all of std: configuration, dumper thread, calibration, streams |
+//! | `load` | the function that the loader calls before `main` |
 #![cfg_attr(not(feature = "record"), forbid(unsafe_code))]
 
 pub use fdr_macros::traced;

@@ -1,13 +1,12 @@
-//! The API, with the recorder compiled out: the twin of `on`, so that a program builds with the
-//! feature `record` and without. It must never do anything, and never fail where doing nothing is
-//! a fair answer.
+//! The API, with the recorder compiled out. It has the same functions as `on`, so a program builds with and without the
+//! feature `record`. It must never do anything. Only a function that must return a trace may fail.
 
 use std::io::Write;
 
 use crate::api::{Dump, Error, Statistics};
 use crate::config::Config;
 
-/// Does nothing: the recorder is compiled out, so no function is on, and 0 is returned.
+/// Does nothing, because the recorder is compiled out. No function is on, so it returns 0.
 ///
 /// # Errors
 /// None in this build.
@@ -40,8 +39,7 @@ impl Config {
 /// ```
 pub fn disable() {}
 
-/// Does nothing, not even read the filter: the recorder is compiled out, so that it names no
-/// function, and 0 is returned.
+/// Does nothing and does not read the filter, because the recorder is compiled out. Returns 0.
 ///
 /// # Errors
 /// None in this build.

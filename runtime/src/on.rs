@@ -6,14 +6,16 @@ use crate::api::{Dump, Error, Statistics};
 use crate::config::Config;
 use crate::shell::control;
 
-/// Turns recording on, for the functions that the filter names: the one of [`set_filter`], else the
-/// one in `FDR`, else all. Brings the recorder up if need be, as the `FDR_…` variables say; [`Config`] does the
-/// same with values from the code. Returns how many functions are on. Turning on what is on changes nothing.
-/// With `FDR=off` and no [`set_filter`] nothing is turned on.
+/// Turns recording on for the functions that the filter names. The filter is the one of [`set_filter`],
+/// otherwise the one in `FDR`, otherwise all functions are on. Returns how many functions are on.
+///
+/// The first call brings the recorder up, as the `FDR_…` variables say. [`Config`] does the same with values
+/// from the code. A call while recording is on changes nothing. With `FDR=off` and without [`set_filter`]
+/// nothing is turned on.
 ///
 /// # Errors
-/// [`Error::Configuration`] for a variable that is not valid, [`Error::Failed`] where there is no
-/// room for the ring. Recording is then off.
+/// [`Error::Configuration`] if a variable is not valid. [`Error::Failed`] if there is no room for the ring.
+/// Recording is then off.
 ///
 /// # Examples
 /// ```
@@ -31,22 +33,22 @@ pub fn enable() -> Result<usize, Error> {
 }
 
 impl Config {
-    /// Turns recording on as [`crate::enable`] does, with these values. Returns how many functions are on.
-    /// It is 0, and nothing is brought up, where the filter that counts is `off`.
+    /// Turns recording on as [`crate::enable`] does, with these values. Returns how many functions are on. If
+    /// the filter in force is `off`, it returns 0 and does not bring the recorder up.
     ///
-    /// Where recording was brought up before, by `FDR`, by an earlier call or by another copy of the recorder,
-    /// only the filter counts; a line on stderr says so where other values would differ.
+    /// The recorder may be up already: by `FDR`, by an earlier call, or by another copy of the recorder. Then
+    /// only the filter is used. If other values differ, a line on stderr says so.
     ///
     /// # Errors
-    /// [`Error::Configuration`] for a value that is not valid, [`Error::Failed`] where there is no
-    /// room for the ring. Recording is then as it was.
+    /// [`Error::Configuration`] if a value is not valid. [`Error::Failed`] if there is no room for the ring.
+    /// Recording is then as before.
     pub fn enable(&self) -> Result<usize, Error> {
         control::enable(self)
     }
 }
 
-/// Turns recording off. Calls that are under way still record their exits; what was recorded stays
-/// for a dump. Does nothing where it is off.
+/// Turns recording off. Calls that are under way still record their exits. The records stay for a dump. Does
+/// nothing if recording is off.
 ///
 /// # Examples
 /// ```
@@ -59,12 +61,12 @@ pub fn disable() {
     control::disable();
 }
 
-/// Sets which functions are recorded, in the words of `FDR`: a comma list of globs on function
-/// names, `-` before one excludes. Takes effect at once where recording is on, otherwise with
+/// Sets which functions are recorded, with the syntax of `FDR`: a comma list of globs on function names. A
+/// `-` before a glob excludes functions. The filter takes effect at once if recording is on, otherwise with
 /// [`enable`]. Returns how many functions the filter names.
 ///
 /// # Errors
-/// [`Error::Configuration`] for a text that is no filter; the former filter stays.
+/// [`Error::Configuration`] if the text is no filter. The former filter then stays.
 ///
 /// # Examples
 /// ```
@@ -87,17 +89,17 @@ pub fn is_enabled() -> bool {
     control::is_enabled()
 }
 
-/// Writes what the rings hold to a file, as `FDR_OUT` and `FDR_FORMAT` say. No thread is stopped;
-/// each is in the file up to about the moment of the call. May be called as often as one likes.
+/// Writes the records of all rings to a file, as `FDR_OUT` and `FDR_FORMAT` say. No thread is stopped. The
+/// file holds each thread's records until about the moment of the call. A program may dump any number of
+/// times.
 ///
-/// Where `FDR_OUT` is an address, the whole trace is sent over a connection of its own. With
-/// `FDR_MODE=stream`, what was recorded up to the call is handed over, and the counts are those of the
-/// stream from its beginning (`overwritten`: lost on the way); waits up to 4 s for a peer that takes
-/// nothing.
+/// If `FDR_OUT` is an address, the whole trace is sent over a connection of its own. With `FDR_MODE=stream`,
+/// the call hands over all records made before it. The counts are then those of the stream from its
+/// beginning, and `overwritten` counts lost records. If a peer takes nothing, the call waits up to 4 s.
 ///
 /// # Errors
-/// [`Error::NothingRecorded`] where there is nothing to write, [`Error::Failed`] where the file
-/// can't be written, or nobody takes the stream.
+/// [`Error::NothingRecorded`] if there are no records. [`Error::Failed`] if the file can't be written, or if
+/// no peer takes the stream.
 ///
 /// # Examples
 /// ```no_run
@@ -114,13 +116,14 @@ pub fn dump() -> Result<Dump, Error> {
     control::dump()
 }
 
-/// Writes a whole trace of now to `writer`, such as the body of a debug endpoint's answer, in the format of
-/// `FDR_FORMAT`. It works in every mode, leaves no file, is no dump that `%n` counts, and holds no thread up:
-/// the trace is made in a file without a name in `TMPDIR`, and then copied. The result's `path` is empty.
+/// Writes a trace of this moment to `writer`, such as the body of a debug endpoint's answer. The format is
+/// that of `FDR_FORMAT`. It works in every mode, and `%n` does not count it. The trace is made in a file
+/// without a name in `TMPDIR` and then copied. So no thread is delayed, and no file is left. The result's
+/// `path` is empty.
 ///
 /// # Errors
-/// As [`dump`]; [`Error::Configuration`] for a format that is a folder; [`Error::Failed`] with the writer's
-/// error as its source, where the writer takes only a part.
+/// The errors of [`dump`]. [`Error::Configuration`] if the format is a folder. [`Error::Failed`] if the
+/// writer takes only a part. The writer's error is then its source.
 ///
 /// # Examples
 /// ```
@@ -139,8 +142,8 @@ pub fn dump_to(mut writer: impl Write) -> Result<Dump, Error> {
     control::dump_to(&mut writer)
 }
 
-/// What was recorded so far, for each thread. The counts of a thread that is recording meanwhile
-/// are of some moment during the call; those of a thread that is still are exact.
+/// The records made so far, counted for each thread. If a thread records during the call, its counts are of
+/// some moment of the call. Otherwise its counts are exact.
 ///
 /// # Examples
 /// ```

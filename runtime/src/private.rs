@@ -1,6 +1,6 @@
-//! Everything that an expansion of `#[traced]` may name, and nothing else. Not for people: it
-//! changes without notice. What runs here runs inside every traced function: it must stay one load
-//! and one branch while a site is off, and one more call while it is on.
+//! Everything that an expansion of `#[traced]` may name, and nothing else. Programs must not use it, because it changes
+//! without notice. This code runs inside every traced function. It must stay one load and one branch while a site is off,
+//! and one more call while the site is on.
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -12,11 +12,11 @@ pub use crate::site::CallSite;
 
 use crate::recorder;
 
-/// The [`CallSite`] of the function in whose body it stands, as `&'static CallSite`.
+/// The [`CallSite`] of the surrounding function, as `&'static CallSite`.
 ///
-/// `site!("file", line)`, and behind it what else is said of it: `, named = "…"`, `, untimed`. The local
-/// type is there for its path, which has the module, type and trait that an attribute on a method
-/// cannot see. Of all that could stand in such a static, one call with few arguments compiles fastest.
+/// Use: `site!("file", line)`, with `, named = "…"` or `, untimed` behind it. The path of the local type has
+/// the module, type and trait, which an attribute on a method cannot see. The static is one call with few
+/// arguments, because that compiles fastest.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fdr_site {
@@ -32,8 +32,8 @@ macro_rules! __fdr_site {
 
 /// Records the exit when it goes out of scope, on every way out of the function.
 ///
-/// It is not inlined by force: compilers that optimize do so at every level (`cargo xtask bench` shows the
-/// bytes), and where nothing is optimized, a traced function that has two plain calls compiles faster.
+/// It is not inlined by force. A compiler that optimizes inlines it at every level (`cargo xtask bench` shows
+/// the bytes). Without optimization, a traced function with two plain calls compiles faster.
 #[must_use]
 pub struct Guard<const TIMED: bool> {
     state: u32,
@@ -47,7 +47,7 @@ pub fn enter(site: &'static CallSite) -> Guard<true> {
     Guard::new(site)
 }
 
-/// The same without a time.
+/// Records the entry without a time, if the site is on. Async-signal-safe.
 #[inline]
 pub fn enter_untimed(site: &'static CallSite) -> Guard<false> {
     Guard::new(site)
@@ -66,7 +66,7 @@ impl<const TIMED: bool> Guard<TIMED> {
         }
     }
 
-    // Cold, so that what comes while it is off is the straight way.
+    // Cold, so the compiler lays the code for an off site out as the straight way.
     #[cold]
     #[inline(always)]
     fn record(word: u32) {
@@ -81,22 +81,23 @@ impl<const TIMED: bool> Guard<TIMED> {
 impl<const TIMED: bool> Drop for Guard<TIMED> {
     #[inline]
     fn drop(&mut self) {
-        // The entry's word, not the site's: an exit is recorded exactly where its entry was.
+        // The entry's word and not the site's, because an exit is recorded exactly if its entry was.
         if self.state != 0 {
             Self::record(self.state | recorder::EXIT);
         }
     }
 }
 
-/// Calls the body of a function in which a guard's destructor would cost much stack: without one in
-/// its frame, what its calls give back needs no stack slots. It is gone wherever it is called.
+/// Calls the body of a function whose frame has a guard. A guard's destructor would cost much stack in the
+/// body's own frame, because the results of the body's calls would need stack slots. This function is always
+/// inlined.
 #[inline(always)]
 pub fn own_frame<T>(_output: Output<T>, body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// What the body of a traced function gives, as a type without a value: it ties the return type
-/// of the function to that of the future or the closure inside it.
+/// The result type of a traced function's body, without a value. It ties the return type of the function to
+/// that of the future or closure inside it.
 pub struct Output<T>(PhantomData<fn() -> T>);
 
 impl<T> Output<T> {
@@ -112,7 +113,7 @@ impl<T> Clone for Output<T> {
 
 impl<T> Copy for Output<T> {}
 
-/// Stands where nothing ever runs, for its type.
+/// An expression of a given type in code that never runs.
 #[cold]
 pub fn never<T>(_: Output<T>) -> T {
     unreachable!("stands behind `if false`")
@@ -135,7 +136,7 @@ pub fn polled<T, F: Future<Output = T>>(
     Polled { site, inner }
 }
 
-/// The same without times.
+/// Wraps the body of an untimed `async fn`.
 #[inline]
 pub fn polled_untimed<T, F: Future<Output = T>>(
     site: &'static CallSite,
@@ -151,8 +152,8 @@ impl<F: Future, const TIMED: bool> Future for Polled<F, TIMED> {
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let site = self.site;
-        // SAFETY: `inner` is pinned whenever `self` is: it is never moved out, `Polled` is not
-        // `repr(packed)`, has no `Drop`, and is `Unpin` only where `F` is (structural).
+        // SAFETY: `inner` is pinned if `self` is, because it is never moved out. `Polled` is not `repr(packed)`, has no
+        // `Drop`, and is `Unpin` only if `F` is.
         let inner = unsafe { self.map_unchecked_mut(|polled| &mut polled.inner) };
         let _guard = Guard::<TIMED>::new(site);
         inner.poll(context)

@@ -1,6 +1,6 @@
-//! How fast the clock of the records runs, and how its ticks relate to the time of day. Two anchors,
-//! each a moment read from all clocks at once, give the frequency; the further apart they are, the
-//! better. Must never claim a smaller error than the anchors support.
+//! The rate of the clock of the records, and the relation of its ticks to the time of day. An anchor is one
+//! moment read from all clocks. Two anchors give the frequency, and a longer time between them gives a smaller
+//! error. This file must never claim a smaller error than the anchors support.
 
 use std::fmt;
 use std::thread;
@@ -10,8 +10,8 @@ use crate::clock::{self, Kind};
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// How often an anchor is tried. The narrowest try is kept: an interrupt in the midst of one makes it
-/// wide, and some microseconds are enough for one that none disturbed.
+/// How often an anchor is tried. The narrowest try is kept, because an interrupt makes a try wide. This number
+/// of tries takes some microseconds, and in that time at least one try is not interrupted.
 const TRIES: u32 = 32;
 
 /// The longest time that [`Calibration::at_least`] waits.
@@ -31,10 +31,10 @@ pub(crate) struct Anchor {
 }
 
 impl Anchor {
-    /// Reads all clocks. Takes a few microseconds; where clock_gettime is a call of the kernel, some
-    /// tens. Async-signal-safe.
+    /// Reads all clocks. Takes a few microseconds, or some tens if clock_gettime is a system call.
+    /// Async-signal-safe.
     pub(crate) fn take(kind: Kind) -> Anchor {
-        // The bracket is of the clock that counts ns, so that its width needs no frequency.
+        // The outer clock is the one that counts ns, so the width of the bracket needs no frequency.
         let (ticks, raw) = narrowest(clock::monotonic_raw_ns, || clock::read(kind).ticks);
         let (realtime_ns, between) = narrowest(clock::monotonic_raw_ns, clock::realtime_ns);
         let later = between.middle.wrapping_sub(raw.middle);
@@ -42,8 +42,9 @@ impl Anchor {
             ticks,
             monotonic_raw_ns: raw.middle,
             realtime_ns: realtime_ns.wrapping_sub(later),
-            // Half of the width would do if both clocks moved continuously. They move in steps (the
-            // counter's may be tens of ticks), which are no wider than the bracket, hence all of it.
+            // Half of the width would be enough if both clocks moved continuously. They move in steps, and a
+            // step of the counter may be tens of ticks. A step is not wider than the bracket, so the
+            // uncertainty is the whole width.
             uncertainty_ns: raw.width.max(1),
         }
     }
@@ -56,7 +57,7 @@ struct Bracket {
     width: u64,
 }
 
-/// Reads `inner` between two readings of `outer`, and keeps the narrowest try.
+/// Reads `inner` between two readings of `outer`. Keeps the narrowest try.
 fn narrowest(outer: impl Fn() -> u64, inner: impl Fn() -> u64) -> (u64, Bracket) {
     let attempt = || {
         let before = outer();
@@ -80,12 +81,12 @@ fn narrowest(outer: impl Fn() -> u64, inner: impl Fn() -> u64) -> (u64, Bracket)
     best
 }
 
-/// How fast a clock runs.
+/// The rate of a clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Frequency {
     /// Ticks per second; never 0.
     pub(crate) hz: u64,
-    /// Bound of the error, parts per million. Infinite where nothing could be measured.
+    /// Bound of the error, parts per million. Infinite if nothing could be measured.
     pub(crate) error_ppm: f64,
 }
 
@@ -100,11 +101,11 @@ impl fmt::Display for Frequency {
     }
 }
 
-/// The anchor at the start of recording, and what it belongs to.
+/// The anchor at the start of recording, and its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Calibration {
     pub(crate) kind: Kind,
-    /// What the platform says, see [`clock::Chosen::nominal_hz`].
+    /// The rate that the platform states, see [`clock::Chosen::nominal_hz`].
     pub(crate) nominal_hz: Option<u64>,
     pub(crate) start: Anchor,
 }
@@ -119,8 +120,8 @@ impl Calibration {
         }
     }
 
-    /// An anchor now, or, where the baseline since the start would be shorter than `baseline`, after
-    /// the wait that it lacks, at most 2 ms. Sleeps: not async-signal-safe.
+    /// Takes an anchor at least `baseline` after the start. If that moment is not reached, sleeps until then,
+    /// at most 2 ms. Not async-signal-safe.
     pub(crate) fn at_least(&self, baseline: Duration) -> Anchor {
         let elapsed_ns = clock::monotonic_raw_ns().saturating_sub(self.start.monotonic_raw_ns);
         let missing = baseline.saturating_sub(Duration::from_nanos(elapsed_ns));
@@ -132,8 +133,8 @@ impl Calibration {
 
     /// The frequency between the start and `now`. Async-signal-safe.
     ///
-    /// Where either clock did not go forward between the two (no time passed; a virtual machine was
-    /// moved), the answer is the nominal frequency or 1 GHz, with an infinite error.
+    /// If one of the clocks did not go forward, returns the nominal frequency or 1 GHz, with an infinite error.
+    /// This is so if no time passed, or if a virtual machine was moved.
     pub(crate) fn frequency(&self, now: &Anchor) -> Frequency {
         if self.kind == Kind::Monotonic {
             return Frequency {
@@ -156,7 +157,8 @@ impl Calibration {
         };
         let uncertainty_ns = self.start.uncertainty_ns as f64 + now.uncertainty_ns as f64;
         let error_ppm = uncertainty_ns / elapsed_ns as f64 * 1e6;
-        // The platform's figure is rounder than a measurement, and believed where the two agree.
+        // The platform's figure is a round number and a measurement is not. So the platform's figure is used if
+        // the two agree.
         let hz = self
             .nominal_hz
             .filter(|&nominal| differ_ppm(nominal, hz) <= error_ppm)
@@ -165,9 +167,9 @@ impl Calibration {
     }
 }
 
-/// When the frequency in the ring's head is measured anew, for whoever reads the ring of a process that
-/// was killed: soon after the start, then ever later, and from [`Refinement::LONGEST`] on only where the
-/// dumper is awake for another reason. A machine that sleeps is not woken for it.
+/// When the frequency in the head of the ring is measured again. A reader of a killed process's ring needs it.
+/// The first time is soon after the start, and each pause is longer. After [`Refinement::LONGEST`] it is
+/// measured only if the dumper is awake for another reason, so a sleeping machine is not woken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refinement {
     due_ns: u64,
@@ -176,10 +178,10 @@ pub(crate) struct Refinement {
 
 impl Refinement {
     const FIRST: Duration = Duration::from_millis(16);
-    /// Over a minute the error is some thousandths of a ppm, which is less than the clock drifts.
+    /// Over one minute the error is some thousandths of a ppm, which is less than the drift of the clock.
     const LONGEST: Duration = Duration::from_secs(60);
 
-    /// From now on; `now_ns` is of CLOCK_MONOTONIC_RAW, as all times here.
+    /// Begins now. All times here are of CLOCK_MONOTONIC_RAW.
     pub(crate) fn new(now_ns: u64) -> Refinement {
         Refinement {
             due_ns: now_ns.saturating_add(Self::FIRST.as_nanos() as u64),
@@ -187,7 +189,7 @@ impl Refinement {
         }
     }
 
-    /// Whether it is time; then the next time is later.
+    /// Whether it is time to measure. If so, sets the next time.
     pub(crate) fn is_due(&mut self, now_ns: u64) -> bool {
         let due = now_ns >= self.due_ns;
         if due {
@@ -197,7 +199,7 @@ impl Refinement {
         due
     }
 
-    /// How long the dumper may sleep; `None`: for ever.
+    /// How long the dumper may sleep. `None` = for ever.
     pub(crate) fn sleep(&self, now_ns: u64) -> Option<Duration> {
         let left = Duration::from_nanos(self.due_ns.saturating_sub(now_ns));
         (self.interval < Self::LONGEST).then_some(left)

@@ -1,6 +1,6 @@
-//! What goes wrong with clocks while a program runs: counters that jump, stop or begin anew, and a time of
-//! day that is set. The judge is CLOCK_MONOTONIC_RAW, which nobody sets. Must not take for trouble what
-//! time daemons do, nor what a short measurement can't tell.
+//! Faults of clocks while a program runs: counters that jump, stop or begin anew, and a time of day that is
+//! set. They are found by comparison with CLOCK_MONOTONIC_RAW, which nobody sets. The corrections of time
+//! daemons must never count as faults. A measurement that is too short must not find a fault either.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,30 +8,30 @@ use fdr_formats::{Ticks, scale};
 
 use super::calibrate::{Anchor, Calibration, Frequency, differ_ppm};
 
-/// A counter's rate drifts by less with the temperature, parts per million.
+/// The largest drift of a counter's rate with the temperature, parts per million.
 const LARGEST_DRIFT_PPM: f64 = 500.0;
 
-/// Less than this is no jump: the two clocks were not read at the same moment, ns.
+/// A smaller difference is no jump, because the two clocks are not read at the same moment, ns.
 const LEAST_AHEAD_NS: i128 = 10_000_000;
 
-/// Time daemons correct the time of day by at most 500 ppm, on top of a rate that is as much off.
+/// Time daemons correct the time of day by at most 500 ppm. The rate itself may be off by as much.
 const LARGEST_SLEW_PPM: f64 = 1100.0;
 
-/// They let smaller errors be, or slew them, ns.
+/// Time daemons do not step the time of day by less than this, ns.
 const LEAST_WALL_STEP_NS: i128 = 100_000_000;
 
-/// The best frequency so far. A counter that jumped, or began anew, gives a frequency that it never had:
-/// what was measured before is then believed, and so every duration but those over the jump is right.
+/// The best frequency so far. A counter that jumped or began anew gives a false frequency. In that case the
+/// earlier frequency is used, so only durations over the jump are false.
 #[derive(Debug, Default)]
 pub(crate) struct BestFrequency {
     hz: AtomicU64,
-    /// Bits of `Frequency::error_ppm`. Not of one moment with `hz` where two threads measure at once:
-    /// both are then within their errors.
+    /// Bits of `Frequency::error_ppm`. If two threads measure at once, it may belong to another measurement
+    /// than `hz`. Both are then within their errors.
     error_ppm: AtomicU64,
 }
 
 impl BestFrequency {
-    /// What to believe after a new measurement.
+    /// The frequency to use after a new measurement.
     pub(crate) fn choose(&self, measured: Frequency) -> Frequency {
         let known = Frequency {
             hz: self.hz.load(Ordering::Relaxed),
@@ -54,8 +54,8 @@ impl BestFrequency {
 }
 
 impl Calibration {
-    /// How far the clock of the records is ahead of CLOCK_MONOTONIC_RAW since the start (negative:
-    /// behind), in ns; 0 where they agree within their errors. Async-signal-safe.
+    /// How far the clock of the records is ahead of CLOCK_MONOTONIC_RAW since the start, in ns. Negative if it
+    /// is behind. 0 if the two agree within their errors. Async-signal-safe.
     pub(crate) fn ahead_ns(&self, now: &Anchor, frequency: &Frequency) -> i64 {
         if !frequency.error_ppm.is_finite() {
             return 0; // Nothing to compare with.
@@ -65,8 +65,8 @@ impl Calibration {
         beyond(ns, self.raw_ns(now), LEAST_AHEAD_NS, ppm)
     }
 
-    /// How far the time of day moved on against CLOCK_MONOTONIC_RAW since the start (negative: back), in
-    /// ns; 0 where it was corrected as time daemons do. Async-signal-safe.
+    /// How far the time of day was set ahead since the start, against CLOCK_MONOTONIC_RAW, in ns. Negative if
+    /// it was set back. 0 if the difference is no larger than a time daemon's correction. Async-signal-safe.
     pub(crate) fn wall_step_ns(&self, now: &Anchor) -> i64 {
         let ns = i128::from(now.realtime_ns) - i128::from(self.start.realtime_ns);
         beyond(ns, self.raw_ns(now), LEAST_WALL_STEP_NS, LARGEST_SLEW_PPM)
@@ -78,8 +78,8 @@ impl Calibration {
     }
 }
 
-/// How far `ns` is from what passed between the two on CLOCK_MONOTONIC_RAW; 0 where that is within
-/// `least_ns` and so many parts per million.
+/// The difference between `ns` and `raw_ns`, the time on CLOCK_MONOTONIC_RAW. 0 if the difference is within
+/// `least_ns` plus `ppm` parts per million.
 fn beyond(ns: i128, raw_ns: u64, least_ns: i128, ppm: f64) -> i64 {
     let apart = ns - i128::from(raw_ns);
     let allowed = least_ns + (raw_ns as f64 * ppm / 1e6) as i128;

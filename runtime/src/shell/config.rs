@@ -1,6 +1,6 @@
-//! What a run is to do, as its environment and its code say. The one place of rules and defaults for both.
-//! Must never read the environment itself, print, or accept a value that it does not understand: who asks for
-//! a recording with a mistyped setting gets a line about the mistake, and no recording of something else.
+//! The settings of a run, from its environment and its code. This file has the rules and defaults of both. It
+//! must never read the environment itself, print, or accept a value that it does not understand. If a setting
+//! is mistyped, a line says so, and nothing is recorded.
 
 mod signal;
 mod value;
@@ -17,13 +17,13 @@ use crate::config::{Clock, Config, Log, Mode, VARIABLES};
 use crate::dump::output::Output;
 use value::{choice, escaped, named, size, size_text};
 
-/// Size of a chunk of the ring, bytes; rings and the budget are multiples of it.
+/// Bytes of a chunk of the ring. Rings and the budget are multiples of it.
 const CHUNK: u64 = 64 << 10;
 
-/// The smallest ring: two chunks, one to write and one to read. Bytes.
+/// Bytes of the smallest ring: one chunk to write and one to read.
 const SMALLEST_RING: u64 = 2 * CHUNK;
 
-/// The way in which traces are written: one of [`registry::targets`].
+/// A way to write traces: one of [`registry::targets`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format(pub(crate) &'static Target);
 
@@ -35,26 +35,26 @@ impl PartialEq for Format {
 
 impl Eq for Format {}
 
-/// What is written where nothing is said: files, and streams.
+/// The default formats of files and of streams.
 const DEFAULT_FORMAT: &str = "xray";
 const DEFAULT_STREAM: &str = "htdump";
 
 const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("on", true), ("off", false)];
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// `FDR`: what is recorded; `None` where nobody said.
+    /// `FDR`: the functions that are recorded. `None` if it is not set.
     pub(crate) filter: Option<Filter>,
-    /// `FDR_OUT`: the pattern of files' names; where it is an address, the default one.
+    /// `FDR_OUT`: the pattern of file names. The default pattern if `FDR_OUT` is an address.
     pub(crate) output: Output,
-    /// `FDR_OUT`, where it is an address.
+    /// `FDR_OUT`, if it is an address.
     pub(crate) address: Option<Address>,
     /// `FDR_FORMAT`.
     pub(crate) format: Format,
     /// `FDR_SIGNAL`: the number of the signal that dumps.
     pub(crate) signal: Option<i32>,
-    /// `FDR_BUFFER`: ring per thread, a multiple of the chunk.
+    /// `FDR_BUFFER`: the ring of one thread, a multiple of the chunk.
     pub(crate) buffer_bytes: u64,
     /// `FDR_MEMORY`: all rings together, a multiple of the chunk, and at least one ring.
     pub(crate) memory_bytes: u64,
@@ -62,23 +62,23 @@ pub(crate) struct Settings {
     pub(crate) mode: Mode,
     /// `FDR_CLOCK`.
     pub(crate) clock: Clock,
-    /// `FDR_DIR`, absolute if the folder at start was; `None`: the output's folder. Where no trace is wanted,
-    /// `None` is no folder: the ring has no file then.
+    /// `FDR_DIR`, absolute if the folder at start was. `None` = the folder of the output. If no trace is
+    /// wanted, `None` means that the ring has no file.
     pub(crate) dir: Option<PathBuf>,
     /// `FDR_LOG`.
     pub(crate) log: Log,
     /// `FDR_PANIC`: whether a panic dumps.
     pub(crate) panic: bool,
-    /// `FDR_CRASH`: whether a signal that means a crash dumps.
+    /// `FDR_CRASH`: whether a crash dumps.
     pub(crate) crash: bool,
 }
 
 impl Settings {
-    /// Reads every variable through `get`, and where it is unset what the code chose. An empty variable
-    /// counts as unset. Relative paths are within `start`, the folder in which the program was started.
+    /// Reads every variable through `get`. If a variable is unset or empty, takes the value from the code.
+    /// Relative paths count from `start`, the folder in which the program was started.
     ///
     /// # Errors
-    /// One line per invalid value, each with the variable or the method, the value and what is accepted.
+    /// One line per invalid value: the variable or the method, the value, and the accepted values.
     pub(crate) fn from(
         get: impl Fn(&str) -> Option<OsString>,
         code: &Config,
@@ -96,7 +96,7 @@ impl Settings {
         let dir = from.raw("FDR_DIR").map(|dir| start.join(dir.text));
         let settings = Settings {
             filter: from.text("FDR", Filter::parse),
-            // Beside a device there is no place for a ring.
+            // A ring file can't be put beside a device.
             dir: dir.or_else(|| output.is_device().then(|| start.to_owned())),
             output,
             address,
@@ -131,7 +131,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// Whether two are the same but for what is recorded.
+    /// Whether two settings differ at most in the filter.
     pub(crate) fn is_but_for_the_filter(&self, other: &Settings) -> bool {
         let filter = other.filter.clone();
         Settings {
@@ -141,8 +141,8 @@ impl Settings {
     }
 }
 
-/// A line about each variable that begins like ours and is none of them: a mistyped one would
-/// otherwise be ignored in silence.
+/// One line about each variable whose name begins like ours and is unknown. Otherwise a mistyped variable would
+/// be ignored in silence.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
     let ours = |name: &OsString| {
         name.to_str().is_some_and(|name| {
@@ -160,21 +160,21 @@ pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<St
     names.filter(ours).map(warning).collect()
 }
 
-/// Takes values out of the environment and the code, and collects what is wrong with them.
+/// Reads values from the environment and the code, and collects their errors.
 struct Reader<'a, G> {
     get: G,
     code: &'a Config,
     errors: Vec<String>,
 }
 
-/// A value, and who said it.
+/// A value, and the place that it comes from.
 struct Value {
     text: OsString,
     by_code: bool,
 }
 
 impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
-    /// The environment wins.
+    /// The value of the environment, otherwise the value of the code.
     fn raw(&self, name: &str) -> Option<Value> {
         let set = (self.get)(name).filter(|value| !value.is_empty());
         let (text, by_code) = match set {
@@ -184,7 +184,7 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
         Some(Value { text, by_code })
     }
 
-    /// The parsed value; `None` where it is unset or, with an error noted, invalid.
+    /// The parsed value. `None` if it is unset, or if it is invalid and the error is noted.
     fn text<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
         let value = self.raw(name)?;
         let parsed = match value.text.to_str() {
@@ -208,14 +208,14 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
     fn address(&mut self, start: &Path) -> Option<Address> {
         let value = self.raw("FDR_OUT")?;
         let parsed = Address::parse(&value.text, start, Side::Program)?;
-        // After a mistake the value is an address all the same, not a file's name.
+        // After an error the value still counts as an address and not as a file's name.
         Some(parsed.unwrap_or_else(|problem| {
             self.refuse("FDR_OUT", &value, &problem);
             Address::Stdout
         }))
     }
 
-    /// The format; the error is that of a build without any that fits.
+    /// The format. The error says that this build has no format that fits.
     fn format(&mut self, address: Option<&Address>) -> Result<Format, Vec<String>> {
         let fits = |target: &&Target| address.is_none() || target.kind == Kind::Stream;
         let fitting: Vec<&str> = registry::targets()
@@ -256,7 +256,7 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
         Output::default_in(start, extension)
     }
 
-    /// `FDR_BUFFER` and `FDR_MEMORY`, which must fit each other.
+    /// `FDR_BUFFER` and `FDR_MEMORY`, which must agree.
     fn sizes(&mut self) -> (u64, u64) {
         let ring = |text: &str| match size(text)? {
             bytes if bytes < SMALLEST_RING => Err("too small; the least is 128K".to_owned()),
@@ -276,7 +276,7 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
             let problem = format!("a ring of {buffer} exceeds the budget FDR_MEMORY, {memory}");
             self.refuse("FDR_BUFFER", &value, &problem);
         }
-        // A small budget alone shall not be an error about a variable that nobody set.
+        // If only a small budget is set, the ring is made smaller. There is no error about the unset variable.
         (buffer.unwrap_or_else(|| memory.min(4 << 20)), memory)
     }
 }

@@ -1,6 +1,5 @@
-//! Connections of streams: opening them, and sending a whole dump over one. Waits for a peer, but
-//! never longer than it says, and never in a thread of the program's but for a dump that the program
-//! itself asked for.
+//! Connections of streams: opening one, and sending a whole dump over it. It waits for a peer for a limited
+//! time. It must never wait in a thread of the program, except for a dump that the program asked for.
 
 use core::time::Duration;
 use std::io::{self, Write};
@@ -14,13 +13,13 @@ use crate::api::Failure;
 use crate::messages;
 use crate::sys::socket::{self, Socket};
 
-/// The longest wait for a connection to be made, for each address that a host's name has.
+/// The longest wait until a connection is made, for each address of a host name.
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// A peer of a dump that takes nothing for so long is given up.
+/// A peer of a dump is given up if it takes nothing for this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What messages call an address.
+/// The name of an address in messages.
 pub(crate) fn name(address: &Address) -> String {
     match address {
         Address::Stdout => "the standard output".to_owned(),
@@ -28,7 +27,7 @@ pub(crate) fn name(address: &Address) -> String {
     }
 }
 
-/// Does what can be done before the first record: binds a listener, looks at the standard output.
+/// Does the preparations before the first record: binds a listener, or checks the standard output.
 ///
 /// # Errors
 /// The address can't be used.
@@ -69,7 +68,7 @@ fn prepared() -> io::Result<&'static Socket> {
     socket::kept().ok_or_else(|| io::ErrorKind::NotConnected.into())
 }
 
-/// Connects, where it is we who do that.
+/// Makes a connection to the address.
 pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
     match address {
         Address::Unix(path) => Socket::connect_unix(path).map_err(os),
@@ -79,7 +78,7 @@ pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
             let mut last = io::Error::other("the host's name has no address");
             for place in place.to_socket_addrs()? {
                 match TcpStream::connect_timeout(&place, CONNECT) {
-                    // A free port of this machine may be connected to itself.
+                    // A connection to a free port of this machine may be a connection to itself.
                     Ok(stream) if stream.local_addr().ok() == stream.peer_addr().ok() => {
                         last = io::ErrorKind::ConnectionRefused.into();
                     }
@@ -95,7 +94,7 @@ pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
     }
 }
 
-/// A client that waits at the listener.
+/// Takes a client that waits at the listener.
 pub(crate) fn accept() -> Option<Socket> {
     prepared().ok()?.accept()
 }
@@ -104,7 +103,7 @@ fn os(errno: i32) -> io::Error {
     io::Error::from_raw_os_error(errno)
 }
 
-/// A connection of its own for one dump; where clients connect to us, all of them get it.
+/// Opens a connection for one dump. If clients connect to us, all waiting clients get the dump.
 pub(crate) fn open(address: &Address) -> io::Result<Output> {
     let mut sockets = vec![connect(address)?];
     if matches!(address, Address::Listen(_)) {
@@ -113,8 +112,8 @@ pub(crate) fn open(address: &Address) -> io::Result<Output> {
     Ok(Output::Stream(Box::new(AllPeers { sockets })))
 }
 
-/// Sends the same to several peers. One that goes away, or stands still for too long, is left out; an
-/// error is that nobody is left.
+/// Sends the same bytes to several peers. A peer that goes away or takes nothing for too long is left out. It
+/// is an error if no peer is left.
 struct AllPeers {
     sockets: Vec<Socket>,
 }

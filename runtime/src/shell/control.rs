@@ -1,5 +1,5 @@
-//! The API's calls, carried out: here where this copy is (or becomes) the host, in the host where it
-//! is a guest.
+//! Carries out the calls of the API. A host does so itself, and a guest asks its host. A call must never fail
+//! in a way that the API does not state.
 
 use core::sync::atomic::Ordering;
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
     sys::process::notice_child();
     let state = install::state();
     let settings = match state {
-        // What was read when recording was brought up stays.
+        // The settings of the first start stay.
         Some(state) if code.is_empty() => state.config.clone(),
         _ => read(code)?,
     };
@@ -34,7 +34,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
         messages::warn(format_args!("{LATE}"));
     }
     let filter = settings.filter.clone();
-    // The environment's is in the table from the start.
+    // A filter of the environment is in the table from the start.
     let new_filter = code.get("FDR").is_some() && !install::has_filter();
     let has_filter = table().has_filter() && !new_filter;
     if !has_filter && filter.as_ref().is_some_and(Filter::is_off) && state.is_none() {
@@ -44,7 +44,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
         return Err(dumping::lost(ring));
     }
     if let Err(why) = install::install(settings) {
-        // It may be a guest by now, of a copy that came up meanwhile.
+        // Another copy may have come up meanwhile, and this copy may be its guest.
         return match recorder::host() {
             Some(_) => enable_in_host(code),
             None => Err(Error::Failed(why)),
@@ -62,7 +62,7 @@ fn read(code: &Config) -> Result<Settings, Error> {
     install::settings(code).map_err(|errors| Error::Configuration(errors.join("; ")))
 }
 
-/// Has the host record, with the filter of a guest's code where the environment has none.
+/// Asks the host to record. Passes the filter of the guest's code if the environment has none.
 fn enable_in_host(code: &Config) -> Result<usize, Error> {
     let host = recorder::host().ok_or_else(|| Error::Failed(NO_HOST.into()))?;
     read(code)?;
@@ -120,7 +120,7 @@ pub(crate) fn dump() -> Result<Dump, Error> {
     dumping::dump("call")
 }
 
-/// Has a whole trace written into a file without a name, and hands it on.
+/// Writes a whole trace into a file without a name, and copies it to `writer`.
 pub(crate) fn dump_to(writer: &mut dyn Write) -> Result<Dump, Error> {
     let (mut file, dump) = match recorder::host() {
         Some(host) => {
@@ -173,7 +173,7 @@ pub(crate) fn statistics() -> Statistics {
     statistics
 }
 
-/// `None` where the slot's owner changes, or writes too fast for a count.
+/// `None` if the slot changes its owner, or if its owner writes too fast for a count.
 fn of_thread(slot: &Slot) -> Option<ThreadStatistics> {
     let (owner, counts) = counts::count(slot)?;
     Some(ThreadStatistics {
@@ -188,7 +188,7 @@ fn of_thread(slot: &Slot) -> Option<ThreadStatistics> {
     })
 }
 
-/// Carries out a guest's call; the text is the answer, or the error's.
+/// Carries out a call of a guest. The text is the answer or the error.
 pub(crate) fn answer(operation: Operation, argument: &str) -> Result<String, Error> {
     match operation {
         Operation::Enable => enable(&Config::new()).map(|on| on.to_string()),

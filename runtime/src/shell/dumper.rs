@@ -1,6 +1,6 @@
-//! The dumper: a thread of ours that writes a dump when the signal comes, keeps places ready for new
-//! threads and space for those that record much, measures the clock's rate now and then, and compares the CPUs' clocks once.
-//! The program's threads go on recording.
+//! The dumper, a thread of the recorder. It writes a dump when the signal comes. It keeps slots prepared for
+//! new threads, and space for threads that record much. It measures the clock's rate from time to time, and
+//! compares the CPUs' clocks once. It must never stop a thread of the program.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -14,21 +14,21 @@ use crate::ring::{Ring, Shortage};
 use crate::sys::signal::Mask;
 use crate::{clock, crash, messages, recorder, sys};
 
-/// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins
-/// are one; those that come during one make another.
+/// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins count as
+/// one. Signals during a dump make another one.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the thread runs.
+/// Whether the thread exists.
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// How long after it is known that slots are wanted they are made ready, ns: not at once, for on a busy machine
-/// the thread that told so would wait for it, in the midst of its first call.
+/// The pause between a wish for slots and making them, ns. Without the pause the dumper might take the CPU from
+/// the thread that woke it, in the midst of that thread's first call.
 const PAUSE_NS: u64 = 1_000_000;
 
-/// The same after a try that failed, for want of space and of memory.
+/// The pause after a try that failed, because there was no space and no memory.
 const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000_000;
 
-/// Starts the thread. All signals are blocked in it: the program's handlers never run there.
+/// Starts the thread. All signals are blocked in it, so the program's handlers never run there.
 pub(crate) fn start(compare_clocks: bool) {
     if RUNS.swap(1, Ordering::AcqRel) != 0 {
         return;
@@ -50,7 +50,7 @@ pub(crate) fn start(compare_clocks: bool) {
     }
 }
 
-/// Does the dumper's work until the program's last thread is gone.
+/// Does the work of the dumper until the program's last thread is gone.
 fn run(compare_clocks: bool) -> Looks {
     let mut brought_in = Vec::new();
     let mut due_ns = Some(0);
@@ -87,19 +87,19 @@ fn run(compare_clocks: bool) -> Looks {
     }
 }
 
-/// The process ends with the program's last thread: with a dump, as at any exit.
+/// Ends the process after the program's last thread, with a dump as at any exit.
 fn end_process(programs: Mask, looks: &Looks) {
     dumping::at_exit();
     if stream::is_running() {
-        // A peer holds the stream up, and the stream's thread would hold up the end.
+        // A peer delays the stream, and the thread of the stream would delay the end.
         sys::process::exit();
     }
-    // What `exit` calls is the program's.
+    // `exit` calls functions of the program, with the program's own signal mask.
     programs.restore();
     last_thread::end_as_last(looks);
 }
 
-/// Keeps the clock's rate in the ring's head, for who reads it when the process is dead.
+/// Stores the clock's rate in the head of the ring, for a reader after the process is dead.
 fn refine() {
     if let (Some(ring), Some(state)) = (recorder::ring(), install::state()) {
         let hz = state.frequency().hz;
@@ -107,8 +107,9 @@ fn refine() {
     }
 }
 
-/// Keeps slots ready, so that a thread's first record need not wait for the disk, and brings in what threads
-/// will need soon. `due_ns`: when slots are to be made, if that is known. How long there is until then.
+/// Prepares slots, so the first record of a thread need not wait for the disk. Brings in the chunks that
+/// threads will need soon. `due_ns` is the time at which slots are to be made, if that is known. Returns the
+/// time until then.
 fn prepare(brought_in: &mut Vec<u32>, due_ns: &mut Option<u64>) -> Option<Duration> {
     let ring = recorder::ring()?;
     let now_ns = clock::monotonic_raw_ns();
@@ -126,7 +127,7 @@ fn prepare(brought_in: &mut Vec<u32>, due_ns: &mut Option<u64>) -> Option<Durati
     due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)))
 }
 
-/// Ends the recording where somebody cut the ring's file short: here, and in the copies that record into it.
+/// Ends the recording if somebody cut the ring's file short, in this copy and in its guests.
 fn end_where_lost(ring: &Ring) {
     if ring.is_lost() {
         crash::tell_loss(ring);
@@ -134,10 +135,10 @@ fn end_where_lost(ring: &Ring) {
     }
 }
 
-/// Says, once, that a thread's ring found no room.
+/// Says once that a part of the ring has no space on the disk.
 pub(crate) fn say_out_of_space(ring: &Ring) {
     if let Some(Shortage { error, is_partial }) = ring.shortage_to_say() {
-        // As the kernel says where it allows no more mappings.
+        // The kernel reports this errno if it allows no more mappings.
         let place = match error {
             libc::ENOMEM => "in memory",
             _ => "on the disk",
@@ -153,18 +154,18 @@ pub(crate) fn say_out_of_space(ring: &Ring) {
     }
 }
 
-/// The dump signal's handler: asks the dumper and calls the handler that was there before.
-/// Async-signal-safe; keeps errno.
+/// The handler of the dump signal. It wakes the dumper and calls the former handler. Async-signal-safe. Keeps
+/// errno.
 pub(crate) extern "C" fn on_signal(
     signal: i32,
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
     let errno = sys::errno();
-    // The dumper of a parent hears nothing of it.
+    // A child that no fork hook ran in must first find out that it has no dumper.
     sys::process::notice_child();
     if RUNS.load(Ordering::Acquire) == 0 {
-        // The child of a fork: nobody else can.
+        // In the child of a fork no dumper exists, so the handler writes the trace.
         crash::write_now("signal");
     } else {
         ASKED.fetch_add(1, Ordering::AcqRel);
@@ -174,8 +175,7 @@ pub(crate) extern "C" fn on_signal(
     sys::set_errno(errno);
 }
 
-/// In the child of a fork the thread is gone, and dumps that were asked for are the parent's.
-/// Async-signal-safe.
+/// Called in the child of a fork, which has no dumper. Requests for dumps are the parent's. Async-signal-safe.
 pub(crate) fn forget() {
     ASKED.store(0, Ordering::Relaxed);
     RUNS.store(0, Ordering::Release);

@@ -1,5 +1,5 @@
-//! Dumps: at exit, on the signal, on a panic, on a call. One at a time; each says on stderr what became
-//! of it. Must never run in a signal handler: it allocates and takes locks.
+//! Dumps: at exit, on the signal, on a panic, on a call. Only one runs at a time, and each says on stderr how
+//! it ended. A dump must never run in a signal handler, because it allocates and takes locks.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::fmt::Write as _;
@@ -26,13 +26,13 @@ use crate::ring::Ring;
 use crate::ring::counts;
 use crate::sys;
 
-/// Whether the dump at exit was made: the end of the process would cut off a later one.
+/// Whether the dump at exit was made. The end of the process would cut a later dump off.
 static OVER: AtomicBool = AtomicBool::new(false);
 
-/// How many numbers are tried for a name that no file has.
+/// How many numbers are tried until no file has the name.
 const NUMBERS: u32 = 10_000;
 
-/// Runs `body` as the one dump.
+/// Runs `body` as the only dump.
 fn alone<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     if DUMPING.is_mine() {
         let remedy = "call it where no dump is under way";
@@ -54,7 +54,7 @@ pub(crate) fn in_child(forker: u64) {
 pub(crate) extern "C" fn at_exit() {
     sys::process::notice_child();
     crash::wait_for_crash();
-    // A child of a fork that never recorded has no ring, and nothing of the parent's is its own.
+    // A child of a fork that never recorded has no ring of its own.
     let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
         return;
     };
@@ -62,7 +62,7 @@ pub(crate) extern "C" fn at_exit() {
         return;
     }
     if recorder::host().is_some() {
-        // It became a guest while it came up, and has made a ring for nothing.
+        // This copy became a guest while it came up, so nobody uses its ring.
         if let Some(path) = ring.path() {
             sys::file::unlink(path);
         }
@@ -75,13 +75,13 @@ pub(crate) extern "C" fn at_exit() {
     } else {
         dump_and_say("exit").map(|_| ())
     };
-    // Waits for a dump that began in between.
+    // Waits for a dump that began meanwhile.
     let _ = alone(|| {
         OVER.store(true, Ordering::Relaxed);
         Ok(())
     });
     crash::tell_loss_at_exit(ring);
-    // Without a trace the ring is all that there is of the records, or what somebody has left of it.
+    // Without a trace, the ring file holds the only copy of the records, or the part that somebody left of it.
     let needed = match ring.is_lost() {
         false => matches!(result, Err(Error::Failed(_))),
         true => !ring.is_file_headless(),
@@ -91,8 +91,8 @@ pub(crate) extern "C" fn at_exit() {
     }
 }
 
-/// Says, to who wants to know, that the dump signal went elsewhere. Not a warning: a program may need the
-/// signal for itself, and its handler may call the one that it found.
+/// Says that the program took the dump signal. It is no warning. The program may need the signal, and its
+/// handler may call ours.
 fn say_replaced() {
     let signal = state().and_then(|state| state.config.signal);
     if let Some(signal) = signal.filter(|&s| !sys::signal::is_installed(s, dumper::on_signal)) {
@@ -103,13 +103,13 @@ fn say_replaced() {
     }
 }
 
-/// Dumps and says on stderr what became of it.
+/// Dumps, and says on stderr how that ended.
 pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
     let result = dump(reason);
     match &result {
         Ok(_) => {}
         Err(error @ Error::NothingRecorded(_)) => messages::warn(format_args!("{error}")),
-        // That was said when it came about, and nobody asked.
+        // It was said when the file was lost, and nobody asked for this dump.
         Err(_) if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
         Err(Error::Failed(failure)) => say_failed(failure),
         Err(error) => say_failed(&error.to_string().into()),
@@ -117,7 +117,7 @@ pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
     result
 }
 
-/// What a dump is made of.
+/// The objects that every dump needs.
 fn ready() -> Result<(&'static Ring, &'static State), Error> {
     sys::process::notice_child();
     if sites::is_mine() {
@@ -148,28 +148,29 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
                 return Err(Error::failed(why, "call it earlier"));
             }
             let (dump, replaced) = write(ring, state, reason)?;
-            // Under the lock: the end of the process waits for the line as well.
+            // This is said under the lock, so the end of the process waits for the line too.
             say_written(&dump, replaced);
             Ok(dump)
         })
     };
     match state.address() {
-        // A handler of the program's that came in the midst of it could fork, and two processes would
-        // write; or call `exit`, which would wait for it in vain.
+        // No handler of the program may interrupt this. If it forked, two processes would write. If it called
+        // `exit`, it would wait for this dump for ever.
         None => sys::signal::undisturbed(dump),
-        // A peer may take its time: nobody's signals shall wait for it.
+        // The program's signals must not wait for a slow peer.
         Some(_) => dump(),
     }
 }
 
-/// Why a ring that somebody cut short has no trace.
+/// The error for a ring that somebody cut short.
 pub(crate) fn lost(ring: &Ring) -> Error {
     let path = ring.path().unwrap_or_default().to_string_lossy();
     let what = format!("the ring is lost: {path} was cut short by somebody, or can't be read");
     Error::failed(what, "`fdr recover` finds what is left in it")
 }
 
-/// Says why there is no trace, and where the records still are: of each trace, whatever was said before.
+/// Says why there is no trace and where the records are. It is said for each trace, even if the reason was said
+/// before.
 pub(crate) fn say_failed(failure: &Failure) {
     let why = failure.in_full();
     let (is_lost, path) = ring().map_or((false, None), |ring| (ring.is_lost(), ring.path()));
@@ -185,7 +186,7 @@ pub(crate) fn say_failed(failure: &Failure) {
     }
 }
 
-/// Why a trace of that name can't be written, and what to do.
+/// The error for a trace that can't be written, with advice.
 pub(crate) fn why_not(path: &Path, error: io::Error) -> Failure {
     let remedy = match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::NotFound, _) => "make its folder, or end FDR_OUT with a /",
@@ -214,7 +215,7 @@ fn say_written(dump: &Dump, replaced: bool) {
     ));
 }
 
-/// What a format could not hold, for who wants to know.
+/// Says what the format could not hold.
 pub(crate) fn say_losses(target: &Target, losses: &Losses) {
     if !losses.is_empty() {
         messages::info(format_args!(
@@ -224,7 +225,7 @@ pub(crate) fn say_losses(target: &Target, losses: &Losses) {
     }
 }
 
-/// A trace of now in a file without a name, at its beginning. It has no number.
+/// Writes a trace into a file without a name, whose cursor is then at its beginning. The trace has no number.
 pub(crate) fn dump_unnamed(reason: &str) -> Result<(File, Dump), Error> {
     let (ring, state) = ready()?;
     let target = state.config.format.0;
@@ -250,7 +251,7 @@ pub(crate) fn dump_unnamed(reason: &str) -> Result<(File, Dump), Error> {
         })?;
         Ok((file, told(PathBuf::new(), &info, target, written)))
     };
-    // As in `dump`: no handler of the program's comes in between.
+    // As in `dump`, no handler of the program may interrupt this.
     alone(|| sys::signal::undisturbed(write))
 }
 
@@ -275,7 +276,7 @@ fn to_write<'a>(ring: &'a Ring, state: &State, info: &'a TraceInfo) -> file::Dum
     }
 }
 
-/// What was written, with all that is missing in it.
+/// The result of a dump, with everything that is missing in it.
 fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> Dump {
     let Written {
         threads,
@@ -293,7 +294,7 @@ fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> D
             if zeroed == 1 { "" } else { "s" },
         ));
     }
-    // Of threads whose space others have now, and of threads that had none, nothing is in the file.
+    // The file holds nothing of threads whose slots were reused, and nothing of threads that never had a slot.
     Dump {
         path,
         threads,
@@ -303,7 +304,7 @@ fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> D
     }
 }
 
-/// Writes what the ring holds; also whether an earlier file had that name.
+/// Writes the records of the ring. Also returns whether an earlier file had that name.
 fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error> {
     has_records(ring)?;
     if state.address().is_none() && state.output().is_null() {
@@ -332,7 +333,7 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
     Ok((told(path, &info, dump.target, written), replaced))
 }
 
-/// The dump of a program whose traces go to /dev/null: nobody wants them, and nothing is made anywhere.
+/// The result of a dump to /dev/null. No trace is wanted, so nothing is written.
 fn discarded(ring: &Ring, path: PathBuf) -> Dump {
     let missing = ring.missing();
     let mut dump = Dump {
@@ -352,21 +353,21 @@ fn discarded(ring: &Ring, path: PathBuf) -> Dump {
     dump
 }
 
-/// As [`dump_path`], and the one after it is another one.
+/// Returns [`dump_path`], and moves on to the next number.
 pub(crate) fn next_path(state: &State) -> PathBuf {
     let path = dump_path(state);
     NUMBER.fetch_add(1, Ordering::Relaxed);
     path
 }
 
-/// The file after that of the next dump.
+/// Moves on to the next number, and returns its path.
 fn path_after(state: &State) -> PathBuf {
     NUMBER.fetch_add(1, Ordering::Relaxed);
     dump_path(state)
 }
 
-/// The file of the next dump. Where names have numbers, one that no file has: another process may have
-/// had the same pid.
+/// The path of the next dump. If names have numbers, it is a name that no file has, because another process may
+/// have had the same pid.
 fn dump_path(state: &State) -> PathBuf {
     let name = |number: u32| {
         state.output().path(&Names {
@@ -387,8 +388,8 @@ fn dump_path(state: &State) -> PathBuf {
     name(number)
 }
 
-/// Function records that were asked for, in all threads there ever were. Allocates nothing: at the end
-/// of a stream it is called by whoever called `exit`, which may be a handler.
+/// Function records that were asked for, in all threads that ever recorded. It allocates nothing, because a
+/// handler may call it through `exit` at the end of a stream.
 pub(crate) fn asked_for(ring: &Ring) -> u64 {
     let of_slot = |slot| counts::recorded(slot).unwrap_or(1);
     ring.sum_consistently(|| {
@@ -398,7 +399,7 @@ pub(crate) fn asked_for(ring: &Ring) -> u64 {
     })
 }
 
-/// This moment, in ticks of the recorder's clock.
+/// The current tick of the recorder's clock.
 pub(crate) fn now(state: &State) -> Ticks {
     let (now, _) = state.settled_frequency();
     Ticks(now.ticks)
@@ -428,7 +429,7 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
     }
 }
 
-/// What every trace of this process says: of the program, and of the clock but for its rate.
+/// What every trace of this process says of the program and of the clock, except the clock's rate.
 pub(crate) fn lasting_info(state: &State) -> TraceInfo {
     let start = state.start();
     TraceInfo {

@@ -1,10 +1,12 @@
-//! What `fork` is to the recorder. Before it, the table of sites is taken, so that the child has it whole,
-//! and the thread that forks records nothing but a count. After it, the child lets go of all that is its
-//! parent's; its first record makes a ring of its own (`recorder::process_ring`).
+//! What the recorder does around `fork`. Before the fork, the forking thread takes the table of sites, so the
+//! child gets a complete table. From then on the thread's records are only counted. After the fork, the child
+//! leaves everything that belongs to its parent. Its first record makes a ring of its own
+//! (`recorder::process_ring`).
 //!
-//! A dump or an installation that another thread is in the midst of is not waited for: the child forgets
-//! it. All of it is async-signal-safe but for the wait for the table, which is held for moments, and not
-//! at all by a thread whose handler forks.
+//! `fork` does not wait for a dump or an installation of another thread, and the child forgets it. All
+//! functions are async-signal-safe, except for the wait for the table. Threads hold the table for moments only.
+//! A thread whose handler forks while it holds the table does not wait. This file must never leave the table
+//! held in the child.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -15,19 +17,19 @@ use crate::sys::lock::me;
 use crate::sys::signal::{Mask, undisturbed};
 use crate::sys::{self, process, socket};
 
-/// Forks that the thread which holds the table is in the midst of: more than one where a hook of the
-/// program's forks. The rest of these statics is that thread's as well.
+/// How many forks are under way in the thread that holds the table. It is more than one if a fork hook of the
+/// program forks. The statics below belong to the same thread.
 static DEPTH: AtomicU32 = AtomicU32::new(0);
 
-/// Whether that thread held the table already: a handler that interrupted it forks.
+/// Whether that thread held the table before. Then a handler that interrupted it forks.
 static HELD: AtomicU32 = AtomicU32::new(0);
 
-/// The thread, as locks name it, and its mask of signals.
+/// The thread, as locks name it, and its signal mask.
 static FORKER: AtomicU64 = AtomicU64::new(0);
 static MASK: AtomicU64 = AtomicU64::new(0);
 
-/// Has the C library call this file around every `fork`. A child that is forked meanwhile does it again:
-/// to be called twice does no harm.
+/// Has the C library call this file around every `fork`. A child that is forked meanwhile calls it again, which
+/// does no harm.
 pub(crate) fn watch() {
     static DONE: AtomicBool = AtomicBool::new(false);
     if !DONE.load(Ordering::Relaxed) {
@@ -46,7 +48,7 @@ extern "C" fn in_parent() {
     });
 }
 
-/// The fork is over in a process that goes on as it was.
+/// Ends a fork in a process that goes on as before.
 fn leave() {
     if leave_one() {
         process_ring::fork_is_over();
@@ -65,16 +67,16 @@ extern "C" fn in_child() {
                     process_ring::fork_begins();
                 }
             }
-            // A fork within a hook of this one led here, and did all of it.
+            // A fork within a hook of this fork led here and has done everything.
             (true, false) => leave(),
-            // Made behind the C library's back: this thread's `begin` was not called. Another thread's may
-            // have been, and that one is not here.
+            // The child was made without the C library, so this thread did not call `begin`. Another thread may
+            // have called it, but that thread does not exist in the child.
             (false, true) => undisturbed(|| {
                 FORKER.store(0, Ordering::Relaxed);
                 DEPTH.store(0, Ordering::Relaxed);
                 forget();
             }),
-            // A call of ours in a hook that came before this one has done it.
+            // A call of ours in an earlier hook has done it.
             (false, false) => {}
         },
     );
@@ -88,7 +90,8 @@ fn keeping_errno(body: impl FnOnce()) {
 
 fn begin() {
     let mask = Mask::hold();
-    // Not by who holds the table: in a child whose hooks fork before ours is called, that is its parent.
+    // The holder of the table can't answer this. In a child whose hooks fork before ours is called, the holder
+    // is the parent.
     if process_ring::is_forking() {
         DEPTH.fetch_add(1, Ordering::Relaxed);
         return;
@@ -104,7 +107,7 @@ fn begin() {
     process_ring::fork_begins();
 }
 
-/// Whether it was the outermost one.
+/// Ends one fork. Returns whether it was the outermost one.
 fn leave_one() -> bool {
     DEPTH.fetch_sub(1, Ordering::Relaxed) == 1
 }
@@ -117,7 +120,7 @@ fn go_on() {
     mask.restore();
 }
 
-/// Nothing of the parent's is the child's.
+/// The child leaves everything that belongs to its parent.
 fn forget() {
     let forker = FORKER.load(Ordering::Relaxed);
     process::set_fork_child();

@@ -1,5 +1,5 @@
-//! Both sides of a process with several copies of this crate: what the host gives to its guests,
-//! and how a copy becomes a guest. See `site::unit`.
+//! A process with several copies of this crate: the services of the host, and how a copy becomes a guest. See
+//! `site::unit`. A copy must never be host and guest at once.
 
 use std::io;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use crate::api::{Error, Failure};
 use crate::recorder;
 use crate::site::unit::{self, Host, Operation, Reply, Text, Unit};
 
-/// What this copy does for guests while it is the host.
+/// The services of this copy while it is the host.
 pub(crate) static HOST: Host = Host {
     record,
     record_untimed,
@@ -19,11 +19,11 @@ pub(crate) static HOST: Host = Host {
     control: host_control,
 };
 
-/// Makes this copy a guest of `host`: its records are made for that one from now on. False where it is a
-/// host itself, or another one's guest.
+/// Makes this copy a guest of `host`, which makes its records from now on. False if this copy is a host, or the
+/// guest of another one.
 pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
-    // In one step, as what `install` chooses for a copy of its own: sites are on soon, and what is chosen
-    // must be this host's by then.
+    // The whole step is under the lock, because `install` makes its own choice under the same lock. Sites are
+    // on soon, and by then the choice must be this host's.
     let _table = table();
     if let Some(mine) = recorder::host() {
         return core::ptr::eq(mine, host);
@@ -35,14 +35,14 @@ pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
     true
 }
 
-/// A copy that was loaded after its host came up.
+/// Joins the host. For a copy that was loaded after its host came up.
 pub(crate) fn join(host: &'static Host) {
     if adopt(host) {
         (host.attach)(&unit::UNIT);
     }
 }
 
-/// Takes a unit's sites into the table, and into the ring's.
+/// Takes the sites of a unit into the table and into the ring's table.
 pub(crate) fn attach(unit: &'static Unit) {
     unit.pin();
     let mut table = table();
@@ -64,7 +64,7 @@ extern "C" fn record_untimed() -> *mut () {
     recorder::entrance_untimed()
 }
 
-/// What the numbers of a host's answer mean.
+/// The codes of a host's answer.
 const OK: u32 = 0;
 const CONFIGURATION: u32 = 1;
 const NOTHING: u32 = 2;
@@ -85,7 +85,7 @@ extern "C" fn host_control(operation: u32, argument: &Text<'_>, reply: &Reply<'_
     code
 }
 
-/// Has the host carry out a call.
+/// Asks the host to carry out a call.
 pub(crate) fn ask(
     host: &'static Host,
     operation: Operation,
@@ -103,7 +103,7 @@ pub(crate) fn ask(
     }
 }
 
-/// What, remedy, and the system's error: its number, or its text.
+/// Text of a failure: what, remedy, and the system's error as its number or its text.
 fn encode(failure: &Failure) -> String {
     let Failure {
         what,

@@ -1,5 +1,5 @@
-//! Brings the recorder up: everything that happens once per process. Must never end the program, nor
-//! leave anything behind where recording stays off.
+//! Brings the recorder up: everything that happens once per process. It must never end the program. If
+//! recording stays off, it must leave nothing behind.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::ffi::{CStr, CString, OsString};
@@ -29,17 +29,17 @@ use crate::site::unit;
 use crate::sys;
 use crate::sys::lock::{Lasting, Lock};
 
-/// What does not change once the recorder is up.
+/// The state that does not change once the recorder is up.
 pub(crate) struct State {
     pub(crate) config: Settings,
-    /// `config.output`, for children of a fork.
+    /// `config.output` for children of a fork.
     childrens_output: Output,
     pub(crate) chosen: Chosen,
     calibration: Calibration,
     best_frequency: BestFrequency,
-    /// How far the CPUs' counters are certainly apart, ns; 0 until they were compared.
+    /// The certain difference between the counters of the CPUs, ns. 0 until they are compared.
     skew_ns: AtomicU64,
-    /// The program's name, for the names of files.
+    /// The program's name, for file names.
     pub(crate) program: String,
 }
 
@@ -51,22 +51,21 @@ const BASELINE: Duration = Duration::from_millis(2);
 /// Held while the recorder is brought up.
 static INSTALLING: Lock<()> = Lock::new(());
 
-/// Whether all of it was done in this very process.
+/// Whether all of it was done in this process and not in a parent.
 static UP: AtomicBool = AtomicBool::new(false);
 
-/// In the child of a fork. Async-signal-safe.
+/// Called in the child of a fork. Async-signal-safe.
 pub(crate) fn in_child(forker: u64) {
     INSTALLING.in_child(forker);
     UP.store(false, Ordering::Relaxed);
 }
 
-/// What the recorder was brought up with; `None` while it is not.
+/// The state of the recorder. `None` while it is not up.
 pub(crate) fn state() -> Option<&'static State> {
     STATE.get()
 }
 
-/// Run by the loader. Without `FDR` in the environment, and without a host that records, it does
-/// nothing.
+/// The loader calls this. It does nothing if `FDR` is not in the environment and no other copy records.
 pub(crate) fn at_load() {
     unit::UNIT.set_ready(guest::adopt);
     if let Some(host) = unit::host() {
@@ -78,7 +77,7 @@ pub(crate) fn at_load() {
     }
     if let Err(why) = record_from_start() {
         messages::error(format_args!("{}; recording is off", why.in_full()));
-        // Who mistyped a variable may send the dump signal all the same: it shall not kill.
+        // A user who mistyped a variable may still send the dump signal. It must not kill the program.
         sys::signal::ignore_if_default(libc::SIGUSR2);
     }
 }
@@ -94,7 +93,7 @@ fn record_from_start() -> Result<(), Failure> {
         return Ok(());
     }
     if let Err(why) = install(config) {
-        // A copy that came up meanwhile has taken this one in, and does what `FDR` says.
+        // Another copy came up meanwhile and has made this copy its guest. That copy does what `FDR` says.
         return recorder::host().map(|_| ()).ok_or(why);
     }
     let (on, all) = {
@@ -106,14 +105,13 @@ fn record_from_start() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the environment says, and where it is silent the code; nothing of the environment in setuid
-/// programs.
+/// The settings of the environment, otherwise those of the code. A setuid program ignores the environment.
 pub(crate) fn settings(code: &Config) -> Result<Settings, Vec<String>> {
     let start = std::env::current_dir().unwrap_or_else(|_| ".".into());
     Settings::from(variable, code, &start)
 }
 
-/// Whether the environment names what is recorded.
+/// Whether the environment sets the filter.
 pub(crate) fn has_filter() -> bool {
     variable("FDR").is_some_and(|filter| !filter.is_empty())
 }
@@ -122,10 +120,10 @@ fn variable(name: &str) -> Option<OsString> {
     sys::process::variable(&CString::new(name).ok()?)
 }
 
-/// Brings the recorder up: clock, ring, table of sites, handlers, dumper. Nothing is on yet. Does
-/// nothing where it is up.
+/// Brings the recorder up: clock, ring, table of sites, handlers, dumper. No function is on yet. Does nothing
+/// if the recorder is up.
 pub(crate) fn install(config: Settings) -> Result<(), Failure> {
-    // Before the lock: it frees the parent's.
+    // This comes before the lock, because it frees a lock of the parent.
     sys::process::notice_child();
     if INSTALLING.is_mine() {
         return Err("it is being brought up by this very thread".into());
@@ -134,17 +132,17 @@ pub(crate) fn install(config: Settings) -> Result<(), Failure> {
     if UP.load(Ordering::Relaxed) && ring().is_some() {
         return Ok(());
     }
-    // A handler that forked in the midst of it would have the child go on with what is the parent's.
+    // If a handler forked meanwhile, the child would go on with objects of its parent.
     sys::signal::undisturbed(|| bring_up(config))?;
     UP.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-/// This copy is a guest by now.
+/// This copy has become a guest.
 const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 
 fn bring_up(config: Settings) -> Result<(), Failure> {
-    // First: what follows must not be cut in two by a fork.
+    // This comes first, because a fork must not divide the steps below.
     fork::watch();
     if STATE.get().is_none() {
         if let Some(folder) = config.output.missing_folder() {
@@ -163,7 +161,8 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
             messages::warn(format_args!("{note}"));
         }
         CLOCK.store(chosen.kind as u32, Ordering::Relaxed);
-        // Beforehand: it may need the loader's lock, whose owner may be about to adopt this copy.
+        // This comes before the table is locked. It may need the loader's lock, and the thread that has that
+        // lock may be making this copy a guest.
         let slot = recorder::fixed_offset();
         {
             let mut table = table();
@@ -184,7 +183,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
                 "atexit is full: there will be no dump at exit"
             ));
         }
-        // Last: a child that is forked meanwhile does all of it again.
+        // This comes last, so a child that is forked meanwhile does all of it again.
         STATE.set(State {
             childrens_output: config.output.clone().of_children(),
             config,
@@ -206,7 +205,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
         None => new_ring(state)?,
     }
     let found = {
-        // The loader's lock, which a fork would leave locked in the child, is taken within ours.
+        // The loader's lock is taken inside ours. A fork would leave the loader's lock locked in the child.
         let _table = table();
         match unit::UNIT.become_host(&guest::HOST) {
             true => Ok(unit::units()),
@@ -214,7 +213,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
         }
     };
     let units = found.map_err(|other| {
-        // That one may not have come to this copy yet.
+        // The other copy may not have come to this one yet.
         other.into_iter().for_each(guest::join);
         TOO_LATE
     })?;
@@ -233,7 +232,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
     }
     last_thread::watch_main();
     dumper::start(!sys::process::is_fork_child());
-    // A child's parent has the stream.
+    // A child of a fork has no stream, because its parent has it.
     if state.config.mode == Mode::Stream
         && !sys::process::is_fork_child()
         && !state.output().is_null()
@@ -248,15 +247,15 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has a crash dumped, where it is not opted out of, and makes ready what a dump without a dumper needs.
+/// Has a crash dumped unless the user opted out. Prepares what a dump without a dumper needs.
 fn prepare_for_crashes(state: &State) {
     let config = &state.config;
     let Some(ring) = ring() else { return };
-    // Where traces are sent, the default names are those of a file in the folder at start.
+    // If traces are sent to an address, these are the default names, in the folder at start.
     let output = match (&config.address, &config.dir) {
         (Some(_), Some(dir)) => Output::default_in(dir, "fdr"),
         _ if config.format.0.name.starts_with("xray") => config.output.clone(),
-        // A trace of the recorder's own, whatever the others are.
+        // A crash writes the recorder's own format, whatever the format of other traces is.
         _ => config.output.clone().with_extension("fdr"),
     };
     let ready = crash::prepare(crash::Setup {
@@ -283,7 +282,7 @@ fn new_ring(state: &State) -> Result<(), Failure> {
     let path = match template {
         [] => None,
         template => {
-            // On the heap, for the stack may be a small one of the program's.
+            // It is on the heap, because the program's stack may be small.
             let path: &mut [u8; LONGEST_PATH] = vec![0; LONGEST_PATH]
                 .leak()
                 .try_into()
@@ -309,7 +308,7 @@ fn new_ring(state: &State) -> Result<(), Failure> {
         Failure::new(what, "set a smaller FDR_MEMORY", None)
     })?;
     if let (Some(errno), Some(path)) = (trouble, path) {
-        // Why there is no folder says more than that there is none.
+        // The reason why the folder can't be made says more than "not found".
         let errno = folders
             .err()
             .filter(|_| errno == libc::ENOENT)
@@ -341,14 +340,14 @@ fn new_ring(state: &State) -> Result<(), Failure> {
         .store(state.clock_flags(), Ordering::Relaxed);
     ring.set_program(&state.program);
     table().publish(&ring);
-    // The first thread's first record shall not have to wait for its making.
+    // The first record of the first thread should not wait until a slot is made.
     ring.prepare_spares(1);
-    // Never freed.
+    // A ring is never freed.
     process_ring::publish(Box::into_raw(Box::new(ring)));
     Ok(())
 }
 
-/// Whether the folder of rings is made where it is not there: as `FDR_DIR` or the output says.
+/// Whether a missing folder of rings is made: as `FDR_DIR` or the output says.
 fn makes_ring_folder(config: &Settings) -> bool {
     match &config.dir {
         Some(dir) => dir.as_os_str().as_bytes().ends_with(b"/"),
@@ -356,7 +355,7 @@ fn makes_ring_folder(config: &Settings) -> bool {
     }
 }
 
-/// The path of rings, without its random end; a NUL stands for the pid. Empty: rings have no files.
+/// The path of rings without its random end. A NUL stands for the pid. Empty = rings have no files.
 fn ring_template(state: &State) -> &'static [u8] {
     let mut template = match &state.config.dir {
         Some(dir) => dir.as_os_str().as_bytes().to_vec(),
@@ -370,7 +369,7 @@ fn ring_template(state: &State) -> &'static [u8] {
 }
 
 impl State {
-    /// What this process's files are called. Async-signal-safe.
+    /// The names of this process's files. Async-signal-safe.
     pub(crate) fn output(&self) -> &Output {
         if sys::process::is_fork_child() {
             &self.childrens_output
@@ -379,20 +378,20 @@ impl State {
         }
     }
 
-    /// Where traces are sent, if not to files. A child of a fork has neither its parent's clients nor its
-    /// standard output to itself: its traces are files then.
+    /// The address that traces are sent to, if any. A child of a fork shares the clients and the standard
+    /// output of its parent, so its traces are files.
     pub(crate) fn address(&self) -> Option<&Address> {
         let own = |address: &&Address| matches!(address, Address::Connect(_) | Address::Unix(_));
         let address = self.config.address.as_ref();
         address.filter(|address| !sys::process::is_fork_child() || own(address))
     }
 
-    /// The frequency as far as it is known now, without waiting.
+    /// The frequency as known now, without waiting.
     pub(crate) fn frequency(&self) -> Frequency {
         self.choose(&Anchor::take(self.chosen.kind))
     }
 
-    /// A moment [`BASELINE`] after the start at least, and the frequency up to then.
+    /// A moment at least [`BASELINE`] after the start, and the frequency until then.
     pub(crate) fn settled_frequency(&self) -> (Anchor, Frequency) {
         let now = self.calibration.at_least(BASELINE);
         (now, self.choose(&now))
@@ -400,14 +399,14 @@ impl State {
 
     fn choose(&self, now: &Anchor) -> Frequency {
         let measured = self.calibration.frequency(now);
-        // A rate that may change is best known by what it was on average.
+        // If the rate may change, its average is the best value.
         match self.chosen.constant {
             true => self.best_frequency.choose(measured),
             false => measured,
         }
     }
 
-    /// What is wrong with the clocks up to that moment; of the threads, `steps_back` is.
+    /// The faults of the clocks until that moment. `steps_back` comes from the threads.
     pub(crate) fn trouble(&self, now: &Anchor, frequency: &Frequency, steps_back: u64) -> Trouble {
         let ahead_ns = match self.chosen.constant {
             true => self.calibration.ahead_ns(now, frequency),
@@ -421,7 +420,7 @@ impl State {
         }
     }
 
-    /// The CPUs' counters were compared.
+    /// Notes the comparison of the CPUs' counters.
     pub(crate) fn note_skew(&self, skew: &Skew) {
         self.skew_ns.store(skew.certain_ns(), Ordering::Relaxed);
         if let Some(ring) = ring() {
@@ -430,7 +429,7 @@ impl State {
         }
     }
 
-    /// What the ring's head says of the clock: bits 0 and 1, and from bit 8 on the skew in microseconds.
+    /// The clock's flags in the head of the ring: bits 0 and 1, and from bit 8 on the skew in microseconds.
     fn clock_flags(&self) -> u32 {
         let skew_us = self.skew_ns.load(Ordering::Relaxed).div_ceil(1000);
         let skew_us = u32::try_from(skew_us).unwrap_or(u32::MAX).min(0xff_ffff);

@@ -1,11 +1,11 @@
-//! Finds the moment at which the program's last thread is gone, so that the dumper can end the process.
-//! A process lives as long as any thread does, and the recorder's threads are threads like others.
-//! Must never take a program's thread for one of the recorder's.
+//! Finds the moment when the program's last thread is gone, so the dumper can end the process. A process lives
+//! as long as any of its threads, and the recorder's threads are ordinary threads. A thread of the program must
+//! never count as one of the recorder's.
 //!
-//! A main thread that calls `exit`, or returns, ends the process, and nothing in here matters. It may
-//! also leave alone: by `pthread_exit`, or by the `exit` system call. The kernel keeps it as a zombie
-//! then until all other threads are gone. `pthread_exit` tells the recorder of it, by the destructor of
-//! a key. The system call tells nobody, so the dumper looks now and then.
+//! If the main thread calls `exit` or returns, the process ends, and nothing in this file matters. The main
+//! thread may also leave alone, by `pthread_exit` or by the `exit` system call. The kernel then keeps it as a
+//! zombie until all other threads are gone. After `pthread_exit` the destructor of a key notifies the recorder.
+//! The system call notifies nobody, so the dumper looks from time to time.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -13,34 +13,34 @@ use std::fs;
 
 use crate::{crash, recorder, sys};
 
-/// The names of threads that are the recorder's. Another copy of the recorder may have some as well.
+/// The names of the recorder's threads. Another copy of the recorder may have such threads too.
 pub(crate) const DUMPER: &str = "fdr-dumper";
 pub(crate) const STREAM: &str = "fdr-stream";
 
-/// The longest time between two looks.
+/// The longest pause between two looks.
 const LONGEST_NS: u64 = 1_000_000_000;
 
-/// The shortest.
+/// The shortest pause.
 const SHORTEST_NS: u64 = 1_000_000;
 
-/// A look comes after this part of the time that has passed, so the process lives an eighth longer at most.
+/// Each pause is this part of the time passed, so the process lives at most an eighth longer.
 const PART: u64 = 8;
 
-/// A thread is about to end that may have been the last one.
+/// A thread is about to end, and it may be the last one.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Whether the main thread was seen to leave.
+/// Whether the main thread is known to have left.
 static MAIN_LEFT: AtomicBool = AtomicBool::new(false);
 
-/// Has the main thread's end told to [`thread_ends`], where the calling thread is that thread.
+/// If the calling thread is the main thread, has its end reported to [`on_thread_end`].
 pub(crate) fn watch_main() {
     if sys::thread::tid() == sys::process::pid() {
         sys::thread::set_end_value(1);
     }
 }
 
-/// The C library calls this in a thread that ends, by `pthread_exit` or by returning, with the value that
-/// `set_end_value` left. Async-signal-safe.
+/// The C library calls this when a thread ends by `pthread_exit` or by returning. `value` is the value that
+/// `set_end_value` stored. Async-signal-safe.
 pub(crate) extern "C" fn on_thread_end(value: *mut libc::c_void) {
     if !recorder::on_thread_end(value as usize) {
         return;
@@ -52,23 +52,24 @@ pub(crate) extern "C" fn on_thread_end(value: *mut libc::c_void) {
     }
     if is_main || MAIN_LEFT.load(Ordering::Relaxed) {
         ENDING.store(true, Ordering::Relaxed);
-        // The dumper that wakes sees what was stored above.
+        // The dumper sees the stores above when it wakes.
         sys::thread::wake_dumper();
     }
 }
 
-/// In the child of a fork the thread that forked is the main thread. Async-signal-safe.
+/// Called in the child of a fork, where the forking thread is the main thread. Async-signal-safe.
 pub(crate) fn forget() {
     MAIN_LEFT.store(false, Ordering::Relaxed);
     ENDING.store(false, Ordering::Relaxed);
 }
 
-/// Ends the calling thread as the process's last one, so that the exit status is what it would have been.
+/// Ends the calling thread as the last one of the process. The exit status is the one that the process would
+/// have had without the recorder.
 ///
-/// Where the program's last thread ended by `pthread_exit`, or returned, the C library calls `exit` in the
-/// last thread that it knows of. That is this one, which returns. Where the main thread left by the system
-/// call and was the last, its status counts. Since Linux 5.17 the kernel takes that of whoever ends last.
-/// The status of another thread that left by the system call is not to be had; it counts as 0.
+/// If the program's last thread ended by `pthread_exit` or returned, the C library calls `exit` in the last
+/// thread that it knows. That is this thread, which returns. If the main thread left by the system call and was
+/// the last one, its status counts. Since Linux 5.17 the kernel takes the status of the thread that ends last.
+/// The status of another thread that left by the system call is unknown, so it counts as 0.
 pub(crate) fn end_as_last(looks: &Looks) {
     let status = main_field(EXIT_STATUS).and_then(|status| status.parse::<i32>().ok());
     let status = status.map_or(0, |status| status >> 8 & 0xff);
@@ -77,7 +78,7 @@ pub(crate) fn end_as_last(looks: &Looks) {
     }
 }
 
-/// When the dumper looks whether the program has a thread left. Times are of CLOCK_MONOTONIC_RAW.
+/// The times at which the dumper looks for threads of the program, in ns of CLOCK_MONOTONIC_RAW.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Looks {
     since_ns: u64,
@@ -87,7 +88,7 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// From now on.
+    /// Begins at `now_ns`.
     pub(crate) fn new(now_ns: u64) -> Looks {
         Looks {
             since_ns: now_ns,
@@ -96,7 +97,7 @@ impl Looks {
         }
     }
 
-    /// Whether all threads of the program are gone, if it is time to look.
+    /// If it is time to look, looks whether all threads of the program are gone.
     pub(crate) fn find_nobody(&mut self, now_ns: u64) -> bool {
         if ENDING.swap(false, Ordering::Relaxed) {
             let others_seen = self.others_seen;
@@ -120,33 +121,33 @@ impl Looks {
         is_over
     }
 
-    /// How long there is until the next look.
+    /// The time until the next look.
     pub(crate) fn sleep(&self, now_ns: u64) -> Duration {
         Duration::from_nanos(self.due_ns.saturating_sub(now_ns))
     }
 }
 
-/// Whether the main thread is a zombie. The first question opens no file, because it is asked often, and a
-/// program may close descriptors that it does not know.
+/// Whether the main thread is a zombie. The first test opens no file, because it runs often and a program may
+/// close descriptors that it does not know.
 fn main_has_left() -> bool {
-    // The link belongs to the main thread's memory, which a zombie has none of.
+    // The link needs the memory of the main thread, and a zombie has none.
     fs::read_link("/proc/self/exe").is_err() && main_field(STATE).as_deref() == Some("Z")
 }
 
-/// Fields of `/proc/PID/stat` behind the name, from 0.
+/// Fields of `/proc/PID/stat` behind the name, counted from 0.
 const STATE: usize = 0;
 const EXIT_STATUS: usize = 49;
 
-/// What the kernel says of the main thread, by proc(5).
+/// A field of the main thread's `stat` file, see proc(5).
 fn main_field(field: usize) -> Option<String> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name, in parentheses, may hold anything.
+    // The name is in parentheses and may hold anything.
     let (_, rest) = text.rsplit_once(')')?;
     rest.split_whitespace().nth(field).map(str::to_owned)
 }
 
-/// Whether every thread but the main one is a recorder's. A thread that another one makes meanwhile comes
-/// later in the list, so it can't be missed.
+/// Whether every thread except the main one is a recorder's. A thread that is made meanwhile comes later in the
+/// list, so it is seen.
 fn only_recorders_are_left() -> bool {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else {
         return false;
@@ -161,7 +162,7 @@ fn only_recorders_are_left() -> bool {
         }
         match fs::read_to_string(task.path().join("comm")) {
             Ok(name) if [DUMPER, STREAM].contains(&name.trim_end()) => {}
-            // A program's thread, or one that has just ended: the next look tells.
+            // It is a thread of the program, or a thread that has just ended. The next look decides.
             _ => return false,
         }
     }

@@ -1,6 +1,6 @@
-//! The only room where std's comforts are allowed: configuration from the environment, bringing the
-//! recorder up, the dumper thread, calibration, the API's calls. Nothing in here is called from the
-//! recorder; what runs in a signal handler or in a child of `fork` says so.
+//! The part of the recorder that may use all of std: configuration from the environment, bringing the recorder
+//! up, the dumper thread, calibration, and the calls of the API. The hot path must never call anything in this
+//! room. A function that runs in a signal handler or in a child of `fork` says so.
 
 pub(crate) mod calibrate;
 pub(crate) mod clock_faults;

@@ -1,20 +1,20 @@
-//! Names of functions as a person says them, from the compiler's path of a type that the expansion
-//! declares inside the function. Must never panic or run long, whatever it is given: what it does not
-//! understand it leaves as it is.
+//! Readable names of functions. They come from the compiler's path of a type that the expansion declares inside
+//! the function. This file must never panic or run long, whatever the path is. A part that it does not
+//! understand stays as it is.
 
 mod token;
 
 use token::{Kind, split_top, token};
 
-/// Name of the type that every expansion declares.
+/// The name of the type that every expansion declares.
 const MARKER: &str = "::__FdrHere";
 
-/// How deep types may be nested within each other before the rest is copied as it is.
+/// The deepest nesting of types that is rewritten. Deeper parts are copied.
 const DEEPEST: u32 = 64;
 
-/// The name that a person says for the function whose marker type has this path.
+/// The readable name of the function whose marker type has this path.
 ///
-/// | compiler | person |
+/// | compiler | readable |
 /// | --- | --- |
 /// | `a::f::{{closure}}::__FdrHere` | `a::f` |
 /// | `a::T<_>::m::__FdrHere` | `a::T::m` |
@@ -22,9 +22,9 @@ const DEEPEST: u32 = 64;
 /// | `a::b::<impl a::T>::m::__FdrHere` | `a::T::m` |
 /// | `a::b::<impl a::Tr for u8>::m::__FdrHere` | `<u8 as a::Tr>::m` |
 ///
-/// Left out are segments that nobody wrote (closures, constants without a name), the lifetime in
-/// `&'_ T`, and argument lists that only repeat a generic item's own parameters. Functions may come
-/// out with the same name: two closures of one function do, `T<u8>::m` and `T<u16>::m` don't.
+/// Three kinds of text are left out: segments that nobody wrote (closures, constants without a name), the
+/// lifetime in `&'_ T`, and argument lists that only repeat the parameters of a generic item. Two closures of
+/// one function get the same name. `T<u8>::m` and `T<u16>::m` get different names.
 pub(crate) fn person_name(path: &str) -> String {
     let path = path.strip_suffix(MARKER).unwrap_or(path);
     let mut writer = Writer {
@@ -41,7 +41,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Appends `text`: paths, and what stands between them in a type.
+    /// Appends `text`: paths, and the text between them in a type.
     fn write(&mut self, text: &str) {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -53,15 +53,15 @@ impl Writer {
     }
 
     fn write_tokens(&mut self, mut rest: &str) {
-        // Where the path that is being written begins.
+        // The beginning of the current path.
         let mut start = self.out.len();
         while let Some((kind, text)) = token(rest) {
             rest = &rest[text.len()..];
             match kind {
-                // The `_` of `const _: () = { … }`. Alone it is a type.
+                // The `_` of `const _: () = { … }`. An `_` that is alone is a type.
                 Kind::Word if text == "_" && self.out.len() > start => self.drop_colons(),
                 Kind::Word => self.out.push_str(text.strip_prefix("r#").unwrap_or(text)),
-                // Nothing is before it where the first segment was left out.
+                // If the first segment was left out, nothing is before the `::`.
                 Kind::Colons if self.out.len() == start => {}
                 Kind::Colons => self.out.push_str(text),
                 Kind::Invented if self.out.len() > start => self.drop_colons(),
@@ -80,14 +80,14 @@ impl Writer {
         }
     }
 
-    /// Takes back the `::` of a segment that is left out.
+    /// Removes the `::` of a segment that is left out.
     fn drop_colons(&mut self) {
         if self.out.ends_with("::") {
             self.out.truncate(self.out.len() - 2);
         }
     }
 
-    /// `<…>`: a segment at the beginning of a path and after `::`, otherwise a list of arguments.
+    /// Appends `<…>`. It is a segment at the beginning of a path and after `::`, otherwise a list of arguments.
     fn write_angles(&mut self, inner: &str, start: usize) {
         let is_segment = self.out.len() == start || self.out.ends_with("::");
         if !is_segment && repeats_parameters(inner) {
@@ -96,7 +96,7 @@ impl Writer {
         let implemented = inner.strip_prefix("impl ").filter(|_| is_segment);
         let qualified = || split_top(inner, " as ").filter(|_| is_segment);
         if let Some(what) = implemented {
-            // Where an impl stands says little; what it is for says all.
+            // The place of an impl is left out, because its type says more.
             self.out.truncate(start);
             match split_top(what, " for ") {
                 Some((the_trait, the_type)) => self.write_qualified(the_type, the_trait),
@@ -125,8 +125,8 @@ fn inside(text: &str) -> &str {
     &text[1..text.len() - 1]
 }
 
-/// Whether a list of arguments only repeats the item's own parameters: `_` for a type, `'_` for a
-/// lifetime, its name for a constant.
+/// Whether a list of arguments only repeats the item's own parameters: `_` for a type, `'_` for a lifetime, its
+/// name for a constant.
 fn repeats_parameters(list: &str) -> bool {
     list.split(',').map(str::trim).all(|argument| {
         matches!(argument, "_" | "'_") || (is_word(argument) && !is_value_or_primitive(argument))
@@ -139,7 +139,7 @@ fn is_word(text: &str) -> bool {
         && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// The types and constants that have no `::` in their path; every other is a parameter.
+/// Whether a word without `::` is a type or constant. Every other such word is a parameter.
 fn is_value_or_primitive(word: &str) -> bool {
     let number = |kind: &[u8]| matches!(kind, b"8" | b"16" | b"32" | b"64" | b"128" | b"size");
     match word.as_bytes() {

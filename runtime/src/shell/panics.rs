@@ -1,5 +1,5 @@
-//! Dumps on a panic, and what their reason says of it: thread, place and message. Must never change what the
-//! program's own hook does, nor write a text of any length.
+//! Dumps on a panic, with its thread, place and message as the reason. It must never change what the program's
+//! own hook does. The reason must have a limited length.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::fmt::Write as _;
@@ -9,11 +9,11 @@ use super::dumping::dump_and_say;
 use crate::{crash, sys};
 use fdr_formats::text;
 
-/// Bytes of a panic's message, and of the path of its place, in a trace's reason.
+/// The largest number of bytes of a panic's message, and of the path of its place, in the reason.
 const LONGEST_MESSAGE: usize = 400;
 const LONGEST_PATH: usize = 200;
 
-/// Has every panic dumped, after what the program's own hook does.
+/// Has every panic dumped, after the program's own hook.
 pub(crate) fn dump_on_panic() {
     static DONE: AtomicBool = AtomicBool::new(false);
     if std::thread::panicking() || DONE.swap(true, Ordering::Relaxed) {
@@ -28,8 +28,8 @@ pub(crate) fn dump_on_panic() {
     }));
 }
 
-/// `panic in thread 71 (worker) at src/main.rs:7:5: index out of bounds`: thread, place and message. The
-/// number of the thread comes first: [`fdr_formats::TraceInfo::failed_thread`] reads it.
+/// The reason, such as `panic in thread 71 (worker) at src/main.rs:7:5: index out of bounds`. The number of the
+/// thread comes first, because [`fdr_formats::TraceInfo::failed_thread`] reads it.
 fn in_words(panic: &PanicHookInfo<'_>) -> String {
     let name = sys::thread::name();
     let name = name.split(|&byte| byte == 0).next().unwrap_or_default();

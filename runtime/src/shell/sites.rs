@@ -1,5 +1,5 @@
-//! The table of sites: every traced function of every unit, with its id and its name, and which of
-//! them are on. Guarded by a lock that no recording thread ever takes.
+//! The table of sites: every traced function of every unit, with its id and name, and whether it is on. A
+//! recording thread must never take the lock of the table.
 
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::Ordering;
@@ -18,32 +18,32 @@ use crate::site::unit::{UNIT, Unit};
 use crate::sys::lock::{Guard, Lock};
 use crate::sys::signal::Mask;
 
-/// Ids are 28 bits wide in the records, and 0 is none.
+/// An id has 28 bits in the records, and 0 is no id.
 const LARGEST_ID: usize = (1 << 28) - 1;
 
-/// Every registered site; its place in the list is its id - 1.
+/// Every registered site. Its place in the list is its id - 1.
 #[derive(Default)]
 pub(crate) struct Table {
     functions: Vec<Function>,
     units: Vec<&'static Unit>,
-    /// How many functions the ring's own table has.
+    /// How many functions are in the ring's own table.
     in_ring: usize,
-    /// What is recorded while recording is on; `None` = nobody has said.
+    /// The functions that are recorded while recording is on. `None` if nobody has set a filter.
     filter: Option<Filter>,
     enabled: bool,
-    /// What the words of sites hold besides id and action.
+    /// Bits of the words of sites, besides id and action.
     bits: Bits,
 }
 
 /// One traced function.
 pub(crate) struct Function {
     site: &'static CallSite,
-    /// In this very copy's unit, not in a guest's.
+    /// Whether it belongs to this copy's unit and not to a guest's.
     own: bool,
     pub(crate) name: String,
 }
 
-/// Held for moments: `fork` waits for it.
+/// It is held for moments only, because `fork` waits for it.
 pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     functions: Vec::new(),
     units: Vec::new(),
@@ -57,17 +57,17 @@ pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     },
 });
 
-/// The table, for as long as it lives. The thread's signals are held back meanwhile: a handler that came
-/// and called `exit`, or a dump, would wait for its own thread. In this order they end.
+/// The locked table. The thread's signals are held back meanwhile. A handler that called `exit`, or a dump,
+/// would wait for its own thread. The fields are dropped in this order.
 pub(crate) struct Held {
     table: Guard<Table>,
     _signals: HeldBack,
 }
 
-/// Signals that come again when it ends.
+/// Signals that are let through again when this is dropped.
 struct HeldBack(Mask);
 
-/// Takes the table, for moments. Who has it already ([`is_mine`]) must not ask again.
+/// Locks the table, for moments. A thread that holds it ([`is_mine`]) must not call this.
 pub(crate) fn table() -> Held {
     let signals = HeldBack(Mask::hold());
     Held {
@@ -76,8 +76,8 @@ pub(crate) fn table() -> Held {
     }
 }
 
-/// Whether the calling thread is in the midst of using the table: only a handler of a fault, which can't
-/// be held back, sees that. Async-signal-safe.
+/// Whether the calling thread holds the table. Only a handler of a fault can see this, because other signals
+/// are held back. Async-signal-safe.
 pub(crate) fn is_mine() -> bool {
     TABLE.is_mine()
 }
@@ -103,7 +103,7 @@ impl DerefMut for Held {
 }
 
 impl Table {
-    /// Takes a unit's sites in: gives them ids and names, and turns on those that the filter names.
+    /// Adds the sites of a unit. Gives them ids and names, and turns on those that the filter names.
     pub(crate) fn attach(&mut self, unit: &'static Unit) {
         if self.units.iter().any(|known| core::ptr::eq(*known, unit)) {
             return;
@@ -125,12 +125,12 @@ impl Table {
         self.apply();
     }
 
-    /// Sets what the words of sites hold besides, see `recorder::prepare`.
+    /// Sets the bits of the words of sites, see `recorder::prepare`.
     pub(crate) fn set_bits(&mut self, bits: Bits) {
         self.bits = bits;
     }
 
-    /// Sets what is recorded. Returns how many functions that names.
+    /// Sets the filter. Returns how many functions it names.
     pub(crate) fn set_filter(&mut self, filter: Filter) -> usize {
         self.filter = Some(filter);
         self.apply()
@@ -147,7 +147,7 @@ impl Table {
         self.enabled
     }
 
-    /// What is recorded; `None` = nobody has said.
+    /// The filter. `None` if nobody has set one.
     pub(crate) fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()
     }
@@ -174,10 +174,10 @@ impl Table {
         named
     }
 
-    /// Writes functions that the ring's own table lacks into it.
+    /// Appends the functions that the ring's own table lacks.
     pub(crate) fn publish(&mut self, ring: &Ring) {
         if ring.header().functions_length.load(Ordering::Relaxed) == 0 {
-            // A new ring: what the one before it has does not count.
+            // A new ring has none of the functions yet.
             self.in_ring = 0;
         }
         let missing = self.functions.get(self.in_ring..).unwrap_or(&[]);
@@ -199,7 +199,7 @@ impl Table {
         self.functions.len()
     }
 
-    /// Functions that are on now.
+    /// How many functions are on.
     pub(crate) fn on(&self) -> usize {
         self.functions
             .iter()
@@ -207,7 +207,7 @@ impl Table {
             .count()
     }
 
-    /// Which of the filter's patterns name no function, each with the names that come closest.
+    /// The patterns of the filter that name no function, each with the names that are closest to it.
     pub(crate) fn unmatched(&self) -> Vec<(String, Vec<String>)> {
         let names: Vec<&str> = self.functions.iter().map(|f| f.name.as_str()).collect();
         let Some(filter) = &self.filter else {
@@ -226,7 +226,7 @@ impl Table {
             .collect()
     }
 
-    /// Every function but the first so many, as a trace carries it.
+    /// Every function behind the first `first` ones, in the form of a trace.
     pub(crate) fn for_trace_from(&self, first: usize) -> Vec<fdr_formats::Function> {
         let function = |function: &Function| fdr_formats::Function {
             id: fdr_formats::FunctionId(function.site.id()),

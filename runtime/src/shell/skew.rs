@@ -1,10 +1,10 @@
-//! Whether the counters of all CPUs show the same time. Two threads of our own, one on the first CPU
-//! and one on each other in turn, send each other what they read; must never run on, pin or stop a
-//! thread of the program.
+//! Compares the counters of all CPUs. Two threads of the recorder send each other their readings, one on the
+//! first CPU and one on each other CPU in turn. This file must never run code on, pin or stop a thread of the
+//! program.
 //!
-//! The kernel's clock can't serve as the judge: on most machines it is computed from the very counter
-//! of the CPU that asks. So it is done as between two hosts of a network: the far reading lies between
-//! two near ones, and many rounds narrow the bounds of the offset to about one way of the message.
+//! The kernel's clock can't be the reference, because on most machines it is computed from the same counter of
+//! the same CPU. So the comparison works as between two hosts of a network. The far reading lies between two
+//! near ones. Many rounds narrow the bounds of the offset to about the time of one message.
 
 use std::hint;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,36 +20,36 @@ use crate::clock::{self, Kind};
 /// Messages sent to each CPU and back. One takes well under a microsecond.
 const ROUNDS: u64 = 200;
 
-/// How long one pair of CPUs is waited for, where others' threads keep it busy.
+/// How long one pair of CPUs may take. Other threads may keep a CPU busy.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// How long all pairs may take together; a machine with hundreds of busy CPUs is compared in part.
+/// How long all pairs may take together. On a machine with hundreds of busy CPUs only some are compared.
 const BUDGET: Duration = Duration::from_millis(200);
 
-/// What more than the uncertainty is worth a warning, ns.
+/// A difference is worth a warning if it exceeds the uncertainty by more than this, ns.
 const TOLERANCE_NS: u64 = 1000;
 
-/// How far the counters of the CPUs are apart.
+/// The differences between the counters of the CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Skew {
     /// The greatest offset from the first CPU's counter, ns.
     pub(crate) worst_ns: u64,
-    /// The CPU that has it.
+    /// The CPU with that offset.
     pub(crate) core: usize,
-    /// How far `worst_ns` may be off, ns.
+    /// The uncertainty of `worst_ns`, ns.
     pub(crate) uncertainty_ns: u64,
-    /// How many CPUs were compared, the first included. 1: nothing could be compared.
+    /// How many CPUs were compared, with the first one. 1 = nothing could be compared.
     pub(crate) cores: usize,
 }
 
 impl Skew {
-    /// How far two counters are certainly apart, ns; 0 where that is within a microsecond.
+    /// The certain difference of two counters, ns. 0 if it is within a microsecond.
     pub(crate) fn certain_ns(&self) -> u64 {
         let certain = self.worst_ns.saturating_sub(self.uncertainty_ns);
         if certain > TOLERANCE_NS { certain } else { 0 }
     }
 
-    /// One line for people, if the counters are certainly more than a microsecond apart.
+    /// One line for people, if the counters certainly differ by more than a microsecond.
     pub(crate) fn warning(&self) -> Option<String> {
         let Skew {
             worst_ns,
@@ -67,11 +67,12 @@ impl Skew {
     }
 }
 
-/// Compares the counters of all CPUs that the calling thread may run on. Call it on a thread of ours
-/// that blocks all signals: the two threads that it makes inherit both. Takes about 0.1 ms per CPU on
-/// an idle machine, at most about 0.2 s. CPUs that can't be pinned to or are too busy are left out.
+/// Compares the counters of all CPUs that the calling thread may run on. It makes two threads, which inherit
+/// the caller's CPUs and signal mask. So the caller is a thread of the recorder that blocks all signals. Takes
+/// about 0.1 ms per CPU on an idle machine, and at most about 0.2 s. Leaves out CPUs that are too busy or that
+/// a thread can't be pinned to.
 ///
-/// `None` for the system's clock, which the kernel itself keeps coherent, and where the affinity of the
+/// `None` for the system's clock, which the kernel itself keeps coherent. Also `None` if the affinity of the
 /// thread can't be read. Not async-signal-safe.
 pub(crate) fn measure(kind: Kind, frequency: &Frequency) -> Option<Skew> {
     if kind == Kind::Monotonic {
@@ -114,7 +115,7 @@ fn summarise(first: usize, offsets: impl Iterator<Item = (usize, Bounds)>, hz: u
     skew
 }
 
-/// Between which values the far counter minus the near one must be, ticks.
+/// Bounds of the far counter minus the near counter, ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bounds {
     low: i64,
@@ -127,7 +128,7 @@ impl Bounds {
         high: i64::MAX,
     };
 
-    /// Narrows the bounds by one round: `far` was read after `before` and before `after`.
+    /// Narrows the bounds by one round. `far` was read after `before` and before `after`.
     fn add(self, before: u64, far: u64, after: u64) -> Bounds {
         Bounds {
             low: self.low.max(far.wrapping_sub(after) as i64),
@@ -135,8 +136,8 @@ impl Bounds {
         }
     }
 
-    /// The offset without its sign, and its uncertainty. Bounds that contradict each other by a few
-    /// ticks, since a CPU may read its counter a little out of order, are as good as equal.
+    /// The offset without its sign, and its uncertainty. Bounds may contradict each other by a few ticks,
+    /// because a CPU may read its counter slightly out of order. Such bounds count as equal.
     fn estimate(self) -> (u64, u64) {
         let middle = (i128::from(self.low) + i128::from(self.high)) / 2;
         let half = self.low.abs_diff(self.high).div_ceil(2);
@@ -147,8 +148,8 @@ impl Bounds {
     }
 }
 
-/// Lets two threads, pinned to `near` and `far`, exchange readings. `None` where that fails, or isn't
-/// done by `deadline`.
+/// Has two threads, pinned to `near` and `far`, exchange readings. `None` if that fails or takes longer than
+/// `deadline`.
 fn compare(kind: Kind, near: CoreId, far: CoreId, deadline: Instant) -> Option<Bounds> {
     let table = Table {
         turn: AtomicU64::new(0),
@@ -176,19 +177,19 @@ fn compare(kind: Kind, near: CoreId, far: CoreId, deadline: Instant) -> Option<B
     })
 }
 
-/// Pins the calling thread; whether it is really there.
+/// Pins the calling thread. Returns whether it runs on that CPU.
 fn pin(kind: Kind, core: CoreId) -> bool {
     core_affinity::set_for_current(core) && clock::read(kind).cpu as usize == core.id
 }
 
-/// What the two threads share. `turn` counts: odd after a question, even after an answer.
+/// The memory that the two threads share. `turn` is odd after a question and even after an answer.
 struct Table {
     turn: AtomicU64,
     answer: AtomicU64,
 }
 
 impl Table {
-    /// The turn that never comes in an exchange: the other side has given up.
+    /// A turn that no exchange reaches. It says that the other side has given up.
     const GONE: u64 = u64::MAX;
 
     /// The near side: asks [`ROUNDS`] times.
@@ -206,7 +207,7 @@ impl Table {
         Some(bounds)
     }
 
-    /// The far side: answers [`ROUNDS`] times; whether it could.
+    /// The far side: answers [`ROUNDS`] times. Returns whether it could.
     fn answer(&self, kind: Kind, deadline: Instant) -> bool {
         for round in 0..ROUNDS {
             if !self.wait(2 * round + 1, deadline) {
@@ -221,17 +222,17 @@ impl Table {
         true
     }
 
-    /// Hands the turn to the other side, unless that has gone.
+    /// Gives the turn to the other side, unless that side has given up.
     fn advance(&self, turn: u64) -> bool {
-        // Release: publishes `answer`. Partner: the acquire of `wait`.
+        // Release: publishes `answer`. It pairs with the Acquire in `wait`.
         self.turn
             .compare_exchange(turn, turn + 1, Ordering::Release, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// Says that no more comes from this side, so that the other need not wait until the deadline.
+    /// Gives up, so the other side need not wait until the deadline.
     fn leave(&self) {
-        // Not after the last answer, which the near side may not have seen yet.
+        // The last answer stays, because the near side may not have seen it yet.
         let answered = 2 * ROUNDS;
         let _ = self
             .turn
@@ -240,7 +241,7 @@ impl Table {
             });
     }
 
-    /// Spins until it is `turn`; `false` where it never will be.
+    /// Spins until it is `turn`. False if that turn never comes.
     fn wait(&self, turn: u64, deadline: Instant) -> bool {
         let mut spins = 0_u32;
         loop {

@@ -165,20 +165,19 @@ fn table(rows: &[Row], folder: &str, sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-/// Holds the page to the table: one line for each room.
+/// Holds the page to the table: a row for each room begins with its name and the rooms that it uses.
 fn told(rows: &[Row], page: &str) -> Vec<Finding> {
-    let line = |(room, uses): &Row| {
+    let row = |(room, uses): &Row| {
         let uses = match uses {
-            [] => "no other room".to_owned(),
+            [] => "no other".to_owned(),
             uses => uses.join(", "),
         };
-        format!("{room:<9} -> {uses}")
+        format!("| `{room}` | {uses} |")
     };
-    let lines: BTreeSet<&str> = page.lines().collect();
     rows.iter()
-        .map(line)
-        .filter(|line| !lines.contains(line.as_str()))
-        .map(|line| Finding::new(PAGE, 0, format!("the map of rooms lacks the line `{line}`")))
+        .map(row)
+        .filter(|row| !page.lines().any(|line| line.starts_with(row)))
+        .map(|row| Finding::new(PAGE, 0, format!("the map of rooms lacks the row `{row}`")))
         .collect()
 }
 

@@ -1,9 +1,9 @@
-//! The signal that dumps, by name or number. Must never accept one that can't be handled, or that
-//! means a crash: those are handled apart.
+//! The signal that dumps, by name or number. This file must never accept a signal that can't be handled or that
+//! means a crash. Crashes have handlers of their own.
 
 use libc::{SIGRTMAX, SIGRTMIN, c_int};
 
-/// Signals that a person may choose.
+/// The signals that a user may choose.
 const USABLE: [(&str, c_int); 24] = [
     ("HUP", libc::SIGHUP),
     ("INT", libc::SIGINT),
@@ -31,7 +31,7 @@ const USABLE: [(&str, c_int); 24] = [
     ("CLD", libc::SIGCHLD),
 ];
 
-/// Signals that no handler ever sees.
+/// The signals that no handler can get.
 const UNHANDLED: [(&str, c_int); 2] = [("KILL", libc::SIGKILL), ("STOP", libc::SIGSTOP)];
 
 /// Signals that mean a crash.

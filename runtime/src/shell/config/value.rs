@@ -1,17 +1,17 @@
-//! The values of variables: words, sizes, and how a bad one is shown. An error is one line that says
-//! what is accepted; must never hold a control character of the value.
+//! The values of variables: words, sizes, and the way a bad value is shown. An error is one line with the
+//! accepted values. It must never hold a control character of the value.
 
 use std::ffi::OsStr;
 
-/// How much of a value an error shows, characters.
+/// How many characters of a value an error shows.
 const LONGEST_SHOWN: usize = 80;
 
-/// One of `choices`, upper or lower case.
+/// One of `choices`, in upper or lower case.
 pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
     named(text, choices.iter(), |(word, _)| word).map(|(_, value)| *value)
 }
 
-/// The one of `choices` that has this name, upper or lower case.
+/// The one of `choices` with this name, in upper or lower case.
 pub(super) fn named<'a, T>(
     text: &str,
     choices: impl Iterator<Item = &'a T>,
@@ -28,7 +28,7 @@ pub(super) fn named<'a, T>(
     Err(format!("accepted are {}", words.join(", ")))
 }
 
-/// A size in bytes: a number, and `K`, `M` or `G` for the powers of 1024, upper or lower case.
+/// A size in bytes: a number, then `K`, `M` or `G` for a power of 1024, in upper or lower case.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let malformed =
         || "not a size; accepted are bytes, or a number with K, M or G, such as 4M".to_owned();
@@ -38,24 +38,24 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
         _ => (text, 0),
     };
-    // Rust's own parser takes a sign.
+    // Rust's own parser would accept a sign.
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(malformed());
     }
     let number: u64 = digits.parse().map_err(|_| too_large())?;
-    // As for mappings, whose lengths are signed.
+    // The limit is that of mappings, whose lengths are signed.
     number
         .checked_mul(1 << shift)
         .filter(|&bytes| bytes <= i64::MAX as u64)
         .ok_or_else(too_large)
 }
 
-/// The problem of a size that no memory has.
+/// The error for a size that no memory has.
 pub(super) fn too_large() -> String {
     "too large; it must be below 8 EiB".to_owned()
 }
 
-/// A size for people, in the largest unit that leaves a whole number.
+/// A size for people, in the largest unit that gives a whole number.
 pub(super) fn size_text(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units
@@ -67,7 +67,7 @@ pub(super) fn size_text(bytes: u64) -> String {
     }
 }
 
-/// A value or name for an error: quoted, escaped, and cut where it is long.
+/// A value or name for an error: quoted, escaped, and cut if it is long.
 pub(super) fn escaped(value: &OsStr) -> String {
     let text = value.to_string_lossy();
     let mut shown: String = text.chars().take(LONGEST_SHOWN).collect();

@@ -1,24 +1,24 @@
-//! The pieces of a type as the compiler prints it. Must never split a text inside a character, nor
-//! take more than one look at each byte of it.
+//! The tokens of a type as the compiler prints it. This file must never split a text inside a character, and
+//! never look at a byte twice.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An identifier, keyword or number.
     Word,
     /// `::`.
     Colons,
-    /// `<…>`, with all between.
+    /// `<…>`, with everything inside.
     Angles,
-    /// `(…)`, `[…]` or `{…}`, with all between.
+    /// `(…)`, `[…]` or `{…}`, with everything inside.
     Group,
-    /// `{{closure}}` and others of the compiler's invention.
+    /// `{{closure}}` and other names that the compiler invents.
     Invented,
-    /// Anything that no path contains. A bracket without its partner takes all that follows with it.
+    /// Text that no path contains. A bracket without its partner takes all text behind it.
     Between,
 }
 
-/// The first token of `text`, and its length; `None` where there is no text.
+/// The first token of `text`. `None` if there is no text.
 pub(super) fn token(text: &str) -> Option<(Kind, &str)> {
     let first = *text.as_bytes().first()?;
     let (kind, length) = match first {
@@ -35,7 +35,7 @@ pub(super) fn token(text: &str) -> Option<(Kind, &str)> {
     Some((kind, &text[..length]))
 }
 
-/// What is before and after the first `separator` that is in no bracket.
+/// The text before and after the first `separator` outside of brackets.
 pub(super) fn split_top<'a>(text: &'a str, separator: &str) -> Option<(&'a str, &'a str)> {
     let mut rest = text;
     loop {
@@ -46,7 +46,7 @@ pub(super) fn split_top<'a>(text: &'a str, separator: &str) -> Option<(&'a str, 
     }
 }
 
-/// ASCII only, so that the bytes of other characters stay together in words.
+/// Only ASCII characters are delimiters, so the bytes of other characters stay together in words.
 fn is_delimiter(byte: u8) -> bool {
     matches!(
         byte,
@@ -71,7 +71,7 @@ fn is_delimiter(byte: u8) -> bool {
     )
 }
 
-/// The kind and the length of the token that begins with an opening bracket.
+/// The kind and length of a token that begins with an opening bracket.
 fn bracketed(text: &str) -> (Kind, usize) {
     let (kind, close) = match text.as_bytes()[0] {
         b'<' => (Kind::Angles, b'>'),
@@ -104,8 +104,8 @@ fn bracketed(text: &str) -> (Kind, usize) {
     (Kind::Between, text.len())
 }
 
-/// Length of what begins with a quote: a character such as `'<'`, or the quote alone of a lifetime.
-/// Of an escaped character, too, since no escape holds a bracket without its partner.
+/// Length of a token that begins with a quote: a character such as `'<'`, or only the quote of a lifetime. It
+/// is right for escaped characters too, because no escape holds a bracket without its partner.
 fn quoted(text: &str) -> usize {
     match text.char_indices().nth(2) {
         Some((at, '\'')) => at + 1,

@@ -1,6 +1,6 @@
-//! What the stream's thread and the others say to each other, by atomics alone: a handler may call
-//! `exit` in the midst of anything, and the child of a fork has no thread that would unlock a lock.
-//! Must never wait for the thread without an end.
+//! The state that the stream's thread and other threads share. All of it is atomic. A handler may call `exit`
+//! at any moment, and the child of a fork has no thread that would unlock a lock. No wait for the stream's
+//! thread may be without an end.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
@@ -9,21 +9,22 @@ use std::time::Instant;
 
 use crate::sys;
 
-/// Whoever waits for the thread gives up when it has done nothing for so long.
+/// A waiting thread gives up if the stream's thread has done nothing for this long.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// And after so long in any case: a peer may take a byte now and then. Longer than `end` takes.
+/// A waiting thread gives up after this time in any case, because a peer may take one byte now and then. It is
+/// longer than `end` takes.
 const LONGEST: Duration = Duration::from_secs(40);
 
-/// How often who waits looks.
+/// The pause of a waiting thread between two looks.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// The state of [`Control::runs`].
+/// The states of [`Control::runs`].
 const NOT: u32 = 0;
 const RUNS: u32 = 1;
 const OVER: u32 = 2;
 
-/// The one of this process.
+/// The control of this process.
 pub(super) static CONTROL: Control = Control {
     runs: AtomicU32::new(NOT),
     tid: AtomicU32::new(0),
@@ -43,41 +44,41 @@ pub(super) static CONTROL: Control = Control {
 /// See [`CONTROL`].
 pub(super) struct Control {
     runs: AtomicU32,
-    /// The thread, as the kernel counts.
+    /// The stream's thread, as the kernel counts.
     tid: AtomicU32,
-    /// What the thread sleeps on.
+    /// The word that the thread sleeps on.
     wake_word: AtomicU32,
-    /// How often a flush was asked for, and which of them was answered last.
+    /// How many flushes were asked for, and which of them was answered last.
     asked: AtomicU64,
     answered: AtomicU64,
-    /// The process ends.
+    /// Whether the process ends.
     stop: AtomicBool,
-    /// Counts what the thread does.
+    /// Counts the steps of the thread.
     steps: AtomicU64,
-    /// The thread completes a file, which takes as long as it takes.
+    /// Whether the thread completes a file. That may take any time.
     writes: AtomicBool,
-    /// Function records that were handed over, and that were lost so far; threads of the former.
+    /// Function records that were handed over, function records that were lost, and threads of the former.
     streamed: AtomicU64,
     lost: AtomicU64,
     threads: AtomicU64,
-    /// Who takes the stream now.
+    /// How many receivers take the stream now.
     receivers: AtomicU64,
-    /// The trace could not be written.
+    /// Whether the trace could not be written.
     failed: AtomicBool,
 }
 
-/// Function records so far.
+/// Function records until now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
-    /// Handed over to somebody who took them.
+    /// Records that a receiver took.
     pub(super) streamed: u64,
-    /// Overwritten before they could be read, or read and taken by nobody.
+    /// Records that were overwritten before they were read, or that no receiver took.
     pub(super) lost: u64,
     /// Threads of the records that were handed over.
     pub(super) threads: u64,
 }
 
-/// Says at the thread's end, however it comes, that it is over.
+/// On drop, says that the thread has ended, also after a panic.
 pub(super) struct Life;
 
 impl Drop for Life {
@@ -90,7 +91,7 @@ impl Drop for Life {
 }
 
 impl Control {
-    /// True for the one who may start the thread.
+    /// Returns true to the one caller that may start the thread.
     pub(super) fn begin(&self) -> bool {
         let swap = self
             .runs
@@ -98,7 +99,7 @@ impl Control {
         swap.is_ok()
     }
 
-    /// There is no thread after all; also in the child of a fork. Async-signal-safe.
+    /// Called if there is no thread after all, and in the child of a fork. Async-signal-safe.
     pub(super) fn forget(&self) {
         for number in [
             &self.asked,
@@ -116,7 +117,7 @@ impl Control {
         self.runs.store(NOT, Ordering::Release);
     }
 
-    /// Whether there is a thread, or was one.
+    /// Whether there is a thread or was one.
     pub(super) fn is_begun(&self) -> bool {
         self.runs.load(Ordering::Acquire) != NOT
     }
@@ -126,7 +127,7 @@ impl Control {
         self.runs.load(Ordering::Acquire) == RUNS
     }
 
-    /// How many take the stream now.
+    /// How many receivers take the stream now.
     pub(super) fn receivers(&self) -> u64 {
         self.receivers.load(Ordering::Relaxed)
     }
@@ -143,19 +144,19 @@ impl Control {
         }
     }
 
-    /// Has the thread hand over what is there. False where it did not, in a reasonable time.
+    /// Has the thread hand over all records made so far. False if it did not do so in time.
     pub(super) fn flush(&self) -> bool {
         let ticket = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         self.wait(|| self.answered.load(Ordering::Acquire) >= ticket)
     }
 
-    /// Has the thread complete the trace, and waits for that. False as for `flush`.
+    /// Has the thread complete the trace, and waits for that. False if it did not do so in time.
     pub(super) fn finish(&self) -> bool {
         self.stop.store(true, Ordering::Release);
         self.wait(|| false)
     }
 
-    /// Waits for `done`, or the thread's end, while it does anything.
+    /// Waits for `done` or for the thread's end, as long as the thread makes steps.
     fn wait(&self, done: impl Fn() -> bool) -> bool {
         if self.tid.load(Ordering::Relaxed) == sys::thread::tid() {
             return false;
@@ -180,7 +181,7 @@ impl Control {
     }
 }
 
-/// What the thread itself does.
+/// Functions for the stream's thread itself.
 impl Control {
     pub(super) fn is_me(&self) {
         self.tid.store(sys::thread::tid(), Ordering::Relaxed);
@@ -194,7 +195,7 @@ impl Control {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// The flush that is to be answered next; `None` = none is wanted.
+    /// The flush that is to be answered next. `None` if none is asked for.
     pub(super) fn wanted(&self) -> Option<u64> {
         let asked = self.asked.load(Ordering::Acquire);
         (asked > self.answered.load(Ordering::Relaxed)).then_some(asked)
@@ -215,7 +216,7 @@ impl Control {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    /// From here on it may take as long as it takes.
+    /// From now on the thread may take any time.
     pub(super) fn writes(&self) {
         self.writes.store(true, Ordering::Relaxed);
     }
@@ -224,7 +225,7 @@ impl Control {
         self.wake_word.load(Ordering::Acquire)
     }
 
-    /// Sleeps unless the wake_word was rung since `seen`.
+    /// Sleeps until another thread changes the word. Returns at once if the word is not `seen`.
     pub(super) fn sleep(&self, seen: u32, most: Duration) {
         sys::thread::wait(&CONTROL.wake_word, seen, Some(most));
     }

@@ -1,6 +1,6 @@
-//! How receivers come: we connect to one, again and again with growing patience, or they connect to us,
-//! or the receiver is a file or folder that we make. Says each kind of trouble once. Must never keep
-//! the stream's thread for longer than one try to connect takes.
+//! The ways to get receivers. The recorder connects to one, and tries again with growing pauses. Or clients
+//! connect to the recorder. Or the receiver is a file or folder that the recorder makes. Each kind of failure
+//! is a warning once. The stream's thread must never wait here for longer than one try to connect.
 
 use core::time::Duration;
 use std::io;
@@ -17,18 +17,18 @@ use crate::messages;
 use crate::shell::connection;
 use crate::sys::{process, socket::Socket};
 
-/// The first wait before another try to connect; each is twice the one before.
+/// The first pause before another try to connect. Each pause is twice the one before.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// So many clients are served at once.
+/// The largest number of clients at once.
 const MOST_CLIENTS: usize = 32;
 
-/// Where receivers come from.
+/// The source of receivers.
 pub(super) struct Endpoint {
     target: &'static Target,
     place: Place,
-    /// When to try next; `None` = never.
+    /// When to try next. `None` = never.
     next: Option<Instant>,
     wait: Duration,
     /// The writer of a peer that went away.
@@ -36,10 +36,11 @@ pub(super) struct Endpoint {
     told: Told,
 }
 
-/// Where the trace goes.
+/// The destination of the trace.
 enum Place {
     Address(Address),
-    /// The final path, and what it is until it is whole (nothing if it is readable from the start).
+    /// The final path, and the trace under its temporary name. `staged` is `None` for a trace that is readable
+    /// from the start.
     Path {
         path: PathBuf,
         make_folders: bool,
@@ -47,7 +48,7 @@ enum Place {
     },
 }
 
-/// What was said already.
+/// The warnings that were printed already.
 #[derive(Default)]
 struct Told {
     absent: bool,
@@ -80,7 +81,7 @@ impl Endpoint {
         }
     }
 
-    /// Where the trace goes, for people.
+    /// The destination of the trace, for people.
     fn name(&self) -> String {
         match &self.place {
             Place::Address(address) => connection::name(address),
@@ -93,10 +94,10 @@ impl Endpoint {
         matches!(self.place, Place::Path { .. })
     }
 
-    /// Lets receivers in that are there now. `info` is asked for what a trace says of itself.
+    /// Adds the receivers that are available now. `info` returns what the trace says of itself.
     ///
     /// # Errors
-    /// No trace can be made, now or ever.
+    /// No trace can be made, now or later.
     pub(super) fn accept_receivers(
         &mut self,
         receivers: &mut Vec<Receiver>,
@@ -180,7 +181,7 @@ impl Endpoint {
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
     }
 
-    /// A receiver is gone.
+    /// Handles the loss of a receiver.
     pub(super) fn gone(&mut self, receiver: Receiver, error: &io::Error) {
         let what = match &self.place {
             Place::Address(Address::Listen(_)) => "a client is gone",
@@ -204,10 +205,10 @@ impl Endpoint {
         }
     }
 
-    /// The writer has completed the trace: it gets its final name.
+    /// Gives the trace its final name. The writer has completed it.
     ///
     /// # Errors
-    /// Where that can't be; the trace is gone then.
+    /// The rename failed. The trace is then removed.
     pub(super) fn close(&mut self) -> io::Result<()> {
         match &mut self.place {
             Place::Path { staged, .. } => staged.take().map_or(Ok(()), Staged::place),

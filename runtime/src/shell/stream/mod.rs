@@ -1,13 +1,13 @@
-//! `FDR_MODE=stream`: a thread of ours hands records over while they are made. What the program's
-//! threads may ask of it, and what is said at its end. Must never make a thread of the program's wait
-//! for a peer, but at the end of the process and in `fdr::dump`, and there not for long.
+//! `FDR_MODE=stream`: a thread of the recorder hands records over while they are made. This file has the
+//! requests of other threads, and the lines at the end. A thread of the program must never wait for a peer,
+//! except at the end of the process and in `fdr::dump`. These two wait for a limited time.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `control` | what the thread and the others say to each other |
-//! | `stream_thread` | the thread at work: rings, batches, counts |
+//! | `control` | the state that the thread and the others share |
+//! | `stream_thread` | the work of the thread: rings, batches, counts |
 //! | `receiver` | one receiver and its writer |
-//! | `endpoint` | how receivers come and go |
+//! | `endpoint` | the ways to get receivers |
 
 mod control;
 mod endpoint;
@@ -30,11 +30,11 @@ use crate::ring::Ring;
 use crate::ring::counts;
 use crate::sys;
 
-/// The file or folder that the trace becomes, or its address.
+/// The path of the trace, or its address.
 static PLACE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// Starts the thread. All signals are blocked in it: the program's handlers never run there, and a
-/// reader that goes away is an error, not the program's end.
+/// Starts the thread. All signals are blocked in it. So the program's handlers never run there, and a reader
+/// that goes away is an error and does not end the program.
 pub(crate) fn start() {
     let Some(state) = state().filter(|_| CONTROL.begin()) else {
         return;
@@ -61,12 +61,12 @@ pub(crate) fn is_begun() -> bool {
     CONTROL.is_begun()
 }
 
-/// Whether its thread is still at work.
+/// Whether the thread has not ended.
 pub(crate) fn is_running() -> bool {
     CONTROL.is_running()
 }
 
-/// In the child of a fork the thread is gone. Async-signal-safe.
+/// Called in the child of a fork, which does not have the thread. Async-signal-safe.
 pub(crate) fn forget() {
     CONTROL.forget();
 }
@@ -88,7 +88,7 @@ fn run(place: PathBuf) {
     }
 }
 
-/// Hands over what was recorded so far; the counts are of the stream from its beginning.
+/// Hands over all records made so far. The counts are those of the stream from its beginning.
 pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
     let in_time = CONTROL.flush();
     let path = PLACE.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -121,7 +121,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
     })
 }
 
-/// Completes the trace, at the end of the process, and says what became of it.
+/// Completes the trace at the end of the process, and says how that ended.
 pub(crate) fn finish() -> Result<(), Error> {
     let Some(ring) = ring() else {
         return Ok(());

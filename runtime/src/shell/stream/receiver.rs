@@ -1,5 +1,6 @@
-//! One receiver: a writer, where its bytes go, and what it has had of each thread. A receiver gets
-//! whole batches: the next one when it has taken the last. Must never wait for a peer.
+//! One receiver: its writer, the destination of its bytes, and its position in each thread's records. A
+//! receiver gets whole batches. It gets the next batch when it has taken the last one. This file must never
+//! wait for a peer.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -18,28 +19,29 @@ use crate::dump::file::as_io;
 use crate::ring::counts;
 use crate::sys::socket::Socket;
 
-/// Records that were read from the rings and are handed over together.
+/// Records that are handed over together.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) records: u64,
-    /// Of each thread in it: whether any record of it was ever taken.
+    /// For each of its threads: whether any record of the thread was ever taken.
     pub(super) threads: Vec<Rc<Cell<bool>>>,
-    /// Some receiver has taken all of it.
+    /// Whether a receiver has taken all of it.
     pub(super) taken: Cell<bool>,
 }
 
-/// What a receiver has of one thread.
+/// A receiver's position in the records of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
-    /// Records of the thread up to where the receiver is: given to it, or told to be lost.
+    /// Records of the thread before the position. They were given to the receiver, or it was told that they are
+    /// lost.
     position: u64,
-    /// Those that were given to it.
+    /// Records that were given to the receiver.
     records: u64,
-    /// It knows the thread's counts at its end.
+    /// Whether the receiver has the thread's final counts.
     ended: bool,
 }
 
-/// The bytes that a writer made, until they are sent.
+/// Bytes of a writer that are not sent yet.
 #[derive(Clone, Debug, Default)]
 struct Bytes(Arc<Mutex<Vec<u8>>>);
 
@@ -61,29 +63,29 @@ impl Write for Bytes {
     }
 }
 
-/// A writer that has lost its peer, for the next one.
+/// The writer of a peer that went away. The next peer gets it.
 pub(super) struct DetachedWriter {
     writer: Box<dyn Writer>,
     bytes: Bytes,
     functions: usize,
 }
 
-/// Where a writer's bytes go.
+/// The destination of a writer's bytes.
 enum Delivery {
-    /// To a peer, through us.
+    /// The bytes go to a peer, through this process.
     Peer {
         socket: Socket,
         bytes: Bytes,
-        /// What the peer has not taken yet, and how much of it it has.
+        /// Bytes for the peer, and how many of them it has taken.
         pending: Vec<u8>,
         sent: usize,
     },
-    /// The writer writes itself; the file, where others may read meanwhile.
+    /// The writer writes to a file or folder. `Growing` is a file that others may read meanwhile.
     Itself(Option<Growing>),
 }
 
-/// A file under its final name that others may read while it grows: on a full disk too it ends with a
-/// whole record.
+/// A file under its final name that others may read while it grows. It ends with a whole record, even on a full
+/// disk.
 struct Growing {
     file: File,
     /// Bytes up to the end of the last batch.
@@ -96,7 +98,8 @@ impl Growing {
         Ok(())
     }
 
-    /// Takes back what was written since. Its writer must be gone: it may hold more.
+    /// Removes the bytes behind the last batch. The writer must be dropped before, because it may hold more
+    /// bytes.
     fn cut(&self) {
         let _ = self.file.set_len(self.length);
     }
@@ -104,33 +107,33 @@ impl Growing {
 
 /// One receiver.
 pub(super) struct Receiver {
-    /// `None` once it was completed.
+    /// `None` after the trace was completed or the writer has failed.
     writer: Option<Box<dyn Writer>>,
     delivery: Delivery,
-    /// Functions that the writer knows: the first so many of the table.
+    /// How many functions the writer knows, from the start of the table.
     functions: usize,
     threads: HashMap<usize, Given>,
     batch: Option<Rc<Batch>>,
-    /// When the peer took something last.
+    /// When the peer last took something.
     pub(super) progress: Instant,
-    /// It was waited for in vain, and has not caught up since.
+    /// Whether it was waited for in vain and has not caught up since.
     pub(super) late: bool,
 }
 
-/// How sending goes.
+/// The result of sending.
 pub(super) enum Sent {
-    /// All was taken.
+    /// The peer took everything.
     All,
-    /// Something was taken now.
+    /// The peer took something.
     Some,
-    /// Nothing was.
+    /// The peer took nothing.
     Nothing,
     /// The peer is gone.
     Gone(io::Error),
 }
 
 impl Receiver {
-    /// A receiver at the other end of `socket`. It may take a writer over that has lost its peer.
+    /// A receiver at the other end of `socket`. It may get the writer of an earlier peer.
     pub(super) fn peer(
         socket: Socket,
         target: &Target,
@@ -138,7 +141,7 @@ impl Receiver {
         detached: Option<DetachedWriter>,
     ) -> io::Result<Receiver> {
         let again = detached.and_then(|mut detached| {
-            // What it still holds was for the former peer.
+            // Bytes that the writer still holds were for the earlier peer.
             let _ = detached.writer.flush();
             detached.bytes.take();
             let start = detached.writer.restart()?;
@@ -172,7 +175,7 @@ impl Receiver {
         Ok(Receiver::new(detached.writer, delivery, detached.functions))
     }
 
-    /// A file or folder that is a trace when it is complete.
+    /// A file or folder that is a trace only when it is complete.
     pub(super) fn path(output: Output, target: &Target, info: &TraceInfo) -> io::Result<Receiver> {
         let writer = (target.create)(output, info).map_err(as_io)?;
         Ok(Receiver::new(
@@ -182,7 +185,7 @@ impl Receiver {
         ))
     }
 
-    /// A file that is a trace at any time, from its head on.
+    /// A file that is a trace at any time after its head is written.
     pub(super) fn growing(
         output: Output,
         target: &Target,
@@ -195,7 +198,7 @@ impl Receiver {
             file: file.try_clone()?,
             length: 0,
         };
-        // As a stream: a file may be written so that it is whole at its end only.
+        // The target is a stream, because the writer of a file may complete the file only at its end.
         let output = Output::Stream(Box::new(file));
         let mut writer = (target.create)(output, info).map_err(as_io)?;
         writer.flush().map_err(as_io)?;
@@ -216,7 +219,7 @@ impl Receiver {
         }
     }
 
-    /// Whether it can be given something: it has taken all that it had.
+    /// Whether the receiver has taken everything, so it can get more.
     pub(super) fn is_ready(&self) -> bool {
         match &self.delivery {
             Delivery::Peer { pending, .. } => pending.is_empty(),
@@ -224,7 +227,7 @@ impl Receiver {
         }
     }
 
-    /// The peer, where one is.
+    /// The peer's socket, if the receiver is a peer.
     pub(super) fn socket(&self) -> Option<&Socket> {
         match &self.delivery {
             Delivery::Peer { socket, .. } => Some(socket),
@@ -237,7 +240,7 @@ impl Receiver {
         self.functions
     }
 
-    /// Tells the writer functions that it does not know.
+    /// Tells the writer the functions that it does not know.
     pub(super) fn learn(&mut self, more: &[Function]) {
         self.functions += more.len();
         if let Some(writer) = &mut self.writer {
@@ -245,7 +248,7 @@ impl Receiver {
         }
     }
 
-    /// Calls of this thread follow, of which `first` come before them.
+    /// Begins a part of a thread's calls. The thread made `first` records before them.
     pub(super) fn begin(&mut self, key: usize, thread: &Thread, first: u64, at: &ChunkDecoder) {
         let Some(writer) = &mut self.writer else {
             return;
@@ -264,14 +267,14 @@ impl Receiver {
         given.position = first;
     }
 
-    /// So many records of the thread were given to it.
+    /// Counts records of the thread that were given to the receiver.
     pub(super) fn count_given(&mut self, key: usize, records: u64) {
         let given = self.threads.entry(key).or_default();
         given.position += records;
         given.records += records;
     }
 
-    /// Tells it a thread's counts, as they are now; not twice after the thread's end.
+    /// Tells the receiver a thread's current counts, but not again after the thread's end.
     pub(super) fn count(
         &mut self,
         key: usize,
@@ -299,12 +302,12 @@ impl Receiver {
         });
     }
 
-    /// The slot has another owner.
+    /// Forgets a slot that has another owner.
     pub(super) fn forget(&mut self, key: usize) {
         self.threads.remove(&key);
     }
 
-    /// Makes what the writer has ready to be sent, as `batch`.
+    /// Makes the writer's bytes ready to be sent, as `batch`.
     pub(super) fn end_batch(&mut self, batch: Rc<Batch>) -> io::Result<()> {
         self.batch = Some(batch);
         match (&mut self.delivery, &mut self.writer) {
@@ -333,7 +336,7 @@ impl Receiver {
         }
     }
 
-    /// Sends what can be sent now.
+    /// Sends as much as the peer takes now.
     pub(super) fn push(&mut self) -> Sent {
         let mut some = false;
         if let Delivery::Peer {
@@ -359,12 +362,12 @@ impl Receiver {
         Sent::All
     }
 
-    /// The batch that it has taken, once.
+    /// The batch that the receiver has taken. Each batch is returned once.
     pub(super) fn taken(&mut self) -> Option<Rc<Batch>> {
         self.batch.take()
     }
 
-    /// Completes its trace, in which open calls last until `end`; what is left of it may still have to be sent.
+    /// Completes the trace. Open calls last until `end`. Some bytes may still have to be sent.
     pub(super) fn finish(&mut self, end: Ticks) -> io::Result<Losses> {
         let Some(mut writer) = self.writer.take() else {
             return Ok(Losses::default());
@@ -382,12 +385,12 @@ impl Receiver {
         Ok(losses)
     }
 
-    /// The writer itself has failed: the next peer gets another one.
+    /// Drops the writer, because it has failed. The next peer gets a new one.
     pub(super) fn drop_writer(&mut self) {
         self.writer = None;
     }
 
-    /// Its peer is gone: the writer, for the next one.
+    /// The writer for the next peer, after this peer went away.
     pub(super) fn detach(self) -> Option<DetachedWriter> {
         match (self.delivery, self.writer) {
             (Delivery::Peer { bytes, .. }, Some(writer)) => Some(DetachedWriter {
@@ -399,7 +402,7 @@ impl Receiver {
         }
     }
 
-    /// Ends the connection behind what was sent.
+    /// Ends the connection after the bytes that were sent.
     pub(super) fn end(self) {
         if let Delivery::Peer { socket, .. } = self.delivery {
             socket.end();

@@ -1,7 +1,7 @@
-//! The stream's thread at work: from the rings through the writers to the receivers. One chunk of each
-//! ring at a time, so that no thread's ring goes round while another's is emptied. Where nobody can
-//! take anything, nothing is read: the rings hold what they can, and what they can't is counted. Must
-//! never make a thread of the program's wait.
+//! The work of the stream's thread: from the rings through the writers to the receivers. It reads one chunk of
+//! each ring in turn, so no thread overwrites its ring while the ring of another one is emptied. If no receiver
+//! can take anything, it reads nothing. The rings then keep what they can, and overwritten records are counted.
+//! A thread of the program must never wait for this thread.
 
 mod end;
 
@@ -30,25 +30,25 @@ use crate::shell::install::State;
 use crate::shell::sites::table;
 use crate::sys;
 
-/// A batch is handed over when it has so many function records, or when a round is done.
+/// A batch is handed over when it has this many function records, or after each round.
 const BATCH: u64 = 32 * 1024;
 
-/// Chunks that are not filled are read this often.
+/// How often chunks that are not filled are read.
 const PARTIAL: Duration = Duration::from_millis(100);
 
-/// Receivers that are behind the others are waited for so long, once.
+/// How long to wait for receivers that are behind the others. It waits once for each.
 const LAG: Duration = Duration::from_millis(20);
 
-/// A thread of the program's that is followed.
+/// A thread of the program whose records are read.
 struct Followed {
     tail: Tail,
     decoder: ChunkDecoder,
     thread: Thread,
-    /// Whether any record of it was ever taken.
+    /// Whether any record of the thread was ever taken.
     taken: Rc<Cell<bool>>,
 }
 
-/// Everything that the thread has.
+/// The state of the stream's thread.
 pub(super) struct StreamThread {
     ring: &'static Ring,
     state: &'static State,
@@ -57,16 +57,16 @@ pub(super) struct StreamThread {
     slots: HashMap<usize, Followed>,
     buffer: Box<[u8; CHUNK]>,
     batch: Batch,
-    /// Batches that somebody has not taken yet.
+    /// Batches that some receiver has not taken yet.
     in_flight: Vec<Rc<Batch>>,
     totals: Totals,
-    /// Why there is no trace.
+    /// The reason why there is no trace.
     pub(super) failed: Option<io::Error>,
     pub(super) losses: Losses,
 }
 
 impl StreamThread {
-    /// `place` is the trace's path, where it is none of an address.
+    /// `place` is the path of the trace, if the trace is not sent to an address.
     pub(super) fn new(ring: &'static Ring, state: &'static State, place: PathBuf) -> StreamThread {
         let target = state.config.format.0;
         let endpoint = match state.config.address.clone() {
@@ -94,7 +94,8 @@ impl StreamThread {
         let pause = pause(self.ring.region_size());
         let chunks = self.ring.region_size() / CHUNK;
         let mut last_partial = Instant::now();
-        // Rounds since a flush, or the end, was asked for: what was there then is read after so many.
+        // Rounds since a flush or the end was asked for. After enough rounds, all records of that moment are
+        // read.
         let mut rounds = 0;
         let mut end = None;
         loop {
@@ -126,18 +127,18 @@ impl StreamThread {
                     return self.end(end);
                 }
             }
-            // Where nobody is there, all that is there waits, and so do we.
+            // Without a receiver the records stay in the rings, and this thread sleeps.
             if !(more && idle) || self.receivers.is_empty() {
                 self.sleep(wake_word, pause);
             }
         }
     }
 
-    /// Sleeps until there is something to do, as far as one can know that.
+    /// Sleeps until there may be something to do.
     fn sleep(&self, wake_word: u32, pause: Duration) {
         let behind = self.receivers.iter().find(|receiver| !receiver.is_ready());
         match behind.and_then(Receiver::socket) {
-            // Whoever asks for something meanwhile waits no longer than he would anyway.
+            // A request that comes meanwhile waits no longer than without the socket.
             Some(socket) if self.receivers.iter().all(|receiver| !receiver.is_ready()) => {
                 socket.wait(pause);
             }
@@ -152,9 +153,9 @@ impl StreamThread {
         let (ring, state, is_path) = (self.ring, self.state, self.endpoint.is_path());
         let info = || {
             let mut info = dumping::trace_info(ring, state, "stream");
-            // The path's own number: `next_path` has counted on.
+            // The number of this trace's path, because `next_path` has moved on to the next number.
             info.dump = info.dump.map(|next| next.saturating_sub(is_path.into()));
-            // It is not over.
+            // A stream has no end yet.
             info.end = None;
             info
         };
@@ -163,7 +164,7 @@ impl StreamThread {
         }
     }
 
-    /// One chunk of each ring; whether there may be more.
+    /// Reads one chunk of each ring. Returns whether there may be more.
     fn round(&mut self, partial: bool) -> bool {
         let mut more = false;
         for slot in self.ring.slots() {
@@ -180,7 +181,7 @@ impl StreamThread {
         more
     }
 
-    /// One chunk of one ring; whether there may be more.
+    /// Reads one chunk of one ring. Returns whether there may be more.
     fn slot(&mut self, slot: &Slot, partial: bool) -> bool {
         let key = core::ptr::from_ref(slot).addr();
         if !self
@@ -200,7 +201,8 @@ impl StreamThread {
         let Some(followed) = self.slots.get_mut(&key) else {
             return false;
         };
-        // Before the look: a thread that ends after it may have made records that were not read.
+        // The state is read before the chunk. A thread that ends later may have made records that were not
+        // read.
         let ended = slot.state.load(Ordering::Acquire) == state::ENDED;
         match followed.tail.next(slot, partial, &mut self.buffer) {
             Next::Part {
@@ -223,9 +225,10 @@ impl StreamThread {
         }
     }
 
-    /// Gives the buffer's first bytes to whoever is ready.
+    /// Gives the first bytes of the buffer to the receivers that are ready.
     fn part(&mut self, key: usize, bytes: usize, first: u64) {
-        // After the copy and before the calls: what is in the copy is in the table by now.
+        // This comes after the copy, because the table then has every function of the copy. It comes before the
+        // calls.
         self.learn();
         let Some(followed) = self.slots.get_mut(&key) else {
             return;
@@ -257,7 +260,7 @@ impl StreamThread {
         }
     }
 
-    /// Tells writers functions that came since.
+    /// Tells the writers the functions that were added meanwhile.
     fn learn(&mut self) {
         let known = self
             .receivers
@@ -277,7 +280,7 @@ impl StreamThread {
         }
     }
 
-    /// Tells receivers the counts of a thread, as they are now.
+    /// Tells the receivers the current counts of a thread.
     fn count(&mut self, slot: &Slot, key: usize, last: bool) {
         let Some(followed) = self.slots.get(&key) else {
             return;
@@ -296,7 +299,7 @@ impl StreamThread {
         }
     }
 
-    /// Hands the batch over to everybody who was given it.
+    /// Hands the batch over to all receivers that were given its records.
     fn hand_over(&mut self) {
         if self.batch.records == 0 {
             return;
@@ -322,7 +325,7 @@ impl StreamThread {
         self.wait_for_late();
     }
 
-    /// Sends what waits, as far as it is taken now.
+    /// Sends pending bytes, as far as the receivers take them now.
     fn push(&mut self) {
         let mut kept = Vec::new();
         for mut receiver in std::mem::take(&mut self.receivers) {
@@ -346,7 +349,7 @@ impl StreamThread {
         self.settle();
     }
 
-    /// Somebody has taken a batch: its records are streamed, once.
+    /// Counts the records of a batch as streamed, when the first receiver has taken it.
     fn took(&mut self, batch: &Batch) {
         if batch.taken.replace(true) {
             return;
@@ -357,8 +360,8 @@ impl StreamThread {
         }
     }
 
-    /// Some have taken the batch and some have not: the latter shall not miss the next one for a
-    /// moment's delay.
+    /// Waits for receivers that have not taken the batch, so they do not miss the next one because of a short
+    /// delay.
     fn wait_for_late(&mut self) {
         let since = Instant::now();
         while self.receivers.iter().any(Receiver::is_ready) && since.elapsed() < LAG {
@@ -381,7 +384,7 @@ impl StreamThread {
         }
     }
 
-    /// Counts batches as lost that nobody has taken and nobody will.
+    /// Counts a batch as lost if no receiver has taken it and none still can.
     fn settle(&mut self) {
         let totals = &mut self.totals;
         self.in_flight.retain(|batch| {
@@ -394,7 +397,7 @@ impl StreamThread {
     }
 }
 
-/// Follows a slot's owner; `None` where nobody owns it.
+/// Begins to read the records of a slot's owner. `None` if the slot has no owner.
 fn follow(slot: &Slot) -> Option<Followed> {
     let tail = Tail::new(slot)?;
     let tid = slot.tid.load(Ordering::Relaxed);
@@ -411,8 +414,8 @@ fn follow(slot: &Slot) -> Option<Followed> {
     })
 }
 
-/// How long to sleep where there is nothing to do: half the time in which the fastest of threads fills
-/// a ring of so many bytes (800 MB a second).
+/// How long to sleep if there is nothing to do. It is half the time in which the fastest thread fills a ring of
+/// `ring` bytes, at 800 MB a second.
 fn pause(ring: usize) -> Duration {
     let micros = ring as u64 / 2 / 800;
     Duration::from_micros(micros).clamp(Duration::from_micros(500), Duration::from_millis(20))

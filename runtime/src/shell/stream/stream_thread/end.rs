@@ -1,17 +1,17 @@
-//! The end of a stream: every thread's counts, the trace's own end, and a bounded wait for peers to take
-//! the rest. Must never keep the process from ending for a peer that does not.
+//! The end of a stream: the counts of every thread, the end of the trace, and a limited wait until peers have
+//! taken the rest. A peer that takes nothing must never keep the process from ending.
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use super::{CONTROL, Receiver, StreamThread, dumping};
 
-/// At the end, a peer that takes nothing for so long is given up, and each after the longer time.
+/// How long a peer may take nothing at the end, and how long a peer may take in total.
 const GRACE: Duration = Duration::from_secs(2);
 const LONGEST_END: Duration = Duration::from_secs(30);
 
 impl StreamThread {
-    /// Gives peers up that keep the process from ending.
+    /// Gives up the peers that keep the process from ending.
     pub(super) fn give_up(&mut self, end: Instant) {
         let over = end.elapsed() > LONGEST_END;
         let stuck = |receiver: &Receiver| {
@@ -30,7 +30,7 @@ impl StreamThread {
         self.settle();
     }
 
-    /// Completes every receiver's trace, and has the last of it taken.
+    /// Completes the trace of every receiver, and waits until the receivers have taken it.
     pub(super) fn end(&mut self, since: Instant) {
         for slot in self.ring.slots() {
             self.count(slot, core::ptr::from_ref(slot).addr(), true);
