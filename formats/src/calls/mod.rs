@@ -4,13 +4,13 @@
 //!
 //! The rule, for an exit of `f` ([`Exit`]):
 //! - `f` is the innermost open call: they match.
-//! - `f` is open further out (an exit was lost, or `longjmp` left several frames): the calls inside it end at
-//!   the time of the edge before.
-//! - Nothing is open: `f` was entered before the first record. It begins at the thread's first edge, around all
-//!   that came since.
-//! - Other calls are open, not `f` (its entry was lost, or a second stack runs on this thread), or records were
-//!   missing before: its entry is put at the time of the edge before it; right behind a gap, at the exit itself.
-//!   The open calls are left as they are, so that the damage stays in one place.
+//! - `f` is open further out (an exit was lost, or `longjmp` left several frames): the calls inside it end
+//!   at the time of the edge before.
+//! - Nothing is open: `f` was entered before the first record. It begins at the thread's first edge, around
+//!   all that came since.
+//! - Other calls are open, not `f` (its entry was lost, or a second stack runs on this thread), or records
+//!   were missing before: its entry is put at the time of the edge before it; right behind a gap, at the
+//!   exit itself. The open calls are left as they are, so that the damage stays in one place.
 //!
 //! What is open at the end ends at the latest edge, or at the moment of the dump where that is known.
 //!

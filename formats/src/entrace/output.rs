@@ -2,13 +2,11 @@
 //! writes.
 //!
 //! - The merge orders the items of all threads by time. It keeps the open calls of each thread, and the
-//!   bytes that its
-//! cursors hold.
+//!   bytes that its cursors hold.
 //! - An ET's tables stand in front of the entries and need the size and parent of each entry. So the writer
-//! goes through all entries twice.
+//!   goes through all entries twice.
 //! - A second thread writes the file while the first one encodes the next bytes. It must never hold more
-//!   than a few
-//! buffers, nor lose an error.
+//!   than a few buffers, nor lose an error.
 
 use std::fs::File;
 use std::io::{self, Write};
