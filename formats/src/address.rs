@@ -18,7 +18,7 @@ use crate::text::clean;
 /// The longest path of a socket, bytes: `sun_path` has one more, for a NUL.
 const LONGEST_SOCKET: usize = 107;
 
-/// What an address looks like.
+/// The form of an address.
 pub const SHAPES: &str = "tcp://host:port, tcp-listen://host:port, unix:/path or -";
 
 /// Where a stream goes. The verbs are the program's.
@@ -26,7 +26,7 @@ pub const SHAPES: &str = "tcp://host:port, tcp-listen://host:port, unix:/path or
 pub enum Address {
     /// The program connects to this `host:port`.
     Connect(String),
-    /// The program listens there, and serves whoever connects.
+    /// The program listens there, and serves each client.
     Listen(String),
     /// The program connects to the socket at this path.
     Unix(PathBuf),
@@ -34,7 +34,7 @@ pub enum Address {
     Stdout,
 }
 
-/// Who uses an address.
+/// The user of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The program that records.
@@ -44,11 +44,11 @@ pub enum Side {
 }
 
 impl Address {
-    /// The address in a text, for that side; `None` where the text is the name of a file. A relative path is
-    /// within `start`. The end that listens may have port 0, for any that is free.
+    /// The address in a text, for that side. `None`: the text is the name of a file. A relative path is
+    /// within `start`. The side that listens may have port 0, which stands for any free port.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// The fault of the address, in one line.
     ///
     /// # Examples
     /// ```
@@ -84,7 +84,7 @@ impl Address {
         }
     }
 
-    /// Whether the port is 0: the end that listens chooses.
+    /// Whether the port is 0: the side that listens chooses one.
     #[must_use]
     pub fn is_any_port(&self) -> bool {
         let (Address::Connect(place) | Address::Listen(place)) = self else {
@@ -131,7 +131,7 @@ fn host_and_port(text: &str, least: u16) -> Result<String, String> {
     }
 }
 
-/// As it is written in `FDR_OUT`, without what a terminal would act on.
+/// The address as it is written in `FDR_OUT`, without characters that a terminal would obey.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -14,10 +14,10 @@ pub trait ReadAt: Send + Sync {
     /// Size in bytes.
     fn size(&self) -> u64;
 
-    /// Fills `buffer` from `offset` on; returns how many bytes there were, fewer only at the end.
+    /// Fills `buffer` from `offset` on. Returns the number of bytes, which is smaller only at the end.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -48,7 +48,7 @@ impl FileBytes {
     /// Takes an open file.
     ///
     /// # Errors
-    /// Where its size can't be told.
+    /// If the operating system can't state its size.
     pub fn new(file: File) -> io::Result<FileBytes> {
         let size = file.metadata()?.len();
         Ok(FileBytes { file, size })
@@ -62,7 +62,7 @@ impl ReadAt for FileBytes {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         use std::os::unix::fs::FileExt;
-        // What is kept of a file grows from one read to the next.
+        // Between two reads, the memory of what is kept of a file may have grown.
         memory::check()?;
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -77,7 +77,7 @@ impl ReadAt for FileBytes {
     }
 }
 
-/// Whole groups of `N` bytes, one behind the other; what is left at the end is none.
+/// Whole groups of `N` bytes, one behind the other. A rest of fewer bytes is no group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Groups<'a, const N: usize>(&'a [u8]);
 
@@ -87,7 +87,7 @@ impl<'a, const N: usize> Groups<'a, N> {
         Groups(bytes)
     }
 
-    /// How many there are.
+    /// The number of groups.
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
         self.0.len() / N
@@ -103,13 +103,13 @@ impl<'a, const N: usize> Groups<'a, N> {
         self.0.get(nth.checked_mul(N)?..)?.first_chunk().copied()
     }
 
-    /// Those from one on.
+    /// The groups from this one on.
     #[inline(always)]
     pub(crate) fn behind(self, from: usize) -> Groups<'a, N> {
         Groups(self.0.get(from.saturating_mul(N)..).unwrap_or(&[]))
     }
 
-    /// At most so many.
+    /// At most this many groups.
     #[inline(always)]
     pub(crate) fn first(self, most: usize) -> Groups<'a, N> {
         Groups(self.0.get(..most.saturating_mul(N)).unwrap_or(self.0))
@@ -140,7 +140,7 @@ pub enum ByteOrder {
     Big,
 }
 
-/// Takes fields off the front of some bytes; `None` where they end too early.
+/// Takes fields from the front of some bytes. `None`: the bytes end too early.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
@@ -200,7 +200,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Text of that many bytes; what is no UTF-8 becomes U+FFFD.
+    /// Text of that many bytes; bytes that are no UTF-8 become U+FFFD.
     pub fn text(&mut self, count: u32) -> Option<String> {
         let bytes = self.bytes(usize::try_from(count).ok()?)?;
         Some(String::from_utf8_lossy(bytes).into_owned())
@@ -228,7 +228,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// What it slides over.
+    /// The file under the window.
     #[must_use]
     pub fn source(&self) -> &'a dyn ReadAt {
         self.bytes
@@ -241,16 +241,16 @@ impl<'a> Window<'a> {
             .is_some_and(|start| start.saturating_add(want) <= self.filled)
     }
 
-    /// Where `offset` is in the buffer, if it is not before it.
+    /// The place of `offset` in the buffer, if the buffer does not begin behind it.
     fn place(&self, offset: u64) -> Option<usize> {
         usize::try_from(offset.checked_sub(self.offset)?).ok()
     }
 
-    /// Bytes from `offset` up to at most `end`: at least `want` of them (or as many as the window
-    /// can hold), fewer only where `end` or the file's end is nearer.
+    /// Bytes from `offset` up to at most `end`. There are at least `want` of them, or as many as the
+    /// window can hold. There are fewer only if `end` or the file's end is nearer.
     ///
     /// # Errors
-    /// Where the file can't be read.
+    /// If the file can't be read.
     pub fn at(&mut self, offset: u64, want: usize, end: u64) -> io::Result<&[u8]> {
         let want = want.min(self.buffer.len());
         let need = usize::try_from(end.saturating_sub(offset)).map_or(want, |left| left.min(want));

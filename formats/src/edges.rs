@@ -25,7 +25,7 @@ use crate::spans::flags;
 /// Items of a thread that are sorted at a time.
 const RUN: usize = if cfg!(test) { 8 } else { 1024 };
 
-/// What an item is.
+/// The content of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// A call.
@@ -36,21 +36,21 @@ pub(crate) enum What {
         flags: u8,
         /// The CPU at its entry.
         cpu: Option<CpuId>,
-        /// The CPU at its exit, where it changed.
+        /// The CPU at its exit, if it changed.
         exit_cpu: Option<CpuId>,
         /// It has arguments, which [`Details`] gives.
         arguments: bool,
     },
     /// A mark, which [`Details`] gives; its time is `start`.
     Mark,
-    /// As [`What::Mark`], but before an entry of the same time.
+    /// Like [`What::Mark`], but before an entry of the same time.
     MarkBefore,
-    /// The thread runs on this CPU from `start` on: before an entry of the same time.
+    /// The thread runs on this CPU from `start` on. The item comes before an entry of the same time.
     Cpu(CpuId),
 }
 
 impl What {
-    /// Of items that begin together, those of a lower rank come first.
+    /// Among items that begin together, a lower rank comes first.
     fn rank(self) -> u8 {
         u8::from(!matches!(self, What::Cpu(_) | What::MarkBefore))
     }
@@ -61,20 +61,20 @@ impl What {
 pub(crate) struct Item {
     /// Its entry.
     pub(crate) start: Ticks,
-    /// Its exit; what is before the entry counts as the entry's time.
+    /// Its exit. A time before the entry counts as the entry's time.
     pub(crate) end: Ticks,
     /// What it is.
     pub(crate) what: What,
-    /// Where its record is, for [`Details`] and diagnostics: byte offset.
+    /// The byte offset of its record, for [`Details`] and diagnostics.
     pub(crate) offset: u64,
 }
 
-/// Gives what an item has beside its edges.
+/// Gives the details of an item.
 pub(crate) trait Details {
-    /// Pushes the arguments of a span that has some, or the mark that the item is.
+    /// Pushes the arguments of a span, or the mark of the item.
     ///
     /// # Errors
-    /// Where the file can't be read.
+    /// If the file can't be read.
     fn push(&mut self, item: &Item, sink: &mut dyn Sink) -> Result<(), Error>;
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct Planner {
     latest: Vec<Ticks>,
 }
 
-/// What the first pass found out.
+/// The result of the first pass.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     threads: Vec<Runs<Ticks, Numbered>>,
@@ -114,8 +114,9 @@ impl Planner {
             number,
         };
         runs.note(item.start, numbered);
-        // Not its end: one call that ends late (or never, where it is damaged) would draw all that
-        // comes behind it into its run. Of what begins together, only the longer is around another.
+        // The end is not used. One call that ends late (or never, because it is damaged) would draw
+        // everything behind it into its run. Of items that begin together, only the longer one is around
+        // another.
         let after = item.start.0 + u64::from(item.end > item.start);
         let latest = &mut self.latest[thread];
         *latest = Ticks(after).max(*latest);
@@ -134,11 +135,11 @@ impl Planner {
     }
 }
 
-/// A call that has not ended. The greatest is the one that ends first.
+/// An open call. The greatest is the one that ends first.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     end: Ticks,
-    /// Counts the entries of its thread: of those that end together the innermost ends first.
+    /// The number of its entry in the thread. Of calls that end together, the innermost ends first.
     entered: u64,
     number: u64,
     function: FunctionId,
@@ -177,13 +178,13 @@ impl Ord for Open {
 struct Lane {
     run: usize,
     number: u64,
-    /// How many of the early items have been taken.
+    /// The number of early items that have been taken.
     taken: usize,
     items: Vec<Numbered>,
     open: BinaryHeap<Open>,
     entered: u64,
     cpu: Option<CpuId>,
-    /// Calls that outlast the one around them: how many, and where the first is.
+    /// Calls that outlast their parent: how many, and the place of the first.
     overlaps: u64,
     first_overlap: u64,
 }
@@ -197,7 +198,7 @@ pub(crate) struct EdgeSorter<'a> {
 }
 
 impl<'a> EdgeSorter<'a> {
-    /// `threads` are those that the sink is told, by number.
+    /// `threads` are the ones that the sink gets, by number.
     pub(crate) fn new(plan: &'a Plan, threads: &'a [Thread]) -> EdgeSorter<'a> {
         let mut lanes = Vec::new();
         lanes.resize_with(plan.threads.len(), Lane::default);
@@ -209,10 +210,10 @@ impl<'a> EdgeSorter<'a> {
         }
     }
 
-    /// The next item of a thread, as it was in the first pass.
+    /// The next item of a thread, as in the first pass.
     ///
     /// # Errors
-    /// Those of `details`.
+    /// The errors of `details`.
     pub(crate) fn add(
         &mut self,
         thread: usize,
@@ -242,7 +243,7 @@ impl<'a> EdgeSorter<'a> {
     /// Ends all threads.
     ///
     /// # Errors
-    /// Those of `details`.
+    /// The errors of `details`.
     pub(crate) fn finish(
         mut self,
         sink: &mut dyn Sink,
@@ -267,7 +268,7 @@ impl<'a> EdgeSorter<'a> {
         Ok(())
     }
 
-    /// Gives what a thread did up to the end of its current run.
+    /// Gives the edges of a thread up to the end of its current run.
     fn run(
         &mut self,
         thread: usize,
@@ -294,7 +295,8 @@ impl<'a> EdgeSorter<'a> {
         };
         for &Numbered { item, number } in &lane.items {
             edges.close(item.start, |open| {
-                // An earlier record is over; a later one is around this one, if that has no length.
+                // An earlier record is over. A later record is around this one if this one has no
+                // length.
                 open.end < item.start || open.number < number || item.end > open.end
             });
             match item.what {

@@ -2,18 +2,18 @@
 
 use std::{fmt, io};
 
-/// Why a trace can't be read or written at all.
+/// Why a trace can't be read or written.
 #[derive(Debug)]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system refused a request.
     Io(io::Error),
-    /// The file is no trace that the library knows: what it is instead.
+    /// The file is no trace that the library knows; the text says what the file is.
     NotATrace(String),
-    /// The bytes are no such trace.
+    /// The bytes break the rules of their format.
     Format {
         /// Byte offset in the file.
         offset: u64,
-        /// What is wrong, and what to do.
+        /// The fault, and what to do.
         what: String,
     },
 }
@@ -42,7 +42,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // Its own text is said above already.
+            // `Display` shows its text already.
             Error::Io(error) => error.source(),
             Error::NotATrace(_) | Error::Format { .. } => None,
         }
@@ -55,12 +55,12 @@ impl From<io::Error> for Error {
     }
 }
 
-/// Something in a trace that is wrong, and what the reader did about it.
+/// A fault in a trace, and what the reader did about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Byte offset in the file.
     pub offset: u64,
-    /// What is wrong, and what was done.
+    /// The fault, and what was done.
     pub what: String,
 }
 

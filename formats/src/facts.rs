@@ -4,7 +4,7 @@
 
 use crate::model::{Counts, Ticks, TraceInfo};
 
-/// One thing that a trace says of itself. Times are in ns since tick 0.
+/// One fact about a trace. Times are in ns since tick 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
     Program,
@@ -17,7 +17,7 @@ pub(crate) enum Fact {
     MissingOverwritten,
     MissingDropped,
     ClockName,
-    /// Of the clock that measured; a reader of ns has no use for it.
+    /// A fact of the clock that measured. A reader of ns has no use for it.
     Frequency,
     ErrorPpm,
     Constant,
@@ -30,7 +30,7 @@ pub(crate) enum Fact {
     WallStepNs,
 }
 
-/// What a fact says.
+/// The value of a fact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Value<'a> {
     Text(&'a str),
@@ -43,7 +43,7 @@ pub(crate) enum Value<'a> {
 /// Facts with the names that a format gives them, in its order.
 pub(crate) type Names = [(Fact, &'static str)];
 
-/// What a trace says, with these names: facts that say nothing are left out.
+/// The facts of a trace with these names. Facts without a value are left out.
 pub(crate) fn of<'a>(
     info: &'a TraceInfo,
     names: &'static Names,
@@ -53,14 +53,14 @@ pub(crate) fn of<'a>(
         .filter_map(|&(fact, name)| Some((name, fact.get(info)?)))
 }
 
-/// The fact of that name.
+/// The fact with that name.
 pub(crate) fn named(names: &Names, name: &[u8]) -> Option<Fact> {
     let known = names.iter().find(|(_, known)| known.as_bytes() == name);
     known.map(|&(fact, _)| fact)
 }
 
 impl Fact {
-    /// `None`: the trace says nothing of it.
+    /// `None`: the trace does not state this fact.
     pub(crate) fn get(self, info: &TraceInfo) -> Option<Value<'_>> {
         let (clock, missing, trouble) = (&info.clock, &info.missing, &info.clock.trouble);
         let nanos = |tick: Option<Ticks>| tick.and_then(|tick| clock.checked_nanos(tick));
@@ -99,7 +99,7 @@ impl Fact {
         (!silent.contains(&value)).then_some(value)
     }
 
-    /// Takes what was read, where ticks are ns; a value of another kind says nothing.
+    /// Sets the fact from a value that was read, with ticks in ns. A value of another kind is ignored.
     pub(crate) fn set(self, info: &mut TraceInfo, value: Value<'_>) {
         let (clock, missing) = (&mut info.clock, &mut info.missing);
         let trouble = &mut clock.trouble;
@@ -150,7 +150,7 @@ pub(crate) fn of_counts(counts: &Counts) -> [(&'static str, u64); 6] {
     ]
 }
 
-/// Takes a count that was read. Returns whether it has such a name.
+/// Sets a count that was read. Returns whether a count has this name.
 pub(crate) fn set_count(counts: &mut Option<Counts>, name: &[u8], value: u64) -> bool {
     let mut all = counts.unwrap_or_default();
     let place = match name {

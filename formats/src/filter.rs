@@ -16,7 +16,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether the text is a word for "nothing", which needs no look at anything else.
+    /// Whether the text is a word for "nothing". Such a text needs no further look.
     #[must_use]
     pub fn means_off(text: &str) -> bool {
         ["0", "off", "no", "false"]
@@ -33,13 +33,12 @@ impl Filter {
 
     /// Parses the text of `FDR`, of `fdr::set_filter` and of the tool's `--filter`.
     ///
-    /// `1`, `on` and `*` stand for every function, `0` and `off` for none (also `yes`, `true`, `no`,
-    /// `false`, in any case). Anything else is a list of
-    /// globs separated by commas, in which `*` is any run of characters, `?` is one character, and `-`
-    /// before a glob excludes; an exclude wins over every include, and a list of excludes only means
-    /// "everything but". A glob is matched with the whole name. One that doesn't begin with `<` is
-    /// also tried on what follows the `<` of a name, so that `my_app::*` covers
-    /// `<my_app::T as Tr>::m`. A comma within a name is written as `?`.
+    /// `1`, `on` and `*` stand for every function. `0` and `off` stand for none (also `yes`, `true`,
+    /// `no`, `false`, in any case). Any other text is a list of globs separated by commas. `*` is any
+    /// run of characters, `?` is one character, and `-` before a glob excludes. An exclude wins over
+    /// every include. A list of excludes only means "everything but". A glob is matched with the whole
+    /// name. A glob that doesn't begin with `<` is also tried on the part behind the `<` of a name, so
+    /// that `my_app::*` covers `<my_app::T as Tr>::m`. A comma within a name is written as `?`.
     ///
     /// # Errors
     /// One line, for people, without the name of the variable or option.
@@ -91,7 +90,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Whether it matches nothing at all.
+    /// Whether the filter matches nothing at all.
     #[must_use]
     pub fn is_off(&self) -> bool {
         self.includes.is_empty() && self.excludes.is_empty()
@@ -109,8 +108,8 @@ impl Filter {
         self.includes.iter().any(|glob| covers(glob, name))
     }
 
-    /// The globs that ask for functions and match none of `names`, excludes left aside: likely typing
-    /// errors, to be reported with [`nearest()`].
+    /// The globs that ask for functions and match none of `names`, without regard to excludes. They are
+    /// likely typing errors; [`nearest()`] helps to report them.
     #[must_use]
     pub fn unmatched(&self, names: &[&str]) -> Vec<&str> {
         let idle = |glob: &&String| !names.iter().any(|name| covers(glob, name));
@@ -128,12 +127,12 @@ impl Filter {
     }
 }
 
-/// One glob on names of anything, such as threads.
+/// One glob for names of anything, such as threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob(String);
 
 impl Glob {
-    /// As it was given.
+    /// The glob as the user gave it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -157,17 +156,18 @@ impl FromStr for Glob {
     }
 }
 
-/// Whether the glob matches the name or, where it doesn't begin with `<` itself, the name without it.
+/// Whether the glob matches the name. A glob that doesn't begin with `<` may also match the part behind
+/// the `<` of the name.
 fn covers(glob: &str, name: &str) -> bool {
     let is = |name: &str| is_match(glob.chars(), name.chars(), '*', '?');
     is(name) || !glob.starts_with('<') && name.strip_prefix('<').is_some_and(is)
 }
 
-/// Whether a glob matches all of a text, where `star` stands for any run and `one` for any one item: a
+/// Whether a glob matches all of a text. `star` stands for any run, and `one` for any one item: a
 /// character, or a byte.
 ///
-/// Only the last `star` is ever tried again. An earlier one can't be improved by matching more, which
-/// bounds the work to the product of the lengths.
+/// Only the last `star` is tried again, because a longer match of an earlier one can't help. So the work
+/// is at most the product of the lengths.
 pub fn is_match<T: PartialEq + Copy>(
     glob: impl Iterator<Item = T> + Clone,
     text: impl Iterator<Item = T> + Clone,
@@ -175,7 +175,8 @@ pub fn is_match<T: PartialEq + Copy>(
     one: T,
 ) -> bool {
     let (mut glob, mut text) = (glob, text);
-    // Where to go on when a comparison fails: the glob after the last star, the text one on from there.
+    // The place to continue after a failed comparison: the glob behind the last star, and the text one
+    // item further.
     let mut retry = None;
     loop {
         let (mut glob_rest, mut rest) = (glob.clone(), text.clone());

@@ -5,20 +5,22 @@
 use std::io;
 use std::sync::OnceLock;
 
-/// Says whether reading may go on: an error ends it, and is given to the caller as the file's own would be.
+/// Says whether reading may go on. An error ends the read, and the caller gets it like an error of the
+/// file.
 pub type Check = fn() -> io::Result<()>;
 
 static CHECK: OnceLock<Check> = OnceLock::new();
 
-/// From here on the library asks this check. The first one stays. Without one, nothing is refused.
+/// From now on the library asks this check. A second call changes nothing. Without a check, nothing is
+/// refused.
 pub fn set_check(check: Check) {
     let _ = CHECK.set(check);
 }
 
-/// Asks.
+/// Asks the check.
 ///
 /// # Errors
-/// What the check says.
+/// The answer of the check.
 pub fn check() -> io::Result<()> {
     CHECK.get().map_or(Ok(()), |check| check())
 }

@@ -41,7 +41,7 @@ pub struct Call {
     pub function: FunctionId,
     /// Entered or left.
     pub edge: Edge,
-    /// Not measured: added by a writer to balance a snapshot.
+    /// The edge was not measured: a writer added it to balance a snapshot.
     pub synthetic: bool,
     /// Arguments follow as [`Mark::Argument`].
     pub has_arguments: bool,
@@ -50,7 +50,7 @@ pub struct Call {
 const _: () = assert!(size_of::<Call>() == 16);
 
 impl Call {
-    /// What is in a place that has none yet.
+    /// The value of an array element that holds no call yet.
     pub const NONE: Call = Call {
         time: Ticks(0),
         function: FunctionId(0),
@@ -79,7 +79,7 @@ impl Call {
     }
 }
 
-/// Everything of a thread that is not a call, in order with its calls.
+/// An event of a thread that is not a call, in order with its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark<'a> {
     /// The thread runs on this CPU from here on.
@@ -101,16 +101,17 @@ pub enum Mark<'a> {
         /// Its value.
         value: u64,
     },
-    /// So many function records of the thread are missing at this place: overwritten, dropped, or
-    /// lost on the way to a receiver.
+    /// Function records of the thread are missing at this place: overwritten, dropped, or lost on the
+    /// way to a receiver.
     Lost {
-        /// How many.
+        /// The number of missing records.
         records: u64,
     },
-    /// The thread's clock began anew at this place, or jumped. Readers go on where it was, so that no
-    /// time goes back and no duration holds the jump; what calls that are open here took is not known.
+    /// The thread's clock began anew at this place, or jumped. Readers continue at the previous time. So
+    /// no time goes back, and no duration holds the jump. The durations of calls that are open here are
+    /// unknown.
     Break {
-        /// The last time before it, and the first one after it.
+        /// The last time before the break, and the first time after it.
         time: Ticks,
     },
     /// An event with a payload that the format does not interpret.
@@ -134,8 +135,9 @@ pub enum Mark<'a> {
 }
 
 impl Mark<'_> {
-    /// What a record at that time says that counts missing records. Where it counts none, it stands for a break of
-    /// the clock, for which most formats have no record: both put calls in doubt that are open there.
+    /// The mark for a record at `time` that counts missing records. A count of 0 stands for a break of
+    /// the clock, because most formats have no record for a break. Both marks put the open calls in
+    /// doubt.
     pub(crate) fn missing(records: u64, time: Ticks) -> Mark<'static> {
         match records {
             0 => Mark::Break { time },
@@ -149,54 +151,54 @@ impl Mark<'_> {
 pub struct Function {
     /// Its key.
     pub id: FunctionId,
-    /// Name as a person would say it; empty where the trace has none.
+    /// Name as a person would say it; empty if the trace has none.
     pub name: String,
-    /// Source file; empty where unknown.
+    /// Source file; empty if unknown.
     pub file: String,
-    /// Line, from 1; 0 where unknown.
+    /// Line, from 1; 0 if unknown.
     pub line: u32,
-    /// Its calls have no times of their own: an entry and an exit are in their order, and have the time
-    /// of the thread's record before them. The time inside is its caller's.
+    /// The calls of this function have no times of their own. Their entries and exits are in order, and
+    /// have the time of the thread's previous record. The time inside belongs to the caller.
     pub untimed: bool,
 }
 
-/// A thread of the trace, with the recorder's own count of it where the trace has that.
+/// A thread of the trace, with the recorder's counts if the trace has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
     /// The operating system's number.
     pub id: ThreadId,
-    /// The process, where the trace has it.
+    /// The process, if the trace has it.
     pub process: Option<u64>,
-    /// Name; empty where unknown.
+    /// Name; empty if unknown.
     pub name: String,
-    /// What was recorded, kept and lost; `None` where the trace does not say.
+    /// The recorded, kept and lost records; `None` if the trace does not say.
     pub counts: Option<Counts>,
 }
 
 /// Function records of one thread: `recorded = readable + overwritten + dropped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Asked to be recorded.
+    /// The records that the program asked for.
     pub recorded: u64,
-    /// In the trace (without synthetic ones).
+    /// The records in the trace, without synthetic ones.
     pub readable: u64,
-    /// Written, then overwritten by newer ones.
+    /// Records that newer ones have overwritten.
     pub overwritten: u64,
-    /// Never written: no space, or a signal came while a record was being made; or left out by a
-    /// conversion into a format that can't hold them.
+    /// Records that were never written. There was no space, a signal came during the making of a record,
+    /// or a conversion left them out because the format cannot hold them.
     pub dropped: u64,
-    /// Entries that a writer put at the start for frames that were open before it.
+    /// Entries that a writer added at the start, for frames that were open before it.
     pub synthetic_entries: u64,
-    /// Exits that a writer put at the end for frames that were still open.
+    /// Exits that a writer added at the end, for frames that were still open.
     pub synthetic_exits: u64,
 }
 
-/// Function records of threads that are not in the trace at all. The words are those of [`Counts`].
+/// Function records of threads that are not in the trace. The words are those of [`Counts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Threads that ended and whose rings were given to newer ones.
+    /// Ended threads whose rings were given to newer ones.
     pub threads: u64,
-    /// All that those had recorded.
+    /// All records of those threads.
     pub overwritten: u64,
     /// Records of threads that had no ring.
     pub dropped: u64,
@@ -205,36 +207,38 @@ pub struct Missing {
 /// How ticks become time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clock {
-    /// Ticks per second, in Hz. Never zero: readers put 1 GHz where a trace says 0, and a diagnostic.
+    /// Ticks per second, in Hz. Never zero: if a trace says 0, the reader puts 1 GHz and gives a
+    /// diagnostic.
     pub frequency: u64,
-    /// Name of the clock; empty where the trace has none.
+    /// Name of the clock; empty if the trace has none.
     pub name: String,
-    /// Error of `frequency` in parts per million, where the trace says it.
+    /// Error of `frequency` in parts per million, if the trace says it.
     pub error_ppm: Option<f64>,
     /// The counter has a constant rate.
     pub constant: bool,
     /// The counter runs on in low-power states.
     pub nonstop: bool,
-    /// A tick and the Unix time in nanoseconds at that tick, where the trace has such a pair.
+    /// A tick and the Unix time in nanoseconds at that tick, if the trace has the pair.
     pub anchor: Option<(Ticks, u64)>,
-    /// The same when the trace was written: nearly all of it is older.
+    /// The same pair, taken when the trace was written. Nearly all events are older.
     pub until: Option<(Ticks, u64)>,
-    /// What the recorder found wrong with it.
+    /// The faults of the clock that the recorder found.
     pub trouble: Trouble,
 }
 
-/// What a recorder found wrong with its clock while it ran. All zeros: nothing, or it does not say.
+/// The faults that a recorder found in its clock while it ran. All zeros: no fault, or the trace does
+/// not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trouble {
-    /// By how much the counters of two CPUs differ at least, in ns.
+    /// The least difference between the counters of two CPUs, in ns.
     pub skew_ns: u64,
-    /// How often a thread found the clock behind its last record, on another CPU or after a reset.
+    /// How often a thread found the clock behind its last record: on another CPU, or after a reset.
     pub steps_back: u64,
-    /// How far the clock is ahead of what the operating system's steady clock says has passed since
-    /// the anchor (negative: behind), in ns; 0 where the two agree within their errors.
+    /// How far the clock is ahead of the operating system's steady clock since the anchor, in ns.
+    /// Negative: behind. 0: the two agree within their errors.
     pub ahead_ns: i64,
-    /// How far the time of day was moved on against that steady clock (negative: back), in ns: it was
-    /// set, or the machine slept. No duration is affected.
+    /// How far the time of day was moved ahead of that steady clock, in ns. Negative: back. It was set,
+    /// or the machine slept. No duration is affected.
     pub wall_step_ns: i64,
 }
 
@@ -260,7 +264,7 @@ impl Clock {
         scale::nanos(ticks, self.frequency)
     }
 
-    /// The same where 64 bits can hold it.
+    /// The same if 64 bits can hold it.
     #[must_use]
     pub(crate) fn checked_nanos(&self, ticks: Ticks) -> Option<u64> {
         u64::try_from(scale::nanos_between(Ticks(0), ticks, self.frequency)).ok()
@@ -276,7 +280,7 @@ impl Clock {
     }
 }
 
-/// What a trace says of itself, known before the first event.
+/// The facts of a trace that are known before the first event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceInfo {
     /// The format and its version, for people: `XRay FDR, version 3, little-endian`.
@@ -285,30 +289,30 @@ pub struct TraceInfo {
     pub clock: Clock,
     /// Its functions, sorted by id.
     pub functions: Vec<Function>,
-    /// Its threads, in the order of the file. A thread of several blocks is listed once.
+    /// Its threads, in the order of the file. A thread with several blocks is listed once.
     pub threads: Vec<Thread>,
-    /// Name of the program; empty where unknown.
+    /// Name of the program; empty if unknown.
     pub program: String,
-    /// Its process id, where known.
+    /// The process id, if known.
     pub process: Option<u64>,
-    /// Why the trace was written (`exit`, `signal`, …); empty where unknown.
+    /// Why the trace was written (`exit`, `signal`, …); empty if unknown.
     pub reason: String,
-    /// Number of the dump within its process, counted from 1; `None` where the trace has none.
+    /// Number of the dump within its process, counted from 1; `None` if the trace has none.
     pub dump: Option<u64>,
-    /// Records of threads that are not in it.
+    /// Records of threads that are not in the trace.
     pub missing: Missing,
-    /// Earliest time of the trace, where it is known without reading all of it.
+    /// Earliest time of the trace, if it is known without reading the whole trace.
     pub start: Option<Ticks>,
     /// The moment of the dump, or of the process's death as far as it is known. Calls that are open then
-    /// last until then. `None` where the trace does not say.
+    /// last until that moment. `None` if the trace does not say.
     pub end: Option<Ticks>,
 }
 
 impl TraceInfo {
-    /// The thread whose crash or panic made the recorder write, where the reason names it.
+    /// The thread whose crash or panic made the recorder write, if the reason names it.
     #[must_use]
     pub fn failed_thread(&self) -> Option<ThreadId> {
-        // What comes before the number is the recorder's own words.
+        // The recorder's own words stand before the number.
         let rest = match self.reason.strip_prefix("panic in thread ") {
             Some(rest) => rest,
             None => {
@@ -320,7 +324,7 @@ impl TraceInfo {
         digits.parse().ok().map(ThreadId)
     }
 
-    /// The function of that id. `None`: the trace has no name for it.
+    /// The function with that id. `None`: the trace has no name for it.
     #[must_use]
     pub fn function(&self, id: FunctionId) -> Option<&Function> {
         let at = self

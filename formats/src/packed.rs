@@ -21,11 +21,11 @@ pub const WORD: usize = 8;
 /// A call's bytes.
 pub type Word = [u8; WORD];
 
-/// Bits that no call has.
+/// Bits that are 0 in each call.
 const NO_CALL: u64 = 0b1001;
 /// Left by a tail call, or entered with arguments.
 const ODD_EDGE: u64 = 0b100;
-/// Words that are looked at together: with fewer, the compiler makes no vectors of them.
+/// Words that are looked at together. With fewer words, the compiler makes no vectors of them.
 const GROUP: usize = 64;
 /// Calls that are unpacked at once.
 const UNPACKED: usize = 128;
@@ -36,11 +36,11 @@ pub struct Packed<'a> {
     /// The first call's ticks are counted from here.
     pub base: Ticks,
     words: Groups<'a, WORD>,
-    /// All bits that any of them has, and maybe others.
+    /// All bits that any of the words has, and maybe others.
     bits: u64,
 }
 
-/// One call; its time is counted from the one before.
+/// One call. Its time is counted from the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PackedCall(u64);
 
@@ -57,7 +57,7 @@ impl PackedCall {
         PackedCall(u64::from_le_bytes(word))
     }
 
-    /// Ticks since the call before.
+    /// Ticks since the previous call.
     #[inline(always)]
     #[must_use]
     pub fn delta(self) -> u64 {
@@ -71,14 +71,14 @@ impl PackedCall {
         FunctionId(self.0 as u32 >> 4)
     }
 
-    /// All ones where the function was left, else 0.
+    /// All ones if the function was left, else 0.
     #[inline(always)]
     #[must_use]
     pub fn left(self) -> u64 {
         mask(self.0 ^ self.0 << 1, 2)
     }
 
-    /// The same, where no call is [odd](Packed::has_odd_edges).
+    /// The same for calls of which none is [odd](Packed::has_odd_edges).
     #[inline(always)]
     #[must_use]
     pub fn plainly_left(self) -> u64 {
@@ -100,14 +100,15 @@ impl PackedCall {
     }
 }
 
-/// All ones where that bit is set, else 0.
+/// All ones if that bit is set, else 0.
 #[inline(always)]
 fn mask(bits: u64, bit: u32) -> u64 {
     ((bits << (63 - bit)) as i64 >> 63) as u64
 }
 
 impl<'a> Packed<'a> {
-    /// As many of the words, of 8 bytes each, as are calls, and the ticks from `base` to the last of them.
+    /// The longest run of words, of 8 bytes each, that are calls. Also the ticks from `base` to the last
+    /// of them.
     #[inline]
     #[must_use]
     pub fn new(base: Ticks, words: &'a [u8]) -> (Packed<'a>, u64) {
@@ -121,7 +122,7 @@ impl<'a> Packed<'a> {
             }
             count += GROUP;
             bits |= some;
-            // Of 32 bits each: the sum fits.
+            // The sum of 32-bit numbers fits.
             ticks = ticks.wrapping_add(calls().map(PackedCall::delta).sum());
         }
         for call in words.behind(count).iter().map(PackedCall::of) {
@@ -142,19 +143,19 @@ impl<'a> Packed<'a> {
         self.bits & ODD_EDGE != 0
     }
 
-    /// No function has a larger number.
+    /// A number that no function exceeds.
     #[must_use]
     pub fn highest_function(&self) -> FunctionId {
         PackedCall(self.bits).function()
     }
 
-    /// How many there are.
+    /// The number of calls.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no calls.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.len() == 0
@@ -172,8 +173,8 @@ impl<'a> Packed<'a> {
         self.words.get(nth).map(PackedCall::of)
     }
 
-    /// At most so many of the calls, from one on. Their base is still that of the first: who goes through
-    /// them knows the times.
+    /// At most this many of the calls, from one on. Their base is still that of the first call, because
+    /// the caller knows the times.
     #[must_use]
     pub fn part(&self, from: usize, most: usize) -> Packed<'a> {
         Packed {
@@ -182,7 +183,7 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// The calls, with their times, some at a time.
+    /// The calls with their times, some at a time.
     #[inline]
     pub fn unpack(&self, mut take: impl FnMut(&[Call])) {
         let (mut calls, mut time) = ([Call::NONE; UNPACKED], self.base.0);

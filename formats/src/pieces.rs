@@ -17,38 +17,39 @@ use crate::packed::Packed;
 use crate::sink::Sink;
 use crate::source::{Complaints, Part, Position, Source};
 
-/// Smaller pieces are not worth their joining, larger ones not the waiting for the last, in bytes.
+/// Bytes of a piece, least and most. A smaller piece is not worth the joining. A larger piece makes the
+/// others wait for the last one.
 const PIECE: std::ops::RangeInclusive<u64> = 4 << 20..=64 << 20;
-/// Pieces in the hands of each worker, or waiting for those before them: they take memory.
+/// Pieces in the hands of each worker, or waiting for earlier ones. They take memory.
 const AHEAD: usize = 2;
 
-/// What a sink is for.
+/// The kind of events that a sink gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// Lanes from their beginning.
     Lanes,
-    /// A piece of one lane; what came before is not known.
+    /// A piece of one lane, without knowledge of earlier records.
     Piece,
 }
 
 /// A sink that can also take a piece of a lane.
 pub trait Join: Sink + Send + Sized {
-    /// Adds what `piece`, a sink for [`Share::Piece`], found in what follows. `false`: that can't be
-    /// told without having seen what came before; then `self` is as it was, and the events come again.
+    /// Adds the findings of `piece`, a sink for [`Share::Piece`]. `false`: the piece can't be judged
+    /// without the earlier records. Then `self` is unchanged, and the events come again.
     fn join(&mut self, piece: Self) -> bool;
 }
 
-/// How the work is divided.
+/// How the work is divided between threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Division {
-    /// Threads that work.
+    /// The number of threads.
     pub jobs: usize,
     /// Least bytes of a piece.
     pub piece: u64,
 }
 
 impl Division {
-    /// What suits the source, on so many threads.
+    /// A division that suits the source, on this many threads.
     #[must_use]
     pub fn of(source: &dyn Source, jobs: usize) -> Division {
         let bytes: u64 = (0..source.lanes())
@@ -60,11 +61,11 @@ impl Division {
     }
 }
 
-/// Decodes all lanes, the largest first, into sinks that `make` gives: one for each worker, and one for
-/// each lane that is divided. A lane is never in two of those that are returned.
+/// Decodes all lanes, the largest first, into sinks that `make` gives. There is one sink for each
+/// worker, and one for each divided lane. A lane is never in two of the returned sinks.
 ///
 /// # Errors
-/// An error that a worker met. The others end the piece that they are at, and begin no more.
+/// An error of a worker. The other workers finish their piece, and begin no more.
 pub fn drive_pieces<S, F>(
     source: &dyn Source,
     division: Division,
@@ -112,32 +113,32 @@ where
     Ok(sinks)
 }
 
-/// What a worker takes at once.
+/// The unit of work that a worker takes.
 enum Task {
     Lane(usize),
-    /// A piece of a lane that is divided: which one of those, and which piece.
+    /// A piece of a divided lane: the lane's place among divided ones, and the piece's number.
     Piece(usize, usize),
 }
 
-/// A lane that is divided.
+/// A divided lane.
 struct Divided<S> {
     lane: usize,
-    /// Where its pieces begin, but for the first.
+    /// The beginnings of its pieces, except the first.
     cuts: Vec<Position>,
     state: Mutex<State<S>>,
-    /// A piece was joined, or everything ends.
+    /// A piece was joined, or all work ends.
     moved: Condvar,
 }
 
 struct State<S> {
     /// Pieces that are joined.
     done: usize,
-    /// Those that were decoded in vain.
+    /// Pieces that were decoded in vain.
     again: usize,
-    /// `None` before the first piece, and while somebody joins.
+    /// `None` before the first piece, and while a worker joins.
     joined: Option<S>,
     joining: bool,
-    /// Where the joined pieces end.
+    /// The end of the joined pieces.
     reached: Position,
     complaints: Complaints,
     waiting: BTreeMap<usize, Option<Piece<S>>>,
@@ -160,7 +161,7 @@ fn plan<S>(source: &dyn Source, division: Division) -> Result<(Vec<Task>, Vec<Di
     let total: u64 = order.iter().map(|(bytes, _)| bytes).sum();
     let (mut tasks, mut lanes) = (Vec::new(), Vec::new());
     for (bytes, lane) in order {
-        // Smaller ones fill the gaps.
+        // Smaller lanes fill the gaps.
         let share = total / (2 * division.jobs.max(1) as u64);
         let large = division.jobs > 1 && bytes > share && bytes / 2 >= division.piece;
         let cuts = match large {
@@ -196,14 +197,14 @@ struct Crew<'a, S, F> {
     source: &'a dyn Source,
     make: &'a F,
     progress: &'a (dyn Fn(u64) + Sync),
-    /// How many pieces of a lane may be beyond those that are joined.
+    /// How many pieces of a lane may be ahead of the joined ones.
     ahead: usize,
     tasks: Vec<Task>,
     next: AtomicUsize,
     lanes: Vec<Divided<S>>,
 }
 
-/// A worker that ends with an error or a panic takes the others with it.
+/// A worker that ends with an error or a panic ends the others too.
 struct Ended<'a, 'b, S, F>(&'a Crew<'b, S, F>);
 
 impl<S, F> Drop for Ended<'_, '_, S, F> {
@@ -219,7 +220,7 @@ impl<S, F> Drop for Ended<'_, '_, S, F> {
 impl<S: Join, F: Fn(Share) -> S + Sync> Crew<'_, S, F> {
     fn work(&self) -> Result<S, Error> {
         let mut own = (self.make)(Share::Lanes);
-        // Relaxed: the counter hands out tasks, it publishes nothing.
+        // Relaxed: the counter hands out tasks and publishes nothing.
         while let Some(task) = self.tasks.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             match *task {
                 Task::Lane(lane) => self.source.decode(lane, &mut own, self.progress)?,
@@ -233,7 +234,7 @@ impl<S: Join, F: Fn(Share) -> S + Sync> Crew<'_, S, F> {
         Ok(own)
     }
 
-    /// Decodes a piece, and joins what can be joined.
+    /// Decodes a piece, and joins the pieces that can be joined.
     fn piece(&self, lane: &Divided<S>, piece: usize) -> Result<(), Error> {
         let Some(alone) = lane.turn(piece, self.ahead) else {
             return Ok(());
@@ -279,7 +280,7 @@ impl<S: Join, F: Fn(Share) -> S + Sync> Crew<'_, S, F> {
         })
     }
 
-    /// Adds the next piece of a lane to those before it. Nobody else is at it.
+    /// Adds the next piece of a lane to the earlier ones. No other worker is joining.
     fn join(
         &self,
         lane: &Divided<S>,
@@ -353,8 +354,8 @@ impl<S> Divided<S> {
         }
     }
 
-    /// Waits until the piece is not too far ahead. Whether it is to be decoded by itself: not where half
-    /// the pieces of this lane were decoded in vain. `None`: everything ends.
+    /// Waits until the piece is not too far ahead. Returns whether to decode it by itself: not if half
+    /// the pieces of this lane were decoded in vain. `None`: all work ends.
     fn turn(&self, piece: usize, ahead: usize) -> Option<bool> {
         let mut state = self.lock();
         loop {
@@ -369,7 +370,8 @@ impl<S> Divided<S> {
         }
     }
 
-    /// The next piece, if it is there and nobody else is joining; the lane is the caller's then.
+    /// The next piece, if it is there and no worker is joining. The caller is then the lane's only
+    /// joiner.
     #[allow(clippy::type_complexity)]
     fn take(&self) -> Option<(usize, Option<Piece<S>>, MutexGuard<'_, State<S>>)> {
         let mut state = self.lock();
@@ -383,7 +385,8 @@ impl<S> Divided<S> {
     }
 }
 
-/// A piece's sink, with what was wrong put aside: only the first hundred problems of a lane are told.
+/// The sink of a piece. It puts diagnostics aside, because only the first hundred problems of a lane are
+/// reported.
 struct Aside<'a, S> {
     sink: &'a mut S,
     told: &'a mut Vec<Diagnostic>,

@@ -6,9 +6,11 @@
 /// The runs, and the items that are early.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs<T, I> {
-    /// What begins from here on does not belong to the run, or to one before.
+    /// The end of each run. An item that begins there or later belongs neither to that run nor to an
+    /// earlier one.
     pub(crate) ends: Vec<T>,
-    /// Items that begin in an earlier run than they stand in, with that run; sorted by it.
+    /// Items that begin in an earlier run than the one in which they stand, with that earlier run;
+    /// sorted by it.
     pub(crate) early: Vec<(u32, I)>,
 }
 
@@ -22,7 +24,7 @@ impl<T, I> Default for Runs<T, I> {
 }
 
 impl<T: Copy + Ord, I: Copy> Runs<T, I> {
-    /// The first pass: an item of the run at hand.
+    /// The first pass: an item of the current run.
     pub(crate) fn note(&mut self, start: T, item: I) {
         if self.is_early(start, self.ends.len()) {
             let run = self.ends.partition_point(|&end| end <= start);
@@ -40,12 +42,12 @@ impl<T: Copy + Ord, I: Copy> Runs<T, I> {
     /// Whether an item begins before the run in which it stands.
     #[inline]
     pub(crate) fn is_early(&self, start: T, run: usize) -> bool {
-        // As a rule it begins in the current run.
+        // Most items begin in the current run.
         let ends = self.ends.get(..run).unwrap_or(&self.ends);
         ends.last().is_some_and(|&end| end > start)
     }
 
-    /// The second pass: the early items up to that run of which `taken` were taken already.
+    /// The second pass: the early items up to that run. `taken` of them were taken already.
     pub(crate) fn take(&self, taken: &mut usize, run: usize) -> impl Iterator<Item = I> {
         let early = self.early.get(*taken..).unwrap_or(&[]);
         let count = early.partition_point(|&(of, _)| of as usize <= run);

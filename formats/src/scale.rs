@@ -6,7 +6,7 @@
 use std::fmt;
 
 const SECOND: u64 = 1_000_000_000;
-/// A distance of fewer ticks than this, in ns and ticks, fits into 64 bits with a remainder.
+/// A distance of fewer ticks than this fits into 64 bits with a remainder, in ns and in ticks.
 const NEAR: u64 = 1 << 33;
 
 /// A point in time or a duration in ticks of the trace's own clock.
@@ -14,7 +14,7 @@ const NEAR: u64 = 1 << 33;
 pub struct Ticks(pub u64);
 
 impl Ticks {
-    /// Ticks from `earlier` to `self`; zero where the clock went back.
+    /// Ticks from `earlier` to `self`; zero if the clock went back.
     #[must_use]
     pub fn since(self, earlier: Ticks) -> Ticks {
         Ticks(self.0.saturating_sub(earlier.0))
@@ -31,7 +31,8 @@ impl fmt::Display for Ticks {
     }
 }
 
-/// The time of a tick, or the length of so many ticks; [`u64::MAX`] stands for all that 64 bits can't hold.
+/// The time of a tick, or the length of a number of ticks. [`u64::MAX`] stands for every result that 64
+/// bits can't hold.
 ///
 /// `frequency`: ticks of a second; 0 is taken for 1. Async-signal-safe.
 #[must_use]
@@ -40,7 +41,7 @@ pub fn nanos(ticks: Ticks, frequency: u64) -> Nanos {
     Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// Ns from the time of one tick to that of another; below 0 where `to` is before `from`.
+/// Ns from the time of one tick to the time of another; below 0 if `to` is before `from`.
 ///
 /// `frequency`: ticks of a second; 0 is taken for 1. Async-signal-safe.
 #[must_use]
@@ -51,38 +52,38 @@ pub fn nanos_between(from: Ticks, to: Ticks, frequency: u64) -> i128 {
     to as i128 - from as i128
 }
 
-/// The whole ticks in so many nanoseconds.
+/// The whole ticks in a number of nanoseconds.
 #[must_use]
 pub(crate) fn ticks_in(nanos: i128, frequency: u64) -> i128 {
     let product = nanos.saturating_mul(i128::from(frequency.max(1)));
     product.div_euclid(i128::from(SECOND))
 }
 
-/// A tick in ns, and what is left of the last one, in parts of which `frequency` are a ns.
+/// A tick in ns, and the remainder, in parts of which `frequency` are a ns.
 fn divide(ticks: u64, frequency: u64) -> (u128, u64) {
     let product = u128::from(ticks) * u128::from(SECOND) + u128::from(frequency / 2);
     let wide = u128::from(frequency);
-    // What is left is less than the frequency, which is a u64.
+    // The remainder is less than the frequency, which is a u64.
     (product / wide, (product % wide) as u64)
 }
 
-/// The times of many ticks: the same as [`nanos`], without a division where a tick is within some seconds
-/// of one before.
+/// The times of many ticks: the same as [`nanos`]. There is no division if a tick is within some seconds
+/// of an earlier one.
 #[derive(Clone, Debug)]
 pub struct Scale {
     frequency: u64,
     /// 2^64 by the frequency, rounded down.
     reciprocal: u64,
-    /// A tick, its time, and what is left of that: the ticks behind it need no wide division.
+    /// A tick, its time, and the remainder. Ticks near behind it need no wide division.
     base: u64,
     quotient: u64,
     remainder: u64,
-    /// So many ticks are near behind the base; 0 where none is to be computed from there.
+    /// Ticks fewer than this are near behind the base; 0 if no tick can be computed from the base.
     near: u64,
 }
 
 impl Scale {
-    /// For a clock of so many ticks a second; 0 is taken for 1.
+    /// For a clock of this many ticks a second; 0 is taken for 1.
     #[must_use]
     pub fn new(frequency: u64) -> Scale {
         let frequency = frequency.max(1);
@@ -118,7 +119,7 @@ impl Scale {
     /// A number divided by the frequency.
     #[inline]
     fn quotient_of(&self, number: u64) -> u64 {
-        // The reciprocal is 1 too small at most, so the product is less than 1 too small.
+        // The reciprocal is at most 1 too small, so the product is less than 1 too small.
         let product = u128::from(number) * u128::from(self.reciprocal);
         let quotient = (product >> 64) as u64;
         let rest = number - quotient * self.frequency;
@@ -127,7 +128,7 @@ impl Scale {
 
     #[cold]
     fn rebase(&mut self, ticks: Ticks) -> Nanos {
-        // Calls are often told when they end: times before this one are as near as times after it.
+        // Calls are often given when they end. So times before this one are as near as times after it.
         let base = ticks.0.saturating_sub(NEAR / 2);
         let (quotient, remainder) = divide(base, self.frequency);
         if let (true, Ok(quotient @ ..0x8000_0000_0000_0000)) =
@@ -160,7 +161,8 @@ mod tests {
         u64::MAX,
     ];
 
-    /// The nearest by its definition: no other number of ns is nearer, and of two the later one.
+    /// The nearest number by its definition: no other number of ns is nearer, and of two equally near
+    /// the later one counts.
     fn is_nearest(ticks: u64, frequency: u64, nanos: u64) -> bool {
         let [ticks, frequency, nanos] = [ticks, frequency, nanos].map(i128::from);
         // Twice the distance, in parts of which `frequency` are a ns.

@@ -11,11 +11,11 @@ use crate::packed::Packed;
 
 /// Receives the events of a trace, in order per thread.
 ///
-/// Calls come in batches because there are a hundred million of them; everything else comes alone,
-/// at its place between two batches. Who has no use for something leaves its method out.
+/// Calls come in batches, because there may be a hundred million of them. Any other event comes alone,
+/// at its place between two batches. A sink leaves out the methods that it has no use for.
 pub trait Sink {
-    /// The events that follow, until the next such call, belong to this thread. A thread may come
-    /// more than once; its events are in order all the same.
+    /// The events up to the next such call belong to this thread. A thread may come more than once; its
+    /// events are still in order.
     fn thread(&mut self, thread: &Thread) {
         let _ = thread;
     }
@@ -23,8 +23,8 @@ pub trait Sink {
     /// Some calls, in order.
     fn calls(&mut self, calls: &[Call]);
 
-    /// The same, as a source may have them: none is synthetic, and no time is before the one before
-    /// it. Sinks that have no use for them so are given them one by one.
+    /// The same calls, as some sources have them: none is synthetic, and no time goes back. By default
+    /// the sink gets them as [`Sink::calls`].
     fn packed(&mut self, packed: &Packed<'_>) {
         packed.unpack(|calls| self.calls(calls));
     }
@@ -34,16 +34,16 @@ pub trait Sink {
         let _ = mark;
     }
 
-    /// Something was wrong in the trace at this place; reading goes on.
+    /// The trace has a fault at this place. Reading goes on.
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
         let _ = diagnostic;
     }
 }
 
-/// What a writer's target could not hold, with counts. Empty means that nothing was lost.
+/// The losses of a writer: what its target could not hold, with counts. Empty: nothing was lost.
 ///
-/// Notes stand apart from losses: the target holds everything, but another program's reader has
-/// trouble with it.
+/// Notes stand apart from losses. A note says that the target holds everything, but another program's
+/// reader has trouble with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     list: Vec<(&'static str, u64)>,
@@ -51,24 +51,24 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Counts `count` more of what `what` names: `typed events: written as custom events`.
+    /// Counts `count` more losses of the kind `what`: `typed events: written as custom events`.
     pub fn add(&mut self, what: &'static str, count: u64) {
         count_more(&mut self.list, what, count);
     }
 
-    /// Counts `count` more of what another program's reader has trouble with.
+    /// Counts `count` more notes on trouble of another program's reader.
     pub fn note(&mut self, what: &'static str, count: u64) {
         count_more(&mut self.notes, what, count);
     }
 
-    /// Counts the functions of which the target can't say that they are untimed.
+    /// Counts the untimed functions that the target can't mark as untimed.
     pub(crate) fn add_untimed(&mut self, functions: &[Function]) {
         let untimed = functions.iter().filter(|function| function.untimed);
         let what = "functions that are untimed: their calls look as if they had times of their own";
         self.add(what, untimed.count() as u64);
     }
 
-    /// Each kind of trouble for other readers and how much of it, in the order in which they were met.
+    /// Each kind of trouble for other readers with its count, in the order of the first meeting.
     pub fn notes(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.notes.iter().copied()
     }
@@ -79,7 +79,7 @@ impl Losses {
         self.list.is_empty()
     }
 
-    /// Each kind of loss and how many of it, in the order in which they were met.
+    /// Each kind of loss with its count, in the order of the first meeting.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.list.iter().copied()
     }

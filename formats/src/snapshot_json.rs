@@ -23,9 +23,9 @@ pub enum Value<'a> {
     Null,
     /// A whole number: of 32 bits if it fits, else of 64.
     Int(i64),
-    /// A whole number of 64 bits whatever its size, where the analysis wants one.
+    /// A whole number of 64 bits whatever its size, if the analysis needs that.
     Long(i64),
-    /// A number. Not finite: written as null, JSON has no word for it.
+    /// A number. If it is not finite, it is written as null, because JSON has no word for it.
     Double(f64),
     /// A text.
     Text(&'a str),
@@ -36,16 +36,16 @@ pub enum Value<'a> {
 pub struct Attribute<'a, P> {
     /// Its path from the root.
     pub path: P,
-    /// Since when it has this value, in ns.
+    /// The time since when it has this value, in ns.
     pub start: i64,
     /// The value.
     pub value: Value<'a>,
 }
 
-/// What the snapshot is of.
+/// The subject of the snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
-    /// The analysis that is to begin with it: its name in Trace Compass.
+    /// The analysis that begins with it: its name in Trace Compass.
     pub ssid: &'a str,
     /// The version of that analysis.
     pub version: u32,
@@ -56,7 +56,7 @@ pub struct Head<'a> {
 /// Writes a snapshot. A parent must come before its children.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write<'a, P>(
     out: &mut dyn Write,
     head: &Head<'_>,

@@ -17,20 +17,20 @@ use crate::sink::Sink;
 
 /// A trace that was opened and indexed.
 pub trait Source: Send + Sync {
-    /// What the trace says of itself.
+    /// The facts that the trace states about itself.
     fn info(&self) -> &TraceInfo;
 
-    /// The source that this one is made around, if it is: what is not told otherwise is that one's.
+    /// The source inside this one, if this one wraps another. Default methods ask the inner source.
     fn inner(&self) -> Option<&dyn Source> {
         None
     }
 
-    /// What was wrong at opening; the rest comes to the sink.
+    /// The problems found at opening. The sink gets all later ones.
     fn diagnostics(&self) -> &[Diagnostic] {
         self.inner().map_or(&[], |inner| inner.diagnostics())
     }
 
-    /// How many parts can be decoded independently: one, where threads stand among each other.
+    /// The number of parts that can be decoded independently: one, if the file mixes its threads.
     fn lanes(&self) -> usize {
         self.inner().map_or(1, |inner| inner.lanes())
     }
@@ -40,10 +40,10 @@ pub trait Source: Send + Sync {
         self.inner().map_or(0, |inner| inner.lane_bytes(lane))
     }
 
-    /// Pushes the events of one lane into the sink. `progress` is told bytes as they are done.
+    /// Pushes the events of one lane into the sink. `progress` gets the bytes that are done.
     ///
     /// # Errors
-    /// Only where the file can't be read. What is wrong in the trace is a diagnostic.
+    /// Only if the file can't be read. A fault in the trace is a diagnostic.
     fn decode(
         &self,
         lane: usize,
@@ -51,23 +51,23 @@ pub trait Source: Send + Sync {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error>;
 
-    /// Where the lane may be divided into parts of about `bytes` that can be decoded at the same
-    /// time, in order. These are guesses: [`Source::decode_part`] finds out whether they are right.
-    /// Empty, as here, for a lane that can't be divided.
+    /// Places where the lane may be divided into parts of about `bytes`. The parts can be decoded at the
+    /// same time, in order. The places are guesses: [`Source::decode_part`] finds out whether they are
+    /// right. The default is empty: the lane can't be divided.
     ///
     /// # Errors
-    /// Only where the file can't be read.
+    /// Only if the file can't be read.
     fn cuts(&self, lane: usize, bytes: u64) -> Result<Vec<Position>, Error> {
         let inner = self.inner();
         inner.map_or(Ok(Vec::new()), |inner| inner.cuts(lane, bytes))
     }
 
-    /// Pushes the events of a part of a lane into the sink. Returns where it stopped: at the part's
-    /// end, or at the next place behind it where that can be done.
+    /// Pushes the events of a part of a lane into the sink. Returns where it stopped: at the part's end,
+    /// or at the next possible place behind it.
     ///
     /// # Errors
-    /// Where the file can't be read; and, of kind [`std::io::ErrorKind::Unsupported`], where a lane that has no
-    /// cuts is asked for less than all of it.
+    /// If the file can't be read. The kind is [`std::io::ErrorKind::Unsupported`] if the lane has no
+    /// cuts and the part is not all of it.
     fn decode_part(
         &self,
         part: &Part,
@@ -89,37 +89,37 @@ pub trait Source: Send + Sync {
     /// Visits every on-disk unit in the order of the file, until the visitor breaks.
     ///
     /// # Errors
-    /// Only where the file can't be read.
+    /// Only if the file can't be read.
     fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error>;
 }
 
-/// A place between two records of a lane, and what a source must know to go on there. The default is
-/// the lane's beginning.
+/// A place between two records of a lane, and the state that a source needs to continue there. The
+/// default is the lane's beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// Which of the lane's blocks.
     pub(crate) block: usize,
     /// Byte offset in the file of the next record; 0: the block begins.
     pub(crate) offset: u64,
-    /// The time of the record before.
+    /// The time of the previous record.
     pub(crate) now: Option<u64>,
-    /// What is added to the ticks of the file.
+    /// The number that is added to the ticks of the file.
     pub(crate) shift: i64,
-    /// So many function records to come were not measured.
+    /// The number of next function records that were not measured.
     pub(crate) synthetic: u32,
-    /// What follows can be decoded without the three above.
+    /// The records behind can be decoded without the three fields above.
     pub(crate) free: bool,
 }
 
 impl Position {
-    /// Whether a part that was decoded from `cut` on, without knowing what comes before it, goes on
-    /// here.
+    /// Whether a part may continue here that was decoded from `cut` on without knowledge of earlier
+    /// records.
     #[must_use]
     pub fn confirms(&self, cut: &Position) -> bool {
         self.free && (self.block, self.offset) == (cut.block, cut.offset)
     }
 
-    /// Whether this is at or behind the other place.
+    /// Whether this place is at or behind the other one.
     pub(crate) fn reaches(&self, other: &Position) -> bool {
         (self.block, self.offset) >= (other.block, other.offset)
     }
@@ -132,22 +132,22 @@ pub struct Part {
     pub lane: usize,
     /// Where it begins.
     pub from: Position,
-    /// Where it ends. `None`: with the lane.
+    /// Where it ends. `None`: at the lane's end.
     pub to: Option<Position>,
 }
 
-/// Problems of a lane: the first hundred are told one by one, the rest is only counted.
+/// Problems of a lane: the first hundred are reported one by one, the rest is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Complaints {
     count: u64,
-    /// Byte offset of the last one that was told.
+    /// Byte offset of the last reported problem.
     last: u64,
 }
 
 impl Complaints {
     const MOST: u64 = 100;
 
-    /// Counts a problem at that byte; returns whether it is to be told.
+    /// Counts a problem at that byte; returns whether to report it.
     pub fn add(&mut self, offset: u64) -> bool {
         self.count += 1;
         let tell = self.count <= Self::MOST;
@@ -157,8 +157,8 @@ impl Complaints {
         tell
     }
 
-    /// Those of the part that follows: `told` were told there. Gives them on, as far as they are to
-    /// be told here.
+    /// Adds the problems of the next part, which reported `told` of them. Reports them here up to the
+    /// limit.
     pub fn join(&mut self, part: &Complaints, told: Vec<Diagnostic>, sink: &mut dyn Sink) {
         let silent = part.count.saturating_sub(told.len() as u64);
         for diagnostic in told {
@@ -169,7 +169,7 @@ impl Complaints {
         self.count += silent;
     }
 
-    /// How many were not told, in words; at the lane's end.
+    /// The number of unreported problems, in words; at the lane's end.
     #[must_use]
     pub fn rest(&self) -> Option<Diagnostic> {
         let more = self
@@ -191,11 +191,12 @@ pub struct Record<'a> {
     pub offset: u64,
     /// Bytes, payload included.
     pub size: u64,
-    /// The thread, where the place in the file has one.
+    /// The thread, if the place in the file has one.
     pub thread: Option<ThreadId>,
-    /// The time after this record, where it has one.
+    /// The time after this record, if it has one.
     pub time: Option<Ticks>,
-    /// The function that was entered or left, where the record is of one call and the list knows it.
+    /// The function that was entered or left, if the record is of one call and the list knows the
+    /// function.
     pub function: Option<FunctionId>,
     /// The record's name in its format: `NewCPUId`, `Entry`.
     pub kind: &'a str,
@@ -206,7 +207,7 @@ pub struct Record<'a> {
 /// Decodes every lane, one after the other, into one sink.
 ///
 /// # Errors
-/// Where the file can't be read.
+/// If the file can't be read.
 pub fn drive(
     source: &dyn Source,
     sink: &mut dyn Sink,
@@ -218,11 +219,11 @@ pub fn drive(
     Ok(())
 }
 
-/// Decodes the lanes on `jobs` threads, the largest first, each worker into one sink of its own
-/// that `make` gives. A lane is never divided between two sinks. Returns the workers' sinks.
+/// Decodes the lanes on `jobs` threads, the largest first. Each worker has a sink of its own, which
+/// `make` gives. A lane is never divided between two sinks. Returns the workers' sinks.
 ///
 /// # Errors
-/// An error that a worker met. The others end the lane that they are at, and begin no more.
+/// An error of a worker. The other workers finish their lane, and begin no more.
 pub fn drive_parallel<S, F>(
     source: &dyn Source,
     jobs: usize,
@@ -238,7 +239,7 @@ where
     let next = AtomicUsize::new(0);
     let work = || -> Result<S, Error> {
         let mut sink = make();
-        // Relaxed: the counter hands out lanes, it publishes nothing.
+        // Relaxed: the counter hands out lanes and publishes nothing.
         while let Some(&lane) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             if let Err(error) = source.decode(lane, &mut sink, progress) {
                 next.store(order.len(), Ordering::Relaxed);

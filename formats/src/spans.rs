@@ -12,7 +12,7 @@ use crate::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open};
 use crate::model::{Call, CpuId, Edge, FunctionId, ThreadId, Ticks};
 use crate::sink::Losses;
 
-/// The bits of [`Span::flags`]; formats that carry them leave the field out where it is 0.
+/// The bits of [`Span::flags`]. Formats that carry them leave the field out if it is 0.
 pub(crate) mod flags {
     /// The entry was not measured.
     pub(crate) const ENTRY_SYNTHETIC: u8 = 1;
@@ -33,15 +33,15 @@ pub(crate) struct Span {
     pub(crate) function: FunctionId,
     /// See [`flags`].
     pub(crate) flags: u8,
-    /// The CPU at its entry, where known.
+    /// The CPU at its entry, if known.
     pub(crate) cpu: Option<CpuId>,
-    /// The CPU at its exit, where it changed since the edge before.
+    /// The CPU at its exit, if it changed since the previous edge.
     pub(crate) exit_cpu: Option<CpuId>,
     /// Its arguments.
     pub(crate) arguments: Vec<u64>,
 }
 
-/// What is kept of a call that has not ended. Few have more: it is moved with each.
+/// The part of an open call that every call has. It is small, because each call is moved.
 #[derive(Debug, Default)]
 struct Kept {
     /// The CPU at its entry.
@@ -49,7 +49,7 @@ struct Kept {
     more: Option<Box<More>>,
 }
 
-/// What few calls have.
+/// The part of an open call that few calls have.
 #[derive(Debug, Default)]
 struct More {
     arguments: Vec<u64>,
@@ -68,8 +68,8 @@ impl Kept {
 }
 
 impl More {
-    /// Holds a child and what it held. The shorter list goes to the longer one: however deep and
-    /// wide a tick is, a span is not moved often.
+    /// Adds a child and the spans that the child holds. The shorter list is added to the longer one. So
+    /// a span is rarely moved, however deep and wide a tick is.
     fn hold(&mut self, child: Span, mut held: VecDeque<Span>) {
         if held.len() <= self.held.len() {
             self.held.push_back(child);
@@ -147,7 +147,7 @@ impl Spans {
         stack.moved = false;
     }
 
-    /// One argument of the call just before; false where there is none to hold it.
+    /// One argument of the previous call; false if no call can hold it.
     pub(crate) fn argument(&mut self, value: u64) -> bool {
         let Some(stack) = self.stacks.get_mut(self.now) else {
             return false;
@@ -177,7 +177,7 @@ impl Spans {
         }
     }
 
-    /// Ends all that is open, innermost first: at `end`, the moment of the dump, where that is known. The calls'
+    /// Ends all open calls, innermost first: at `end`, the moment of the dump, if it is known. Their
     /// exits were not measured.
     pub(crate) fn finish(&mut self, end: Option<Ticks>, mut out: impl FnMut(ThreadId, &Span)) {
         for stack in &mut self.stacks {
@@ -194,7 +194,7 @@ impl Spans {
         }
     }
 
-    /// Adds what spans can't hold.
+    /// Adds the facts that spans can't hold.
     pub(crate) fn losses(&self, losses: &mut Losses) {
         let what = "calls whose clock went back: written with no duration";
         losses.add(what, self.backwards);
@@ -223,9 +223,9 @@ impl Stack {
 
 /// Completes the calls that an edge, or the end, ends.
 struct Closer<'a, F> {
-    /// The CPU at the exit, where it changed since the edge before.
+    /// The CPU at the exit, if it changed since the previous edge.
     exit_cpu: Option<CpuId>,
-    /// Those at the first and the last edge.
+    /// The CPUs at the first and the last edge.
     cpus: (Option<CpuId>, Option<CpuId>),
     /// Spans that ended before they began.
     backwards: u64,
@@ -234,7 +234,7 @@ struct Closer<'a, F> {
 
 impl<F: FnMut(&Span)> CallHandler<Kept> for Closer<'_, F> {
     fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&Kept>) -> Kept {
-        // Where the thread was then, not where the exit is.
+        // The CPU of the thread at that moment, not at the exit.
         Kept::new(match exit {
             Exit::Before => self.cpus.0,
             _ => self.cpus.1,
@@ -345,7 +345,7 @@ mod tests {
         // An exit was lost.
         let calls = [enter(1, 1), enter(2, 2), enter(3, 3), exit(7, 1)];
         assert_eq!(spans(&calls), [(3, 3, 3, 2), (2, 2, 3, 2), (1, 1, 7, 0)]);
-        // An entry was lost: the call begins at the event before, as the open one does.
+        // An entry was lost: the call begins at the previous event, as the open call does.
         let calls = [enter(1, 1), enter(2, 2), exit(3, 9), exit(7, 1)];
         assert_eq!(spans(&calls), [(2, 2, 3, 2), (9, 2, 3, 1), (1, 1, 7, 0)]);
         // The end came first.

@@ -17,11 +17,11 @@ const READ: u64 = 512 * 40;
 /// One strand.
 #[derive(Debug, Default)]
 struct Strand {
-    /// Where pieces of it that were spilled begin: in the strand, and in the file.
+    /// The beginnings of its spilled pieces: in the strand, and in the file.
     spilled: Vec<(u64, u64)>,
-    /// How many bytes were spilled.
+    /// The number of spilled bytes.
     kept_from: u64,
-    /// What comes after them.
+    /// The bytes behind them.
     tail: Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ impl Strand {
         self.kept_from + self.tail.len() as u64
     }
 
-    /// The place in the file of a byte that was spilled, and how many of its piece are there from it on.
+    /// The place in the file of a spilled byte, and the number of bytes of its piece from there on.
     fn place(&self, at: u64) -> (u64, u64) {
         let next = self.spilled.partition_point(|&(start, _)| start <= at);
         let end = self
@@ -42,7 +42,7 @@ impl Strand {
     }
 }
 
-/// Every strand. One is named by its number.
+/// All strands. A strand is named by its number.
 #[derive(Debug, Default)]
 pub(crate) struct Spool {
     strands: Vec<Strand>,
@@ -98,13 +98,13 @@ impl Spool {
         Ok(())
     }
 
-    /// Whether some of it is in a file.
+    /// Whether a part of it is in a file.
     #[cfg(test)]
     pub(crate) fn has_spilled(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Changes bytes that are there: of one push.
+    /// Changes existing bytes of one push.
     #[inline]
     pub(crate) fn patch(&mut self, strand: usize, at: u64, bytes: &[u8]) -> io::Result<()> {
         let strand = &mut self.strands[strand];
@@ -120,7 +120,7 @@ impl Spool {
         }
     }
 
-    /// Hands all bytes of a strand over, in order.
+    /// Hands over all bytes of a strand, in order.
     pub(crate) fn each(
         &self,
         strand: usize,
@@ -139,14 +139,14 @@ impl Spool {
     }
 }
 
-/// Reads a strand from the front: strands can be read in turns.
+/// Reads a strand from the front. Several strands can be read in turns.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
     spool: &'a Spool,
     strand: &'a Strand,
     /// The next byte.
     at: u64,
-    /// What was read of the file, up to that byte of the strand.
+    /// Bytes read from the file, up to that byte of the strand.
     buffer: Vec<u8>,
     buffered_to: u64,
 }
@@ -163,7 +163,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next bytes, as many as are at one place; none at the end.
+    /// The next bytes, as many as are together; none at the end.
     #[inline]
     pub(crate) fn rest(&mut self) -> io::Result<&[u8]> {
         if let Some(at) = self.at.checked_sub(self.strand.kept_from) {
@@ -189,7 +189,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// So many of them are done.
+    /// This many of them are done.
     #[inline]
     pub(crate) fn skip(&mut self, count: usize) {
         self.at += count as u64;

@@ -13,19 +13,19 @@ pub type Maker = fn() -> io::Result<File>;
 
 static MAKER: OnceLock<Maker> = OnceLock::new();
 
-/// Has all files made so from here on: by a program that removes its files when a signal ends it. The first
-/// call counts.
+/// Makes `make` the maker of all such files from now on. A program needs this if it removes its files
+/// when a signal ends it. Only the first call counts.
 pub fn made_by(maker: Maker) {
     let _ = MAKER.set(maker);
 }
 
-/// A file for this process alone, which is gone when it is closed.
+/// A file for this process alone. It is gone when it is closed.
 pub(crate) fn unlinked() -> io::Result<File> {
     let maker = MAKER.get().copied().unwrap_or(create);
     maker().map_err(about)
 }
 
-/// An error of such a file: where it is, and what to do.
+/// An error of such a file: its place, and what to do.
 pub(crate) fn about(error: io::Error) -> io::Error {
     let folder = std::env::temp_dir();
     let what = format!(
@@ -36,7 +36,7 @@ pub(crate) fn about(error: io::Error) -> io::Error {
 }
 
 fn create() -> io::Result<File> {
-    // One that a killed process of the same number left, or another container's, may be in the way.
+    // A file of a killed process with the same number, or of another container, may have this name.
     const TRIES: usize = 100;
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut tries = 1;

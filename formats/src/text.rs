@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-/// Whether a character may change more than its own place where it is shown: control characters (escapes
-/// begin with one), those that turn the direction of writing, and those that show nothing at all.
+/// Whether a character may change more than its own place on the screen. Control characters do (escapes
+/// begin with one), and characters that change the direction of writing or are invisible.
 #[must_use]
 pub fn is_unsafe(character: char) -> bool {
     character.is_control()
@@ -20,7 +20,7 @@ pub fn is_unsafe(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Text as it may be shown: what is unsafe is written as `\n` or `\u{1b}`.
+/// Text that is safe to show: an unsafe character is written as `\n` or `\u{1b}`.
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
@@ -37,15 +37,15 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// As much of a text's beginning as `most` bytes hold, cut between two characters.
+/// The longest beginning of a text that fits in `most` bytes, cut between two characters.
 #[must_use]
 pub fn cut(text: &str, most: usize) -> &str {
-    // A character has four bytes at most, so one of these is between two.
+    // A character has at most four bytes, so one of these places is between two characters.
     let ends = (0..4).map(|back| most.min(text.len()).saturating_sub(back));
     ends.filter_map(|end| text.get(..end)).next().unwrap_or("")
 }
 
-/// As much of a text's end as `most` bytes hold, cut between two characters.
+/// The longest end of a text that fits in `most` bytes, cut between two characters.
 #[must_use]
 pub fn last(text: &str, most: usize) -> &str {
     let starts = (0..4).map(|ahead| text.len().saturating_sub(most) + ahead);

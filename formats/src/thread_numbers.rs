@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use crate::model::ThreadId;
 
-/// What is told of threads with another number, by formats that hold the whole one beside it.
+/// The loss of threads with another number, in formats that also hold the whole number.
 pub(crate) const RENUMBERED: &str =
     "thread ids over 32 bits, or taken: other readers see another number";
 
@@ -14,8 +14,8 @@ pub(crate) const RENUMBERED: &str =
 #[derive(Debug)]
 pub(crate) struct ThreadNumbers {
     taken: HashSet<u32>,
-    /// From here down, for threads whose own number will not do. Formats with signed numbers have no
-    /// more bits, and no kernel counts that far.
+    /// Threads whose own number does not fit get numbers from here down. Formats with signed numbers
+    /// have no more bits, and no kernel counts that far.
     spare: u32,
     /// Threads that have another number than their own.
     pub(crate) renumbered: u64,
@@ -32,8 +32,7 @@ impl Default for ThreadNumbers {
 }
 
 impl ThreadNumbers {
-    /// The number of a thread that comes for the first time: its own, where that has 32 bits and is not
-    /// taken.
+    /// The number of a thread that comes for the first time: its own, if it has 32 bits and is free.
     pub(crate) fn begin(&mut self, thread: ThreadId) -> u32 {
         let own = u32::try_from(thread.0).ok();
         if let Some(own) = own.filter(|&own| self.taken.insert(own)) {

@@ -1,17 +1,18 @@
 //! Finds the thread whose turn is next, among many threads that are each in order. The formats merge
 //! threads by time with it. Must never look at the content of a turn.
 
-/// Finds whose turn is the earliest, with one comparison for each level of a tree, and without a branch
-/// that depends on it: which thread is next can't be foreseen.
+/// Finds the earliest turn with one comparison for each level of a tree. No branch depends on the
+/// comparison, because no processor can foresee which thread is next.
 pub(crate) struct Tournament<T> {
-    /// The later turn of the two that met at each node; the first is not one. As many nodes as leaves,
-    /// which are a power of two.
+    /// The later of the two turns that met at each node; node 0 is unused. There are as many nodes as
+    /// leaves, a power of two.
     losers: Vec<T>,
     pub(crate) earliest: T,
 }
 
 impl<T: Copy + Ord> Tournament<T> {
-    /// Of threads with these turns; `never` is that of a thread that has no more, and the latest of all.
+    /// A tournament of threads with these turns. `never` is the turn of a finished thread, and the
+    /// latest of all.
     pub(crate) fn new(turns: &[T], never: T) -> Tournament<T> {
         let leaves = turns.len().next_power_of_two();
         let mut winners = vec![never; 2 * leaves];
@@ -25,7 +26,7 @@ impl<T: Copy + Ord> Tournament<T> {
         Tournament { losers, earliest }
     }
 
-    /// The thread that had the earliest turn has this one now.
+    /// The thread that had the earliest turn has this turn now.
     #[inline]
     pub(crate) fn next(&mut self, place: usize, turn: T) {
         let mut earliest = turn;

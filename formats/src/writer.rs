@@ -10,41 +10,42 @@ use crate::model::{Call, Function, Mark, Thread, Ticks, TraceInfo};
 use crate::packed::Packed;
 use crate::sink::{Losses, Sink};
 
-/// A sink that writes a trace. Events come in order per thread; threads come one after the other or
-/// in turns. A thread that comes again with counts replaces the counts that it had.
+/// A sink that writes a trace. Events come in order per thread. Threads come one after the other or in
+/// turns. A thread that comes again with counts replaces its earlier counts.
 ///
-/// Errors of the output are kept and returned by [`Writer::finish`]; what comes after one is dropped.
+/// The writer keeps an error of the output and drops everything after it. [`Writer::finish`] returns the
+/// error.
 pub trait Writer: Sink + Send {
-    /// Functions that were not in the trace's info: they come before their first call.
+    /// Functions that the trace's info did not have. They come before their first call.
     fn functions(&mut self, more: &[Function]);
 
-    /// Hands over to the output what a reader can take already.
+    /// Hands over to the output everything that a reader can take already.
     ///
     /// # Errors
-    /// The first one that was met, now or before.
+    /// The first error, of now or before.
     fn flush(&mut self) -> Result<(), Error>;
 
-    /// What a reader needs that joins in the middle, before it gets anything that is written from
-    /// here on. `None`: the format can't be joined in the middle.
+    /// The bytes that a new reader needs first if it joins in the middle. `None`: the format can't be
+    /// joined in the middle.
     ///
-    /// A writer whose records refer to earlier ones by their place forgets those: it then serves
-    /// the new reader only.
+    /// Some writers have records that refer to earlier ones by their place. Such a writer forgets the
+    /// earlier ones, and serves the new reader only.
     fn restart(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// The moment of the trace's end, where it is known only now: calls that are open last until then. Nothing but
+    /// The moment of the trace's end, if it is known only now. Open calls last until then. Only
     /// [`Writer::finish`] may follow.
     fn end(&mut self, end: Ticks);
 
-    /// Completes the trace; returns what the target could not hold.
+    /// Completes the trace; returns the losses.
     ///
     /// # Errors
-    /// The first one that was met, now or before.
+    /// The first error, of now or before.
     fn finish(self: Box<Self>) -> Result<Losses, Error>;
 }
 
-/// For who wants a sink. (From Rust 1.86 on the compiler makes one of a writer.)
+/// The writer as a sink. (From Rust 1.86 on the compiler converts a writer to a sink.)
 impl Sink for Box<dyn Writer> {
     fn thread(&mut self, thread: &Thread) {
         (**self).thread(thread);
@@ -71,13 +72,13 @@ impl Sink for Box<dyn Writer> {
 pub enum Output {
     /// An empty file, open for reading and writing.
     File(File),
-    /// A pipe, a socket, memory: can't be read back, and somebody may be reading already.
+    /// A pipe, a socket or memory. It can't be read back, and somebody may be reading already.
     Stream(Box<dyn Write + Send>),
     /// A folder that exists and is empty.
     Folder(PathBuf),
 }
 
-/// A writer that was begun, or why not.
+/// A writer that has begun, or the reason why there is none.
 pub type Begun = Result<Box<dyn Writer>, Error>;
 
 /// What a target needs for an output.
@@ -85,7 +86,7 @@ pub type Begun = Result<Box<dyn Writer>, Error>;
 pub enum Kind {
     /// A file.
     File,
-    /// A stream; a file will do as well.
+    /// A stream; a file is allowed too.
     Stream,
     /// A folder.
     Folder,
@@ -94,23 +95,23 @@ pub enum Kind {
 /// A way to write a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// The name by which it is asked for: `htdump-be`.
+    /// The name by which a user asks for it: `htdump-be`.
     pub name: &'static str,
-    /// What it is, for people: `HawkTracer HTDUMP, big-endian`.
+    /// Its title, for people: `HawkTracer HTDUMP, big-endian`.
     pub title: &'static str,
-    /// The end of a file's or folder's name, without the dot.
+    /// The extension of a file's or folder's name, without the dot.
     pub extension: &'static str,
     /// What it needs.
     pub kind: Kind,
-    /// A file gets the bytes that a stream would get.
+    /// A file gets the same bytes as a stream.
     pub file_as_stream: bool,
-    /// Begins a trace. `info` gives clock, program, and the functions that are known so far; its
-    /// threads are not looked at: they come to the sink.
+    /// Begins a trace. `info` gives the clock, the program, and the functions known so far. Its threads
+    /// are ignored, because threads come to the sink.
     pub create: fn(Output, &TraceInfo) -> Begun,
 }
 
 impl Output {
-    /// The file; an error if it is none.
+    /// The file; an error for any other output.
     ///
     /// # Errors
     /// Of kind [`io::ErrorKind::InvalidInput`].
@@ -121,7 +122,7 @@ impl Output {
         }
     }
 
-    /// Something to write to; an error if it is a folder.
+    /// The output as a stream of bytes; an error for a folder.
     ///
     /// # Errors
     /// Of kind [`io::ErrorKind::InvalidInput`].
@@ -133,7 +134,7 @@ impl Output {
         }
     }
 
-    /// The folder; an error if it is none.
+    /// The folder; an error for any other output.
     ///
     /// # Errors
     /// Of kind [`io::ErrorKind::InvalidInput`].

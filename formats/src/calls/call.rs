@@ -4,7 +4,7 @@
 use super::rule::Exit;
 use crate::model::{Call, FunctionId, Ticks};
 
-/// What is known of the entry or the exit of a call.
+/// The knowledge about the entry or the exit of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EdgeStatus {
     /// It was recorded.
@@ -29,32 +29,33 @@ impl EdgeStatus {
 pub struct Open<T> {
     /// Its entry.
     pub start: Ticks,
-    /// Ticks that its caller had spent in calls that it made, when this one was entered.
+    /// Ticks that its caller had spent in other calls before this entry.
     pub(super) before: u64,
     /// Which function.
     pub function: FunctionId,
-    /// What is known of the entry: bits of [`state`]. Zero: it was measured, and nothing is in doubt since.
+    /// The knowledge about the entry: bits of [`state`]. Zero: the entry was measured, and nothing is in
+    /// doubt since.
     pub(super) state: u32,
-    /// What the caller keeps of it.
+    /// The user's data.
     pub data: T,
 }
 
 const _: () = assert!(size_of::<Open<()>>() == 24);
 
-/// The bits of what is known of an open call.
+/// The bits of the knowledge about an open call.
 pub(super) mod state {
-    /// Records were lost, or the clock jumped, while it was open.
+    /// Records were lost, or the clock jumped, while the call was open.
     pub(in super::super) const DOUBTED: u32 = 1;
     /// A writer added its entry.
     pub(in super::super) const SYNTHETIC: u32 = 2;
     /// Its entry is not in the trace.
     pub(in super::super) const MISSING: u32 = 4;
-    /// This is no call, but the place below the outermost one.
+    /// No call: the place below the outermost one.
     pub(in super::super) const NO_CALL: u32 = 8;
 }
 
 impl<T> Open<T> {
-    /// What is known of its entry.
+    /// The knowledge about its entry.
     #[inline]
     #[must_use]
     pub fn entry(&self) -> EdgeStatus {
@@ -76,21 +77,21 @@ impl<T> Open<T> {
 /// A call that has ended.
 #[derive(Clone, Debug)]
 pub struct Ended<T> {
-    /// What it was while it was open.
+    /// The call as it was while it was open.
     pub call: Open<T>,
-    /// Its exit. Before the entry where the clock went back.
+    /// Its exit. It is before the entry if the clock went back.
     pub end: Ticks,
-    /// What is known of its exit.
+    /// The knowledge about its exit.
     pub exit: EdgeStatus,
     /// It was left by a tail call.
     pub tail: bool,
-    /// It was not measured as a whole.
+    /// Its entry, its exit or the time between them is in doubt.
     pub clipped: bool,
-    /// Calls around it that are open.
+    /// The number of open calls around it.
     pub depth: usize,
     /// Ticks in calls that it made.
     pub children: u64,
-    /// Its function has no times of its own: it is as wide as the calls in it.
+    /// Its function has no times of its own: its time is that of the calls in it.
     pub untimed: bool,
 }
 
@@ -105,7 +106,7 @@ impl<T> Ended<T> {
         }
     }
 
-    /// Of those, the ticks that were spent in no call that it made.
+    /// The part of those ticks that was spent in no call that it made.
     #[inline]
     #[must_use]
     pub fn own(&self) -> u64 {
@@ -113,13 +114,13 @@ impl<T> Ended<T> {
     }
 }
 
-/// What a [`CallStack`](super::CallStack) tells of calls that end. A closure that takes [`Ended`] and the open calls is one, where the
-/// data has a default.
+/// The receiver of ended calls from a [`CallStack`](super::CallStack). A closure that takes [`Ended`]
+/// and the open calls is one, if the data has a default.
 pub trait CallHandler<T> {
-    /// The data of a call whose entry is not in the trace; `caller` is that of the call around it.
+    /// The data of a call whose entry is not in the trace; `caller` is the data of the call around it.
     fn missing(&mut self, function: FunctionId, exit: Exit, caller: Option<&T>) -> T;
 
-    /// A call has ended; `open` are those around it, outermost first.
+    /// A call has ended; `open` are the calls around it, outermost first.
     fn ended(&mut self, ended: Ended<T>, open: &mut [Open<T>]);
 }
 

@@ -7,33 +7,35 @@ use super::{CallHandler, CallStack, Open, state};
 use crate::model::{Call, Edge, FunctionId, Ticks};
 use crate::packed::Packed;
 
-/// Calls that are taken at once, at most; a power of two.
+/// The most calls that are taken at once; a power of two.
 pub const ROOM: usize = 256;
-/// Open calls that so many may come to, and the place below them.
+/// Room for the open calls that so many calls may lead to, and the place below them.
 const WINDOW: usize = 2 * ROOM;
 
-/// Who follows calls by the fast path. [`CallHandler`] is told of what is not plain.
+/// A user of the fast path. [`CallHandler`] gets all other calls.
 pub trait FastPath<T>: CallHandler<T> {
-    /// The data that stands for a caller where no call is open.
+    /// The data that stands for a caller if no call is open.
     fn root(&self) -> T;
 
-    /// An entry or an exit. Returns the data of the call that is entered; of an exit, any. `None`, with nothing
-    /// changed: the long way.
+    /// An entry or an exit. Returns the data of the call that is entered; for an exit, any value.
+    /// `None`: nothing has changed, and the slow path must take the edge.
     fn step(&mut self, plain: Plain<T>) -> Option<T>;
 
-    /// Some steps were taken, with so many exits among them.
+    /// A number of steps were taken, with this many exits among them.
     fn stepped(&mut self, ended: usize) {
         let _ = ended;
     }
 
-    /// The long way: the data of a call that is entered while those are open.
+    /// The slow path: the data of a call that is entered inside the `open` ones.
     fn entered(&mut self, function: FunctionId, open: &[Open<T>]) -> T;
 
-    /// The long way: an exit of a call that was entered before this piece. It ends when the piece is joined.
+    /// The slow path: an exit of a call that was entered before this piece. The call ends when the piece
+    /// is joined.
     fn left_earlier(&mut self, exit: &Call);
 }
 
-/// An entry, or the exit of the innermost call. That call is not clipped, and took no less than the calls that it made.
+/// An entry, or the exit of the innermost call. Such a call is not clipped, and lasts at least as long
+/// as the calls that it made.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<T> {
     /// Which function.
@@ -42,7 +44,7 @@ pub struct Plain<T> {
     pub exit: u64,
     /// The data of the innermost open call: the one that an exit ends.
     pub innermost: T,
-    /// Of an exit: ticks since the entry. Of an entry, any.
+    /// For an exit: ticks since the entry. For an entry, any value.
     pub total: u64,
     /// Ticks in calls that the innermost open call has made.
     pub children: u64,
@@ -50,7 +52,8 @@ pub struct Plain<T> {
     pub ended: usize,
 }
 
-/// Room for the innermost open calls, from the second place on. One serves any number of stacks, one after the other.
+/// Room for the innermost open calls, from the second place on. One room serves any number of stacks,
+/// one after the other.
 #[derive(Debug)]
 pub struct Window<T>(Box<[Open<T>; WINDOW]>);
 
@@ -67,10 +70,10 @@ impl<T: Copy + Default> Default for Window<T> {
     }
 }
 
-/// What an edge is to a stack.
+/// The effect of an edge on a stack.
 #[derive(Clone, Copy)]
 struct Step {
-    /// Since the edge before.
+    /// Ticks since the previous edge.
     ticks: u64,
     function: FunctionId,
     /// All ones for an exit, else zero.
@@ -81,7 +84,7 @@ struct Step {
 struct Followed {
     /// Steps.
     count: usize,
-    /// Those among them that ended a call.
+    /// The steps among them that ended a call.
     ended: usize,
 }
 
@@ -94,7 +97,7 @@ impl<T: Copy + Default> CallStack<T> {
         if let Some(first) = calls.first() {
             self.begin(first.time);
         }
-        // The window would be moved to and fro for too few.
+        // A move of the window is not worth it for too few calls.
         if calls.len() < 4 + self.open.len().min(ROOM) / 16 {
             return calls.iter().for_each(|call| self.one(user, call));
         }
@@ -108,7 +111,7 @@ impl<T: Copy + Default> CallStack<T> {
             while !calls.is_empty() {
                 let from = self.before.0;
                 let mut before = from;
-                // What a writer added goes the long way.
+                // Synthetic edges take the slow path.
                 let plain = calls.iter().take_while(|call| !call.synthetic);
                 let steps = plain.map(move |call| {
                     let ticks = call.time.0.wrapping_sub(before);
@@ -129,7 +132,7 @@ impl<T: Copy + Default> CallStack<T> {
         }
     }
 
-    /// The same of packed ones.
+    /// The same for packed calls.
     pub fn run_packed<U: FastPath<T>>(
         &mut self,
         window: &mut Window<T>,
@@ -181,7 +184,7 @@ impl<T: Copy + Default> CallStack<T> {
         }
     }
 
-    /// The long way.
+    /// The slow path.
     #[inline(never)]
     fn one<U: FastPath<T>>(&mut self, user: &mut U, call: &Call) {
         if call.edge == Edge::Entry {
@@ -192,7 +195,8 @@ impl<T: Copy + Default> CallStack<T> {
         }
     }
 
-    /// Takes steps, of which there are at most [`ROOM`], while they are plain; the first is counted from that time. Returns how many.
+    /// Takes at most [`ROOM`] steps as long as they are ordinary. The first is counted from `base`.
+    /// Returns the number of steps taken.
     #[inline(always)]
     fn plain<U: FastPath<T>>(
         &mut self,
@@ -203,7 +207,7 @@ impl<T: Copy + Default> CallStack<T> {
     ) -> usize {
         let untimed = self.untimed.clone();
         let followed = match untimed.near() {
-            // No sum is more than the time that has passed, where no time went back.
+            // No sum exceeds the time that has passed, because no time went back.
             _ if self.went_back => return 0,
             None => return 0,
             Some([]) => self.follow::<false, U>(window, user, time, steps, &[]),
@@ -214,8 +218,8 @@ impl<T: Copy + Default> CallStack<T> {
         followed.count
     }
 
-    /// Takes those steps while they are plain: entries, and exits of the innermost call where that is not clipped.
-    /// `UNTIMED`: some functions have no times.
+    /// Takes those steps as long as they are ordinary: entries, and exits of an innermost call that is
+    /// not clipped. `UNTIMED`: some functions have no times.
     #[inline(never)]
     fn follow<const UNTIMED: bool, U: FastPath<T>>(
         &mut self,
@@ -225,9 +229,10 @@ impl<T: Copy + Default> CallStack<T> {
         steps: impl Iterator<Item = Step>,
         untimed: &[i8],
     ) -> Followed {
-        // As far as so many steps may lead, up or down: what is found by a mask needs no test.
+        // The window reaches as far as so many steps may lead, up or down. So an index under a mask
+        // needs no test.
         let base = self.open.len().saturating_sub(ROOM - 1);
-        // A stack that was higher in between has had the room for it.
+        // The stack was higher in between, so it has the room.
         self.open.reserve(ROOM);
         let near = self.open.get(base..).unwrap_or(&[]);
         let first = 1 + near.len();
@@ -248,9 +253,9 @@ impl<T: Copy + Default> CallStack<T> {
         {
             time = time.wrapping_add(ticks);
             let innermost = window[above.wrapping_sub(1) % WINDOW].data;
-            // The call to come, or the innermost one.
+            // The next call, or the innermost one.
             let frame = &mut window[above.wrapping_add(exit as usize) % WINDOW];
-            // Of an entry, it means nothing.
+            // An entry has no use for this value.
             let mut total = time.wrapping_sub(frame.start.0);
             if UNTIMED {
                 let untimed = untimed.get(function.0 as usize).copied().unwrap_or(0);
@@ -273,7 +278,7 @@ impl<T: Copy + Default> CallStack<T> {
             };
             let before = children;
             children = frame.before.wrapping_add(total) & exit;
-            // After an exit it is above the innermost call, where it means nothing.
+            // After an exit, this place is above the innermost call and has no meaning.
             *frame = Open {
                 start: Ticks(time),
                 before,
@@ -285,7 +290,7 @@ impl<T: Copy + Default> CallStack<T> {
             // One up, or one down.
             above = above.wrapping_add((exit | 1) as usize);
         }
-        // Exits, and entries: as many, and what the stack has grown by.
+        // The number of exits follows from the number of steps and the growth of the stack.
         let count = above.wrapping_sub(first).wrapping_add(2 * ended);
         self.open.truncate(base);
         let open = window.get(1..above).unwrap_or(&[]);

@@ -4,13 +4,13 @@
 //!
 //! The rule, for an exit of `f` ([`Exit`]):
 //! - `f` is the innermost open call: they match.
-//! - `f` is open further out (an exit was lost, or `longjmp` left several frames): the calls inside it end at
-//!   the time of the edge before.
-//! - Nothing is open: `f` was entered before the first record. It begins at the thread's first edge, around all
-//!   that came since.
-//! - Other calls are open, not `f` (its entry was lost, or a second stack runs on this thread), or records were
-//!   missing before: its entry is put at the time of the edge before it; right behind a gap, at the exit itself.
-//!   The open calls are left as they are, so that the damage stays in one place.
+//! - `f` is open further out (an exit was lost, or `longjmp` left several frames): the calls inside it end
+//!   at the time of the edge before.
+//! - Nothing is open: `f` was entered before the first record. It begins at the thread's first edge, around
+//!   all that came since.
+//! - Other calls are open, not `f` (its entry was lost, or a second stack runs on this thread), or records
+//!   were missing before: its entry is put at the time of the edge before it; right behind a gap, at the
+//!   exit itself. The open calls are left as they are, so that the damage stays in one place.
 //!
 //! What is open at the end ends at the latest edge, or at the moment of the dump where that is known.
 //!
@@ -51,23 +51,23 @@ pub use self::rule::{Exit, NEAR, Rule};
 pub use self::untimed::{Untimed, untimed};
 use crate::model::{Call, Edge, Ticks};
 
-/// The open calls of one thread. `T` is what its user keeps of each.
+/// The open calls of one thread. `T` is the user's data of each call.
 #[derive(Debug)]
 pub struct CallStack<T = ()> {
     open: Vec<Open<T>>,
-    /// Ticks in ended calls that the innermost open call has made; where none is open, in those that have no caller
-    /// in the trace.
+    /// Ticks in ended calls that the innermost open call has made. If no call is open: ticks in ended
+    /// calls without a caller in the trace.
     children: u64,
     rule: Rule,
-    /// Where this is but a piece of the thread's calls.
+    /// Set for a piece of the thread's calls.
     past: Option<Past>,
     untimed: Untimed,
-    /// Edges so far, and those among them that a writer added.
+    /// The edges so far, and the ones among them that a writer added.
     number: u64,
     synthetic: u64,
-    /// Records were last missing behind that edge, if any.
+    /// The number of edges at the last gap, if there was one.
     gap: u64,
-    /// Time of the first edge and of the last.
+    /// The times of the first edge and of the last.
     first: Ticks,
     before: Ticks,
     /// The latest time of an edge after which the clock went back.
@@ -102,13 +102,14 @@ impl<T> CallStack<T> {
         CallStack::default()
     }
 
-    /// Where some functions have no times of their own: what [`untimed`] gives.
+    /// A stack for a trace in which some functions have no times of their own: [`untimed`] gives them.
     #[must_use]
     pub fn with_untimed(self, untimed: Untimed) -> CallStack<T> {
         CallStack { untimed, ..self }
     }
 
-    /// For a piece of a thread's calls, of which those before are not known: see [`CallStack::join`].
+    /// A stack for a piece of a thread's calls, without knowledge of earlier ones: see
+    /// [`CallStack::join`].
     #[must_use]
     pub fn piece(self) -> CallStack<T> {
         let past = Some(Past::default());
@@ -121,7 +122,7 @@ impl<T> CallStack<T> {
         &self.open
     }
 
-    /// The same, to change what is kept of them.
+    /// The open calls, to change the user's data of each.
     #[inline]
     pub fn open_mut(&mut self) -> &mut [Open<T>] {
         &mut self.open
@@ -134,7 +135,7 @@ impl<T> CallStack<T> {
         (self.number > 0).then_some(self.first)
     }
 
-    /// Time of the edge before.
+    /// Time of the previous edge.
     #[inline]
     #[must_use]
     pub fn before(&self) -> Option<Ticks> {
@@ -161,13 +162,13 @@ impl<T> CallStack<T> {
         self.synthetic
     }
 
-    /// Of a piece: how many exits of earlier calls it has so far.
+    /// The number of exits of earlier calls that a piece has so far.
     #[must_use]
     pub fn exits_of_earlier(&self) -> usize {
         self.past.as_ref().map_or(0, |past| past.left().len())
     }
 
-    /// Whether, of a piece, nothing more can be told.
+    /// Whether a piece can tell nothing more.
     #[must_use]
     pub fn is_unclear(&self) -> bool {
         self.past.as_ref().is_some_and(Past::is_unclear)
@@ -187,8 +188,8 @@ impl<T> CallStack<T> {
         });
     }
 
-    /// An exit; `out` is told the calls that end, innermost first. `None`: the call was entered before this piece,
-    /// and ends when the piece is joined.
+    /// An exit. `out` gets the calls that end, innermost first. `None`: the call was entered before this
+    /// piece, and ends when the piece is joined.
     #[inline]
     pub fn exit(&mut self, call: &Call, out: &mut impl CallHandler<T>) -> Option<Exit> {
         let exit = match self.open.last() {
@@ -202,7 +203,7 @@ impl<T> CallStack<T> {
         exit
     }
 
-    /// Makes the call that `call` leaves the innermost open one.
+    /// Makes the call that contains `call` the innermost open one.
     #[cold]
     #[inline(never)]
     fn mend(&mut self, call: &Call, out: &mut impl CallHandler<T>) -> Option<Exit> {
@@ -229,7 +230,7 @@ impl<T> CallStack<T> {
         let caller = self.open.last().map(|open| &open.data);
         let data = out.missing(call.function, exit, caller);
         let before = match exit {
-            // All that the thread did since its first edge, it did inside of a call from before.
+            // The thread did everything since its first edge inside a call from before.
             Exit::Before => 0,
             _ => std::mem::take(&mut self.children),
         };
@@ -290,22 +291,23 @@ impl<T> CallStack<T> {
         out.ended(ended, &mut self.open);
     }
 
-    /// Records are missing here. Calls that are open now may have ended, and others of the same functions
-    /// begun.
+    /// Records are missing here. Open calls may have ended, and other calls of the same functions may
+    /// have begun.
     pub fn lose(&mut self) {
         self.doubt();
-        // What is missing before the first record is not in the middle.
+        // Records that are missing before the first record are not in the middle.
         if self.number > 0 {
             self.rule.lost();
             self.gap = self.number;
         }
     }
 
-    /// The clock jumped or began anew here: what calls took that are open now is not known.
+    /// The clock jumped or began anew here. The durations of open calls are unknown.
     pub fn doubt(&mut self) {
         self.make_unclear();
         for open in self.open.iter_mut().rev() {
-            // Those around it were open then, too: each call is looked at once, and once more.
+            // The calls around it were open at that moment too. So each call is looked at once, and once
+            // more.
             if open.state & state::DOUBTED != 0 {
                 break;
             }
@@ -313,20 +315,21 @@ impl<T> CallStack<T> {
         }
     }
 
-    /// Of a piece: what comes now can't be told without the past.
+    /// A piece can tell nothing of later records without the past.
     pub fn make_unclear(&mut self) {
         if let Some(past) = &mut self.past {
             past.make_unclear();
         }
     }
 
-    /// How many calls were open at most, or a few more: a stack never had more than it has room for.
+    /// The largest number of open calls, or a few more. The stack's room is an upper bound.
     #[must_use]
     pub fn room(&self) -> usize {
         self.open.capacity()
     }
 
-    /// Whether a piece that follows can be joined. If not, its events must come again, after those before.
+    /// Whether a following piece can be joined. If not, its events must come again, after the earlier
+    /// ones.
     #[must_use]
     pub fn fits(&self, piece: &CallStack<T>) -> bool {
         let open = self.open.iter().rev().map(|open| open.function);
@@ -334,7 +337,7 @@ impl<T> CallStack<T> {
         past.is_some_and(|past| past.fits(open, piece.room()))
     }
 
-    /// Adds a piece that follows and that fits, as [`CallStack::fits`] says. `out` gets the calls that it ends.
+    /// Adds a following piece that fits, as [`CallStack::fits`] says. `out` gets the calls that it ends.
     pub fn join(&mut self, piece: CallStack<T>, out: &mut impl CallHandler<T>) {
         let past = piece.past.unwrap_or_default();
         for EarlierExit { exit, children } in past.left() {
@@ -342,7 +345,7 @@ impl<T> CallStack<T> {
             self.close_by(exit, out);
         }
         for open in piece.open {
-            // The first one's caller had made calls before the piece; no other one's has.
+            // Only the caller of the first call had made calls before the piece.
             let before = std::mem::take(&mut self.children);
             self.open.push(Open {
                 before: before.saturating_add(open.before),
@@ -364,8 +367,8 @@ impl<T> CallStack<T> {
         self.went_back |= piece.went_back;
     }
 
-    /// Ends what is still open, innermost first: at `end`, the moment of the dump, or at the latest edge where that
-    /// is not known. Takes the memory back; doing it again changes nothing.
+    /// Ends all open calls, innermost first: at `end`, the moment of the dump, or at the latest edge if
+    /// `end` is unknown. Frees the memory. A second call changes nothing.
     pub fn finish(&mut self, end: Option<Ticks>, out: &mut impl CallHandler<T>) {
         let end = end.unwrap_or_default().max(self.latest());
         while !self.open.is_empty() {
@@ -376,7 +379,7 @@ impl<T> CallStack<T> {
 }
 
 impl<T: Default> CallStack<T> {
-    /// An entry or an exit. `out` gets the calls that it ends, innermost first.
+    /// An entry or an exit. `out` gets the calls that end, innermost first.
     #[inline]
     pub fn call(&mut self, call: &Call, mut out: impl FnMut(Ended<T>)) {
         if call.edge == Edge::Entry {

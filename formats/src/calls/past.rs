@@ -14,7 +14,7 @@ const MOST: usize = 1 << 16;
 pub struct EarlierExit {
     /// The exit.
     pub exit: Call,
-    /// Ticks in calls right inside of it, as far as they are in the piece.
+    /// Ticks in calls directly inside it, as far as they are in the piece.
     pub children: u64,
 }
 
@@ -28,21 +28,21 @@ pub struct Past {
 }
 
 impl Past {
-    /// What comes now can't be told without the past.
+    /// The piece can tell nothing of later records without the past.
     pub fn make_unclear(&mut self) {
         self.unclear = true;
     }
 
-    /// Whether that came already: what follows is of no use.
+    /// Whether the piece is unclear already: later records are of no use.
     #[must_use]
     pub fn is_unclear(&self) -> bool {
         self.unclear
     }
 
-    /// An exit of which no call in the piece is open, while `depth` others are. `false`: that made the piece
-    /// unclear.
+    /// An exit of a function that no open call in the piece has, while `depth` others are open. `false`:
+    /// the piece is now unclear.
     pub fn leave(&mut self, depth: usize, left: EarlierExit) -> bool {
-        // Inside of a call of the piece, it may end that, or mean nothing.
+        // If calls of the piece are open, the exit may end an earlier call, or mean nothing.
         self.unclear |= depth > 0 || self.left.len() >= MOST;
         if !self.unclear {
             self.left.push(left);
@@ -56,10 +56,10 @@ impl Past {
         &self.left
     }
 
-    /// Whether they end what is `open` before the piece, given from the innermost call on. `deepest`: more calls
-    /// were never open in the piece.
+    /// Whether the exits end the `open` calls before the piece, given from the innermost on. The piece
+    /// never had more than `deepest` open calls.
     pub fn fits(&self, open: impl ExactSizeIterator<Item = FunctionId>, deepest: usize) -> bool {
-        // Where a search might end early, nothing can be told.
+        // If a search might end early, nothing is certain.
         let shallow = open.len().saturating_add(deepest) <= NEAR;
         let mut open = open;
         let mut ended = |left: &EarlierExit| open.next() == Some(left.exit.function);

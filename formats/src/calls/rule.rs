@@ -5,40 +5,40 @@
 //! its call. A hostile file must not make the rule search a deep stack in vain again and again. So a failed
 //! search costs its length, and each entry adds credit.
 
-/// Calls that are always looked at.
+/// The number of calls that are always searched.
 pub const NEAR: usize = 4096;
 
-/// What an exit means.
+/// The meaning of an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// It ends the innermost open call.
     Innermost,
-    /// It ends a call in which so many others are open: their exits are missing.
+    /// It ends a call with this many open calls inside. Their exits are missing.
     Outer(usize),
-    /// Nothing is open, and no record was missing so far: the call was entered before the first record.
+    /// Nothing is open, and no record was missing so far. The call was entered before the first record.
     Before,
     /// Its entry is missing: other calls are open, or records were missing before.
     Lone,
 }
 
-/// What the rule must remember of one thread.
+/// The state of the rule for one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Calls beyond [`NEAR`] that may be looked at.
+    /// Credit: how many calls beyond [`NEAR`] may be searched.
     credit: usize,
     /// Records are missing in the middle.
     gap: bool,
 }
 
 impl Rule {
-    /// So many calls were entered. Async-signal-safe.
+    /// A number of calls were entered. Async-signal-safe.
     #[inline]
     pub fn entered(&mut self, calls: usize) {
         self.credit = self.credit.wrapping_add(calls);
     }
 
-    /// Records are missing here: a call that was entered among them did not begin before the first record.
-    /// Async-signal-safe.
+    /// Records are missing here. A call that was entered among them did not begin before the first
+    /// record. Async-signal-safe.
     pub fn lost(&mut self) {
         self.gap = true;
     }
@@ -48,12 +48,12 @@ impl Rule {
         self.gap
     }
 
-    /// For the same records once more: what entries have paid for is forgotten, gaps are not.
+    /// For a second pass over the same records: the credit is reset, the gaps stay.
     pub(crate) fn restarted(self) -> Rule {
         Rule { credit: 0, ..self }
     }
 
-    /// What an exit ends of the calls that are `open`, outermost first; `is` tells those of its function.
+    /// The effect of an exit on the `open` calls, outermost first; `is` tells the calls of its function.
     /// Async-signal-safe.
     #[inline]
     pub fn exit<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
@@ -63,7 +63,7 @@ impl Rule {
         }
     }
 
-    /// The same of an exit that does not end the innermost open call.
+    /// The same for an exit that does not end the innermost open call.
     #[cold]
     pub fn other<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
         if open.is_empty() && !self.gap {
@@ -80,7 +80,7 @@ impl Rule {
         }
     }
 
-    /// Adds what a piece that follows remembers, which never had more than [`NEAR`] calls open.
+    /// Adds the state of a following piece, which never had more than [`NEAR`] calls open.
     pub fn join(&mut self, piece: &Rule) {
         self.credit = self.credit.wrapping_add(piece.credit);
         self.gap |= piece.gap;
@@ -113,7 +113,7 @@ mod tests {
         let open: Vec<usize> = (0..1_000_000).collect();
         rule.entered(open.len());
         assert_eq!(rule.exit(&open, |&id| id == 0), Exit::Outer(999_999));
-        // It was found: what was looked at is left, and nothing is owed.
+        // The search succeeded. The searched calls are left, so they cost no credit.
         assert_eq!(rule.exit(&open, |&id| id == 7), Exit::Outer(999_992));
         let looked = Cell::new(0);
         for _ in 0..1000 {

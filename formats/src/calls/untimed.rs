@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::{FunctionId, TraceInfo};
 
-/// Ids below this index a table (1 MiB at most); recorders count their functions from 1.
+/// Ids below this index a table (1 MiB at most). Recorders count their functions from 1.
 const NEAR: u32 = 1 << 20;
 
 /// The functions of a trace that have no times of their own.
@@ -14,9 +14,9 @@ pub struct Untimed(Arc<Ids>);
 
 #[derive(Debug, Default)]
 struct Ids {
-    /// By id: all ones for those without times. The last of them ends it.
+    /// By id: all ones for functions without times. The table ends with the last of them.
     near: Vec<i8>,
-    /// Ids that are not small, sorted.
+    /// Larger ids, sorted.
     far: Vec<FunctionId>,
 }
 
@@ -67,7 +67,8 @@ impl Untimed {
         !self.0.far.is_empty() && self.0.far.binary_search(&function).is_ok()
     }
 
-    /// All ones by id for those without times, zeros or nothing for others. `None`: some ids are not small.
+    /// A table by id: all ones for functions without times, zeros or no element for others. `None`: some
+    /// ids are large.
     pub(super) fn near(&self) -> Option<&[i8]> {
         self.0.far.is_empty().then_some(&self.0.near)
     }

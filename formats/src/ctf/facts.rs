@@ -14,13 +14,13 @@ use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, Ticks, TraceI
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) functions: BTreeMap<FunctionId, Function>,
-    /// In the order of their first facts.
+    /// Threads in the order of their first facts.
     pub(super) threads: Vec<Thread>,
     thread_of: HashMap<ThreadId, usize>,
 }
 
 impl Facts {
-    /// The place of a thread, which is made if nothing was told of it.
+    /// The place of a thread. A thread without facts so far is added.
     pub(super) fn thread(&mut self, id: ThreadId) -> usize {
         *self.thread_of.entry(id).or_insert_with(|| {
             self.threads.push(Thread {
@@ -31,7 +31,7 @@ impl Facts {
         })
     }
 
-    /// Learns from an event that was just read.
+    /// Takes the facts from an event that was just read.
     pub(super) fn learn(
         &mut self,
         fact: Fact,

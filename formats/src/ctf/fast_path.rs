@@ -7,12 +7,13 @@ use super::schema::{Kind, Stream};
 use super::types::{Field, Integer, Node, Role};
 use crate::model::{Call, Edge, FunctionId, Ticks};
 
-/// Where the fields of a call are. All are little-endian and whole bytes.
+/// The places of a call's fields. All fields are little-endian and whole bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     entry: u8,
     exit: u8,
-    /// Bytes from the event's start: of a text up to a zero byte, if there is one, else of the fields.
+    /// The bytes in front of the text, from the event's start, if the call has a text. Else the bytes in
+    /// front of the fields.
     context: usize,
     has_text: bool,
     /// Bytes from the fields' start.
@@ -26,7 +27,7 @@ pub(super) struct Plan {
 const HEADER: usize = 9;
 
 impl Plan {
-    /// `None`: the class of streams is other than those that this project writes.
+    /// `None`: the class of streams is not one of this project.
     pub(super) fn new(stream: &Stream) -> Option<Plan> {
         let parts = [&stream.event_header, &stream.event_context];
         let fields = stream.events.iter().map(|event| &event.fields);
@@ -80,7 +81,7 @@ impl Plan {
         (one == other).then_some(plan)
     }
 
-    /// Takes calls off the front of whole events, up to `most` in the batch; returns the bytes.
+    /// Takes calls from the front of whole events, up to `most` in the batch. Returns the bytes taken.
     pub(super) fn calls(&self, view: &[u8], batch: &mut Vec<Call>, most: usize) -> usize {
         let (mut used, mut name) = (0, &[][..]);
         while batch.len() < most {
@@ -94,7 +95,7 @@ impl Plan {
             let mut at = self.context;
             if self.has_text {
                 let text = rest.get(at..).unwrap_or(&[]);
-                // The same name in each event of a thread, as a rule.
+                // The name is usually the same in each event of a thread.
                 if name.is_empty() || !text.starts_with(name) {
                     let Some(end) = text.iter().position(|byte| *byte == 0) else {
                         break;
@@ -144,7 +145,7 @@ fn plain(field: &Field) -> Option<Integer> {
 /// A field's slot, type, and place in bytes.
 type Placed = (usize, Integer, usize);
 
-/// The place of each field, and the bytes of all.
+/// The place of each field, and the size of all.
 fn places(fields: &[Field]) -> Option<(Vec<Placed>, usize)> {
     let (mut list, mut at) = (Vec::new(), 0);
     for field in fields {
@@ -155,7 +156,7 @@ fn places(fields: &[Field]) -> Option<(Vec<Placed>, usize)> {
     Some((list, at))
 }
 
-/// Places of function and flags, and the bytes of all fields.
+/// Places of function and flags, and the size of all fields.
 fn shape(
     fields: &Node,
     function: usize,

@@ -15,7 +15,7 @@ use crate::bytes::FileBytes;
 use crate::error::{Diagnostic, Error};
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
-/// More diagnostics than this in one place help nobody.
+/// The most diagnostics of one place. More help nobody.
 pub(super) const MAX_DIAGNOSTICS: usize = 100;
 
 /// A stream file.
@@ -24,7 +24,7 @@ pub(super) struct Stream {
     pub(super) path: PathBuf,
     pub(super) name: String,
     pub(super) size: u64,
-    /// Place of the thread that its events belong to where they do not say so themselves.
+    /// The place of the thread of its events, if they do not name their thread.
     pub(super) thread: Option<usize>,
 }
 
@@ -35,8 +35,8 @@ pub(super) struct Index {
     pub(super) schema: Schema,
     pub(super) info: TraceInfo,
     pub(super) files: Vec<Stream>,
-    /// Places of files that are decoded together, because they share threads. A thread without a
-    /// file has a lane of none.
+    /// The places of files that are decoded together, because they share threads. A thread without a
+    /// file has a lane without files.
     pub(super) lanes: Vec<Lane>,
     pub(super) thread_of: HashMap<u64, usize>,
     /// The function of an address, in traces of other programs.
@@ -98,7 +98,7 @@ pub(super) fn index(folder: &Path) -> Result<Index, Error> {
     Ok(indexer.finish())
 }
 
-/// Every file that babeltrace2 takes for a stream, in the order of the names.
+/// Each file that babeltrace2 takes for a stream, in the order of the names.
 fn stream_files(folder: &Path) -> Result<Vec<Stream>, Error> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -151,7 +151,7 @@ impl Indexer {
 
     fn file(&mut self, file: usize) -> Result<(), Error> {
         let bytes = self.index.files[file].open()?;
-        // The schema is not changed, but `self` is: it is lent out meanwhile.
+        // The schema is lent out meanwhile, because `self` changes and the schema does not.
         let schema = std::mem::take(&mut self.index.schema);
         let mut reader = Reader::new(&schema, &bytes, WINDOW);
         let result = self.read(file, &schema, &mut reader);
@@ -167,7 +167,7 @@ impl Indexer {
                 Step::End => break,
                 Step::Padding { .. } => {}
                 Step::Damage { at, place, .. } => {
-                    // Of our own folders, events are read when they are decoded, facts are read here.
+                    // In our own folders, facts are read here, and events when they are decoded.
                     let here = !schema.ours || self.index.files[file].thread.is_none();
                     if place == Place::Packets || here {
                         self.complain(file, at.offset, &at.what);
@@ -217,7 +217,7 @@ impl Indexer {
         Ok(())
     }
 
-    /// Packets that are missing in the middle.
+    /// The number of packets that are missing in the middle.
     fn sequence(&mut self, file: usize, before: Option<u64>, packet: &Packet) {
         let both = before.zip(packet.sequence);
         if let Some((before, now)) = both.filter(|(before, now)| *now != before.wrapping_add(1)) {
@@ -286,7 +286,7 @@ impl Indexer {
 
     fn function(&mut self, address: u64) {
         let next = self.index.functions.len();
-        // More functions than ids: the last one stands for all others.
+        // There are more functions than ids. The last id stands for all others.
         let id = FunctionId(u32::try_from(next + 1).unwrap_or(u32::MAX));
         self.index.functions.entry(address).or_insert(id);
     }
@@ -339,9 +339,9 @@ impl Threads {
     }
 }
 
-/// Files that share threads are one lane; lanes come in the order of their first threads.
+/// Files that share threads are one lane. Lanes are in the order of their first threads.
 fn lanes(shared: &[Vec<usize>], threads: usize) -> Vec<Lane> {
-    // Which group a thread is in: each points to a lower one, or to itself.
+    // The group of each thread: a thread points to a lower one, or to itself.
     let mut group: Vec<usize> = (0..threads).collect();
     fn root(group: &mut [usize], mut at: usize) -> usize {
         while group[at] != at {

@@ -102,7 +102,7 @@ fn stream(index: &Index, file: &Stream, visit: Visit<'_>) -> Result<ControlFlow<
                 )
             }
             Step::Padding { offset, size } => line(*offset, *size, None, thread, "Padding", ""),
-            // Where bytes are missing there is none to list.
+            // Missing bytes have no line.
             Step::Damage { size: 0, .. } => ControlFlow::Continue(()),
             Step::Damage { at, size, .. } => {
                 let detail = format!("file={} {}", file.name, at.what);

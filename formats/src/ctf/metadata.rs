@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use crate::model::TraceInfo;
 use crate::text::cut;
 
-/// Says that facts and flags of ours are to be found; raised when their meaning changes.
+/// The version of our facts and flags. It is raised when their meaning changes.
 pub(super) const LAYOUT_VERSION: u64 = 1;
-/// The name of that in the environment.
+/// The name of that version in the environment.
 pub(super) const LAYOUT_KEY: &str = "fdr_layout";
 
 const TYPES: &str = "\
@@ -137,7 +137,7 @@ const EVENTS: &[(&str, u32, u8, &[&str])] = &[
 
 const CALL: &[&str] = &["address_t addr", "address_t call_site", "uint8_t flags"];
 
-/// The metadata of a trace. `offset`: ns of Unix time at 0 ns of its clock.
+/// The metadata of a trace. `offset`: the Unix time in ns at 0 ns of its clock.
 pub(super) fn text(info: &TraceInfo, uuid: [u8; 16], offset: i64) -> String {
     let mut text = format!("/* CTF 1.8 */\n\n{TYPES}\n");
     let uuid = hyphenated(uuid);
@@ -186,7 +186,7 @@ pub(super) fn text(info: &TraceInfo, uuid: [u8; 16], offset: i64) -> String {
     text
 }
 
-/// A text without what would need an escape, cut to so many bytes.
+/// A text without characters that would need an escape, cut to this many bytes.
 pub(super) fn plain(text: &str, most: usize) -> String {
     let text = cut(text, most);
     let plain = |char: char| match char {
@@ -209,7 +209,7 @@ pub(super) fn hyphenated(uuid: [u8; 16]) -> String {
     text
 }
 
-/// A UUID of version 8: the same for the same trace, another for each dump of a program.
+/// A UUID of version 8. It is the same for the same trace, and differs for each dump of a program.
 pub(super) fn uuid(info: &TraceInfo) -> [u8; 16] {
     let facts = format!(
         "{:?} {:?} {:?} {:?} {:?} {:?}",

@@ -64,7 +64,7 @@ pub const FORMAT: Format = Format {
     }],
 };
 
-/// Whether a folder holds a metadata file that begins as CTF's do.
+/// Whether a folder holds a CTF metadata file.
 fn is_trace(folder: &Path) -> bool {
     let mut head = Vec::new();
     let path = folder.join("metadata");

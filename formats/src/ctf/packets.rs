@@ -21,11 +21,11 @@ pub(super) struct Packets {
     stream: u32,
     instance: u64,
     buffer: Vec<u8>,
-    /// The packet that is open: where it begins in `buffer`, and its head as far as it is known.
+    /// The open packet: its beginning in `buffer`, and its head as far as it is known.
     open: Option<(usize, Head)>,
     sequence: u64,
     last: Option<u64>,
-    /// What the last packet said of lost records.
+    /// The number of lost records that the last packet stated.
     told: u64,
 }
 
@@ -39,28 +39,28 @@ impl Packets {
         }
     }
 
-    /// Time of the last event, or of what closed a packet later.
+    /// Time of the last event, or of a later end of a packet.
     pub(super) fn last(&self) -> Option<u64> {
         self.last
     }
 
-    /// What the last packet said of lost records.
+    /// The number of lost records that the last packet stated.
     pub(super) fn told(&self) -> u64 {
         self.told
     }
 
-    /// Whether an event can be added without a new packet before it.
+    /// Whether an event can be added without a new packet in front of it.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         let room = |(start, _): &(usize, Head)| self.buffer.len() - start < PACKET;
         self.open.as_ref().is_some_and(room)
     }
 
-    /// Closes the packet that is open, if any, and begins another. `time` is not before `last`. An
-    /// event must follow, because Trace Compass ends a stream at a packet without one.
+    /// Closes the open packet, if there is one, and begins another. `time` is not before `last`. An
+    /// event must follow, because Trace Compass ends a stream at a packet without events.
     pub(super) fn begin(&mut self, time: u64, cpu: u32, cpu_seen: bool, discarded: u64) {
         if self.sequence == 0 && discarded > 0 {
-            // babeltrace2 counts from the first packet on: one without losses must come before.
+            // babeltrace2 counts from the first packet on, so a packet without losses must come first.
             self.begin(time, cpu, false, 0);
         }
         self.close(time);
@@ -76,7 +76,8 @@ impl Packets {
             ..Head::default()
         };
         if self.sequence > 0 && self.buffer.len() >= PACKET / 2 {
-            // It is no short stream: what it will hold at a time, once, instead of copy after copy.
+            // The stream is not short. The buffer gets its final size at once, so it is not copied again
+            // and again.
             self.buffer.reserve(HOLD);
         }
         self.open = Some((self.buffer.len(), head));
@@ -85,7 +86,7 @@ impl Packets {
         self.told = discarded;
     }
 
-    /// Where to put an event of that time, which is not before `last`. A packet is open.
+    /// The place for an event of that time, which is not before `last`. A packet is open.
     #[inline]
     pub(super) fn event(&mut self, time: u64) -> &mut Vec<u8> {
         debug_assert!(self.open.is_some() && self.last.is_none_or(|last| last <= time));
@@ -93,7 +94,7 @@ impl Packets {
         &mut self.buffer
     }
 
-    /// Completes the packet that is open, if any. What comes next is not before `time`, which is not
+    /// Completes the open packet, if there is one. The next event is not before `time`, which is not
     /// before `last`.
     pub(super) fn close(&mut self, time: u64) {
         debug_assert!(self.last.is_none_or(|last| last <= time));
@@ -110,12 +111,12 @@ impl Packets {
         self.buffer[start..start + HEAD_SIZE].copy_from_slice(&record::head(&head));
     }
 
-    /// Whether the packets that are there should be handed over.
+    /// Whether the closed packets should be handed over.
     pub(super) fn is_full(&self) -> bool {
         self.buffer.len() >= HOLD
     }
 
-    /// The packets that the file has not got; none is open.
+    /// The packets that are not in the file yet. No packet is open.
     pub(super) fn ready(&mut self) -> &[u8] {
         self.complete();
         &self.buffer
@@ -128,9 +129,9 @@ impl Packets {
     }
 }
 
-/// The latest time that readers take; babeltrace2 refuses the next one.
+/// The latest time that readers take; babeltrace2 refuses any later one.
 const LATEST: u64 = i64::MAX as u64 - 1;
-/// The farthest from 1970 that babeltrace2 takes a clock's zero to be, in whole seconds.
+/// The largest distance of a clock's zero from 1970 that babeltrace2 takes, in whole seconds.
 const FARTHEST: i64 = i64::MAX - 2_000_000_000;
 
 /// From ticks to ns.

@@ -26,12 +26,12 @@ pub struct CtfSource {
 }
 
 impl CtfSource {
-    /// Reads the metadata, the heads of all packets, and the facts; of another program's trace, all
-    /// events.
+    /// Reads the metadata, the heads of all packets, and the facts. In another program's trace, it reads
+    /// all events.
     ///
     /// # Errors
-    /// Where a file can't be read, or the metadata says what this reader does not understand: the
-    /// line of it is named.
+    /// If a file can't be read, or this reader does not understand the metadata. The error names the
+    /// line.
     pub fn open(folder: &Path) -> Result<CtfSource, Error> {
         let index = index::index(folder)?;
         Ok(CtfSource { index })
@@ -149,11 +149,11 @@ fn open(index: &Index, lane: &Lane) -> Result<Vec<(usize, FileBytes)>, Error> {
 struct Part<'a> {
     file: usize,
     reader: Reader<'a>,
-    /// Bytes of progress that were told.
+    /// Bytes whose progress was reported.
     told: u64,
     /// The CPU that its packet is of.
     cpu: Option<u32>,
-    /// Events that are missing before the next one.
+    /// The number of events that are missing before the next one.
     lost: u64,
     discarded: u64,
 }
@@ -162,7 +162,7 @@ struct Part<'a> {
 #[derive(Default)]
 struct State {
     cpu: Option<u32>,
-    /// Its open calls, where exits do not say whose they are.
+    /// Its open calls, if exits do not name their function.
     open: Vec<FunctionId>,
 }
 
@@ -170,7 +170,7 @@ struct Decoder<'a> {
     index: &'a Index,
     sink: &'a mut dyn Sink,
     batch: Vec<Call>,
-    /// Place of the thread that the sink was told of.
+    /// The place of the thread that the sink got last.
     thread: Option<usize>,
     states: HashMap<usize, State>,
     complaints: usize,
@@ -178,7 +178,7 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    /// Calls by the places of their fields, as long as there are some.
+    /// Reads calls by the places of their fields, as long as calls come.
     fn run(&mut self, part: &mut Part<'_>) -> Result<(), Error> {
         loop {
             part.reader.calls(&mut self.batch, BATCH)?;
@@ -214,7 +214,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The next event of a file; what comes before it is handled.
+    /// The next event of a file. Everything in front of it is handled.
     fn advance(
         &mut self,
         part: &mut Part<'_>,
@@ -257,7 +257,7 @@ impl Decoder<'_> {
             return;
         }
         if let Some(discarded) = packet.discarded {
-            // A counter that began anew says nothing of what was lost.
+            // A counter that began anew does not show how many events were lost.
             let more = discarded.saturating_sub(part.discarded);
             part.lost = part.lost.saturating_add(more);
             part.discarded = discarded;
@@ -346,11 +346,11 @@ impl Decoder<'_> {
             }
             Kind::Wall { seconds, micros } => {
                 let seconds = reader.values.number(seconds);
-                // Readers of marks count on less than a second.
+                // Readers of marks rely on less than a second of microseconds.
                 let micros = (reader.values.number(micros) as u32).min(999_999);
                 self.sink.mark(&Mark::Wall { seconds, micros });
             }
-            // Facts in a stream of calls: the index pass took them where it looked for them.
+            // A fact in a stream of calls. The index pass has read all facts that count.
             Kind::Fact(_) | Kind::Head => {}
             Kind::Other | Kind::Entry { .. } | Kind::Exit { .. } => {
                 let data = format!("{name}: {}", reader.text);
@@ -408,7 +408,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// What a packet's head says of an event's thread: CPU and losses.
+    /// The facts about an event's thread in its packet's head: CPU and losses.
     fn before(&mut self, part: &mut Part<'_>, time: u64) {
         let lost = std::mem::take(&mut part.lost);
         if lost > 0 {

@@ -43,7 +43,7 @@ use crate::model::{Edge, Function, Thread, TraceInfo};
 pub(super) const MAGIC: u32 = 0xC1FC_1FC1;
 /// Bytes in front of a packet's first event.
 pub(super) const HEAD_SIZE: usize = 85;
-/// The CPU where it is not known; Trace Compass takes it so too.
+/// The CPU if it is unknown. Trace Compass gives this number the same meaning.
 pub(super) const NO_CPU: u32 = u32::MAX;
 /// Stream classes.
 pub(super) const THREADS: u32 = 0;
@@ -86,7 +86,7 @@ pub(super) mod known {
     pub(in super::super) const COUNTS: u8 = 2;
 }
 
-/// The longest name that an event of a thread carries: what the system holds.
+/// The longest name that an event of a thread carries: the longest that the system keeps.
 pub(super) const COMM_SIZE: usize = 15;
 const CONTEXT_MOST: usize = 4 + 4 + COMM_SIZE + 1;
 const HEADER: usize = 1 + 8;
@@ -101,7 +101,7 @@ pub(super) struct Head {
     pub(super) instance: u64,
     pub(super) begin: u64,
     pub(super) end: u64,
-    /// Bytes, head included. There is no padding: both sizes are this one.
+    /// Bytes, head included. There is no padding, so both sizes are this one.
     pub(super) size: u64,
     pub(super) sequence: u64,
     pub(super) discarded: u64,
@@ -138,7 +138,7 @@ fn put<const N: usize, const M: usize>(bytes: &mut [u8; N], at: usize, field: [u
     bytes[at..at + M].copy_from_slice(&field);
 }
 
-/// What all events of one thread have in common, and where their own fields go.
+/// The part that all events of one thread share, and room for their own fields.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     /// Header, context, and room for a call's fields.
@@ -221,7 +221,7 @@ impl Template {
     }
 }
 
-/// Callers cut what is longer than a length can say.
+/// Callers cut texts to a length that fits.
 fn length(count: usize) -> [u8; 4] {
     u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes()
 }

@@ -17,7 +17,7 @@ const NEAR: u64 = 64;
 /// The most bytes in front of a packet's first event.
 const HEAD_MOST: u64 = 1024;
 
-/// Everything that is needed to read the stream files.
+/// Everything that the reading of stream files needs.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     pub(super) big: bool,
@@ -29,9 +29,9 @@ pub(super) struct Schema {
     stream_of: HashMap<u64, usize>,
     /// Slots that the values of any event need.
     pub(super) slots: usize,
-    /// Written by this project: flags, facts and thread numbers mean what `record` says.
+    /// This project wrote it: flags, facts and thread numbers have the meaning of `record`.
     pub(super) ours: bool,
-    /// Some exits do not say of which function.
+    /// Some exits do not name their function.
     pub(super) bare_exits: bool,
     pub(super) program: String,
     /// Of the environment.
@@ -73,11 +73,11 @@ pub(super) struct Stream {
     near: Vec<Option<usize>>,
     /// Calls may be read by their places.
     pub(super) plan: Option<Plan>,
-    /// It tells of functions and threads, as our own stream of facts does.
+    /// It states functions and threads, as our own stream of facts does.
     pub(super) facts: bool,
 }
 
-/// Fields that say in which thread an event was.
+/// Fields that state the thread of an event.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ThreadSlots {
     pub(super) thread: Option<Slot>,
@@ -128,7 +128,7 @@ pub(super) enum Kind {
     Fact(Fact),
     /// The packet's head says all.
     Head,
-    /// Of a meaning that we do not know.
+    /// A field with an unknown meaning.
     Other,
 }
 
@@ -141,7 +141,8 @@ pub(super) enum Fact {
 }
 
 impl Schema {
-    /// Of a metadata text; the error says which class of events is not understood, and why.
+    /// The schema of a metadata text. The error names the class of events that is not understood, and
+    /// the reason.
     pub(super) fn new(metadata: &Metadata) -> Result<Schema, String> {
         let mut compiler = Compiler::new(metadata);
         let header = metadata.packet_header.as_ref();
@@ -177,7 +178,7 @@ impl Schema {
             events.entry(event.stream).or_default().push(event);
         }
         let none = types::Stream::default();
-        // Without a stream block there is one class, of which nothing is said.
+        // Without a stream block there is one class, without any facts.
         let alone = metadata.streams.is_empty().then_some(&none);
         for stream in metadata.streams.iter().chain(alone) {
             let events = events.remove(&stream.id).unwrap_or_default();
@@ -247,7 +248,7 @@ impl Schema {
         Ok(())
     }
 
-    /// The place of a class of streams; `None` in the packet: the only one.
+    /// The place of a class of streams; `None` in the packet: the only class.
     pub(super) fn stream_of(&self, id: Option<u64>) -> Option<usize> {
         match id {
             Some(id) => self.stream_of.get(&id).copied(),
@@ -271,7 +272,7 @@ impl Stream {
     }
 }
 
-/// A packet's head is looked for in damaged files: that must be quick at every place.
+/// The head of a packet. Damaged files are searched for it, so it must be quick at every place.
 fn bounded(node: Option<&Node>) -> Result<(), String> {
     match node.map_or(Some(0), Node::most_bits) {
         Some(bits) if bits <= HEAD_MOST * 8 => Ok(()),
@@ -289,7 +290,7 @@ fn clock(metadata: &Metadata) -> Clock {
     let nanos = |ticks| scale::nanos_between(Ticks(0), Ticks(ticks), frequency);
     let part = nanos(declared.offset.unsigned_abs()) * i128::from(declared.offset.signum());
     let offset = i128::from(declared.offset_seconds) * 1_000_000_000 + part;
-    // Where the clock's zero is before 1970, the first tick after that is taken.
+    // If the clock's zero is before 1970, the first tick after 1970 is taken.
     let tick = if offset < 0 {
         scale::ticks_in(-offset, frequency) + 1
     } else {

@@ -13,12 +13,12 @@ use crate::model::Call;
 
 /// Bytes of a file in memory.
 pub(super) const WINDOW: usize = 256 * 1024;
-/// A window grows up to this for an event that is longer.
+/// The most bytes to which a window grows for a longer event.
 const WINDOW_MOST: usize = 32 << 20;
 /// Bytes that hold any packet's head.
 const HEAD: usize = 4096;
 
-/// A packet's place and what its head says.
+/// A packet's place, and the facts in its head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     /// Byte offset in the file.
@@ -27,7 +27,7 @@ pub(super) struct Packet {
     pub(super) size: u64,
     /// Bits of its head.
     pub(super) head: u64,
-    /// Bits of head and events that are there.
+    /// Bits of head and events that are in the file.
     pub(super) content: u64,
     /// Place of its class.
     pub(super) stream: usize,
@@ -59,13 +59,13 @@ pub(super) enum Step {
     /// A packet begins.
     Packet(Packet),
     Event(Event),
-    /// Bytes that are skipped or missing, and why. `size` of them are skipped.
+    /// Skipped or missing bytes, and the reason. `size` of them are skipped.
     Damage {
         at: Diagnostic,
         size: u64,
         place: Place,
     },
-    /// The rest of a packet, of so many bytes from this offset on, is no event.
+    /// The rest of a packet, this many bytes from this offset on, is no event.
     Padding {
         offset: u64,
         size: u64,
@@ -76,7 +76,7 @@ pub(super) enum Step {
 /// Where there is damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Outside of packets, or in a packet's head: every pass over the packets meets it.
+    /// The damage is outside of packets, or in a packet's head. So each pass over the packets meets it.
     Packets,
     /// In a packet's events.
     Events,
@@ -87,19 +87,19 @@ pub(super) struct Reader<'a> {
     schema: &'a Schema,
     bytes: &'a dyn ReadAt,
     window: Window<'a>,
-    /// For a look at where a packet should end.
+    /// The window for a look at the end of a packet.
     peek: Window<'a>,
     capacity: usize,
     size: u64,
     /// Byte offset of the next packet.
     at: u64,
     packet: Option<Packet>,
-    /// Bits of the packet that were read.
+    /// The bits of the packet that were read.
     bit: u64,
     /// To be told before the next step.
     pending: Option<Step>,
     pub(super) values: Values,
-    /// What the last step read, in words, if `describe`.
+    /// The content of the last step in words, if `describe`.
     pub(super) text: String,
     pub(super) describe: bool,
 }
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
             .map_or(self.at, |packet| packet.offset + self.bit / 8)
     }
 
-    /// Leaves the events of the packet alone.
+    /// Skips the events of the packet.
     pub(super) fn skip_packet(&mut self) {
         if let Some(packet) = self.packet.take() {
             self.at = packet.offset + packet.size;
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         if self.bit < packet.content {
             return self.event(&packet);
         }
-        // A byte that events share is the later one's.
+        // A byte that two events share belongs to the later one.
         let offset = packet.offset + self.bit / 8;
         self.skip_packet();
         let size = self.at.saturating_sub(offset);
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         self.packet()
     }
 
-    /// Reads on by the places of fields while there are calls, up to `most` in the batch.
+    /// Reads calls by the places of their fields as long as calls come, up to `most` in the batch.
     pub(super) fn calls(&mut self, batch: &mut Vec<Call>, most: usize) -> io::Result<()> {
         let Some(packet) = self.packet else {
             return Ok(());
@@ -233,7 +233,7 @@ impl<'a> Reader<'a> {
         Ok(self.head(at)?.is_ok())
     }
 
-    /// The head of the packet at this place, if it is one: else what is wrong.
+    /// The head of the packet at this place, if there is one; else the fault.
     fn head(&mut self, at: u64) -> io::Result<Result<Packet, String>> {
         let schema = self.schema;
         let clock = self.values.clock;
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
         Ok(read.and_then(|stream| packet(schema, stream, &self.values, at, bits, left)))
     }
 
-    /// Where the next packet begins, or the file ends.
+    /// The beginning of the next packet, or the end of the file.
     fn search(&mut self, from: u64) -> io::Result<u64> {
         let head = self.schema.packet_header.as_ref();
         let Some(magic) = head.and_then(|head| head.integer("magic")) else {
@@ -374,7 +374,7 @@ impl From<Stop> for Unread {
 #[inline]
 fn read_event(stream: &Stream, walk: &mut Walk<'_>) -> Result<usize, Unread> {
     walk.values.event = 0;
-    // Of header and stream context people see enough in the other columns.
+    // The listing's other columns show enough of header and stream context.
     let text = walk.text.take();
     for part in [&stream.event_header, &stream.event_context]
         .into_iter()
@@ -426,7 +426,7 @@ fn read_head(schema: &Schema, walk: &mut Walk<'_>) -> Result<usize, String> {
     Ok(stream)
 }
 
-/// What the values of a head come to. `left`: bytes of the file from its beginning on.
+/// The meaning of a head's values. `left`: bytes of the file from the head on.
 fn packet(
     schema: &Schema,
     stream: usize,

@@ -29,13 +29,13 @@ const MOST: u64 = 32 << 20;
 /// What a plain text begins with.
 const PLAIN: &[u8] = b"/* CTF 1.8";
 
-/// The text, and where it was in the file.
+/// The text, and its places in the file.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) text: String,
     /// Bytes of the file.
     pub(super) size: u64,
-    /// Where a piece begins in `text`, where in the file, and where its packet begins and ends.
+    /// The beginning of a piece in `text` and in the file, and the beginning and end of its packet.
     pub(super) packets: Vec<(usize, u64, u64, u64)>,
 }
 
@@ -47,7 +47,7 @@ impl Text {
     }
 }
 
-/// Whether a metadata file that begins with these bytes may be one.
+/// Whether these bytes may be the beginning of a metadata file.
 pub(super) fn probe(head: &[u8]) -> bool {
     head.starts_with(PLAIN) || order(head).is_some()
 }
@@ -107,7 +107,7 @@ pub(super) fn read(path: &Path) -> Result<Text, Error> {
     Ok(text)
 }
 
-/// Where the text of the first packet begins and ends, and where the packet ends.
+/// Beginning and end of the text in the first packet, and the end of the packet.
 fn packet(bytes: &[u8], order: ByteOrder) -> Result<(usize, usize, usize), String> {
     let mut fields = Fields::new(bytes, order);
     let mut head = || {

@@ -9,13 +9,13 @@ use super::writer::Inside;
 use crate::calls::{Exit, Rule};
 use crate::model::{Call, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
 
-/// A payload is kept up to this many bytes.
+/// The most bytes of a payload that are kept.
 const PAYLOAD_MOST: usize = 8 << 20;
-/// Arguments that are put into one event.
+/// The most arguments of one event.
 const ARGUMENTS_MOST: usize = 512;
-/// Marks without a time that wait for the first one.
+/// The most marks without a time that wait for the first time.
 const EARLY_MOST: usize = 1024;
-/// Calls that were open before the first event, so many are kept.
+/// The most calls that were open before the first event and are kept.
 const BEFORE_MOST: usize = 4096;
 
 /// What had to be changed.
@@ -25,7 +25,7 @@ pub(super) struct CutShort {
     pub(super) back: u64,
     /// Payloads that were too long.
     pub(super) payloads: u64,
-    /// Changes to the CPU that has no number.
+    /// Changes to the number that stands for no CPU.
     pub(super) cpus: u64,
 }
 
@@ -41,7 +41,7 @@ enum Untimed {
 #[derive(Debug)]
 pub(super) struct ThreadEncoder {
     pub(super) thread: Thread,
-    /// The facts do not tell of it, or not the newest.
+    /// The facts do not have it, or have an older state of it.
     pub(super) untold: bool,
     /// Name of its stream file.
     pub(super) file: String,
@@ -53,12 +53,12 @@ pub(super) struct ThreadEncoder {
     comm: String,
     early: Vec<Untimed>,
     cpu: u32,
-    /// Time of a change of CPU that no packet tells yet: the next event begins its packet.
+    /// Time of a change of CPU that no packet states yet. The next event begins its packet.
     change: Option<u64>,
     arguments: Vec<u64>,
-    /// Records that are missing by the marks.
+    /// Missing records, by the marks.
     lost: u64,
-    /// Records that are missing by the thread's counts, which include what marks tell.
+    /// Missing records, by the thread's counts. The records of marks are among them.
     missing: u64,
     open: Vec<u32>,
     rule: Rule,
@@ -114,12 +114,12 @@ impl ThreadEncoder {
         self.thread = thread;
     }
 
-    /// Records lost so far. A mark's records are among the counts', as a rule.
+    /// Records lost so far. Usually a mark's records are among the counts'.
     fn discarded(&self) -> u64 {
         self.lost.max(self.missing)
     }
 
-    /// That time in ns, not before the event before it; marks that waited for a time are written.
+    /// That time in ns, not before the previous event. Writes the marks that waited for a time.
     #[inline]
     fn reach(&mut self, time: Ticks, times: &mut Times, cut: &mut CutShort) -> u64 {
         let nanos = times.nanos(time);
@@ -145,7 +145,7 @@ impl ThreadEncoder {
         self.settle();
     }
 
-    /// Opens a packet where an event needs one.
+    /// Opens a packet if an event needs one.
     #[inline]
     fn room(&mut self, time: u64) -> (&Template, &mut Vec<u8>) {
         if !self.packets.has_room() {
@@ -163,8 +163,8 @@ impl ThreadEncoder {
             .begin(begin, self.cpu, change.is_some(), self.discarded());
     }
 
-    /// Writes a packet whose head is its news. The packet has an event, because Trace Compass ends a
-    /// stream at a packet without one.
+    /// Writes a packet whose head has news. The packet has an event, because Trace Compass ends a stream
+    /// at a packet without events.
     #[cold]
     fn head_alone(&mut self, time: u64) {
         self.packets.close(time);
@@ -236,7 +236,7 @@ impl ThreadEncoder {
             Some(last) => self.untimed(untimed, last),
             None if self.early.len() < EARLY_MOST => self.early.push(untimed),
             None => {
-                // No first time came for so long: the trace's start is as good as any.
+                // So many marks wait that the trace's start is as good as any time.
                 self.begin_at(0);
                 self.untimed(untimed, 0);
             }
@@ -267,12 +267,12 @@ impl ThreadEncoder {
             }
             Untimed::Lost(records) => {
                 self.settle();
-                // What is missing before the first event is not in the middle.
+                // Records that are missing before the first event are not in the middle.
                 if self.first.is_some() {
                     self.rule.lost();
                 }
                 self.lost = self.lost.saturating_add(records);
-                // The loss is between two packets, as other readers look for it.
+                // The loss is between two packets, because other readers look for it there.
                 if self.discarded() > self.packets.told() {
                     self.packets.close(time);
                 }
@@ -287,7 +287,7 @@ impl ThreadEncoder {
         }
     }
 
-    /// Writes arguments that were gathered.
+    /// Writes the collected arguments.
     #[inline]
     pub(super) fn settle(&mut self) {
         if !self.arguments.is_empty() {
@@ -304,10 +304,10 @@ impl ThreadEncoder {
         self.arguments.clear();
     }
 
-    /// The trace ends then: calls that are open last until it, and end with exits that were not measured.
+    /// The trace ends then. Open calls last until then, and their exits were not measured.
     pub(super) fn end(&mut self, end: Ticks, times: &mut Times, cut: &mut CutShort) {
         let nanos = times.nanos(end);
-        // Else they end with the last event.
+        // Otherwise they end with the last event.
         if self.packets.last() > Some(nanos) {
             return;
         }
@@ -320,7 +320,7 @@ impl ThreadEncoder {
         }
     }
 
-    /// The thread's last packets. `start`: the time of marks for which no time came.
+    /// The thread's last packets. `start`: the time of marks that got no time.
     pub(super) fn finish(&mut self, start: u64) {
         if self.packets.last().is_none() && !self.early.is_empty() {
             self.begin_at(start);
@@ -331,7 +331,7 @@ impl ThreadEncoder {
         }
     }
 
-    /// What the thread was in when its first event came; `None`: nothing that it has left since.
+    /// The calls that were open at the thread's first event. `None`: the thread has left all of them.
     pub(super) fn inside(&mut self) -> Option<Inside> {
         if self.before.is_empty() {
             return None;
@@ -357,7 +357,7 @@ fn shorter<'a>(data: &'a [u8], cut: &mut CutShort) -> &'a [u8] {
     }
 }
 
-/// The contexts that Trace Compass reads have 32 bits; the whole number is in the packet's head.
+/// The contexts that Trace Compass reads have 32 bits. The packet's head has the whole number.
 fn low_bits(number: u64) -> i32 {
     number as u32 as i32
 }

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use super::tsdl::types::{self, Label, Type};
 use crate::bytes::ByteOrder;
 
-/// Types in all classes of a trace together.
+/// The most types in all classes of a trace together.
 const NODES_MOST: usize = 1 << 18;
-/// Names compared to find lengths and tags.
+/// The most names that are compared during the lookup of lengths and tags.
 const WORK_MOST: usize = 1 << 25;
-/// Labels that choose a variant's option.
+/// The most labels that choose a variant's option.
 const CHOICES_MOST: usize = 1024;
-/// Where a name that begins so is looked for, in the order in which a reader meets them.
+/// The scopes in which a name with this prefix is looked up, in the order of reading.
 const ROOTS: [&str; 6] = [
     "trace.packet.header.",
     "stream.packet.context.",
@@ -59,7 +59,7 @@ pub(super) struct Compiler<'a> {
     work: usize,
     /// By [`Root`].
     roots: [Vec<Known>; 6],
-    /// The first slot that no root so far has.
+    /// The first slot that no root so far uses.
     first: [Slot; 7],
     frames: Vec<Vec<Known>>,
     root: usize,
@@ -83,7 +83,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// One part; what came after it in another event is forgotten.
+    /// One part. The later parts of another event are forgotten.
     pub(super) fn part(&mut self, root: Root, kind: Option<&Type>) -> Result<Option<Node>, String> {
         self.root = root as usize;
         for later in self.root..ROOTS.len() {
@@ -267,7 +267,7 @@ impl<'a> Compiler<'a> {
         let found = match absolute {
             Some(root) => {
                 let path = path.strip_prefix(ROOTS[root]).unwrap_or("");
-                // The part that is being compiled is still in its frame.
+                // The part in work is still in its frame.
                 let now = self.frames.first().filter(|_| root == self.root);
                 descend(now.unwrap_or(&self.roots[root]), path)
             }
@@ -295,7 +295,7 @@ fn descend<'k>(known: &'k [Known], path: &str) -> Option<&'k Target> {
             None => (rest, None),
         };
         let name = bare(name);
-        // The nearest one before: names may come again.
+        // The nearest one before, because names may be repeated.
         let found = known.iter().rev().find(|known| known.name == name)?;
         match (more, &found.target) {
             (None, target) => return Some(target),
@@ -305,12 +305,12 @@ fn descend<'k>(known: &'k [Known], path: &str) -> Option<&'k Target> {
     }
 }
 
-/// A name without the underscore that keeps it from being a word of the language.
+/// A name without the underscore that distinguishes it from a word of the language.
 fn bare(name: &str) -> &str {
     name.strip_prefix('_').unwrap_or(name)
 }
 
-/// Where a field's value is kept while its event is read.
+/// The slot of a field's value during the reading of its event.
 pub(super) type Slot = usize;
 
 /// A field: name without the underscore that CTF puts in front of it, and type.
@@ -341,13 +341,13 @@ pub(super) struct Integer {
     pub(super) slot: Slot,
 }
 
-/// What a number is beside its value.
+/// The meaning of a number beside its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     None,
     /// It sets the stream's clock.
     Clock,
-    /// It says which class an event is of.
+    /// It states the class of an event.
     EventId,
 }
 
@@ -368,7 +368,7 @@ pub(super) enum Node {
         align: u32,
         fields: Vec<Field>,
     },
-    /// Whole bytes each, in a row: their place is kept, they are not looked at one by one.
+    /// A row of whole bytes. Only their place is kept.
     Row {
         element: Integer,
         count: Count,
@@ -389,7 +389,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// Bits that the place of a value is a multiple of, from the packet's start.
+    /// The alignment in bits, from the packet's start.
     pub(super) fn align(&self) -> u32 {
         match self {
             Node::Integer(integer) | Node::Enum(integer, _) => integer.align,
@@ -401,7 +401,7 @@ impl Node {
         }
     }
 
-    /// The most bits that a value takes, alignment included; `None`: that depends on the values.
+    /// The most bits of a value, alignment included; `None`: the number depends on the values.
     pub(super) fn most_bits(&self) -> Option<u64> {
         let bits = match self {
             Node::Integer(integer) | Node::Enum(integer, _) => integer.size.into(),

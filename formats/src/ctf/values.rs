@@ -8,15 +8,15 @@ use super::tsdl::types::Label;
 use super::types::{Count, Field, Integer, Node, Role, Slot};
 use crate::text::cut;
 
-/// Text of one event is cut when it is longer, in bytes.
+/// The most bytes of an event's text in words.
 const TEXT_MOST: usize = 64 * 1024;
-/// Labels that a value is looked up among, for people.
+/// The most labels that are searched for a value, for people.
 const LABELS_MOST: usize = 1024;
 
 /// Why an event can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It is longer than the bytes in hand, which are not all of the packet's.
+    /// It is longer than the available bytes, which are not all of the packet's.
     More,
     /// It is longer than its packet.
     End,
@@ -24,10 +24,10 @@ pub(super) enum Stop {
     Tag,
 }
 
-/// What was read of an event or of a packet's head.
+/// The values of an event or of a packet's head.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
-    /// Numbers; for texts and rows, the first byte, from the packet's start.
+    /// Numbers; for texts and rows, the place of the first byte, from the packet's start.
     pub(super) numbers: Vec<u64>,
     /// Bytes of texts and rows.
     pub(super) sizes: Vec<u64>,
@@ -66,18 +66,18 @@ impl Values {
     }
 }
 
-/// Bytes of a packet, and how far they are read.
+/// Bytes of a packet, and the reading position.
 pub(super) struct Walk<'a> {
     /// Some bytes of the packet.
     pub(super) view: &'a [u8],
-    /// The place of the first of them in the packet.
+    /// The place of the first of these bytes in the packet.
     pub(super) first: u64,
     /// Bits read, from the packet's start.
     pub(super) at: u64,
     /// Bits of the packet.
     pub(super) limit: u64,
     pub(super) values: &'a mut Values,
-    /// What was read, in words, where that is wanted.
+    /// The values in words, if wanted.
     pub(super) text: Option<&'a mut String>,
 }
 
@@ -216,7 +216,7 @@ impl Walk<'_> {
         Ok(value)
     }
 
-    /// Where these bits begin in the view, if they are in it.
+    /// The beginning of these bits in the view, if they are in it.
     #[inline]
     fn place(&self, bits: u64) -> Result<usize, Stop> {
         let end = self.at.saturating_add(bits);
@@ -319,7 +319,7 @@ impl Walk<'_> {
     }
 }
 
-/// The clock after a number of fewer bits than it has: its low bits, and it never goes back.
+/// The clock after a number with fewer bits than the clock: its low bits. The clock never goes back.
 fn tick(clock: u64, value: u64, size: u32) -> u64 {
     if size >= 64 {
         return value;
@@ -358,7 +358,7 @@ fn whole(bytes: &[u8], big: bool) -> u64 {
     }
 }
 
-/// Bits that do not begin or end where bytes do: from the low end of each byte on if little-endian,
+/// Bits that do not begin or end at a byte. They count from the low end of each byte if little-endian,
 /// from the high end if big-endian.
 fn parts(bytes: &[u8], mut skip: u32, size: u32, big: bool) -> u64 {
     let (mut value, mut done) = (0u64, 0);

@@ -6,11 +6,10 @@
 //!
 //! The names of the files for Trace Compass begin with a dot, so CTF readers ignore them:
 //! - `.fdr-functions.txt` has a line `address T name` per function, as `nm` prints it. Trace Compass's
-//!   symbol provider
-//! takes it ("Configure symbol providers"). Addresses are the functions' numbers.
+//!   symbol provider takes it ("Configure symbol providers"). Addresses are the functions' numbers.
 //! - `.tc-states/org.eclipse.linuxtools.lttng2.ust.analysis.callstack.snapshot.json` has the calls that
-//!   were open before
-//! the first event. Trace Compass's call stack analysis begins with them (version 3 of its state provider).
+//!   were open before the first event. Trace Compass's call stack analysis begins with them (version 3 of
+//!   its state provider).
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -33,7 +32,7 @@ use crate::writer::Writer;
 
 /// The stream file of facts.
 pub(super) const FACTS_FILE: &str = "facts";
-/// Names are kept whole up to a length that no real name has.
+/// Names are kept whole up to this length, which no real name has.
 const NAME_MOST: usize = 1 << 20;
 
 /// A sink that writes a CTF folder.
@@ -47,7 +46,7 @@ pub struct CtfWriter {
     numbers: ThreadNumbers,
     now: Option<usize>,
     facts: Packets,
-    /// So many of `info.functions` are among the facts.
+    /// The number of `info.functions` that are among the facts.
     functions_told: usize,
     trace_told: bool,
     cut: CutShort,
@@ -56,7 +55,7 @@ pub struct CtfWriter {
 }
 
 impl CtfWriter {
-    /// Writes the metadata into `folder`, which is there and empty. `info` gives clock, program and
+    /// Writes the metadata into `folder`, which exists and is empty. `info` gives clock, program and
     /// functions.
     ///
     /// # Errors
@@ -99,10 +98,10 @@ impl CtfWriter {
         })
     }
 
-    /// Completes all files; returns what the format could not hold.
+    /// Completes all files; returns the losses.
     ///
     /// # Errors
-    /// The first one that was met, now or before.
+    /// The first error, of now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
         let start = self.start();
         for encoder in &mut self.encoders {
@@ -159,7 +158,7 @@ impl CtfWriter {
         encoders.chain(known).min().unwrap_or_default()
     }
 
-    /// Hands a thread's packets to its file where there are many.
+    /// Hands a thread's packets to its file if they are many.
     fn spill(&mut self) {
         let Some(encoder) = self.now.and_then(|now| self.encoders.get_mut(now)) else {
             return;
@@ -230,7 +229,7 @@ fn room(facts: &mut Packets, time: u64) -> &mut Vec<u8> {
 impl Sink for CtfWriter {
     fn thread(&mut self, thread: &Thread) {
         if thread.id.0 == u64::MAX {
-            // To babeltrace2 this number says that there is none.
+            // To babeltrace2 this number means that there is no thread.
             let what = "threads number 18446744073709551615, which stands for none: made 1 less";
             self.losses.add(what, 1);
             let id = ThreadId(u64::MAX - 1);
@@ -252,7 +251,7 @@ impl Sink for CtfWriter {
         self.shorten(&mut thread.name);
         self.now = Some(self.encoders.len());
         self.encoder_of.insert(thread.id, self.encoders.len());
-        // The contexts that Trace Compass reads have 32 bits; the whole number is in the packet's head.
+        // The contexts that Trace Compass reads have 32 bits. The packet's head has the whole number.
         let number = self.numbers.begin(thread.id);
         self.encoders
             .push(ThreadEncoder::new(thread, number, &self.info, self.uuid));
@@ -290,8 +289,8 @@ impl Writer for CtfWriter {
         }
     }
 
-    /// Closes all packets, and writes them and the facts so far. Short packets cost space: call it
-    /// seldom.
+    /// Closes all packets, and writes them and the facts so far. Short packets cost space, so callers
+    /// should call it rarely.
     fn flush(&mut self) -> Result<(), Error> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -316,7 +315,7 @@ impl Writer for CtfWriter {
     }
 }
 
-/// Who may read and write files: their owner.
+/// The permissions of files: only their owner may read and write them.
 const OWNER: u32 = 0o600;
 
 /// A folder that is being filled.
@@ -335,7 +334,7 @@ impl Folder {
         }
     }
 
-    /// Appends to a file, which is made if it is not there.
+    /// Appends to a file. A missing file is made.
     pub(super) fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let file = match &mut self.current {
             Some((current, file)) if current == name => file,
@@ -352,8 +351,8 @@ impl Folder {
         written.map_err(|error| named(&self.path.join(name), &error))
     }
 
-    /// Writes a whole file, in a folder of its own if the name says so. Does not make the trace's folder:
-    /// whoever removes that one, because the process ends, must not find it again.
+    /// Writes a whole file, in a folder of its own if the name says so. It does not make the trace's
+    /// folder. When the process ends, another part may remove that folder, and must not find it again.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.path.join(name);
         if let Some(folder) = path.parent().filter(|folder| *folder != self.path) {
@@ -398,11 +397,11 @@ pub(super) fn map(functions: &[Function]) -> String {
     text
 }
 
-/// A thread that was in some calls already when its first event came.
+/// A thread with calls that were open at its first event.
 pub(super) struct Inside {
     pub(super) process: i32,
     pub(super) thread: i32,
-    /// As the events of the thread carry it.
+    /// The number that the events of the thread carry.
     pub(super) comm: String,
     /// Functions, outermost first.
     pub(super) calls: Vec<u32>,

@@ -20,12 +20,12 @@
 
 use std::fmt;
 
-/// Why bytes are no such value.
+/// Why the bytes hold no such value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bad {
-    /// They end too early.
+    /// The bytes end too early.
     Short,
-    /// This first byte of a number is too wide for it, or is none.
+    /// This first byte stands for a number that is too wide, or for no number.
     Width(u8),
     /// A boolean that is neither 0 nor 1.
     Bool(u8),
@@ -206,7 +206,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The length of a list. No element is shorter than a byte, so more elements than bytes are
+    /// The length of a list. An element has at least one byte. So a list of more elements than bytes is
     /// [`Bad::Short`].
     ///
     /// # Errors
@@ -243,8 +243,8 @@ impl<'a> Input<'a> {
 /// Bytes of the longest unsigned number of 64 bits.
 pub(super) const MOST_OF_U64: usize = 9;
 
-/// The first byte of a number in its shortest form, and the bytes of all of it; the number itself,
-/// little-endian, comes after the first byte. Without a branch: sizes come in no order.
+/// The first byte of a number in its shortest form, and the number of its bytes. The number itself,
+/// little-endian, comes behind the first byte. There is no branch, because sizes come in no order.
 #[inline]
 pub(super) fn shortest(value: u64) -> (u8, usize) {
     let is_long = value > 250;
@@ -281,7 +281,7 @@ pub fn put_u128(out: &mut Vec<u8>, value: u128) {
     }
 }
 
-/// A signed number of 64 bits as the unsigned one that stands for it.
+/// The unsigned number that stands for a signed number of 64 bits.
 #[must_use]
 pub fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64

@@ -53,7 +53,7 @@ struct Open {
     index: u64,
     function: FunctionId,
     flags: u8,
-    /// `None`: not known, or told by an entry of its own.
+    /// `None`: not known, or an entry `fdr:exit` states it.
     end: Option<Ticks>,
     exit_cpu: Option<CpuId>,
 }
@@ -70,9 +70,9 @@ struct Decoder<'a> {
     stacks: Vec<Stack>,
     arguments: Vec<(u32, u64)>,
     told: Diagnostics,
-    /// Thread of the last ordinary call, and which one that is.
+    /// The thread of the last ordinary call, and its place.
     last: Option<(ThreadId, usize)>,
-    /// Bytes of which progress was told.
+    /// Bytes whose progress was reported.
     done: u64,
     progress: &'a (dyn Fn(u64) + Sync),
 }
@@ -100,7 +100,7 @@ impl Visitor for Decoder<'_> {
     }
 }
 
-/// What an entry's attributes say, where it is a call.
+/// The attributes of a call's entry.
 #[derive(Debug, Default)]
 struct Said {
     cpu: Option<CpuId>,
@@ -200,7 +200,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Takes the attributes apart; arguments go to `self.arguments`, in order.
+    /// Splits the attributes; arguments go to `self.arguments`, in order.
     fn said(&mut self, entry: &Entry<'_>, start: Ticks) -> Said {
         self.arguments.clear();
         let mut said = Said {
@@ -226,12 +226,12 @@ impl Decoder<'_> {
                 _ => said.foreign = true,
             }
         }
-        // Sorted by bytes, `arg10` comes before `arg2`. The sort is stable.
+        // In the order of bytes, `arg10` comes before `arg2`. The sort is stable.
         self.arguments.sort_by_key(|&(number, _)| number);
         said
     }
 
-    /// Text and attributes that calls of this project's do not have.
+    /// Text, and attributes that this project's calls do not have.
     fn foreign(&mut self, entry: &Entry<'_>, place: usize, time: Ticks) {
         let text = names::describe(entry, |name| {
             matches!(
@@ -245,11 +245,11 @@ impl Decoder<'_> {
         }
     }
 
-    /// Ends every open call of the thread that is not the one that an entry is in.
+    /// Ends each open call of the thread, except the ancestors of an entry.
     fn leave(&mut self, frame: &Frame<'_>, place: usize, parent: u32, time: Ticks) {
         let parent = u64::from(parent);
         if parent >= frame.index {
-            // It was told before; the times must do.
+            // The fault was reported before; the times must do.
             let has_ended = |open: &Open| open.end.is_some_and(|end| end <= time);
             while self.stacks[place].open.last().is_some_and(has_ended) {
                 self.close(place);
@@ -283,7 +283,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// The CPU at an edge; told where it is another than before.
+    /// The CPU at an edge, if it differs from the previous one.
     #[inline]
     fn edge_cpu(&mut self, place: usize, time: Ticks, cpu: Option<CpuId>) {
         let known = &mut self.stacks[place].cpu;
@@ -383,7 +383,7 @@ fn cpu(value: u64) -> Option<CpuId> {
     u32::try_from(value).ok().map(CpuId)
 }
 
-/// Calls of a thread that are held before they are handed over.
+/// Calls of a thread that are kept before they are handed over.
 const BATCH: usize = 512;
 
 /// The threads of a trace on their way into a sink.
@@ -392,7 +392,7 @@ pub(super) struct ThreadBatches<'a> {
     threads: &'a [Thread],
     place_of: HashMap<ThreadId, usize>,
     batches: Vec<Batch>,
-    /// The thread that the sink was told last.
+    /// The thread that the sink got last.
     now: Option<usize>,
 }
 
@@ -403,7 +403,7 @@ struct Batch {
 }
 
 impl<'a> ThreadBatches<'a> {
-    /// Nothing so far; `threads` are all that there are.
+    /// Begins with empty batches; `threads` are all threads.
     pub(super) fn new(threads: &'a [Thread], sink: &'a mut dyn Sink) -> ThreadBatches<'a> {
         let ids = threads.iter().map(|thread| thread.id);
         ThreadBatches {
@@ -415,12 +415,12 @@ impl<'a> ThreadBatches<'a> {
         }
     }
 
-    /// The sink itself, for what belongs to no thread.
+    /// The sink itself, for events that belong to no thread.
     pub(super) fn sink(&mut self) -> &mut dyn Sink {
         self.sink
     }
 
-    /// Which one a thread is.
+    /// The place of a thread.
     pub(super) fn place(&self, thread: ThreadId) -> Option<usize> {
         self.place_of.get(&thread).copied()
     }
@@ -437,14 +437,14 @@ impl<'a> ThreadBatches<'a> {
         }
     }
 
-    /// What is no call, after the calls of the thread that came so far.
+    /// An event that is no call. The thread's earlier calls come first.
     pub(super) fn mark(&mut self, place: usize, mark: &Mark<'_>) {
         self.hand_over(place);
         self.turn(place);
         self.sink.mark(mark);
     }
 
-    /// Hands over what is held, and names threads without events too.
+    /// Hands over all batches. Threads without events are named too.
     pub(super) fn finish(&mut self) {
         for place in 0..self.batches.len() {
             self.hand_over(place);

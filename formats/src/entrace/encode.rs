@@ -16,7 +16,7 @@ use crate::model::{Function, FunctionId};
 use crate::sink::Losses;
 use crate::text;
 
-/// Bytes of a payload; more would make an entry that is too long to be read.
+/// Bytes of the longest payload. A longer one would make an entry that is too long to be read.
 pub(super) const MAX_PAYLOAD: usize = MAX_ENTRY - 4096;
 /// Arguments of a call.
 pub(super) const MAX_ARGUMENTS: usize = MAX_ATTRIBUTES - 16;
@@ -24,16 +24,16 @@ pub(super) const MAX_ARGUMENTS: usize = MAX_ATTRIBUTES - 16;
 const MAX_NAME: usize = 1 << 20;
 /// Bytes of a payload that is shown as text.
 const MAX_TEXT: usize = 256;
-/// Function numbers below it are found by place.
+/// Functions with a number below this one are found by index.
 const DENSE: u32 = 1 << 20;
 
 /// A function, ready to be written.
 #[derive(Debug)]
 struct Ready {
     id: FunctionId,
-    /// No message, and the metadata; then room for the numbers of a call.
+    /// The bytes for no message, and the metadata. Room for the numbers of a call follows.
     head: Box<[u8]>,
-    /// The metadata is another function's too: calls carry the number.
+    /// Another function has the same metadata, so calls carry the number.
     numbered: bool,
 }
 
@@ -41,7 +41,7 @@ struct Ready {
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     list: Vec<Ready>,
-    /// By number, if it is low; a place and 1.
+    /// Place + 1 by number, for low numbers.
     low: Vec<u32>,
     high: HashMap<u32, u32>,
     heads: HashSet<Box<[u8]>>,
@@ -132,7 +132,7 @@ pub(super) fn fitting(function: &Function, losses: &mut Losses) -> Function {
     }
 }
 
-/// Where an entry is, beside its place in the file.
+/// The position of an entry in its thread and tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At {
     pub(super) parent: u32,
@@ -176,7 +176,7 @@ pub(super) fn size(
 }
 
 impl Ready {
-    /// The numbers of a call of it.
+    /// The numbers of a call of this function.
     #[inline]
     fn numbers<'a>(&self, item: &'a Item, at: At, extra: &[u8]) -> Numbers<'a> {
         Numbers {
@@ -284,7 +284,7 @@ fn put_fact(out: &mut Vec<u8>, version: Version, item: &Item, at: At, extra: &[u
     encode_entry(&entry, version, out);
 }
 
-/// A payload as a viewer would show it, where it is text.
+/// A payload as a viewer would show it, if it is text.
 fn shown(data: &[u8]) -> Option<&str> {
     let short = (1..=MAX_TEXT).contains(&data.len());
     let text = std::str::from_utf8(data).ok().filter(|_| short)?;
@@ -298,12 +298,12 @@ const I64: u8 = 5;
 
 /// Attributes of a call that are no arguments.
 const MOST: usize = 7;
-/// Bytes that are written for a name, at least as many as any has.
+/// Bytes that are written for a name: at least the bytes of the longest name.
 const BLOCK: usize = 16;
-/// Bytes that all of them take at most: two counts, and what is written too much at the end.
+/// The most bytes that all of them take: two counts, and the surplus at the end.
 pub(super) const ROOM: usize = 2 + MOST * (BLOCK + bincode::MOST_OF_U64) + BLOCK;
 
-/// A name with its length in front, and behind it the kind of its value.
+/// A name with its length in front, and the kind of its value behind it.
 struct Name {
     block: [u8; BLOCK],
     size: usize,
@@ -335,13 +335,13 @@ static FUNCTION: Name = Name::new("function", U64);
 static START: Name = Name::new("start_ns", U64);
 static THREAD: Name = Name::new("tid", U64);
 
-/// A call, as far as it is numbers.
+/// The part of a call that is numbers.
 pub(super) struct Numbers<'a> {
     pub(super) item: &'a Item,
-    /// The function's number, where the metadata do not tell it.
+    /// The function's number, if the metadata do not identify the function.
     pub(super) function: Option<u32>,
     pub(super) thread: u64,
-    /// None are known.
+    /// No attribute has a value.
     pub(super) no_arguments: bool,
 }
 
@@ -379,7 +379,7 @@ impl Numbers<'_> {
         take(&THREAD, self.thread);
     }
 
-    /// How many there are.
+    /// The number of attributes with a value.
     #[inline]
     pub(super) fn count(&self) -> u8 {
         let mut count = 0;
@@ -387,7 +387,7 @@ impl Numbers<'_> {
         count
     }
 
-    /// Bytes that [`put`](Self::put) leaves.
+    /// The number of bytes that [`put`](Self::put) leaves.
     #[inline]
     pub(super) fn size(&self, version: Version) -> usize {
         let counts = match version {
@@ -399,7 +399,7 @@ impl Numbers<'_> {
         size
     }
 
-    /// Writes them, as the attributes of an entry that has no others, over the [`ROOM`] last bytes.
+    /// Writes the attributes of an entry that has no others, over the [`ROOM`] last bytes.
     #[inline]
     pub(super) fn put(&self, out: &mut Vec<u8>, version: Version) {
         let count = self.count();
@@ -441,19 +441,19 @@ impl Numbers<'_> {
     }
 }
 
-/// The place that the numbers of one call are written to.
+/// The block that the numbers of one call are written to.
 pub(super) struct Room<'a> {
     bytes: &'a mut [u8; ROOM],
     at: usize,
 }
 
-/// Appends what `put` writes: the numbers of one call at most.
+/// Appends the bytes that `put` writes: at most the numbers of one call.
 pub(super) fn with_room(out: &mut Vec<u8>, put: impl FnOnce(&mut Room<'_>)) {
     out.extend_from_slice(&[0; ROOM]);
     over_last(out, put);
 }
 
-/// The same, but instead of the [`ROOM`] last bytes.
+/// The same, but over the [`ROOM`] last bytes.
 #[inline]
 fn over_last(out: &mut Vec<u8>, put: impl FnOnce(&mut Room<'_>)) {
     let size = out.len();

@@ -21,7 +21,7 @@ pub(super) const TYPED: &str = "fdr:typed";
 pub(super) const LOST: &str = "fdr:lost";
 /// Name of a wall-clock time.
 pub(super) const WALL: &str = "fdr:wall";
-/// Name of an end that comes on its own.
+/// Name of an end that has an entry of its own.
 pub(super) const EXIT: &str = "fdr:exit";
 
 /// The bits of `flags`.
@@ -32,13 +32,13 @@ pub(super) mod flags {
     pub(in super::super) const SYNTHETIC_EXIT: u8 = 2;
     /// The call was left by a tail call.
     pub(in super::super) const TAIL_EXIT: u8 = 4;
-    /// Only an exit is known, at `start_ns`; its entry is missing.
+    /// Only an exit is known, at `start_ns`; the entry is missing.
     pub(in super::super) const LONE_EXIT: u8 = 8;
     /// The call was recorded with its arguments, but there are none.
     pub(in super::super) const NO_ARGUMENTS: u8 = 16;
 }
 
-/// The module part of a function's name: what is before the last `::` that is outside of brackets.
+/// The module part of a function's name: the part before the last `::` outside of brackets.
 pub(super) fn module(name: &str) -> &str {
     let (mut depth, mut end) = (0usize, 0);
     let mut colon = false;
@@ -54,7 +54,7 @@ pub(super) fn module(name: &str) -> &str {
     name.get(..end).unwrap_or("")
 }
 
-/// What a call of a function is written with. `label`: its name, or what stands for it.
+/// The metadata of a function's calls. `label`: the function's name, or its replacement.
 pub(super) fn metadata<'a>(label: &'a str, file: &'a str, line: u32) -> Metadata<'a> {
     let module = module(label);
     Metadata {
@@ -67,12 +67,12 @@ pub(super) fn metadata<'a>(label: &'a str, file: &'a str, line: u32) -> Metadata
     }
 }
 
-/// What stands for the name of a function that has none.
+/// The replacement for the name of a function that has none.
 pub(super) fn label(id: FunctionId) -> String {
     format!("#{}", id.0)
 }
 
-/// The number in such a label.
+/// The number in such a replacement.
 pub(super) fn labelled(metadata: &Metadata<'_>) -> Option<FunctionId> {
     let digits = metadata.name.strip_prefix('#')?;
     let id = digits.parse().ok().map(FunctionId)?;
@@ -157,7 +157,7 @@ pub(super) fn encode_trace(info: &TraceInfo) -> Entry<'_> {
     entry(TRACE, 0, facts)
 }
 
-/// Puts what the entry about the trace says where it belongs.
+/// Puts the facts of the entry about the trace into `info`.
 pub(super) fn decode_trace(entry: &Entry<'_>, info: &mut TraceInfo) {
     for &(name, value) in &entry.attributes {
         let value = match value {
@@ -179,7 +179,7 @@ pub(super) fn decode_trace(entry: &Entry<'_>, info: &mut TraceInfo) {
     info.clock.anchor = time.map(Ticks).zip(unix);
 }
 
-/// The entry about a function; `parent` is the place of that about the trace.
+/// The entry about a function; `parent` is the place of the entry about the trace.
 pub(super) fn encode_function(function: &Function, parent: u32) -> Entry<'_> {
     let list = [
         text("file", &function.file),
@@ -209,7 +209,7 @@ pub(super) fn decode_function(entry: &Entry<'_>) -> Option<Function> {
     Some(function)
 }
 
-/// The entry about a thread; `parent` is the place of that about the trace.
+/// The entry about a thread; `parent` is the place of the entry about the trace.
 pub(super) fn encode_thread(thread: &Thread, parent: u32) -> Entry<'_> {
     let counts = thread.counts.as_ref().map(facts::of_counts);
     let counts = counts
@@ -256,7 +256,7 @@ pub(super) fn unsigned(entry: &Entry<'_>, name: &str) -> Option<u64> {
     }
 }
 
-/// Which argument an attribute is.
+/// The number of the argument that an attribute is.
 pub(super) fn argument(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("arg")?;
     let number = digits.parse().ok()?;

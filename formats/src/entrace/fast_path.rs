@@ -9,7 +9,7 @@ use super::record::Version;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct OrdinaryCall<'a> {
     pub(super) parent: u32,
-    /// Not looked at but for its length: to be compared with metadata that was.
+    /// The metadata's bytes. Only their lengths were read, so they must be compared with known metadata.
     pub(super) metadata: &'a [u8],
     /// Bytes of the entry.
     pub(super) size: usize,
@@ -33,7 +33,7 @@ const NAMES: [&[u8]; 6] = [
 /// The kind of their values.
 const U64: u8 = 4;
 
-/// Reads the call that `bytes` begin with, if they do.
+/// Reads the call at the beginning of `bytes`, if there is one.
 #[inline]
 pub(super) fn decode(bytes: &[u8], version: Version) -> Option<OrdinaryCall<'_>> {
     let mut input = Input::new(bytes);
@@ -102,8 +102,7 @@ fn skip_metadata(input: &mut Input<'_>) -> Result<(), Bad> {
     Ok(())
 }
 
-/// Takes the name of an attribute that comes after the first `rank` ones; returns how many ones that
-/// makes.
+/// Takes the name of an attribute that comes after the first `rank` names. Returns its place + 1.
 #[inline]
 fn name(input: &mut Input<'_>, rank: usize) -> Option<usize> {
     let names = NAMES.iter().skip(rank);
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
     use crate::entrace::record::{Entry, Level, Metadata, Value, decode_entry, encode_entry};
 
-    /// The same, taken from what the general reader has.
+    /// The same call, as the general decoder reads it.
     fn general<'a>(bytes: &'a [u8], version: Version) -> Option<OrdinaryCall<'a>> {
         let decoded = decode_entry(bytes, version).ok()?;
         let entry = &decoded.entry;
@@ -189,7 +188,7 @@ mod tests {
                 assert_eq!(found, general(&bytes, version));
                 let Some(ordinary) = found else { continue };
                 let known = ordinary.metadata.to_vec();
-                // Whatever happens to the bytes outside of the metadata.
+                // Any change to the bytes outside of the metadata.
                 for place in 0..bytes.len() {
                     for mask in 1..=255 {
                         bytes[place] ^= mask;

@@ -14,25 +14,25 @@ use crate::bytes::ReadAt;
 use crate::error::{Diagnostic, Error};
 use crate::model::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
-/// Diagnostics of one pass; more are not told.
+/// The most diagnostics of one pass.
 pub(super) const MAX_DIAGNOSTICS: usize = 1000;
-/// Entries whose parents are kept where a wrong child is looked for.
+/// Entries whose parents are kept during the search for a wrong child.
 const MAX_PARENTS: usize = 1 << 22;
 
-/// What is known of a file after the first pass.
+/// The result of the first pass.
 #[derive(Debug)]
 pub(super) struct Index {
     pub(super) layout: Layout,
     pub(super) info: TraceInfo,
     pub(super) names: Names,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Whether the entries say when they were. Where none does, their order must stand for it.
+    /// Whether the entries have times. If no entry has one, their order replaces the time.
     pub(super) timed: bool,
-    /// Damaged entries: others may name them as their parents.
+    /// The number of damaged entries. Other entries may name them as their parents.
     pub(super) holes: u64,
 }
 
-/// Diagnostics, as many as are told.
+/// The diagnostics, up to the limit.
 #[derive(Debug, Default)]
 pub(super) struct Diagnostics(pub(super) Vec<Diagnostic>);
 
@@ -127,7 +127,7 @@ struct Pass {
     info: TraceInfo,
     names: Names,
     thread_of: HashMap<ThreadId, usize>,
-    /// Thread of the last ordinary call.
+    /// The thread of the last ordinary call.
     last_thread: Option<ThreadId>,
     /// There is an entry about the trace.
     described: bool,
@@ -135,7 +135,7 @@ struct Pass {
     untimed: u64,
     first_untimed: u64,
     holes: u64,
-    /// Of all (parent, entry), to be compared with the pool's.
+    /// The sum over all (parent, entry), to be compared with the pool's sum.
     sum: u64,
     entries: u64,
     start: Option<Ticks>,
@@ -143,7 +143,7 @@ struct Pass {
 
 impl Visitor for Pass {
     fn function(&self, metadata: &[u8]) -> Option<FunctionId> {
-        // Which one is told when all are known.
+        // The function is chosen when all functions are known.
         self.names.knows(metadata).then_some(FunctionId(0))
     }
 
@@ -267,7 +267,7 @@ impl Pass {
         })
     }
 
-    /// Compares an ET's pool with the entries, which are what counts.
+    /// Compares an ET's pool with the entries. The entries count.
     fn pool(&mut self, bytes: &dyn ReadAt) -> io::Result<()> {
         let complete = |tables: &Tables| tables.count == self.entries && tables.wrong.is_none();
         let Some(tables) = self.layout.tables.filter(complete) else {
@@ -324,7 +324,7 @@ impl Pass {
     }
 }
 
-/// Thread and time of an entry, where it says both.
+/// Thread and time of an entry, if it has both.
 pub(super) fn when(entry: &Entry<'_>) -> Option<(ThreadId, Ticks)> {
     let (mut thread, mut time) = (None, None);
     for (name, value) in &entry.attributes {

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::model::{ThreadId, Ticks};
 use crate::source::Record;
 
-/// Children of an entry that are listed by number.
+/// The most children of an entry that are listed by number.
 const CHILDREN: u64 = 16;
 
 type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;

@@ -150,7 +150,7 @@ pub const FORMAT: Format = Format {
     ],
 };
 
-/// A file is written in order of time; a stream as things happen.
+/// A file is written in order of time. A stream gets entries as things happen.
 fn create(output: Output, version: Version, container: Container, info: &TraceInfo) -> Begun {
     let kind = Kind { version, container };
     match output {

@@ -9,15 +9,16 @@ use super::facts;
 use super::record::{Decoded, Entry, Value, encode_metadata};
 use crate::model::{Function, FunctionId};
 
-/// Which function an entry's metadata stands for.
+/// The function of an entry's metadata.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// By the metadata's bytes. More than one, where a number was written in more bytes than it
-    /// needs.
+    /// By the metadata's bytes. A function has several keys if a number was written in more bytes than
+    /// necessary.
     by_metadata: HashMap<Box<[u8]>, FunctionId, Seed>,
     known: HashSet<FunctionId>,
     functions: Vec<Function>,
-    /// Calls of functions that the file does not describe: a number is chosen when all are known.
+    /// Calls of functions that the file does not describe. Their number is chosen when all functions are
+    /// known.
     open: Vec<(Box<[u8]>, Function)>,
     open_places: HashMap<Box<[u8]>, usize, Seed>,
 }
@@ -74,8 +75,8 @@ impl Names {
         }
     }
 
-    /// Chooses numbers for functions that the file does not describe, and gives all functions,
-    /// sorted by number.
+    /// Chooses numbers for functions that the file does not describe. Returns all functions, sorted by
+    /// number.
     pub(super) fn settle(&mut self) -> Vec<Function> {
         let mut next = 1;
         let taken: HashSet<FunctionId> = self.by_metadata.values().copied().collect();
@@ -107,12 +108,12 @@ impl Names {
         functions
     }
 
-    /// Whether calls with this metadata were met.
+    /// Whether a call had this metadata.
     pub(super) fn knows(&self, metadata: &[u8]) -> bool {
         self.by_metadata.contains_key(metadata) || self.open_places.contains_key(metadata)
     }
 
-    /// The function whose calls have this metadata, and no number of their own.
+    /// The function of calls with this metadata and no number of their own.
     pub(super) fn by_metadata(&self, metadata: &[u8]) -> Option<FunctionId> {
         self.by_metadata.get(metadata).copied()
     }
@@ -127,8 +128,8 @@ impl Names {
     }
 }
 
-/// The number that an entry gives its function itself. Without a time it is another program's, whose
-/// attribute of that name means something else.
+/// The number that an entry itself gives its function. An entry without a time is another program's, and
+/// its attribute of that name has another meaning.
 #[inline]
 fn numbered(entry: &Entry<'_>) -> Option<FunctionId> {
     match entry.attribute("function") {
@@ -139,8 +140,8 @@ fn numbered(entry: &Entry<'_>) -> Option<FunctionId> {
     }
 }
 
-/// A hash for metadata, some hundred bytes at a time: the standard library's takes longer than all the
-/// rest of an entry. Seeded anew by each process, so that no file is made to collide.
+/// A hash for metadata, some hundred bytes at a time, because the standard library's hash takes longer
+/// than the rest of an entry. Each process has its own seed, so that no file can be made to collide.
 #[derive(Clone, Debug)]
 struct Seed([u64; 2]);
 
@@ -167,7 +168,7 @@ struct Folded {
 }
 
 impl Folded {
-    /// Both halves of a product, put together.
+    /// The exclusive or of both halves of a product.
     #[inline]
     fn fold(&mut self, one: u64, other: u64) {
         let product = u128::from(self.state ^ one) * u128::from(self.seed ^ other);
@@ -201,10 +202,10 @@ impl Hasher for Folded {
     }
 }
 
-/// Bytes of a text or of bytes that are shown.
+/// The most bytes of a text or of bytes that are shown.
 const SHOWN: usize = 64;
 
-/// The message and the attributes that are no unsigned numbers, without those to `skip`.
+/// The message, and all attributes but unsigned numbers and those to `skip`.
 pub(super) fn describe(entry: &Entry<'_>, skip: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
     if let Some(message) = entry.message {
@@ -233,7 +234,7 @@ pub(super) fn attributes(text: &mut String, entry: &Entry<'_>) {
     }
 }
 
-/// Text with what can't be seen escaped, cut where it is long.
+/// Text with invisible characters escaped, cut if it is long.
 pub(super) fn short(text: &mut String, name: &str) {
     for letter in name.chars().take(SHOWN) {
         text.extend(letter.escape_debug());

@@ -2,13 +2,11 @@
 //! writes.
 //!
 //! - The merge orders the items of all threads by time. It keeps the open calls of each thread, and the
-//!   bytes that its
-//! cursors hold.
+//!   bytes that its cursors hold.
 //! - An ET's tables stand in front of the entries and need the size and parent of each entry. So the writer
-//! goes through all entries twice.
+//!   goes through all entries twice.
 //! - A second thread writes the file while the first one encodes the next bytes. It must never hold more
-//!   than a few
-//! buffers, nor lose an error.
+//!   than a few buffers, nor lose an error.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -39,12 +37,12 @@ struct Run<'a> {
     thread: u64,
     items: Cursor<'a>,
     extra: Cursor<'a>,
-    /// Entries' places in the file of the calls that the next item may be in.
+    /// The places in the file of the open calls that the next item may be in.
     open: Vec<u32>,
     /// Items, and how many of them are done.
     batch: Vec<Item>,
     done: usize,
-    /// The thread's time so far: where its clock goes back, the order stays.
+    /// The thread's time so far. If its clock goes back, the order stays.
     time: u64,
 }
 
@@ -61,7 +59,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// When the next item comes, among those of the other threads: this one is the `place`th.
+    /// The turn of the next item among the threads; this thread is the `place`th.
     #[inline]
     fn turn(&mut self, place: usize) -> io::Result<Turn> {
         if self.done == self.batch.len() {
@@ -89,7 +87,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Takes so many bytes off the front of a strand; fewer where it ends.
+/// Takes this many bytes from the front of a strand; fewer at its end.
 #[cold]
 fn take(strand: &mut Cursor<'_>, count: u32, bytes: &mut Vec<u8>) -> io::Result<()> {
     while bytes.len() < count as usize {
@@ -105,14 +103,14 @@ fn take(strand: &mut Cursor<'_>, count: u32, bytes: &mut Vec<u8>) -> io::Result<
     Ok(())
 }
 
-/// A time, and below it, in 32 bits, the place of the thread: of two at the same time the first thread
-/// is first.
+/// A time, and in the 32 bits below it the place of the thread. At the same time, the first thread is
+/// first.
 type Turn = u128;
 
 /// The turn of a thread that has no more items.
 const NEVER: Turn = Turn::MAX;
 
-/// Hands every item to `give`, with its own place in the file, from `first` on, and its parent's.
+/// Hands each item to `give`, with its own place in the file, from `first` on, and its parent's place.
 pub(super) fn merge(
     spool: &Spool,
     strands: &[Strands],
@@ -154,9 +152,9 @@ const BUFFER: usize = 128 * 1024;
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-/// What entries are given to, one by one.
+/// A receiver of entries, one by one.
 pub(super) trait Take {
-    /// The entry at the place `own` has that parent. `size` is its bytes, `put` appends them.
+    /// The entry at the place `own` has this parent. `size` gives its bytes, `put` appends them.
     fn entry(
         &mut self,
         own: u32,
@@ -166,13 +164,13 @@ pub(super) trait Take {
     ) -> io::Result<()>;
 }
 
-/// Writes the table of offsets, and learns which entry is in which.
+/// Writes the table of offsets, and collects the children of each entry.
 pub(super) struct Tables<'a, 'b> {
     out: &'a mut Out<'b>,
     offset: u64,
     /// The last child of each entry.
     last: Vec<u32>,
-    /// The child of the same parent before each.
+    /// For each entry, the previous child of the same parent.
     before: Vec<u32>,
 }
 
@@ -228,7 +226,7 @@ impl Take for Tables<'_, '_> {
     }
 }
 
-/// The file, with what is not written yet.
+/// The file, and the bytes that are not written yet.
 pub(super) struct Out<'a> {
     write_thread: WriteThread<'a>,
     prefixed: bool,
@@ -236,7 +234,7 @@ pub(super) struct Out<'a> {
 }
 
 impl Out<'_> {
-    /// Begins with the head.
+    /// Begins with the head of the file.
     pub(super) fn new(write_thread: WriteThread<'_>, kind: Kind) -> Out<'_> {
         let mut bytes = Vec::with_capacity(BUFFER + BUFFER / 4);
         bytes.extend_from_slice(&encode_head(kind));
@@ -255,7 +253,7 @@ impl Out<'_> {
         self.flush()
     }
 
-    /// Writes what is left.
+    /// Writes the collected bytes.
     #[cold]
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.write_thread.put(&mut self.bytes)?;
@@ -281,20 +279,21 @@ impl Take for Out<'_> {
 /// Buffers that wait to be written, or are being written.
 const BUFFERS: usize = 2;
 
-/// The file, which takes buffers.
+/// The file. It takes full buffers.
 pub(super) struct WriteThread<'a> {
     file: &'a File,
-    /// `None`: there is no other thread.
+    /// `None`: the calling thread writes.
     thread: Option<Buffers>,
 }
 
-/// To the thread, and back from it.
+/// The channel to the write thread, and the channel back.
 struct Buffers {
     full: SyncSender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
 }
 
-/// Writes what `make` gives. `much`: it is worth a thread. Where none can be had, this one writes.
+/// Writes the bytes that `make` gives. `much`: they are worth a second thread. If no thread can be
+/// started, the calling thread writes.
 pub(super) fn write(
     file: &File,
     much: bool,
@@ -306,7 +305,7 @@ pub(super) fn write(
     let (full, to_write) = sync_channel::<Vec<u8>>(BUFFERS);
     let (written, empty) = sync_channel(BUFFERS);
     for _ in 0..BUFFERS {
-        // There is room for all of them.
+        // The channel has room for all of them.
         let _ = written.send(Vec::new());
     }
     let work = move || -> io::Result<()> {
@@ -314,7 +313,7 @@ pub(super) fn write(
         for mut bytes in to_write {
             file.write_all(&bytes)?;
             bytes.clear();
-            // Who made them may have made the last.
+            // The sender of this buffer may have made its last one.
             let _ = written.send(bytes);
         }
         Ok(())
@@ -330,7 +329,7 @@ pub(super) fn write(
             thread: thread_has,
         });
         match thread.join() {
-            // It says why; to `make` it was only gone.
+            // The write thread's error has the reason. `make` saw only a closed channel.
             Ok(written) => written.and(made),
             Err(panic) => std::panic::resume_unwind(panic),
         }
@@ -338,7 +337,7 @@ pub(super) fn write(
 }
 
 impl WriteThread<'_> {
-    /// Takes the bytes, and gives an empty buffer for them.
+    /// Takes the bytes, and leaves an empty buffer in their place.
     pub(super) fn put(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
         let Some(buffers) = &self.thread else {
             self.file.write_all(bytes)?;

@@ -30,7 +30,7 @@ impl EntraceSource {
     /// Reads the file once, for its threads, functions and clock.
     ///
     /// # Errors
-    /// Where the file can't be read, or its head is none of ENTRACE's.
+    /// If the file can't be read, or its head is no ENTRACE head.
     pub fn open(bytes: Box<dyn ReadAt>) -> Result<EntraceSource, Error> {
         let index = index::index(&*bytes)?;
         Ok(EntraceSource { bytes, index })
@@ -78,10 +78,10 @@ impl Source for EntraceSource {
 }
 
 const WINDOW: usize = 64 * 1024;
-/// No entry: the tree has that many at most.
+/// No entry: a tree has at most this many.
 const NONE: u32 = u32::MAX;
 
-/// Decodes the whole file.
+/// Decodes a file without times.
 pub(super) fn decode_by_tree(
     bytes: &dyn ReadAt,
     index: &Index,
@@ -108,7 +108,7 @@ pub(super) fn decode_by_tree(
     Ok(())
 }
 
-/// Where each entry is, and its children as a chain of siblings.
+/// The place of each entry, and its children as a chain of siblings.
 #[derive(Debug, Default)]
 struct Tree {
     /// Place in the file; 0: damaged.
@@ -134,7 +134,7 @@ fn tree(bytes: &dyn ReadAt, index: &Index) -> io::Result<Tree> {
         tree.next.push(NONE);
         if own > 0 {
             let parent = if parent < own { parent as usize } else { 0 };
-            // The chain is built from its end: turned round when it is walked.
+            // The chain is built in descending order, and reversed afterwards.
             tree.next[own as usize] = std::mem::replace(&mut tree.first[parent], own);
         }
         Flow::On
@@ -156,9 +156,9 @@ struct Walk<'a> {
     tree: &'a Tree,
     window: Window<'a>,
     events: Events<'a>,
-    /// Entries that are open, and their functions; `None`: damaged.
+    /// Open entries and their functions; `None`: damaged.
     open: Vec<(u32, Option<FunctionId>)>,
-    /// End of the entry that was read last.
+    /// End of the last entry that was read.
     last: u64,
     done: u64,
 }
@@ -174,7 +174,7 @@ impl Walk<'_> {
                 at = tree.first[at as usize];
                 walked += 1;
                 if walked % (1 << 14) == 0 {
-                    // Bytes come in any order: the share of entries stands for them.
+                    // Bytes are read in any order, so the share of entries replaces them.
                     let share = u128::from(self.index.layout.size) * u128::from(walked);
                     let share = (share / tree.first.len().max(1) as u128) as u64;
                     progress(share - self.done);
@@ -202,7 +202,8 @@ impl Walk<'_> {
             let most = most.min(MAX_ENTRY);
             let mut long = Vec::new();
             let view = if most <= WINDOW {
-                // After the one before there is probably more to come; elsewhere only this one.
+                // In the order of the file, more entries probably follow. Elsewhere only this entry is
+                // read.
                 let ahead = if place == self.last { size } else { end };
                 self.window.at(place, most, ahead)?
             } else {

@@ -44,8 +44,8 @@ use super::bincode::{self, Bad, Input, put_bytes, put_i128, put_text, put_u64, p
 
 /// Bytes of the longest entry that is read or written.
 pub(super) const MAX_ENTRY: usize = 16 << 20;
-/// The most attributes of an entry that are read or written. The `tracing` crate allows 32; without
-/// a limit, an entry of empty names would take forty times its size in memory.
+/// The most attributes of an entry that are read or written. The `tracing` crate allows 32. Without a
+/// limit, an entry of empty names would take forty times its size in memory.
 pub const MAX_ATTRIBUTES: usize = 1 << 16;
 
 /// The root of every file, entry 0.
@@ -63,7 +63,7 @@ pub const ROOT: Entry<'static> = Entry {
     attributes: Vec::new(),
 };
 
-/// How much an entry matters.
+/// The importance of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
     /// 0.
@@ -87,7 +87,7 @@ const LEVELS: [Level; 5] = [
     Level::Error,
 ];
 
-/// What an attribute holds.
+/// The value of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// Text.
@@ -108,14 +108,14 @@ pub enum Value<'a> {
     I128(i128),
 }
 
-/// Where an entry comes from.
+/// The origin of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata<'a> {
     /// Name of the span or event.
     pub name: &'a str,
-    /// What it belongs to: a module, as a rule.
+    /// What the entry belongs to: usually a module.
     pub target: &'a str,
-    /// How much it matters.
+    /// The importance.
     pub level: Level,
     /// The module.
     pub module_path: Option<&'a str>,
@@ -128,11 +128,11 @@ pub struct Metadata<'a> {
 /// A span or an event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry<'a> {
-    /// Place in the file of the entry that this one is in; less than its own place.
+    /// Place in the file of the parent entry; less than its own place.
     pub parent: u32,
     /// Text for people.
     pub message: Option<&'a str>,
-    /// Where it comes from.
+    /// Its origin.
     pub metadata: Metadata<'a>,
     /// Names and values, in the order of the file.
     pub attributes: Vec<(&'a str, Value<'a>)>,
@@ -156,30 +156,30 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// An entry, and what it was read from.
+/// An entry, and the bytes that it was read from.
 #[derive(Clone, Debug)]
 pub struct Decoded<'a> {
     /// The entry.
     pub entry: Entry<'a>,
-    /// Its bytes.
+    /// The number of its bytes.
     pub size: usize,
-    /// Those of them that are its metadata.
+    /// The bytes of its metadata.
     pub metadata: &'a [u8],
 }
 
 /// Why bytes are no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// How many bytes of it were read before.
+    /// The number of its bytes that were read before the fault.
     pub at: usize,
-    /// What is wrong there.
+    /// The fault.
     pub bad: Bad,
 }
 
-/// Reads the entry that `bytes` begin with.
+/// Reads the entry at the beginning of `bytes`.
 ///
 /// # Errors
-/// Where they begin with none; with [`Bad::Short`] where more bytes might help.
+/// If there is none. With [`Bad::Short`] if more bytes might help.
 pub fn decode_entry(bytes: &[u8], version: Version) -> Result<Decoded<'_>, Fault> {
     let mut input = Input::new(bytes);
     match decode(&mut input, version) {
@@ -205,7 +205,7 @@ fn decode<'a>(input: &mut Input<'a>, version: Version) -> Result<(Entry<'a>, usi
     if count > MAX_ATTRIBUTES {
         return Err(Bad::Many);
     }
-    // A list that lies about its length costs no more than this.
+    // So a false length of a list costs no more than this.
     let mut attributes = Vec::with_capacity(count.min(8));
     match version {
         Version::V1 => {
@@ -367,7 +367,7 @@ pub enum Container {
     Et = 0,
     /// One after the other.
     Iet = 1,
-    /// Each with its length in front; what goes over a network.
+    /// Each with its length in front. Streams use it.
     IetPrefix = 2,
 }
 
@@ -380,7 +380,7 @@ pub struct Kind {
     pub container: Container,
 }
 
-/// Why there is no such head.
+/// Why the bytes are no head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadHead {
     /// The bytes are not ENTRACE's, or too few.
@@ -391,7 +391,7 @@ pub enum BadHead {
     Container(u8),
 }
 
-/// Whether a file that begins with these bytes is one of ENTRACE's.
+/// Whether a file that begins with these bytes is an ENTRACE file.
 #[must_use]
 pub fn probe(head: &[u8]) -> bool {
     head.starts_with(b"\0ENTRACE")
@@ -400,7 +400,7 @@ pub fn probe(head: &[u8]) -> bool {
 /// Reads the head.
 ///
 /// # Errors
-/// Where it is none that this library knows.
+/// If it is no head that this library knows.
 pub fn decode_head(bytes: &[u8]) -> Result<Kind, BadHead> {
     let head: Option<&[u8; HEAD_SIZE]> = bytes.first_chunk();
     let Some(&[.., version, container]) = head.filter(|head| probe(&head[..])) else {
@@ -428,7 +428,7 @@ pub fn encode_head(kind: Kind) -> [u8; HEAD_SIZE] {
     [a, b, c, d, e, f, g, h, version, container]
 }
 
-/// Appends the entry that `put` appends, with its length in front if need be.
+/// Appends the entry that `put` appends, with its length in front if `prefixed`.
 #[inline]
 pub(super) fn put_entry(out: &mut Vec<u8>, prefixed: bool, put: impl FnOnce(&mut Vec<u8>)) {
     if !prefixed {

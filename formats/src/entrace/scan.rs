@@ -17,18 +17,18 @@ use crate::bytes::{ReadAt, Window};
 use crate::model::FunctionId;
 
 const WINDOW: usize = 256 * 1024;
-/// The least that is tried to be in the window before an entry is read.
+/// The least number of bytes that the window should hold before an entry is read.
 const USUAL: usize = 1024;
-/// Bytes that are looked at beyond the places where entries are said to end, in a whole file.
+/// The most bytes of a whole file that are read beyond the stated ends of entries.
 const CREDIT: usize = 64 << 20;
 
-/// What is known of a file before its first entry.
+/// The facts of a file that are known before its first entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) kind: Kind,
     /// Place of the first entry.
     pub(super) first: u64,
-    /// Of an ET; `None` where they are damaged.
+    /// The tables of an ET; `None` if they are damaged.
     pub(super) tables: Option<Tables>,
     /// Bytes of the file.
     pub(super) size: u64,
@@ -44,32 +44,32 @@ impl Layout {
     }
 }
 
-/// An entry and its place, or bytes that are none.
+/// An entry and its place, or damaged bytes.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     /// Place among the entries.
     pub(super) index: u64,
-    /// Place in the file; that of the length, where there is one.
+    /// Place in the file: of the length, if there is one.
     pub(super) offset: u64,
     /// Bytes, the length included.
     pub(super) size: u64,
     /// `None`: damaged.
     pub(super) content: Option<Content<'a>>,
-    /// What is wrong here, and what was done.
+    /// The fault here, and what was done.
     pub(super) problem: Option<String>,
 }
 
-/// What is in a frame.
+/// The content of a frame.
 #[derive(Debug)]
 pub(super) enum Content<'a> {
     /// An ordinary call of a function that the visitor knows.
     Call(OrdinaryCall<'a>, FunctionId),
-    /// Anything.
+    /// Any entry.
     Entry(Decoded<'a>),
 }
 
 impl<'a> Content<'a> {
-    /// The entry, where the visitor knows no function.
+    /// The entry, unless it is an ordinary call.
     pub(super) fn entry(&self) -> Option<&Decoded<'a>> {
         match self {
             Content::Entry(decoded) => Some(decoded),
@@ -85,7 +85,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Place of the entry that it is in.
+    /// Place of its parent entry.
     pub(super) fn parent(&self) -> u32 {
         match self {
             Content::Entry(decoded) => decoded.entry.parent,
@@ -94,9 +94,9 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Who goes through the frames.
+/// A visitor of the frames.
 pub(super) trait Visitor {
-    /// The function whose calls have this metadata. Visitors that know some get its calls as
+    /// The function whose calls have this metadata. A visitor that knows functions gets their calls as
     /// [`Content::Call`], which is faster.
     fn function(&self, _metadata: &[u8]) -> Option<FunctionId> {
         None
@@ -132,8 +132,8 @@ pub(super) enum Flow {
     Enough,
 }
 
-/// Gives every frame of the file to the visitor, in order. Returns the place of what is missing at the
-/// end, and what it is.
+/// Gives each frame of the file to the visitor, in order. Returns the place of missing bytes at the end,
+/// and a description.
 pub(super) fn each(
     bytes: &dyn ReadAt,
     layout: &Layout,
@@ -184,16 +184,17 @@ struct Walker<'a> {
     layout: &'a Layout,
     window: Window<'a>,
     offsets: Option<Numbers<'a>>,
-    /// Place of the entry that comes next, by the table.
+    /// Place of the next entry, by the table.
     expected: Option<u64>,
-    /// That the table is wrong was said.
+    /// The fault of the table was reported.
     told: bool,
-    /// Bytes that may still be looked at for entries which claim to be longer than they are.
+    /// Bytes that may still be read for entries that claim to be longer than they are.
     credit: usize,
 }
 
 impl Walker<'_> {
-    /// Gives the frame at `at` to the visitor; returns the next one's place. `None`: that's enough.
+    /// Gives the frame at `at` to the visitor. Returns the next frame's place. `None`: the visitor has
+    /// enough.
     fn frame(
         &mut self,
         at: u64,
@@ -266,10 +267,10 @@ impl Walker<'_> {
         }
     }
 
-    /// How far an entry at `body` is looked at. `next`: where the next one is said to be.
+    /// How far an entry at `body` is read. `next`: the stated place of the next entry.
     fn most(&self, body: u64, next: Option<u64>) -> usize {
         let end = match next {
-            // Many entries could lie about the same bytes: few of them are believed.
+            // Many entries could lie about the same bytes, so few of them are believed.
             Some(next) if self.credit == 0 => next.max(body + USUAL as u64),
             _ => self.layout.size,
         };
@@ -278,7 +279,7 @@ impl Walker<'_> {
             .min(MAX_ENTRY)
     }
 
-    /// Where the entry after a damaged one is.
+    /// The place of the entry after a damaged one.
     fn next_after(&self, body: u64, prefix: u64, length: u64) -> Option<u64> {
         let next = if prefix > 0 {
             body.checked_add(length)
@@ -324,7 +325,7 @@ fn misplaced(offset: u64) -> String {
     )
 }
 
-/// An entry that has another size than the length in front of it says.
+/// An entry whose size differs from the length in front of it.
 fn contradicted(
     bytes: &dyn ReadAt,
     layout: &Layout,
@@ -352,7 +353,7 @@ fn contradicted(
 
 /// Whether an entry with its length in front, or the file's end, may be at `at`.
 fn plausible(bytes: &dyn ReadAt, layout: &Layout, at: u64, index: u64) -> io::Result<bool> {
-    // Not through the window: that would have to come back.
+    // The window is not used, because it would have to move back.
     let mut head = [0; PREFIX_SIZE + 6];
     let count = bytes.read_at(at, &mut head)?;
     let head = head.get(..count).unwrap_or(&[]);
@@ -370,7 +371,7 @@ fn after(flow: Flow, next: u64) -> Option<u64> {
     (flow == Flow::On).then_some(next)
 }
 
-/// What to say of a damaged entry. `left_out`: of a known size, and reading goes on after it.
+/// The description of a damaged entry. `left_out`: its known size; reading continues behind it.
 fn damage(fault: &Fault, left_out: Option<u64>, left: u64, held: usize) -> String {
     let why = match fault.bad {
         Bad::Short if held >= MAX_ENTRY => format!("it is longer than {MAX_ENTRY} bytes"),

@@ -22,7 +22,7 @@ use crate::writer::Writer;
 
 /// Items of a thread that wait for the end of a call.
 const HELD: usize = 1024;
-/// Bytes of arguments and payloads that wait with them.
+/// Bytes of their arguments and payloads.
 const HELD_BYTES: usize = 256 * 1024;
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 64 * 1024;
@@ -41,18 +41,18 @@ pub struct EntraceStream {
     failed: Option<io::Error>,
 }
 
-/// Entries that are on their way out.
+/// Entries on their way to the output.
 struct Sent {
     kind: Kind,
     bytes: Vec<u8>,
-    /// Place of the next entry among those that the reader has.
+    /// Place of the next entry, as the reader counts entries.
     next: u32,
-    /// There were as many entries as there can be.
+    /// The number of entries has reached its limit.
     full: u64,
 }
 
 impl Sent {
-    /// Appends an entry that `put` makes; returns its place.
+    /// Appends the entry that `put` makes; returns its place.
     fn entry(&mut self, put: impl FnOnce(&mut Vec<u8>)) -> u32 {
         if self.next == u32::MAX {
             self.full += 1;
@@ -70,15 +70,15 @@ impl Sent {
     }
 }
 
-/// What of a thread is not sent yet, and what of it later entries can be in.
+/// The unsent items of a thread, and the sent calls that later entries can be in.
 #[derive(Debug, Default)]
 struct Waiting {
     items: VecDeque<Held>,
-    /// Place of the first of them among all items of the thread.
+    /// Place of the first item among all items of the thread.
     first: u64,
-    /// Bytes of what belongs to them.
+    /// Bytes of their arguments and payloads.
     bytes: usize,
-    /// Calls that were sent and have not ended before the first of `items`; their entries' places.
+    /// The places of the entries of sent calls that were open before the first of `items`.
     open: Vec<(u32, Item)>,
 }
 
@@ -86,7 +86,7 @@ struct Waiting {
 struct Held {
     item: Item,
     extra: Vec<u8>,
-    /// It will not change any more.
+    /// The item will not change any more.
     ready: bool,
 }
 
@@ -185,7 +185,7 @@ impl EntraceStream {
         new
     }
 
-    /// What a stream begins with. Entries' places begin anew.
+    /// The beginning of a stream. The places of entries begin anew.
     fn begin(&mut self) {
         let Self { sent, info, .. } = self;
         sent.next = 0;
@@ -197,18 +197,18 @@ impl EntraceStream {
             sent.fact(&facts::encode_function(function, 1));
         }
         for (encoder, _) in &mut self.encoders {
-            // They are of what the reader before was given.
+            // The counts are of records that the previous reader got.
             encoder.thread.counts = None;
             sent.fact(&facts::encode_thread(&encoder.thread, 1));
         }
     }
 
-    /// Sends what of a thread is ready, or is held too long; `all`: whatever can be sent.
+    /// Sends the items of a thread that are ready or held too long; `all`: every item that can be sent.
     fn send(&mut self, place: usize, all: bool) {
         let Some((encoder, waiting)) = self.encoders.get_mut(place) else {
             return;
         };
-        // Its arguments are part of the entry.
+        // The arguments of a call are part of its entry.
         let keep = usize::from(encoder.awaits_arguments());
         while let Some(held) = waiting.items.front() {
             let many = waiting.items.len() > HELD || waiting.bytes > HELD_BYTES;
@@ -252,10 +252,10 @@ impl EntraceStream {
         self.sent.bytes.clear();
     }
 
-    /// Writes what is left; returns what the stream could not hold.
+    /// Writes the rest; returns the losses of the stream.
     ///
     /// # Errors
-    /// The first one that was met, now or before.
+    /// The first error, of now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
         for (encoder, waiting) in &mut self.encoders {
             encoder.awaits_nothing();
@@ -341,7 +341,7 @@ impl Writer for EntraceStream {
         }
     }
 
-    /// Sends all entries, also of calls that have not ended.
+    /// Sends all entries, also those of open calls.
     fn flush(&mut self) -> Result<(), Error> {
         self.send_all();
         self.write();
@@ -354,8 +354,7 @@ impl Writer for EntraceStream {
         }
     }
 
-    /// Head, root, facts, and the open calls that the reader before has; their arguments are left
-    /// out.
+    /// Head, root, facts, and the open calls that the previous reader has. Arguments are left out.
     fn restart(&mut self) -> Option<Vec<u8>> {
         let before = std::mem::take(&mut self.sent.bytes);
         if self.failed.is_none() {
@@ -385,7 +384,7 @@ impl Writer for EntraceStream {
         Some(std::mem::take(&mut self.sent.bytes))
     }
 
-    /// Says once more what the trace says of itself, with its end.
+    /// Repeats the facts of the trace, with its end.
     fn end(&mut self, end: Ticks) {
         self.info.end = Some(end);
         self.sent.fact(&facts::encode_trace(&self.info));

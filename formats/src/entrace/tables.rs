@@ -13,35 +13,35 @@ use crate::bytes::{ReadAt, Window};
 
 const WINDOW: usize = 64 * 1024;
 
-/// What is met on the way through the tables.
+/// A number of the tables, by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
-    /// How many offsets there are.
+    /// The number of offsets.
     Offsets(u64),
-    /// Where an entry is, counted from the end of the pool.
+    /// The place of an entry, counted from the end of the pool.
     Offset(u64),
-    /// How many lists of children there are.
+    /// The number of lists of children.
     Pool(u64),
-    /// How many children the next entry has.
+    /// The number of children of the next entry.
     Children(u64),
-    /// One of them.
+    /// A child.
     Child(u32),
 }
 
-/// Where the tables are, and what they add up to.
+/// The places of the tables, and the sum of the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tables {
     /// Place of the first offset.
     pub(super) offsets: u64,
-    /// How many there are: one for each entry.
+    /// The number of offsets: one for each entry.
     pub(super) count: u64,
     /// Place of the pool.
     pub(super) pool: u64,
     /// Place of the first entry.
     pub(super) entries: u64,
-    /// Sum over all of the pool's (parent, child).
+    /// The sum over all (parent, child) of the pool.
     pub(super) sum: u64,
-    /// Place of the first number that can't be right, and how.
+    /// The place of the first number that can't be right, and the fault.
     pub(super) wrong: Option<(u64, &'static str)>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// A number, or why there is none; or the file can't be read.
+/// A number, or the reason why there is none. The outer error is that of the file.
 type Taken<T> = io::Result<Result<T, Bad>>;
 
 macro_rules! number {
@@ -99,7 +99,7 @@ macro_rules! number {
     };
 }
 
-/// Where the tables end, or at which place they can't be read on.
+/// The end of the tables, or the place where they can't be read on.
 pub(super) type Walked = Result<u64, (u64, Bad)>;
 
 /// Goes through the tables. `visit` gets each number and its place.
@@ -111,7 +111,7 @@ pub(super) fn walk(
     let mut at = numbers.at;
     let mut tell = |numbers: &Numbers<'_>, number| {
         let flow = visit(std::mem::replace(&mut at, numbers.at), number);
-        // A visitor that has enough is at the end.
+        // A visitor that has enough ends the pass.
         if flow { Ok(()) } else { Err(numbers.at) }
     };
     macro_rules! tell {
@@ -140,7 +140,7 @@ pub(super) fn walk(
     Ok(Ok(numbers.at))
 }
 
-/// Reads the tables of an ET, which may be damaged. `Err`: where, and why they can't be used.
+/// Reads the tables of an ET, which may be damaged. `Err`: the place, and why they can't be used.
 pub(super) fn survey(bytes: &dyn ReadAt, version: Version) -> io::Result<Result<Tables, Walked>> {
     let mut tables = Tables::default();
     let (mut parent, mut last, mut offset) = (0u64, None, None);
@@ -179,7 +179,7 @@ pub(super) fn survey(bytes: &dyn ReadAt, version: Version) -> io::Result<Result<
         return Ok(Err(walked));
     };
     tables.entries = end;
-    // Numbers that were misread lead elsewhere than to the root.
+    // Misread numbers do not lead to the root.
     let mut head = [0; 256];
     let count = bytes.read_at(end, &mut head)?;
     let root = decode_entry(head.get(..count).unwrap_or(&[]), version);
@@ -192,7 +192,7 @@ pub(super) fn survey(bytes: &dyn ReadAt, version: Version) -> io::Result<Result<
     }
 }
 
-/// The first place at or after `from` that looks like the root, as everybody writes it.
+/// The first place at or after `from` that looks like the root, as every writer writes it.
 pub(super) fn find_root(
     bytes: &dyn ReadAt,
     version: Version,
@@ -207,7 +207,7 @@ pub(super) fn find_root(
         if let Some(found) = view.windows(root.len()).position(|bytes| bytes == root) {
             return Ok(Some(at + found as u64));
         }
-        // The root may lie over the end of the view.
+        // The root may lie across the end of the view.
         let step = view.len().saturating_sub(root.len() - 1);
         if step == 0 {
             return Ok(None);
@@ -216,8 +216,8 @@ pub(super) fn find_root(
     }
 }
 
-/// Place of the first child in the pool whose parent is another than `parents` says, which has the
-/// parent of the entries from 0 on, as many as are known.
+/// Place of the first child in the pool whose parent is not the one that `parents` has. `parents` has
+/// the parents of the entries from 0 on, as far as they are known.
 pub(super) fn first_mistake(bytes: &dyn ReadAt, parents: &[u32]) -> io::Result<Option<u64>> {
     let (mut parent, mut place) = (0u64, None);
     let mut children = 0;

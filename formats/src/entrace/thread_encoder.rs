@@ -25,19 +25,19 @@ use crate::model::{Call, CpuId, Edge, Mark, Nanos, Thread, Ticks};
 use crate::scale::Scale;
 use crate::sink::Losses;
 
-/// Where items are kept until they are written.
+/// The store that keeps items until they are written.
 pub(super) trait ItemStore {
     /// Keeps an item; returns its place. `payload` belongs to it.
     fn put(&mut self, item: &Item, payload: &[u8]) -> u64;
 
-    /// The call at this place has ended: `item` is what it is now.
+    /// The call at this place has ended: `item` is its new value.
     fn end(&mut self, place: u64, item: &Item);
 
     /// The exit of the call at this place is missing: another call around it has ended.
     fn lose(&mut self, place: u64);
 
-    /// One more argument of the call at this place, which was kept last; `item` is what it is now.
-    /// False: it can't be taken any more.
+    /// One more argument of the call at this place, which was kept last. `item` is its new value. False:
+    /// the store can't take the argument any more.
     fn argument(&mut self, place: u64, item: &Item, value: u64) -> bool;
 }
 
@@ -57,7 +57,7 @@ pub(super) struct ThreadEncoder {
     cpu: Option<CpuId>,
     /// The CPU changed after the last edge.
     moved: bool,
-    /// What comes next may be an argument of the innermost open call.
+    /// The next event may be an argument of the innermost open call.
     arguments: bool,
     /// Time of the last event, in ns.
     last: Option<u64>,
@@ -134,7 +134,7 @@ impl ThreadEncoder {
             }
             Exit::Before | Exit::Lone => false,
         };
-        // A clock that goes back further than a duration can is as good as no entry.
+        // A clock may go back further than a duration can tell. Then the entry counts as missing.
         let fits = |open: &Open| open.item.time.saturating_sub(time) <= i64::MAX as u64;
         let open = if known { self.open.pop() } else { None };
         let Some(mut open) = open.filter(fits) else {
@@ -169,7 +169,7 @@ impl ThreadEncoder {
         store.put(&item, &[]);
     }
 
-    /// Anything that is no call. `most`: of arguments.
+    /// An event that is no call. `most`: the most arguments.
     pub(super) fn mark(
         &mut self,
         mark: &Mark<'_>,
@@ -200,7 +200,7 @@ impl ThreadEncoder {
                 item.end = records;
                 (item, &[])
             }
-            // As `Mark::missing` reads it.
+            // A gap without records, as `Mark::missing` reads it.
             Mark::Break { .. } => (self.item(Kind::Lost, self.last), &[]),
             Mark::Custom { time, cpu, data } => {
                 let mut item = self.item(Kind::Custom, Some(scale.nanos(time).0));
@@ -228,7 +228,7 @@ impl ThreadEncoder {
     }
 
     fn on(&mut self, cpu: CpuId, losses: &mut Losses) {
-        // Said again, it is no change, and does not undo the one before.
+        // A repeated CPU is no change, and does not undo the previous change.
         if self.cpu != Some(cpu) {
             losses.add(UNHEARD, self.moved.into());
             (self.cpu, self.moved) = (Some(cpu), true);
@@ -248,7 +248,7 @@ impl ThreadEncoder {
         store.argument(open.place, &open.item, value)
     }
 
-    /// The trace ends then: calls that are open last until it. Their exits were not measured.
+    /// The trace ends then, and open calls last until then. Their exits were not measured.
     pub(super) fn end(&mut self, end: Ticks, scale: &mut Scale, store: &mut impl ItemStore) {
         let Nanos(end) = scale.nanos(end);
         if self.last > Some(end) {
@@ -262,7 +262,7 @@ impl ThreadEncoder {
         }
     }
 
-    /// What the thread's end leaves untold.
+    /// The losses at the thread's end.
     pub(super) fn finish(&self, losses: &mut Losses) {
         losses.add(UNHEARD, self.moved.into());
     }
@@ -273,7 +273,7 @@ impl ThreadEncoder {
         self.arguments && innermost.is_some_and(|open| open.item.has(has::ARGUMENTS))
     }
 
-    /// No argument of that call comes any more.
+    /// No argument of the innermost call comes any more.
     pub(super) fn awaits_nothing(&mut self) {
         self.arguments = false;
     }
@@ -302,12 +302,12 @@ const UNHEARD: &str = "changes of CPU without a call before the next one: left o
 
 /// Bytes of an item.
 pub(super) const SIZE: usize = 40;
-/// Place of what is put in when a call ends.
+/// Offset of the part that the end of a call changes.
 pub(super) const END: usize = 24;
-/// Place of the number of bytes that are kept elsewhere.
+/// Offset of the number of bytes that are kept elsewhere.
 pub(super) const EXTRA: usize = 20;
 
-/// The bits of what an item has.
+/// The bits for the fields that an item has.
 pub(super) mod has {
     /// A CPU.
     pub(in super::super) const CPU: u8 = 1;
@@ -321,10 +321,10 @@ pub(super) mod has {
     pub(in super::super) const ARGUMENTS: u8 = 16;
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A call, or the lone exit of one.
+    /// A call, or a lone exit.
     #[default]
     Call,
     /// An event.
@@ -335,7 +335,7 @@ pub(super) enum Kind {
     Lost,
     /// A wall-clock time.
     Wall,
-    /// The end of a call that was written before.
+    /// The end of a call whose entry was written before.
     Exit,
 }
 
@@ -407,13 +407,13 @@ impl Item {
         }
     }
 
-    /// Whether it has all of this.
+    /// Whether it has all of these fields.
     #[inline]
     pub(super) fn has(&self, what: u8) -> bool {
         self.has & what == what
     }
 
-    /// Whether other entries can be in it.
+    /// Whether other entries can be inside it.
     #[inline]
     pub(super) fn holds_others(&self) -> bool {
         self.kind == Kind::Call && self.flags & super::facts::flags::LONE_EXIT == 0

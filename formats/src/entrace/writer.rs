@@ -19,7 +19,7 @@ use crate::sink::{Losses, Sink};
 use crate::spool::Spool;
 use crate::writer::Writer;
 
-/// Entries that are not worth a second thread.
+/// Fewer entries are not worth a second thread.
 const FEW: u32 = if cfg!(test) { 64 } else { 1 << 14 };
 
 /// A sink that writes an ENTRACE file.
@@ -45,7 +45,7 @@ struct SpoolStore<'a> {
 }
 
 impl SpoolStore<'_> {
-    /// Does something to the spool, which is no longer whole after the first error.
+    /// Changes the spool, unless an error has damaged it.
     #[inline(always)]
     fn with(&mut self, step: impl FnOnce(&mut Spool, Strands) -> io::Result<()>) {
         if self.failed.is_none() {
@@ -55,7 +55,7 @@ impl SpoolStore<'_> {
 }
 
 impl ItemStore for SpoolStore<'_> {
-    // Called for every call: an item that stays in registers is not read back from memory.
+    // This runs for every call. An item that stays in registers is not read back from memory.
     #[inline(always)]
     fn put(&mut self, item: &Item, payload: &[u8]) -> u64 {
         let place = self.spool.size(self.strands.items);
@@ -120,7 +120,7 @@ impl EntraceWriter {
         }
     }
 
-    /// Runs `step` on the thread that the events belong to; a sink that was told no thread has none.
+    /// Runs `step` on the thread that the events belong to. Without a thread, nothing happens.
     #[inline]
     fn on_encoder(
         &mut self,
@@ -149,10 +149,10 @@ impl EntraceWriter {
         );
     }
 
-    /// Writes the file; returns what it could not hold.
+    /// Writes the file; returns the losses.
     ///
     /// # Errors
-    /// The first one that was met, now or before.
+    /// The first error, of now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
@@ -205,7 +205,7 @@ impl EntraceWriter {
     }
 }
 
-/// Everything that becomes entries, in order. It can be gone through more than once.
+/// The source of all entries, in order. It can be read more than once.
 struct Entries<'a> {
     kind: Kind,
     info: &'a TraceInfo,
@@ -293,7 +293,7 @@ impl Writer for EntraceWriter {
         self.learn(more);
     }
 
-    /// Nothing is written before the end: what comes first in the file is known last.
+    /// Writes nothing, because the beginning of the file is known only at the end.
     fn flush(&mut self) -> Result<(), Error> {
         match self.failed.take() {
             Some(error) => {
@@ -327,7 +327,7 @@ mod tests {
 
     const THREADS: u64 = 3;
 
-    /// Calls of every depth up to 5 and of durations of every size; the steps differ by thread.
+    /// Calls of every depth up to 5, with durations of every size. The steps differ by thread.
     fn calls(thread: u64) -> Vec<Call> {
         let (mut calls, mut open, mut time) = (Vec::new(), Vec::new(), thread);
         for round in 0..6000u64 {
@@ -355,7 +355,7 @@ mod tests {
         calls
     }
 
-    /// What a file gives back, and the order in which it has the threads.
+    /// The calls that a file gives back, by thread.
     #[derive(Default)]
     struct Kept {
         calls: [Vec<Call>; THREADS as usize],

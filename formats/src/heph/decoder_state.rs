@@ -10,14 +10,15 @@ use crate::edges::{Item, What};
 use crate::error::Diagnostic;
 use crate::model::{Ticks, TraceInfo};
 
-/// More diagnostics than this help nobody.
+/// The most diagnostics. More help nobody.
 const MAX_DIAGNOSTICS: usize = 100;
-/// In an item's offset: it is a gap in front of a packet, and the rest is how many events it is long.
+/// A bit of an item's offset: the item is a gap in front of a packet. The rest is the number of missing
+/// events.
 pub(super) const GAP: u64 = 1 << 63;
 /// An event is a call: its entry and its exit.
 pub(super) const RECORDS_PER_EVENT: u64 = 2;
 
-/// Where zero is. All times of the file become relative to `base`.
+/// The zero of all times. They become relative to `base`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epochs {
     /// The first epoch of the file. Events in front of it count from it too.
@@ -26,14 +27,14 @@ pub(super) struct Epochs {
     pub(super) base: Option<u64>,
 }
 
-/// What a unit gives: an event may tell that others before it are missing.
+/// The content of a unit. An event may also show that earlier events are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Step {
     pub(super) gap: Option<(usize, Item)>,
     pub(super) item: Option<(usize, Item)>,
 }
 
-/// The last event, where further ones may continue it.
+/// The last event, if `fdr:more` events may continue it.
 #[derive(Debug)]
 struct Pending {
     /// As further events name it.
@@ -48,7 +49,7 @@ enum Fact {
     Trace(Box<TraceInfo>),
     Function(FunctionFacts),
     Thread(ThreadFacts),
-    /// A call or mark: what continues it is read in its turn.
+    /// A call or mark. The second pass reads its `fdr:more` events.
     None,
 }
 
@@ -67,23 +68,23 @@ impl Fact {
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) epochs: Epochs,
-    /// Added to the times of events.
+    /// The number that is added to the times of events.
     shift: u64,
     pub(super) names: Names,
     pub(super) streams: Streams,
     pub(super) trace: Option<TraceInfo>,
-    /// Where the first event of ours is: attributes have our meaning from there on.
+    /// The place of our first event. From there on, attributes have our meaning.
     pub(super) ours: Option<u64>,
     pub(super) earliest: Option<u64>,
     pub(super) told: Vec<Diagnostic>,
     complaints: usize,
-    /// Where the last damaged bytes begin.
+    /// The beginning of the last damaged bytes.
     damage: Option<u64>,
     pending: Option<Pending>,
 }
 
 impl Reading {
-    /// A pass from the file's start, with what is known of its epochs.
+    /// A pass from the file's start, with the known epochs.
     pub(super) fn new(epochs: Epochs) -> Reading {
         let first = epochs.first.unwrap_or(0);
         Reading {
@@ -163,7 +164,7 @@ impl Reading {
             }
         }
         let lane = self.streams.lane(event.stream, event.substream);
-        // The others have no time of their own.
+        // All other marks have no time of their own.
         if !matches!(own, Some(Own::Wall | Own::Lost)) {
             self.earliest = Some(self.earliest.map_or(start, |earliest| earliest.min(start)));
         }
@@ -183,7 +184,7 @@ impl Reading {
         Step { gap, item }
     }
 
-    /// Says what is missing in front of an event.
+    /// The gap in front of an event, if events are missing.
     fn gap(&mut self, event: &Event<'_>, own: Option<Own>, at: u64, end: u64) -> Option<Item> {
         let skipped = match own {
             Some(Own::Lost) => facts::number(event, "skipped"),
@@ -192,7 +193,7 @@ impl Reading {
         let Event {
             stream, counter, ..
         } = *event;
-        // Above 32 bits it is damaged; then the counter tells.
+        // A number above 32 bits is damaged; then the counter decides.
         let skipped = u32::try_from(skipped).unwrap_or(0);
         match self.streams.count(stream, counter, skipped, (at, end)) {
             Gap::None => None,
@@ -202,7 +203,7 @@ impl Reading {
                 end,
                 offset,
             } => {
-                // Damage since the stream's last event was told already.
+                // Damage since the stream's last event was reported before.
                 if self.damage.is_none_or(|damage| damage < offset) {
                     let what = format!(
                         "{events} events of stream {stream} are missing in front of this one: its \
@@ -229,7 +230,7 @@ impl Reading {
         }
     }
 
-    /// A call: which function, and what its attributes say.
+    /// A call: its function and its attributes.
     #[inline]
     fn call(&mut self, event: &Event<'_>, offset: u64) -> What {
         let ours = self.ours.is_some();
@@ -263,7 +264,7 @@ impl Reading {
         }
     }
 
-    /// An event of ours. Returns whether it is a fact, or part of one.
+    /// Our own event. Returns whether it is a fact, or part of a fact.
     fn begin(&mut self, event: &Event<'_>, own: Own, offset: u64) -> bool {
         let mut fact = match own {
             Own::Trace => Fact::Trace(Box::default()),
@@ -284,7 +285,7 @@ impl Reading {
         true
     }
 
-    /// Further events may continue this one.
+    /// `fdr:more` events may continue this one.
     fn await_more(&mut self, event: &Event<'_>, fact: Fact, offset: u64) {
         let key = facts::event_key(event.stream, event.counter);
         self.pending = Some(Pending { key, offset, fact });
@@ -302,7 +303,7 @@ impl Reading {
         }
     }
 
-    /// Takes the fact at hand as it is: nothing continues it any more.
+    /// Takes the open fact as it is, because nothing continues it any more.
     pub(super) fn complete(&mut self) {
         let Some(Pending { offset, fact, .. }) = self.pending.take() else {
             return;
@@ -322,13 +323,13 @@ impl Reading {
         let anchor = info.clock.anchor;
         info.clock.anchor = anchor.map(|(Ticks(time), unix)| (Ticks(self.ticks(time)), unix));
         let first = self.trace.get_or_insert_with(|| info.clone());
-        // An error may be no number, which is not equal to itself.
+        // A clock's error may be NaN, which is not equal to itself.
         let comparable = |info: &TraceInfo| {
             let mut info = info.clone();
             let error = info.clock.error_ppm.take();
             (info, error.map(f64::to_bits))
         };
-        // A stream knows its end last, and says all again.
+        // A stream knows its end last, and repeats all facts then.
         match first.end {
             None => {
                 first.end = info.end;
@@ -355,7 +356,7 @@ impl Reading {
         }
     }
 
-    /// All problems, and how many are not listed.
+    /// All problems, and the number of unlisted ones.
     pub(super) fn diagnostics(&mut self) -> Vec<Diagnostic> {
         let mut told = std::mem::take(&mut self.told);
         let more = self.complaints - told.len();

@@ -12,16 +12,16 @@ use crate::scale::Scale;
 use crate::sink::Losses;
 use crate::spans::{Span, flags};
 
-/// Arguments of one call; nobody has more.
+/// The most arguments of one call. No real call has more.
 const MAX_ARGUMENTS: usize = 1 << 20;
-/// Numbers of a counter that are left out at most for one `fdr:lost`.
+/// The most numbers of a counter that one `fdr:lost` leaves out.
 const MAX_SKIPPED: u64 = 1 << 30;
-/// Marks in front of a thread's first event that wait for its time.
+/// The most marks in front of a thread's first event that wait for its time.
 const MAX_WAITING: usize = 64;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// The unit of Heph's own converter, in ns.
 const MICROSECOND: u64 = 1000;
-/// Arguments stand in the call's own event where that leaves so many bytes of its name.
+/// Arguments stand in the call's own event if at least this many bytes are left for its name.
 const LEAST_NAME: usize = 24;
 const ID_SIZE: usize = number_size("function_id");
 const CPU_SIZE: usize = number_size("cpu");
@@ -29,7 +29,7 @@ const EXIT_CPU_SIZE: usize = number_size("exit_cpu");
 const FLAGS_SIZE: usize = number_size("flags");
 const ARGUMENT_SIZE: usize = number_size("argument");
 
-/// What another reader has trouble with.
+/// The notes on trouble of another program's reader.
 const CROWDED: &str = "events that begin in the same microsecond as another one of their thread: \
                        Heph's convert_trace may take very long, or not end";
 const ARRAYS: &str =
@@ -37,19 +37,19 @@ const ARRAYS: &str =
 
 /// See above.
 pub(super) struct Book {
-    /// Without its functions and threads, which are in the tables.
+    /// The facts, without functions and threads, which are in the tables.
     info: TraceInfo,
     pub(super) functions: Functions,
     pub(super) threads: Threads,
     pub(super) losses: Losses,
     /// Events on the stream of facts.
     facts: FactPlaces,
-    /// Time of the last event of all, in ns.
+    /// Time of the latest event, in ns.
     latest: u64,
     scale: Scale,
-    /// Of the epoch, ns after a whole microsecond.
+    /// The ns of the epoch behind a whole microsecond.
     epoch_rest: u64,
-    /// Events that begin in the same microsecond as another one of their thread.
+    /// The number of events that begin in the same microsecond as another one of their thread.
     crowded: u64,
 }
 
@@ -115,13 +115,13 @@ impl Book {
         trace_fact(&self.info, self.latest, &mut self.facts, out);
     }
 
-    /// The moment of the trace's end is known now: what the trace says of itself is said again, with it.
+    /// The moment of the trace's end is known now. The facts of the trace are repeated with it.
     pub(super) fn ends(&mut self, end: Ticks, out: &mut Vec<u8>) {
         self.info.end = Some(end);
         trace_fact(&self.info, self.latest, &mut self.facts, out);
     }
 
-    /// The moment of the trace's end, as spans have their times.
+    /// The moment of the trace's end, in the time of spans.
     pub(super) fn end(&mut self) -> Option<Ticks> {
         let end = self.info.end?;
         Some(Ticks(self.nanos(end)))
@@ -136,7 +136,7 @@ impl Book {
         function_fact(function, self.latest, &mut self.facts, out);
     }
 
-    /// The events that follow are this thread's; returns its lane.
+    /// The next events are this thread's; returns its lane.
     pub(super) fn thread(&mut self, thread: &Thread, out: &mut Vec<u8>) -> usize {
         let (lane, news) = self.threads.lane(thread, &mut self.losses);
         if let Some(lane) = self.threads.lanes.get(lane).filter(|_| news) {
@@ -145,11 +145,11 @@ impl Book {
         lane
     }
 
-    /// Everything that was said so far, for a reader that comes now. The numbers of the facts end
-    /// where those of the trace are.
+    /// Everything stated so far, for a new reader. The numbers of these facts end where those of the
+    /// trace are.
     pub(super) fn restart(&mut self) -> Vec<u8> {
         for lane in &mut self.threads.lanes {
-            // They are of what the reader before was given.
+            // The counts are of records that the previous reader got.
             lane.thread.counts = None;
         }
         let before = self.facts;
@@ -174,17 +174,17 @@ impl Book {
         out
     }
 
-    /// A thread's next event has a time: what waits for one gets the tick before.
+    /// A thread's next event has a time. Marks that wait for a time get the tick before.
     #[inline]
     pub(super) fn arrive(&mut self, lane: usize, time: Ticks, out: &mut Vec<u8>) {
         if self.threads.lanes[lane].last.replace(time).is_none() {
-            // The ticks of a ns at least: one tick may be rounded away.
+            // At least the ticks of a ns, because one tick may be rounded away.
             let nano = self.info.clock.frequency.div_ceil(NANOS_PER_SECOND);
             self.settle(lane, Ticks(time.0.saturating_sub(nano)), out);
         }
     }
 
-    /// A thread's last event was then.
+    /// The time of a thread's last event.
     pub(super) fn reach(&mut self, lane: usize, time: Ticks) {
         self.threads.lanes[lane].last = Some(time);
     }
@@ -195,21 +195,21 @@ impl Book {
         }
     }
 
-    /// Writes what waits still, when no event will come.
+    /// Writes the marks that still wait, because no event comes any more.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         for lane in 0..self.threads.lanes.len() {
             self.settle(lane, self.info.start.unwrap_or_default(), out);
         }
     }
 
-    /// An event of a thread begins at that time, in ns, not before its last one.
+    /// An event of a thread begins at that time, in ns, but not before its last event.
     #[inline]
     pub(super) fn starts(&mut self, lane: usize, time: u64) {
         let last = &mut self.threads.lanes[lane].microsecond;
         if time.wrapping_sub(*last) < MICROSECOND {
             self.crowded += 1;
         } else {
-            // Its remainder, without a sum that may not fit.
+            // The remainder of the sum, because the sum itself may not fit.
             let rest = (time % MICROSECOND + self.epoch_rest) % MICROSECOND;
             *last = time.wrapping_sub(rest);
         }
@@ -247,7 +247,7 @@ impl Book {
     /// A call that may not fit one packet, or has flags.
     #[cold]
     fn uncommon_span(&mut self, place: Place, span: &Span, out: &mut Vec<u8>) {
-        // It begins with another event of its thread.
+        // The call begins with another event of its thread.
         self.crowded += u64::from(span.flags & flags::ENTRY_SYNTHETIC != 0);
         let label = self.functions.label(span.function);
         let whole = attributes_size(span, label.numbered) + label.description.len();
@@ -306,7 +306,8 @@ impl Book {
         }
     }
 
-    /// A mark without a time: it stands at the thread's last event, or in front of all.
+    /// A mark without a time. It gets the time of the thread's last event, or stands in front of all
+    /// events.
     pub(super) fn mark(&mut self, lane: usize, mark: Untimed, out: &mut Vec<u8>) {
         let Lane { last, waiting, .. } = &mut self.threads.lanes[lane];
         match *last {
@@ -344,7 +345,7 @@ impl Book {
         }
     }
 
-    /// A custom or typed event, with a number that belongs to it.
+    /// A custom or typed event, with its number.
     pub(super) fn payload(
         &mut self,
         lane: usize,
@@ -389,7 +390,7 @@ impl Book {
         parts.end();
     }
 
-    /// What other readers have trouble with.
+    /// The notes for other readers.
     pub(super) fn notes(&mut self) {
         self.losses.note(CROWDED, self.crowded);
     }

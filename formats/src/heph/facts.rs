@@ -53,7 +53,7 @@ use crate::model::{Counts, CpuId, TraceInfo};
 /// The stream of facts. No thread is written to it.
 pub(super) const FACTS: u32 = u32::MAX;
 pub(super) const VERSION: u64 = 2;
-/// What the descriptions of our own events begin with.
+/// The beginning of the descriptions of our own events.
 pub(super) const PREFIX: &str = "fdr:";
 pub(super) const TRACE: &str = "fdr:trace";
 pub(super) const FUNCTION: &str = "fdr:function";
@@ -63,12 +63,12 @@ pub(super) const LOST: &str = "fdr:lost";
 pub(super) const CUSTOM: &str = "fdr:custom";
 pub(super) const TYPED: &str = "fdr:typed";
 pub(super) const MORE: &str = "fdr:more";
-/// In the flags of a call: its arguments are in further events.
+/// A bit of a call's flags: its arguments are in `fdr:more` events.
 pub(super) const FURTHER: u8 = 8;
-/// The flags that are the call's own: see `spans`.
+/// The flags of the call itself: see `spans`.
 pub(super) const CALL_FLAGS: u8 = 7;
 
-/// An event of ours that is no call.
+/// Our own event that is no call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Own {
     Trace,
@@ -82,17 +82,17 @@ pub(super) enum Own {
     More,
 }
 
-/// How a further event names the event that it continues.
+/// The name by which `fdr:more` refers to the event that it continues.
 pub(super) fn event_key(stream: u32, counter: u32) -> u64 {
     u64::from(stream) << 32 | u64::from(counter)
 }
 
-/// The event that a further event continues.
+/// The event that an `fdr:more` event continues.
 pub(super) fn continued(event: &Event<'_>) -> Option<u64> {
     optional(event, "of")
 }
 
-/// Which of ours an event is; `None`: a call.
+/// The kind of our own event; `None`: a call.
 #[inline]
 pub(super) fn own(event: &Event<'_>) -> Option<Own> {
     if !event.description.starts_with(PREFIX.as_bytes()) {
@@ -109,7 +109,7 @@ pub(super) fn own(event: &Event<'_>) -> Option<Own> {
         MORE => Own::More,
         _ => return None,
     };
-    // A function may have any name: the writer gives those of such names their number.
+    // A function may have any name. If its name is one of these, the writer gives its number.
     let call = attributes(event).any(|attribute| attribute.name == b"function_id");
     (!call).then_some(own)
 }
@@ -119,7 +119,7 @@ pub(super) fn attributes<'a>(event: &Event<'a>) -> impl Iterator<Item = Attribut
     event.attributes().map_while(Result::ok)
 }
 
-/// What an attribute of a call says.
+/// The meaning of a call's attribute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Meaning<'a> {
     Function(u32),
@@ -129,11 +129,11 @@ pub(super) enum Meaning<'a> {
     Argument(u64),
     /// Of version 1.
     Arguments(super::record::Numbers<'a>),
-    /// Not ours: some other program's.
+    /// An attribute of another program.
     Foreign,
 }
 
-/// What an attribute of a call says in a trace of ours.
+/// The meaning of a call's attribute in one of our traces.
 #[inline]
 pub(super) fn meaning<'a>(attribute: &Attribute<'a>) -> Meaning<'a> {
     let short = |value: u64| u32::try_from(value).ok();
@@ -171,7 +171,7 @@ pub(super) const TRACE_NAMES: &Names = &[
     (Fact::WallStepNs, "wall_step_ns"),
 ];
 
-/// Takes what an event says of the trace; it may be a further one.
+/// Takes the facts about the trace from an event, which may be `fdr:more`.
 pub(super) fn trace(info: &mut TraceInfo, event: &Event<'_>) {
     for Attribute { name, value } in attributes(event) {
         match (name, value) {
@@ -217,7 +217,7 @@ fn all(facts: &[Fact], info: &mut TraceInfo, values: impl Iterator<Item = u64>) 
 fn scalar(fact: Fact, info: &mut TraceInfo, value: Value<'_>) {
     let joined;
     let value = match value {
-        // A text that one attribute can't hold goes on in the next of its name.
+        // A text that one attribute can't hold goes on in the next attribute of its name.
         Value::Text(text) => {
             joined = match fact.get(info) {
                 Some(facts::Value::Text(before)) => before.to_owned() + &lossy(text),
@@ -247,7 +247,7 @@ pub(super) struct FunctionFacts {
 }
 
 impl FunctionFacts {
-    /// Takes what an event says of the function; it may be a further one.
+    /// Takes the facts about the function from an event, which may be `fdr:more`.
     pub(super) fn add(&mut self, event: &Event<'_>) {
         for Attribute { name, value } in attributes(event) {
             match (name, value) {
@@ -274,7 +274,7 @@ pub(super) struct ThreadFacts {
 }
 
 impl ThreadFacts {
-    /// Takes what an event says of the thread; it may be a further one.
+    /// Takes the facts about the thread from an event, which may be `fdr:more`.
     pub(super) fn add(&mut self, event: &Event<'_>) {
         for Attribute { name, value } in attributes(event) {
             match (name, value) {
@@ -301,7 +301,7 @@ impl ThreadFacts {
     }
 }
 
-/// A number of an event of ours; 0 where it has none of the name.
+/// A number of our own event; 0 if it has no such number.
 pub(super) fn number(event: &Event<'_>, wanted: &str) -> u64 {
     optional(event, wanted).unwrap_or(0)
 }
@@ -314,16 +314,16 @@ pub(super) fn optional(event: &Event<'_>, wanted: &str) -> Option<u64> {
     })
 }
 
-/// The payload of a custom or typed event, as far as it was met.
+/// The payload of a custom or typed event, as far as it was read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Payload {
     pub(super) data: Vec<u8>,
-    /// How many bytes it has, where the event says so.
+    /// The number of its bytes, if the event states it.
     size: Option<usize>,
 }
 
 impl Payload {
-    /// Takes what an event has of it; it may be a further one.
+    /// Takes a part of the payload from an event, which may be `fdr:more`.
     pub(super) fn add(&mut self, event: &Event<'_>) {
         for Attribute { name, value } in attributes(event) {
             match (name, value) {
@@ -340,7 +340,7 @@ impl Payload {
         self.data.truncate(self.size.unwrap_or(usize::MAX));
     }
 
-    /// Whether further events have the rest of it.
+    /// Whether `fdr:more` events have the rest of it.
     pub(super) fn is_cut(&self) -> bool {
         self.size.is_some_and(|size| self.data.len() < size)
     }

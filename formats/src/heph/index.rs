@@ -16,13 +16,13 @@ use crate::model::{Ticks, TraceInfo};
 pub(super) struct Index {
     pub(super) info: TraceInfo,
     pub(super) plan: Plan,
-    /// What the second pass begins with.
+    /// The state with which the second pass begins.
     pub(super) epochs: Epochs,
     pub(super) ours: Option<u64>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads all of the file once; twice where its epoch goes back.
+/// Reads the whole file once, or twice if its epoch goes back.
 pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
     let mut head = [0; record::HEAD];
     let count = bytes.read_at(0, &mut head)?;

@@ -16,9 +16,9 @@ use crate::error::Error;
 use crate::model::Ticks;
 use crate::source::Record;
 
-/// Values of an array that are shown.
+/// The most values of an array that are shown.
 const SHOWN: usize = 64;
-/// A line that is longer shows no further attributes.
+/// A longer line shows no further attributes.
 const MAX_LINE: usize = 64 * 1024;
 
 type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::facts::{self, FunctionFacts, ThreadFacts};
 use crate::model::{Function, FunctionId, Thread, ThreadId};
 
-/// Ids from here downwards are given to functions that a trace of ours does not declare. The other
-/// formats' ids end here too.
+/// Ids from here down are for functions that one of our traces does not declare. The ids of other
+/// formats end here too.
 const HIGHEST: u32 = (1 << 28) - 1;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct Names {
     entries: BTreeMap<FunctionId, Entry>,
     /// The first function of each name, as it stands in the file.
     by_name: HashMap<Box<[u8]>, FunctionId>,
-    /// The function that a number of the file means now.
+    /// The function that a number of the file means at this place.
     by_number: HashMap<u32, FunctionId>,
     given: u32,
 }
@@ -75,7 +75,7 @@ impl Names {
         id
     }
 
-    /// A function is described. Returns what to say if its number had another one before.
+    /// A function is described. Returns a problem if its number had another function before.
     pub(super) fn declare(&mut self, facts: FunctionFacts) -> Option<String> {
         let FunctionFacts {
             id,
@@ -124,7 +124,7 @@ impl Names {
         told
     }
 
-    /// The number itself as id, if no function has it.
+    /// The number itself as id, if no function has that id.
     fn place(&mut self, number: u32) -> FunctionId {
         let id = FunctionId(number);
         if self.entries.contains_key(&id) {
@@ -134,7 +134,7 @@ impl Names {
         }
     }
 
-    /// An id that no function has: the lowest ones in other programs' traces, which have no numbers.
+    /// A free id. In other programs' traces, which have no numbers, it is the lowest one.
     fn free(&mut self, ours: bool) -> FunctionId {
         loop {
             let id = FunctionId(if ours {
@@ -149,7 +149,7 @@ impl Names {
         }
     }
 
-    /// Those that have a name or a place, sorted by id.
+    /// The functions that have a name or a place, sorted by id.
     pub(super) fn finish(self) -> Vec<Function> {
         let known = self
             .entries
@@ -159,7 +159,7 @@ impl Names {
     }
 }
 
-/// What a function without a name is called.
+/// The replacement for the name of a function that has none.
 pub(super) fn label(number: u32) -> String {
     format!("#{number}")
 }
@@ -180,11 +180,11 @@ struct Counter {
     told: bool,
 }
 
-/// What an event's number says of the events in front of it.
+/// The conclusion from an event's number about earlier events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
     None,
-    /// So many events are missing since the one that ended then.
+    /// This many events are missing since the event that ended then.
     Missing {
         events: u32,
         expected: u32,
@@ -192,7 +192,7 @@ pub(super) enum Gap {
         /// Where the last event is.
         offset: u64,
     },
-    /// The counter goes back, for the first time; it should be this.
+    /// The counter goes back, for the first time; this is the expected number.
     Back(u32),
 }
 
@@ -211,7 +211,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Notes an event's number. `skipped`: so many numbers in front of it are not used.
+    /// Notes an event's number. `skipped`: this many numbers in front of it are unused.
     #[inline]
     pub(super) fn count(&mut self, stream: u32, counter: u32, skipped: u32, at: (u64, u64)) -> Gap {
         let (offset, end) = at;
@@ -272,7 +272,7 @@ impl Streams {
         }
     }
 
-    /// A new thread. `id`: what `fdr:thread` says.
+    /// A new thread. `id`: the id that `fdr:thread` states.
     fn begin(&mut self, key: (u32, u64), id: Option<u64>) -> usize {
         let (stream, substream) = key;
         let lane = self.threads.len();
@@ -307,7 +307,7 @@ impl Streams {
         }
     }
 
-    /// A thread is described. Returns what is wrong with that.
+    /// A thread is described. Returns the fault of the description.
     pub(super) fn describe(&mut self, facts: ThreadFacts) -> Option<String> {
         let Some(stream) = facts.stream else {
             return Some("a thread without a stream; it is skipped".into());
@@ -342,8 +342,8 @@ impl Streams {
     }
 }
 
-/// The thread id of a stream and substream that nobody has given another one; `None`: a running
-/// number is part of it.
+/// The thread id of a stream and substream without a stated id. `None`: a running number is part of the
+/// id.
 pub(super) fn derived(stream: u32, substream: u64) -> Option<u64> {
     if substream == 0 {
         return Some(stream.into());

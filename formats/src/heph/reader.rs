@@ -18,7 +18,7 @@ use crate::model::{CpuId, Mark, Ticks, TraceInfo};
 use crate::sink::Sink;
 use crate::source::{Record, Source};
 
-/// A Heph file, opened and indexed. It has one lane: the threads' packets stand among each other.
+/// A Heph file, opened and indexed. It has one lane, because the threads' packets are mixed.
 pub struct HephSource {
     bytes: Box<dyn ReadAt>,
     index: Index,
@@ -28,7 +28,7 @@ impl HephSource {
     /// Reads the file once for its names, threads and clock.
     ///
     /// # Errors
-    /// Where the file can't be read, or does not begin with a packet of Heph's.
+    /// If the file can't be read, or does not begin with a Heph packet.
     pub fn open(bytes: Box<dyn ReadAt>) -> Result<HephSource, Error> {
         let index = index::index(&*bytes)?;
         Ok(HephSource { bytes, index })
@@ -65,9 +65,9 @@ impl Source for HephSource {
     }
 }
 
-/// Progress is told in steps of so many bytes.
+/// The step of progress, in bytes.
 const STEP: u64 = 256 * 1024;
-/// Pushes everything into the sink.
+/// Pushes all events into the sink.
 pub(super) fn all(
     bytes: &dyn ReadAt,
     index: &Index,
@@ -97,14 +97,14 @@ pub(super) fn all(
         }
     }
     sorter.finish(sink, &mut details)?;
-    // The sink is to hear of threads without events too; the sorter has told those between others.
+    // The sink must also learn of threads without events. The sorter has named the threads in between.
     let quiet = index.info.threads.get(known..).unwrap_or(&[]);
     quiet.iter().for_each(|thread| sink.thread(thread));
     progress(done);
     Ok(())
 }
 
-/// Reads what an item has beside its edges.
+/// Reads the details of an item.
 struct Attributes<'a> {
     packets: Packets<'a>,
     ours: Option<u64>,
@@ -156,7 +156,7 @@ impl Details for Attributes<'_> {
 }
 
 impl Attributes<'_> {
-    /// Gives the further events of the event `key` that stand here, as long as `take` wants more.
+    /// Gives the `fdr:more` events of the event `key` that stand here, as long as `take` wants more.
     fn further(
         &mut self,
         mut offset: u64,
@@ -205,7 +205,7 @@ fn push_payload(own: Own, number: Option<u64>, payload: Payload, item: &Item, si
     });
 }
 
-/// The arguments of a call that are in a further event.
+/// The arguments of a call that are in an `fdr:more` event.
 fn further_arguments(event: &Event<'_>, sink: &mut dyn Sink) {
     for attribute in facts::attributes(event) {
         if let Meaning::Argument(value) = facts::meaning(&attribute) {
@@ -214,8 +214,8 @@ fn further_arguments(event: &Event<'_>, sink: &mut dyn Sink) {
     }
 }
 
-/// The arguments of a call. Attributes of other programs: integers are arguments too, in order; all
-/// of them become the text of a custom event, such as `id=7 name="relay"`. Returns whether further
+/// The arguments of a call. In traces of other programs, integers are arguments too, in order, and all
+/// attributes become the text of a custom event, such as `id=7 name="relay"`. Returns whether `fdr:more`
 /// events have arguments.
 fn arguments(
     event: &Event<'_>,
@@ -266,7 +266,7 @@ fn arguments(
     further
 }
 
-/// Adds `name=value` to a line; at most `most` values of an array.
+/// Adds `name=value` to a line, with at most `most` values of an array.
 pub(super) fn describe(line: &mut String, attribute: &Attribute<'_>, most: usize) {
     if !line.is_empty() {
         line.push(' ');

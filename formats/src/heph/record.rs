@@ -35,14 +35,14 @@
 
 use crate::bytes::{ByteOrder, Fields, groups};
 
-/// A payload that is longer is given only up to this many bytes.
+/// The most bytes of a payload that are given.
 pub(super) const MAX_PAYLOAD: usize = 16 << 20;
 
 /// First bytes of a metadata packet.
 pub(super) const METADATA: u32 = 0x75d1_1d4d;
 /// First bytes of an event packet.
 pub(super) const EVENT: u32 = 0xc1fc_1fb7;
-/// Bytes of a packet that tell its kind and size.
+/// Bytes of the part of a packet that states its kind and size.
 pub(super) const HEAD: usize = 8;
 /// Bytes of an event packet without description and attributes.
 pub(super) const EVENT_SIZE: usize = 42;
@@ -67,8 +67,8 @@ pub(super) enum Kind {
     Event,
 }
 
-/// Kind and size of the packet that begins with these bytes; `None` where none does, or where its
-/// size can't be right.
+/// Kind and size of the packet at the beginning of these bytes. `None`: there is no packet, or its size
+/// is impossible.
 pub(super) fn head(bytes: &[u8]) -> Option<(Kind, u32)> {
     let mut fields = Fields::new(bytes, ByteOrder::Big);
     let (kind, least) = match fields.u32()? {
@@ -118,7 +118,7 @@ pub(super) struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Decodes a whole packet, but for its attributes.
+    /// Decodes a whole packet, except its attributes.
     #[inline]
     pub(super) fn decode(packet: &'a [u8]) -> Option<Event<'a>> {
         let (fixed, rest) = packet.split_at_checked(EVENT_SIZE)?;
@@ -160,7 +160,7 @@ pub(super) enum Value<'a> {
     Unsigned(u64),
     Signed(i64),
     Float(f64),
-    /// UTF-8, as the document wants it; not looked at here.
+    /// UTF-8, as the document requires; not checked here.
     Text(&'a [u8]),
     Unsigneds(Numbers<'a>),
     Signeds(Numbers<'a>),
@@ -179,7 +179,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// An array of strings, each of which is whole.
+/// An array of strings, each of which is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Texts<'a> {
     count: u16,
@@ -202,11 +202,11 @@ impl<'a> Texts<'a> {
 pub(super) struct Bad {
     /// Bytes of the attributes in front of the damaged one.
     pub(super) at: usize,
-    /// The type, where it is none that the document knows.
+    /// The type, if the document does not know it.
     pub(super) kind: Option<u8>,
 }
 
-/// Goes through the attributes of an event; ends behind the first damaged one.
+/// Goes through the attributes of an event. It ends behind the first damaged one.
 #[derive(Clone, Debug)]
 pub(super) struct Attributes<'a> {
     fields: Fields<'a>,
@@ -216,7 +216,7 @@ pub(super) struct Attributes<'a> {
 }
 
 impl Attributes<'_> {
-    /// What is wrong with them; `None`: nothing.
+    /// The fault of the attributes; `None`: no fault.
     #[inline]
     pub(super) fn damage(self) -> Option<Bad> {
         if self.left == 0 {
@@ -247,7 +247,7 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// An attribute and its bytes; or its type, if that is what is wrong.
+/// An attribute and its bytes; or its unknown type.
 #[inline]
 fn attribute<'a>(fields: &mut Fields<'a>) -> Result<(Attribute<'a>, usize), Option<u8>> {
     let name = text(fields).ok_or(None)?;
@@ -305,14 +305,14 @@ fn text<'a>(fields: &mut Fields<'a>) -> Option<&'a [u8]> {
     fields.bytes(count.into())
 }
 
-/// Bytes of an event of ours without arrays, at most. Heph's own converter asks for no more at a time.
+/// The most bytes of our own event without arrays. Heph's own converter reads no more at a time.
 pub(super) const MAX_EVENT: usize = 128;
-/// Bytes that a string's length can tell.
+/// The largest length of a string.
 const MAX_TEXT: usize = u16::MAX as usize;
-/// Values that an array's length can tell.
+/// The largest length of an array.
 const MAX_ARRAY: usize = u16::MAX as usize;
 
-/// Bytes of an attribute that is a number and has this name.
+/// Bytes of a number attribute with this name.
 pub(super) const fn number_size(name: &str) -> usize {
     11 + name.len()
 }
@@ -327,7 +327,7 @@ pub(super) fn epoch(unix_ns: u64) -> Vec<u8> {
     packet
 }
 
-/// Bytes of an attribute of this name that is a text of so many bytes.
+/// Bytes of a text attribute with this name and this many bytes of text.
 pub(super) const fn text_size(name: &str, text: usize) -> usize {
     5 + name.len() + text
 }
@@ -344,8 +344,7 @@ pub(super) struct Place {
     pub(super) end: u64,
 }
 
-/// An event packet under construction, at the end of some bytes. It is complete when it is dropped
-/// by [`EventPacket::end`].
+/// An event packet under construction, at the end of some bytes. [`EventPacket::end`] completes it.
 pub(super) struct EventPacket<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
@@ -370,12 +369,12 @@ impl<'a> EventPacket<'a> {
         self.out.extend_from_slice(description.as_bytes());
     }
 
-    /// Bytes that the packet may still take.
+    /// Bytes that the packet can still take.
     pub(super) fn room(&self) -> usize {
         MAX_EVENT.saturating_sub(self.out.len() - self.start)
     }
 
-    /// Bytes of a text of this name that the packet may still take.
+    /// Bytes of a text of this name that the packet can still take.
     pub(super) fn text_room(&self, name: &str) -> usize {
         self.room().saturating_sub(text_size(name, 0))
     }
@@ -402,7 +401,7 @@ impl<'a> EventPacket<'a> {
         put_text(self.out, value.as_bytes());
     }
 
-    /// An array of any length: as many attributes of the name as it needs; none where it is empty.
+    /// An array of any length: as many attributes of the name as it needs; no attribute if it is empty.
     #[inline]
     pub(super) fn numbers(&mut self, name: &str, values: &[u64]) {
         for part in values.chunks(MAX_ARRAY) {
@@ -427,7 +426,7 @@ impl<'a> EventPacket<'a> {
     }
 }
 
-/// Of an event packet; its size is not known yet.
+/// The head of an event packet; its size is not known yet.
 #[inline]
 fn fixed_part(place: Place, description: usize) -> [u8; EVENT_SIZE] {
     let mut fixed = [0; EVENT_SIZE];
@@ -453,7 +452,7 @@ fn length(count: usize) -> [u8; 2] {
     (count as u16).to_be_bytes()
 }
 
-/// Payloads and arguments are bounded far below 4 GiB by the writer.
+/// The writer bounds payloads and arguments far below 4 GiB.
 #[inline]
 fn close(out: &mut [u8], start: usize) {
     let size = out.len() - start;

@@ -13,13 +13,13 @@ use crate::bytes::{ReadAt, Window};
 
 /// Bytes of the file in memory.
 const WINDOW: usize = 256 * 1024;
-/// A packet that is longer is read only up to here.
+/// A longer packet is read only up to here.
 pub(super) const MAX_PACKET: usize = 32 << 20;
-/// Bytes that may be read again, for each byte of the file: a file could be made so that every byte
-/// leads to long ways in vain.
+/// Bytes that may be read again, for each byte of the file. Without this bound, a hostile file could
+/// lead every byte to a long search in vain.
 const AGAIN: u64 = 4;
 
-/// What stands at a place of the file.
+/// The content of a place in the file.
 #[derive(Debug)]
 pub(super) enum Unit<'a> {
     Metadata(Metadata<'a>),
@@ -41,7 +41,7 @@ pub(super) struct Walker<'a> {
     packets: Packets<'a>,
     size: u64,
     at: u64,
-    /// Bytes of packets that may still be looked into when nothing behind them confirms their size.
+    /// Bytes of packets that may still be read because nothing behind them confirms their size.
     again: u64,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Walker<'a> {
         Ok(Some(Found { offset, size, unit }))
     }
 
-    /// Kind and size of the packet at a place, if one can be taken for that.
+    /// Kind and size of the packet at a place, if there is one.
     fn packet(&mut self, at: u64) -> io::Result<Option<(Kind, u64)>> {
         let head = self.packets.window.at(at, HEAD, self.size)?;
         let Some((kind, size)) = record::head(head) else {
@@ -90,7 +90,7 @@ impl<'a> Walker<'a> {
         Ok(taken.then_some((kind, size)))
     }
 
-    /// Whether a packet, or nothing, follows a place.
+    /// Whether a packet, or the end, follows a place.
     fn ends(&mut self, end: u64) -> io::Result<bool> {
         if end == self.size {
             return Ok(true);
@@ -104,7 +104,7 @@ impl<'a> Walker<'a> {
         Ok(record::head(&next[..count]).is_some())
     }
 
-    /// Whether a packet is filled exactly by what is in it.
+    /// Whether the content of a packet fills it exactly.
     fn fits(&mut self, kind: Kind, at: u64, size: u64) -> io::Result<bool> {
         if size > self.again || size > MAX_PACKET as u64 {
             return Ok(false);
@@ -173,7 +173,7 @@ fn is_magic(head: &[u8]) -> bool {
     magic == Some(record::EVENT) || magic == Some(record::METADATA)
 }
 
-/// Packets at places that are known.
+/// Packets at known places.
 pub(super) struct Packets<'a> {
     bytes: &'a dyn ReadAt,
     window: Window<'a>,
@@ -208,7 +208,7 @@ impl<'a> Packets<'a> {
         let file = self.bytes.size();
         if !self.window.holds(offset, EVENT_SIZE) && self.near > 0 {
             self.near = self.near.saturating_sub(WINDOW as u64);
-            // Places in order of time go back a little now and then: to the children of a call.
+            // Places in order of time go back a little now and then, to the children of a call.
             let back = offset.saturating_sub(WINDOW as u64 / 4);
             self.window.at(back, WINDOW, file)?;
         }
@@ -239,7 +239,7 @@ impl<'a> Packets<'a> {
     }
 }
 
-/// What is wrong with an event's attributes, in words; `None`: nothing.
+/// The fault of an event's attributes, in words; `None`: no fault.
 pub(super) fn trouble(event: &Event<'_>, size: u64) -> Option<String> {
     if size > MAX_PACKET as u64 {
         let shown = MAX_PACKET;

@@ -9,16 +9,16 @@ use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks};
 use crate::sink::Losses;
 use crate::text;
 
-/// Bytes of the hash in the middle of a name that was cut.
+/// Bytes of the hash in the middle of a shortened name.
 const HASH_SIZE: usize = 10;
 
-/// How a function's calls are written.
+/// How the calls of a function are written.
 #[derive(Debug)]
 pub(super) struct Label {
     pub(super) description: Box<str>,
-    /// The description alone does not tell which function it is.
+    /// The description alone does not identify the function.
     pub(super) numbered: bool,
-    /// The description where only so many bytes fit.
+    /// The description if only this many bytes fit.
     elided: Option<(usize, Box<str>)>,
 }
 
@@ -31,7 +31,8 @@ impl Label {
         }
     }
 
-    /// The description, cut to so many bytes where it is longer. There is room for the hash at least.
+    /// The description, shortened to this many bytes if it is longer. There is at least room for the
+    /// hash.
     pub(super) fn within(&mut self, room: usize) -> &str {
         if self.description.len() <= room {
             return &self.description;
@@ -43,7 +44,8 @@ impl Label {
     }
 }
 
-/// A name's beginning, a hash of all of it, and its end, which says the most: `room` bytes at most.
+/// The beginning of a name, a hash of the whole name, and its end, which says the most. At most `room`
+/// bytes.
 fn elide(name: &str, room: usize) -> String {
     let kept = room.saturating_sub(HASH_SIZE);
     let head = text::cut(name, kept / 3);
@@ -67,7 +69,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    /// Adds one that was not declared before; false: another one has its number.
+    /// Adds a function that was not declared before; false: another one has its number.
     pub(super) fn declare(&mut self, function: &Function) -> bool {
         if !self.known.insert(function.id) {
             return false;
@@ -111,7 +113,7 @@ pub(super) struct Lane {
     pub(super) counter: usize,
     /// Time of its last event.
     pub(super) last: Option<Ticks>,
-    /// Where the microsecond begins in which its last event began, in ns.
+    /// The beginning of the microsecond in which its last event began, in ns.
     pub(super) microsecond: u64,
     /// Marks in front of its first event.
     pub(super) waiting: Vec<Untimed>,
@@ -151,7 +153,7 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// The lane of a thread, and whether there is something new to say of it.
+    /// The lane of a thread, and whether it has new facts.
     pub(super) fn lane(&mut self, thread: &Thread, losses: &mut Losses) -> (usize, bool) {
         let Some(&place) = self.lane_of.get(&thread.id) else {
             return (self.begin(thread, losses), true);

@@ -32,7 +32,7 @@ struct Out<W: Write> {
 }
 
 impl<W: Write> Out<W> {
-    /// Writes what was collected, if that is much.
+    /// Writes the collected bytes, if they are many.
     #[inline]
     fn settle(&mut self) {
         if self.buffer.len() >= BUFFER {
@@ -67,12 +67,12 @@ pub struct HephWriter<W: Write> {
     out: Out<W>,
     book: Book,
     spans: Spans,
-    /// The thread that events belong to.
+    /// The thread of the next events.
     now: Option<usize>,
 }
 
 impl<W: Write> HephWriter<W> {
-    /// Begins with the epoch, and with what `info` says of trace, clock and functions.
+    /// Begins with the epoch, and with the facts in `info` about trace, clock and functions.
     pub fn new(out: W, info: &TraceInfo) -> HephWriter<W> {
         let buffer = Vec::with_capacity(BUFFER);
         let mut out = Out {
@@ -94,10 +94,10 @@ impl<W: Write> HephWriter<W> {
         }
     }
 
-    /// Ends the open calls; returns what the format could not hold.
+    /// Ends the open calls; returns the losses.
     ///
     /// # Errors
-    /// The first one that was met, now or before.
+    /// The first error, of now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
         let Self {
             out, book, spans, ..
@@ -138,7 +138,8 @@ impl<W: Write> Sink for HephWriter<W> {
             book.arrive(*lane, call.time, &mut out.buffer);
         }
         for call in calls {
-            // In ns already: what begins in the same one is held, so that its parent comes first.
+            // Times are in ns already. Calls that begin in the same ns are held, so that their parent
+            // comes first.
             let time = Ticks(book.nanos(call.time));
             if call.edge == Edge::Entry && !call.synthetic {
                 book.starts(*lane, time.0);
@@ -221,15 +222,15 @@ impl<W: Write + Send> Writer for HephWriter<W> {
 
 /// Nanoseconds from one fact to the next.
 const TIME_STEP: u64 = 1000;
-/// A text goes on in the next packet rather than be cut to fewer bytes than this.
+/// A text goes on in the next packet if fewer bytes than this are left.
 const LEAST_TEXT: usize = 16;
 
-/// Where the events on the stream of facts stand.
+/// The times of the events on the stream of facts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FactPlaces {
     /// Number of the next one.
     pub(super) counter: u32,
-    /// The next one is not before this time, in ns.
+    /// The next event is not before this time, in ns.
     free: u64,
 }
 
@@ -249,10 +250,10 @@ impl FactPlaces {
     }
 }
 
-/// An event and the further ones that it needs, under construction.
+/// An event and its `fdr:more` events, under construction.
 pub(super) struct Parts<'a> {
     packet: EventPacket<'a>,
-    /// The event, as the further ones name it.
+    /// The name of the event for `fdr:more` events.
     event: u64,
     time: u64,
     places: &'a mut FactPlaces,
@@ -285,7 +286,7 @@ impl<'a> Parts<'a> {
         Parts::begin(out, place, description, places)
     }
 
-    /// Begins a further event: what follows stands in it.
+    /// Begins an `fdr:more` event, which takes the next attributes.
     pub(super) fn go_on(&mut self) {
         let place = self.places.next(self.time);
         self.packet.next(place, facts::MORE);
@@ -313,7 +314,7 @@ impl<'a> Parts<'a> {
         self.packet.float(name, value);
     }
 
-    /// A number, where there is one.
+    /// A number, if there is one.
     pub(super) fn optional(&mut self, name: &str, value: Option<u64>) {
         if let Some(value) = value {
             self.number(name, value);
@@ -325,7 +326,7 @@ impl<'a> Parts<'a> {
         self.optional(name, (value > 0).then_some(value));
     }
 
-    /// A text of any length: as many attributes of the name as it needs, one of them where it is empty.
+    /// A text of any length: as many attributes of the name as it needs; one attribute if it is empty.
     pub(super) fn text(&mut self, name: &str, value: &str) {
         let mut rest = value;
         loop {
@@ -347,12 +348,12 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// An array of any length; it goes into the packet at hand, however long that becomes.
+    /// An array of any length. It goes into the current packet, however long the packet becomes.
     pub(super) fn numbers(&mut self, name: &str, values: &[u64]) {
         self.packet.numbers(name, values);
     }
 
-    /// Bytes of a text of this name that the packet at hand takes.
+    /// Bytes of a text of this name that the current packet can take.
     pub(super) fn text_room(&self, name: &str) -> usize {
         self.packet.text_room(name)
     }

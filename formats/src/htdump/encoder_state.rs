@@ -24,16 +24,16 @@ pub(super) struct Stream<W: Write> {
     out: W,
     pub(super) buffer: Vec<u8>,
     pub(super) encoder: Encoder,
-    /// All klasses and functions so far, for a reader that joins late.
+    /// All klasses and functions so far, for a late reader.
     pub(super) preamble: Vec<u8>,
     mapped: Mapped,
-    /// Klasses of calls that were announced.
+    /// The announced klasses of calls.
     announced: HashSet<u32>,
     pub(super) losses: Losses,
     failed: Option<io::Error>,
 }
 
-/// Functions that have a mapping. Looked at for each call, so those with low numbers are not hashed.
+/// Functions that have a mapping. They are looked up for each call, so low numbers are not hashed.
 #[derive(Debug, Default)]
 struct Mapped {
     low: Vec<bool>,
@@ -65,7 +65,7 @@ impl Mapped {
 }
 
 impl<W: Write> Stream<W> {
-    /// Begins one: byte order, klasses, what the trace says of itself, and its functions.
+    /// Begins a stream: byte order, klasses, the facts of the trace, and its functions.
     pub(super) fn new(out: W, order: ByteOrder, info: &TraceInfo) -> Stream<W> {
         let mut stream = Stream {
             out,
@@ -93,7 +93,7 @@ impl<W: Write> Stream<W> {
         self.losses.add(what, u64::from(is_cut(text)));
     }
 
-    /// Writes what late readers need as well.
+    /// Writes bytes that late readers need as well.
     fn lasting(&mut self, from: usize) {
         if self.failed.is_some() {
             return;
@@ -114,7 +114,7 @@ impl<W: Write> Stream<W> {
         }
     }
 
-    /// Gives the buffer to the output where it holds enough.
+    /// Gives the buffer to the output if it holds enough.
     #[inline]
     pub(super) fn hand_over(&mut self) {
         if self.buffer.len() >= CHUNK {
@@ -178,11 +178,11 @@ impl<W: Write> Stream<W> {
         self.lasting(from);
     }
 
-    /// Gives all that there is to the output.
+    /// Gives all bytes to the output.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.write();
         match self.failed.take() {
-            // An error stays one; `io::Error` can't be cloned.
+            // The error must stay after a copy of it is returned, but `io::Error` can't be cloned.
             Some(error) => {
                 let again = io::Error::new(error.kind(), error.to_string());
                 self.failed = Some(again);
@@ -193,7 +193,8 @@ impl<W: Write> Stream<W> {
     }
 }
 
-/// Bytes of a text of ours; longer ones are cut. Three of them are shorter than the longest record.
+/// The most bytes of our own texts; longer ones are cut. Three of them are shorter than the longest
+/// record.
 const MAX_TEXT: usize = 16 << 20;
 /// Version of HawkTracer whose records these are.
 const HAWKTRACER: [u8; 3] = [0, 11, 0];
@@ -204,7 +205,7 @@ fn text(bytes: &[u8]) -> String {
     if text.len() <= MAX_TEXT {
         return text;
     }
-    // A byte becomes three at most.
+    // A byte becomes at most three.
     escape(&bytes[..bytes.len().min(MAX_TEXT / 3)])
 }
 
@@ -228,7 +229,7 @@ impl Encoder {
         Builder::new(out, self.order, header)
     }
 
-    /// A call, as far as all its klasses have the same fields.
+    /// The part of a call that is the same in all klasses of calls.
     #[inline]
     pub(super) fn call<'a>(
         &mut self,
@@ -237,7 +238,7 @@ impl Encoder {
         thread: u32,
         span: &Span,
     ) -> Builder<'a> {
-        // Once for all fields, so that they are stores and nothing else.
+        // All fields at once, so that the compiler makes nothing but stores.
         out.reserve(64);
         self.begin(out, klass, span.start.0)
             .u64(span.end.since(span.start).0)
@@ -257,7 +258,7 @@ impl Encoder {
         let _ = self.begin(out, SYSTEM, 0).u8(major).u8(minor).u8(patch);
     }
 
-    /// Announces calls with so many arguments.
+    /// Announces calls with this many arguments.
     pub(super) fn call_klass(&mut self, out: &mut Vec<u8>, flagged: bool, arguments: usize) {
         let mut announcer = klass::Announcer {
             out,
@@ -267,7 +268,7 @@ impl Encoder {
         announcer.announce_call(flagged, arguments);
     }
 
-    /// What the trace says of itself.
+    /// The facts of the trace.
     pub(super) fn trace(&mut self, out: &mut Vec<u8>, info: &TraceInfo) {
         let clock = &info.clock;
         let bits = [
@@ -301,7 +302,7 @@ impl Encoder {
             .u64(clock.nanos(end).0);
     }
 
-    /// A thread, which has this number in the file.
+    /// A thread, with its number in the file.
     pub(super) fn thread(&mut self, out: &mut Vec<u8>, number: u32, thread: &Thread) {
         let counts = thread.counts.unwrap_or_default();
         let mut bits = if thread.process.is_some() {
@@ -349,7 +350,7 @@ impl Encoder {
         self.mapping(out, function.id, &label);
     }
 
-    /// A function that the trace's table has no entry for.
+    /// A function that the trace's table does not have.
     pub(super) fn unlisted(&mut self, out: &mut Vec<u8>, id: FunctionId) {
         let record = self.begin(out, klass::FUNCTION, 0);
         let record = record.u64(id.0.into()).u32(id.0).u32(0);
@@ -362,7 +363,7 @@ impl Encoder {
     }
 }
 
-/// Whether a text of a trace or a function is longer than what is written of it.
+/// Whether a text of a trace or a function is longer than the part that is written.
 pub(super) fn is_cut(name: &str) -> bool {
     name.len() > MAX_TEXT / 3 && escape(name.as_bytes()).len() > MAX_TEXT
 }

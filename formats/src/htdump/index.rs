@@ -60,7 +60,7 @@ pub(super) fn word(order: ByteOrder) -> &'static str {
     }
 }
 
-/// Makes layouts when the first record of a klass comes, and when a klass has changed.
+/// Makes layouts at the first record of a klass, and after each change of the klass.
 struct Learner {
     schema: Schema,
     /// Klasses whose layout is that of the schema's generation.
@@ -70,8 +70,8 @@ struct Learner {
 }
 
 impl Learner {
-    /// Sees to it that records of the klass can be read from here on. Returns whether they lie in
-    /// another way than before, or why they can't be read.
+    /// Makes records of the klass readable from here on. Returns whether their layout has changed, or
+    /// why they can't be read.
     fn prepare(&mut self, klass: u32, offset: u64, tables: &mut Tables) -> Result<bool, String> {
         if self.generation != self.schema.generation {
             self.generation = self.schema.generation;
@@ -93,7 +93,7 @@ impl Learner {
         Ok(is_new)
     }
 
-    /// Takes in the description of a klass, where the record is one.
+    /// Takes the description of a klass from a record that has one.
     fn take(&mut self, event: &Event<'_>, told: &mut Told) {
         let text = |name| String::from_utf8_lossy(event.text(name));
         match event.layout.meaning {
@@ -120,7 +120,7 @@ impl Learner {
     }
 }
 
-/// Says what is odd about a layout, at the first record that has it.
+/// Reports a faulty layout at the first record that has it.
 fn tell(event: &Event<'_>, told: &mut Told) {
     let (layout, klass, offset) = (event.layout, event.header.klass, event.offset);
     let name = shown(&layout.name);
@@ -167,7 +167,7 @@ impl Indexer {
                 }
                 Err(what) => what,
             };
-            // Records have no size, so the next that is sure to be one is where a stream begins.
+            // Records have no size. So only the beginning of a stream is certain to be a record.
             let to = next.unwrap_or(size);
             let up_to = if next.is_some() {
                 format!("up to byte {to}, where another stream begins")
@@ -183,8 +183,8 @@ impl Indexer {
         Ok(())
     }
 
-    /// Takes in the record at `offset`, which must end at `end` at the latest, where another stream
-    /// begins if it is not the last. Returns its bytes, or what is wrong.
+    /// Takes the record at `offset`. It must end at `end`, where the next stream begins, unless it is
+    /// the last. Returns its bytes, or the fault.
     fn record(
         &mut self,
         walker: &mut Walker<'_>,
@@ -201,7 +201,7 @@ impl Indexer {
             Ok(is_new) => is_new,
             Err(what) => return Ok(Err(format!("{what}, so its records have no known size"))),
         };
-        // Not looked at: it may be long, and others like it may follow behind the next beginning.
+        // The record is not read. It may be long, and similar ones may follow behind the next beginning.
         let least = self.tables.layout(klass, offset);
         let least = least.map_or(0, |layout| layout.least as u64);
         if !is_last && least > end - offset {
@@ -247,10 +247,10 @@ impl Indexer {
     }
 }
 
-/// Problems that are listed; the rest is counted.
+/// The most problems that are listed; the rest is counted.
 const MAX_DIAGNOSTICS: usize = 100;
 
-/// What the first pass found out.
+/// The result of the first pass.
 pub(super) struct Index {
     pub(super) info: TraceInfo,
     pub(super) diagnostics: Vec<Diagnostic>,
@@ -282,7 +282,7 @@ impl Threads {
         }
     }
 
-    /// As this one, for another pass.
+    /// A copy of this index, for another pass.
     pub(super) fn again(&self) -> Threads {
         Threads {
             of_number: self.of_number.clone(),
@@ -291,7 +291,7 @@ impl Threads {
     }
 }
 
-/// Problems, as many as are listed.
+/// The problems, up to the limit.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     list: Vec<Diagnostic>,
@@ -332,7 +332,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Takes in a record. Returns the byte order that it tells.
+    /// Takes a record. Returns the byte order that it states.
     pub(super) fn take(&mut self, event: &Event<'_>) -> Option<ByteOrder> {
         let text = |at| String::from_utf8_lossy(event.bytes(at));
         match event.layout.meaning {
@@ -374,7 +374,7 @@ impl Gathered {
         None
     }
 
-    /// The place of a thread, which may be a new one.
+    /// The place of a thread, which may be new.
     fn thread(&mut self, number: u64) -> usize {
         if let Some(at) = self.threads.find(number) {
             return at;

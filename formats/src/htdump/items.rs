@@ -23,8 +23,8 @@ pub(super) enum Naming<'w> {
     Klass(&'w str),
 }
 
-/// The thread's number in the file, and the item that a record is; `None` where it is neither a call
-/// nor a mark. Records without a thread are of thread 0, which HawkTracer gives to none.
+/// The thread's number in the file, and the item of a record. `None`: the record is neither a call nor a
+/// mark. Records without a thread are of thread 0, a number that HawkTracer never gives.
 pub(super) fn item<'w>(
     event: &Event<'w>,
     function: impl FnOnce(Naming<'w>) -> FunctionId,
@@ -79,14 +79,14 @@ pub(super) fn item<'w>(
     Some((thread, item))
 }
 
-/// Whether the record's time is the program's: marks without a time of their own have the thread's,
-/// or none.
+/// Whether the record's time is the program's. Marks without a time of their own have the thread's, or
+/// none.
 pub(super) fn is_timed(meaning: &Meaning) -> bool {
     use Meaning as M;
     matches!(meaning, M::Call { .. } | M::Cpu | M::Custom | M::Typed)
 }
 
-/// Gives the arguments of calls and the marks, which it reads where they are.
+/// Gives the arguments of calls, and the marks. It reads them from their places.
 pub(super) struct Lookup<'f> {
     walker: Walker<'f>,
     tables: &'f Tables,
@@ -95,7 +95,8 @@ pub(super) struct Lookup<'f> {
 
 impl<'f> Lookup<'f> {
     pub(super) fn new(file: &'f dyn ReadAt, tables: &'f Tables) -> Lookup<'f> {
-        // Items are in order of time, records in order of completion: near, but back and forth.
+        // Items are in order of time, records in order of completion. So places are near, but back and
+        // forth.
         const WINDOW: usize = 32 * 1024;
         Lookup {
             walker: Walker::new(file, WINDOW),
@@ -159,8 +160,8 @@ fn mark(event: &Event<'_>, text: &mut String, sink: &mut dyn Sink) {
     }
 }
 
-/// Appends ` field=value` for each field of a record, as far as the names are not longer than any
-/// program's: a record of 20 bytes can have 1024 of them.
+/// Appends ` field=value` for each field of a record. Names longer than any program's are left out,
+/// because a record of 20 bytes can have 1024 of them.
 pub(super) fn describe(event: &Event<'_>, text: &mut String) {
     const MAX_NAMES: usize = 16 * 1024;
     let mut names = 0;
@@ -188,7 +189,7 @@ pub(super) fn describe(event: &Event<'_>, text: &mut String) {
     }
 }
 
-/// What our klass says of the trace.
+/// The facts of the trace in our klass.
 pub(super) fn trace(event: &Event<'_>, info: &mut TraceInfo) {
     let bits = event.named("known");
     let given = |bit: u64, name| (bits & bit != 0).then(|| event.named(name));
@@ -212,13 +213,13 @@ pub(super) fn trace(event: &Event<'_>, info: &mut TraceInfo) {
     clock.anchor = tick.map(|tick| (tick, event.named("anchor_unix")));
 }
 
-/// The moment of the dump, where our klass says it.
+/// The moment of the dump, if our klass states it.
 pub(super) fn end(event: &Event<'_>) -> Option<Ticks> {
     let is_known = event.named("known") & known::END != 0;
     is_known.then(|| Ticks(event.named("end_time")))
 }
 
-/// What our klass says of a thread: its number in the file, and the thread.
+/// The facts of a thread in our klass: its number in the file, and the thread.
 pub(super) fn thread(event: &Event<'_>) -> (u64, Thread) {
     let bits = event.named("known");
     let counts = Counts {
@@ -238,7 +239,7 @@ pub(super) fn thread(event: &Event<'_>) -> (u64, Thread) {
     (event.named("thread_id"), thread)
 }
 
-/// What our klass says of a function: its identifier in the file, and the function.
+/// The facts of a function in our klass: its identifier in the file, and the function.
 pub(super) fn function(event: &Event<'_>) -> (u64, Function) {
     let function = Function {
         id: FunctionId(event.named("function") as u32),

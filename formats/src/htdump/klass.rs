@@ -24,7 +24,7 @@ use super::record::{
 };
 use crate::bytes::ByteOrder;
 
-/// A field of a klass, as it is announced.
+/// A field of a klass, as the stream announces it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     pub(super) kind: u8,
@@ -83,20 +83,20 @@ pub(super) const WALL: u32 = 13;
 pub(super) const LOST: u32 = 14;
 pub(super) const CUSTOM: u32 = 15;
 pub(super) const TYPED: u32 = 16;
-/// Calls with arguments: so many above.
+/// Calls with arguments: this number + the number of arguments.
 const ARGUMENTS: u32 = 64;
-/// Calls with flags, and with arguments: so many above.
+/// Calls with flags: this number + the number of arguments.
 const FLAGGED: u32 = 320;
 /// A klass has 255 fields at most: base, flags, and these.
 pub(super) const MAX_ARGUMENTS: usize = 253;
 
-/// The klass of calls with so many arguments, [`MAX_ARGUMENTS`] at most.
+/// The klass of calls with this many arguments, at most [`MAX_ARGUMENTS`].
 pub(super) fn of_call(flagged: bool, arguments: usize) -> u32 {
     let first = if flagged { FLAGGED } else { ARGUMENTS };
     first + arguments as u32
 }
 
-/// The bits of `known`: fields that say something. Those of different klasses share no record.
+/// The bits of `known`: the fields that have a value. Fields of different klasses share no record.
 pub(super) mod known {
     pub(crate) const PROCESS: u64 = 1;
     pub(crate) const DUMP: u64 = 2;
@@ -109,7 +109,7 @@ pub(super) mod known {
     pub(crate) const END: u64 = 128;
     /// Of a thread: its counts.
     pub(crate) const COUNTS: u64 = 2;
-    /// Of a function: it is in the trace's table; its name is not the label.
+    /// Of a function: it is in the trace's table; its name differs from the label.
     pub(crate) const LISTED: u64 = 1;
     pub(crate) const NAMED: u64 = 2;
     /// Of a custom event.
@@ -278,7 +278,7 @@ pub(super) const KLASSES: &[Klass] = &[
     },
 ];
 
-/// HawkTracer's klass of that number, as parsers have to know it or may expect it.
+/// HawkTracer's klass of that number, as parsers must know it or may expect it.
 pub(super) fn standard(id: u32) -> Option<&'static Klass> {
     KLASSES.iter().find(|klass| klass.id == id && id <= SYSTEM)
 }
@@ -320,7 +320,7 @@ impl Announcer<'_> {
         }
     }
 
-    /// Announces the klass of calls with so many arguments, [`MAX_ARGUMENTS`] at most.
+    /// Announces the klass of calls with this many arguments, at most [`MAX_ARGUMENTS`].
     pub(super) fn announce_call(&mut self, flagged: bool, arguments: usize) {
         let id = of_call(flagged, arguments);
         let kind = if flagged { "Flagged" } else { "" };

@@ -15,7 +15,7 @@ use crate::model::{FunctionId, Ticks};
 use crate::source::Record;
 use crate::text;
 
-/// Bytes of a record's fields that are shown.
+/// The most bytes of a record's fields that are shown.
 const SHOWN: usize = 400;
 
 type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
@@ -63,7 +63,7 @@ pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Res
     Ok(())
 }
 
-/// Describes a record's fields. Returns the number of its thread and its function, where it is of one.
+/// Describes a record's fields. Returns the number of its thread and its function, if it has them.
 fn fields(
     event: &Event<'_>,
     index: &Index,

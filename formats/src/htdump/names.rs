@@ -21,15 +21,15 @@ struct Known {
     function: Function,
     /// Of a function of our klass: whether it is in the trace's table.
     listed: bool,
-    /// Its name or its lack of one is settled.
+    /// Its name, or the fact that it has none, is final.
     named: bool,
-    /// Our klass described it, by this number.
+    /// Our klass described it with this number.
     own: bool,
     number: u32,
 }
 
 impl Known {
-    /// Its label. Its number in the file may be another one than here.
+    /// Its label. Its number in the file may differ from its number here.
     fn label(&self) -> String {
         if self.own && self.function.name.is_empty() {
             FunctionId(self.number).to_string()
@@ -38,7 +38,7 @@ impl Known {
         }
     }
 
-    /// Whether our klass says the same of it. `named`: with its name.
+    /// Whether our klass repeats the same description. `named`: with its name.
     fn is_told_as(&self, function: &Function, named: bool) -> bool {
         let known = &self.function;
         (&known.file, known.line) == (&function.file, function.line)
@@ -46,7 +46,7 @@ impl Known {
     }
 }
 
-/// The functions, while a stream is indexed.
+/// The functions, during the index pass.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     functions: Vec<Known>,
@@ -56,7 +56,7 @@ pub(super) struct Names {
     /// The last number that was given.
     last: u32,
     ties: Ties,
-    /// Identifiers in the order of their first call, where no mapping came before.
+    /// Identifiers in the order of their first call, if no mapping came before.
     unmapped: Vec<(u64, u64)>,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Names {
 #[derive(Debug, Default)]
 pub(super) struct Ties {
     first: HashMap<u64, FunctionId>,
-    /// From this byte on: an identifier's other function.
+    /// From this byte on, an identifier means another function.
     changes: Vec<(u64, u64, FunctionId)>,
     labels: HashMap<String, FunctionId>,
 }
@@ -82,7 +82,7 @@ impl Names {
         self.functions[at].function.id
     }
 
-    /// The function that has this label.
+    /// The function with this label.
     pub(super) fn label(&mut self, label: &str) -> FunctionId {
         let at = self.labelled(label);
         self.functions[at].function.id
@@ -129,7 +129,7 @@ impl Names {
         }
     }
 
-    /// A record of our own klass at `offset`. `named`: its name is settled, no mapping gives it.
+    /// A record of our own klass at `offset`. `named`: its name is final, and no mapping gives it.
     pub(super) fn function(
         &mut self,
         offset: u64,
@@ -146,16 +146,16 @@ impl Names {
         });
         let told = old.map(|at| &self.functions[at]);
         let old = match told.filter(|known| known.listed && listed) {
-            // Told again, as late readers are; its label follows.
+            // The description is repeated, as for late readers; its label follows.
             Some(known) if known.is_told_as(&function, named) => return,
-            // Another program's, whose stream begins where that of the one before was cut off.
+            // The function is another program's. Its stream begins where the previous one was cut off.
             Some(_) => None,
             None => old,
         };
         let at = old.unwrap_or_else(|| self.add(Function::default(), Some(id.0), true));
         let known = &mut self.functions[at];
         (known.listed, known.named) = (listed, named || !listed);
-        // The number is another one where that was taken.
+        // The number is another one if that number is taken.
         let id = known.function.id;
         known.function = Function { id, ..function };
         if old.is_none() {
@@ -194,8 +194,8 @@ impl Names {
         }
     }
 
-    /// The functions, sorted by number; how to find them again; and the calls, by offset and
-    /// identifier, whose label never came: those functions are named by their identifier.
+    /// The functions, sorted by number; the table for [`Replay`]; and the calls whose label never came,
+    /// by offset and identifier. Their functions are named by the identifier.
     pub(super) fn finish(mut self) -> (Vec<Function>, Ties, Vec<(u64, u64)>) {
         let (functions, of_identifier) = (&mut self.functions, &self.ties.first);
         let by_id: HashMap<FunctionId, usize> = functions
@@ -225,7 +225,7 @@ impl Names {
     }
 }
 
-/// Finds the functions of calls once more, in the order of the file.
+/// Finds the functions of calls again, in the order of the file.
 pub(super) struct Replay<'a> {
     ties: &'a Ties,
     now: HashMap<u64, FunctionId>,
@@ -253,7 +253,7 @@ impl<'a> Replay<'a> {
         self.now.get(&identifier).copied().unwrap_or_default()
     }
 
-    /// The function that has this label.
+    /// The function with this label.
     pub(super) fn label(&self, label: &str) -> FunctionId {
         self.ties.labels.get(label).copied().unwrap_or_default()
     }

@@ -26,7 +26,7 @@ impl HtdumpSource {
     /// Reads all records once.
     ///
     /// # Errors
-    /// Where the file can't be read, or does not begin as HTDUMP does.
+    /// If the file can't be read, or does not begin as HTDUMP does.
     pub fn open(bytes: Box<dyn ReadAt>) -> Result<HtdumpSource, Error> {
         let index = index::index(&*bytes)?;
         Ok(HtdumpSource { bytes, index })

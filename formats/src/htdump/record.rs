@@ -47,9 +47,9 @@ pub(super) const MAX_RECORD: usize = 64 << 20;
 /// Bytes of a header.
 pub const HEADER_SIZE: usize = 20;
 
-/// Klass of the record that tells the byte order.
+/// Klass of the record that states the byte order.
 pub const ENDIANNESS: u32 = 0;
-/// Klass that all others derive from.
+/// Klass from which all others derive.
 pub const EVENT: u32 = 1;
 /// Klass of the record that announces a klass.
 pub const KLASS: u32 = 2;
@@ -63,7 +63,7 @@ pub const CALL: u32 = 5;
 pub const CALL_TEXT: u32 = 6;
 /// Klass of the record that maps an identifier to a label.
 pub const MAPPING: u32 = 7;
-/// Klass of the record that tells HawkTracer's version.
+/// Klass of the record that states HawkTracer's version.
 pub const SYSTEM: u32 = 8;
 
 /// Kind of a field that is a klass.
@@ -81,7 +81,7 @@ pub const POINTER: u8 = 6;
 /// Kind of an unsigned integer.
 pub const UNSIGNED: u8 = 99;
 
-/// What every record begins with.
+/// The beginning of each record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Klass of the record.
@@ -93,7 +93,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header at the front of some bytes; `None` where they end too early.
+    /// The header at the front of some bytes; `None` if they end too early.
     #[must_use]
     pub fn decode(bytes: &[u8], order: ByteOrder) -> Option<Header> {
         let mut fields = Fields::new(bytes, order);
@@ -105,7 +105,7 @@ impl Header {
     }
 }
 
-/// Bytes of an endianness record with time 0 and number 0: how streams begin.
+/// Bytes of an endianness record with time 0 and number 0. Streams begin with it.
 #[must_use]
 pub fn endianness(order: ByteOrder) -> [u8; HEADER_SIZE + 1] {
     let mut bytes = [0; HEADER_SIZE + 1];
@@ -113,10 +113,10 @@ pub fn endianness(order: ByteOrder) -> [u8; HEADER_SIZE + 1] {
     bytes
 }
 
-/// The byte order that a stream beginning with these bytes has; `None` where it is no HTDUMP.
+/// The byte order of a stream that begins with these bytes; `None` if it is no HTDUMP.
 ///
-/// A stream begins with an endianness record. One that does not, but with the description of a
-/// klass, shows its order in the number of that.
+/// A stream begins with an endianness record. Some streams begin with the description of a klass
+/// instead; its number shows the order.
 #[must_use]
 pub fn order(head: &[u8]) -> Option<ByteOrder> {
     let next = |order| Fields::new(head.get(HEADER_SIZE + 1..)?, order).u32();
@@ -133,7 +133,7 @@ pub fn order(head: &[u8]) -> Option<ByteOrder> {
     };
     let first = head.starts_with(&[0; HEADER_SIZE]);
     let fits = match next(order) {
-        // The file ends there, or nearly so.
+        // The file ends there, or soon behind.
         None => first && head.len() < HEADER_SIZE + 5,
         Some(KLASS) => head.starts_with(&[0; 4]),
         Some(klass) => first && klass != 0,
@@ -207,7 +207,7 @@ fn plain(character: char) -> bool {
     !character.is_control() && character != '"' && character != '\\'
 }
 
-/// Any bytes as text: UTF-8 stays, all else is `%` and two hexadecimal digits, as is `%` itself.
+/// Any bytes as text. UTF-8 stays. Each other byte, and `%` itself, is `%` and two hexadecimal digits.
 pub(super) fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -230,7 +230,7 @@ fn push_bytes(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The reverse of [`escape`]. A `%` that no two digits follow stands for itself.
+/// The reverse of [`escape`]. A `%` without two digits behind it stands for itself.
 pub(super) fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&b'%') {
         return Cow::Borrowed(text);
@@ -252,12 +252,12 @@ pub(super) fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
-/// [`unescape`] as text; what is no UTF-8 becomes U+FFFD.
+/// [`unescape`] as text; bytes that are no UTF-8 become U+FFFD.
 pub(super) fn unescape_text(text: &[u8]) -> String {
     String::from_utf8_lossy(&unescape(text)).into_owned()
 }
 
-/// A name that viewers take: marks they would stumble over are replaced by similar ones.
+/// A name that viewers accept. Characters that they cannot read are replaced by similar ones.
 pub(super) fn label(name: &str) -> Cow<'_, str> {
     if name.chars().all(plain) {
         return Cow::Borrowed(name);

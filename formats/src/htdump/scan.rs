@@ -9,12 +9,12 @@ use super::record::{HEADER_SIZE, Header, MAX_RECORD};
 use super::schema::{Kind, Layout, Place};
 use crate::bytes::{ByteOrder, Fields, ReadAt, Window};
 
-/// Bytes that are enough for nearly every record.
+/// Enough bytes for nearly every record.
 const USUAL: usize = 512;
 /// Klasses up to this number are found without hashing.
 const DENSE: usize = 512;
 
-/// How a layout is found: which from which byte on, in order.
+/// The layouts of a klass: which one applies from which byte on, in order.
 type Versions = Vec<(u64, u32)>;
 
 /// Where what holds in a file.
@@ -24,7 +24,7 @@ pub(super) struct Tables {
     dense: Vec<Versions>,
     sparse: HashMap<u32, Versions>,
     orders: Vec<(u64, ByteOrder)>,
-    /// From and to: bytes that are no records.
+    /// Beginning and end of bytes that are no records.
     gaps: Vec<(u64, u64)>,
     /// Fields of all layouts.
     fields: usize,
@@ -52,7 +52,7 @@ impl Tables {
         self.layouts.get(layout as usize)
     }
 
-    /// From here on, records of the klass lie like this. False where there are too many layouts.
+    /// From here on, records of the klass have this layout. False: there are too many layouts.
     pub(super) fn learn(&mut self, klass: u32, offset: u64, layout: Layout) -> bool {
         const MAX_ALL_FIELDS: usize = 1 << 20;
         self.fields += layout.places.len() + 1;
@@ -77,7 +77,7 @@ impl Tables {
         order.map_or(ByteOrder::Little, |&(_, order)| order)
     }
 
-    /// The byte order is this from here on.
+    /// From here on, the byte order is this one.
     pub(super) fn set_order(&mut self, offset: u64, order: ByteOrder) {
         if self.orders.last().is_none_or(|&(_, known)| known != order) {
             self.orders.push((offset, order));
@@ -95,7 +95,7 @@ impl Tables {
     }
 }
 
-/// What stands at a place of the file.
+/// The content of a place in the file.
 pub(super) enum Found<'w> {
     /// A record.
     Event(Event<'w>),
@@ -103,7 +103,7 @@ pub(super) enum Found<'w> {
     Cut,
     /// It is longer than [`MAX_RECORD`].
     Long,
-    /// How records of this klass lie is not known.
+    /// The layout of this klass is not known.
     Unknown(u32),
 }
 
@@ -127,7 +127,7 @@ impl<'w> Event<'w> {
         let start = *self.starts.get(at)? as usize;
         let place = self.layout.places.get(at)?;
         let end = match place.kind {
-            // The zero byte at its end is not a part of it.
+            // The zero byte at the text's end is not part of it.
             Kind::Text => {
                 let next = self.starts.get(at + 1).map(|&next| next as usize);
                 next.unwrap_or(self.bytes.len()).checked_sub(1)?
@@ -137,13 +137,13 @@ impl<'w> Event<'w> {
         Some((place, self.bytes.get(start..end)?))
     }
 
-    /// The bytes of a field; none where there is no such field.
+    /// The bytes of a field; empty if there is no such field.
     pub(super) fn bytes(&self, at: usize) -> &'w [u8] {
         self.place(at).map_or(&[], |(_, bytes)| bytes)
     }
 
-    /// The value of a field that is a number; a signed one as 64 bits of two's complement. 0 where
-    /// there is no such field.
+    /// The value of a number field. A signed number becomes 64 bits of two's complement. 0 if there is
+    /// no such field.
     #[inline]
     pub(super) fn number(&self, at: usize) -> u64 {
         let Some((place, bytes)) = self.place(at) else {
@@ -164,12 +164,12 @@ impl<'w> Event<'w> {
         value.unwrap_or(0)
     }
 
-    /// The number in the field of that name; 0 where there is none.
+    /// The number in the field of that name; 0 if there is none.
     pub(super) fn named(&self, name: &str) -> u64 {
         self.layout.place(name).map_or(0, |at| self.number(at))
     }
 
-    /// The text in the field of that name; empty where there is none.
+    /// The text in the field of that name; empty if there is none.
     pub(super) fn text(&self, name: &str) -> &'w [u8] {
         self.layout.place(name).map_or(&[], |at| self.bytes(at))
     }
@@ -181,7 +181,7 @@ pub(super) struct Walker<'f> {
     window: Window<'f>,
     size: u64,
     starts: Vec<u32>,
-    /// A record that is longer than the window, and where it begins.
+    /// A record that is longer than the window, and its beginning.
     long: Vec<u8>,
     long_at: u64,
     capacity: usize,
@@ -201,7 +201,7 @@ impl<'f> Walker<'f> {
         }
     }
 
-    /// Bytes from `offset` on, `want` of them unless the file ends before.
+    /// `want` bytes from `offset` on, or fewer at the file's end.
     pub(super) fn view(&mut self, offset: u64, want: usize) -> io::Result<&[u8]> {
         if want <= self.capacity {
             return self.window.at(offset, want, self.size);
@@ -239,7 +239,7 @@ impl<'f> Walker<'f> {
         };
         let starts_known = layout.fixed.is_some();
         self.view(offset, size)?;
-        // Looked at once more, so that both borrows are of what does not change any more.
+        // A second lookup, so that both borrows are of unchanged data.
         let bytes = if size <= self.capacity {
             self.window.at(offset, size, self.size)?
         } else {
@@ -263,7 +263,7 @@ impl<'f> Walker<'f> {
         }))
     }
 
-    /// Size of a record with texts; leaves the starts of its fields.
+    /// Size of a record with texts; stores the beginnings of its fields.
     fn measure(&mut self, offset: u64, layout: &Layout) -> io::Result<Measured> {
         let mut want = USUAL;
         let mut starts = std::mem::take(&mut self.starts);
@@ -278,7 +278,7 @@ impl<'f> Walker<'f> {
             if want >= MAX_RECORD {
                 break Measured::Long;
             }
-            // What was looked at in vain is looked at again, a quarter as often each time.
+            // Bytes that were searched in vain are searched again, a quarter as often each time.
             want = view.len().max(want).saturating_mul(4).min(MAX_RECORD);
         };
         self.starts = starts;
@@ -292,7 +292,7 @@ enum Measured {
     Long,
 }
 
-/// Size of the record that these bytes begin with; `None` where they are too few.
+/// Size of the record at the beginning of these bytes; `None` if they are too few.
 fn measure(bytes: &[u8], layout: &Layout, starts: &mut Vec<u32>) -> Option<usize> {
     starts.clear();
     let mut at = HEADER_SIZE;
@@ -306,10 +306,10 @@ fn measure(bytes: &[u8], layout: &Layout, starts: &mut Vec<u32>) -> Option<usize
     (at <= bytes.len()).then_some(at)
 }
 
-/// What stands in a file, one after the other.
+/// The contents of a file, one after the other.
 pub(super) enum Step<'w> {
     Event(Event<'w>),
-    /// Bytes that the index pass found to be no records: from, to.
+    /// Bytes that are no records, as the index pass found: beginning and end.
     Gap(u64, u64),
 }
 
@@ -331,7 +331,7 @@ impl<'f> Course<'f> {
         }
     }
 
-    /// The next; `None` at the end, and where the file is not any more what it was.
+    /// The next content; `None` at the end, and if the file has changed.
     pub(super) fn next(&mut self) -> io::Result<Option<Step<'_>>> {
         if self.offset >= self.walker.size {
             return Ok(None);

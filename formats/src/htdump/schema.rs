@@ -15,17 +15,18 @@ use super::record::{
 };
 use crate::text;
 
-/// Fields of a record, with those of its bases.
+/// The most fields of a record, with those of its bases.
 const MAX_FIELDS: usize = 1024;
 /// Klasses within klasses.
 const MAX_DEPTH: usize = 32;
-/// Described fields of one klass: their number is a byte.
+/// The most described fields of one klass, because their number is a byte.
 const MAX_DESCRIBED: usize = 255;
-/// Bytes of one field that is no text.
+/// The most bytes of one field that is no text.
 const MAX_FIELD_BYTES: u64 = 4096;
-/// Bytes of a name that are kept: each record may be given with the names of its klass and fields.
+/// The most bytes of a name that are kept, because each record may be given with the names of its klass
+/// and fields.
 const MAX_NAME: usize = 1024;
-/// Characters of a foreign name in a message.
+/// The most characters of a foreign name in a message.
 const SHOWN: usize = 60;
 
 /// How a field is read.
@@ -37,12 +38,12 @@ pub(super) enum Kind {
     Double,
     Pointer,
     Text,
-    /// Bytes of a kind or size that nobody knows.
+    /// Bytes of an unknown kind or size.
     Opaque,
 }
 
 impl Kind {
-    /// Whether it is a number that says what it means.
+    /// Whether it is a number whose value has a meaning.
     pub(super) fn is_number(self) -> bool {
         matches!(self, Kind::Unsigned | Kind::Signed | Kind::Pointer)
     }
@@ -57,19 +58,19 @@ pub(super) struct Place {
     pub(super) size: u32,
 }
 
-/// How the records of a klass lie in the file.
+/// The layout of a klass's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) name: Arc<str>,
     pub(super) places: Vec<Place>,
-    /// Bytes of a record, header included, where no field is a text.
+    /// Bytes of a record, header included, if no field is a text.
     pub(super) fixed: Option<usize>,
-    /// Where each field begins, in that case.
+    /// The beginning of each field, in that case.
     pub(super) starts: Vec<u32>,
-    /// Bytes of a record whose texts are empty: none has less.
+    /// Bytes of a record whose texts are empty. No record has fewer.
     pub(super) least: usize,
     pub(super) meaning: Meaning,
-    /// The stream did not announce it: it is as HawkTracer has it.
+    /// The stream did not announce it; it has HawkTracer's layout.
     pub(super) assumed: bool,
 }
 
@@ -112,7 +113,7 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// Those that every parser knows, and those that HawkTracer always announces.
+    /// The klasses that every parser knows, and those that HawkTracer always announces.
     pub(super) fn new() -> Schema {
         let mut schema = Schema {
             klasses: HashMap::new(),
@@ -140,7 +141,7 @@ impl Schema {
         schema
     }
 
-    /// A klass begins. Those that every parser knows stay as they are.
+    /// A klass begins. Klasses that every parser knows stay as they are.
     pub(super) fn announce(&mut self, id: u32, name: &str, count: u8) {
         let (name, count) = (cut(name), usize::from(count));
         let same =
@@ -160,7 +161,7 @@ impl Schema {
         self.generation += 1;
     }
 
-    /// A field of a klass; says what is wrong with it.
+    /// A field of a klass; returns its fault.
     pub(super) fn describe(
         &mut self,
         id: u32,
@@ -205,7 +206,7 @@ impl Schema {
         (&*klass.name == name).then_some(klass)
     }
 
-    /// How records of the klass lie; says why that is not known.
+    /// The layout of the klass's records, or the reason why it is unknown.
     pub(super) fn layout(&self, id: u32) -> Result<Layout, String> {
         let Some(top) = self.klasses.get(&id) else {
             return Err(format!("klass {id} was not announced"));
@@ -336,7 +337,7 @@ fn finish(id: u32, top: &Announced, places: Vec<Place>, is_call: bool) -> Layout
     layout
 }
 
-/// A foreign name in a message: bounded, and without what a terminal would act on.
+/// A foreign name in a message: bounded, and without characters that a terminal would obey.
 pub(super) fn shown(name: &str) -> String {
     let mut text: String = name
         .chars()
@@ -360,7 +361,7 @@ pub(super) enum Label {
     Text(usize),
 }
 
-/// What the records of a klass say. Numbers are those of fields.
+/// The meaning of a klass's records. Numbers are places of fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Endianness,
@@ -388,11 +389,11 @@ pub(super) enum Meaning {
     Lost,
     Custom,
     Typed,
-    /// Of a klass that we do not know.
+    /// A klass without a known meaning.
     Other,
 }
 
-/// What the records of this klass say. `is_call`: it is HawkTracer's base of calls, or derives from it.
+/// The meaning of this klass's records. `is_call`: it is HawkTracer's base of calls, or derives from it.
 pub(super) fn meaning(id: u32, layout: &Layout, is_call: bool) -> Meaning {
     match id {
         ENDIANNESS => return Meaning::Endianness,

@@ -7,7 +7,7 @@ use std::io;
 use super::record::{FIELD, HEADER_SIZE, KLASS};
 use crate::bytes::{ByteOrder, Fields, ReadAt, Window};
 
-/// Bytes that are looked at for each place: two headers, a byte order, a klass and three letters.
+/// Bytes that are compared at each place: two headers, a byte order, a klass and three letters.
 const PATTERN: usize = 2 * HEADER_SIZE + 1 + 4 + 3;
 const WINDOW: usize = 256 * 1024;
 
@@ -29,11 +29,11 @@ fn begins(bytes: &[u8]) -> bool {
         && fields.bytes(3) == Some(b"HT_")
 }
 
-/// Where the next stream begins.
+/// Finds the beginning of the next stream.
 pub(super) struct Scout<'f> {
     window: Window<'f>,
     size: u64,
-    /// The first place that was not looked at.
+    /// The first place that was not searched.
     at: u64,
     found: Option<u64>,
 }
@@ -48,7 +48,7 @@ impl<'f> Scout<'f> {
         }
     }
 
-    /// The first beginning of a stream behind `offset`, which does not go back from call to call.
+    /// The first beginning of a stream behind `offset`. `offset` never goes back from call to call.
     #[inline]
     pub(super) fn after(&mut self, offset: u64) -> io::Result<Option<u64>> {
         match self.found {
@@ -79,17 +79,18 @@ impl<'f> Scout<'f> {
     }
 }
 
-/// The first place in the view where a stream begins that is in it up to [`PATTERN`].
+/// The first place in the view where a stream begins. The view must hold the stream's first [`PATTERN`]
+/// bytes.
 fn search(view: &[u8]) -> Option<usize> {
     const WORD: usize = 8;
-    // Among 20 zeros there is a word of zeros, wherever words begin; elsewhere there is seldom one.
+    // Among 20 zeros there is a word of zeros, wherever words begin. Elsewhere such a word is rare.
     let mut checked = 0;
     for (nth, word) in view.chunks_exact(WORD).enumerate() {
         if word != [0; WORD] {
             continue;
         }
         let place = nth * WORD;
-        // It is the first such word of the pattern, or one of the zeros before it.
+        // The word is the first such word of the pattern, or one of the zeros before it.
         let from = checked.max(place.saturating_sub(WORD - 1));
         for start in from..=place {
             if view.get(start..).is_some_and(begins) {

@@ -19,7 +19,7 @@ use crate::spans::Spans;
 use crate::thread_numbers::{RENUMBERED, ThreadNumbers};
 use crate::writer::Writer;
 
-/// Bytes of a record beside its one long text, at most.
+/// The most bytes of a record without its one long text.
 const REST: usize = 64;
 
 /// A thread that was told of.
@@ -42,16 +42,16 @@ pub struct HtdumpWriter<W: Write> {
     numbers: ThreadNumbers,
     now: Option<usize>,
     spans: Spans,
-    /// An argument may follow, of a call that is open.
+    /// An argument of an open call may follow.
     arguments: bool,
     stream: Stream<W>,
-    /// Without functions and threads, which have events of their own.
+    /// The facts, without functions and threads, which have events of their own.
     info: TraceInfo,
 }
 
 impl<W: Write> HtdumpWriter<W> {
-    /// Begins a stream; `info` gives clock, functions and program. Nothing is written before there is
-    /// some amount of it, or [`Writer::flush`].
+    /// Begins a stream; `info` gives clock, functions and program. Nothing is written until there are
+    /// enough bytes, or [`Writer::flush`] is called.
     #[must_use]
     pub fn new(out: W, order: ByteOrder, info: &TraceInfo) -> HtdumpWriter<W> {
         let mut stream = Stream::new(out, order, info);
@@ -80,12 +80,13 @@ impl<W: Write> HtdumpWriter<W> {
         }
     }
 
-    /// The thread at hand; a sink that was told of none has none.
+    /// The current thread; `None` if the sink got no thread.
     fn lane(&mut self) -> Option<&mut Lane> {
         self.now.and_then(|now| self.lanes.get_mut(now))
     }
 
-    /// A time of the thread at hand in ns: never before the last one, because a reader sorts by time.
+    /// A time of the current thread in ns. It is never before the last one, because a reader sorts by
+    /// time.
     #[inline]
     fn time(&mut self, ticks: Ticks) -> u64 {
         let Nanos(nanos) = self.scale.nanos(ticks);
@@ -105,7 +106,7 @@ impl<W: Write> HtdumpWriter<W> {
         lane.last
     }
 
-    /// Begins a mark of the thread at hand; one without a time has that of the event before.
+    /// Begins a mark of the current thread. A mark without a time has the time of the previous event.
     fn begin(&mut self, klass: u32, time: Option<Ticks>) -> Option<Builder<'_>> {
         if let Some(time) = time {
             let _ = self.time(time);
@@ -235,7 +236,7 @@ impl<W: Write> Sink for HtdumpWriter<W> {
     fn diagnostic(&mut self, _: Diagnostic) {}
 }
 
-/// Takes over what `new` says. Returns whether that is news.
+/// Takes the facts of `new`. Returns whether any is new.
 fn renew(old: &mut Thread, new: &Thread) -> bool {
     let before = old.clone();
     if !new.name.is_empty() {
@@ -259,7 +260,7 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
     fn restart(&mut self) -> Option<Vec<u8>> {
         let mut bytes = self.stream.preamble.clone();
         for lane in &mut self.lanes {
-            // They are of what the reader before was given.
+            // The counts are of records that the previous reader got.
             lane.thread.counts = None;
             let encoder = &mut self.stream.encoder;
             encoder.thread(&mut bytes, lane.number, &lane.thread);

@@ -8,11 +8,9 @@
 //! mixture. The reader relies on the order of its calls (an Acquire fence stands between them) and on three
 //! facts:
 //! - The chunk's number is read, then the cursor, then the bytes below it, then the number again. Bytes
-//!   below a cursor
-//! change only after the chunk's number did.
+//!   below a cursor change only after the chunk's number did.
 //! - A cursor only grows within a chunk. It is read twice, and the lower value counts. A value that was
-//!   read in two halves
-//! may be too high; the second reading is not.
+//!   read in two halves may be too high; the second reading is not.
 //! - A slot is read three times around its owner's generation, and once more after the copy.
 //!
 //! Each chunk must also be one of this thread's, and hold nothing but records. Damaged bytes are left out,

@@ -18,7 +18,7 @@ use crate::error::{Diagnostic, Error};
 use crate::json;
 use crate::model::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
-/// Bytes of a table that are read; what is longer is no table of ours.
+/// The most bytes of a table that are read. No table of ours is longer.
 const LARGEST_TABLE: u64 = 256 << 20;
 const HISTORY: &str = "history.bin";
 const STATE: &str = "state.json";
@@ -27,18 +27,18 @@ const STATE: &str = "state.json";
 #[derive(Debug)]
 pub(super) struct Index {
     pub(super) info: TraceInfo,
-    /// Of each thread of `info`: what meta.json has of it.
+    /// The part of meta.json about each thread of `info`.
     pub(super) threads: Vec<ThreadMeta>,
     pub(super) tree: Tree,
-    /// The thread of each of the tree's, by its place in `info`.
+    /// For each thread of the tree, its place in `info`.
     thread_of_tree: Vec<u32>,
     thread_of_id: HashMap<u64, u32>,
     pub(super) bounds: Bounds,
     pub(super) plan: Plan,
-    /// The function of each string; `None` where no call stack has it.
+    /// The function of each string; `None` if no call stack has the string.
     pub(super) function_of: Vec<Option<FunctionId>>,
     pub(super) strings: names::Place,
-    /// An earlier end of the history that the folder states, too.
+    /// An earlier end of the history, which the folder states as well.
     other_end: Option<i64>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
@@ -151,7 +151,7 @@ fn differs(stated: &json::Value, value: Value) -> bool {
         Value::Null => *stated != json::Value::Null,
         Value::Int(value) => stated.int() != Some(value),
         Value::Bool(value) => *stated != json::Value::Bool(value),
-        // What is not finite has no word in JSON.
+        // JSON has no word for a number that is not finite.
         Value::Double(value) => value.is_finite() && stated.float() != Some(value),
         Value::Text(_) => true,
     }
@@ -162,7 +162,7 @@ fn of_another_state(key: u32) -> String {
 }
 
 impl Index {
-    /// Threads of meta.json first, in its order, then those that only the tree has.
+    /// The threads of meta.json first, in its order, then the other threads of the tree.
     fn threads(&mut self, meta: &Meta) {
         for known in &meta.threads {
             let next = self.threads.len() as u32;
@@ -186,8 +186,8 @@ impl Index {
         }
     }
 
-    /// Where the intervals are and what times they may have. The header and meta.json say it both,
-    /// and the first interval begins with the history.
+    /// The place of the intervals, and the bounds of their times. The header and meta.json both state
+    /// them. The first interval begins with the history.
     fn bounds(
         &mut self,
         bytes: &dyn ReadAt,
@@ -234,7 +234,7 @@ impl Index {
         Ok(())
     }
 
-    /// What an interval tells of a thread.
+    /// The meaning of an interval for a thread.
     #[inline]
     pub(super) fn item(&self, interval: &Interval) -> Option<Item> {
         let role = self.tree.roles.get(interval.key as usize)?;
@@ -321,8 +321,7 @@ impl Index {
         Ok(texts)
     }
 
-    /// Finds a function for each string that stands on a call stack, and checks the strings of
-    /// state.json.
+    /// Finds a function for each string that is on a call stack, and checks the strings of state.json.
     fn functions(
         &mut self,
         bytes: &dyn ReadAt,

@@ -17,12 +17,12 @@ use crate::error::Error;
 use crate::model::{ThreadId, Ticks};
 use crate::source::Record;
 
-/// Characters of a string that are shown.
+/// The most characters of a string that are shown.
 const SHOWN: usize = 64;
 
 type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
 
-/// Visits the tables, then history.bin. Offsets are those in each file.
+/// Visits the tables, then history.bin. Each offset is within its file.
 pub(super) fn records(
     folder: &Path,
     bytes: &dyn ReadAt,

@@ -6,11 +6,9 @@
 //! set in all but the last byte.
 //!
 //! - The first number is the change. Bits 0 and 1 are 0 for a push, 1 for a pop or a sign of life, 2 for a
-//!   CPU. The
-//! higher bits are: of a push, the function; of a sign of life, 1; of a CPU, its number.
+//!   CPU. The higher bits are: of a push, the function; of a sign of life, 1; of a CPU, its number.
 //! - The second number is the ns since the thread's previous change. For the first change, it is the ns
-//!   since -1, the
-//! earliest time.
+//!   since -1, the earliest time.
 //!
 //! The first change of a turn has the turn's number in front: its bits 0 and 1 are 3.
 
@@ -21,7 +19,7 @@ use crate::model::FunctionId;
 use crate::spool::{Cursor, Spool};
 use crate::tournament::Tournament;
 
-/// Bytes of a thread that are held while merging.
+/// Bytes of a thread that are in memory during the merge.
 const BUFFER: usize = 16 * 1024;
 /// Bytes of one thread's turn that are collected before they are spooled.
 const BATCH: usize = 4096;
@@ -34,22 +32,22 @@ pub(super) struct Changes {
     spool: Spool,
     /// Each thread's latest time.
     last: Vec<i64>,
-    /// How often the source went over to another thread.
+    /// The number of times that the source changed to another thread.
     turn: u64,
-    /// Whose turn it is, once it has made a change.
+    /// The current thread, once it has made a change.
     now: Option<usize>,
     /// Its changes that are not in the spool yet.
     batch: Vec<u8>,
 }
 
 impl Changes {
-    /// A new thread. They are numbered from 0.
+    /// A new thread. Threads are numbered from 0.
     pub(super) fn thread(&mut self) {
         self.spool.strand();
         self.last.push(-1);
     }
 
-    /// A change of a thread, not before its last one.
+    /// A change of a thread, not before its last change.
     #[inline]
     pub(super) fn push(&mut self, thread: usize, time: i64, op: Op) -> io::Result<()> {
         if self.now != Some(thread) || self.batch.len() > BATCH {
@@ -98,7 +96,7 @@ impl Changes {
         self.batch.truncate(end);
     }
 
-    /// Hands all changes over in order of time; those at the same time in the order in which they
+    /// Hands all changes over in order of time. Changes of the same time keep the order in which they
     /// came.
     pub(super) fn merge(
         mut self,
@@ -125,7 +123,7 @@ impl Changes {
 /// Time, number of the source's turn, and thread.
 type Turn = (i64, u64, usize);
 
-/// The turn of a thread that has no more changes.
+/// The turn of a thread without further changes.
 const NEVER: Turn = (i64::MAX, u64::MAX, usize::MAX);
 
 /// One thread's changes, read.
@@ -230,7 +228,7 @@ mod tests {
         for thread in 0..3 {
             changes.thread();
             for nth in 0..50_000i64 {
-                // Some at the same time, some far apart, one far beyond 32 bits.
+                // Some changes are at the same time, some are far apart, and one is far beyond 32 bits.
                 let far = if nth == 49_999 { i64::MAX / 2 } else { 0 };
                 let time = -1 + nth / 2 * (3 - thread as i64) * 1000 + far;
                 let op = match nth % 3 {
@@ -244,7 +242,7 @@ mod tests {
                 wanted.push((time, thread, op));
             }
         }
-        // A second turn: of changes at one time it comes last.
+        // A second turn: among changes of one time, its change comes last.
         for (thread, time) in [(2, i64::MAX - 7), (0, i64::MAX - 7), (1, i64::MAX - 7)] {
             changes.push(thread, time, Op::Seen).expect("a file");
             wanted.push((time, thread, Op::Seen));

@@ -26,7 +26,7 @@ use crate::facts::{self, Fact, Names};
 use crate::json::{Bad, Reader, Token, Value, push_text};
 use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
-/// What the history has of a thread beside its calls.
+/// The facts of a thread that the history has beside its calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ThreadMeta {
     pub(super) thread: Thread,
@@ -42,7 +42,7 @@ pub(super) struct Meta {
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
     pub(super) timestamp: Option<i64>,
-    /// Clock, program and so on, in ticks of that clock; no threads.
+    /// Clock, program and so on, in ticks of that clock; without threads.
     pub(super) info: TraceInfo,
     pub(super) threads: Vec<ThreadMeta>,
     /// The string of each function that has calls.
@@ -94,7 +94,7 @@ fn take(fact: Fact, info: &mut TraceInfo, value: &Value) {
     }
 }
 
-/// Takes an object's members about the trace.
+/// Takes the members about the trace from an object.
 fn take_all(names: &Names, info: &mut TraceInfo, value: &Value) {
     for (fact, name) in names {
         if let Some(value) = value.get(name) {
@@ -265,7 +265,8 @@ impl Meta {
         object.end();
     }
 
-    /// Takes what the bytes have; where they are damaged, what comes before, and what is wrong.
+    /// Takes the members from the bytes. If they are damaged, takes the members before the damage, and
+    /// reports it.
     pub(super) fn read(bytes: &[u8]) -> (Meta, Option<Bad>) {
         let mut meta = Meta::default();
         let damage = meta.fill(&mut Reader::new(bytes)).err();
@@ -344,7 +345,7 @@ impl ThreadMeta {
         if let Some(counts) = &self.thread.counts {
             object.object("counts", |object| {
                 for (nth, (name, count)) in facts::of_counts(counts).into_iter().enumerate() {
-                    // The first two tell that there are counts.
+                    // The first two members show that there are counts.
                     match nth < 2 {
                         true => object.number(name, count),
                         false => object.count(name, count),

@@ -13,7 +13,7 @@ use crate::model::{Function, FunctionId};
 const HISTORY: &str = "history.bin";
 /// Bytes of a string that are read.
 const LONGEST: usize = 1 << 20;
-/// Strings that may be spoken of in a file that has lost them.
+/// The most strings that are named in a file that has lost its strings.
 const MOST_LOST: u64 = 1 << 16;
 
 /// Where the strings are.
@@ -28,8 +28,7 @@ pub(super) struct Place {
     pub(super) count: u64,
 }
 
-/// Finds the strings by what the header says, and tells what is wrong with that. False: where the
-/// intervals end is not known.
+/// Finds the strings by the header, and reports faults. False: the end of the intervals is unknown.
 pub(super) fn find(
     bytes: &dyn ReadAt,
     header: &Header,
@@ -94,7 +93,7 @@ fn walk(bytes: &dyn ReadAt, from: u64) -> Result<Place, Error> {
     })
 }
 
-/// Where the intervals end if each of them is whole.
+/// The end of the intervals, if each of them is whole.
 fn after_intervals(
     bytes: &dyn ReadAt,
     header: &Header,
@@ -125,7 +124,7 @@ pub(super) struct Found<'a> {
     pub(super) told: Option<&'static str>,
 }
 
-/// Visits the strings that can be read until the visitor says false.
+/// Visits the readable strings until the visitor says false.
 pub(super) fn each(
     bytes: &dyn ReadAt,
     place: Place,
@@ -164,17 +163,17 @@ pub(super) fn each(
     Ok(())
 }
 
-/// Which function a string stands for.
+/// The function of each string.
 pub(super) struct Names {
     /// Those of meta.json, sorted.
     functions: Vec<Function>,
-    /// Those that the trace has no number for.
+    /// The functions that the trace has no number for.
     invented: Vec<Function>,
-    /// The function of a string, by what meta.json says of its number.
+    /// The function of a string, by the number in meta.json.
     by_number: HashMap<u32, FunctionId>,
     by_name: HashMap<String, FunctionId>,
     taken: HashSet<FunctionId>,
-    /// Number for the next function that the trace has none for.
+    /// The number for the next function that the trace has none for.
     next: u32,
 }
 
@@ -208,7 +207,7 @@ impl Names {
         if let Some(&id) = self.by_name.get(text) {
             return (id, agrees);
         }
-        // What a function without a name is called.
+        // The name of a function without a name.
         let bare = text
             .strip_prefix('#')
             .and_then(|number| number.parse().ok());
@@ -260,7 +259,7 @@ impl Names {
     }
 }
 
-/// What stands on the call stack for a function.
+/// The value on the call stack for a function.
 pub(super) fn label(function: &Function) -> String {
     match function.name.is_empty() {
         true => function.id.to_string(),

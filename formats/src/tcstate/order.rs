@@ -19,13 +19,13 @@ const RUN_PER_KEY: u64 = if cfg!(test) { 0 } else { 4 };
 /// What an interval tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// A string stood at this level of the call stack, counted from 1.
+    /// A string was at this level of the call stack, counted from 1.
     Frame { level: u32, string: u32 },
     /// The thread ran on this CPU.
     Cpu(u32),
 }
 
-/// An interval that tells something of a thread.
+/// An interval with a meaning for a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) start: i64,
@@ -34,7 +34,7 @@ pub(super) struct Item {
     pub(super) what: What,
 }
 
-/// How the intervals are cut into runs: each ends right behind the end of its last interval.
+/// The cut of the intervals into runs: each run ends directly behind the end of its last interval.
 pub(super) type Plan = Runs<i64, Item>;
 
 /// The first pass.
@@ -57,9 +57,9 @@ impl Planner {
         }
     }
 
-    /// The next item, which does not end before the one before it.
+    /// The next item. It does not end before the previous one.
     pub(super) fn add(&mut self, item: &Item) {
-        // Intervals with one end stay together.
+        // Intervals with the same end stay together.
         if self.count >= self.run && item.end > self.last {
             self.plan.ends.push(self.last + 1);
             self.count = 0;
@@ -78,7 +78,7 @@ impl Planner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Cpu(u32),
-    /// This level and all inside of it are left.
+    /// This level and all levels inside it are left.
     Leave(u32),
     Enter {
         level: u32,
@@ -93,11 +93,11 @@ pub(super) struct Edge {
     pub(super) change: Change,
 }
 
-/// A change as it is sorted: by time, then by what it is.
+/// A change in its sorting order: by time, then by kind.
 #[derive(Clone, Copy, Debug)]
 struct Sorted {
     time: i64,
-    /// In the top two bits what it is; below, CPU or level.
+    /// The kind in the top two bits; the CPU or level below.
     rank: u64,
     string: u32,
 }
@@ -147,16 +147,16 @@ pub(super) struct Orderer<'a> {
     plan: &'a Plan,
     run: usize,
     taken: usize,
-    /// The end of the history: what ends there is not left.
+    /// The end of the history. An interval that ends there is not left.
     end: i64,
     /// Of each thread.
     changes: Vec<Vec<Sorted>>,
-    /// Changes right after the run's end: they belong to the next one.
+    /// Changes directly after the run's end. They belong to the next run.
     later: Vec<(u32, Sorted)>,
 }
 
 impl<'a> Orderer<'a> {
-    /// For so many threads; `end` is that of the history.
+    /// For this many threads; `end` is the end of the history.
     pub(super) fn new(plan: &'a Plan, threads: usize, end: i64) -> Orderer<'a> {
         Orderer {
             plan,
@@ -168,8 +168,8 @@ impl<'a> Orderer<'a> {
         }
     }
 
-    /// The next item, as it was in the first pass. `out` gets a whole run's changes, thread after
-    /// thread, each thread's in order of time.
+    /// The next item, as in the first pass. `out` gets the changes of a whole run, thread after thread,
+    /// each thread's in order of time.
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn runs_give_what_one_sort_gives() {
-        // Frames of two threads: outer ones that last long, inner ones that follow each other.
+        // Frames of two threads: long outer ones, and inner ones that follow each other.
         let mut items = Vec::new();
         for thread in 0..2 {
             for nth in 0..100i64 {
@@ -252,7 +252,7 @@ mod tests {
         }
         let end = items.iter().map(|item| item.end).max().expect("items");
         items.sort_by_key(|item| (item.end, item.start));
-        // By thread, time, what it is; levels are left from the innermost, entered from the outermost.
+        // By thread, time and kind. Levels are left from the innermost, and entered from the outermost.
         let mut wanted = Vec::new();
         for item in &items {
             let (order, change) = match item.what {
@@ -281,7 +281,7 @@ mod tests {
         items.iter().for_each(|item| orderer.add(item, &mut out));
         orderer.finish(&mut out);
         assert!(pieces > 20);
-        // Thread after thread within a run: each thread's own order is what counts.
+        // Thread after thread within a run, because only each thread's own order counts.
         found.sort_by_key(|(thread, _)| *thread);
         let wanted = wanted.into_iter();
         let wanted: Vec<(u32, Edge)> = wanted

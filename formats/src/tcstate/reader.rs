@@ -25,10 +25,10 @@ pub struct TcstateSource {
 }
 
 impl TcstateSource {
-    /// Reads all of it once: it is checked, and put in order.
+    /// Reads the whole folder once: checks it, and puts it in order.
     ///
     /// # Errors
-    /// Where history.bin can't be read, or its header is none of a history.
+    /// If history.bin can't be read, or its header is not that of a history.
     pub fn open(folder: &Path) -> Result<TcstateSource, Error> {
         let (bytes, header) = index::open_history(folder)?;
         let index = index::index(folder, &bytes, &header)?;
@@ -128,7 +128,7 @@ struct Stack {
     open: Vec<(u32, FunctionId)>,
     cpu: Option<u32>,
     begun: bool,
-    /// Frames from before the first record that have been given.
+    /// The number of frames from before the first record that have been given.
     before: u32,
 }
 
@@ -206,7 +206,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// The frames that a writer closed at the end; the others stay open. Threads without events.
+    /// The frames that a writer closed at the end; the others stay open. Also names threads without
+    /// events.
     fn finish(&mut self) {
         for (thread, known) in self.index.threads.iter().enumerate() {
             let stack = &mut self.stacks[thread];
@@ -223,7 +224,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Leaves this level and all inside of it.
+/// Leaves this level and all levels inside it.
 #[inline]
 fn leave(stack: &mut Stack, level: u32, time: i64, calls: &mut Vec<Call>) {
     while stack.open.last().is_some_and(|(open, _)| *open >= level) {

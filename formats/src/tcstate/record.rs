@@ -45,7 +45,7 @@ const NULL: u32 = 1 << 31;
 /// Flag: the intervals are sorted.
 pub(super) const SORTED: u32 = 1;
 
-/// What the values of a timeline are.
+/// The type of a timeline's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// All are null.
@@ -76,7 +76,7 @@ impl Kind {
     }
 
     pub(super) fn of_name(name: &str) -> Option<Kind> {
-        // The proposal leaves open which word it is.
+        // The proposal leaves the word open.
         let name = if name == "variant" { "any" } else { name };
         let found = Kind::NAMES.iter().find(|(_, known)| *known == name);
         found.map(|(kind, _)| *kind)
@@ -137,7 +137,7 @@ impl Header {
         out
     }
 
-    /// `None`: too short, or another magic.
+    /// `None`: too few bytes, or another magic.
     pub(super) fn decode(bytes: &[u8]) -> Option<Header> {
         let mut fields = Fields::new(bytes, ByteOrder::Little);
         (fields.bytes(MAGIC.len())? == MAGIC).then_some(())?;
@@ -224,7 +224,7 @@ fn type_number(value: Value) -> Option<u8> {
     }
 }
 
-/// Takes an interval off the front; returns it and its bytes. `kinds` are the keys' types.
+/// Takes an interval from the front; returns it and its size. `kinds` are the keys' types.
 #[inline]
 pub(super) fn decode_interval(bytes: &[u8], kinds: &[Kind]) -> Result<(Interval, usize), Bad> {
     let mut fields = Fields::new(bytes, ByteOrder::Little);
@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Start 1000 and end -2 (or 1001), then what differs.
+    /// Start 1000 and end -2 (or 1001), then the bytes that differ.
     fn typed(end: &[u8]) -> Vec<u8> {
         let head = b"\xe8\x03\0\0\0\0\0\0\xfe\xff\xff\xff\xff\xff\xff\xff";
         [&head[..], end].concat()

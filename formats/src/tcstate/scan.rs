@@ -13,7 +13,7 @@ use crate::bytes::{ReadAt, Window};
 
 const WINDOW: usize = 256 * 1024;
 
-/// Where the intervals are and what they may say.
+/// The place of the intervals, and the bounds of their fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bounds {
     /// Bytes of the file.
@@ -28,22 +28,22 @@ pub(super) struct Bounds {
     pub(super) strings: u64,
 }
 
-/// An interval, or bytes that are none.
+/// An interval, or bytes that are no interval.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) interval: Option<Interval>,
-    /// What is wrong here, and what was done.
+    /// The fault here, and what was done.
     pub(super) told: Option<String>,
 }
 
 /// One timeline, so far.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// Where the next interval must begin.
+    /// The time at which the next interval must begin.
     next: i64,
-    /// How many damages there were before its last interval.
+    /// The number of damages before its last interval.
     damages: u32,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Scanner<'a> {
     last: (i64, i64, u32),
     lines: Vec<Line>,
     damages: u32,
-    /// What was found at the place that was looked at last.
+    /// The result for the last place.
     seen: (u64, Found),
 }
 
@@ -88,8 +88,8 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// Keys whose timeline ended too early, without any damage that says why: how many, and the
-    /// first. To be asked at the end.
+    /// Keys whose timeline ended too early although no damage explains it: the number, and the first
+    /// key. Valid at the end.
     pub(super) fn unfinished(&self) -> (u64, u32) {
         let ended = self.bounds.end.saturating_add(1);
         let short = |line: &Line| line.next != ended && line.damages == self.damages;
@@ -197,7 +197,7 @@ impl<'a> Scanner<'a> {
         self.piece(to - self.at, None, Some(what))
     }
 
-    /// Looks for the next interval that fits and goes on with its timeline.
+    /// Searches for the next interval that fits and continues its timeline.
     #[cold]
     fn skip(&mut self, found: Found) -> io::Result<Piece> {
         let from = self.at;
@@ -205,7 +205,7 @@ impl<'a> Scanner<'a> {
             Err(bad) => bad.to_string(),
             Ok((interval, _)) => self.misfit(interval),
         };
-        // As a rule the damage is in one interval, and its size is as it was.
+        // Usually the damage is in one interval, and its size is unchanged.
         let size = found.map_or(1, |(_, size)| size as u64);
         let mut to = from + size;
         if size == 1 || !self.good(to)? {

@@ -34,7 +34,7 @@ pub enum Value {
 pub struct Attribute {
     /// The names from the root to it.
     pub path: Vec<String>,
-    /// Since when it has the value, in ns; `None` where that is not known.
+    /// The time since when it has the value, in ns; `None` if unknown.
     pub since: Option<i64>,
     /// The value.
     pub value: Value,
@@ -50,8 +50,8 @@ pub struct State {
 }
 
 impl State {
-    /// Writes Trace Compass's own snapshot, for an analysis of that name and version. There, values
-    /// are known since the time of the snapshot only.
+    /// Writes Trace Compass's own snapshot, for an analysis of that name and version. The snapshot
+    /// states values only since its own time.
     ///
     /// # Errors
     /// Those of `out`.
@@ -128,7 +128,7 @@ pub(super) fn of_history(source: &TcstateSource, time: i64) -> Result<State, Err
     })
 }
 
-/// A level of a call stack: what is open there, and since when. `None`: since the start.
+/// A level of a call stack: the open function, and the time since when. `None`: since the start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     since: Option<i64>,
@@ -137,7 +137,7 @@ struct Level {
 
 /// A time, and the turn in which it came.
 type Moment = (i64, u64);
-/// By CPU, who was last seen there, and when.
+/// By CPU: the thread last seen there, and the time.
 type Cpus = BTreeMap<u32, Option<(Moment, ThreadId)>>;
 
 #[derive(Debug, Default)]
@@ -146,7 +146,7 @@ struct Known {
     encoder: ThreadEncoder,
     /// It has attributes.
     seen: bool,
-    /// Depth of the stack at the time, and since when.
+    /// Depth of the stack at the time, and the time since when.
     depth: usize,
     since: Option<i64>,
     /// Depth after all events so far.
@@ -157,7 +157,7 @@ struct Known {
     last: Option<Moment>,
 }
 
-/// A sink that finds out the state at a time.
+/// A sink that finds the state at a time.
 #[derive(Debug)]
 pub struct At {
     time: i64,
@@ -241,7 +241,7 @@ impl At {
                 Some((_, thread)) => Value::Int(thread.0 as i64),
                 None => Value::Null,
             };
-            // Who was on it before is forgotten.
+            // The CPU's previous thread is forgotten.
             push(
                 &["CPUs", &cpu, "Current_thread"],
                 start.filter(|_| last.is_none()),
@@ -264,7 +264,7 @@ fn note(cpus: &mut Cpus, known: &mut Known) {
 }
 
 impl Known {
-    /// A push or a pop; after `until` it only tells that the level exists.
+    /// A push or a pop. After `until`, it only shows that the level exists.
     #[inline]
     fn change(&mut self, op: Op, time: i64, until: i64) {
         let (level, function) = match op {

@@ -7,8 +7,7 @@
 //!   the history.
 //! - A change to the value that an attribute has already is no change.
 //! - A change ends the previous interval at the ns before. Of several changes in one ns, the last counts.
-//!   The interval
-//! begins there even if its value is that of the previous interval.
+//!   The interval begins there even if its value is that of the previous interval.
 //! - Intervals come sorted by (end, start, key).
 //!
 //! The attributes of a program: `Threads/<tid>/CallStack` is the depth (null if nothing is open).
@@ -21,14 +20,14 @@ use super::record::{Interval, Kind, Value, push_interval};
 use super::thread_encoder::Op;
 use crate::model::{FunctionId, ThreadId, TraceInfo};
 
-/// The name of an attribute. Those of a trace have no others.
+/// The name of an attribute. A trace's attributes have no other names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Word(&'static str),
     Number(u64),
 }
 
-/// An attribute: where it is in the tree, and the interval that is not over.
+/// An attribute: its place in the tree, and its open interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attribute {
     pub(super) parent: u32,
@@ -45,7 +44,7 @@ pub(super) enum Change {
     Same,
     /// It ended an interval.
     Ended,
-    /// It took the place of a change in the same ns.
+    /// The open interval replaced a change in the same ns.
     Replaced,
 }
 
@@ -72,7 +71,7 @@ impl Engine {
         engine
     }
 
-    /// Every attribute; its key is its place.
+    /// All attributes; the place of each is its key.
     pub(super) fn attributes(&self) -> &[Attribute] {
         &self.attributes
     }
@@ -90,8 +89,8 @@ impl Engine {
         key
     }
 
-    /// What follows happens at `time`, not before what was told. `out` gets the intervals that
-    /// ended in between.
+    /// The next changes happen at `time`, which is not before an earlier one. `out` gets the intervals
+    /// that ended in between.
     #[inline]
     pub(super) fn advance(&mut self, time: i64, out: &mut impl FnMut(&Interval)) {
         if time > self.now {
@@ -152,7 +151,7 @@ impl Engine {
     }
 }
 
-/// Function ids below this find their string by their place in a list.
+/// Function ids below this find their string by index.
 const LISTED: u32 = 1 << 20;
 
 /// The names of functions, each once, numbered in the order of their use.
@@ -163,7 +162,7 @@ pub(super) struct Strings {
     number_of: HashMap<String, u32>,
     listed: Vec<Option<u32>>,
     others: HashMap<u32, u32>,
-    /// Calls of functions whose name another function had before.
+    /// Calls of functions whose name another function had first.
     pub(super) shared: u64,
 }
 
@@ -207,14 +206,14 @@ impl Strings {
 #[derive(Debug, Default)]
 struct Thread {
     id: ThreadId,
-    /// Keys of `CallStack` (0: not there yet) and of its levels, from 1.
+    /// Keys of `CallStack` (0: none yet) and of its levels, from 1.
     stack: u32,
     levels: Vec<u32>,
     depth: usize,
     cpu: Option<u32>,
-    /// The CPU's place in the list of those, once it was looked up.
+    /// The place of the CPU in the list of CPUs, once it was looked up.
     place: Option<usize>,
-    /// It came there with this change; when it came to another CPU before.
+    /// The change with which it came to this CPU; the time when it came to another CPU before.
     moved: bool,
     moved_at: Option<i64>,
 }
@@ -224,7 +223,7 @@ struct Thread {
 struct Cpu {
     /// Key of `Current_thread`.
     current: u32,
-    /// The value tells that a thread came to this CPU.
+    /// The value means that a thread came to this CPU.
     arrival: bool,
 }
 
@@ -238,16 +237,16 @@ pub(super) struct Builder {
     cpu_of: HashMap<u32, usize>,
     cpus_key: u32,
     pub(super) strings: Strings,
-    /// Changes of CPU that the state does not tell, or not in time.
+    /// Changes of CPU that the state does not have, or has too late.
     pub(super) untold_cpus: u64,
-    /// Intervals, encoded; the caller takes them.
+    /// Encoded intervals; the caller takes them.
     pub(super) bytes: Vec<u8>,
     /// How many there have been.
     pub(super) intervals: u64,
 }
 
 impl Builder {
-    /// A state whose history begins at `start`, of these threads.
+    /// A state whose history begins at `start`, with these threads.
     pub(super) fn new(start: i64, threads: impl Iterator<Item = ThreadId>) -> Builder {
         let thread = |id| Thread {
             id,
@@ -271,7 +270,7 @@ impl Builder {
         &self.engine
     }
 
-    /// What a thread did, not before what was told.
+    /// A change of a thread, not before an earlier one.
     #[inline]
     pub(super) fn change(&mut self, thread: usize, time: i64, op: Op, info: &TraceInfo) {
         let Builder {
@@ -354,10 +353,10 @@ impl Builder {
         let thread = &mut self.threads[thread];
         thread.place = Some(place);
         let cpu = &mut self.cpus[place];
-        // A number over 2^63 becomes a negative one, and comes back as it was.
+        // A number above 2^63 becomes a negative one, and comes back unchanged.
         let change = self.engine.set(cpu.current, Value::Int(thread.id.0 as i64));
         if change == Change::Replaced && cpu.arrival {
-            // Somebody else's arrival in the same ns is lost.
+            // The arrival of another thread in the same ns is lost.
             self.untold_cpus += 1;
         }
         if change != Change::Same {
@@ -439,7 +438,7 @@ mod tests {
             (10, 11, 2, Value::Null),
             (12, 14, 2, Value::Int(5)),
             (10, 20, 0, Value::Null),
-            // The same value, and yet another interval: there was a change in between.
+            // The same value in another interval, because there was a change in between.
             (12, 20, 1, Value::Int(1)),
             (15, 20, 2, Value::Null),
         ];

@@ -3,14 +3,11 @@
 //! must never write.
 //!
 //! - Frames that were open before the thread's first record have synthetic entries at its beginning. They
-//!   are pushed 1 ns
-//! before that record, so that they are visible even if that record is their exit.
+//!   are pushed 1 ns before that record, so that they are visible even if that record is their exit.
 //! - Frames that are open at the end stay open, with or without synthetic exits in the source, because
-//!   people
-//! want to see the state at the end.
+//!   people want to see the state at the end.
 //! - The rule of [`crate::calls`] decides which frame an exit ends. As in Trace Compass, frames inside end
-//!   at the
-//! exit's own time, and an exit of a frame that is not open is left out.
+//!   at the exit's own time, and an exit of a frame that is not open is left out.
 
 use crate::calls::{Exit, Rule};
 use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Nanos};
@@ -31,7 +28,7 @@ pub(super) enum Op {
     Cpu(u32),
 }
 
-/// What a state can't tell, counted over all threads.
+/// The losses of a state, counted over all threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Untold {
     pub(super) tail_exits: u64,
@@ -92,16 +89,16 @@ pub(super) struct ThreadEncoder {
     pub(super) before: u32,
     /// A measured entry or exit came.
     begun: bool,
-    /// Innermost frames with synthetic exits that are the last so far, all at `last`.
+    /// The number of innermost frames with synthetic exits at the end so far, all at `last`.
     pub(super) after: u32,
     cpu: Option<u32>,
     /// The CPU changed after the last entry or exit.
     moved: bool,
-    /// Measured entries and exits that came.
+    /// The measured entries and exits of the source.
     measured: u64,
-    /// Entries and exits that came and were not measured.
+    /// The other entries and exits of the source.
     synthetic: [u64; 2],
-    /// Entries and exits that the history has, without those of `before` and `after`.
+    /// The entries and exits of the history, without those of `before` and `after`.
     held: u64,
 }
 
@@ -124,8 +121,8 @@ impl ThreadEncoder {
         untold.cpus += u64::from(std::mem::take(&mut self.moved));
     }
 
-    /// The recorder's counts, changed by as much as the history differs from what came: what was left
-    /// out counts as dropped, and an entry or exit that was added counts as recorded.
+    /// The recorder's counts, changed by the difference between history and source. A record that was
+    /// left out counts as dropped. An entry or exit that was added counts as recorded.
     pub(super) fn counts(&self, counts: Counts) -> Counts {
         let added = self.held.saturating_sub(self.measured);
         let left_out = self.measured.saturating_sub(self.held);
@@ -148,7 +145,7 @@ impl ThreadEncoder {
         }
     }
 
-    /// An entry or an exit. `out` gets what it does to the stack, with the time in ns.
+    /// An entry or an exit. `out` gets its effects on the stack, with their times in ns.
     #[inline]
     pub(super) fn call(
         &mut self,
@@ -216,7 +213,7 @@ impl ThreadEncoder {
     fn pop(&mut self, time: i64, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
         if let Some(frame) = self.open.pop() {
             if frame.entered == time {
-                // The entry of it is no longer there, and the exit does not come.
+                // Its entry is not there any more, and the exit does not come.
                 untold.short += 1;
                 self.held -= 1;
             } else {
@@ -258,7 +255,7 @@ impl ThreadEncoder {
         self.at(call, time, untold, out);
     }
 
-    /// The synthetic exits so far were not the last: the frames are over.
+    /// The synthetic exits so far were not the last records, so the frames are over.
     #[cold]
     fn close(&mut self, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
         let count = std::mem::take(&mut self.after);

@@ -7,7 +7,7 @@ use super::record::Kind;
 use crate::error::Diagnostic;
 use crate::json::{Bad, Reader, Token, Value};
 
-/// Problems of one folder that are told; more are counted.
+/// The most problems of one folder that are reported; more are counted.
 const MOST_TOLD: usize = 1000;
 
 /// What is wrong with a folder.
@@ -38,10 +38,10 @@ impl Told {
     }
 }
 
-/// What a timeline tells of a program.
+/// The meaning of a timeline for a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Nothing that a trace has a word for.
+    /// A meaning that a trace has no word for.
     #[default]
     Other,
     /// Depth of the call stack of a thread, by its place in [`Tree::threads`].
@@ -85,7 +85,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Reads both files; there can't be `most` keys or more.
+    /// Reads both files; there can be fewer than `most` keys.
     pub(super) fn read(types: &[u8], tree: &[u8], most: u32, told: &mut Told) -> Tree {
         let mut out = Tree::default();
         let kind = |element: &Value| Kind::of_name(element.get("type")?.text()?);
@@ -107,7 +107,7 @@ impl Tree {
         self.kinds.len() as u32
     }
 
-    /// The names from the root to a key; without a tree, its number.
+    /// The names from the root to a key; without a tree, the key's number.
     pub(super) fn path(&self, key: u32) -> Vec<String> {
         let Some(mut at) = self.node_of.get(key as usize).copied().flatten() else {
             return vec![format!("key {key}")];
@@ -132,7 +132,7 @@ impl Tree {
             }
         };
         object(reader)?;
-        // The nodes that are open, each with whether its list of children is.
+        // The open nodes, and whether the list of children of each is open.
         let mut open: Vec<(usize, bool)> = Vec::new();
         loop {
             let offset = reader.offset();
@@ -226,7 +226,7 @@ impl Tree {
             let (key, role) = (key as usize, place.role());
             if node_of[key].is_some() {
                 doubled.add(node.offset);
-                // The one whose values have the right type counts.
+                // The key whose values have the right type counts.
                 if kinds[key].is_none() || role.kind() != kinds[key] {
                     continue;
                 }
@@ -321,7 +321,7 @@ impl Place {
     }
 }
 
-/// Things of one kind that are left out, told together.
+/// Elements of one kind that are left out, reported together.
 #[derive(Debug, Default)]
 struct LeftOut {
     count: u64,
@@ -344,8 +344,8 @@ impl LeftOut {
     }
 }
 
-/// Takes a list of objects, each of which has a key below `most` and a value that `take` finds. They
-/// should be in the order of the keys: of two with one key, the one in its place counts.
+/// Takes a list of objects. Each has a key below `most` and a value that `take` finds. They should be in
+/// the order of the keys. Of two objects with one key, the one in its place counts.
 fn by_key<T>(
     file: &str,
     bytes: &[u8],

@@ -32,7 +32,7 @@ use crate::writer::Writer;
 /// Bytes of intervals that are collected before they are written.
 const CHUNK: usize = 256 * 1024;
 
-/// What is kept of a thread beside its changes.
+/// The state of a thread beside its changes.
 #[derive(Debug, Default)]
 struct Known {
     thread: Thread,
@@ -84,7 +84,7 @@ impl TcstateWriter {
         let last = encoders()
             .filter(|encoder| encoder.first.is_some())
             .map(|encoder| encoder.last);
-        // What is open lasts until the dump.
+        // Open calls last until the dump.
         let is_open = encoders().any(ThreadEncoder::is_open);
         let end = self.info.end.filter(|_| is_open);
         let end = end.map(|end| self.nanos(end));
@@ -107,7 +107,7 @@ impl TcstateWriter {
         let info = &self.info;
         let (types, tree, state, history) = (FILES[0].1, FILES[1].1, FILES[2].1, FILES[3].1);
         save(&self.folder, history, |out| {
-            // The magic comes last: a history without its end is none.
+            // The magic is written last, because a history without its end is not valid.
             out.write_all(&[0; HEADER_SIZE])?;
             changes.merge(|thread, time, op| {
                 builder.change(thread, time, op, info);
@@ -128,7 +128,7 @@ impl TcstateWriter {
                 strings: builder.strings.names.len() as u64,
             };
             for (name, _) in &builder.strings.names {
-                // A name of 4 GiB does not fit into memory anyway.
+                // No name of 4 GiB fits into memory.
                 let size = u32::try_from(name.len()).map_err(io::Error::other)?;
                 out.write_all(&size.to_le_bytes())?;
                 out.write_all(name.as_bytes())?;
@@ -180,7 +180,7 @@ impl TcstateWriter {
     }
 }
 
-/// Writes intervals if there are so many bytes of them.
+/// Writes intervals if at least this many bytes of them wait.
 fn hand_over(builder: &mut Builder, out: &mut dyn Write, least: usize) -> io::Result<()> {
     if builder.bytes.len() < least {
         return Ok(());
@@ -199,7 +199,7 @@ fn save(
     let path = folder.join(name);
     let mut options = OpenOptions::new();
     let options = options.write(true).create(true).truncate(true);
-    // For its owner alone, as every trace.
+    // Only the owner may read it, as every trace.
     let file = options.mode(0o600).open(&path).and_then(|file| {
         let mut out = BufWriter::new(file);
         write(&mut out)?;
@@ -280,7 +280,7 @@ impl Writer for TcstateWriter {
         self.info.functions.extend_from_slice(more);
     }
 
-    /// Does nothing: a state can't be written before the last event is known.
+    /// Does nothing, because a state can't be written before the last event is known.
     fn flush(&mut self) -> Result<(), Error> {
         match self.failed.take() {
             Some(error) => {
@@ -332,7 +332,7 @@ pub(super) fn write_state<'a>(
             Value::Int(value) => write!(line, "{value}")?,
             Value::Text(number) => push_text(&mut line, text(number)),
             Value::Bool(value) => write!(line, "{value}")?,
-            // JSON has no word for what is not finite.
+            // JSON has no word for a number that is not finite.
             Value::Double(value) if value.is_finite() => write!(line, "{value:?}")?,
             Value::Null | Value::Double(_) => line.extend_from_slice(b"null"),
         }
@@ -354,7 +354,7 @@ pub(super) fn write_tree(out: &mut dyn Write, attributes: &[Attribute]) -> io::R
         &children[start..end]
     };
     out.write_all(b"{\"version\":{\"major\":1,\"minor\":0},\n\"root\":{\"key\":0")?;
-    // What is left of each list of children that is open.
+    // The rest of each open list of children.
     let mut open = Vec::new();
     let mut node = 0;
     let mut line = Vec::new();

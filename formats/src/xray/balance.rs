@@ -7,8 +7,7 @@
 //! - A call from before the block gets a synthetic entry at the block's start, outside of those given
 //!   before.
 //! - An exit without an entry gets a synthetic one in front of it, at the time of the previous record.
-//!   Directly behind
-//! a gap, the time is that of the exit.
+//!   Directly behind a gap, the time is that of the exit.
 //!
 //! At the end, open calls get synthetic exits, innermost first, at the time of the last record.
 //!

@@ -4,15 +4,12 @@
 //! trace states.
 //!
 //! - An absolute tick that is up to [`LARGEST_STEP_BACK`] behind stays as it is. CPUs disagree by that
-//!   much, and people
-//! want to see it.
+//!   much, and people want to see it.
 //! - A tick further behind is another count: the clock began anew. Time continues from its last value. The
-//!   time between
-//! the two records is unknown.
+//!   time between the two records is unknown.
 //! - A tick behind a *break* of the writer's is set back by the ticks that the break names.
 //! - A tick later than the block's latest tick is damage. Time continues from its last value. The next
-//!   sound tick counts
-//! as if the damaged one were absent.
+//!   sound tick counts as if the damaged one were absent.
 
 /// The recorder holds its time where a clock is behind by up to so many ticks; a clock that is
 /// further behind it believes to be reset.

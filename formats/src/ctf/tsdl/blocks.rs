@@ -8,13 +8,13 @@ use super::scalars::byte_order;
 use super::types::{Clock, Event, Metadata, Stream, Type, Value};
 use crate::bytes::ByteOrder;
 
-/// What an assignment in a block gives.
+/// The value of an assignment in a block.
 enum Given {
     Value(Value),
     Type(Type),
 }
 
-/// An error, with the line and the byte offset at which it was met.
+/// An error, with its line and byte offset.
 #[derive(Debug)]
 pub(in super::super) struct BadText {
     pub(in super::super) line: u32,
@@ -78,7 +78,7 @@ fn blocks(parser: &mut Parser<'_>) -> Result<Metadata, Bad> {
                 "callsite" => block(parser, |_, _| Ok(()))?,
                 _ => {
                     if !parser.type_declaration()? {
-                        // `struct name { … };` declares as it is read.
+                        // `struct name { … };` is declared during its reading.
                         parser.whole_type()?;
                         parser.expect(";")?;
                     }

@@ -8,7 +8,7 @@ pub(super) enum Token<'a> {
     Word(&'a str),
     /// A number without sign.
     Number(u64),
-    /// What stood in quotes, escapes resolved.
+    /// The text between quotes, escapes resolved.
     Text(String),
     /// `:=`, `...`, `->`, `::` or a single sign.
     Sign(&'a str),
@@ -36,7 +36,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The line of what was taken last, from 1.
+    /// The line of the last token, from 1.
     pub(super) fn line(&self) -> u32 {
         self.line
     }

@@ -12,7 +12,7 @@ use super::types::{Count, Field, Label, Type, Value};
 /// Types inside types, at most.
 const DEPTH: u32 = 32;
 
-/// A type, or words that may be its name and a field's.
+/// A type, or words that may be the names of a type and a field.
 enum Specifier<'a> {
     Type(Type),
     Words(Vec<&'a str>),
@@ -38,7 +38,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Line and byte offset of what was read last.
+    /// Line and byte offset of the last token.
     pub(super) fn place(&self) -> (u32, usize) {
         (self.lexer.line(), self.lexer.offset())
     }
@@ -306,7 +306,7 @@ impl<'a> Parser<'a> {
         Ok(kind)
     }
 
-    /// Fields up to the closing brace, which is taken.
+    /// Fields up to the closing brace, which is taken too.
     fn fields(&mut self) -> Result<Vec<Field>, Bad> {
         self.scopes.push(HashMap::new());
         let mut fields = Vec::new();
@@ -316,7 +316,7 @@ impl<'a> Parser<'a> {
             }
             let (base, first) = self.field_type()?;
             let Some(first) = first else {
-                // `struct name { … };` inside a struct declares the name alone.
+                // `struct name { … };` inside a struct only declares the name.
                 self.expect(";")?;
                 continue;
             };
@@ -411,7 +411,7 @@ fn too_deep() -> Bad {
     format!("types inside types, more than {DEPTH} deep")
 }
 
-/// The height of what is made of these.
+/// The height of the type tower made of these types.
 fn above(fields: &[Field]) -> Result<u32, Bad> {
     let highest = fields.iter().map(|(_, kind)| kind.height()).max();
     let height = highest.unwrap_or(0) + 1;

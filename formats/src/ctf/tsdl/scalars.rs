@@ -6,7 +6,7 @@ use super::parser::Parser;
 use super::types::{Float, Integer, Type, Value};
 use crate::bytes::ByteOrder;
 
-/// The largest alignment that anybody needs, in bits.
+/// The largest alignment in use, in bits.
 const ALIGN_MOST: u32 = 4096;
 
 impl Parser<'_> {
@@ -35,7 +35,7 @@ impl Parser<'_> {
                     let clock = clock.strip_suffix(".value").unwrap_or(clock);
                     integer.clock = Some(clock.to_owned());
                 }
-                // What is not known says nothing about the bytes.
+                // An unknown attribute does not affect the bytes.
                 _ => {}
             }
         }

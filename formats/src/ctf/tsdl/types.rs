@@ -15,7 +15,7 @@ pub(in super::super) struct Integer {
     pub(in super::super) signed: bool,
     /// `None`: the trace's own.
     pub(in super::super) order: Option<ByteOrder>,
-    /// How people read it: 2, 8, 10 or 16.
+    /// The base in which people read it: 2, 8, 10 or 16.
     pub(in super::super) base: u32,
     /// It is a character.
     pub(in super::super) text: bool,
@@ -46,7 +46,7 @@ pub(in super::super) struct Label {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) enum Count {
     Fixed(u64),
-    /// As another field says, by its path.
+    /// The length is the value of another field, by its path.
     Field(String),
 }
 
@@ -72,7 +72,7 @@ pub(in super::super) enum Type {
         height: u32,
     },
     Variant {
-        /// One of the options, as the field of this path says.
+        /// One of the options, by the field with this path.
         tag: Option<String>,
         options: Arc<[Field]>,
         height: u32,
@@ -80,7 +80,7 @@ pub(in super::super) enum Type {
 }
 
 impl Type {
-    /// Types inside of this one, at the deepest place. Names let a short text make high towers.
+    /// The depth of types inside this one. Names let a short text make high towers.
     pub(super) fn height(&self) -> u32 {
         match self {
             Type::Struct { height, .. }
