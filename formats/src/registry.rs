@@ -1,21 +1,30 @@
 //! The one list of formats. A trace is recognised by its content, never by its name.
 
+#[cfg(feature = "read")]
 use std::fs::File;
 use std::path::Path;
 
+#[cfg(feature = "read")]
 use crate::bytes::{FileBytes, ReadAt};
+#[cfg(feature = "ctf")]
 use crate::ctf;
+#[cfg(feature = "entrace")]
 use crate::entrace;
+#[cfg(feature = "read")]
 use crate::error::Error;
 use crate::heph;
 use crate::htdump;
+#[cfg(feature = "read")]
 use crate::ring;
+#[cfg(feature = "read")]
 use crate::source::Source;
+#[cfg(feature = "tcstate")]
 use crate::tcstate;
 use crate::writer::Target;
 use crate::xray;
 
 /// A trace that was opened, or why not.
+#[cfg(feature = "read")]
 pub type Opened = Result<Box<dyn Source>, Error>;
 
 /// A format that the library knows.
@@ -36,8 +45,10 @@ pub struct Format {
 pub enum Opener {
     /// A trace is a file.
     File {
+        #[cfg(feature = "read")]
         /// Whether a file that begins with these bytes (up to 64) may be one.
         probe: fn(&[u8]) -> bool,
+        #[cfg(feature = "read")]
         /// Opens and indexes one.
         open: fn(Box<dyn ReadAt>) -> Opened,
     },
@@ -45,6 +56,7 @@ pub enum Opener {
     Folder {
         /// Whether this folder may be one.
         probe: fn(&Path) -> bool,
+        #[cfg(feature = "read")]
         /// Opens and indexes one.
         open: fn(&Path) -> Opened,
     },
@@ -55,9 +67,13 @@ pub const FORMATS: &[Format] = &[
     xray::FORMAT,
     heph::FORMAT,
     htdump::FORMAT,
+    #[cfg(feature = "entrace")]
     entrace::FORMAT,
+    #[cfg(feature = "tcstate")]
     tcstate::FORMAT,
+    #[cfg(feature = "ctf")]
     ctf::FORMAT,
+    #[cfg(feature = "read")]
     ring::FORMAT,
 ];
 
@@ -72,6 +88,30 @@ pub fn target(name: &str) -> Option<&'static Target> {
     targets().find(|target| target.name == name)
 }
 
+/// Features that bring formats, and the names of their targets.
+const FEATURES: [(&str, &[&str]); 3] = [
+    ("ctf", &["ctf"]),
+    (
+        "entrace",
+        &["et", "iet", "iet-prefix", "et2", "iet2", "iet-prefix2"],
+    ),
+    ("tcstate", &["tcstate"]),
+];
+
+/// The feature that brings the target of this name, in upper or lower case. `None` where that target is here, and where
+/// no feature has it.
+#[must_use]
+pub fn missing_feature(name: &str) -> Option<&'static str> {
+    let same = |known: &str| known.eq_ignore_ascii_case(name);
+    if targets().any(|target| same(target.name)) {
+        return None;
+    }
+    let mut features = FEATURES.iter();
+    let feature = features.find(|(_, names)| names.iter().any(|known| same(known)));
+    feature.map(|(feature, _)| *feature)
+}
+
+#[cfg(feature = "read")]
 /// The format of the file that begins with these bytes; no more than 64 are looked at.
 #[must_use]
 pub fn of_file(head: &[u8]) -> Option<&'static Format> {
@@ -87,6 +127,7 @@ pub fn of_folder(folder: &Path) -> Option<&'static Format> {
     FORMATS.iter().find(|format| fits(&format.opener))
 }
 
+#[cfg(feature = "read")]
 /// Opens a trace file of any known format.
 ///
 /// # Errors
@@ -104,6 +145,7 @@ pub fn open(bytes: Box<dyn ReadAt>) -> Opened {
     }
 }
 
+#[cfg(feature = "read")]
 /// Opens a trace file or folder of any known format.
 ///
 /// # Errors
@@ -120,6 +162,7 @@ pub fn open_path(path: &Path) -> Opened {
     }
 }
 
+#[cfg(feature = "read")]
 fn unknown(thing: &str, fits: impl Fn(&Opener) -> bool) -> Error {
     let known = FORMATS.iter().filter(|format| fits(&format.opener));
     let known: Vec<&str> = known.map(|format| format.title).collect();
@@ -127,4 +170,23 @@ fn unknown(thing: &str, fits: impl Fn(&Opener) -> bool) -> Error {
     Error::NotATrace(format!(
         "not a trace {thing} that fdr knows (known: {known})"
     ))
+}
+
+#[cfg(all(test, feature = "read"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_feature_names_the_targets_of_its_format() {
+        for (feature, names) in FEATURES {
+            let targets = FORMATS.iter().filter(|format| format.name == feature);
+            let targets: Vec<&str> = targets
+                .flat_map(|format| format.targets)
+                .map(|target| target.name)
+                .collect();
+            assert_eq!(targets, names, "{feature}");
+        }
+        assert!(targets().all(|target| missing_feature(target.name).is_none()));
+        assert_eq!(missing_feature("no-format"), None);
+    }
 }

@@ -18,32 +18,49 @@
 //! | `decode`, `list` | steps to events; steps to lines, for people |
 //! | `reader` | [`CtfSource`] |
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use crate::model::TraceInfo;
 use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
 mod clock;
+#[cfg(feature = "read")]
 mod compile;
+#[cfg(feature = "read")]
 mod decode;
+#[cfg(feature = "read")]
 mod facts;
+#[cfg(feature = "read")]
 mod fast;
 mod folder;
+#[cfg(feature = "read")]
 mod index;
 mod lane;
 mod layout;
+#[cfg(feature = "read")]
 mod list;
 mod metadata;
+#[cfg(feature = "read")]
 mod node;
 mod packets;
+#[cfg(feature = "read")]
 mod reader;
+#[cfg(feature = "read")]
 mod schema;
+#[cfg(feature = "read")]
 mod stream;
 mod symbols;
 mod text;
+#[cfg(feature = "read")]
 mod tsdl;
+#[cfg(feature = "read")]
 mod walk;
 mod writer;
 
+#[cfg(feature = "read")]
 pub use reader::CtfSource;
 pub use writer::CtfWriter;
 
@@ -52,7 +69,8 @@ pub const FORMAT: Format = Format {
     name: "ctf",
     title: "CTF",
     opener: Opener::Folder {
-        probe: reader::probe,
+        probe: is_trace,
+        #[cfg(feature = "read")]
         open: |folder| Ok(Box::new(CtfSource::open(folder)?)),
     },
     targets: &[Target {
@@ -64,6 +82,15 @@ pub const FORMAT: Format = Format {
         create,
     }],
 };
+
+/// Whether a folder holds a metadata file that begins as CTF's do.
+fn is_trace(folder: &Path) -> bool {
+    let mut head = Vec::new();
+    let path = folder.join("metadata");
+    let regular = std::fs::metadata(&path).is_ok_and(|about| about.is_file());
+    let file = File::open(path).ok().filter(|_| regular);
+    file.is_some_and(|file| file.take(64).read_to_end(&mut head).is_ok()) && text::probe(&head)
+}
 
 fn create(output: Output, info: &TraceInfo) -> Begun {
     Ok(Box::new(CtfWriter::new(output.into_folder()?, info)?))

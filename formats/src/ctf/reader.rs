@@ -1,13 +1,11 @@
 //! The `Source` of CTF folders: ties the index to the decoder and to the listing. Holds the metadata
 //! and the index, never a stream file: a file is open while its lane is decoded.
 
-use std::fs::File;
-use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::index::{self, Index};
-use super::{decode, list, text};
+use super::{decode, list};
 use crate::error::{Diagnostic, Error};
 use crate::model::TraceInfo;
 use crate::sink::Sink;
@@ -17,15 +15,6 @@ use crate::source::{Record, Source};
 #[derive(Debug)]
 pub struct CtfSource {
     index: Index,
-}
-
-/// Whether a folder holds a metadata file that begins as CTF's do.
-pub(super) fn probe(folder: &Path) -> bool {
-    let mut head = Vec::new();
-    let path = folder.join("metadata");
-    let regular = std::fs::metadata(&path).is_ok_and(|about| about.is_file());
-    let file = File::open(path).ok().filter(|_| regular);
-    file.is_some_and(|file| file.take(64).read_to_end(&mut head).is_ok()) && text::probe(&head)
 }
 
 impl CtfSource {

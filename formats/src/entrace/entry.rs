@@ -20,6 +20,9 @@
 use super::bincode::{self, Bad, Input, put_bytes, put_i128, put_text, put_u64, put_u128};
 use super::container::Version;
 
+/// Longer entries are left out.
+pub(super) const MAX_ENTRY: usize = 16 << 20;
+
 /// The most attributes of an entry that are read or written. The `tracing` crate allows 32; without
 /// a limit, an entry of empty names would take forty times its size in memory.
 pub const MAX_ATTRIBUTES: usize = 1 << 16;

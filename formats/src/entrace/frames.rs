@@ -9,7 +9,7 @@ use std::io;
 
 use super::bincode::{Bad, Input};
 use super::container::{Container, HEAD_SIZE, Kind, PREFIX_SIZE, Version};
-use super::entry::{Decoded, Fault, decode_entry};
+use super::entry::{Decoded, Fault, MAX_ENTRY, decode_entry};
 use super::quick::{self, Quick};
 use super::tables::{Numbers, Tables};
 use crate::bytes::{ReadAt, Window};
@@ -20,8 +20,6 @@ const WINDOW: usize = 256 * 1024;
 const USUAL: usize = 1024;
 /// Bytes that are looked at beyond the places where entries are said to end, in a whole file.
 const CREDIT: usize = 64 << 20;
-/// Longer entries are left out.
-pub(super) const MAX_ENTRY: usize = 16 << 20;
 
 /// What is known of a file before its first entry.
 #[derive(Clone, Copy, Debug)]

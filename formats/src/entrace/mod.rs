@@ -75,27 +75,38 @@ pub mod bincode;
 pub mod container;
 pub mod entry;
 mod facts;
+#[cfg(feature = "read")]
 mod frames;
+#[cfg(feature = "read")]
 mod index;
 mod item;
 mod lane;
+#[cfg(feature = "read")]
 mod lanes;
+#[cfg(feature = "read")]
 mod list;
 mod live;
 mod merge;
 mod names;
 mod numbers;
 mod output;
+#[cfg(feature = "read")]
 mod quick;
+#[cfg(feature = "read")]
 mod reader;
 mod shape;
+#[cfg(feature = "read")]
 mod tables;
+#[cfg(feature = "read")]
 mod text;
+#[cfg(feature = "read")]
 mod timed;
+#[cfg(feature = "read")]
 mod walk;
 mod writer;
 
 pub use live::EntraceStream;
+#[cfg(feature = "read")]
 pub use reader::EntraceSource;
 pub use writer::EntraceWriter;
 
@@ -104,7 +115,9 @@ pub const FORMAT: Format = Format {
     name: "entrace",
     title: "ENTRACE",
     opener: Opener::File {
+        #[cfg(feature = "read")]
         probe: container::probe,
+        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(EntraceSource::open(bytes)?)),
     },
     targets: &[

@@ -6,9 +6,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::bincode::{put_bytes, put_u64, size_of_u64};
 use super::container::Version;
-use super::entry::{Entry, MAX_ATTRIBUTES, Value, encode_entry, encode_metadata};
+use super::entry::{Entry, MAX_ATTRIBUTES, MAX_ENTRY, Value, encode_entry, encode_metadata};
 use super::facts;
-use super::frames::MAX_ENTRY;
 use super::item::{Item, Kind, has};
 use super::numbers::{Numbers, ROOM, U64, with_room};
 use crate::model::{Function, FunctionId};

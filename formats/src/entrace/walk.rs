@@ -6,7 +6,7 @@
 
 use std::io;
 
-use super::entry::{Entry, Value, decode_entry};
+use super::entry::{Entry, MAX_ENTRY, Value, decode_entry};
 use super::frames::{self, Flow, Frame};
 use super::index::Index;
 use super::lanes::Lanes;
@@ -137,8 +137,8 @@ impl Walk<'_> {
             let mut later = self.tree.places[own + 1..].iter().copied();
             let size = self.index.layout.size;
             let end = later.find(|&place| place > 0).unwrap_or(size);
-            let most = usize::try_from(end - place).unwrap_or(frames::MAX_ENTRY);
-            let most = most.min(frames::MAX_ENTRY);
+            let most = usize::try_from(end - place).unwrap_or(MAX_ENTRY);
+            let most = most.min(MAX_ENTRY);
             let mut long = Vec::new();
             let view = if most <= WINDOW {
                 // After the one before there is probably more to come; elsewhere only this one.

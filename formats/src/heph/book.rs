@@ -1,11 +1,10 @@
 //! What a trace that is being written has said so far, and the packets for what comes: functions,
 //! threads, counters, the clock's scale. Packets go to the end of a buffer; must never write itself.
 
-use super::decode::MAX_PAYLOAD;
 use super::encode::{self, EventPacket, MAX_EVENT, Place, number_size};
 use super::facts;
 use super::parts::{FactPlaces, Parts};
-use super::record::EVENT_SIZE;
+use super::record::{EVENT_SIZE, MAX_PAYLOAD};
 use super::tables::{Functions, Label, Lane, Threads, Untimed};
 use crate::facts::{Value, of_counts};
 use crate::model::{Function, Nanos, Thread, Ticks, TraceInfo};

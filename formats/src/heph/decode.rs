@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::facts::{self, Meaning, Own, Payload};
 use super::index::Index;
 use super::reading::{GAP, RECORDS_PER_EVENT, Reading};
-use super::record::{Attribute, Event, Value};
+use super::record::{Attribute, Event, MAX_PAYLOAD, Value};
 use super::walk::{Packets, Walker};
 use crate::bytes::ReadAt;
 use crate::error::Error;
@@ -16,8 +16,6 @@ use crate::sink::Sink;
 
 /// Progress is told in steps of so many bytes.
 const STEP: u64 = 256 * 1024;
-/// A payload that is longer is given only up to this many bytes.
-pub(super) const MAX_PAYLOAD: usize = 16 << 20;
 
 /// Pushes everything into the sink.
 pub(super) fn all(

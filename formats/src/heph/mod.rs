@@ -18,23 +18,30 @@ use crate::registry::{Format, Opener};
 use crate::writer::{Kind, Target};
 
 mod book;
+#[cfg(feature = "read")]
 mod decode;
 mod encode;
 mod facts;
+#[cfg(feature = "read")]
 mod index;
+#[cfg(feature = "read")]
 mod list;
 mod names;
 mod parts;
+#[cfg(feature = "read")]
 mod reader;
+#[cfg(feature = "read")]
 mod reading;
 mod record;
 mod streams;
 mod tables;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "read")]
 mod walk;
 mod writer;
 
+#[cfg(feature = "read")]
 pub use reader::HephSource;
 pub use writer::HephWriter;
 
@@ -43,7 +50,9 @@ pub const FORMAT: Format = Format {
     name: "heph",
     title: "Heph",
     opener: Opener::File {
+        #[cfg(feature = "read")]
         probe: |head| record::head(head).is_some(),
+        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(HephSource::open(bytes)?)),
     },
     targets: &[Target {

@@ -35,6 +35,9 @@
 use crate::bytes::groups;
 use crate::bytes::{ByteOrder, Fields};
 
+/// A payload that is longer is given only up to this many bytes.
+pub(super) const MAX_PAYLOAD: usize = 16 << 20;
+
 /// First bytes of a metadata packet.
 pub(super) const METADATA: u32 = 0x75d1_1d4d;
 /// First bytes of an event packet.

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use super::gather::{Gathered, Index, Told};
 use super::meaning::{Label, Meaning};
-use super::record::{self, HEADER_SIZE, Header};
+use super::record::{self, HEADER_SIZE, Header, MAX_RECORD};
 use super::schema::{Schema, shown};
 use super::scout::Scout;
-use super::walk::{Event, Found, MAX_RECORD, Tables, Walker};
+use super::walk::{Event, Found, Tables, Walker};
 use crate::bytes::{ByteOrder, ReadAt};
 use crate::error::Error;
 

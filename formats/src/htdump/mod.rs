@@ -16,19 +16,28 @@
 //! | `tables`, `stream`, `writer` | events to records: [`HtdumpWriter`] |
 
 mod escape;
+#[cfg(feature = "read")]
 mod gather;
+#[cfg(feature = "read")]
 mod index;
+#[cfg(feature = "read")]
 mod items;
 mod klass;
+#[cfg(feature = "read")]
 mod list;
+#[cfg(feature = "read")]
 mod meaning;
 mod names;
+#[cfg(feature = "read")]
 mod reader;
 pub mod record;
+#[cfg(feature = "read")]
 mod schema;
+#[cfg(feature = "read")]
 mod scout;
 mod stream;
 mod tables;
+#[cfg(feature = "read")]
 mod walk;
 mod writer;
 
@@ -37,6 +46,7 @@ use crate::model::TraceInfo;
 use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
+#[cfg(feature = "read")]
 pub use reader::HtdumpSource;
 pub use writer::HtdumpWriter;
 
@@ -45,7 +55,9 @@ pub const FORMAT: Format = Format {
     name: "htdump",
     title: "HawkTracer HTDUMP",
     opener: Opener::File {
+        #[cfg(feature = "read")]
         probe: |head| record::order(head).is_some(),
+        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(HtdumpSource::open(bytes)?)),
     },
     targets: &[

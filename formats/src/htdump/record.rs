@@ -35,6 +35,9 @@
 
 use crate::bytes::{ByteOrder, Fields};
 
+/// Bytes of the longest record that is read: an XRay event of 16 MiB, escaped, is shorter.
+pub(super) const MAX_RECORD: usize = 64 << 20;
+
 /// Bytes of a header.
 pub const HEADER_SIZE: usize = 20;
 

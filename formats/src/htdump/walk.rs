@@ -5,12 +5,10 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::record::{HEADER_SIZE, Header};
+use super::record::{HEADER_SIZE, Header, MAX_RECORD};
 use super::schema::{Kind, Layout, Place};
 use crate::bytes::{ByteOrder, Fields, ReadAt, Window};
 
-/// Bytes of the longest record that is read: an XRay event of 16 MiB, escaped, is shorter.
-pub(super) const MAX_RECORD: usize = 64 << 20;
 /// Bytes that are enough for nearly every record.
 const USUAL: usize = 512;
 /// Klasses up to this number are found without hashing.

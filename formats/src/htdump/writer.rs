@@ -7,9 +7,8 @@ use std::io::Write;
 
 use super::escape::escape;
 use super::klass;
-use super::record::Builder;
+use super::record::{Builder, MAX_RECORD};
 use super::stream::Stream;
-use super::walk::MAX_RECORD;
 use crate::bytes::ByteOrder;
 use crate::error::{Diagnostic, Error};
 use crate::model::{

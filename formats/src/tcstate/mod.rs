@@ -31,21 +31,28 @@ use crate::writer::{Kind, Target};
 
 mod build;
 mod engine;
+#[cfg(feature = "read")]
 mod index;
 mod lane;
 mod layout;
+#[cfg(feature = "read")]
 mod list;
 mod merge;
 mod meta;
+#[cfg(feature = "read")]
 mod order;
+#[cfg(feature = "read")]
 mod reader;
+#[cfg(feature = "read")]
 mod scan;
+#[cfg(feature = "read")]
 pub mod state;
 mod strings;
 mod tables;
 mod tree;
 mod writer;
 
+#[cfg(feature = "read")]
 pub use reader::TcstateSource;
 
 /// The files of a folder, beside meta.json: role and name.
@@ -63,6 +70,7 @@ pub const FORMAT: Format = Format {
     title: "Trace Compass state history",
     opener: Opener::Folder {
         probe: is_history,
+        #[cfg(feature = "read")]
         open: |folder| Ok(Box::new(TcstateSource::open(folder)?)),
     },
     targets: &[Target {

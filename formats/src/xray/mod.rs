@@ -29,23 +29,30 @@ use crate::writer::{Begun, Kind, Output, Target};
 mod balance;
 pub mod bare;
 mod chunk;
+#[cfg(feature = "read")]
 mod decode;
 mod dump;
 mod encode;
 mod events;
 mod frame;
+#[cfg(feature = "read")]
 mod heads;
 mod ids;
+#[cfg(feature = "read")]
 mod index;
 mod jump;
 mod lane;
+#[cfg(feature = "read")]
 mod list;
+#[cfg(feature = "read")]
 mod part;
 pub mod payload;
 mod plain;
+#[cfg(feature = "read")]
 mod reader;
 pub mod record;
 mod scan;
+#[cfg(feature = "read")]
 mod search;
 mod time;
 mod walk;
@@ -55,7 +62,9 @@ pub use chunk::ChunkDecoder;
 pub use dump::{BlockSummary, DumpSummary, DumpWriter};
 pub use events::push_thread;
 pub use frame::Version;
+#[cfg(feature = "read")]
 pub use reader::XraySource;
+#[cfg(feature = "read")]
 pub(crate) use walk::latest;
 pub use writer::XrayWriter;
 
@@ -64,7 +73,9 @@ pub const FORMAT: Format = Format {
     name: "xray",
     title: "XRay FDR",
     opener: Opener::File {
+        #[cfg(feature = "read")]
         probe: |head| record::decode_header(head).is_some(),
+        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(XraySource::open(bytes)?)),
     },
     targets: &[
