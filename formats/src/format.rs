@@ -3,12 +3,16 @@
 
 use std::path::Path;
 
+#[cfg(feature = "read")]
 use crate::bytes::ReadAt;
+#[cfg(feature = "read")]
 use crate::error::Error;
+#[cfg(feature = "read")]
 use crate::source::Source;
 use crate::writer::Target;
 
 /// A trace that was opened, or why not.
+#[cfg(feature = "read")]
 pub type Opened = Result<Box<dyn Source>, Error>;
 
 /// A format that the library knows.
@@ -30,8 +34,10 @@ pub enum Opener {
     /// A trace is a file.
     File {
         /// Whether a file that begins with these bytes (up to 64) may be one.
+        #[cfg(feature = "read")]
         probe: fn(&[u8]) -> bool,
         /// Opens and indexes one.
+        #[cfg(feature = "read")]
         open: fn(Box<dyn ReadAt>) -> Opened,
     },
     /// A trace is a folder.
@@ -39,6 +45,7 @@ pub enum Opener {
         /// Whether this folder may be one.
         probe: fn(&Path) -> bool,
         /// Opens and indexes one.
+        #[cfg(feature = "read")]
         open: fn(&Path) -> Opened,
     },
 }

@@ -35,19 +35,29 @@
 //! | [`entrace`] | ENTRACE: ET, IET and `IETPrefix`, versions 1 and 2 |
 //! | [`ring`] | the recorder's ring files, of dead and of living processes; read only |
 //! | [`xray`] | XRay flight data recorder files, versions 1 to 5 |
+//!
+//! The feature `read`, which is on by default, brings all readers and every format. Without it there are writers
+//! alone: those of XRay, Heph and HTDUMP, and by the features `ctf`, `entrace` and `tcstate` the others.
 #![forbid(unsafe_code)]
+// Layouts are kept whole, although without readers nobody asks for some of their parts.
+#![cfg_attr(not(feature = "read"), allow(dead_code))]
 
 pub mod address;
 pub mod bytes;
 pub mod calls;
+#[cfg(feature = "ctf")]
 pub mod ctf;
+#[cfg(feature = "read")]
 pub mod dense;
+#[cfg(feature = "read")]
 mod edges;
+#[cfg(feature = "entrace")]
 pub mod entrace;
 pub mod error;
 mod facts;
 pub mod filter;
 mod format;
+#[cfg(feature = "read")]
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
 pub mod heph;
@@ -56,16 +66,20 @@ mod json;
 pub mod memory;
 pub mod model;
 pub mod packed;
+#[cfg(feature = "read")]
 pub mod pieces;
 pub mod registry;
 pub mod ring;
+#[cfg(feature = "read")]
 mod runs;
 pub mod scale;
 pub mod sink;
 pub mod snapshot_json;
+#[cfg(feature = "read")]
 pub mod source;
 mod spans;
 mod spool;
+#[cfg(feature = "tcstate")]
 pub mod tcstate;
 pub mod temporary;
 pub mod text;
@@ -78,7 +92,9 @@ pub use error::{Diagnostic, Error};
 pub use model::{
     Call, Clock, CpuId, Edge, Function, FunctionId, Mark, Nanos, Thread, ThreadId, Ticks, TraceInfo,
 };
+#[cfg(feature = "read")]
 pub use registry::open_path as open;
 pub use sink::{Losses, Sink};
+#[cfg(feature = "read")]
 pub use source::Source;
 pub use writer::Writer;

@@ -1,16 +1,25 @@
 //! The one list of formats. It must recognise a trace by its content, never by its name.
 
+#[cfg(feature = "read")]
 use std::fs::File;
 use std::path::Path;
 
+#[cfg(feature = "read")]
 use crate::bytes::{FileBytes, ReadAt};
+#[cfg(feature = "ctf")]
 use crate::ctf;
+#[cfg(feature = "entrace")]
 use crate::entrace;
+#[cfg(feature = "read")]
 use crate::error::Error;
-pub use crate::format::{Format, Opened, Opener};
+#[cfg(feature = "read")]
+pub use crate::format::Opened;
+pub use crate::format::{Format, Opener};
 use crate::heph;
 use crate::htdump;
+#[cfg(feature = "read")]
 use crate::ring;
+#[cfg(feature = "tcstate")]
 use crate::tcstate;
 use crate::writer::Target;
 use crate::xray;
@@ -20,9 +29,13 @@ pub const FORMATS: &[Format] = &[
     xray::FORMAT,
     heph::FORMAT,
     htdump::FORMAT,
+    #[cfg(feature = "entrace")]
     entrace::FORMAT,
+    #[cfg(feature = "tcstate")]
     tcstate::FORMAT,
+    #[cfg(feature = "ctf")]
     ctf::FORMAT,
+    #[cfg(feature = "read")]
     ring::FORMAT,
 ];
 
@@ -37,6 +50,30 @@ pub fn target(name: &str) -> Option<&'static Target> {
     targets().find(|target| target.name == name)
 }
 
+/// Features that bring formats, and the names of their targets.
+const FEATURES: [(&str, &[&str]); 3] = [
+    ("ctf", &["ctf"]),
+    (
+        "entrace",
+        &["et", "iet", "iet-prefix", "et2", "iet2", "iet-prefix2"],
+    ),
+    ("tcstate", &["tcstate"]),
+];
+
+/// The feature that brings the target of this name, in upper or lower case. `None` where that target is here, and where
+/// no feature has it.
+#[must_use]
+pub fn missing_feature(name: &str) -> Option<&'static str> {
+    let same = |known: &str| known.eq_ignore_ascii_case(name);
+    if targets().any(|target| same(target.name)) {
+        return None;
+    }
+    let mut features = FEATURES.iter();
+    let feature = features.find(|(_, names)| names.iter().any(|known| same(known)));
+    feature.map(|(feature, _)| *feature)
+}
+
+#[cfg(feature = "read")]
 /// The format of the file that begins with these bytes; no more than 64 are looked at.
 #[must_use]
 pub fn of_file(head: &[u8]) -> Option<&'static Format> {
@@ -52,6 +89,7 @@ pub fn of_folder(folder: &Path) -> Option<&'static Format> {
     FORMATS.iter().find(|format| fits(&format.opener))
 }
 
+#[cfg(feature = "read")]
 /// Opens a trace file of any known format.
 ///
 /// # Errors
@@ -69,6 +107,7 @@ pub fn open(bytes: Box<dyn ReadAt>) -> Opened {
     }
 }
 
+#[cfg(feature = "read")]
 /// Opens a trace file or folder of any known format.
 ///
 /// # Errors
@@ -85,6 +124,7 @@ pub fn open_path(path: &Path) -> Opened {
     }
 }
 
+#[cfg(feature = "read")]
 fn unknown(thing: &str, fits: impl Fn(&Opener) -> bool) -> Error {
     let known = FORMATS.iter().filter(|format| fits(&format.opener));
     let known: Vec<&str> = known.map(|format| format.title).collect();
@@ -92,4 +132,23 @@ fn unknown(thing: &str, fits: impl Fn(&Opener) -> bool) -> Error {
     Error::NotATrace(format!(
         "not a trace {thing} that fdr knows (known: {known})"
     ))
+}
+
+#[cfg(all(test, feature = "read"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_feature_names_the_targets_of_its_format() {
+        for (feature, names) in FEATURES {
+            let targets = FORMATS.iter().filter(|format| format.name == feature);
+            let targets: Vec<&str> = targets
+                .flat_map(|format| format.targets)
+                .map(|target| target.name)
+                .collect();
+            assert_eq!(targets, names, "{feature}");
+        }
+        assert!(targets().all(|target| missing_feature(target.name).is_none()));
+        assert_eq!(missing_feature("no-format"), None);
+    }
 }

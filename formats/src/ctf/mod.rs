@@ -26,23 +26,34 @@ use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
 use crate::writer::{Begun, Kind, Output, Target};
 
+#[cfg(feature = "read")]
 mod facts;
+#[cfg(feature = "read")]
 mod fast_path;
+#[cfg(feature = "read")]
 mod index;
+#[cfg(feature = "read")]
 mod list;
 mod metadata;
 mod packets;
+#[cfg(feature = "read")]
 mod reader;
 mod record;
+#[cfg(feature = "read")]
 mod schema;
+#[cfg(feature = "read")]
 mod stream;
 mod text;
 mod thread_encoder;
+#[cfg(feature = "read")]
 mod tsdl;
+#[cfg(feature = "read")]
 mod types;
+#[cfg(feature = "read")]
 mod values;
 mod writer;
 
+#[cfg(feature = "read")]
 pub use reader::CtfSource;
 pub use writer::CtfWriter;
 
@@ -52,6 +63,7 @@ pub const FORMAT: Format = Format {
     title: "CTF",
     opener: Opener::Folder {
         probe: is_trace,
+        #[cfg(feature = "read")]
         open: |folder| Ok(Box::new(CtfSource::open(folder)?)),
     },
     targets: &[Target {

@@ -70,22 +70,30 @@ use crate::model::TraceInfo;
 use crate::writer::{Begun, Kind as Needs, Output, Target};
 
 pub mod bincode;
+#[cfg(feature = "read")]
 mod decode;
 mod encode;
 mod facts;
+#[cfg(feature = "read")]
 mod fast_path;
+#[cfg(feature = "read")]
 mod index;
+#[cfg(feature = "read")]
 mod list;
 mod names;
 mod output;
+#[cfg(feature = "read")]
 mod reader;
 pub mod record;
+#[cfg(feature = "read")]
 mod scan;
 mod stream_writer;
+#[cfg(feature = "read")]
 mod tables;
 mod thread_encoder;
 mod writer;
 
+#[cfg(feature = "read")]
 pub use reader::EntraceSource;
 pub use stream_writer::EntraceStream;
 pub use writer::EntraceWriter;
@@ -95,7 +103,9 @@ pub const FORMAT: Format = Format {
     name: "entrace",
     title: "ENTRACE",
     opener: Opener::File {
+        #[cfg(feature = "read")]
         probe: record::probe,
+        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(EntraceSource::open(bytes)?)),
     },
     targets: &[

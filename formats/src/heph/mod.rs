@@ -16,20 +16,26 @@
 use crate::format::{Format, Opener};
 use crate::writer::{Kind, Target};
 
+#[cfg(feature = "read")]
 mod decoder_state;
 mod encoder_state;
 mod facts;
+#[cfg(feature = "read")]
 mod index;
+#[cfg(feature = "read")]
 mod list;
 mod names;
+#[cfg(feature = "read")]
 mod reader;
 mod record;
+#[cfg(feature = "read")]
 mod scan;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod writer;
 
+#[cfg(feature = "read")]
 pub use reader::HephSource;
 pub use writer::HephWriter;
 
@@ -38,7 +44,9 @@ pub const FORMAT: Format = Format {
     name: "heph",
     title: "Heph",
     opener: Opener::File {
+        #[cfg(feature = "read")]
         probe: |head| record::head(head).is_some(),
+        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(HephSource::open(bytes)?)),
     },
     targets: &[Target {

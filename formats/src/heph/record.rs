@@ -35,7 +35,7 @@
 
 use crate::bytes::{ByteOrder, Fields, groups};
 
-/// The most bytes of a payload that are given.
+/// A payload that is longer is given only up to this many bytes.
 pub(super) const MAX_PAYLOAD: usize = 16 << 20;
 
 /// First bytes of a metadata packet.

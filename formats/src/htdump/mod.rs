@@ -16,15 +16,22 @@
 //! | `encoder_state`, `writer` | [`HtdumpWriter`]: events to records |
 
 mod encoder_state;
+#[cfg(feature = "read")]
 mod index;
+#[cfg(feature = "read")]
 mod items;
 mod klass;
+#[cfg(feature = "read")]
 mod list;
 mod names;
+#[cfg(feature = "read")]
 mod reader;
 pub mod record;
+#[cfg(feature = "read")]
 mod scan;
+#[cfg(feature = "read")]
 mod schema;
+#[cfg(feature = "read")]
 mod stream_starts;
 mod writer;
 
@@ -33,6 +40,7 @@ use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
 use crate::writer::{Begun, Kind, Output, Target};
 
+#[cfg(feature = "read")]
 pub use reader::HtdumpSource;
 pub use writer::HtdumpWriter;
 
@@ -41,7 +49,9 @@ pub const FORMAT: Format = Format {
     name: "htdump",
     title: "HawkTracer HTDUMP",
     opener: Opener::File {
+        #[cfg(feature = "read")]
         probe: |head| record::order(head).is_some(),
+        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(HtdumpSource::open(bytes)?)),
     },
     targets: &[

@@ -28,21 +28,28 @@ use std::path::Path;
 use crate::format::{Format, Opener};
 use crate::writer::{Kind, Target};
 
+#[cfg(feature = "read")]
 mod index;
+#[cfg(feature = "read")]
 mod list;
 mod merge;
 mod meta;
 mod names;
+#[cfg(feature = "read")]
 mod order;
+#[cfg(feature = "read")]
 mod reader;
 mod record;
+#[cfg(feature = "read")]
 mod scan;
+#[cfg(feature = "read")]
 pub mod state;
 mod state_system;
 mod thread_encoder;
 mod tree;
 mod writer;
 
+#[cfg(feature = "read")]
 pub use reader::TcstateSource;
 
 /// The files of a folder, beside meta.json: role and name.
@@ -60,6 +67,7 @@ pub const FORMAT: Format = Format {
     title: "Trace Compass state history",
     opener: Opener::Folder {
         probe: is_history,
+        #[cfg(feature = "read")]
         open: |folder| Ok(Box::new(TcstateSource::open(folder)?)),
     },
     targets: &[Target {

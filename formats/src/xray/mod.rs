@@ -25,18 +25,23 @@ use crate::model::TraceInfo;
 use crate::writer::{Begun, Kind, Output, Target};
 
 mod balance;
+#[cfg(feature = "read")]
 mod blocks;
 mod chunk_decoder;
 mod chunk_scan;
 pub mod crash_dump;
+#[cfg(feature = "read")]
 mod decode;
 mod dump;
 mod encode;
 mod fast_path;
 mod frame;
+#[cfg(feature = "read")]
 mod index;
+#[cfg(feature = "read")]
 mod list;
 pub mod payload;
+#[cfg(feature = "read")]
 mod reader;
 pub mod record;
 mod thread_state;
@@ -45,9 +50,11 @@ mod writer;
 
 pub use chunk_decoder::ChunkDecoder;
 pub use chunk_decoder::push_thread;
+#[cfg(feature = "read")]
 pub(crate) use chunk_scan::latest;
 pub use dump::{BlockSummary, DumpSummary, DumpWriter};
 pub use frame::Version;
+#[cfg(feature = "read")]
 pub use reader::XraySource;
 pub use writer::XrayWriter;
 
@@ -56,7 +63,9 @@ pub const FORMAT: Format = Format {
     name: "xray",
     title: "XRay FDR",
     opener: Opener::File {
+        #[cfg(feature = "read")]
         probe: |head| record::decode_header(head).is_some(),
+        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(XraySource::open(bytes)?)),
     },
     targets: &[

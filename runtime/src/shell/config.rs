@@ -52,6 +52,8 @@ pub(crate) struct Settings {
     pub(crate) address: Option<Address>,
     /// `FDR_FORMAT`.
     pub(crate) format: Format,
+    /// Why the format is another one than the one that was asked for.
+    pub(crate) format_note: Option<String>,
     /// `FDR_SIGNAL`: the number of the signal that dumps.
     pub(crate) signal: Option<i32>,
     /// `FDR_BUFFER`: the ring of one thread, a multiple of the chunk.
@@ -90,7 +92,10 @@ impl Settings {
             errors: Vec::new(),
         };
         let address = from.address(start);
-        let format = from.format(address.as_ref())?;
+        let (format, format_note) = match from.left_out() {
+            Some(problem) if address.is_none() => (from.default_format(None)?, Some(problem)),
+            _ => (from.format(address.as_ref())?, None),
+        };
         let (buffer_bytes, memory_bytes) = from.sizes();
         let output = from.output(start, format.0.extension, address.is_some());
         let dir = from.raw("FDR_DIR").map(|dir| start.join(dir.text));
@@ -101,6 +106,7 @@ impl Settings {
             output,
             address,
             format,
+            format_note,
             signal: from
                 .text("FDR_SIGNAL", signal::parse)
                 .unwrap_or(Some(libc::SIGUSR2)),
@@ -173,6 +179,18 @@ struct Value {
     by_code: bool,
 }
 
+impl Value {
+    /// Who said it, and what.
+    fn origin(&self, name: &str) -> String {
+        let shown = escaped(&self.text);
+        let known = VARIABLES.iter().find(|known| known.0 == name);
+        match known.filter(|_| self.by_code) {
+            Some((_, method)) => format!("Config::{method}({shown})"),
+            None => format!("{name}={shown}"),
+        }
+    }
+}
+
 impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
     /// The value of the environment, otherwise the value of the code.
     fn raw(&self, name: &str) -> Option<Value> {
@@ -197,12 +215,8 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
     }
 
     fn refuse(&mut self, name: &str, value: &Value, problem: &str) {
-        let shown = escaped(&value.text);
-        let known = VARIABLES.iter().find(|known| known.0 == name);
-        self.errors.push(match known.filter(|_| value.by_code) {
-            Some((_, method)) => format!("Config::{method}({shown}): {problem}"),
-            None => format!("{name}={shown}: {problem}"),
-        });
+        self.errors
+            .push(format!("{}: {problem}", value.origin(name)));
     }
 
     fn address(&mut self, start: &Path) -> Option<Address> {
@@ -223,6 +237,13 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
             .map(|target| target.name)
             .collect();
         let parse = |text: &str| {
+            if let Some(feature) = registry::missing_feature(text) {
+                return Err(format!(
+                    "this program has no such format: build it with the feature `{feature}` of fdr; \
+                     accepted are {}",
+                    fitting.join(", ")
+                ));
+            }
             let target = named(text, registry::targets(), |target| target.name)?;
             if fits(&target) {
                 return Ok(Format(target));
@@ -235,6 +256,23 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
         if let Some(format) = self.text("FDR_FORMAT", parse) {
             return Ok(format);
         }
+        self.default_format(address)
+    }
+
+    /// What is said where the format that was asked for is of a feature that this build does not have.
+    fn left_out(&self) -> Option<String> {
+        let value = self.raw("FDR_FORMAT")?;
+        let name = value.text.to_str()?.trim().to_ascii_lowercase();
+        let feature = registry::missing_feature(&name)?;
+        Some(format!(
+            "{}: this program has no such format, and writes {DEFAULT_FORMAT}: use `fdr convert --to {name}`, or \
+             build it with the feature `{feature}` of fdr",
+            value.origin("FDR_FORMAT")
+        ))
+    }
+
+    fn default_format(&self, address: Option<&Address>) -> Result<Format, Vec<String>> {
+        let fits = |target: &&Target| address.is_none() || target.kind == Kind::Stream;
         let default = if address.is_some() {
             DEFAULT_STREAM
         } else {

@@ -156,6 +156,9 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
         for warning in config::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
             messages::warn(format_args!("{warning}"));
         }
+        if let Some(note) = &config.format_note {
+            say::warn(format_args!("{note}"));
+        }
         let chosen = clock::choose(config.clock);
         if let Some(note) = &chosen.note {
             messages::warn(format_args!("{note}"));

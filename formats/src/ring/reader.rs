@@ -1,0 +1,450 @@
+//! A whole ring file, and its way into a trace: [`Ring`]. Must never believe what can be checked.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::mem;
+
+use super::copy::{Copy, Found};
+use super::layout::{self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, SLOT_SIZE};
+use crate::bytes::{FileBytes, ReadAt, Window};
+use crate::error::{Diagnostic, Error};
+use crate::format::Opened;
+use crate::model::{Clock, Counts, Function, Missing, Thread, ThreadId, Ticks, TraceInfo, Trouble};
+use crate::temporary;
+use crate::xray::{DumpSummary, DumpWriter, Version, XraySource};
+
+/// More slots than that no ring has.
+const MOST_SLOTS: u32 = 1 << 16;
+/// A larger region no ring has, bytes.
+const LARGEST_REGION: u64 = 1 << 36;
+/// Longer tables of functions no ring has, bytes.
+const LONGEST_TABLE: u64 = 64 << 20;
+
+/// Opens a ring file as a trace, for the reason that the caller knows: `killed`, `snapshot`. Where its
+/// process runs, `now` is as for [`Ring::lasts_until`]. The ring is copied once, because its process may go on
+/// recording: offsets of records are those of the copy.
+///
+/// # Errors
+/// As [`Ring::write`].
+pub fn open_source(bytes: Box<dyn ReadAt>, reason: &str, now: Option<u64>) -> Opened {
+    let mut ring = Ring::open(bytes)?;
+    ring.now = now;
+    let info = ring.take_info(reason);
+    let (file, mut copied) = ring.to_file(&info)?;
+    // The copy has it, too.
+    drop(info);
+    let mut copy = XraySource::open(Box::new(FileBytes::new(file)?))?;
+    let process = ring.process();
+    let mut diagnostics = ring.diagnostics;
+    diagnostics.append(&mut copied.diagnostics);
+    copy.is_copy_of(&format!("ring of process {process}"), diagnostics);
+    Ok(Box::new(copy))
+}
+
+/// What the CPUs counted of records of threads that have no region, in so many bytes of the file.
+fn counted(bytes: &dyn ReadAt, size: usize) -> Result<u64, Error> {
+    const PIECE: usize = 1024;
+    let mut counted = 0_u64;
+    for at in (0..size).step_by(PIECE) {
+        let mut piece = [0; PIECE];
+        let piece = &mut piece[..PIECE.min(size - at)];
+        let count = bytes.read_at((layout::COUNTERS_AT + at) as u64, piece)?;
+        counted = counted.saturating_add(layout::sum_of_counters(&piece[..count]));
+    }
+    Ok(counted)
+}
+
+/// A ring file.
+pub struct Ring {
+    pub(super) bytes: Box<dyn ReadAt>,
+    pub(super) header: Header,
+    functions: Vec<Function>,
+    diagnostics: Vec<Diagnostic>,
+    /// As [`Ring::lasts_until`] was told.
+    pub(super) now: Option<u64>,
+}
+
+impl Ring {
+    /// Reads the head and the table of functions.
+    ///
+    /// # Errors
+    /// Where the file can't be read, is no ring, or its head makes no sense.
+    pub fn open(bytes: Box<dyn ReadAt>) -> Result<Ring, Error> {
+        let mut head = [0; HEADER_SIZE];
+        let count = bytes.read_at(0, &mut head)?;
+        let header = layout::decode_header(&head[..count]);
+        let mut header = header.ok_or_else(|| match head.starts_with(&layout::MAGIC) {
+            true => Error::format(count as u64, "the ring file ends within its head"),
+            false => Error::format(0, "not the head of a ring file"),
+        })?;
+        check(&header)?;
+        let counted = counted(&*bytes, header.counters())?;
+        header.missing_dropped = header.missing_dropped.saturating_add(counted);
+        if let Some(crash) = header.crash {
+            if crash.was_survived(&*bytes, &header)? {
+                header.crash = None;
+            }
+        }
+        let mut ring = Ring {
+            bytes,
+            header,
+            functions: Vec::new(),
+            diagnostics: Vec::new(),
+            now: None,
+        };
+        ring.read_functions()?;
+        // A process that was killed while it made the ring has no times.
+        if header.frequency == 0 && header.made > 0 {
+            let what = "the clock's rate is not known: times are as if it were 1 GHz";
+            let (offset, what) = (layout::HEADER_OFFSETS[15] as u64, what.into());
+            ring.diagnostics.push(Diagnostic { offset, what });
+        }
+        Ok(ring)
+    }
+
+    /// The process that records, or did, as it counted itself.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.header.process
+    }
+
+    /// The program's name; empty where the file has none.
+    #[must_use]
+    pub fn program(&self) -> String {
+        padded(&self.header.program)
+    }
+
+    /// Unix time at the start of the recording, in ns.
+    #[must_use]
+    pub fn started(&self) -> u64 {
+        self.header.start_realtime
+    }
+
+    /// What the process noted of a crash, unless its thread went on recording afterwards.
+    #[must_use]
+    pub fn crash(&self) -> Option<Crash> {
+        self.header.crash
+    }
+
+    /// What was wrong at opening.
+    #[must_use]
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// What a trace of it says of itself, with the reason that the caller knows; where the process
+    /// crashed, that is the reason. The functions are taken out of the ring: there may be many.
+    #[must_use]
+    pub fn take_info(&mut self, reason: &str) -> TraceInfo {
+        let functions = mem::take(&mut self.functions);
+        let end = self.end();
+        let header = &self.header;
+        let start = Ticks(header.start_ticks);
+        let crash = header.crash.map(|crash| crash.to_string());
+        TraceInfo {
+            clock: Clock {
+                frequency: match header.frequency {
+                    0 => 1_000_000_000,
+                    known => known,
+                },
+                name: clock_name(header.clock).into(),
+                constant: header.clock_constant,
+                nonstop: header.clock_nonstop,
+                anchor: Some((start, header.start_realtime)),
+                trouble: Trouble {
+                    skew_ns: header.clock_skew_ns,
+                    steps_back: self.steps_back(),
+                    ..Trouble::default()
+                },
+                ..Clock::default()
+            },
+            functions,
+            program: self.program(),
+            process: Some(header.process.into()),
+            reason: crash.unwrap_or_else(|| reason.to_owned()),
+            missing: Missing {
+                threads: header.missing_threads,
+                overwritten: header.missing_overwritten,
+                dropped: header.missing_dropped,
+            },
+            start: Some(start),
+            end,
+            ..TraceInfo::default()
+        }
+    }
+
+    /// How many threads have records in the file, and how many records they made.
+    ///
+    /// # Errors
+    /// Where the file can't be read.
+    pub fn census(&self) -> Result<(u64, u64), Error> {
+        let (mut threads, mut records) = (0, 0u64);
+        let mut copy = Copy::default();
+        for index in 0..self.made()? {
+            let found = copy.take(&*self.bytes, &self.header, index, 1)?;
+            if found == Found::CutOff {
+                break;
+            }
+            if found == Found::Thread && copy.counts.recorded > 0 {
+                threads += 1;
+                records = records.saturating_add(copy.counts.recorded);
+            }
+        }
+        Ok((threads, records))
+    }
+
+    /// Writes what the threads recorded as an XRay FDR trace, and says what could not be had. `out` is an
+    /// empty file, open for writing and reading. Memory: one region, and what [`DumpWriter`] needs.
+    ///
+    /// # Errors
+    /// Where the ring can't be read or the trace can't be written.
+    pub fn write<W: Read + Write + Seek>(
+        &self,
+        out: W,
+        version: Version,
+        info: &TraceInfo,
+    ) -> Result<Copied, Error> {
+        let mut copied = Copied::default();
+        let mut writer = DumpWriter::new(out, version, info)?;
+        let mut copy = Copy::default();
+        let mut moved = Moved::new(self)?;
+        for index in 0..self.made()? {
+            let found = copy.take(&*self.bytes, &self.header, index, u64::MAX)?;
+            moved.look(index, found, &copy.slot);
+            match found {
+                Found::Thread => {
+                    copied.diagnostics.extend(copy.damage());
+                    if copy.counts.recorded == 0 {
+                        continue;
+                    }
+                }
+                Found::Nobody => continue,
+                Found::Changing => {
+                    copied.moved += 1;
+                    continue;
+                }
+                Found::Damaged => {
+                    let what = "a slot in a state that none has: its thread is left out";
+                    copied.diagnostics.push(self.about_slot(index, what));
+                    continue;
+                }
+                Found::Unowned => {
+                    let what = "a slot has records, and its state says that it is nobody's (damaged, or \
+                                the process ended as it gave it away): they are left out";
+                    copied.diagnostics.push(self.about_slot(index, what));
+                    continue;
+                }
+                Found::CutOff => {
+                    let what = "the file ends here, and there were more threads";
+                    copied.diagnostics.push(self.about_slot(index, what));
+                    break;
+                }
+            }
+            let thread = Thread {
+                id: ThreadId(copy.slot.thread.into()),
+                process: info.process,
+                name: padded(&copy.slot.name),
+                counts: Some(copy.counts),
+            };
+            let (chunks, gaps) = copy.chunks();
+            let ended = copy.slot.state == layout::ENDED;
+            writer.thread_with_gaps(&thread, &chunks, &gaps, ended)?;
+            copied.add(&copy.counts);
+        }
+        copied.moved += moved.count;
+        copied.dump = writer.finish()?;
+        Ok(copied)
+    }
+
+    /// The trace of [`Ring::write`] in a temporary file, opened.
+    ///
+    /// # Errors
+    /// As [`Ring::write`].
+    pub fn to_trace(&self, info: &TraceInfo) -> Result<(XraySource, Copied), Error> {
+        let (file, copied) = self.to_file(info)?;
+        let source = XraySource::open(Box::new(FileBytes::new(file)?))?;
+        Ok((source, copied))
+    }
+
+    /// The same, not opened.
+    fn to_file(&self, info: &TraceInfo) -> Result<(File, Copied), Error> {
+        let file = temporary::unlinked()?;
+        let copied = self.write(&file, Version::V3, info);
+        let copied = copied.map_err(|error| match error {
+            // The ring is only read.
+            Error::Io(full) if full.kind() == io::ErrorKind::StorageFull => {
+                Error::Io(temporary::about(full))
+            }
+            other => other,
+        })?;
+        Ok((file, copied))
+    }
+
+    /// Slots that were made by now: a process that runs makes more.
+    fn made(&self) -> io::Result<u32> {
+        let mut head = [0; HEADER_SIZE];
+        let count = self.bytes.read_at(0, &mut head)?;
+        let now = layout::decode_header(&head[..count]);
+        let made = now.map_or(self.header.made, |now| now.made);
+        Ok(made.min(self.header.capacity))
+    }
+
+    /// How often threads found the clock behind their last record; what can't be read counts as 0.
+    fn steps_back(&self) -> u64 {
+        let of_slot = |index: u32| {
+            let slots = u64::from(index).saturating_mul(self.header.slot_stride);
+            let mut slot = [0; SLOT_SIZE];
+            let offset = self.header.slots.saturating_add(slots);
+            let count = self.bytes.read_at(offset, &mut slot).unwrap_or(0);
+            layout::decode_slot(&slot[..count]).map_or(0, |slot| slot.clock_steps)
+        };
+        let slots = 0..self.header.made;
+        slots.map(of_slot).fold(0, u64::saturating_add)
+    }
+
+    fn about_slot(&self, index: u32, what: &str) -> Diagnostic {
+        let slots = u64::from(index).saturating_mul(self.header.slot_stride);
+        Diagnostic {
+            offset: self.header.slots.saturating_add(slots),
+            what: what.into(),
+        }
+    }
+
+    fn read_functions(&mut self) -> Result<(), Error> {
+        let Header {
+            functions: start,
+            functions_length,
+            ..
+        } = self.header;
+        let end = start.saturating_add(functions_length.min(LONGEST_TABLE));
+        let mut window = Window::new(&*self.bytes, 1 << 20);
+        let mut at = start;
+        while at < end {
+            let view = window.at(
+                at,
+                layout::FUNCTION_HEAD + 2 * usize::from(u16::MAX) + 8,
+                end,
+            )?;
+            let Some((function, size)) = layout::decode_function(view) else {
+                let what = format!(
+                    "the table of functions is damaged here; {} of its functions keep their names",
+                    self.functions.len()
+                );
+                self.diagnostics.push(Diagnostic { offset: at, what });
+                break;
+            };
+            self.functions.push(function);
+            at += size as u64;
+        }
+        self.functions.sort_by_key(|function| function.id);
+        self.functions.dedup_by_key(|function| function.id);
+        Ok(())
+    }
+}
+
+/// What a copy of a ring holds, and what it does not.
+#[derive(Clone, Debug, Default)]
+pub struct Copied {
+    /// The trace.
+    pub dump: DumpSummary,
+    /// Of all threads that are in it.
+    pub counts: Counts,
+    /// What was damaged, with offsets in the ring.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Threads that ended while the ring was copied, and whose space was given to newer ones before it
+    /// was their turn: neither in the trace nor in its counts.
+    pub moved: u64,
+}
+
+impl Copied {
+    fn add(&mut self, more: &Counts) {
+        let counts = &mut self.counts;
+        for (sum, more) in [
+            (&mut counts.recorded, more.recorded),
+            (&mut counts.readable, more.readable),
+            (&mut counts.overwritten, more.overwritten),
+            (&mut counts.dropped, more.dropped),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+}
+
+/// Slots that get another owner between the head's counts and the copy.
+struct Moved {
+    /// Generation of each slot at the beginning; 0 where nobody had owned it.
+    generations: Vec<u64>,
+    count: u64,
+}
+
+impl Moved {
+    fn new(ring: &Ring) -> io::Result<Moved> {
+        let mut generations = Vec::new();
+        for index in 0..ring.header.made {
+            let slots = u64::from(index).saturating_mul(ring.header.slot_stride);
+            let mut slot = [0; SLOT_SIZE];
+            let offset = ring.header.slots.saturating_add(slots);
+            let count = ring.bytes.read_at(offset, &mut slot)?;
+            let Some(slot) = layout::decode_slot(&slot[..count]) else {
+                break;
+            };
+            generations.push(slot.generation);
+        }
+        Ok(Moved {
+            generations,
+            count: 0,
+        })
+    }
+
+    fn look(&mut self, index: u32, found: Found, slot: &layout::Slot) {
+        let before = self.generations.get(index as usize).copied();
+        let (Some(before @ 1..), Found::Thread) = (before, found) else {
+            return;
+        };
+        let owners = slot.generation.saturating_sub(before);
+        self.count = self.count.saturating_add(owners);
+    }
+}
+
+/// Text that is padded with NULs.
+fn padded(bytes: &[u8]) -> String {
+    let text = bytes.split(|&byte| byte == 0).next();
+    String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
+}
+
+/// Whether the head's numbers can be a ring's.
+fn check(header: &Header) -> Result<(), Error> {
+    let chunks = header.region_size / CHUNK as u64;
+    let wrong = |offset: u64, what: &str| {
+        let what = format!("{what}: the file is damaged, or was never finished");
+        Err(Error::format(offset, what))
+    };
+    if header.region_size % (CHUNK as u64) != 0
+        || !(2..=LARGEST_REGION / CHUNK as u64).contains(&chunks)
+    {
+        return wrong(64, "a region has a size that none has");
+    }
+    let least = SLOT_SIZE as u64 + chunks * MARK_SIZE as u64;
+    if header.slot_stride < least || header.slot_stride > 2 * least {
+        return wrong(32, "slots are too near or too far from one another");
+    }
+    if header.capacity > MOST_SLOTS || header.made > header.capacity {
+        return wrong(72, "there are more slots than a ring has");
+    }
+    if header.functions < HEADER_SIZE as u64 || header.functions_length > LONGEST_TABLE {
+        return wrong(40, "the table of functions is where none can be");
+    }
+    Ok(())
+}
+
+/// The clocks, as the recorder counts them.
+fn clock_name(kind: u32) -> &'static str {
+    match kind {
+        0 => "rdtscp",
+        1 => "rdtsc + rdpid",
+        2 => "rdtsc + rseq",
+        3 => "cntvct_el0",
+        4 => "clock_gettime(CLOCK_MONOTONIC_RAW)",
+        _ => "",
+    }
+}

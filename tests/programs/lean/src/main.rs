@@ -1,0 +1,10 @@
+//! A traced function and `main`: what the recorder adds to a program is seen beside nothing else. Must stay that small.
+
+#[fdr::traced]
+fn work(number: usize) -> usize {
+    number + 1
+}
+
+fn main() {
+    println!("{}", work(std::env::args().count()));
+}

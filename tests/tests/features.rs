@@ -1,0 +1,117 @@
+//! A program that uses the recorder as it is by default has writers alone, and those of XRay, Heph and HTDUMP. What is
+//! said where another format is asked for. Must look at programs that are built outside of the workspace, because within
+//! it all features are on.
+
+#[path = "../programs/package.rs"]
+mod package;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use fdr_tests::support::folder::Folder;
+use object::{Object, ObjectSymbol};
+use package::{Package, said};
+
+/// Parts of names that only readers have.
+const READERS: [&str; 8] = [
+    "XraySource",
+    "HephSource",
+    "HtdumpSource",
+    "EntraceSource",
+    "TcstateSource",
+    "CtfSource",
+    "fdr_formats6source",
+    "ring6reader",
+];
+
+/// Symbols of readers in a program.
+fn readers(program: &Path) -> Vec<String> {
+    let program = fs::read(program).expect("the program");
+    let file = object::File::parse(&*program).expect("an ELF file");
+    let names = file.symbols().filter_map(|symbol| symbol.name().ok());
+    let names: Vec<String> = names.map(String::from).collect();
+    assert!(names.iter().any(|name| name.contains("fdr_formats")));
+    let is_reader = |name: &String| READERS.iter().any(|reader| name.contains(reader));
+    names.into_iter().filter(is_reader).collect()
+}
+
+fn build(arguments: &[&str], profile: &str) -> PathBuf {
+    let package = Package::copy_of("lean", "");
+    let output = package.cargo("build", arguments);
+    assert!(output.status.success(), "{}", said(&output));
+    package.built(&format!("{profile}/fdr-tests-lean"))
+}
+
+fn run(program: &Path, folder: &Folder, variables: &[(&str, &str)]) -> Output {
+    let output = Command::new(program)
+        .current_dir(folder.path())
+        .env("FDR", "1")
+        .env_remove("FDR_OUT")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(output.stdout, b"2\n");
+    output
+}
+
+/// The files of a folder, by their extensions.
+fn extensions(folder: &Folder) -> Vec<String> {
+    let files = fs::read_dir(folder.path()).expect("the folder");
+    let extension = |path: PathBuf| Some(path.extension()?.to_str()?.to_owned());
+    let mut found: Vec<String> = files
+        .filter_map(|file| extension(file.expect("a file").path()))
+        .collect();
+    found.sort();
+    found
+}
+
+// One test: it works in one folder.
+#[test]
+fn a_program_has_the_formats_of_its_features() {
+    let by_default = build(&["--release"], "release");
+    assert_eq!(readers(&by_default), [""; 0]);
+    // This program reads traces.
+    assert!(fdr_formats::open(Path::new("/no-such-trace")).is_err());
+    let own = std::env::current_exe().expect("this program");
+    for reader in READERS {
+        let found = readers(&own);
+        let is_found = found.iter().any(|name| name.contains(reader));
+        assert!(is_found, "{reader} is no part of a name any more");
+    }
+
+    let folder = Folder::new("features-left-out");
+    let output = run(&by_default, &folder, &[("FDR_FORMAT", "CTF")]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[0],
+        "fdr: FDR_FORMAT=\"CTF\": this program has no such format, and writes xray: use `fdr convert --to ctf`, \
+         or build it with the feature `ctf` of fdr"
+    );
+    assert_eq!(lines.len(), 2, "the dump's line follows: {text}");
+    assert_eq!(extensions(&folder), ["fdr"]);
+
+    let folder = Folder::new("features-stream");
+    let variables = [("FDR_FORMAT", "iet2"), ("FDR_OUT", "tcp://127.0.0.1:1")];
+    let output = run(&by_default, &folder, &variables);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.starts_with(
+            "fdr: FDR_FORMAT=\"iet2\": this program has no such format: build it with the feature `entrace` of fdr; \
+             accepted are heph, htdump, htdump-be"
+        ),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert_eq!(extensions(&folder), [""; 0]);
+
+    let with_ctf = build(&["--features", "ctf"], "debug");
+    let folder = Folder::new("features-ctf");
+    let output = run(&with_ctf, &folder, &[("FDR_FORMAT", "ctf")]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(text.lines().count(), 1, "the dump's line alone: {text}");
+    assert_eq!(extensions(&folder), ["ctf"]);
+    assert_eq!(readers(&with_ctf), [""; 0]);
+}
