@@ -51,7 +51,7 @@ pub struct Missing {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadStatistics {
-    /// The thread, as the kernel counts.
+    /// The kernel's id of the thread.
     pub id: u64,
     /// Its name, as the kernel keeps it: at most 15 bytes.
     pub name: String,

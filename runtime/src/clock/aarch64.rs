@@ -1,6 +1,5 @@
-//! aarch64: the virtual counter `cntvct_el0`, which is one for all CPUs, runs at a fixed rate and
-//! never stops (Arm ARM, "The Generic Timer"). Must offer the same items as the other architectures'
-//! files. Checked by CI only where the target's standard library is installed.
+//! aarch64: the virtual counter `cntvct_el0`. All CPUs share it, it has a fixed rate, and it never stops (Arm
+//! ARM, "The Generic Timer"). This file must offer the same items as those of the other architectures.
 
 use core::arch::asm;
 
@@ -24,7 +23,7 @@ pub(super) fn read(kind: Kind) -> Stamp {
     }
 }
 
-/// `rdtscp` and `rdtsc` are x86-64's words; here both mean "the CPU's counter", which needs no note.
+/// `rdtscp` and `rdtsc` are words of x86-64. Here both mean the CPU's counter, so no note is needed.
 pub(super) fn choose(_: Clock) -> Chosen {
     rseq::find();
     Chosen {
@@ -33,17 +32,17 @@ pub(super) fn choose(_: Clock) -> Chosen {
         note: None,
         constant: true,
         nonstop: true,
-        // Set by firmware, which is known to leave it 0.
+        // Firmware sets it, and some firmware leaves it 0.
         nominal_hz: Some(frequency()).filter(|&hz| hz > 0),
     }
 }
 
-/// The counter, without a barrier: like `rdtsc` it may be read before earlier instructions are done.
+/// The counter, without a barrier. Like `rdtsc`, it may be read before earlier instructions are done.
 #[inline(always)]
 fn counter() -> u64 {
     let ticks;
-    // SAFETY: Linux lets user space read this register on every aarch64 CPU (the vDSO does so, and
-    // where a CPU's erratum forbids it the kernel traps and emulates the read); no memory is touched.
+    // SAFETY: Linux lets user space read this register on every aarch64 CPU, as the vDSO does. If an erratum of
+    // a CPU forbids it, the kernel traps and emulates the read. No memory is touched.
     unsafe { asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags)) };
     ticks
 }
@@ -51,7 +50,7 @@ fn counter() -> u64 {
 /// The counter's nominal rate in Hz.
 fn frequency() -> u64 {
     let hz;
-    // SAFETY: readable from user space on every aarch64 Linux; no memory is touched.
+    // SAFETY: user space can read this register on every aarch64 Linux. No memory is touched.
     unsafe { asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack, preserves_flags)) };
     hz
 }

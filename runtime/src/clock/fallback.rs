@@ -1,5 +1,5 @@
-//! Architectures without a counter that this crate can read: the operating system's clock for
-//! everything. Must offer the same items as the other architectures' files.
+//! Architectures without a counter that this crate can read. They use the operating system's clock. This file
+//! must offer the same items as those of the other architectures.
 
 use super::{Chosen, Kind, Stamp, system};
 use crate::config::Clock;

@@ -1,8 +1,8 @@
-//! The clock of the records: a counter of the CPU where there is one, the operating system's clock
-//! otherwise. One file per architecture with the same items, behind [`read`] and [`choose`].
+//! The clock of the records: a counter of the CPU if there is one, otherwise the clock of the operating system.
+//! There is one file per architecture with the same items, behind [`read`] and [`choose`].
 //!
-//! [`read`] is on the hot path: it must never allocate, lock, or touch thread-local storage other
-//! than the kernel's own word in it (rseq), so that a signal handler may call it at any moment.
+//! [`read`] is on the hot path, and a signal handler may call it at any moment. It must never allocate or lock.
+//! It must not touch thread-local storage, except for the kernel's own word in it (rseq).
 
 mod system;
 
@@ -19,7 +19,7 @@ mod arch;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod rseq;
 
-// Compiled by the tests of every architecture, so that it does not rot.
+// The tests of every architecture compile it, so it stays valid.
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod fallback;
 
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind that `raw` stands for; what is unknown is [`Kind::Monotonic`], which works everywhere.
+    /// The kind with the number `raw`. An unknown number is [`Kind::Monotonic`], which works everywhere.
     /// Async-signal-safe.
     #[inline(always)]
     pub(crate) fn from_raw(raw: u32) -> Kind {
@@ -60,49 +60,50 @@ impl Kind {
     }
 }
 
-/// A moment and where it was read.
+/// A moment, and the CPU on which it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// Ticks of the chosen clock.
     pub(crate) ticks: u64,
-    /// Number of the CPU in the bits of [`CPU_MASK`], all ones for "unknown"; above them whatever the
-    /// source has there.
+    /// The CPU's number in the bits of [`CPU_MASK`], all ones for "unknown". The bits above depend on the
+    /// source.
     pub(crate) cpu: u32,
 }
 
-/// The bits of a CPU number. Linux keeps it in the low 12 bits of IA32_TSC_AUX, with the node's
-/// number above them; the other sources are cut to the same width.
+/// The bits of a CPU number. Linux keeps it in the low 12 bits of IA32_TSC_AUX, with the node's number above
+/// them. The other sources are cut to the same width.
 pub(crate) const CPU_MASK: u32 = 0xfff;
 
-/// What [`choose`] decided, and what is to be said about it.
+/// The decision of [`choose`], and a note for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) kind: Kind,
     /// For people: `rdtscp`, `rdtsc + rdpid`.
     pub(crate) name: &'static str,
-    /// Why it is not the requested clock, or why it is to be mistrusted.
+    /// Why it is not the requested clock, or why its times may be wrong.
     pub(crate) note: Option<String>,
-    /// Its rate does not follow the CPU's frequency.
+    /// Whether its rate is independent of the CPU's frequency.
     pub(crate) constant: bool,
-    /// It does not stop when the CPU sleeps.
+    /// Whether it goes on while the CPU sleeps.
     pub(crate) nonstop: bool,
-    /// Ticks per second, where the platform states them; to be believed only where measurement agrees.
+    /// Ticks per second, if the platform states them. They are used only if a measurement agrees.
     pub(crate) nominal_hz: Option<u64>,
 }
 
-/// Reads the clock and the CPU. The two come from one instruction only with [`Kind::Tscp`]: with the
-/// others the thread may move between the reads, and the stamp then names one of the two CPUs.
+/// Reads the clock and the CPU. Only with [`Kind::Tscp`] both come from one instruction. With the other kinds
+/// the thread may move between the two reads. The stamp then names one of the two CPUs.
 ///
-/// A kind of another architecture is answered by [`Kind::Monotonic`].
+/// A kind of another architecture is read as [`Kind::Monotonic`].
 ///
-/// Async-signal-safe: no allocation, no lock, no errno; see `system` for the operating system's clock.
+/// Async-signal-safe: it allocates nothing, takes no lock and keeps errno. See `system` for the operating
+/// system's clock.
 #[inline(always)]
 pub(crate) fn read(kind: Kind) -> Stamp {
     arch::read(kind)
 }
 
-/// Decides how `request` is met on this machine. Called once at start, before the first [`read`] of
-/// [`Kind::TscRseq`] or [`Kind::Counter`]: it finds rseq. Not async-signal-safe.
+/// Decides how `request` is met on this machine. It is called once at start, before the first [`read`] of
+/// [`Kind::TscRseq`] or [`Kind::Counter`], because it finds rseq. Not async-signal-safe.
 pub(crate) fn choose(request: Clock) -> Chosen {
     if request == Clock::Monotonic {
         return system::chosen(None);

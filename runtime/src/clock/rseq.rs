@@ -1,26 +1,26 @@
-//! The CPU's number from the thread's rseq area, a word that the kernel updates whenever it moves the
-//! thread. glibc registers the area for every thread from version 2.35 on and says where it is, as an
-//! offset from the thread pointer; older versions and musl don't, so it is looked for at run time.
-//! Must never register an area of its own: only one is possible per thread.
+//! The CPU's number from the thread's rseq area. The kernel updates this word whenever it moves the thread.
+//! glibc registers the area for every thread since version 2.35, and says at which offset from the thread
+//! pointer it is. Older versions and musl do not, so the area is looked for at run time. This file must never
+//! register an area of its own, because a thread can have only one.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicIsize, Ordering};
 
 use crate::primitive::OwnCacheLines;
 
-/// Offset of the area from the thread pointer, bytes. 0, where the thread control block itself
-/// begins and no area can be, until [`find`] has found it.
+/// Offset of the area from the thread pointer, in bytes. 0 until [`find`] has found it, because the thread
+/// control block itself begins there.
 pub(crate) static OFFSET: OwnCacheLines<AtomicIsize> = OwnCacheLines(AtomicIsize::new(0));
 
-/// Up to which byte of the area is used: `cpu_id`, a u32 at offset 4 (`struct rseq` of linux/rseq.h).
+/// The area is used up to this byte: `cpu_id` is a u32 at offset 4 (`struct rseq` of linux/rseq.h).
 const NEEDED_BYTES: u32 = 8;
 
-/// Looks for the area; whether it is there. Idempotent. Not async-signal-safe.
+/// Looks for the area. Returns whether it exists. May be called again. Not async-signal-safe.
 pub(super) fn find() -> bool {
     if found() {
         return true;
     }
-    // SAFETY: both names are C strings, and no handle is needed to search what the program has loaded.
+    // SAFETY: both names are C strings. No handle is needed to search the loaded objects.
     let (offset, size) = unsafe {
         (
             libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>(),
@@ -30,14 +30,14 @@ pub(super) fn find() -> bool {
     if offset.is_null() || size.is_null() {
         return false;
     }
-    // SAFETY: glibc defines the two as `const ptrdiff_t` and `const unsigned int`, set before main.
+    // SAFETY: glibc defines the two as `const ptrdiff_t` and `const unsigned int`, and sets them before main.
     let (offset, size) = unsafe { (*offset, *size) };
     if size < NEEDED_BYTES || offset == 0 {
         return false;
     }
-    // Relaxed: the number is self-contained, and what it leads to has been there since the start.
+    // Relaxed: the number needs nothing else, and the area exists since the start.
     OFFSET.0.store(offset, Ordering::Relaxed);
-    // Negative values say that the kernel refused the registration.
+    // A negative value says that the kernel refused the registration.
     let refused = (cpu() as i32) < 0;
     if refused {
         OFFSET.0.store(0, Ordering::Relaxed);
@@ -51,15 +51,15 @@ pub(super) fn found() -> bool {
     OFFSET.0.load(Ordering::Relaxed) != 0
 }
 
-/// The number of the CPU. Before [`find`] has succeeded the number is arbitrary, but reading it is
-/// harmless. Async-signal-safe.
+/// The number of the CPU. Before [`find`] has succeeded the number is arbitrary, but reading it does no harm.
+/// Async-signal-safe.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn cpu() -> u32 {
     let offset = OFFSET.0.load(Ordering::Relaxed);
     let cpu;
-    // SAFETY: glibc reserves the area in every thread's control block, registered or not; with an
-    // offset of 0 the load is of the control block's first word, which every C library has.
+    // SAFETY: glibc reserves the area in every thread's control block, even if it is not registered. With an
+    // offset of 0 this loads the first word of the control block, which every C library has.
     unsafe {
         asm!("mov {0:e}, fs:[{1} + 4]", out(reg) cpu, in(reg) offset,
             options(readonly, nostack, preserves_flags));
@@ -67,13 +67,13 @@ pub(super) fn cpu() -> u32 {
     cpu
 }
 
-/// As on x86-64; the thread pointer is in `tpidr_el0`.
+/// The same as on x86-64. The thread pointer is in `tpidr_el0`.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub(super) fn cpu() -> u32 {
     let offset = OFFSET.0.load(Ordering::Relaxed);
     let cpu;
-    // SAFETY: glibc reserves the area next to every thread's control block, registered or not; with
+    // SAFETY: glibc reserves the area next to every thread's control block, even if it is not registered. With
     // an offset of 0 the load is within the two words at the thread pointer that the ABI reserves.
     unsafe {
         asm!("mrs {1}, tpidr_el0", "add {1}, {1}, {2}", "ldr {0:w}, [{1}, #4]",

@@ -1,13 +1,13 @@
-//! The operating system's clocks: what calibration compares with, and the clock of the records where
-//! the CPU's counter can't be read. Must never allocate outside [`chosen`] and [`source`].
+//! The operating system's clocks. Calibration compares with them, and they time the records if the CPU's
+//! counter can't be read. Only [`chosen`] and [`source`] may allocate.
 
 use super::{CPU_MASK, Chosen, Kind, Stamp};
 
-/// Reads [`Kind::Monotonic`]: nanoseconds of CLOCK_MONOTONIC_RAW, the same clock as the anchors', so
-/// that its frequency is 1 GHz by definition and no time daemon bends a measured duration.
+/// Reads [`Kind::Monotonic`]: nanoseconds of CLOCK_MONOTONIC_RAW, the clock of the anchors. So its frequency is
+/// 1 GHz by definition, and no time daemon changes a measured duration.
 ///
-/// Async-signal-safe: clock_gettime is on POSIX's list. sched_getcpu is not, but in glibc and musl it
-/// is a load from the rseq area or a call of the vDSO or the kernel, without lock or allocation.
+/// Async-signal-safe: clock_gettime is on POSIX's list. sched_getcpu is not. In glibc and musl it is a load
+/// from the rseq area, or a call of the vDSO or the kernel, without lock or allocation.
 #[cold]
 #[inline(never)]
 pub(super) fn read() -> Stamp {
@@ -17,7 +17,7 @@ pub(super) fn read() -> Stamp {
     }
 }
 
-/// The choice of [`Kind::Monotonic`], and why it was not the requested clock.
+/// The choice of [`Kind::Monotonic`]. `note` says why it was not the requested clock.
 pub(super) fn chosen(note: Option<String>) -> Chosen {
     Chosen {
         kind: Kind::Monotonic,
@@ -29,7 +29,8 @@ pub(super) fn chosen(note: Option<String>) -> Chosen {
     }
 }
 
-/// What the kernel keeps time by: `tsc`, `kvm-clock`, `hpet`. `None` where it does not say. Allocates.
+/// The clock that the kernel keeps time by: `tsc`, `kvm-clock`, `hpet`. `None` if the kernel does not say.
+/// Allocates.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn source() -> Option<String> {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -47,7 +48,7 @@ pub(crate) fn realtime_ns() -> u64 {
     nanoseconds(libc::CLOCK_REALTIME)
 }
 
-/// The CPU that the calling thread is on, or [`CPU_MASK`] where the kernel can't tell.
+/// The CPU of the calling thread, or [`CPU_MASK`] if the kernel can't tell.
 pub(super) fn cpu() -> u32 {
     // SAFETY: the function takes nothing and touches no memory of ours.
     let cpu = unsafe { libc::sched_getcpu() };
@@ -59,8 +60,8 @@ fn nanoseconds(clock: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `time` is a valid timespec for the whole call. Both clocks exist on every Linux that
-    // Rust supports; where the call fails even so, `time` keeps its zeros.
+    // SAFETY: `time` is a valid timespec for the whole call. Both clocks exist on every Linux that Rust
+    // supports. If the call fails nevertheless, `time` keeps its zeros.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     (time.tv_sec as u64)
         .wrapping_mul(1_000_000_000)

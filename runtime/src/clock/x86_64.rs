@@ -1,5 +1,5 @@
-//! x86-64: the time-stamp counter by `rdtscp`, or by `rdtsc` with the CPU from `rdpid` or rseq. Must
-//! offer the same items as the other architectures' files, and run no instruction the CPU lacks.
+//! x86-64: the time-stamp counter by `rdtscp`, or by `rdtsc` with the CPU from `rdpid` or rseq. This file must
+//! offer the same items as those of the other architectures, and never run an instruction that the CPU lacks.
 
 use core::arch::asm;
 use core::arch::x86_64::__cpuid_count;
@@ -10,7 +10,7 @@ use crate::config::Clock;
 /// See [`super::read`]. Async-signal-safe.
 #[inline(always)]
 pub(super) fn read(kind: Kind) -> Stamp {
-    // Compares rather than a jump table: the kind never changes, so they predict perfectly.
+    // Comparisons are used and no jump table. The kind never changes, so the CPU predicts each comparison.
     if kind == Kind::Tscp {
         tscp()
     } else if kind == Kind::TscRseq {
@@ -33,13 +33,13 @@ pub(super) fn choose(request: Clock) -> Chosen {
     decide(request, Features::detect())
 }
 
-// By hand rather than by intrinsic: the halves of the counter stay apart, so that a caller that wants
-// them apart need not wait until they are put together.
+// This is assembly and no intrinsic. So the halves of the counter stay apart, and a caller that needs the
+// halves does not wait for a join.
 
 #[inline(always)]
 fn tscp() -> Stamp {
     let (low, high, cpu): (u32, u32, u32);
-    // SAFETY: the kind is chosen only where CPUID announces rdtscp; no memory is touched.
+    // SAFETY: this kind is chosen only if CPUID announces rdtscp. No memory is touched.
     unsafe {
         asm!("rdtscp", out("eax") low, out("edx") high, out("ecx") cpu,
             options(nomem, nostack, preserves_flags));
@@ -63,32 +63,32 @@ fn tsc() -> u64 {
 #[inline(always)]
 fn rdpid() -> u32 {
     let aux: u64;
-    // SAFETY: the kind is chosen only where CPUID announces rdpid; no memory is touched.
+    // SAFETY: this kind is chosen only if CPUID announces rdpid. No memory is touched.
     unsafe { asm!("rdpid {}", out(reg) aux, options(nomem, nostack, preserves_flags)) };
     aux as u32
 }
 
-/// What the CPU and the kernel offer.
+/// The features of the CPU and the kernel.
 #[derive(Clone, Copy, Debug)]
 struct Features {
     rdtscp: bool,
     rdpid: bool,
     rseq: bool,
-    /// The process was forbidden to read the counter: doing so is SIGSEGV.
+    /// Whether the process must not read the counter. Reading it would raise SIGSEGV.
     forbidden: bool,
-    /// Constant and non-stop. CPUID says both with one bit ("invariant TSC").
+    /// Whether it is constant and non-stop. CPUID reports both with one bit ("invariant TSC").
     invariant: bool,
-    /// The kernel does not keep time by the counter: it found it to be unsteady.
+    /// Whether the kernel found the counter unsteady and keeps time by another clock.
     distrusted: bool,
 }
 
 impl Features {
     /// Asks CPUID (leaves 7, 8000_0001h and 8000_0007h; Intel SDM volume 2, AMD APM volume 3), the C
     /// library and the kernel.
-    // Newer compilers take CPUID for safe: each such processor has it.
+    // Newer compilers take CPUID for safe, because each x86-64 processor has it.
     #[allow(unused_unsafe)]
     fn detect() -> Features {
-        // SAFETY: the processor has CPUID, and each leaf is looked at only where it is one.
+        // SAFETY: the processor has CPUID, and each leaf is read only if it exists.
         let leaf = |leaf, part| unsafe { __cpuid_count(leaf, part) };
         let basic = leaf(0, 0).eax;
         let extended = leaf(0x8000_0000, 0).eax;
@@ -103,22 +103,22 @@ impl Features {
     }
 }
 
-/// Whether `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is in force on this thread; new threads inherit it.
+/// Whether `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is in force on this thread. New threads inherit it.
 fn counter_is_forbidden() -> bool {
     let mut state: libc::c_int = 0;
     // SAFETY: PR_GET_TSC writes one int to the address, which is valid for it.
     let result = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut state) };
-    // Where a sandbox refuses the question, nothing is known, and almost surely nothing is forbidden.
+    // If a sandbox refuses the question, the counter is almost certainly allowed.
     result == 0 && state == libc::PR_TSC_SIGSEGV
 }
 
-/// Clock sources that a kernel keeps time by where the counter is of no use. Others (`tsc`, `kvm-clock`,
-/// `hyperv_clocksource_tsc_page`, …) count by it.
+/// Whether a kernel uses this clock source only if the counter is of no use. Other sources (`tsc`, `kvm-clock`,
+/// `hyperv_clocksource_tsc_page`, …) use the counter.
 fn is_last_resort(source: &str) -> bool {
     ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"].contains(&source)
 }
 
-/// The choice by what is offered. A request that can't be met gets the nearest thing, and a note.
+/// The choice from the features. A request that can't be met gets the nearest clock and a note.
 fn decide(request: Clock, offered: Features) -> Chosen {
     if offered.forbidden {
         let why = "the process may not read the time-stamp counter (prctl PR_TSC_SIGSEGV)";
@@ -129,7 +129,7 @@ fn decide(request: Clock, offered: Features) -> Chosen {
     let rseq = (offered.rseq, Kind::TscRseq, "rdtsc + rseq");
     let preference = match request {
         Clock::Rdtscp => [tscp, pid, rseq],
-        // The thread's rseq area is a load; rdpid takes 2 ns on some CPUs.
+        // Reading the thread's rseq area is a load. rdpid takes 2 ns on some CPUs.
         Clock::Rdtsc => [rseq, pid, tscp],
         Clock::Monotonic => return system::chosen(None),
     };

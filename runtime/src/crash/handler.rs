@@ -1,7 +1,7 @@
 //! From a signal to the end of the process. The handler notes the crash in the head of the ring and has the
 //! trace written. Then it restores the former actions of the signals and sends its own signal again. When it
 //! returns, the former handler, or the kernel, finds the program as it was at the crash. A handler that was
-//! installed after ours may have called ours. In that case ours calls the former handler itself.
+//! installed later may have called this one. In that case this handler calls the former one itself.
 //!
 //! On the stack of the interrupted code, the handler needs the kernel's frame and a few hundred bytes. It does
 //! the rest on a stack of its own. A fault in the handler ends the process by the signal that the handler came
@@ -10,7 +10,7 @@
 //!
 //! If SIGBUS comes from a ring that somebody else cut short, the handler mends the ring and the program goes
 //! on. It does so even if crashes are not handled. Any other SIGBUS goes to its former action. If that is a
-//! handler of the program, ours calls it and stays installed.
+//! handler of the program, this handler calls it and stays installed.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -47,15 +47,15 @@ const INSTALL_LOOK_NS: u32 = 50_000;
 
 static STATE: AtomicU32 = AtomicU32::new(OFF);
 
-/// The thread that crashed first, as the kernel counts. 0 = none. [`OVER`] = its trace is written, and the
-/// process ends.
+/// The kernel's id of the thread that crashed first. 0 = none. [`OVER`] = its trace is written, and the process
+/// ends.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 const OVER: u32 = u32::MAX;
 
 /// The last thread in [`OWNER`].
 static CRASHED: AtomicU32 = AtomicU32::new(0);
 
-/// Signals that the process survived and that still reach ours through a handler that was installed later. From
+/// Signals that the process survived and that reach this handler through one that was installed later. From
 /// then on only that handler treats them.
 static SURVIVED: AtomicU64 = AtomicU64::new(0);
 
@@ -222,8 +222,8 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
         return;
     }
     let me = raw::thread();
-    // The child of a vfork has the memory of its parent and must change nothing in it. A child without a fork
-    // hook may have the number of its parent.
+    // The child of a vfork has the memory of its parent and must change nothing in it. A child in which no fork
+    // hook ran may even have its parent's pid.
     let at_home = PROCESS.load(Ordering::Relaxed) == raw::process() && !is_unnoticed_child();
     let is_new = SURVIVED.load(Ordering::Relaxed) & raw::bit(signal) == 0;
     let handles = at_home && is_new && are_crashes_handled();
@@ -299,8 +299,8 @@ pub(super) fn wait_for_crash() {
 }
 
 /// Whether the process may go on, record and crash again. A handler of the program may mend anything. The
-/// handler of the standard library mends nothing. But once, it lets the program go on after a signal that
-/// somebody sent, because such a signal does not come again by itself.
+/// handler of the standard library mends nothing. After a signal that somebody sent, the program still goes on
+/// once, because such a signal does not come again by itself.
 fn may_survive(crash: &Crash) -> bool {
     previous_of(crash.signal)
         .is_some_and(|action| !action.is_default() && (crash.is_sent() || !is_of_std(action)))

@@ -122,7 +122,7 @@ unsafe impl Sync for Prepared {}
 /// Null until [`prepare`]. Never freed.
 static PREPARED: AtomicPtr<Prepared> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The thread that writes a trace, as the kernel counts. 0 = none.
+/// The kernel's id of the thread that writes a trace. 0 = none.
 static WRITER: AtomicU32 = AtomicU32::new(0);
 
 fn prepared() -> Option<&'static Prepared> {
@@ -223,8 +223,8 @@ pub(crate) fn thread_ends() {
     stack::take_alternate_back();
 }
 
-/// Called when a panic of the calling thread was dumped. If panics abort, the abort is then known as this
-/// panic's.
+/// Called when a panic of the calling thread was dumped. If panics abort, the handler must not dump the same
+/// panic again.
 pub(crate) fn panic_was_dumped() {
     if cfg!(panic = "abort") {
         handler::PANICKED.store(raw::thread(), Ordering::Relaxed);

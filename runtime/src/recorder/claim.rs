@@ -15,9 +15,8 @@ use crate::sys;
 /// first record in the last round never gives its slot back. `Ring::reap` finds such a slot.
 const ROUNDS: usize = 3;
 
-/// A record that finds the slot busy. There are three cases: the first record of a thread, a record of a thread
-/// that found no room, and a record of a handler that interrupted another record. `cpu` is the CPU as the clock
-/// gave it.
+/// A record that finds the slot busy. The thread has no slot yet, or it found no room, or this is a record of a
+/// handler that interrupted another record. `cpu` is the CPU as the clock gave it.
 #[cold]
 #[inline(never)]
 pub(super) fn busy(word: u32, cpu: u32) {

@@ -28,8 +28,8 @@ pub(crate) fn wants_more(number: u64, chunks: u64) -> bool {
 }
 
 /// The place of one chunk. A caller computes it once for all work on the chunk, because the slot may get a new
-/// owner. The new owner may use another number of chunks. Then mark and bytes must not come from two different
-/// numbers.
+/// owner. The new owner may use another number of chunks. A mark and bytes that were found with two different
+/// numbers do not belong together.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// The address of the chunk.

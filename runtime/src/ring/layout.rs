@@ -82,7 +82,7 @@ pub(crate) struct Header {
     pub(crate) clock_flags: AtomicU32,
     /// The signal of a crash, stored last. 0 = no crash.
     pub(crate) crash_signal: AtomicU32,
-    /// The `si_code` of the crash, and its thread, as the kernel counts.
+    /// The `si_code` of the crash, and the kernel's id of its thread.
     pub(crate) crash_code: AtomicU32,
     pub(crate) crash_thread: AtomicU32,
     /// The address of the crash, if it has one, and its tick.
@@ -155,7 +155,7 @@ pub(crate) struct Slot {
     pub(crate) clock_steps: AtomicU64,
     /// One of [`state`].
     pub(crate) state: AtomicU32,
-    /// The owner, as the kernel counts.
+    /// The kernel's id of the owner.
     pub(crate) tid: AtomicU32,
     /// Counts owners. If a reader sees it change, it has read two owners.
     pub(crate) generation: AtomicU64,

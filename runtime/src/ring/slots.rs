@@ -63,7 +63,7 @@ impl Ring {
 
     /// Takes a slot that is in the state `from`, by one compare-and-swap.
     fn try_take(&self, slot: &Slot, from: u32) -> bool {
-        // Acquire: pairs with the Release that stored `from`. This swap publishes nothing.
+        // Acquire: pairs with the Release that stored `from`. The swap itself publishes nothing.
         let swap =
             slot.state
                 .compare_exchange(from, state::TAKEN, Ordering::Acquire, Ordering::Relaxed);

@@ -22,8 +22,8 @@ pub(crate) static HOST: Host = Host {
 /// Makes this copy a guest of `host`, which makes its records from now on. False if this copy is a host, or the
 /// guest of another one.
 pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
-    // The whole step is under the lock, because `install` makes its own choice under the same lock. Sites are
-    // on soon, and by then the choice must be this host's.
+    // The whole step is under the lock, because `install` makes its own choice under the same lock. Sites may
+    // be on soon after. Their records must then go to this host.
     let _table = table();
     if let Some(mine) = recorder::host() {
         return core::ptr::eq(mine, host);

@@ -1,5 +1,5 @@
-//! The part of the recorder that may use all of std: configuration from the environment, bringing the recorder
-//! up, the dumper thread, calibration, and the calls of the API. The hot path must never call anything in this
+//! The part of the recorder that may use all of std. It has the configuration, the start of the recorder, the
+//! dumper thread, calibration, streams, and the calls of the API. The hot path must never call anything in this
 //! room. A function that runs in a signal handler or in a child of `fork` says so.
 
 pub(crate) mod calibrate;

@@ -1,29 +1,29 @@
-//! What signals do: asked, set, and put back. Async-signal-safe; errno changes only where a number is no
-//! signal's.
+//! The actions of signals: asking, setting and restoring them. Async-signal-safe. errno changes only if a
+//! number is no signal's. This file must never change an action without a call that asks for it.
 
 use core::mem::zeroed;
 
 use super::raw;
 
-/// What a signal does.
+/// The action of a signal.
 #[derive(Clone, Copy)]
 pub(crate) struct Action(libc::sigaction);
 
-/// A handler with what the kernel knows of the signal.
+/// A handler that gets the kernel's information on the signal.
 pub(crate) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
 impl Action {
-    /// What `signal` does now.
+    /// The current action of `signal`.
     pub(crate) fn of(signal: i32) -> Action {
-        // SAFETY: all zeros is a valid `sigaction` to be filled in, which is SIG_DFL where it is not.
+        // SAFETY: all zeros is a valid `sigaction` to be filled in. If it is not filled in, it means SIG_DFL.
         let mut now: libc::sigaction = unsafe { zeroed() };
         // SAFETY: the structure is valid for writing.
         unsafe { libc::sigaction(signal, core::ptr::null(), &raw mut now) };
         Action(now)
     }
 
-    /// A handler of crashes: on the alternate stack, where no other handler comes between, but faults
-    /// of its own do come.
+    /// The action of a handler of crashes. It runs on the alternate stack. No other handler interrupts it, but
+    /// faults of its own do.
     pub(crate) fn crash(handler: Handler) -> Action {
         let mut action = Action::default();
         action.0.sa_sigaction = handler as usize;
@@ -38,7 +38,7 @@ impl Action {
         action
     }
 
-    /// The same on the stack that `other`'s handler is called on.
+    /// The same handler, on the stack that `other`'s handler runs on.
     pub(crate) fn on_stack_of(mut self, other: &Action) -> Action {
         if other.is_handler() && other.0.sa_flags & libc::SA_ONSTACK == 0 {
             self.0.sa_flags &= !libc::SA_ONSTACK;
@@ -46,10 +46,10 @@ impl Action {
         self
     }
 
-    /// Makes it what `signal` does.
+    /// Makes this the action of `signal`. Returns whether it could.
     pub(crate) fn set(&self, signal: i32) -> bool {
-        // SAFETY: the structure is valid; its handler, if any, was the signal's before, or has the type
-        // of `Handler`.
+        // SAFETY: the structure is valid. Its handler, if any, was a handler of this signal before, or has the
+        // type of `Handler`.
         unsafe { libc::sigaction(signal, &raw const self.0, core::ptr::null_mut()) == 0 }
     }
 
@@ -73,7 +73,7 @@ impl Action {
         self.0.sa_sigaction == other.0.sa_sigaction
     }
 
-    /// Whether it is a handler of three arguments, on the alternate stack, with no other wish.
+    /// Whether it is a handler of three arguments on the alternate stack, with no other flag.
     pub(crate) fn is_plain_on_alternate_stack(&self) -> bool {
         const WISHES: i32 = libc::SA_NOCLDSTOP
             | libc::SA_NOCLDWAIT
@@ -88,7 +88,7 @@ impl Action {
         self.0.sa_flags & (told | WISHES) == told && !(1..32).any(holds)
     }
 
-    /// Calls its handler, if it has one.
+    /// Calls the handler, if there is one.
     ///
     /// # Safety
     /// The arguments are those of a handler of `signal`.
@@ -113,10 +113,12 @@ impl Action {
 }
 
 impl Action {
-    /// Calls its handler, if it has one, as the kernel would have: with the signals held back that it asks for.
+    /// Calls the handler, if there is one, as the kernel would: with the signals held back that the action
+    /// names.
     ///
     /// # Safety
-    /// The arguments are those of a handler of `signal`, and it does nothing afterwards but to return.
+    /// The arguments are those of a handler of `signal`, which returns after this call without doing anything
+    /// else.
     pub(crate) unsafe fn call_in_place(
         &self,
         signal: i32,
@@ -124,23 +126,23 @@ impl Action {
         context: *mut libc::c_void,
     ) {
         let word = |set: *const libc::sigset_t| {
-            // SAFETY: a set begins with the word that the kernel knows.
+            // SAFETY: a set begins with the word that the kernel uses.
             unsafe { set.cast::<raw::Signals>().read() }
         };
-        // SAFETY: the kernel's structure; what the signal interrupted holds these back.
+        // SAFETY: this is the kernel's structure. It holds the signal mask of the interrupted code.
         let interrupted =
             unsafe { word(&raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask) };
         let own = match self.0.sa_flags & libc::SA_NODEFER {
             0 => raw::bit(signal),
             _ => 0,
         };
-        // What was interrupted has its own signals back when the handler of `signal` returns.
+        // The interrupted code gets its own mask back when the handler of `signal` returns.
         let held = interrupted | word(&raw const self.0.sa_mask) | own;
         raw::mask(libc::SIG_SETMASK, held);
         if self.0.sa_flags & libc::SA_RESETHAND != 0 {
             Action::default().set(signal);
         }
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller promises the arguments of a handler.
         unsafe { self.call(signal, info, context) };
     }
 }
@@ -155,8 +157,8 @@ impl Default for Action {
     }
 }
 
-/// What only comes from what a thread does itself: a handler that held it back would hide a fault of its
-/// own, and the kernel would end the process on the spot.
+/// Signals that a thread causes itself. If a handler held them back, it would hide its own fault, and the
+/// kernel would end the process at once.
 const FAULTS: [i32; 6] = [
     libc::SIGSEGV,
     libc::SIGBUS,

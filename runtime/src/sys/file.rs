@@ -1,10 +1,12 @@
-//! Files: creating the ring file, giving it its space, writing a line to stderr.
+//! Files: making the ring file, giving it space, and writing a line to stderr. This file must never use a
+//! descriptor number that is no longer ours.
 
 use core::ffi::CStr;
 use std::fs::File;
 use std::os::fd::{FromRawFd, IntoRawFd};
 
-/// An open file that is ours. Not closed on drop: the ring's lives as long as the process.
+/// An open file of ours. It is not closed on drop, because the ring's file stays open as long as the process
+/// lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptor {
     fd: i32,
@@ -12,22 +14,22 @@ pub(crate) struct Descriptor {
     inode: u64,
 }
 
-/// Where descriptors of ours are moved, out of the way of programs that count on low numbers or
-/// close a range of them.
+/// Our descriptors are moved to numbers from this one on. Some programs rely on low numbers or close a range of
+/// them.
 const HIGH_DESCRIPTOR: i32 = 700;
 
-/// Who may read and write files: their owner.
+/// The rights of files: only their owner may read and write them.
 const OWNER: libc::mode_t = 0o600;
 
-/// How long a line waits for room on stderr, ns: the program would not have waited at all.
+/// How long a line waits for room on stderr, ns. It is short, because the program itself would not have waited.
 const PATIENCE_NS: libc::c_long = 100_000_000;
 
-/// Creates a file that must not exist, readable and writable by its owner alone, following no link.
+/// Makes a file that must not exist, readable and writable by its owner alone. It follows no link.
 /// Async-signal-safe.
 pub(crate) fn create(path: &CStr) -> Result<Descriptor, i32> {
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     let low = loop {
-        // SAFETY: `path` is NUL-terminated; the mode is passed as open(2) wants it with O_CREAT.
+        // SAFETY: `path` is NUL-terminated. The mode is passed as open(2) needs it with O_CREAT.
         let low = unsafe { libc::open(path.as_ptr(), flags, OWNER as libc::c_uint) };
         match low {
             0.. => break low,
@@ -35,8 +37,8 @@ pub(crate) fn create(path: &CStr) -> Result<Descriptor, i32> {
             _ => return Err(super::errno()),
         }
     };
-    // A umask may have taken the owner's own rights. Where that can't be, it stays as it is.
-    // SAFETY: a plain system call on a descriptor that was just opened.
+    // The umask may have removed rights of the owner. If they can't be set, the file stays as it is.
+    // SAFETY: this is a plain system call on a descriptor that was just opened.
     unsafe { libc::fchmod(low, OWNER) };
     let Some(fd) = raise(low) else {
         return Err(give_up(path, low));
@@ -47,9 +49,9 @@ pub(crate) fn create(path: &CStr) -> Result<Descriptor, i32> {
     }
 }
 
-/// Makes the folders of a file's path (NUL-terminated), as far as they are not there; nobody but their
-/// owner may put anything there. `Err`: why the last of those is missing, an errno; what is there already
-/// is no error. Async-signal-safe; keeps errno.
+/// Makes the missing folders of a file's path, which ends with a NUL. Only their owner may put anything into
+/// them. `Err`: the errno of the last folder that is missing. An existing folder is no error.
+/// Async-signal-safe. Keeps errno.
 pub(crate) fn make_folders(path: &mut [u8]) -> Result<(), i32> {
     let mut made = Ok(());
     for at in 1..path.len() {
@@ -59,7 +61,7 @@ pub(crate) fn make_folders(path: &mut [u8]) -> Result<(), i32> {
             Some(_) => continue,
         }
         path[at] = 0;
-        // The path ends at the NUL just stored.
+        // The path ends at the NUL stored above.
         made = match CStr::from_bytes_until_nul(path).map(super::raw::make_folder) {
             Ok(Ok(_) | Err(libc::EEXIST)) => Ok(()),
             Ok(Err(other)) => Err(other),
@@ -70,11 +72,11 @@ pub(crate) fn make_folders(path: &mut [u8]) -> Result<(), i32> {
     made
 }
 
-/// Moves a descriptor of ours out of the way: never to one of the first three, for where those are
-/// closed, the program's output would go into what is ours. `None` where that can't be. Async-signal-safe.
+/// Moves a descriptor of ours to a high number. It must not be one of the first three, because a program that
+/// has closed those would print into our file. `None` if it can't be moved. Async-signal-safe.
 fn raise(low: i32) -> Option<i32> {
     let high = [HIGH_DESCRIPTOR, 3].into_iter().find_map(|least| {
-        // SAFETY: a plain system call on a descriptor that the caller just opened.
+        // SAFETY: this is a plain system call on a descriptor that the caller just opened.
         let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, least) };
         (high >= 0).then_some(high)
     });
@@ -88,19 +90,19 @@ fn raise(low: i32) -> Option<i32> {
     }
 }
 
-/// Takes back a file that was just created; returns why, as errno says.
+/// Removes a file that was just made. Returns errno.
 fn give_up(path: &CStr, fd: i32) -> i32 {
     let error = super::errno();
-    // SAFETY: the descriptor was opened by `create` and goes no further.
+    // SAFETY: `create` opened the descriptor, and nobody else gets it.
     unsafe { shut(fd) };
     unlink(path);
     error
 }
 
 /// # Safety
-/// The descriptor is ours, and not used any more.
+/// The descriptor is ours and no longer used.
 unsafe fn shut(fd: i32) {
-    // SAFETY: as the caller vouches. Not `close`, where a thread may be cancelled.
+    // SAFETY: the caller promises that. It is not `close`, because a thread may be cancelled in there.
     unsafe { libc::syscall(libc::SYS_close, fd) };
 }
 
@@ -119,7 +121,7 @@ fn stat(fd: i32) -> Option<(u64, u64, u64)> {
 }
 
 impl Descriptor {
-    /// Takes a descriptor that was just opened, or closes it.
+    /// Takes over a descriptor that was just opened. Closes it if that fails.
     ///
     /// # Errors
     /// errno.
@@ -129,17 +131,17 @@ impl Descriptor {
             return Ok(Descriptor { fd, device, inode });
         }
         let error = super::errno();
-        // SAFETY: it was given to us, and goes no further.
+        // SAFETY: the descriptor was given to us, and nobody else gets it.
         unsafe { shut(fd) };
         Err(error)
     }
 
-    /// A second descriptor of what the program's own `fd` is.
+    /// A second descriptor of the file that the program's own `fd` stands for.
     ///
     /// # Errors
     /// errno.
     pub(crate) fn second(fd: i32) -> Result<Descriptor, i32> {
-        // SAFETY: a plain system call; `fd` stays as it is.
+        // SAFETY: this is a plain system call, and `fd` stays as it is.
         let high = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
         if high < 0 {
             return Err(super::errno());
@@ -147,9 +149,10 @@ impl Descriptor {
         Descriptor::adopt(high)
     }
 
-    /// One that is only there to be closed, when there are no others. Async-signal-safe.
+    /// A descriptor that is closed if no others are left. Async-signal-safe.
     pub(crate) fn spare() -> Option<Descriptor> {
-        // SAFETY: the name is NUL-terminated. By number: older C libraries have no function for it.
+        // SAFETY: the name is NUL-terminated. The call is made by number, because older C libraries have no
+        // function for it.
         let fd = unsafe {
             libc::syscall(
                 libc::SYS_memfd_create,
@@ -164,18 +167,18 @@ impl Descriptor {
         self.fd
     }
 
-    /// What the kernel tells the file by, within its device.
+    /// The number by which the kernel knows the file, within its device.
     pub(crate) fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Locks it for as long as any process has this descriptor: who can't see our process, from another
-    /// container, sees that. Where that can't be it is not locked. Async-signal-safe.
+    /// Locks the file as long as any process has this descriptor. A process in another container can't see
+    /// ours, but it sees the lock. If the file can't be locked, it stays unlocked. Async-signal-safe.
     pub(crate) fn lock(&self) {
-        /// Somebody may look whether it is locked, for a moment.
+        /// Another process may test the lock for a moment.
         const TRIES: u32 = 100;
         for _ in 0..TRIES {
-            // SAFETY: a plain system call on our descriptor, which does not wait.
+            // SAFETY: this is a plain system call on our descriptor, and it does not wait.
             let result = unsafe { libc::flock(self.fd, libc::LOCK_EX | libc::LOCK_NB) };
             if result == 0 || super::errno() != libc::EWOULDBLOCK {
                 return;
@@ -184,30 +187,30 @@ impl Descriptor {
         }
     }
 
-    /// Closes the number if it still means that file. Async-signal-safe.
+    /// Closes the number if it still stands for that file. Async-signal-safe.
     pub(crate) fn close_if(fd: i32, inode: u64) {
         if identity(fd).is_some_and(|(_, now)| now == inode) {
-            // SAFETY: a descriptor of ours, by its identity.
+            // SAFETY: it is our descriptor, because its identity is ours.
             unsafe { shut(fd) };
         }
     }
 
-    /// Whether the number still means our file: a program may close every descriptor that it does
-    /// not know and open its own under that number. Async-signal-safe.
+    /// Whether the number still stands for our file. A program may close every descriptor that it does not
+    /// know, and open its own file under that number. Async-signal-safe.
     pub(crate) fn still_ours(&self) -> bool {
         self.length().is_some()
     }
 
-    /// The file's length, if the number still means it. Async-signal-safe.
+    /// The file's length, if the number still stands for the file. Async-signal-safe.
     pub(crate) fn length(&self) -> Option<u64> {
         let (device, inode, length) = stat(self.fd)?;
         ((device, inode) == (self.device, self.inode)).then_some(length)
     }
 
-    /// Makes the file so long, without space for what is new, or as long as the process's limit on the size of files
-    /// allows. How long it is then. Async-signal-safe.
+    /// Makes the file `length` bytes long, or as long as the process's limit on the size of files allows. New
+    /// bytes get no space yet. Returns the new length. Async-signal-safe.
     pub(crate) fn lengthen(&self, length: u64) -> Result<u64, i32> {
-        // More than the limit is SIGXFSZ.
+        // A length beyond the limit would raise SIGXFSZ.
         let length = length.min(size_limit());
         let bytes = i64::try_from(length).map_err(|_| libc::EFBIG)?;
         loop {
@@ -222,10 +225,12 @@ impl Descriptor {
         }
     }
 
-    /// Gives `length` bytes at `offset` real space, so that touching them is SIGBUS only where somebody else
-    /// cuts the file short. Nobody may be writing there. `whole` is how long the file is: it never becomes longer
-    /// here, so that a cut at any moment is a SIGBUS, and never zeros in the place of what was there.
-    /// Async-signal-safe. Refuses before the kernel would send SIGXFSZ, and with ESTALE where the file was cut.
+    /// Gives `length` bytes at `offset` space on the disk. After that, touching them raises SIGBUS only if
+    /// somebody else cuts the file short. No thread may write to them meanwhile.
+    ///
+    /// `whole` is the length of the file. This function never lengthens the file. So a cut always leads to a
+    /// SIGBUS, and never to zeros in the place of records. It fails before the kernel would send SIGXFSZ, and
+    /// with ESTALE if the file was cut. Async-signal-safe.
     pub(crate) fn allocate(&self, offset: u64, length: u64, whole: u64) -> Result<(), i32> {
         match self.allocate_untouched(offset, length, whole) {
             Err(libc::EOPNOTSUPP | libc::ENOSYS) => self.allocate_by_writing(offset, length),
@@ -233,8 +238,8 @@ impl Descriptor {
         }
     }
 
-    /// The same, where somebody may be writing there: what is there stays. Not every file system can do that.
-    /// Async-signal-safe.
+    /// As [`allocate`](Descriptor::allocate), but threads may write meanwhile, because the contents stay. Some
+    /// file systems can't do this. Async-signal-safe.
     pub(crate) fn allocate_untouched(
         &self,
         offset: u64,
@@ -268,9 +273,9 @@ impl Descriptor {
         }
     }
 
-    /// For file systems that can't allocate: zeros take the space just as well.
+    /// Writes zeros, for file systems that can't allocate.
     fn allocate_by_writing(&self, mut offset: u64, mut length: u64) -> Result<(), i32> {
-        // A page: they are in each traced program.
+        // One page only, because these zeros are in each traced program.
         static ZEROS: [u8; 4096] = [0; 4096];
         while length > 0 {
             let count = length.min(ZEROS.len() as u64) as usize;
@@ -291,16 +296,16 @@ impl Descriptor {
         Ok(())
     }
 
-    /// Closes it, unless the number means another file by now. Async-signal-safe.
+    /// Closes it, unless the number stands for another file by now. Async-signal-safe.
     pub(crate) fn close(self) {
         if self.still_ours() {
-            // SAFETY: the descriptor is ours, and `self` is gone afterwards.
+            // SAFETY: the descriptor is ours, and `self` is not used afterwards.
             unsafe { shut(self.fd) };
         }
     }
 }
 
-/// The process's limit on file sizes, in bytes.
+/// The process's limit on the size of files, in bytes.
 fn size_limit() -> u64 {
     // SAFETY: all zeros is a valid `rlimit`.
     let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
@@ -313,31 +318,31 @@ fn size_limit() -> u64 {
     }
 }
 
-/// Gives a file away as its descriptor, to whoever calls [`take`] with it.
+/// Turns a file into its descriptor. [`take`] takes the descriptor over.
 pub(crate) fn give(file: File) -> i32 {
     file.into_raw_fd()
 }
 
-/// Takes a file that was given away, once.
+/// Takes over a descriptor of [`give`], once.
 pub(crate) fn take(descriptor: i32) -> File {
-    // SAFETY: as above, [`give`] made it, and nobody else has taken it.
+    // SAFETY: as above: [`give`] made the descriptor, and nobody else has taken it.
     unsafe { File::from_raw_fd(descriptor) }
 }
 
-/// Removes a file; what is not there need not be removed. Async-signal-safe.
+/// Removes a file. It is no error if the file does not exist. Async-signal-safe.
 pub(crate) fn unlink(path: &CStr) {
     // SAFETY: `path` is NUL-terminated.
     unsafe { libc::unlink(path.as_ptr()) };
 }
 
-/// Writes to stderr, in one call what a pipe takes at once, so that lines of several threads do not mix.
-/// What finds no room in time is left out. Async-signal-safe.
+/// Writes to stderr. One call writes as much as a pipe takes at once, so lines of several threads do not mix.
+/// Text that finds no room in time is left out. Async-signal-safe.
 pub(crate) fn stderr(mut text: &[u8]) {
     let saved = super::errno();
     let write = || {
         while !text.is_empty() && stderr_has_room() {
             let count = text.len().min(libc::PIPE_BUF);
-            // SAFETY: `text` is valid for reading its length. A failure has nowhere to be told.
+            // SAFETY: `text` is valid for reading its length. There is no place to report a failure.
             let done = unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), count) };
             match usize::try_from(done) {
                 Ok(done) => text = text.get(done..).unwrap_or(&[]),
@@ -346,14 +351,14 @@ pub(crate) fn stderr(mut text: &[u8]) {
             }
         }
     };
-    // A program in the background of a terminal would be stopped.
+    // Without this a program in the background of a terminal would be stopped.
     super::signal::held_back(libc::SIGPIPE, || {
         super::signal::held_back(libc::SIGTTOU, write);
     });
     super::set_errno(saved);
 }
 
-/// Whether stderr takes something, or says at once that it never will.
+/// Whether stderr takes bytes, or reports at once that it never will.
 fn stderr_has_room() -> bool {
     let mut stderr = libc::pollfd {
         fd: libc::STDERR_FILENO,
@@ -364,8 +369,8 @@ fn stderr_has_room() -> bool {
         tv_sec: 0,
         tv_nsec: PATIENCE_NS,
     };
-    // SAFETY: a sigset_t is plain memory that sigfillset fills in; the three pointers are valid. With
-    // all signals held back none can make it begin anew.
+    // SAFETY: a sigset_t is plain memory that sigfillset fills in. The three pointers are valid. All signals
+    // are held back, so none makes the call begin again.
     unsafe {
         let mut all: libc::sigset_t = core::mem::zeroed();
         libc::sigfillset(&raw mut all);

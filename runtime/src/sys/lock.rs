@@ -1,6 +1,6 @@
-//! A lock that knows who holds it, for what the shell shares between threads. `fork` copies memory but
-//! not threads, so a lock of the standard library that another thread holds stays locked in the child
-//! for good; this one is taken over there. Must never be waited for in a signal handler.
+//! A lock that knows its holder, for data that the shell shares between threads. `fork` copies memory but not
+//! threads. So a lock of the standard library that another thread holds stays locked in the child for ever. The
+//! child takes this lock over instead. A signal handler must never wait for it.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -10,22 +10,22 @@ use core::time::Duration;
 
 use super::{process, thread};
 
-/// How long one sleep is: whoever held the lock may have ended with its process.
+/// The length of one sleep. It is limited, because the holder may have ended with its process.
 const SLEEP: Duration = Duration::from_millis(50);
 
 /// A value that one thread at a time may use.
 pub(crate) struct Lock<T> {
     /// Process << 32 | thread; 0 = nobody.
     holder: AtomicU64,
-    /// What those who wait sleep on.
+    /// The word that waiting threads sleep on.
     wake_word: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through a `Guard` alone, of which there is one at a time.
+// SAFETY: the value is reached through a `Guard` only, and there is one guard at a time.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// The calling thread, as a lock names it. Async-signal-safe.
+/// The calling thread in the form of a lock's holder. Async-signal-safe.
 pub(crate) fn me() -> u64 {
     u64::from(process::pid()) << 32 | u64::from(thread::tid())
 }
@@ -39,7 +39,7 @@ impl<T> Lock<T> {
         }
     }
 
-    /// The value, for as long as the guard lives. Who holds it already must not ask again.
+    /// Locks the value while the guard lives. The holder must not call it again.
     pub(crate) fn lock(&'static self) -> Guard<T> {
         self.hold();
         Guard {
@@ -48,24 +48,24 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Whether the calling thread holds it. Async-signal-safe.
+    /// Whether the calling thread holds the lock. Async-signal-safe.
     pub(crate) fn is_mine(&self) -> bool {
-        // Relaxed: only the thread's own store can be its own number.
+        // Relaxed: only this thread stores its own number.
         self.holder.load(Ordering::Relaxed) == me()
     }
 
-    /// Whether any thread holds it. Async-signal-safe.
+    /// Whether any thread holds the lock. Async-signal-safe.
     pub(crate) fn is_held(&self) -> bool {
         self.holder.load(Ordering::SeqCst) != 0
     }
 
-    /// Takes it without a guard; [`Lock::let_go`] ends that.
+    /// Takes the lock without a guard, until [`Lock::let_go`].
     pub(crate) fn hold(&'static self) {
         let me = me();
         loop {
             let seen = self.wake_word.load(Ordering::Acquire);
             let holder = self.holder.load(Ordering::Relaxed);
-            // A holder of another process is one that `fork` left behind.
+            // A holder of another process was left behind by `fork`.
             let free = holder == 0 || holder >> 32 != me >> 32;
             if free && self.swap(holder, me) {
                 return;
@@ -91,8 +91,8 @@ impl<T> Lock<T> {
         thread::wake(&self.wake_word);
     }
 
-    /// In the child of a fork: what the thread that forked (`forker`, as it was called in the parent; 0 =
-    /// not known) held, it still holds; nobody else is there. Async-signal-safe.
+    /// Called in the child of a fork. If the forking thread held the lock, it still does. No other thread
+    /// exists. `forker` is that thread's number in the parent, or 0 if it is not known. Async-signal-safe.
     pub(crate) fn in_child(&self, forker: u64) {
         let holder = self.holder.load(Ordering::Relaxed);
         let still = holder != 0 && holder == forker;
@@ -101,7 +101,7 @@ impl<T> Lock<T> {
     }
 }
 
-/// The right to use a lock's value, until it is dropped.
+/// The right to use the value of a lock, until it is dropped.
 pub(crate) struct Guard<T: 'static> {
     lock: &'static Lock<T>,
     not_send: PhantomData<*const ()>,
@@ -111,14 +111,14 @@ impl<T> Deref for Guard<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this thread holds the lock, and only guards give the value out.
+        // SAFETY: this thread holds the lock, and only a guard gives access to the value.
         unsafe { &*self.lock.value.get() }
     }
 }
 
 impl<T> DerefMut for Guard<T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above; the guard is borrowed for as long as the value is.
+        // SAFETY: as above. The value is borrowed no longer than the guard.
         unsafe { &mut *self.lock.value.get() }
     }
 }
@@ -129,12 +129,12 @@ impl<T> Drop for Guard<T> {
     }
 }
 
-/// A value that is set once and lasts; reading it never waits.
+/// A value that is set once and never freed. Reading it never waits.
 pub(crate) struct Lasting<T> {
     value: AtomicPtr<T>,
 }
 
-// SAFETY: the value is shared as `&T`, and comes from whichever thread set it.
+// SAFETY: the value is shared as `&T`, and any thread may set it.
 unsafe impl<T: Send + Sync> Sync for Lasting<T> {}
 
 impl<T> Lasting<T> {
@@ -148,11 +148,11 @@ impl<T> Lasting<T> {
     pub(crate) fn get(&'static self) -> Option<&'static T> {
         // Acquire: pairs with the Release in `set`.
         let value = self.value.load(Ordering::Acquire);
-        // SAFETY: null, or from a Box that is never freed.
+        // SAFETY: the pointer is null or comes from a Box that is never freed.
         unsafe { value.as_ref() }
     }
 
-    /// Sets it; one at a time.
+    /// Sets the value. Only one thread may call this at a time.
     pub(crate) fn set(&self, value: T) {
         self.value
             .store(Box::into_raw(Box::new(value)), Ordering::Release);

@@ -1,11 +1,12 @@
-//! Mappings: one long reservation of addresses, files and anonymous memory laid into it.
+//! Mappings: a long reservation of addresses, and files and anonymous memory that are mapped into it. This file
+//! must never replace a mapping of the program.
 
-/// Reserves `length` bytes of addresses, aligned to `align` (a power of two, at least a page).
-/// Nothing can be read or written there yet. Async-signal-safe.
+/// Reserves `length` bytes of addresses, aligned to `align` (a power of two, at least a page). They can't be
+/// read or written yet. Async-signal-safe.
 pub(crate) fn reserve(length: usize, align: usize) -> Option<*mut u8> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let total = length.checked_add(align)?;
-    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+    // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
     let raw = unsafe { libc::mmap(core::ptr::null_mut(), total, libc::PROT_NONE, flags, -1, 0) };
     if raw == libc::MAP_FAILED {
         return None;
@@ -13,7 +14,7 @@ pub(crate) fn reserve(length: usize, align: usize) -> Option<*mut u8> {
     let start = raw as usize;
     let aligned = start.checked_next_multiple_of(align)?;
     let (head, tail) = (aligned - start, align - (aligned - start));
-    // SAFETY: both ends belong to the mapping made above and are outside what is returned.
+    // SAFETY: both ends belong to the mapping made above and lie outside the returned part.
     unsafe {
         if head > 0 {
             libc::munmap(raw, head);
@@ -25,18 +26,17 @@ pub(crate) fn reserve(length: usize, align: usize) -> Option<*mut u8> {
     Some(aligned as *mut u8)
 }
 
-/// Lays `length` bytes of a file, from its start, over a reservation, shared. Nothing there can be read or
-/// written before [`allow`]. What is touched is brought in, and nothing around it: the kernel would read ahead as
-/// for a file that is read from its start, which costs a first touch a millisecond where a disk is set to read
-/// much ahead.
+/// Maps `length` bytes of a file, from its start, shared, over a reservation. They can't be read or written
+/// before [`allow`]. A first touch brings in the touched page only. By default the kernel would read ahead, and
+/// a first touch would then take a millisecond on some disks.
 ///
 /// # Safety
 /// `at .. at + length` lies in a reservation of ours that nobody uses yet.
 pub(crate) unsafe fn map_file(at: *mut u8, length: usize, fd: i32) -> Result<(), i32> {
     let flags = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE;
-    // SAFETY: the caller vouches for the place; the kernel for the rest.
+    // SAFETY: the caller promises the place. The kernel checks the other arguments.
     unsafe { map(at, length, libc::PROT_NONE, flags, fd) }?;
-    // SAFETY: as above; the advice changes no contents.
+    // SAFETY: as above. The advice changes no contents.
     unsafe { libc::madvise(at.cast(), length, libc::MADV_RANDOM) };
     Ok(())
 }
@@ -57,18 +57,18 @@ pub(crate) unsafe fn allow(at: *mut u8, length: usize) -> Result<(), i32> {
     }
 }
 
-/// Keeps a part of a mapping out of core dumps. A hint: failure is no harm. Async-signal-safe.
+/// Keeps a part of a mapping out of core dumps. It is a hint, so failure does no harm. Async-signal-safe.
 pub(crate) fn leave_out_of_cores(at: *mut u8, length: usize) {
-    // SAFETY: the advice changes no contents; a wrong range is an error of the call, not of ours.
+    // SAFETY: the advice changes no contents. The kernel refuses a wrong range.
     unsafe { libc::madvise(at.cast(), length, libc::MADV_DONTDUMP) };
 }
 
-/// Puts a mapping in the place of another one of the same length, in one step: no thread sees anything else
-/// there than the old contents or the new ones. Async-signal-safe.
+/// Replaces a mapping by another one of the same length, in one step. Every thread sees either the old contents
+/// or the new ones. Async-signal-safe.
 ///
 /// # Safety
-/// `from .. from + length` is a mapping of ours that nobody else knows; `to .. to + length` is one of ours, of
-/// which every content is valid for those who use it.
+/// `from .. from + length` is a mapping of ours that nobody else knows. `to .. to + length` is a mapping of
+/// ours, and its users accept any contents.
 pub(crate) unsafe fn move_over(from: *mut u8, length: usize, to: *mut u8) -> bool {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     let to = to.cast::<libc::c_void>();
@@ -76,11 +76,10 @@ pub(crate) unsafe fn move_over(from: *mut u8, length: usize, to: *mut u8) -> boo
     unsafe { libc::mremap(from.cast(), length, length, flags, to) != libc::MAP_FAILED }
 }
 
-/// Lays anonymous memory over a part of a reservation, or over a part of the file's mapping that
-/// could not get space.
+/// Maps anonymous memory over a part of a reservation, or over a part of the file's mapping that got no space.
 ///
 /// # Safety
-/// `at .. at + length` lies in a reservation of ours and nobody uses that part yet.
+/// `at .. at + length` lies in a reservation of ours, and nobody uses that part yet.
 pub(crate) unsafe fn map_anonymous(at: *mut u8, length: usize) -> Result<(), i32> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -88,34 +87,33 @@ pub(crate) unsafe fn map_anonymous(at: *mut u8, length: usize) -> Result<(), i32
     unsafe { map(at, length, protection, flags, -1) }
 }
 
-/// `length` bytes of zeros, more than none, that stay for the life of the process. Async-signal-safe.
+/// `length` zero bytes, at least one, that stay for the life of the process. Async-signal-safe.
 pub(crate) fn lasting(length: usize) -> Option<&'static mut [u8]> {
     let at = reserve(length, ALIGNMENT)?;
-    // SAFETY: the reservation just made, which nobody uses.
+    // SAFETY: this is the reservation made above, which nobody uses.
     unsafe { map_anonymous(at, length) }.ok()?;
-    // SAFETY: as long, zeros, and nobody else's for good.
+    // SAFETY: the bytes are mapped, zero, and belong to the caller for ever.
     Some(unsafe { core::slice::from_raw_parts_mut(at, length) })
 }
 
-/// What mappings are aligned to: the largest page there is.
+/// The alignment of mappings: the largest page that exists.
 const ALIGNMENT: usize = 64 * 1024;
 
-/// Puts addresses where nothing can be read or written over a part of a mapping, whose memory is given
-/// back. Async-signal-safe.
+/// Makes a part of a mapping inaccessible and gives its memory back. Async-signal-safe.
 ///
 /// # Safety
 /// `at .. at + length` lies in a reservation of ours, and nobody uses that part any more.
 pub(crate) unsafe fn abandon(at: *mut u8, length: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
-    // SAFETY: MAP_FIXED replaces only what the caller says is ours and unused.
+    // SAFETY: MAP_FIXED replaces only the part that the caller promises to be ours and unused.
     let raw = unsafe { libc::mmap(at.cast(), length, libc::PROT_NONE, flags, -1, 0) };
     raw != libc::MAP_FAILED
 }
 
 /// # Safety
-/// As of the two functions above.
+/// The promises of the two functions above.
 unsafe fn map(at: *mut u8, length: usize, protection: i32, flags: i32, fd: i32) -> Result<(), i32> {
-    // SAFETY: MAP_FIXED replaces only what the caller says is ours and unused.
+    // SAFETY: MAP_FIXED replaces only the part that the caller promises to be ours and unused.
     let raw = unsafe { libc::mmap(at.cast(), length, protection, flags, fd, 0) };
     if raw == libc::MAP_FAILED {
         Err(super::errno())
@@ -124,7 +122,7 @@ unsafe fn map(at: *mut u8, length: usize, protection: i32, flags: i32, fd: i32) 
     }
 }
 
-/// Gives a reservation back.
+/// Unmaps a reservation.
 ///
 /// # Safety
 /// `at .. at + length` is a mapping of ours that nobody uses any more.
@@ -133,16 +131,16 @@ pub(crate) unsafe fn unmap(at: *mut u8, length: usize) {
     unsafe { libc::munmap(at.cast(), length) };
 }
 
-/// Has the kernel read what is not in memory any more, all of it at a time. A hint: failure is no harm.
+/// Has the kernel read everything that is no longer in memory, at once. It is a hint, so failure does no harm.
 pub(crate) fn read_ahead(at: *mut u8, length: usize) {
-    // SAFETY: the advice changes no contents; a wrong range is an error of the call, not of ours.
+    // SAFETY: the advice changes no contents. The kernel refuses a wrong range.
     unsafe { libc::madvise(at.cast(), length, libc::MADV_WILLNEED) };
 }
 
-/// Brings pages in, so that their first use is no page fault. A hint: failure is no harm.
+/// Brings pages into memory, so their first use is no page fault. It is a hint, so failure does no harm.
 pub(crate) fn prefault(at: *mut u8, length: usize) {
-    /// Linux 5.14; older kernels answer EINVAL.
+    /// New in Linux 5.14. An older kernel answers EINVAL.
     const MADV_POPULATE_WRITE: i32 = 23;
-    // SAFETY: the advice changes no contents; a wrong range is an error of the call, not of ours.
+    // SAFETY: the advice changes no contents. The kernel refuses a wrong range.
     unsafe { libc::madvise(at.cast(), length, MADV_POPULATE_WRITE) };
 }

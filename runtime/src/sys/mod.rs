@@ -1,7 +1,7 @@
 //! Every call into libc, one file per subject.
 //!
-//! Nothing in here allocates, locks or panics, so that the recorder and signal handlers may use
-//! all of it; where a function is not async-signal-safe all the same, its doc says so.
+//! Nothing in this room allocates, locks or panics, so the recorder and signal handlers may use all of it. A
+//! function that is not async-signal-safe says so. This room must never decide anything.
 
 pub(crate) mod action;
 pub(crate) mod file;
@@ -21,7 +21,7 @@ pub(crate) fn errno() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
-/// Puts `errno` back: a signal handler must leave it as it found it.
+/// Restores `errno`, because a signal handler must leave it unchanged.
 pub(crate) fn set_errno(value: i32) {
     // SAFETY: as in `errno`.
     unsafe { *libc::__errno_location() = value }

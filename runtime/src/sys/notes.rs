@@ -1,5 +1,5 @@
-//! ELF notes of everything that is loaded: how copies of this crate find each other. Must never trust
-//! a size in a note: other people's tools write them as well.
+//! The ELF notes of all loaded objects, by which copies of this crate find each other. This file must never
+//! trust a size in a note, because other people's tools write notes too.
 
 /// A note as it lies in a loaded object.
 pub(crate) struct Note {
@@ -7,18 +7,18 @@ pub(crate) struct Note {
     pub(crate) name: &'static [u8],
     /// Its type, in the owner's numbering.
     pub(crate) kind: u32,
-    /// What it says.
+    /// Its contents.
     pub(crate) descriptor: &'static [u8],
 }
 
-/// Every note of every loaded object. Not async-signal-safe: the loader has a lock.
+/// Every note of every loaded object. Not async-signal-safe, because the loader has a lock.
 pub(crate) fn all() -> Vec<Note> {
     unsafe extern "C" fn object(
         info: *mut libc::dl_phdr_info,
         _size: libc::size_t,
         found: *mut libc::c_void,
     ) -> libc::c_int {
-        // SAFETY: the loader passes a valid structure, and our own vector back.
+        // SAFETY: the loader passes a valid structure and our own vector.
         let (info, found) = unsafe { (&*info, &mut *found.cast::<Vec<Note>>()) };
         if info.dlpi_phdr.is_null() {
             return 0;
@@ -43,14 +43,14 @@ pub(crate) fn all() -> Vec<Note> {
         0
     }
     let mut found = Vec::new();
-    // SAFETY: the callback has the right signature and does not unwind; `found` outlives the call.
+    // SAFETY: the callback has the right signature and does not unwind. `found` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(object), (&raw mut found).cast()) };
     found
 }
 
-/// Does something that no other thread does at the same time, whichever copy of this crate it runs in, and
-/// while nothing is loaded or unloaded. Not where the C library goes through what is loaded without a lock
-/// (musl). It must load nothing. Not async-signal-safe.
+/// Runs `work` under the loader's lock. So no other thread runs `alone` meanwhile, in any copy of this crate,
+/// and nothing is loaded or unloaded. musl walks the loaded objects without a lock, so it gives no such
+/// promise. `work` must load nothing. Not async-signal-safe.
 pub(crate) fn alone(mut work: &mut dyn FnMut()) {
     unsafe extern "C" fn first(
         _info: *mut libc::dl_phdr_info,
@@ -62,8 +62,8 @@ pub(crate) fn alone(mut work: &mut dyn FnMut()) {
         work();
         1
     }
-    // SAFETY: the callback has the right signature and does not unwind; `work` outlives the call. The
-    // loader's lock may be taken again by its owner.
+    // SAFETY: the callback has the right signature and does not unwind. `work` outlives the call. The owner of
+    // the loader's lock may take it again.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut work).cast()) };
 }
 

@@ -1,4 +1,4 @@
-//! The process: its environment, its number, its end, its children.
+//! The process: its environment, its id, its end and its children. This file must never change the environment.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -6,20 +6,19 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 unsafe extern "C" {
-    /// In glibc since 2.17 and in musl since 1.1.24; the libc crate does not declare it.
+    /// glibc has it since 2.17 and musl since 1.1.24. The libc crate does not declare it.
     fn secure_getenv(name: *const libc::c_char) -> *mut libc::c_char;
 }
 
-/// A variable of the environment; `None` where it is unset, and always in setuid programs.
-/// Not async-signal-safe.
+/// A variable of the environment. `None` if it is unset, and always in a setuid program. Not async-signal-safe.
 pub(crate) fn variable(name: &CStr) -> Option<OsString> {
-    // SAFETY: `name` is NUL-terminated. We run where nobody changes the environment meanwhile, as
-    // every reader of it must: before main, or in a call that the program made.
+    // SAFETY: `name` is NUL-terminated. Nobody changes the environment meanwhile: this runs before main or in a
+    // call that the program made. Every reader of the environment relies on that.
     let value = unsafe { secure_getenv(name.as_ptr()) };
     if value.is_null() {
         return None;
     }
-    // SAFETY: secure_getenv returns a NUL-terminated string; it is copied at once.
+    // SAFETY: secure_getenv returns a NUL-terminated string. It is copied at once.
     let bytes = unsafe { CStr::from_ptr(value) }.to_bytes();
     Some(OsString::from_vec(bytes.to_vec()))
 }
@@ -30,7 +29,7 @@ pub(crate) fn pid() -> u32 {
     unsafe { libc::getpid() as u32 }
 }
 
-/// The user in whose name the process acts. Async-signal-safe.
+/// The effective user of the process. Async-signal-safe.
 pub(crate) fn user() -> u32 {
     // SAFETY: geteuid has no precondition.
     unsafe { libc::geteuid() }
@@ -44,58 +43,59 @@ pub(crate) fn at_exit(handler: extern "C" fn()) -> bool {
 
 /// Ends the process as `exit(0)` does.
 pub(crate) fn exit() -> ! {
-    // SAFETY: the caller is a thread of ours that holds no lock; `exit` in other threads at the same time is
-    // waited for by the C library, or ends the process as well.
+    // SAFETY: the caller is a thread of ours that holds no lock. If another thread calls `exit` at the same
+    // time, the C library waits for it, or that call ends the process.
     unsafe { libc::exit(0) }
 }
 
-/// Calls the three around every `fork`: before it, and after it in the parent and in the child. Children
-/// that were made behind the C library's back are [`noticed`](notice_fork) later.
+/// Has the three functions called around every `fork`: before it, and after it in the parent and in the child.
+/// A child that was made without the C library is [noticed](notice_fork) later.
 pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     // Release: pairs with the Acquire in `notice_child`.
     IN_CHILD.store(child as *mut (), Ordering::Release);
     watch_children();
-    // SAFETY: functions of the C ABI that never unwind. Without memory for the list there is no call.
+    // SAFETY: these are functions of the C ABI that never unwind. Without memory for its list the C library
+    // calls none.
     unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
 }
 
-/// What is called in a child.
+/// The function that is called in a child.
 static IN_CHILD: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Does in a child of which nobody was told what should have been done at once. Async-signal-safe.
+/// If this is a child in which no hook ran, does what the hook would have done. Async-signal-safe.
 pub(crate) fn notice_child() {
     if !is_unnoticed_child() {
         return;
     }
     let child = IN_CHILD.load(Ordering::Acquire);
     if !child.is_null() {
-        // SAFETY: `at_fork` stored it, a function of this type.
+        // SAFETY: `at_fork` stored a function of this type.
         let child = unsafe { core::mem::transmute::<*mut (), extern "C" fn()>(child) };
         child();
     }
     notice_fork();
 }
 
-/// A page that the kernel empties in every child that has a copy of this process's memory, however the
-/// child is made. One that shares the memory (`vfork`) sees what its parent sees.
+/// A page that the kernel empties in every child that has a copy of this process's memory. A child that shares
+/// the memory (`vfork`) sees the page of its parent.
 #[repr(C)]
 struct Watch {
-    /// 0 in a child that nobody has noticed yet.
+    /// 0 in a child that was not noticed yet.
     noticed: AtomicU32,
-    /// What [`count_in_fork`] counts.
+    /// The count of [`count_in_fork`].
     counted: AtomicU64,
 }
 
-/// Null until [`watch_children`], and where the kernel is too old (before 4.14).
+/// Null until [`watch_children`], and on a kernel before 4.14.
 static WATCH: AtomicPtr<Watch> = AtomicPtr::new(core::ptr::null_mut());
 
-/// In its place there; a child then counts its parent's as well.
+/// The count without such a page. A child then also counts what its parent counted.
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 
 fn watch() -> Option<&'static Watch> {
     // Acquire: pairs with the Release in `watch_children`.
     let page = WATCH.load(Ordering::Acquire);
-    // SAFETY: null, or a page of ours that is never unmapped; zeros are valid.
+    // SAFETY: the pointer is null or points to a page of ours that is never unmapped. Zeros are valid.
     unsafe { page.as_ref() }
 }
 
@@ -105,8 +105,8 @@ fn watch_children() {
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
     );
-    // SAFETY: a new mapping at an address of the kernel's choice; the advice is about it alone, and where
-    // it is refused the mapping goes no further.
+    // SAFETY: this is a new mapping at an address that the kernel chooses. The advice is about it alone. If the
+    // kernel refuses the advice, nobody gets the mapping.
     unsafe {
         let page = libc::mmap(core::ptr::null_mut(), length, protection, flags, -1, 0);
         if page == libc::MAP_FAILED {
@@ -121,20 +121,20 @@ fn watch_children() {
     notice_fork();
 }
 
-/// Whether this is a child of which [`notice_fork`] was not told. Async-signal-safe; one load more or
-/// less, for the recorder asks.
+/// Whether this is a child for which [`notice_fork`] was not called. Async-signal-safe. It is one or two loads,
+/// because the recorder calls it.
 #[inline]
 pub(crate) fn is_unnoticed_child() -> bool {
     watch().is_some_and(|watch| watch.noticed.load(Ordering::Relaxed) == 0)
 }
 
-/// Whether [`notice_fork`] was not called in this process yet, as far as that can be known: an old kernel
-/// has no page that tells. Async-signal-safe.
+/// Whether [`notice_fork`] may not have been called in this process. An old kernel has no page that tells.
+/// Async-signal-safe.
 pub(crate) fn may_be_new() -> bool {
     watch().is_none_or(|watch| watch.noticed.load(Ordering::Relaxed) == 0)
 }
 
-/// This process is known. Async-signal-safe.
+/// Notes that this process was noticed. Async-signal-safe.
 pub(crate) fn notice_fork() {
     if let Some(watch) = watch() {
         watch.noticed.store(1, Ordering::Relaxed);
@@ -158,24 +158,23 @@ fn counted_in_fork() -> &'static AtomicU64 {
     watch().map_or(&COUNTED, |watch| &watch.counted)
 }
 
-/// Counts one more while a fork is under way; what the parent counts before it is not in the child.
+/// Counts one record while a fork is under way. The child does not have the counts of its parent.
 /// Async-signal-safe.
 pub(crate) fn count_in_fork() {
     counted_in_fork().fetch_add(1, Ordering::Relaxed);
 }
 
-/// What was counted so far, from then on 0. Async-signal-safe.
+/// Returns the count and sets it to 0. Async-signal-safe.
 pub(crate) fn take_counted_in_fork() -> u64 {
     counted_in_fork().swap(0, Ordering::Relaxed)
 }
 
-/// A number that nobody can guess, and that a child does not share with its parent. Async-signal-safe;
-/// keeps errno.
+/// A number that nobody can guess. A child has other numbers than its parent. Async-signal-safe. Keeps errno.
 pub(crate) fn random() -> u64 {
     let saved = super::errno();
     let mut bytes = [0_u8; 8];
-    // SAFETY: `bytes` is valid for writing its length. By number: older C libraries have no function for
-    // it; it never waits.
+    // SAFETY: `bytes` is valid for writing its length. The call is made by number, because older C libraries
+    // have no function for it. It never waits.
     let got = unsafe {
         libc::syscall(
             libc::SYS_getrandom,
@@ -189,21 +188,21 @@ pub(crate) fn random() -> u64 {
     if got == bytes.len() as libc::c_long {
         return number;
     }
-    // Before the kernel has any: hardly to be guessed, and another one in every process.
+    // The kernel has no random number yet. This one is hard to guess, and every process has another one.
     let mixed = super::raw::monotonic_ns() ^ u64::from(pid()) << 40;
     mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 
-/// Keeps the shared library that holds `address` loaded for good. Nothing to do for an executable.
+/// Keeps the shared library that holds `address` loaded for ever. Does nothing for an executable.
 pub(crate) fn pin_library(address: *const libc::c_void) {
     // SAFETY: all zeros is a valid `Dl_info`.
     let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: `info` is valid for writing; dladdr takes any address.
+    // SAFETY: `info` is valid for writing, and dladdr takes any address.
     if unsafe { libc::dladdr(address, &raw mut info) } == 0 || info.dli_fname.is_null() {
         return;
     }
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-    // SAFETY: the loader's own name of the library. With NOLOAD nothing is loaded; the handle is
-    // not closed on purpose. For the executable it finds nothing, which is as well.
+    // SAFETY: it is the loader's own name of the library. NOLOAD loads nothing, and the handle stays open on
+    // purpose. For the executable it finds nothing, which is fine.
     unsafe { libc::dlopen(info.dli_fname, flags) };
 }

@@ -1,13 +1,14 @@
-//! System calls without the C library's wrappers, for a handler that may have interrupted anything: no
-//! errno, no thread storage, no cancellation point. x86-64 and aarch64 in assembly; elsewhere by way of
-//! the C library, with errno put back. All of it is async-signal-safe.
+//! System calls without the C library's wrappers, for a handler that may have interrupted anything. They use no
+//! errno and no thread storage, and they are no cancellation points. On x86-64 and aarch64 they are in
+//! assembly. Elsewhere they use the C library and restore errno. Everything here is async-signal-safe and must
+//! never touch thread storage.
 
 use core::ffi::CStr;
 
-/// What a call gives: a number, or an error's.
+/// The result of a call: a number, or the number of an error.
 pub(crate) type Result<T> = core::result::Result<T, i32>;
 
-/// The kernel's answers from -4095 to -1 are errors.
+/// Answers of the kernel from -4095 to -1 are errors.
 fn check(answer: isize) -> Result<usize> {
     if (-4095..0).contains(&answer) {
         Err(answer.wrapping_neg() as i32)
@@ -17,13 +18,12 @@ fn check(answer: isize) -> Result<usize> {
 }
 
 /// # Safety
-/// The call may do with the arguments what the kernel's documentation says.
+/// The call may do with the arguments whatever the kernel's documentation says.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let answer: isize;
-    // SAFETY: the kernel's convention: it changes rax, rcx and r11, and the memory that the caller
-    // vouches for.
+    // SAFETY: by the kernel's convention it changes rax, rcx, r11, and the memory that the caller promises.
     unsafe {
         core::arch::asm!(
             "syscall",
@@ -42,7 +42,7 @@ unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
 unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let answer: isize;
-    // SAFETY: the kernel's convention: it changes x0, and the memory that the caller vouches for.
+    // SAFETY: by the kernel's convention it changes x0, and the memory that the caller promises.
     unsafe {
         core::arch::asm!(
             "svc 0",
@@ -61,7 +61,7 @@ unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
 unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let saved = super::errno();
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller promises the arguments.
     let answer = unsafe { libc::syscall(number, a, b, c, d, e, f) } as isize;
     let error = super::errno();
     super::set_errno(saved);
@@ -72,19 +72,19 @@ unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     }
 }
 
-/// The calling thread, as the kernel counts.
+/// The kernel's id of the calling thread.
 pub(crate) fn thread() -> u32 {
     // SAFETY: no arguments.
     unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
 }
 
-/// The process, as the kernel counts: of a child too that was made behind the C library's back.
+/// The kernel's id of the process. It is right also in a child that was made without the C library.
 pub(crate) fn process() -> u32 {
     // SAFETY: no arguments.
     unsafe { call(libc::SYS_getpid, [0; 6]) as u32 }
 }
 
-/// Creates a file that must not exist, for its owner alone, following no link; its descriptor.
+/// Makes a file that must not exist, for its owner alone. It follows no link. Returns its descriptor.
 pub(crate) fn create(path: &CStr) -> Result<i32> {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     let [at, path, flags] = [
@@ -99,20 +99,20 @@ pub(crate) fn create(path: &CStr) -> Result<i32> {
             other => break other?,
         }
     };
-    // A umask may have taken the owner's own rights. Where that can't be, it stays as it is.
-    // SAFETY: a descriptor that was just opened.
+    // The umask may have removed rights of the owner. If they can't be set, the file stays as it is.
+    // SAFETY: this is a descriptor that was just opened.
     unsafe { call(libc::SYS_fchmod, [fd, 0o600, 0, 0, 0, 0]) };
     Ok(fd as i32)
 }
 
-/// Writes to a descriptor; how many bytes were taken.
+/// Writes to a descriptor. Returns how many bytes were taken.
 pub(crate) fn write(fd: i32, bytes: &[u8]) -> Result<usize> {
     let [fd, start, count] = [fd as usize, bytes.as_ptr() as usize, bytes.len()];
     // SAFETY: the bytes may be read.
     check(unsafe { call(libc::SYS_write, [fd, start, count, 0, 0, 0]) })
 }
 
-/// Whether a descriptor takes something within so many ns, or says at once that it never will.
+/// Whether a descriptor takes bytes within `patience_ns`, or reports at once that it never will.
 pub(crate) fn has_room(fd: i32, patience_ns: i64) -> bool {
     let mut wanted = libc::pollfd {
         fd,
@@ -124,25 +124,25 @@ pub(crate) fn has_room(fd: i32, patience_ns: i64) -> bool {
         tv_nsec: patience_ns,
     };
     let [wanted, patience] = [(&raw mut wanted) as usize, (&raw const patience) as usize];
-    // SAFETY: both structures are valid, and nobody's but ours.
+    // SAFETY: both structures are valid and ours alone.
     check(unsafe { call(libc::SYS_ppoll, [wanted, 1, patience, 0, 8, 0]) })
         .is_ok_and(|ready| ready > 0)
 }
 
 /// Closes a descriptor.
 pub(crate) fn close(fd: i32) {
-    // SAFETY: the caller's own number; nothing points into it.
+    // SAFETY: the number is the caller's own, and nothing else uses it.
     unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Makes a folder, into which nobody but its owner may put anything.
+/// Makes a folder into which only its owner may put anything.
 pub(crate) fn make_folder(path: &CStr) -> Result<usize> {
     let [at, path] = [libc::AT_FDCWD as usize, path.as_ptr() as usize];
     // SAFETY: the path is NUL-terminated.
     check(unsafe { call(libc::SYS_mkdirat, [at, path, 0o755, 0, 0, 0]) })
 }
 
-/// Whether there is something of that name.
+/// Whether something has that name.
 pub(crate) fn exists(path: &CStr) -> bool {
     let [at, path] = [libc::AT_FDCWD as usize, path.as_ptr() as usize];
     // SAFETY: the path is NUL-terminated.
@@ -150,9 +150,9 @@ pub(crate) fn exists(path: &CStr) -> bool {
     check(answer) != Err(libc::ENOENT)
 }
 
-/// Gives a file another name; `replace`: also where something has it.
+/// Renames a file. `replace`: even if something has the new name.
 pub(crate) fn rename(from: &CStr, to: &CStr, replace: bool) -> Result<usize> {
-    /// `RENAME_NOREPLACE`; not every C library that we are built against has it.
+    /// `RENAME_NOREPLACE`, which some C libraries lack.
     const NOT_REPLACE: usize = 1;
     let at = libc::AT_FDCWD as usize;
     let [from, to] = [from.as_ptr() as usize, to.as_ptr() as usize];
@@ -162,7 +162,7 @@ pub(crate) fn rename(from: &CStr, to: &CStr, replace: bool) -> Result<usize> {
     if answer != Err(libc::EINVAL) || replace {
         return answer;
     }
-    // A file system that knows no flags: a link refuses to replace as well.
+    // This file system knows no flags. A link also refuses to replace.
     // SAFETY: as above.
     let linked = check(unsafe { call(libc::SYS_linkat, [at, from, at, to, 0, 0]) });
     if linked.is_ok() {
@@ -193,13 +193,13 @@ pub(crate) fn monotonic_ns() -> u64 {
         .wrapping_add(now.tv_nsec as u64)
 }
 
-/// Sleeps, less where a signal comes.
+/// Sleeps. A signal ends the sleep.
 pub(crate) fn sleep_ns(ns: u32) {
     let time = libc::timespec {
         tv_sec: 0,
         tv_nsec: ns as libc::c_long,
     };
-    // SAFETY: the time may be read, and no rest is asked for.
+    // SAFETY: the time may be read. No remaining time is asked for.
     unsafe {
         call(
             libc::SYS_nanosleep,
@@ -208,7 +208,7 @@ pub(crate) fn sleep_ns(ns: u32) {
     };
 }
 
-/// A set of signals, as the kernel has it.
+/// A set of signals in the kernel's form.
 pub(crate) type Signals = u64;
 
 /// The bit of a signal in a set.
@@ -216,7 +216,7 @@ pub(crate) const fn bit(signal: i32) -> Signals {
     1 << (signal - 1)
 }
 
-/// Signals that wait for the calling thread.
+/// The signals that are pending for the calling thread.
 pub(crate) fn pending() -> Signals {
     let mut set: Signals = 0;
     let place = (&raw mut set) as usize;
@@ -225,11 +225,11 @@ pub(crate) fn pending() -> Signals {
     set
 }
 
-/// Blocks signals on the calling thread, or lets them through; the set before.
+/// Blocks or unblocks signals on the calling thread. Returns the former set.
 pub(crate) fn mask(how: i32, set: Signals) -> Signals {
     let mut old: Signals = 0;
     let [new, old_place] = [(&raw const set) as usize, (&raw mut old) as usize];
-    // SAFETY: eight bytes may be read, and eight written.
+    // SAFETY: eight bytes may be read, and eight may be written.
     unsafe {
         call(
             libc::SYS_rt_sigprocmask,
@@ -239,30 +239,30 @@ pub(crate) fn mask(how: i32, set: Signals) -> Signals {
     old
 }
 
-/// Whether memory may be read: asked of the kernel page by page, without a fault.
+/// Whether memory can be read. The kernel tests it page by page, without a fault.
 pub(crate) fn is_readable(address: usize, length: usize) -> bool {
-    /// No signal mask is changed in such a way: the kernel reads the new one, and refuses.
+    /// This is no valid way to change a mask. The kernel reads the new mask first, and then refuses.
     const NOTHING: usize = usize::MAX;
     let end = address.saturating_add(length);
     (address..end).step_by(4096).all(|page| {
-        // SAFETY: nothing is changed, and no other memory is touched.
+        // SAFETY: the call changes nothing and touches no other memory.
         let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NOTHING, page, 0, 8, 0, 0]) };
         check(answer) != Err(libc::EFAULT)
     })
 }
 
-/// Takes one waiting signal of a set away.
+/// Takes one pending signal of a set away.
 pub(crate) fn discard(set: Signals) {
     let now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     let [place, time] = [(&raw const set) as usize, (&raw const now) as usize];
-    // SAFETY: both may be read; nothing is asked about the signal.
+    // SAFETY: both may be read. No information on the signal is asked for.
     unsafe { call(libc::SYS_rt_sigtimedwait, [place, 0, time, 8, 0, 0]) };
 }
 
-/// Sends a signal to the calling thread, with what is known of it.
+/// Sends a signal to the calling thread, with the kernel's information on it.
 ///
 /// # Safety
 /// `info` is valid.
@@ -280,7 +280,7 @@ pub(crate) unsafe fn resend(signal: i32, info: *const libc::siginfo_t) -> Result
 /// Sends a signal to the calling thread.
 pub(crate) fn raise(signal: i32) {
     let [process, thread] = [process() as usize, thread() as usize];
-    // SAFETY: numbers alone.
+    // SAFETY: the arguments are numbers.
     unsafe {
         call(
             libc::SYS_tgkill,
@@ -292,12 +292,12 @@ pub(crate) fn raise(signal: i32) {
 /// Ends the process at once.
 pub(crate) fn exit(status: i32) -> ! {
     loop {
-        // SAFETY: does not return.
+        // SAFETY: the call does not return.
         unsafe { call(libc::SYS_exit_group, [status as usize, 0, 0, 0, 0, 0]) };
     }
 }
 
-/// Sets the calling thread's alternate stack; the one before it.
+/// Sets the calling thread's alternate stack. Returns the former one.
 pub(crate) fn alternate_stack(new: Option<&libc::stack_t>) -> libc::stack_t {
     let mut old = libc::stack_t {
         ss_sp: core::ptr::null_mut(),
@@ -305,8 +305,8 @@ pub(crate) fn alternate_stack(new: Option<&libc::stack_t>) -> libc::stack_t {
         ss_size: 0,
     };
     let new = new.map_or(0, |new| core::ptr::from_ref(new) as usize);
-    // SAFETY: the structures are valid; that the new stack is memory of ours is the caller's matter, who
-    // is told so by where it comes from (`sys::stack`).
+    // SAFETY: the structures are valid. The caller takes the new stack from `sys::stack`, so its memory is
+    // ours.
     unsafe {
         call(
             libc::SYS_sigaltstack,
@@ -322,19 +322,19 @@ pub(crate) fn is_no_file(path: &CStr) -> bool {
     let mut found: libc::statx = unsafe { core::mem::zeroed() };
     let [at, path] = [libc::AT_FDCWD as usize, path.as_ptr() as usize];
     let [what, place] = [libc::STATX_TYPE as usize, (&raw mut found) as usize];
-    // SAFETY: the path is NUL-terminated, the place may be written.
+    // SAFETY: the path is NUL-terminated, and the place may be written.
     let answer = check(unsafe { call(libc::SYS_statx, [at, path, 0, what, place, 0]) });
     answer.is_ok() && u32::from(found.stx_mode) & libc::S_IFMT != libc::S_IFREG
 }
 
-/// Moves a descriptor that was just opened away from the first three numbers: where those are closed, the
-/// program's output would go into what is ours.
+/// Moves a new descriptor away from the first three numbers. A program that has closed those would print into
+/// our file.
 pub(crate) fn out_of_the_way(fd: i32) -> i32 {
     if fd > libc::STDERR_FILENO {
         return fd;
     }
     let [low, duplicate] = [fd as usize, libc::F_DUPFD_CLOEXEC as usize];
-    // SAFETY: numbers alone.
+    // SAFETY: the arguments are numbers.
     match check(unsafe { call(libc::SYS_fcntl, [low, duplicate, 3, 0, 0, 0]) }) {
         Ok(high) => {
             close(fd);
@@ -344,8 +344,8 @@ pub(crate) fn out_of_the_way(fd: i32) -> i32 {
     }
 }
 
-/// Runs `body` with what writing can raise held back, and takes it away where `body` raised it: an error
-/// is enough to know.
+/// Runs `body` with the signals held back that writing can raise. If `body` raised one, takes it away, because
+/// the error says enough.
 pub(crate) fn undisturbed<T>(body: impl FnOnce() -> T) -> T {
     const RAISED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
     let before = pending();

@@ -1,6 +1,6 @@
-//! Sockets and pipes of streams: sending without ever waiting longer than asked, and without SIGPIPE.
-//! A descriptor is looked at before each use: a program may close every descriptor that it does not
-//! know and open its own under that number. Must never write into what is not ours.
+//! Sockets and pipes of streams. Sending never waits longer than asked and never raises SIGPIPE. A descriptor
+//! is checked before each use. A program may close every descriptor that it does not know, and open its own
+//! file under that number. This file must never write into a descriptor that is not ours.
 
 use core::mem::zeroed;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
@@ -12,11 +12,11 @@ use std::path::Path;
 use super::errno;
 use super::file::Descriptor;
 
-/// How much a pipe takes at once where it says that it takes anything.
+/// How many bytes a pipe takes at once if it takes any.
 const PIPE_BYTES: usize = libc::PIPE_BUF;
 
-/// Every socket of ours, so that the child of a fork can close them: it would keep its parent's
-/// connections from ending, and its port from being free.
+/// Every socket of ours. The child of a fork closes them. Otherwise it would keep its parent's connections open
+/// and its port in use.
 static OPEN: [Place; 64] = [const {
     Place {
         fd: AtomicI32::new(0),
@@ -24,7 +24,7 @@ static OPEN: [Place; 64] = [const {
     }
 }; 64];
 
-/// A socket of ours, by number and identity; 0 = none.
+/// A socket of ours, by its number and identity. 0 = none.
 struct Place {
     fd: AtomicI32,
     inode: AtomicU64,
@@ -42,18 +42,18 @@ impl Place {
 /// See [`keep`].
 static KEPT: AtomicPtr<Socket> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What a [`Socket`] is.
+/// The kind of a [`Socket`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It can be asked to send without waiting.
+    /// It can send without waiting.
     Socket,
-    /// Something that others write as well: it must not be made non-blocking.
+    /// Others may write to it, so it must not be made non-blocking.
     Pipe,
-    /// It never makes a writer wait for a reader.
+    /// A writer never waits for a reader.
     File,
 }
 
-/// A connection, a listener or a pipe that is ours. Closed on drop.
+/// A connection, a listener or a pipe of ours. It is closed on drop.
 #[derive(Debug)]
 pub(crate) struct Socket {
     descriptor: Descriptor,
@@ -68,7 +68,7 @@ impl Socket {
         Socket { descriptor, kind }
     }
 
-    /// A socket that std made.
+    /// Takes over a socket of std.
     ///
     /// # Errors
     /// errno.
@@ -77,7 +77,7 @@ impl Socket {
         Ok(Socket::new(descriptor, Kind::Socket))
     }
 
-    /// Connects to the socket at `path`, without waiting where nobody accepts.
+    /// Connects to the socket at `path`. It does not wait until somebody accepts.
     ///
     /// # Errors
     /// errno.
@@ -108,7 +108,7 @@ impl Socket {
         }
     }
 
-    /// The program's standard output, as a descriptor of our own.
+    /// The program's standard output, as a descriptor of ours.
     ///
     /// # Errors
     /// errno.
@@ -128,7 +128,7 @@ impl Socket {
         Ok(Socket::new(descriptor, kind))
     }
 
-    /// A second descriptor of the same.
+    /// A second descriptor of the same socket.
     ///
     /// # Errors
     /// errno.
@@ -146,13 +146,13 @@ impl Socket {
         unsafe { libc::isatty(self.descriptor.raw()) == 1 }
     }
 
-    /// A client of this listener, which does not wait; `None` where none is waiting.
+    /// Takes a client of this listener. It does not wait. `None` if no client is there.
     pub(crate) fn accept(&self) -> Option<Socket> {
         if !self.descriptor.still_ours() {
             return None;
         }
         let (nobody, flags) = (core::ptr::null_mut(), libc::SOCK_CLOEXEC);
-        // SAFETY: no address is asked for.
+        // SAFETY: the call asks for no address.
         let fd =
             unsafe { libc::accept4(self.descriptor.raw(), nobody, core::ptr::null_mut(), flags) };
         if fd < 0 {
@@ -162,7 +162,7 @@ impl Socket {
         Some(Socket::new(descriptor, Kind::Socket))
     }
 
-    /// Sends what can be sent without waiting; 0 = nothing now. The calling thread holds SIGPIPE back.
+    /// Sends as much as it can without waiting. 0 = nothing now. The calling thread must hold SIGPIPE back.
     ///
     /// # Errors
     /// errno: the connection is gone.
@@ -192,28 +192,28 @@ impl Socket {
         }
     }
 
-    /// Waits until something can be sent, or the connection is gone; false after `patience`.
+    /// Waits until something can be sent or the connection is gone. False after `patience`.
     pub(crate) fn wait(&self, patience: Duration) -> bool {
         let mut ask = libc::pollfd {
             fd: self.descriptor.raw(),
             events: libc::POLLOUT,
             revents: 0,
         };
-        // Rounded up: a wait of less than 1 ms would be none, and who waits again and again busy.
+        // It is rounded up, because a wait of less than 1 ms would not wait at all.
         let most = i32::try_from(patience.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
-        // SAFETY: one valid entry.
+        // SAFETY: there is one valid entry.
         unsafe { libc::poll(&raw mut ask, 1, most) != 0 }
     }
 
-    /// Ends a connection after what was sent: the peer reads to the end of it. What the peer sent is
-    /// thrown away, because closing with unread input would take back what is under way.
+    /// Ends a connection after the bytes that were sent, so the peer can read all of them. Input of the peer is
+    /// thrown away. Closing with unread input would take sent bytes back.
     pub(crate) fn end(self) {
         if self.kind != Kind::Socket || !self.descriptor.still_ours() {
             return;
         }
         let fd = self.descriptor.raw();
         let mut waste = [0u8; 4096];
-        // SAFETY: plain system calls; the buffer is valid for writing its length.
+        // SAFETY: these are plain system calls. The buffer is valid for writing its length.
         unsafe {
             libc::shutdown(fd, libc::SHUT_WR);
             while libc::recv(
@@ -235,7 +235,7 @@ impl Drop for Socket {
     }
 }
 
-/// Keeps a socket for the life of the process: a listener, the program's standard output.
+/// Keeps a socket for the life of the process: a listener, or the program's standard output.
 pub(crate) fn keep(socket: Socket) {
     // Release: pairs with the Acquire in `kept`. Never freed.
     KEPT.store(Box::into_raw(Box::new(socket)), Ordering::Release);
@@ -245,11 +245,11 @@ pub(crate) fn keep(socket: Socket) {
 pub(crate) fn kept() -> Option<&'static Socket> {
     // Acquire: pairs with the Release in `keep`.
     let kept = KEPT.load(Ordering::Acquire);
-    // SAFETY: null, or from a Box that is never freed.
+    // SAFETY: the pointer is null or comes from a Box that is never freed.
     unsafe { kept.as_ref() }
 }
 
-/// Closes every socket of ours, in the child of a fork: they are its parent's. Async-signal-safe.
+/// Closes every socket of ours in the child of a fork, because they belong to the parent. Async-signal-safe.
 pub(crate) fn forget() {
     KEPT.store(core::ptr::null_mut(), Ordering::Release);
     for place in &OPEN {

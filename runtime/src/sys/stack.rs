@@ -1,16 +1,17 @@
-//! Stacks of ours for signal handlers: one for the crash handler, one for each thread that records and
-//! has none of its own, so that an overflow of its stack can be handled at all. Each has a page below it
-//! that can't be touched. Async-signal-safe, but for what is said of a function.
+//! Stacks for signal handlers: one for the crash handler, and one for each recording thread without an
+//! alternate stack. A thread needs an alternate stack to handle an overflow of its own stack. Below each stack
+//! is memory that can't be touched. Async-signal-safe, unless a function says otherwise. A stack that a thread
+//! is on must never be unmapped.
 
 use core::cell::Cell;
 
 use super::raw;
 
-/// Bytes that can't be touched, below a stack. The largest page there is: a guard need not be small.
+/// Bytes below a stack that can't be touched: the size of the largest page.
 const GUARD: usize = 64 * 1024;
 
-/// What a thread without an alternate stack gets, bytes: for the kernel's frame (up to 11 KiB with the
-/// largest registers there are), for ours, and for handlers of the program's that come to run on it.
+/// Bytes of a thread's alternate stack. It must hold the kernel's frame (up to 11 KiB with the largest
+/// registers), our handler, and handlers of the program.
 const ALTERNATE: usize = 64 * 1024;
 
 /// A stack.
@@ -21,29 +22,29 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// A new one of `size` bytes, a multiple of 64 KiB.
+    /// Makes a stack of `size` bytes, a multiple of 64 KiB.
     pub(crate) fn map(size: usize) -> Option<Stack> {
         let low = super::memory::reserve(GUARD + size, GUARD)?;
         let base = low.wrapping_add(GUARD);
-        // SAFETY: the upper part of the reservation just made, which nobody uses.
+        // SAFETY: this is the upper part of the reservation made above, which nobody uses.
         if unsafe { super::memory::map_anonymous(base, size) }.is_err() {
-            // SAFETY: the reservation just made.
+            // SAFETY: this is the reservation made above.
             unsafe { super::memory::unmap(low, GUARD + size) };
             return None;
         }
         Some(Stack { base, size })
     }
 
-    /// Gives it back.
+    /// Unmaps the stack.
     ///
     /// # Safety
-    /// It came from [`Stack::map`], and nobody is on it.
+    /// It came from [`Stack::map`], and no thread is on it.
     unsafe fn unmap(self) {
         // SAFETY: as the caller vouches.
         unsafe { super::memory::unmap(self.base.wrapping_sub(GUARD), GUARD + self.size) };
     }
 
-    /// Makes it the calling thread's alternate stack.
+    /// Makes it the alternate stack of the calling thread.
     pub(crate) fn use_as_alternate(&self) {
         raw::alternate_stack(Some(&libc::stack_t {
             ss_sp: self.base.cast(),
@@ -52,14 +53,14 @@ impl Stack {
         }));
     }
 
-    /// Calls `body` on it, where the architecture is known; elsewhere where the caller is.
+    /// Calls `body` on this stack. On an unknown architecture, calls it on the caller's stack.
     ///
     /// # Safety
-    /// Nobody else is on it; `body` does not unwind and takes `argument`.
+    /// No other thread is on the stack. `body` does not unwind and takes `argument`.
     pub(crate) unsafe fn call(&self, body: extern "C" fn(*mut ()), argument: *mut ()) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: the stack is aligned and all of it is ours; r12 survives the call, as in any function
-        // of the C ABI, and brings the old stack back.
+        // SAFETY: the stack is aligned and ours. r12 survives the call, as in any function of the C ABI, and
+        // restores the old stack.
         unsafe {
             core::arch::asm!(
                 "mov r12, rsp",
@@ -74,7 +75,7 @@ impl Stack {
             );
         }
         #[cfg(all(target_arch = "aarch64", not(miri)))]
-        // SAFETY: as above; x20 survives the call (x19 is the compiler's).
+        // SAFETY: as above. x20 survives the call (the compiler uses x19).
         unsafe {
             core::arch::asm!(
                 "mov x20, sp",
@@ -94,13 +95,13 @@ impl Stack {
 }
 
 thread_local! {
-    /// The stack that the calling thread got from us.
+    /// The stack that this file gave to the calling thread.
     static OURS: Cell<Option<Stack>> = const { Cell::new(None) };
 }
 
-/// Gives the calling thread an alternate stack, if it has none. Threads of Rust's own have one. For a thread
-/// whose end is told; one whose first record is made in its last destructors is gone before, and its stack
-/// stays mapped.
+/// Gives the calling thread an alternate stack, if it has none. Threads of the standard library have one. It is
+/// for threads whose end is told. If a thread's first record is made in its last destructors, its stack stays
+/// mapped.
 pub(crate) fn give_alternate() {
     if raw::alternate_stack(None).ss_flags & libc::SS_DISABLE == 0 {
         return;
@@ -111,8 +112,8 @@ pub(crate) fn give_alternate() {
     }
 }
 
-/// Takes it back at the thread's end, unless the program has put another in its place: then ours may be
-/// something that it means to put back.
+/// Takes the stack back at the thread's end. If the program has set another alternate stack, ours stays,
+/// because the program may mean to restore it.
 pub(crate) fn take_alternate_back() {
     let Some(stack) = OURS.take() else {
         return;
@@ -124,7 +125,7 @@ pub(crate) fn take_alternate_back() {
             ss_flags: libc::SS_DISABLE,
             ss_size: 0,
         }));
-        // SAFETY: ours, and no longer the alternate stack; that the thread is not on it now, the flags say.
+        // SAFETY: it is ours and no longer the alternate stack. The flags say that the thread is not on it.
         unsafe { stack.unmap() };
     }
 }

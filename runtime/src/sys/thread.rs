@@ -1,28 +1,30 @@
-//! Threads: their numbers and names, notice of their end, sleeping until there is work.
+//! Threads: their ids and names, notice of their end, and sleeping until there is work. This file must never
+//! wait without an end for a thread of the program.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-/// Ends the calling thread behind the C library's back. The status counts if it is the process's last one.
+/// Ends the calling thread without the C library. The status counts if it is the last thread of the process.
 pub(crate) fn exit(status: i32) {
-    // SAFETY: the thread is one of ours, and nobody refers to its stack or waits for it.
+    // SAFETY: the thread is one of ours. Nobody refers to its stack or waits for it.
     unsafe { libc::syscall(libc::SYS_exit, status) };
 }
 
 /// Bytes of a thread's name, as the kernel keeps it, without the NUL.
 pub(crate) const NAME_BYTES: usize = 16;
 
-/// The calling thread's number, as the kernel counts. Async-signal-safe.
+/// The kernel's id of the calling thread. Async-signal-safe.
 pub(crate) fn tid() -> u32 {
-    // SAFETY: gettid has no precondition. By number: older C libraries have no function for it.
+    // SAFETY: gettid has no precondition. The call is made by number, because older C libraries have no
+    // function for it.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
-/// Whether the process has a thread of that number. Async-signal-safe; may change errno.
+/// Whether the process has a thread with that id. Async-signal-safe. May change errno.
 pub(crate) fn exists(tid: u32) -> bool {
-    // SAFETY: signal 0 is not sent, only asked about.
+    // SAFETY: signal 0 is not sent. The kernel only checks the thread.
     let result = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, 0) };
     result == 0 || super::errno() != libc::ESRCH
 }
@@ -35,21 +37,21 @@ pub(crate) fn name() -> [u8; NAME_BYTES] {
     name
 }
 
-/// Lets other threads run first. Async-signal-safe; keeps errno.
+/// Lets other threads run first. Async-signal-safe. Keeps errno.
 pub(crate) fn give_way() {
     // SAFETY: sched_yield has no precondition, and does not fail on Linux.
     unsafe { libc::sched_yield() };
 }
 
-/// Keys below this have their value in the thread's own block; the C library allocates memory for those
-/// above it at a thread's first use, which may be a signal handler's.
+/// The value of a key below this number is in the thread's own block. For a higher key, the C library allocates
+/// memory at a thread's first use, which may be in a signal handler.
 const KEYS_IN_PLACE: libc::pthread_key_t = 32;
 
-/// A key whose destructor runs at the end of every thread that set it; -1 until made.
+/// A key whose destructor runs at the end of every thread that set it. -1 until it is made.
 static END_KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// Makes the key. `on_end` gets the thread's value, once for each round of the C library. False where no
-/// key is left that may be used in a signal handler: ends of threads are not told then.
+/// Makes the key. `on_end` gets the thread's value, once for each round of the C library. False if no key is
+/// left that a signal handler may use. Then ends of threads are not reported.
 pub(crate) fn watch_ends(on_end: extern "C" fn(*mut libc::c_void)) -> bool {
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: `key` is valid for writing, `on_end` has the C ABI and never unwinds.
@@ -57,38 +59,38 @@ pub(crate) fn watch_ends(on_end: extern "C" fn(*mut libc::c_void)) -> bool {
         return false;
     }
     if key >= KEYS_IN_PLACE {
-        // SAFETY: made just now; no thread has a value of it.
+        // SAFETY: the key was made above, and no thread has a value of it.
         unsafe { libc::pthread_key_delete(key) };
         return false;
     }
-    // Release: pairs with the Acquire in `set_end_value`, so that the key is seen as made.
+    // Release: pairs with the Acquire in `set_end_value`, which uses the key.
     END_KEY.store(key, Ordering::Release);
     true
 }
 
-/// Sets the calling thread's value of the key; not null = the destructor will run. False where there is
-/// no key. Async-signal-safe in practice, for the keys that `watch_ends` takes.
+/// Sets the calling thread's value of the key. If the value is not null, the destructor will run. False if
+/// there is no key. Async-signal-safe in practice, for the keys that `watch_ends` accepts.
 pub(crate) fn set_end_value(value: usize) -> bool {
     let key = END_KEY.load(Ordering::Acquire);
     // SAFETY: the key was made by `watch_ends` and is never deleted.
     key != u32::MAX && unsafe { libc::pthread_setspecific(key, value as *const libc::c_void) } == 0
 }
 
-/// What the dumper thread sleeps on: changes whenever there may be work for it. On a line of its own:
-/// every thread that begins writes it, and statics that each record reads lie beside it.
+/// The word that the dumper sleeps on. It changes when there may be work. It has cache lines of its own,
+/// because every new thread writes it, and each record reads statics that would lie beside it.
 pub(crate) static DUMPER_WAKE: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
 
-/// Sleeps while [`DUMPER_WAKE`] is what it was, at most for so long. May return for no reason.
+/// Sleeps until [`DUMPER_WAKE`] is no longer `seen`, at most for `most`. May return without a reason.
 pub(crate) fn wait_for_work(seen: u32, most: Option<Duration>) {
     wait(&DUMPER_WAKE, seen, most);
 }
 
-/// Wakes the dumper. Async-signal-safe; keeps errno.
+/// Wakes the dumper. Async-signal-safe. Keeps errno.
 pub(crate) fn wake_dumper() {
     wake(&DUMPER_WAKE);
 }
 
-/// Sleeps while `word` is `seen`, at most for so long. May return for no reason.
+/// Sleeps until `word` is no longer `seen`, at most for `most`. May return without a reason.
 pub(crate) fn wait(word: &'static AtomicU32, seen: u32, most: Option<Duration>) {
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let time = most.map(|most| libc::timespec {
@@ -96,13 +98,13 @@ pub(crate) fn wait(word: &'static AtomicU32, seen: u32, most: Option<Duration>) 
         tv_nsec: libc::c_long::from(most.subsec_nanos() as i32),
     });
     let time = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
-    // SAFETY: `word` is a valid, aligned u32; the time is valid, and null is for ever.
+    // SAFETY: `word` is a valid, aligned u32. The time is valid, and null means for ever.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, seen, time) };
 }
 
-/// Changes `word` and wakes who sleeps on it. Async-signal-safe; keeps errno.
+/// Changes `word` and wakes one thread that sleeps on it. Async-signal-safe. Keeps errno.
 pub(crate) fn wake(word: &'static AtomicU32) {
-    // Release: pairs with the sleeper's Acquire; what it is to see was stored before.
+    // Release: pairs with the Acquire of the sleeping thread, which then sees the stores before this one.
     word.fetch_add(1, Ordering::Release);
     let saved = super::errno();
     let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;

@@ -44,7 +44,7 @@ pub(super) static CONTROL: Control = Control {
 /// See [`CONTROL`].
 pub(super) struct Control {
     runs: AtomicU32,
-    /// The stream's thread, as the kernel counts.
+    /// The kernel's id of the stream's thread.
     tid: AtomicU32,
     /// The word that the thread sleeps on.
     wake_word: AtomicU32,
