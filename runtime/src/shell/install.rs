@@ -157,7 +157,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
             messages::warn(format_args!("{warning}"));
         }
         if let Some(note) = &config.format_note {
-            say::warn(format_args!("{note}"));
+            messages::warn(format_args!("{note}"));
         }
         let chosen = clock::choose(config.clock);
         if let Some(note) = &chosen.note {

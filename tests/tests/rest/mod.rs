@@ -9,6 +9,7 @@ mod clang_xray;
 mod compiled_out;
 mod entrace;
 mod faults_injected;
+mod features;
 mod hawktracer;
 mod hawktracer_live;
 mod memory;

@@ -2,16 +2,13 @@
 //! said where another format is asked for. Must look at programs that are built outside of the workspace, because within
 //! it all features are on.
 
-#[path = "../programs/package.rs"]
-mod package;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::package::{Package, said};
 use fdr_tests::support::folder::Folder;
 use object::{Object, ObjectSymbol};
-use package::{Package, said};
 
 /// Parts of names that only readers have.
 const READERS: [&str; 8] = [
