@@ -8,7 +8,7 @@ use crate::bytes::{Groups, groups};
 
 type Words<'a> = Groups<'a, FUNCTION_SIZE>;
 
-/// Words that are gone through one by one before it is tried again whether calls make no others.
+/// Words that are taken one by one before the search for leaf calls begins again.
 const SOME: usize = 64;
 
 /// What was gone through.
@@ -21,7 +21,7 @@ pub(super) struct Plain {
 }
 
 impl<M: Memory> Stack<M> {
-    /// Takes records from the first on, as long as they are plain.
+    /// Takes records from the first on, as long as they are ordinary.
     #[inline]
     pub(super) fn take_plain(&mut self, words: Words<'_>) -> Plain {
         let mut plain = Plain::default();
@@ -36,7 +36,7 @@ impl<M: Memory> Stack<M> {
         }
     }
 
-    /// Calls that make no others, four at a time: they leave the stack as it is.
+    /// Leaf calls, four at a time. They leave the stack as it is.
     #[inline]
     fn take_leaves(&mut self, words: Words<'_>, plain: &mut Plain) {
         let before = plain.words;
@@ -45,7 +45,7 @@ impl<M: Memory> Stack<M> {
             for call in groups::<{ 2 * FUNCTION_SIZE }>(&four) {
                 let call = u128::from_le_bytes(call);
                 let (entry, exit) = (call as u64, (call >> 64) as u64);
-                // Exits have 2 or 4 where entries have 0; ids are from 1, and 28 bits wide.
+                // Exits have 2 or 4 where entries have 0. Ids begin at 1 and have 28 bits.
                 odd |= (entry as u32 ^ exit as u32).wrapping_sub(0b010) & !0b010;
                 odd |= (entry as u32).rotate_right(4).wrapping_sub(1) >> 28;
                 ticks = ticks.wrapping_add(entry >> 32).wrapping_add(exit >> 32);
@@ -70,7 +70,7 @@ impl<M: Memory> Stack<M> {
             let step = isize::from(STEPS[word as usize & 0b1111]);
             // Zero, or all ones for an exit.
             let exit = step >> 1;
-            // The call to come, or the innermost one. There may be none, or no room.
+            // The next call, or the innermost one. There may be no call, or no room.
             let Some(place) = open.get_mut(depth.wrapping_add_signed(exit)) else {
                 break;
             };
@@ -82,7 +82,7 @@ impl<M: Memory> Stack<M> {
             ticks = ticks.wrapping_add(word >> 32);
             taken += 1;
         }
-        // Those that are open now were entered, and so were half of the others.
+        // The open calls were entered, and so was half of the others.
         let entered = (taken + depth).wrapping_sub(*used) / 2;
         *used = depth;
         self.rule.entered(entered);
@@ -91,8 +91,8 @@ impl<M: Memory> Stack<M> {
     }
 }
 
-/// By how much the stack grows at a record of each kind, its low four bits: an entry, an exit, an exit by a
-/// tail call. Zero: it is none of these.
+/// The growth of the stack at each kind of record, by its low four bits: an entry, an exit, an exit by a
+/// tail call. Zero: another record.
 const STEPS: [i8; 16] = {
     let mut steps = [0; 16];
     (steps[0b000], steps[0b010], steps[0b100]) = (1, -1, -1);
@@ -115,7 +115,7 @@ mod tests {
         *seed >> 33
     }
 
-    /// Records of calls, mostly of ones that nest; `odd`: of so many, one may be anything.
+    /// Records of calls, most of which nest. `odd`: one record in this many may be anything.
     fn records(seed: &mut u64, odd: u64) -> Vec<Word> {
         let mut open = Vec::new();
         let deep = next(seed) % 100;
@@ -124,7 +124,7 @@ mod tests {
             if next(seed) % odd == 0 {
                 return ticks | (next(seed) & 0xff);
             }
-            // Now and then none but calls that make no others.
+            // Now and then a run of leaf calls.
             let grows = next(seed) % 100 < deep;
             match open.pop().filter(|_| !grows) {
                 Some(id) => ticks | id << 4 | [0b010u64, 0b100][next(seed) as usize % 2],
