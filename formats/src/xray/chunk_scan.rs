@@ -97,10 +97,10 @@ impl<M: Memory> Walk<M> {
         let words = Groups::<FUNCTION_SIZE>::new(chunk);
         let (mut place, mut time) = (PREAMBLE / FUNCTION_SIZE, self.last);
         loop {
-            let plain = self.stack.take_plain(words.behind(place));
-            place += plain.words;
-            self.records += plain.words as u64;
-            time = time.wrapping_add(plain.ticks);
+            let followed = self.stack.take_ordinary(words.behind(place));
+            place += followed.words;
+            self.records += followed.words as u64;
+            time = time.wrapping_add(followed.ticks);
             let Some(bytes) = words.get(place) else {
                 break;
             };
