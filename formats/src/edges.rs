@@ -175,7 +175,7 @@ impl Ord for Open {
 
 /// One thread in the second pass.
 #[derive(Debug, Default)]
-struct Lane {
+struct ThreadState {
     run: usize,
     number: u64,
     /// The number of early items that have been taken.
@@ -193,19 +193,19 @@ struct Lane {
 pub(crate) struct EdgeSorter<'a> {
     plan: &'a Plan,
     threads: &'a [Thread],
-    lanes: Vec<Lane>,
+    states: Vec<ThreadState>,
     calls: Vec<Call>,
 }
 
 impl<'a> EdgeSorter<'a> {
     /// `threads` are the ones that the sink gets, by number.
     pub(crate) fn new(plan: &'a Plan, threads: &'a [Thread]) -> EdgeSorter<'a> {
-        let mut lanes = Vec::new();
-        lanes.resize_with(plan.threads.len(), Lane::default);
+        let mut states = Vec::new();
+        states.resize_with(plan.threads.len(), ThreadState::default);
         EdgeSorter {
             plan,
             threads,
-            lanes,
+            states,
             calls: Vec::new(),
         }
     }
@@ -221,20 +221,20 @@ impl<'a> EdgeSorter<'a> {
         sink: &mut dyn Sink,
         details: &mut dyn Details,
     ) -> Result<(), Error> {
-        let Some((lane, runs)) = self
-            .lanes
+        let Some((state, runs)) = self
+            .states
             .get_mut(thread)
             .zip(self.plan.threads.get(thread))
         else {
             return Ok(());
         };
-        let number = lane.number;
-        lane.number += 1;
-        if !runs.is_early(item.start, lane.run) {
+        let number = state.number;
+        state.number += 1;
+        if !runs.is_early(item.start, state.run) {
             let item = *item;
-            lane.items.push(Numbered { item, number });
+            state.items.push(Numbered { item, number });
         }
-        if lane.number % (RUN as u64) == 0 {
+        if state.number % (RUN as u64) == 0 {
             self.run(thread, false, sink, details)?;
         }
         Ok(())
@@ -249,18 +249,18 @@ impl<'a> EdgeSorter<'a> {
         sink: &mut dyn Sink,
         details: &mut dyn Details,
     ) -> Result<(), Error> {
-        for thread in 0..self.lanes.len() {
+        for thread in 0..self.states.len() {
             self.run(thread, true, sink, details)?;
-            let lane = &self.lanes[thread];
-            if lane.overlaps > 0 {
+            let state = &self.states[thread];
+            if state.overlaps > 0 {
                 let name = self.threads.get(thread).map_or(0, |thread| thread.id.0);
                 let what = format!(
                     "{} calls of thread {name} outlast the call around them, this one first; their \
                      times are given as they are",
-                    lane.overlaps
+                    state.overlaps
                 );
                 sink.diagnostic(Diagnostic {
-                    offset: lane.first_overlap,
+                    offset: state.first_overlap,
                     what,
                 });
             }
@@ -276,10 +276,11 @@ impl<'a> EdgeSorter<'a> {
         sink: &mut dyn Sink,
         details: &mut dyn Details,
     ) -> Result<(), Error> {
-        let (lane, runs) = (&mut self.lanes[thread], &self.plan.threads[thread]);
-        let run = if last { usize::MAX } else { lane.run };
-        lane.items.extend(runs.take(&mut lane.taken, run));
-        lane.items
+        let (state, runs) = (&mut self.states[thread], &self.plan.threads[thread]);
+        let run = if last { usize::MAX } else { state.run };
+        state.items.extend(runs.take(&mut state.taken, run));
+        state
+            .items
             .sort_unstable_by_key(|&Numbered { item, number }| {
                 let end = Reverse(item.end.max(item.start));
                 (item.start, item.what.rank(), end, number)
@@ -288,12 +289,12 @@ impl<'a> EdgeSorter<'a> {
             sink.thread(thread);
         }
         let mut edges = Edges {
-            open: &mut lane.open,
+            open: &mut state.open,
             calls: &mut self.calls,
-            cpu: &mut lane.cpu,
+            cpu: &mut state.cpu,
             sink,
         };
-        for &Numbered { item, number } in &lane.items {
+        for &Numbered { item, number } in &state.items {
             edges.close(item.start, |open| {
                 // An earlier record is over. A later record is around this one if this one has no
                 // length.
@@ -315,15 +316,15 @@ impl<'a> EdgeSorter<'a> {
                     edges.on(cpu, item.start);
                     let end = item.end.max(item.start);
                     if edges.open.peek().is_some_and(|open| open.end < end) {
-                        if lane.overlaps == 0 {
-                            lane.first_overlap = item.offset;
+                        if state.overlaps == 0 {
+                            state.first_overlap = item.offset;
                         }
-                        lane.overlaps += 1;
+                        state.overlaps += 1;
                     }
-                    lane.entered += 1;
+                    state.entered += 1;
                     edges.open.push(Open {
                         end,
-                        entered: lane.entered,
+                        entered: state.entered,
                         number,
                         function,
                         flags,
@@ -344,13 +345,13 @@ impl<'a> EdgeSorter<'a> {
             }
         }
         // Later items begin at the run's end or after it.
-        let end = runs.ends.get(lane.run).filter(|_| !last);
+        let end = runs.ends.get(state.run).filter(|_| !last);
         edges.close(end.copied().unwrap_or(Ticks(u64::MAX)), |open| {
             last || end.is_some_and(|&end| open.end < end)
         });
         edges.hand_over();
-        lane.items.clear();
-        lane.run += 1;
+        state.items.clear();
+        state.run += 1;
         Ok(())
     }
 }

@@ -10,7 +10,8 @@
 use std::hint::select_unpredictable;
 
 use fdr_formats::calls::{
-    CallHandler, CallStack, EdgeStatus, Ended, Exit, FastPath, Open, Plain, ROOM, Untimed, Window,
+    CallHandler, CallStack, EdgeStatus, Ended, Exit, FastPath, Open, OrdinaryEdge, ROOM, Untimed,
+    Window,
 };
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
@@ -288,7 +289,7 @@ impl<const NEAR: bool> FastPath<()> for Figures<'_, NEAR> {
     fn root(&self) {}
 
     #[inline(always)]
-    fn step(&mut self, plain: Plain<()>) -> Option<()> {
+    fn step(&mut self, plain: OrdinaryEdge<()>) -> Option<()> {
         let place = match NEAR {
             true => plain.function.0,
             false => self.table.known(plain.function),

@@ -19,7 +19,7 @@ pub trait FastPath<T>: CallHandler<T> {
 
     /// An entry or an exit. Returns the data of the call that is entered; for an exit, any value.
     /// `None`: nothing has changed, and the slow path must take the edge.
-    fn step(&mut self, plain: Plain<T>) -> Option<T>;
+    fn step(&mut self, plain: OrdinaryEdge<T>) -> Option<T>;
 
     /// A number of steps were taken, with this many exits among them.
     fn stepped(&mut self, ended: usize) {
@@ -37,7 +37,7 @@ pub trait FastPath<T>: CallHandler<T> {
 /// An entry, or the exit of the innermost call. Such a call is not clipped, and lasts at least as long
 /// as the calls that it made.
 #[derive(Clone, Copy, Debug)]
-pub struct Plain<T> {
+pub struct OrdinaryEdge<T> {
     /// Which function.
     pub function: FunctionId,
     /// All ones for an exit, else 0.
@@ -262,7 +262,7 @@ impl<T: Copy + Default> CallStack<T> {
                 let untimed = i64::from(untimed) as u64;
                 total = total & !untimed | children & untimed;
             }
-            let plain = Plain {
+            let plain = OrdinaryEdge {
                 function,
                 exit,
                 innermost,

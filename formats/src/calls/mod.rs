@@ -45,7 +45,7 @@ mod untimed;
 
 use self::call::state;
 pub use self::call::{CallHandler, EdgeStatus, Ended, Open};
-pub use self::fast_path::{FastPath, Plain, ROOM, Window};
+pub use self::fast_path::{FastPath, OrdinaryEdge, ROOM, Window};
 pub use self::past::{EarlierExit, Past};
 pub use self::rule::{Exit, NEAR, Rule};
 pub use self::untimed::{Untimed, untimed};

@@ -265,7 +265,7 @@ impl CallHandler<()> for Teller {
 impl FastPath<()> for Teller {
     fn root(&self) {}
 
-    fn step(&mut self, plain: Plain<()>) -> Option<()> {
+    fn step(&mut self, plain: OrdinaryEdge<()>) -> Option<()> {
         // As one that must learn of each function first.
         if plain.exit == 0 && plain.total % 64 == 63 {
             return None;

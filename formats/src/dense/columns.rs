@@ -49,7 +49,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Bytes of the body; of numbers that no block has, none.
+    /// Bytes of the body; 0 for numbers that no block has.
     pub(super) fn body(self) -> Option<usize> {
         let parts = [self.calls, self.surprises, self.long, self.runs, self.rest];
         if parts.iter().any(|&part| part > BLOCK) {
@@ -132,7 +132,7 @@ impl<'a> Columns<'a> {
         self.sizes.calls * CALL + self.sizes.rest
     }
 
-    /// Those of a body, which has nothing besides.
+    /// The columns of a body that has nothing else.
     pub(super) fn parse(body: &'a [u8]) -> Result<Columns<'a>, Fault> {
         let fault = |what| Fault { offset: HEAD, what };
         let mut fields = Fields::new(body, ByteOrder::Little);

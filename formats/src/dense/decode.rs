@@ -15,10 +15,10 @@ pub struct Fault {
     pub what: &'static str,
 }
 
-/// Decodes blocks, one after the other; each without the others.
+/// Decodes blocks one after the other. Each block needs no other.
 pub struct Decoder {
     model: Model,
-    /// Where the next delta of each place is.
+    /// The place of the next delta of each place.
     next: Box<[u32; PLACES]>,
 }
 
@@ -47,11 +47,11 @@ impl Decoder {
         }
     }
 
-    /// Decodes a whole block into the bytes that it stands for, at most [`super::BLOCK`]; what was in `plain` is
-    /// gone.
+    /// Decodes a whole block into the bytes that it stands for, at most [`super::BLOCK`]. The old
+    /// content of `plain` is lost.
     ///
     /// # Errors
-    /// Where it is none, or damaged; `plain` is empty then.
+    /// If there is no block, or a damaged one. `plain` is then empty.
     pub fn block(&mut self, block: &[u8], plain: &mut Vec<u8>) -> Result<Head, Fault> {
         plain.clear();
         let done = self.decode(block, plain);
@@ -70,8 +70,8 @@ impl Decoder {
         Ok(head)
     }
 
-    /// Gives a block the sizes and the checksum of what it stands for. For tests, whose changed blocks would not
-    /// come past them otherwise.
+    /// Gives a block the sizes and the checksum of its content. Tests change blocks, and need this to
+    /// reach the code behind the checksum.
     ///
     /// # Errors
     /// Where it stands for nothing.
@@ -163,7 +163,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes a run of calls; `None` where a column ends too early.
+    /// Decodes a run of calls; `None` if a column ends too early.
     fn calls(&mut self, plain: &mut [u8], left: &mut Left<'_>) -> Option<()> {
         let columns = &left.columns;
         for call in plain.chunks_exact_mut(CALL) {
@@ -191,7 +191,7 @@ impl Decoder {
     }
 }
 
-/// Takes a number off the front, LEB128 of at most four bytes.
+/// Takes a number from the front, LEB128 of at most four bytes.
 fn number(bytes: &mut &[u8]) -> Option<usize> {
     let mut number = 0;
     for at in 0..4 {

@@ -7,14 +7,14 @@ use super::sum::sum;
 use super::{BLOCK, HEAD, Head, Kind};
 use crate::bytes::groups;
 
-/// Bits that no call has: a metadata record's, and those of actions that are none.
+/// Bits that are 0 in each call: a metadata record's, and those of unknown actions.
 const NO_CALL: u64 = 0b1001;
 /// Bytes of a metadata record.
 const METADATA: usize = 16;
-/// Longest payload that is believed; a longer one is taken for more records.
+/// The longest payload that is believed. The content of a longer one is taken for more records.
 const LONGEST: usize = 1 << 20;
 
-/// Makes blocks, one after the other; each without the others.
+/// Makes blocks one after the other. Each block needs no other.
 pub struct Encoder {
     model: Model,
     runs: Vec<u8>,
@@ -54,8 +54,8 @@ impl Encoder {
         }
     }
 
-    /// Makes the block of the bytes from `offset` on of a trace; what was in `block` is gone. A block has
-    /// [`BLOCK`] bytes, and the last one fewer.
+    /// Makes the block of a trace's bytes from `offset` on. The old content of `block` is lost. A block
+    /// has [`BLOCK`] bytes, and the last one fewer.
     ///
     /// # Panics
     /// Where there are more.
@@ -110,7 +110,7 @@ impl Encoder {
         }
     }
 
-    /// Takes calls off the front; returns how many.
+    /// Takes calls from the front; returns how many.
     fn calls(&mut self, plain: &[u8]) -> usize {
         let mut count = 0;
         for call in groups::<CALL>(plain) {
@@ -164,7 +164,7 @@ impl Encoder {
         self.sorted.resize(self.deltas.len(), 0);
         for (&place, &delta) in self.places.iter().zip(&self.deltas) {
             let next = &mut next[usize::from(place)];
-            // The second byte of a long one says that it is.
+            // The second byte of a long delta marks it as long.
             let high = (delta >> 8).min(u32::from(LONG));
             if let Some(sorted) = self.sorted.get_mut(*next as usize) {
                 *sorted = delta & 0xff | high << 8;
@@ -176,13 +176,13 @@ impl Encoder {
     }
 }
 
-/// How many bytes at the front are no calls, as far as can be told from the first record.
+/// The number of bytes at the front that are no calls, as far as the first record shows it.
 fn rest(plain: &[u8]) -> usize {
     let Some(&first) = plain.first() else {
         return 0;
     };
     let payload = match first {
-        // A custom event, and one with a type: their payload follows.
+        // A custom event, and a typed event: their payload follows.
         0x0b | 0x11 => {
             let size = plain.get(1..5).and_then(|size| size.try_into().ok());
             let size = size.map_or(0, i32::from_le_bytes);
@@ -191,7 +191,7 @@ fn rest(plain: &[u8]) -> usize {
         _ => None,
     };
     let record = match first {
-        // Metadata records of kinds that there are.
+        // Metadata records of known kinds.
         1..=0x13 if first % 2 == 1 => METADATA,
         _ => CALL,
     };

@@ -59,7 +59,7 @@ enum Kind {
 /// The head of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Where its first byte is in the trace.
+    /// The place of its first byte in the trace.
     pub offset: u64,
     /// Bytes of the trace, at most [`BLOCK`].
     pub plain: usize,
@@ -73,7 +73,7 @@ impl Head {
     /// The head at the start of `bytes`.
     ///
     /// # Errors
-    /// What is wrong with it: in words, for it is at the place where the bytes come from.
+    /// The fault in words. It has no offset, because the caller knows the place of the bytes.
     pub fn parse(bytes: &[u8]) -> Result<Head, &'static str> {
         let mut fields = Fields::new(bytes, ByteOrder::Little);
         let magic = fields

@@ -16,7 +16,7 @@ const PLACE_BITS: u32 = 10;
 /// Expectations.
 const EXPECTED: usize = 1 << EXPECTED_BITS;
 const EXPECTED_BITS: u32 = 14;
-/// Open calls that are remembered; of deeper ones, the latest.
+/// The open calls that are remembered: of a deep stack, the latest.
 const DEPTH: usize = 4096;
 /// Bits of the history that are kept.
 const HISTORY: u64 = (1 << 48) - 1;
@@ -79,7 +79,7 @@ impl Model {
         }
     }
 
-    /// A call came that has this word, and this symbol: returns its delta's place.
+    /// A call with this word and this symbol came. Returns the place of its delta.
     #[inline(always)]
     pub(super) fn learn(&mut self, guess: Guess, word: u32, symbol: u32) -> usize {
         self.expected[guess.slot] = symbol;

@@ -14,7 +14,7 @@ fn step(lane: u64, word: u64) -> u64 {
     (lane ^ word).wrapping_mul(FACTOR).rotate_left(29)
 }
 
-/// Of these bytes, which begin at that place in the trace.
+/// The checksum of these bytes, which begin at that place in the trace.
 pub(super) fn sum(bytes: &[u8], offset: u64) -> u32 {
     let mut lanes = [1, 2, 3, 4];
     let mut add = |group: [u8; 8 * LANES]| {

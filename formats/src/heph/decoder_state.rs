@@ -66,7 +66,7 @@ impl Fact {
 
 /// One pass under way.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct DecoderState {
     pub(super) epochs: Epochs,
     /// The number that is added to the times of events.
     shift: u64,
@@ -83,11 +83,11 @@ pub(super) struct Reading {
     pending: Option<Pending>,
 }
 
-impl Reading {
+impl DecoderState {
     /// A pass from the file's start, with the known epochs.
-    pub(super) fn new(epochs: Epochs) -> Reading {
+    pub(super) fn new(epochs: Epochs) -> DecoderState {
         let first = epochs.first.unwrap_or(0);
-        Reading {
+        DecoderState {
             epochs,
             shift: first - epochs.base.unwrap_or(first).min(first),
             names: Names::default(),

@@ -36,7 +36,7 @@ const ARRAYS: &str =
     "payloads that are no text, written as arrays: Heph's convert_trace stops at them";
 
 /// See above.
-pub(super) struct Book {
+pub(super) struct EncoderState {
     /// The facts, without functions and threads, which are in the tables.
     info: TraceInfo,
     pub(super) functions: Functions,
@@ -53,8 +53,8 @@ pub(super) struct Book {
     crowded: u64,
 }
 
-impl Book {
-    pub(super) fn new(info: &TraceInfo) -> Book {
+impl EncoderState {
+    pub(super) fn new(info: &TraceInfo) -> EncoderState {
         let start = info.start.unwrap_or_default();
         let info = TraceInfo {
             format: String::new(),
@@ -66,7 +66,7 @@ impl Book {
             ..*info
         };
         let scale = Scale::new(info.clock.frequency);
-        let mut book = Book {
+        let mut state = EncoderState {
             info,
             functions: Functions::default(),
             threads: Threads::default(),
@@ -77,9 +77,9 @@ impl Book {
             epoch_rest: 0,
             crowded: 0,
         };
-        book.latest = book.nanos(start);
-        book.epoch_rest = book.epoch().unwrap_or_default() % MICROSECOND;
-        book
+        state.latest = state.nanos(start);
+        state.epoch_rest = state.epoch().unwrap_or_default() % MICROSECOND;
+        state
     }
 
     /// A tick in ns since tick 0.

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::decoder_state::{Epochs, Reading};
+use super::decoder_state::{DecoderState, Epochs};
 use super::record;
 use super::scan::Walker;
 use crate::bytes::ReadAt;
@@ -30,14 +30,14 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
         let what = "no Heph trace begins here: neither a metadata nor an event packet";
         return Err(Error::format(0, what));
     }
-    let (mut reading, mut plan) = pass(bytes, Epochs::default())?;
-    let epochs = reading.epochs;
+    let (mut state, mut plan) = pass(bytes, Epochs::default())?;
+    let epochs = state.epochs;
     if epochs.first != epochs.base {
-        (reading, plan) = pass(bytes, epochs)?;
+        (state, plan) = pass(bytes, epochs)?;
     }
-    let diagnostics = reading.diagnostics();
-    let ours = reading.ours;
-    let info = info(reading);
+    let diagnostics = state.diagnostics();
+    let ours = state.ours;
+    let info = info(state);
     Ok(Index {
         info,
         plan,
@@ -47,27 +47,27 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
     })
 }
 
-fn pass(bytes: &dyn ReadAt, epochs: Epochs) -> io::Result<(Reading, Plan)> {
+fn pass(bytes: &dyn ReadAt, epochs: Epochs) -> io::Result<(DecoderState, Plan)> {
     let mut walker = Walker::new(bytes);
-    let mut reading = Reading::new(epochs);
+    let mut state = DecoderState::new(epochs);
     let mut planner = Planner::default();
     while let Some(found) = walker.next()? {
-        let step = reading.unit(&found);
+        let step = state.unit(&found);
         for (lane, item) in [step.gap, step.item].into_iter().flatten() {
             planner.add(lane, &item);
         }
     }
-    reading.complete();
-    Ok((reading, planner.finish()))
+    state.complete();
+    Ok((state, planner.finish()))
 }
 
-fn info(reading: Reading) -> TraceInfo {
-    let mut info = reading.trace.unwrap_or_default();
-    let epoch = reading.epochs.base.map(|epoch| (Ticks(0), epoch));
+fn info(state: DecoderState) -> TraceInfo {
+    let mut info = state.trace.unwrap_or_default();
+    let epoch = state.epochs.base.map(|epoch| (Ticks(0), epoch));
     info.clock.anchor = info.clock.anchor.or(epoch);
     info.format = "Heph, version 0.1.0".into();
-    info.functions = reading.names.finish();
-    info.threads = reading.streams.threads;
-    info.start = reading.earliest.map(Ticks);
+    info.functions = state.names.finish();
+    info.threads = state.streams.threads;
+    info.start = state.earliest.map(Ticks);
     info
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-use super::decoder_state::Reading;
+use super::decoder_state::DecoderState;
 use super::facts;
 use super::index::Index;
 use super::reader::describe;
@@ -26,11 +26,11 @@ type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
 /// Visits every packet of the file.
 pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
     let mut walker = Walker::new(bytes);
-    let mut reading = Reading::new(index.epochs);
+    let mut state = DecoderState::new(index.epochs);
     let mut detail = String::new();
     while let Some(found) = walker.next()? {
         detail.clear();
-        let step = reading.unit(&found);
+        let step = state.unit(&found);
         let (mut thread, mut time) = (None, None);
         let function = match step.item.map(|(_, item)| item.what) {
             Some(What::Span { function, .. }) => Some(function),
@@ -38,7 +38,7 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
         };
         let kind = match &found.unit {
             Unit::Event(event) => {
-                time = Some(Ticks(reading.ticks(event.start)));
+                time = Some(Ticks(state.ticks(event.start)));
                 let threads = &index.info.threads;
                 thread = step
                     .item

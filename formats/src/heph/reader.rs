@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-use super::decoder_state::{GAP, RECORDS_PER_EVENT, Reading};
+use super::decoder_state::{DecoderState, GAP, RECORDS_PER_EVENT};
 use super::facts::{self, Meaning, Own, Payload};
 use super::index::{self, Index};
 use super::list;
@@ -75,7 +75,7 @@ pub(super) fn all(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(), Error> {
     let mut walker = Walker::new(bytes);
-    let mut reading = Reading::new(index.epochs);
+    let mut state = DecoderState::new(index.epochs);
     let mut sorter = EdgeSorter::new(&index.plan, &index.info.threads);
     let mut known = 0;
     let mut details = Attributes {
@@ -86,7 +86,7 @@ pub(super) fn all(
     let mut done = 0;
     while let Some(found) = walker.next()? {
         done += found.size;
-        let step = reading.unit(&found);
+        let step = state.unit(&found);
         for (lane, item) in [step.gap, step.item].into_iter().flatten() {
             known = known.max(lane + 1);
             sorter.add(lane, &item, sink, &mut details)?;

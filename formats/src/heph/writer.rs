@@ -10,7 +10,7 @@
 
 use std::io::{self, Write};
 
-use super::encoder_state::Book;
+use super::encoder_state::EncoderState;
 use super::facts::{self, FACTS};
 use super::record::{EventPacket, Place, number_size, text_size};
 use super::tables::Untimed;
@@ -65,7 +65,7 @@ impl<W: Write> Out<W> {
 /// A sink that writes a Heph trace, front to back.
 pub struct HephWriter<W: Write> {
     out: Out<W>,
-    book: Book,
+    state: EncoderState,
     spans: Spans,
     /// The thread of the next events.
     now: Option<usize>,
@@ -80,15 +80,15 @@ impl<W: Write> HephWriter<W> {
             buffer,
             failed: None,
         };
-        let mut book = Book::new(info);
-        book.begin(&mut out.buffer);
+        let mut state = EncoderState::new(info);
+        state.begin(&mut out.buffer);
         for function in &info.functions {
-            book.function(function, &mut out.buffer);
+            state.function(function, &mut out.buffer);
             out.settle();
         }
         HephWriter {
             out,
-            book,
+            state,
             spans: Spans::default(),
             now: None,
         }
@@ -100,34 +100,34 @@ impl<W: Write> HephWriter<W> {
     /// The first error, of now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
         let Self {
-            out, book, spans, ..
+            out, state, spans, ..
         } = &mut self;
-        let end = book.end();
+        let end = state.end();
         spans.finish(end, |thread, span| {
-            if let Some(lane) = book.threads.of(thread) {
-                book.span(lane, span, &mut out.buffer);
+            if let Some(lane) = state.threads.of(thread) {
+                state.span(lane, span, &mut out.buffer);
                 out.settle();
             }
         });
-        book.finish(&mut out.buffer);
-        spans.losses(&mut book.losses);
-        book.notes();
+        state.finish(&mut out.buffer);
+        spans.losses(&mut state.losses);
+        state.notes();
         self.out.flush()?;
-        Ok(self.book.losses)
+        Ok(self.state.losses)
     }
 }
 
 impl<W: Write> Sink for HephWriter<W> {
     fn thread(&mut self, thread: &Thread) {
         self.spans.thread(thread.id);
-        self.now = Some(self.book.thread(thread, &mut self.out.buffer));
+        self.now = Some(self.state.thread(thread, &mut self.out.buffer));
         self.out.settle();
     }
 
     fn calls(&mut self, calls: &[Call]) {
         let Self {
             out,
-            book,
+            state,
             spans,
             now: Some(lane),
         } = self
@@ -135,22 +135,22 @@ impl<W: Write> Sink for HephWriter<W> {
             return;
         };
         if let Some(call) = calls.first() {
-            book.arrive(*lane, call.time, &mut out.buffer);
+            state.arrive(*lane, call.time, &mut out.buffer);
         }
         for call in calls {
             // Times are in ns already. Calls that begin in the same ns are held, so that their parent
             // comes first.
-            let time = Ticks(book.nanos(call.time));
+            let time = Ticks(state.nanos(call.time));
             if call.edge == Edge::Entry && !call.synthetic {
-                book.starts(*lane, time.0);
+                state.starts(*lane, time.0);
             }
             spans.call(&Call { time, ..*call }, &mut |span| {
-                book.span(*lane, span, &mut out.buffer);
+                state.span(*lane, span, &mut out.buffer);
                 out.settle();
             });
         }
         if let Some(call) = calls.last() {
-            book.reach(*lane, call.time);
+            state.reach(*lane, call.time);
         }
     }
 
@@ -161,30 +161,30 @@ impl<W: Write> Sink for HephWriter<W> {
             Mark::Argument { value } => {
                 let what = "arguments without a call that was kept: left out";
                 let kept = self.spans.argument(value);
-                self.book.losses.add(what, u64::from(!kept));
+                self.state.losses.add(what, u64::from(!kept));
             }
             Mark::Wall { seconds, micros } => {
                 let mark = Untimed::Wall { seconds, micros };
-                self.book.mark(lane, mark, &mut self.out.buffer);
+                self.state.mark(lane, mark, &mut self.out.buffer);
             }
             Mark::Lost { records } => {
                 self.spans.lost();
                 let mark = Untimed::Lost { records };
-                self.book.mark(lane, mark, &mut self.out.buffer);
+                self.state.mark(lane, mark, &mut self.out.buffer);
             }
             Mark::Break { .. } => {
                 // As `Mark::missing` reads it.
                 let mark = Untimed::Lost { records: 0 };
-                self.book.mark(lane, mark, &mut self.out.buffer);
+                self.state.mark(lane, mark, &mut self.out.buffer);
             }
             Mark::Custom { time, cpu, data } => {
                 let cpu = cpu.map(|cpu| ("cpu", cpu.0.into()));
-                self.book
+                self.state
                     .payload(lane, time, cpu, data, false, &mut self.out.buffer);
             }
             Mark::Typed { time, kind, data } => {
                 let kind = Some(("kind", kind.into()));
-                self.book
+                self.state
                     .payload(lane, time, kind, data, true, &mut self.out.buffer);
             }
         }
@@ -197,7 +197,7 @@ impl<W: Write> Sink for HephWriter<W> {
 impl<W: Write + Send> Writer for HephWriter<W> {
     fn functions(&mut self, more: &[Function]) {
         for function in more {
-            self.book.function(function, &mut self.out.buffer);
+            self.state.function(function, &mut self.out.buffer);
             self.out.settle();
         }
     }
@@ -208,11 +208,11 @@ impl<W: Write + Send> Writer for HephWriter<W> {
 
     /// The epoch, the trace, and all functions and threads so far.
     fn restart(&mut self) -> Option<Vec<u8>> {
-        Some(self.book.restart())
+        Some(self.state.restart())
     }
 
     fn end(&mut self, end: Ticks) {
-        self.book.ends(end, &mut self.out.buffer);
+        self.state.ends(end, &mut self.out.buffer);
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {

@@ -12,7 +12,7 @@ use super::names::{Names, Ties};
 use super::record::{self, HEADER_SIZE, Header, MAX_RECORD};
 use super::scan::{Event, Found, Tables, Walker};
 use super::schema::{Label, Meaning, Schema, shown};
-use super::stream_starts::Scout;
+use super::stream_starts::StreamStarts;
 use crate::bytes::{ByteOrder, ReadAt};
 use crate::edges::{Plan, Planner};
 use crate::error::{Diagnostic, Error};
@@ -155,10 +155,10 @@ struct Indexer {
 impl Indexer {
     fn file(&mut self, file: &dyn ReadAt) -> Result<(), Error> {
         let mut walker = Walker::new(file, WINDOW);
-        let mut scout = Scout::new(file);
+        let mut starts = StreamStarts::new(file);
         let (mut offset, size) = (0, file.size());
         while offset < size {
-            let next = scout.after(offset)?;
+            let next = starts.after(offset)?;
             let (end, is_last) = (next.unwrap_or(size), next.is_none());
             let what = match self.record(&mut walker, offset, end, is_last)? {
                 Ok(bytes) => {

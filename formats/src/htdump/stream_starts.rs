@@ -30,7 +30,7 @@ fn begins(bytes: &[u8]) -> bool {
 }
 
 /// Finds the beginning of the next stream.
-pub(super) struct Scout<'f> {
+pub(super) struct StreamStarts<'f> {
     window: Window<'f>,
     size: u64,
     /// The first place that was not searched.
@@ -38,9 +38,9 @@ pub(super) struct Scout<'f> {
     found: Option<u64>,
 }
 
-impl<'f> Scout<'f> {
-    pub(super) fn new(file: &'f dyn ReadAt) -> Scout<'f> {
-        Scout {
+impl<'f> StreamStarts<'f> {
+    pub(super) fn new(file: &'f dyn ReadAt) -> StreamStarts<'f> {
+        StreamStarts {
             window: Window::new(file, WINDOW),
             size: file.size(),
             at: 0,
@@ -133,12 +133,12 @@ mod tests {
                     bytes.extend(stream(order));
                     // Nearly one.
                     bytes.extend(&stream(order)[..PATTERN - 1]);
-                    let mut scout = Scout::new(&bytes);
-                    let found = scout.after(0).expect("memory can be read");
+                    let mut starts = StreamStarts::new(&bytes);
+                    let found = starts.after(0).expect("memory can be read");
                     assert_eq!(found, Some(wanted), "{distance} bytes of {fill}");
-                    assert_eq!(scout.after(wanted - 1).expect("memory"), Some(wanted));
-                    assert_eq!(scout.after(wanted).expect("memory"), None);
-                    assert_eq!(scout.after(wanted + 1).expect("memory"), None);
+                    assert_eq!(starts.after(wanted - 1).expect("memory"), Some(wanted));
+                    assert_eq!(starts.after(wanted).expect("memory"), None);
+                    assert_eq!(starts.after(wanted + 1).expect("memory"), None);
                 }
             }
         }
@@ -148,8 +148,8 @@ mod tests {
     fn zeros_and_short_files_are_no_beginning() {
         for size in [0, 1, PATTERN - 1, PATTERN, 1000] {
             let bytes = vec![0; size];
-            let mut scout = Scout::new(&bytes);
-            assert_eq!(scout.after(0).expect("memory can be read"), None);
+            let mut starts = StreamStarts::new(&bytes);
+            assert_eq!(starts.after(0).expect("memory can be read"), None);
         }
     }
 }

@@ -24,7 +24,7 @@ const REST: usize = 64;
 
 /// A thread that was told of.
 #[derive(Debug)]
-struct Lane {
+struct ThreadState {
     /// Its number in the file.
     number: u32,
     thread: Thread,
@@ -37,8 +37,8 @@ struct Lane {
 /// A sink that writes an HTDUMP stream.
 pub struct HtdumpWriter<W: Write> {
     scale: Scale,
-    lanes: Vec<Lane>,
-    lane_of: HashMap<ThreadId, usize>,
+    states: Vec<ThreadState>,
+    state_of: HashMap<ThreadId, usize>,
     numbers: ThreadNumbers,
     now: Option<usize>,
     spans: Spans,
@@ -61,8 +61,8 @@ impl<W: Write> HtdumpWriter<W> {
         stream.losses.add_untimed(&info.functions);
         HtdumpWriter {
             scale: Scale::new(info.clock.frequency),
-            lanes: Vec::new(),
-            lane_of: HashMap::new(),
+            states: Vec::new(),
+            state_of: HashMap::new(),
             numbers: ThreadNumbers::default(),
             now: None,
             spans: Spans::default(),
@@ -81,8 +81,8 @@ impl<W: Write> HtdumpWriter<W> {
     }
 
     /// The current thread; `None` if the sink got no thread.
-    fn lane(&mut self) -> Option<&mut Lane> {
-        self.now.and_then(|now| self.lanes.get_mut(now))
+    fn state(&mut self) -> Option<&mut ThreadState> {
+        self.now.and_then(|now| self.states.get_mut(now))
     }
 
     /// A time of the current thread in ns. It is never before the last one, because a reader sorts by
@@ -90,20 +90,20 @@ impl<W: Write> HtdumpWriter<W> {
     #[inline]
     fn time(&mut self, ticks: Ticks) -> u64 {
         let Nanos(nanos) = self.scale.nanos(ticks);
-        let Some(lane) = self.now.and_then(|now| self.lanes.get_mut(now)) else {
+        let Some(state) = self.now.and_then(|now| self.states.get_mut(now)) else {
             return nanos;
         };
-        if nanos < lane.last {
+        if nanos < state.last {
             let what = "times before that of the thread's last event: moved up to that";
             self.stream.losses.add(what, 1);
-        } else if nanos > lane.last {
-            (lane.last, lane.inside) = (nanos, false);
+        } else if nanos > state.last {
+            (state.last, state.inside) = (nanos, false);
         }
         if nanos == u64::MAX && ticks.0 != u64::MAX {
             let what = "times of 2^64 ns and more: moved there";
             self.stream.losses.add(what, 1);
         }
-        lane.last
+        state.last
     }
 
     /// Begins a mark of the current thread. A mark without a time has the time of the previous event.
@@ -111,14 +111,14 @@ impl<W: Write> HtdumpWriter<W> {
         if let Some(time) = time {
             let _ = self.time(time);
         }
-        let lane = self.now.and_then(|now| self.lanes.get(now))?;
+        let state = self.now.and_then(|now| self.states.get(now))?;
         let Stream {
             encoder, buffer, ..
         } = &mut self.stream;
-        let record = encoder.begin(buffer, klass, lane.last).u32(lane.number);
+        let record = encoder.begin(buffer, klass, state.last).u32(state.number);
         Some(match klass {
             klass::CPU => record,
-            _ => record.u8(lane.inside.into()),
+            _ => record.u8(state.inside.into()),
         })
     }
 
@@ -145,43 +145,43 @@ impl<W: Write> Sink for HtdumpWriter<W> {
     fn thread(&mut self, thread: &Thread) {
         self.spans.thread(thread.id);
         self.arguments = false;
-        let at = match self.lane_of.get(&thread.id) {
+        let at = match self.state_of.get(&thread.id) {
             Some(&at) => {
                 self.now = Some(at);
-                if !renew(&mut self.lanes[at].thread, thread) {
+                if !renew(&mut self.states[at].thread, thread) {
                     return;
                 }
                 at
             }
             None => {
                 let number = self.numbers.begin(thread.id);
-                self.lanes.push(Lane {
+                self.states.push(ThreadState {
                     number,
                     thread: thread.clone(),
                     last: 0,
                     inside: false,
                 });
-                self.lanes.len() - 1
+                self.states.len() - 1
             }
         };
-        self.lane_of.insert(thread.id, at);
+        self.state_of.insert(thread.id, at);
         self.now = Some(at);
-        let lane = &self.lanes[at];
+        let state = &self.states[at];
         self.stream.note_cut(&thread.name);
         let Stream {
             encoder, buffer, ..
         } = &mut self.stream;
-        encoder.thread(buffer, lane.number, &lane.thread);
+        encoder.thread(buffer, state.number, &state.thread);
         self.stream.hand_over();
     }
 
     fn calls(&mut self, calls: &[Call]) {
-        let Some(lane) = self.lane() else { return };
-        let number = lane.number;
+        let Some(state) = self.state() else { return };
+        let number = state.number;
         for call in calls {
             let time = Ticks(self.time(call.time));
-            if let Some(lane) = self.lane() {
-                lane.inside |= call.edge == Edge::Entry;
+            if let Some(state) = self.state() {
+                state.inside |= call.edge == Edge::Entry;
             }
             let stream = &mut self.stream;
             let call = Call { time, ..*call };
@@ -259,11 +259,11 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
 
     fn restart(&mut self) -> Option<Vec<u8>> {
         let mut bytes = self.stream.preamble.clone();
-        for lane in &mut self.lanes {
+        for state in &mut self.states {
             // The counts are of records that the previous reader got.
-            lane.thread.counts = None;
+            state.thread.counts = None;
             let encoder = &mut self.stream.encoder;
-            encoder.thread(&mut bytes, lane.number, &lane.thread);
+            encoder.thread(&mut bytes, state.number, &state.thread);
         }
         Some(bytes)
     }
@@ -281,8 +281,8 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
         let Self {
             spans,
             stream,
-            lane_of,
-            lanes,
+            state_of,
+            states,
             numbers,
             info,
             scale,
@@ -290,9 +290,9 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
         } = &mut *self;
         let end = info.end.map(|end| Ticks(scale.nanos(end).0));
         spans.finish(end, |thread, span| {
-            let lane = lane_of.get(&thread).and_then(|&at| lanes.get(at));
-            if let Some(lane) = lane {
-                stream.span(lane.number, span);
+            let state = state_of.get(&thread).and_then(|&at| states.get(at));
+            if let Some(state) = state {
+                stream.span(state.number, span);
             }
         });
         spans.losses(&mut stream.losses);

@@ -26,7 +26,8 @@ use crate::bytes::ReadAt;
 use crate::error::Diagnostic;
 use crate::model::Counts;
 
-/// How often a copy is tried beside a thread that overwrites it, or while the slot changes owners.
+/// The number of attempts to copy beside a thread that overwrites the chunks, or while the slot changes
+/// owners.
 const TRIES: u32 = 16;
 
 /// What a slot holds.
@@ -34,13 +35,13 @@ const TRIES: u32 = 16;
 pub(super) enum Found {
     /// Nothing: nobody owns it.
     Nobody,
-    /// A thread's records, or none of them, where they were overwritten faster than they were read.
+    /// A thread's records. It has none if they were overwritten faster than they were read.
     Thread,
-    /// Now one thread's, now another's, each time that it was looked at.
+    /// The slot had another owner at each look.
     Changing,
     /// A state that no slot has.
     Damaged,
-    /// Records, and a state in which a slot is nobody's.
+    /// There are records, but the slot's state is that of a slot without an owner.
     Unowned,
     /// The file ends before the slot does.
     CutOff,
@@ -49,13 +50,13 @@ pub(super) enum Found {
 /// A copied chunk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
-    /// Where its bytes are in the copy, and how many of them are records.
+    /// The place of its bytes in the copy, and the number of bytes that are records.
     start: usize,
     length: usize,
-    /// Function records that the thread had made before it, and those that are in it.
+    /// Function records that the thread had made before it, and the records in it.
     first: u64,
     records: u64,
-    /// Those that seem to have been behind them, where it is the newest.
+    /// The function records that seem to have been behind them, if the chunk is the newest.
     behind: u64,
 }
 
@@ -69,13 +70,13 @@ pub(super) struct Copy {
     pub(super) slot: Slot,
     /// What was recorded, kept and lost.
     pub(super) counts: Counts,
-    /// What was wrong first, in the order of copying, and in how many chunks something was.
+    /// The first fault, in the order of copying, and the number of chunks with faults.
     wrong: Option<Diagnostic>,
     wrong_chunks: u64,
 }
 
 impl Copy {
-    /// Copies what the slot of that index holds, or of that only so many of the newest chunks.
+    /// Copies the slot with that index, or only this many of its newest chunks.
     pub(super) fn take(
         &mut self,
         bytes: &dyn ReadAt,
@@ -91,7 +92,7 @@ impl Copy {
                 found = Found::Changing;
                 continue;
             };
-            // Also of an owner that is gone: its chunks lie as it left them.
+            // This includes an owner that is gone, because its chunks lie as it left them.
             place.chunks = place.round(&slot)?;
             match unowned(&place, &slot)? {
                 None => {}
@@ -126,7 +127,7 @@ impl Copy {
         Ok(found)
     }
 
-    /// Copies where the slot does not name its newest chunk, and nobody is writing.
+    /// Copies a slot that does not name its newest chunk while nobody writes.
     fn mend(&mut self, place: &Place<'_>, most: u64) -> io::Result<Found> {
         self.clear();
         self.check_slot(place);
@@ -160,8 +161,8 @@ impl Copy {
         self.wrong_chunks = 0;
     }
 
-    /// The copied chunks that have records, oldest first, and how many records are missing before
-    /// each of them and after the one before it.
+    /// The copied chunks with records, oldest first. Also the number of records that are missing before
+    /// each of them and after the previous one.
     pub(super) fn chunks(&self) -> (Vec<&[u8]>, Vec<u64>) {
         let (mut chunks, mut gaps) = (Vec::new(), Vec::new());
         let mut next = None;
@@ -175,7 +176,7 @@ impl Copy {
         (chunks, gaps)
     }
 
-    /// What is wrong with what was copied, in one line.
+    /// The faults of the copy, in one line.
     pub(super) fn damage(&self) -> Option<Diagnostic> {
         let first = self.wrong.clone()?;
         let more = match self.wrong_chunks.saturating_sub(1) {
@@ -202,7 +203,7 @@ impl Copy {
         }
     }
 
-    /// From what was copied. Sums hold whatever the file says.
+    /// The counts of the copy. The sums are right whatever the file states.
     fn count(&mut self) {
         let (newest, oldest) = (self.parts.first(), self.parts.last());
         let readable = self.parts.iter().map(|part| part.records).sum();
@@ -227,8 +228,8 @@ impl Copy {
         };
     }
 
-    /// Where the thread overwrites its chunks faster than they are copied: all but its newest chunk's
-    /// records are known to have been made, and none could be had.
+    /// The counts if the thread overwrites its chunks faster than they are copied. All records but the
+    /// newest chunk's are known to have been made, and none could be copied.
     fn count_without(&mut self, place: &Place<'_>) -> io::Result<()> {
         let slot = place.slot()?;
         let first = place.mark(slot.chunk.max(1))?.first;
@@ -241,7 +242,7 @@ impl Copy {
         Ok(())
     }
 
-    /// False where even the newest chunk, which is `marked` so, was overwritten meanwhile.
+    /// False if even the newest chunk, with the mark `marked`, was overwritten meanwhile.
     fn chunks_of(&mut self, place: &Place<'_>, marked: u64, most: u64) -> io::Result<bool> {
         let newest = self.slot.chunk;
         let oldest = newest.saturating_sub(place.chunks.min(most));
@@ -256,14 +257,14 @@ impl Copy {
         Ok(newest == 0 || !self.parts.is_empty())
     }
 
-    /// Complains where a chunk that is not there can't have been overwritten yet.
+    /// Reports a missing chunk that can't have been overwritten yet.
     fn check_missing(&mut self, place: &Place<'_>, number: u64) -> io::Result<()> {
         let there = place.mark(number)?.number;
         let now = place.slot()?;
         let opened = now.chunk.max(self.slot.chunk).saturating_add(1);
-        // It may have found no more space meanwhile, and begun again at the first chunk.
+        // The thread may have found no more space meanwhile, and begun again at the first chunk.
         let chunks = place.round(&now)?;
-        // While it is overwritten there is a 0, and then a later one of this place.
+        // During overwriting the number is 0, and then a later number of this place.
         let later = there > number && (there - number).checked_rem(chunks) == Some(0);
         let fits = there == 0 || (later && there <= opened);
         if !fits || number.saturating_add(chunks) > opened {
@@ -273,7 +274,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Copies one chunk behind the others. `None` where it was overwritten meanwhile.
+    /// Copies one chunk behind the others. `None`: it was overwritten meanwhile.
     fn chunk(&mut self, place: &Place<'_>, number: u64, marked: u64) -> io::Result<Option<Part>> {
         let mark = place.mark(number)?;
         if mark.number != marked {
@@ -302,8 +303,8 @@ impl Copy {
         Ok(Some(part))
     }
 
-    /// What is good of a copied chunk: `got` bytes from `start` of the copy on, of `used`, which the
-    /// file may not say.
+    /// The valid part of a copied chunk: `got` bytes from `start` of the copy on. The file may not state
+    /// `used`.
     fn examine(
         &mut self,
         number: u64,
@@ -313,7 +314,7 @@ impl Copy {
         first: u64,
     ) -> Part {
         let newest = number == self.slot.chunk;
-        // What comes after it says how many records it has; but for that, it has no known end.
+        // The next chunk states the number of its records. Without a next chunk, its end is unknown.
         let expected = (self.parts.last()).map(|next| next.first.saturating_sub(first));
         let bytes = self.bytes.get(start..start + got).unwrap_or(&[]);
         let limit = match used {
@@ -362,12 +363,12 @@ impl Copy {
     }
 }
 
-/// What a slot is that has no owner; `None` where it has one.
+/// The state of a slot without an owner; `None` if it has an owner.
 fn unowned(place: &Place<'_>, slot: &Slot) -> io::Result<Option<Found>> {
     Ok(match slot.state {
         LIVE | ENDED => None,
         _ if *slot == CUT_OFF => Some(Found::CutOff),
-        // One that was given back has never had a chunk.
+        // A slot that was given back has never had a chunk.
         ..LIVE if slot.generation > 0 && slot.chunk > 0 => {
             let is_there = place.mark(slot.chunk)?.number == slot.chunk;
             Some(if is_there {

@@ -26,7 +26,7 @@ pub(super) struct Stack<M = Vec<u32>> {
 }
 
 impl<M: Memory> Stack<M> {
-    /// Without calls; `open` and `before` are what they are kept in.
+    /// A stack without calls; `open` and `before` are its memory.
     pub(super) fn new(open: M, before: M) -> Stack<M> {
         Stack {
             open: Ids::new(open),
@@ -47,12 +47,12 @@ impl<M: Memory> Stack<M> {
         self.rule.entered(1);
     }
 
-    /// Records are missing here: a call that was entered among them did not begin before the block.
+    /// Records are missing here. A call that was entered among them did not begin before the block.
     pub(super) fn gap(&mut self) {
         self.rule.lost();
     }
 
-    /// An exit of `id`. Calls that it leaves open inside go to the end of `closed`.
+    /// An exit of `id`. The calls that it leaves open inside go to the end of `closed`.
     #[inline]
     pub(super) fn exit(&mut self, id: u32, closed: &mut Ids<M>) -> Exit {
         let open = self.open.all();
@@ -73,7 +73,8 @@ impl<M: Memory> Stack<M> {
         exit
     }
 
-    /// The same of an entry, or of an exit in front of which nothing must be put; else nothing is done.
+    /// The same for an entry, or for an exit that needs no record in front of it. Any other exit changes
+    /// nothing.
     #[inline]
     pub(super) fn follow(&mut self, id: u32, entry: bool) -> bool {
         if entry {
@@ -93,12 +94,12 @@ impl<M: Memory> Stack<M> {
         }
     }
 
-    /// What was open before the block, outermost first.
+    /// The calls that were open before the block, outermost first.
     pub(super) fn before(&self) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         self.before.all().iter().rev().copied()
     }
 
-    /// What is still open, innermost first.
+    /// The calls that are still open, innermost first.
     pub(super) fn open(&self) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         self.open.all().iter().rev().copied()
     }
@@ -116,12 +117,12 @@ impl Memory for Vec<u32> {
     }
 }
 
-/// Has all the room that it will ever have.
+/// The memory has all the room that it will ever have.
 impl Memory for &mut [u32] {
     fn grow(&mut self) {}
 }
 
-/// A list. Where its memory has no room, what is pushed is left out.
+/// A list. If its memory has no room, a push does nothing.
 #[derive(Debug, Default)]
 pub(super) struct Ids<M = Vec<u32>> {
     memory: M,
@@ -164,7 +165,7 @@ impl<M: Memory> Ids<M> {
         }
     }
 
-    /// Takes the last one away, if there is one.
+    /// Takes the last element away, if there is one.
     #[inline]
     pub(super) fn pop(&mut self) {
         self.used = self.used.saturating_sub(1);
@@ -175,7 +176,7 @@ impl<M: Memory> Ids<M> {
         self.used = self.used.min(length);
     }
 
-    /// The list's memory, of which so many places are used, for somebody who changes both.
+    /// The list's memory and the number of places in use, for a caller that changes both.
     #[inline]
     pub(super) fn places(&mut self) -> (&mut [u32], &mut usize) {
         (&mut self.memory, &mut self.used)

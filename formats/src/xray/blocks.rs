@@ -18,7 +18,7 @@ use crate::bytes::{ReadAt, Window};
 use crate::model::Thread;
 
 impl Indexer<'_> {
-    /// Reads on behind `NewBuffer` while there are preamble and events of ours; returns the first
+    /// Reads on behind `NewBuffer` while preamble records or our own events come. Returns the first
     /// time.
     pub(super) fn head(&mut self, lane: usize, mut at: u64, end: u64) -> io::Result<Option<u64>> {
         let mut first = None;
@@ -60,7 +60,7 @@ impl Indexer<'_> {
         &mut self.index.info.threads[lane]
     }
 
-    /// The payload at `at`, if it is one of ours and inside the block.
+    /// The payload at `at`, if it is ours and inside the block.
     fn payload(&mut self, at: u64, size: i32, end: u64) -> io::Result<Option<Vec<u8>>> {
         let size = usize::try_from(size).unwrap_or(0);
         let fits = size <= MAX_PAYLOAD && size as u64 <= end.saturating_sub(at);
@@ -129,17 +129,17 @@ impl Indexer<'_> {
 }
 
 const WINDOW: usize = 256 * 1024;
-/// The records by which a block is recognised, at most.
+/// The most records by which a block is recognised.
 const PREAMBLE: usize = 4 * METADATA_SIZE;
-/// No block of that many bytes was ever written.
+/// No block has ever had this many bytes.
 const MAX_EXTENTS: u64 = 1 << 44;
 
-/// A search through one file. Calls whose offsets rise read each byte of it once.
+/// A search through one file. Calls with rising offsets read each byte of the file once.
 pub(super) struct Search<'a> {
     window: Window<'a>,
     size: u64,
     layout: Layout,
-    /// Bytes in which no block begins, by the last call.
+    /// Bytes in which no block begins, as the last call found.
     without: Range<u64>,
 }
 
@@ -184,8 +184,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Byte offset after the last record of the version 1 buffer at `start`, and whether an
-    /// `EndOfBuffer` or the next buffer ends it, rather than the file.
+    /// The end of the version 1 buffer at `start`: the byte offset after its last record. Also whether
+    /// an `EndOfBuffer` or the next buffer ends it, and not the end of the file.
     pub(super) fn end_of_buffer(&mut self, start: u64) -> io::Result<(u64, bool)> {
         let mut at = start.saturating_add(METADATA_SIZE as u64);
         while at < self.size {

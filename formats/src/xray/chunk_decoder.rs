@@ -47,13 +47,14 @@ impl ChunkDecoder {
         ChunkDecoder::default()
     }
 
-    /// The time of the last record, in ticks, and the CPU of it, once a record said it.
+    /// The time of the last record in ticks, and its CPU. `None` before the first record that states
+    /// them.
     #[must_use]
     pub fn place(&self) -> (Ticks, Option<CpuId>) {
         (Ticks(self.time.now().unwrap_or(0)), self.cpu)
     }
 
-    /// Bytes that were no records of a ring chunk, so far.
+    /// Bytes so far that were no records of a ring chunk.
     #[must_use]
     pub fn unknown_bytes(&self) -> u64 {
         self.unknown
@@ -69,14 +70,14 @@ impl ChunkDecoder {
         self.set_time(tick, &mut Batch::new(sink));
     }
 
-    /// The clock jumped ahead by so many ticks.
+    /// The clock jumped ahead by this many ticks.
     pub(super) fn jump(&mut self, ticks: u64, sink: &mut dyn Sink) {
         let time = Ticks(self.time.now().unwrap_or_default());
         sink.mark(&Mark::Break { time });
         self.time.jumped(ticks);
     }
 
-    /// Calls of these functions, at the time of the last record, that were not measured.
+    /// Calls of these functions at the time of the last record. They were not measured.
     pub(super) fn synthetic(
         &self,
         ids: impl Iterator<Item = u32>,
@@ -96,8 +97,8 @@ impl ChunkDecoder {
         batch.settle();
     }
 
-    /// Pushes the events of `bytes` into the sink; returns how many function records they held.
-    /// A change of CPU is told only where it is one. The sink knows already which thread it is.
+    /// Pushes the events of `bytes` into the sink. Returns the number of function records in them. A CPU
+    /// that stays the same gives no event. The sink knows already which thread it is.
     pub fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> u64 {
         let mut batch = Batch::new(sink);
         let (mut at, mut records) = (0, 0);
@@ -113,12 +114,12 @@ impl ChunkDecoder {
         records
     }
 
-    /// The inner loop: function records until anything else.
+    /// The inner loop: function records up to any other record.
     fn functions(&mut self, bytes: &[u8], batch: &mut Batch<'_>) -> usize {
         let (mut used, mut time) = (0, self.time.now().unwrap_or(0));
         for bytes in groups::<FUNCTION_SIZE>(bytes) {
             let word = record::function_word::<false>(bytes);
-            // Bit 0 tells a metadata record, bit 3 an action that is none.
+            // Bit 0 shows a metadata record, bit 3 an action that does not exist.
             if word & 0b1001 != 0 {
                 break;
             }
@@ -155,7 +156,7 @@ impl ChunkDecoder {
                 batch.mark(&Mark::Argument { value });
                 METADATA_SIZE
             }
-            // Of whom and when the chunk is, who reads rings knows better.
+            // The reader of a ring knows the chunk's thread and time better.
             Ok(Record::NewBuffer { .. } | Record::WallTime { .. }) => METADATA_SIZE,
             Ok(_) | Err(Bad::Kind(_)) => self.skip(METADATA_SIZE),
             Err(Bad::Action(_)) => self.skip(FUNCTION_SIZE),
@@ -284,7 +285,7 @@ fn push_chunks(
             from = to;
         };
         if let Some(before) = outermost.take_if(|_| end >= CHUNK_HEAD) {
-            // The chunk's NewCPUId: that is the time of its first record.
+            // The chunk's NewCPUId has the time of its first record.
             push(CHUNK_HEAD, decoder, sink);
             decoder.synthetic(before, Edge::Entry, sink);
         }

@@ -16,7 +16,7 @@ use crate::calls::Exit;
 use crate::model::{Clock, Ticks, TraceInfo};
 use crate::scale;
 
-/// Where records are missing in a chunk.
+/// A place in a chunk where records are missing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// Byte offset in the chunk, in front of the exit.
@@ -33,15 +33,15 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Walk<M = Vec<u32>> {
     pub(super) stack: Stack<M>,
-    /// What an exit leaves open inside; empty but for a moment.
+    /// The calls that an exit leaves open inside. It is empty except for a moment.
     pub(super) closed: Ids<M>,
     /// Function records.
     pub(super) records: u64,
     /// Time of the last record.
     pub(super) last: u64,
-    /// The latest time of a record: the last one, where the clock did not go back.
+    /// The latest time of a record: the time of the last record, if the clock did not go back.
     pub(super) latest: u64,
-    /// When calls end that are still open; see [`Walk::until`].
+    /// The time at which open calls end; see [`Walk::until`].
     pub(super) end: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) const WALL_TIME: u8 = 0x09;
 pub(super) const NEW_CPU: u8 = 0x05;
 pub(super) const TSC_WRAP: u8 = 0x07;
 
-/// Bytes of `NewBuffer` and `WallTime`: what is in front of a chunk's `NewCPUId`.
+/// Bytes of `NewBuffer` and `WallTime`, which stand in front of a chunk's `NewCPUId`.
 pub(super) const PREAMBLE: usize = 2 * METADATA_SIZE;
 /// Bytes up to a chunk's first record.
 pub(super) const CHUNK_HEAD: usize = 3 * METADATA_SIZE;
@@ -68,8 +68,8 @@ impl<M: Memory> Walk<M> {
         }
     }
 
-    /// All chunks have been gone through, and calls that are still open last until `end`, or until the last
-    /// record where that is later.
+    /// All chunks have been read. Calls that are still open last until `end`, or until the last record
+    /// if it is later.
     pub(super) fn until(&mut self, end: Option<Ticks>) {
         self.end = end.map_or(self.last, |end| end.0.max(self.last));
         if self.stack.open().len() > 0 {
@@ -83,8 +83,9 @@ impl<M: Memory> Walk<M> {
         self.last = 0;
     }
 
-    /// Goes through one chunk; returns where its valid bytes end, which is 0 for one without a valid
-    /// head. `repair` is told what is missing, in order; where it says false, `None` is returned at once.
+    /// Goes through one chunk. Returns where its valid bytes end: 0 for a chunk without a valid head.
+    /// `repair` gets the missing records, in order. If `repair` says false, the walk ends and returns
+    /// `None`.
     pub(super) fn chunk(
         &mut self,
         chunk: &[u8],
@@ -96,17 +97,17 @@ impl<M: Memory> Walk<M> {
         let words = Groups::<FUNCTION_SIZE>::new(chunk);
         let (mut place, mut time) = (PREAMBLE / FUNCTION_SIZE, self.last);
         loop {
-            let plain = self.stack.take_plain(words.behind(place));
-            place += plain.words;
-            self.records += plain.words as u64;
-            time = time.wrapping_add(plain.ticks);
+            let followed = self.stack.take_ordinary(words.behind(place));
+            place += followed.words;
+            self.records += followed.words as u64;
+            time = time.wrapping_add(followed.ticks);
             let Some(bytes) = words.get(place) else {
                 break;
             };
             let word = u64::from_le_bytes(bytes);
             if word & 1 == 0 {
                 let (id, action) = (word as u32 >> 4, (word >> 1) & 7);
-                // Id 0 is no function: this place was never written.
+                // Id 0 is no function, so this place was never written.
                 if id == 0 || action > 2 {
                     break;
                 }
@@ -165,14 +166,14 @@ impl<M: Memory> Walk<M> {
     }
 }
 
-/// The latest time of a record in a chunk; `None` where it has no head.
+/// The latest time of a record in a chunk; `None` if it has no head.
 pub(crate) fn latest(chunk: &[u8]) -> Option<Ticks> {
     let mut walk = <Walk>::default();
     let end = walk.chunk(chunk, &mut |_, _| true)?;
     (end > 0).then_some(Ticks(walk.latest))
 }
 
-/// Whether a chunk begins as one does.
+/// Whether a chunk begins with a valid head.
 pub(super) fn has_head(chunk: &[u8]) -> bool {
     let head = chunk.first_chunk::<CHUNK_HEAD>();
     head.is_some_and(|head| {
@@ -191,28 +192,28 @@ pub(super) struct Repair {
     pub(super) time: u64,
     /// Entry or exit.
     pub(super) entry: bool,
-    /// Where its functions begin in [`Scan::repaired`].
+    /// The beginning of its functions in [`Scan::repaired`].
     pub(super) first: usize,
     /// How many records.
     pub(super) count: usize,
-    /// Instead of records: by how many ticks the clock jumps ahead here.
+    /// Instead of records: the number of ticks by which the clock jumps ahead here.
     pub(super) jump: u64,
 }
 
-/// What one look at a thread's ring chunks gives.
+/// The result of one pass over a thread's ring chunks.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) walk: Walk,
     pub(super) repairs: Vec<Repair>,
     pub(super) repaired: Vec<u32>,
-    /// Per chunk: where its valid bytes end; 0 for a chunk without a valid head.
+    /// For each chunk, the end of its valid bytes; 0 for a chunk without a valid head.
     pub(super) ends: Vec<usize>,
-    /// Bytes that are no record of a ring chunk.
+    /// Bytes that are no records of a ring chunk.
     pub(super) discarded: u64,
 }
 
 impl Scan {
-    /// `gaps`: how many records are missing before each chunk but the first.
+    /// `gaps`: the number of records that are missing before each chunk except the first.
     pub(super) fn new(chunks: &[&[u8]], gaps: &[u64]) -> Scan {
         let mut scan = Scan::default();
         for (at, chunk) in chunks.iter().enumerate() {
@@ -257,7 +258,8 @@ impl Scan {
     }
 }
 
-/// Less than this, in ns, is no jump: a thread that opens a chunk may have to wait between the two readings.
+/// A step of fewer ns is no jump, because a thread that opens a chunk may have to wait between the two
+/// readings.
 const LEAST_NS: i128 = 60_000_000_000;
 
 /// A jump.
@@ -265,7 +267,7 @@ const LEAST_NS: i128 = 60_000_000_000;
 pub(super) struct Jump {
     /// Which chunk.
     pub(super) chunk: usize,
-    /// Byte offset in it of the record with the first tick behind the jump.
+    /// Byte offset in the chunk of the record with the first tick behind the jump.
     pub(super) offset: usize,
     /// The time before it.
     pub(super) time: u64,
@@ -281,11 +283,11 @@ type Anchor = (u64, i128);
 pub(super) struct Jumps {
     /// Between its records, in order.
     pub(super) inside: Vec<Jump>,
-    /// Between the last record and the moment of the dump: by how many ticks.
+    /// A jump between the last record and the moment of the dump, in ticks.
     pub(super) behind: u64,
 }
 
-/// All jumps in the chunks of a thread, of which the first `ends` bytes are good.
+/// All jumps in the chunks of a thread. The first `ends` bytes of each chunk are valid.
 pub(super) fn find(chunks: &[&[u8]], ends: &[usize], info: &TraceInfo) -> Jumps {
     let good = |(nth, _): &(usize, &&[u8])| ends.get(*nth).is_some_and(|&end| end >= CHUNK_HEAD);
     let anchor = |chunk: &[u8]| {
@@ -332,8 +334,8 @@ pub(super) fn find(chunks: &[&[u8]], ends: &[usize], info: &TraceInfo) -> Jumps 
     jumps
 }
 
-/// By how many ticks the clock ran ahead of the time of day from one anchor to another; `None` where
-/// it did not by much, or where it was the time of day that was set.
+/// The number of ticks by which the clock ran ahead of the time of day, from one anchor to another.
+/// `None`: the number is small, or the time of day was set.
 fn ahead(from: Anchor, to: Anchor, clock: &Clock) -> Option<u64> {
     let ticks = Ticks(to.0.checked_sub(from.0)?);
     let wall = to.1 - from.1;
@@ -345,7 +347,7 @@ fn ahead(from: Anchor, to: Anchor, clock: &Clock) -> Option<u64> {
     u64::try_from(scale::ticks_in(ahead, clock.frequency)).ok()
 }
 
-/// The widest gap before an absolute tick in the chunk (no other is wide enough), and the last time.
+/// The widest gap before an absolute tick in the chunk, and the last time. No other gap is wide enough.
 fn widest(chunk: &[u8], nth: usize) -> (Jump, u64) {
     let words = Groups::<FUNCTION_SIZE>::new(chunk);
     let mut widest = Jump {

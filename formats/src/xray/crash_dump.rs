@@ -16,7 +16,7 @@ const LAYOUT: Layout = Layout {
     version: 3,
 };
 
-/// Where the bytes go; false = they could not be taken, and nothing more is to be given.
+/// The receiver of the bytes. False: it could not take them, and must get no more.
 pub type Out<'a> = dyn FnMut(&[u8]) -> bool + 'a;
 
 /// The header of a file. Async-signal-safe.
@@ -32,7 +32,7 @@ pub fn header(info: &TraceInfo) -> [u8; HEADER_SIZE] {
 }
 
 /// Names of functions, ready to be written with the first block of a file that begins at `start`.
-/// Allocates: to be called beforehand.
+/// Allocates, so it must be called beforehand.
 #[must_use]
 pub fn functions(functions: &[Function], start: Ticks) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -45,19 +45,19 @@ pub fn functions(functions: &[Function], start: Ticks) -> Vec<u8> {
     bytes
 }
 
-/// Memory for the calls that are open while a thread's chunks are gone through.
+/// Memory for the open calls of a thread during the pass over its chunks.
 pub struct Room<'a> {
     lists: [&'a mut [u32]; 3],
 }
 
 impl<'a> Room<'a> {
-    /// How many numbers it takes for a thread's chunks of `bytes` bytes: whatever is in them fits.
+    /// The numbers that this memory needs for chunks of `bytes` bytes. Any content of the chunks fits.
     #[must_use]
     pub const fn size(bytes: usize) -> usize {
         bytes.div_ceil(8) * 3
     }
 
-    /// A room in memory of [`Room::size`].
+    /// The memory that the caller gives, with [`Room::size`] numbers.
     #[must_use]
     pub fn new(memory: &'a mut [u32]) -> Room<'a> {
         let third = memory.len() / 3;
@@ -76,18 +76,18 @@ pub struct CrashThread<'a> {
     pub id: u32,
     /// Its name.
     pub name: &'a str,
-    /// Its counts; `readable` and those of synthetic records are found here.
+    /// The thread's counts. `readable` and the counts of synthetic records are found here.
     pub counts: Counts,
-    /// It has ended: its calls last until its last record, and not until that of the file's `info.end`.
+    /// The thread has ended. Its calls last until its last record, and not until the end in the file's
+    /// `info.end`.
     pub ended: bool,
 }
 
-/// Writes blocks behind a [`header`]. Async-signal-safe, but for what the caller's own iterators and
-/// sinks do.
+/// Writes blocks behind a [`header`]. Async-signal-safe, if the caller's own iterators and sinks are.
 pub struct CrashWriter<'a, T> {
     info: &'a TraceInfo,
     reason: &'a str,
-    /// What [`functions`] gave; the first block takes it.
+    /// The result of [`functions`]; the first block takes it.
     tables: Option<T>,
 }
 
@@ -117,7 +117,7 @@ impl Sizes {
 }
 
 impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
-    /// A writer of a file about `info`, but for its reason and its functions. Texts of more than 200
+    /// A writer of a file about `info`, without its reason and its functions. Texts of more than 200
     /// bytes are cut.
     pub fn new(info: &'a TraceInfo, reason: &'a str, tables: T) -> Self {
         CrashWriter {
@@ -127,8 +127,8 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
         }
     }
 
-    /// Writes one thread's block; `chunks` as for [`DumpWriter::thread`](super::DumpWriter::thread).
-    /// `None` where `out` refused, or (then nothing was written) `room` is too small.
+    /// Writes one thread's block. `chunks` are as for [`DumpWriter::thread`](super::DumpWriter::thread).
+    /// `None`: `out` refused bytes, or `room` is too small and nothing was written.
     pub fn thread<'c>(
         &mut self,
         thread: &CrashThread<'_>,
@@ -216,7 +216,7 @@ fn walk_in<'w>(room: &'w mut Room<'_>) -> Walk<&'w mut [u32]> {
     Walk::new(open, before, closed)
 }
 
-/// The first pass: what a block of these chunks has. `valid` becomes the first chunk with a head.
+/// The first pass: the content of these chunks' block. `valid` becomes the first chunk with a head.
 fn measure<'c>(
     chunks: impl Iterator<Item = &'c [u8]>,
     walk: &mut Walk<&mut [u32]>,
@@ -247,7 +247,7 @@ fn measure<'c>(
     sizes
 }
 
-/// The second pass: the chunks' records, with what is missing between them.
+/// The second pass: the chunks' records, with the missing ones between them.
 fn body<'c>(
     chunks: impl Iterator<Item = &'c [u8]>,
     walk: &mut Walk<&mut [u32]>,
@@ -261,7 +261,7 @@ fn body<'c>(
         if !begun && has_head(chunk) {
             begun = true;
             if walk.stack.before().len() > 0 {
-                // The base is this chunk's NewCPUId: that is the time of its first record.
+                // The base is this chunk's NewCPUId, which has the time of its first record.
                 taken(out(chunk.get(PREAMBLE..CHUNK_HEAD)?))?;
                 from = CHUNK_HEAD;
                 synthetic(first(chunk, info).tsc, walk.stack.before(), true, out)?;
@@ -282,7 +282,7 @@ fn body<'c>(
     synthetic(sizes.end, walk.stack.open(), false, out)
 }
 
-/// Function records that were not measured, and the word that says so; nothing where there are none.
+/// Function records that were not measured, and the event that says so; nothing if there are none.
 fn synthetic(
     time: u64,
     ids: impl ExactSizeIterator<Item = u32>,

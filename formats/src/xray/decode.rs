@@ -13,22 +13,22 @@ use crate::packed::{Packed, WORD, Word};
 use crate::sink::Sink;
 use crate::source::{Complaints, Position};
 
-/// Calls handed over at once, at most.
+/// The most calls that are handed over at once.
 const BATCH: usize = 512;
-/// The same of big-endian ones, which are turned round.
+/// The same for big-endian calls, whose bytes are swapped.
 const TURNED: usize = 64;
 /// Edge by action.
 const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
 
 /// Why a run of records stopped.
 enum Stop {
-    /// The next record is not whole in these bytes.
+    /// The next record is not complete in these bytes.
     More,
-    /// The record before has a payload of that many bytes (or fewer than 1: not valid).
+    /// The last record has a payload of this many bytes. Fewer than 1 are not valid.
     Payload(Record, i32),
     /// `EndOfBuffer` of version 1.
     End,
-    /// A record that sets the time to that tick, where the part ends.
+    /// A record that sets the time to that tick. The part ends there.
     Cut(u64),
 }
 
@@ -38,19 +38,19 @@ pub(super) struct Decoder<'a> {
     sink: &'a mut dyn Sink,
     complaints: &'a mut Complaints,
     time: Running,
-    /// No call is later than that: of [`Running::limit`].
+    /// No call is later than this tick, which is that of [`Running::limit`].
     limit: u64,
-    /// So many were, since a record set the time.
+    /// The number of late calls since a record set the time.
     late: u64,
     /// Byte offset of the block.
     start: u64,
-    /// That many function records to come were not measured.
+    /// The number of next function records that were not measured.
     synthetic: u32,
     /// A `CallArgument` may follow.
     arguments: bool,
-    /// A change of CPU that is not handed over yet: in front of our own events it is none.
+    /// A change of CPU that is not handed over yet. In front of our own events it is no change.
     cpu: Option<(u64, u16)>,
-    /// Byte offset from which on the next record that sets the time ends the part.
+    /// The next record that sets the time, from this byte offset on, ends the part.
     stop: u64,
 }
 
@@ -75,7 +75,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Decodes a block from a place in it on; returns where, if it stopped at `stop` or soon after it.
+    /// Decodes a block from a place in it on. Returns the place where it stopped, if it stopped at
+    /// `stop` or soon behind.
     pub(super) fn block(
         &mut self,
         window: &mut Window<'_>,
@@ -99,7 +100,7 @@ impl<'a> Decoder<'a> {
         self.time.resume(latest, from.now, from.shift);
         (self.start, self.limit) = (start, self.time.limit());
         (self.synthetic, self.arguments) = (from.synthetic, false);
-        // Where it goes on is the record that the part before stopped at.
+        // It continues at the record at which the previous part stopped.
         self.stop = stop.max(from.offset.saturating_add(1));
         let mut closed = self.index.layout.version > 1;
         while at < end {
@@ -127,7 +128,7 @@ impl<'a> Decoder<'a> {
                 }
                 Stop::Payload(record, size) => {
                     let next = self.payload(window, record, size, at, end)?;
-                    // In a cut block, the rest is the event's; else its size is damaged.
+                    // In a cut block, the rest is the event's. Otherwise the event's size is damaged.
                     at = next.unwrap_or(if cut { end } else { at });
                 }
             }
@@ -138,7 +139,7 @@ impl<'a> Decoder<'a> {
             self.complain(end, "the buffer has no EndOfBuffer record".into());
         }
         if cut {
-            // A change of CPU with nothing after it may be the start of a head of ours.
+            // A change of CPU at the end may be the start of a head of ours.
             self.cpu = None;
         }
         self.settle();
@@ -163,7 +164,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Takes whole records off `view`; returns how many bytes that were, and why it stopped.
+    /// Takes whole records from the front of `view`. Returns the number of their bytes, and why it
+    /// stopped.
     fn run(&mut self, view: &[u8], offset: u64) -> (usize, Stop) {
         let layout = self.index.layout;
         let mut used = 0;
@@ -208,7 +210,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The inner loop: function records until anything else, or until `bytes` end.
+    /// The inner loop: function records up to any other record, or to the end of `bytes`.
     fn functions<const BIG: bool>(&mut self, bytes: &[u8]) -> usize {
         let Some(mut time) = self.time.now() else {
             return 0;
@@ -293,7 +295,7 @@ impl<'a> Decoder<'a> {
         self.give(&mut call);
     }
 
-    /// An event whose payload of `size` bytes begins at `at`; returns where it ends, if it fits.
+    /// An event whose payload of `size` bytes begins at `at`. Returns the payload's end, if it fits.
     fn payload(
         &mut self,
         window: &mut Window<'_>,
@@ -303,7 +305,7 @@ impl<'a> Decoder<'a> {
         end: u64,
     ) -> Result<Option<u64>, Error> {
         self.arguments = false;
-        // Problems are told at the record, not at its payload.
+        // Problems are reported at the record, not at its payload.
         let told_at = at - METADATA_SIZE as u64;
         let left = end.saturating_sub(at);
         let size = match u64::try_from(size) {
@@ -336,7 +338,7 @@ impl<'a> Decoder<'a> {
     fn event(&mut self, record: Record, data: &[u8], at: u64) {
         match record {
             Record::Custom { when, cpu, .. } => {
-                // Before anything else: in version 5 it moves the running base.
+                // This comes first, because in version 5 it moves the running base.
                 let Some(time) = self.when(when, at) else {
                     return;
                 };
@@ -374,15 +376,15 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// An event of ours. The index pass has read all but those that concern single records.
+    /// Our own event. The index pass has read all events but those about single records.
     fn own(&mut self, data: &[u8], at: u64) {
         match payload::decode(data, self.index.layout.order) {
             Some(Payload::Synthetic { count }) => self.synthetic = count,
             Some(Payload::Lost { records }) => self.mark(&Mark::Lost { records }),
             Some(Payload::Break { ticks }) => self.jump(ticks),
-            // The NewCPUId in front of it gives the block its start, it is no change of CPU.
+            // The NewCPUId in front of it gives the block its start, and is no change of CPU.
             Some(_) => self.cpu = None,
-            // What was damaged in a head, the index pass has told.
+            // The index pass has reported damage in a head.
             None if self.index.tells(at) => {}
             None => self.complain(at, DAMAGED_OWN.into()),
         }
@@ -406,7 +408,7 @@ impl<'a> Decoder<'a> {
         self.limit = self.time.limit();
     }
 
-    /// The writer found that the clock jumped ahead by so many ticks before the next absolute one.
+    /// The writer found that the clock jumped ahead by this many ticks before the next absolute tick.
     fn jump(&mut self, ticks: u64) {
         let time = Ticks(self.time.now().unwrap_or_default());
         self.mark(&Mark::Break { time });
@@ -418,7 +420,7 @@ impl<'a> Decoder<'a> {
         self.sink.mark(mark);
     }
 
-    /// Hands over a change of CPU that waits.
+    /// Hands over a waiting change of CPU.
     fn settle(&mut self) {
         if let Some((tsc, cpu)) = self.cpu.take() {
             self.sink.mark(&Mark::Cpu {
@@ -428,7 +430,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Some calls, the last of which is at that time.
+    /// Some calls. The last one is at that time.
     #[inline]
     fn hand_over(&mut self, calls: &Packed<'_>, last: u64) {
         if calls.base.0 <= last && last <= self.limit {
@@ -439,7 +441,7 @@ impl<'a> Decoder<'a> {
         self.give(&mut given);
     }
 
-    /// Gives calls one by one, which may be too late.
+    /// Gives calls one by one, because some may be too late.
     fn give(&mut self, calls: &mut [Call]) {
         let limit = Ticks(self.limit);
         for call in calls.iter_mut().filter(|call| call.time > limit) {
@@ -449,8 +451,8 @@ impl<'a> Decoder<'a> {
         self.sink.calls(calls);
     }
 
-    /// Where the time is set, and at a block's end: how many are told together does not depend on where
-    /// a part begins.
+    /// Reports late calls where the time is set, and at a block's end. So their number does not depend
+    /// on the beginning of a part.
     fn tell_late(&mut self) {
         let late = std::mem::take(&mut self.late);
         if late > 0 {

@@ -18,7 +18,7 @@ const RING: Layout = Layout {
     order: ByteOrder::Little,
     version: 3,
 };
-/// llvm-xray keeps ticks as doubles in some places; from here on they are rounded.
+/// llvm-xray keeps ticks as doubles in some places. Larger ticks are rounded there.
 pub(super) const EXACT_TICKS: u64 = 1 << 53;
 
 /// What was written for one thread.
@@ -30,13 +30,13 @@ pub struct BlockSummary {
     pub synthetic_entries: u64,
     /// Exits added for calls whose exit is not in the chunks.
     pub synthetic_exits: u64,
-    /// Bytes of chunks that were no records (a torn end, a chunk without a valid head), left out.
+    /// Bytes of chunks that were no records and were left out: a torn end, or a chunk without a valid
+    /// head.
     pub discarded_bytes: u64,
 }
 
 impl BlockSummary {
-    /// What is said of the thread: records that are not readable where they were said to be are no longer there,
-    /// which is to say overwritten.
+    /// The counts of the thread. Records that were stated as readable and are gone count as overwritten.
     pub(super) fn counted(&self, said: Counts) -> Counts {
         let kept = self.readable.saturating_add(said.dropped);
         Counts {
@@ -62,9 +62,9 @@ pub struct DumpSummary {
 
 /// Writes ring chunks to a trace file, one block per thread.
 ///
-/// `W` is an empty file, open for writing and reading (version 1 reads back what it moves), or
-/// `&File`. Memory: one look-ahead over each thread's calls (4 bytes per open call), a buffer of
-/// 32 KiB, and for version 1 a buffer of 1 MiB at the end. Not async-signal-safe.
+/// `W` is an empty file, open for writing and reading (version 1 reads back the blocks that it moves),
+/// or `&File`. Memory is one look-ahead over each thread's calls (4 bytes per open call) and a buffer of
+/// 32 KiB. Version 1 also has a buffer of 1 MiB at the end. Not async-signal-safe.
 ///
 /// # Examples
 /// ```
@@ -81,15 +81,15 @@ pub struct DumpSummary {
 pub struct DumpWriter<'a, W: Read + Write + Seek> {
     frame: Frame<W>,
     info: &'a TraceInfo,
-    /// The next block is the first one: it carries the tables.
+    /// The next block is the first one. It carries the tables.
     first: bool,
     summary: DumpSummary,
 }
 
 impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
-    /// Writes the header. `info.start` is the tick at which every thread's block begins: no record
-    /// may be older, or llvm-xray's `account` and `stack` refuse the file. Calls that are still open last
-    /// until `info.end`.
+    /// Writes the header. `info.start` is the tick at which each thread's block begins. No record may be
+    /// older, because llvm-xray's `account` and `stack` refuse such a file. Calls that are still open
+    /// last until `info.end`.
     ///
     /// # Errors
     /// Where the file can't be written.
@@ -103,19 +103,19 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         })
     }
 
-    /// Writes one thread that lives. `chunks` are its ring chunks, oldest first, each from its
+    /// Writes one thread that lives. `chunks` are its ring chunks, oldest first. Each goes from its
     /// `NewBuffer` to its last record, little-endian. `thread.counts` gives recorded, overwritten and
-    /// dropped; the rest of it is found here.
+    /// dropped; the other counts are found here.
     ///
     /// # Errors
-    /// Where the file can't be written. Chunks that are damaged are cut and counted.
+    /// If the file can't be written. Damaged chunks are cut and counted.
     pub fn thread(&mut self, thread: &Thread, chunks: &[&[u8]]) -> Result<BlockSummary, Error> {
         self.thread_with_gaps(thread, chunks, &[], false)
     }
 
-    /// The same, where records are missing between chunks: `gaps` says how many before each. Those
-    /// before the first one are no gap: the trace begins after them. Calls of a thread that has `ended`
-    /// last until its last record.
+    /// The same if records are missing between chunks: `gaps` has the number before each chunk. Records
+    /// missing before the first chunk are no gap, because the trace begins after them. Calls of a thread
+    /// that has `ended` last until its last record.
     ///
     /// # Errors
     /// As [`DumpWriter::thread`].
@@ -201,7 +201,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
                 self.frame.custom(time, &payload::encode_lost(lost))?;
             }
             if let Some(before) = outermost.take_if(|_| end >= CHUNK_HEAD) {
-                // The base is this chunk's NewCPUId: that is the time of its first record.
+                // The base is this chunk's NewCPUId, which has the time of its first record.
                 self.frame
                     .bytes(chunk.get(PREAMBLE..CHUNK_HEAD).unwrap_or(&[]))?;
                 from = CHUNK_HEAD;
@@ -255,10 +255,10 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         Ok(())
     }
 
-    /// Completes the file. Where no thread was written, a block without records carries the tables.
+    /// Completes the file. If no thread was written, a block without records carries the tables.
     ///
     /// # Errors
-    /// Where the file can't be written (or, version 1, not be read back).
+    /// If the file can't be written, or version 1 can't be read back.
     pub fn finish(mut self) -> Result<DumpSummary, Error> {
         if self.first {
             let id = ThreadId(self.info.process.unwrap_or_default());
@@ -276,7 +276,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
     }
 }
 
-/// Goes through a thread's chunks before they are copied: what must be put between their records.
+/// Goes through a thread's chunks before they are copied, and finds the missing records.
 pub(super) fn look(
     info: &TraceInfo,
     chunks: &[&[u8]],
@@ -308,7 +308,7 @@ pub(super) fn valid<'a>(chunks: &[&'a [u8]], scan: &Scan) -> Option<&'a [u8]> {
     both.find(|(_, end)| **end > 0).map(|(chunk, _)| *chunk)
 }
 
-/// What a chunk says of its first record.
+/// The facts of a chunk about its first record.
 pub(super) struct First {
     /// Unix time in seconds, and microseconds.
     pub(super) wall: (u64, u32),
@@ -316,7 +316,7 @@ pub(super) struct First {
     pub(super) tsc: u64,
 }
 
-/// The first record of `chunk`; where that has no valid head, the start of the trace.
+/// The first record of `chunk`. If it has no valid head, the start of the trace.
 pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> First {
     let record = |from: usize| record::decode(chunk.get(from..).unwrap_or(&[]), RING);
     let wall = match record(PREAMBLE / 2) {
@@ -330,7 +330,7 @@ pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> First {
     First { wall, cpu, tsc }
 }
 
-/// What the first block of a file carries for all of it.
+/// The part of the first block that is for the whole file.
 pub(super) fn tables<W: Read + Write + Seek>(
     frame: &mut Frame<W>,
     info: &TraceInfo,
@@ -359,7 +359,7 @@ pub(super) fn wall_time(clock: &Clock, tick: u64) -> (u64, u32) {
     (micros / 1_000_000, (micros % 1_000_000) as u32)
 }
 
-/// The low 32 bits; what is above is counted as lost.
+/// The low 32 bits. Any higher bit counts as a loss.
 fn narrow(number: u64, what: &'static str, losses: &mut Losses) -> u32 {
     losses.add(what, u64::from(u32::try_from(number).is_err()));
     number as u32

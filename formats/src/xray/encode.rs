@@ -23,7 +23,7 @@ pub fn encode_function(
     }
 }
 
-/// Encodes a metadata record, without its payload. A [`Record::Function`] is none: see
+/// Encodes a metadata record, without its payload. [`Record::Function`] is no metadata record: see
 /// [`encode_function`].
 #[must_use]
 pub fn encode_metadata(record: &Record, layout: Layout) -> [u8; METADATA_SIZE] {
@@ -79,7 +79,7 @@ struct Put<const N: usize> {
 impl<const N: usize> Put<N> {
     fn bytes(&mut self, field: &[u8]) {
         let end = self.at + field.len();
-        // Every layout above fits; a layout that did not would lose the field, not panic.
+        // Each layout above fits. One that did not fit would lose the field, without a panic.
         if let Some(place) = self.bytes.get_mut(self.at..end) {
             place.copy_from_slice(field);
         }

@@ -8,12 +8,12 @@ use crate::bytes::{Groups, groups};
 
 type Words<'a> = Groups<'a, FUNCTION_SIZE>;
 
-/// Words that are gone through one by one before it is tried again whether calls make no others.
+/// Words that are taken one by one before the search for leaf calls begins again.
 const SOME: usize = 64;
 
 /// What was gone through.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Plain {
+pub(super) struct Followed {
     /// Words, of a record each.
     pub(super) words: usize,
     /// The sum of their steps.
@@ -21,31 +21,31 @@ pub(super) struct Plain {
 }
 
 impl<M: Memory> Stack<M> {
-    /// Takes records from the first on, as long as they are plain.
+    /// Takes records from the first on, as long as they are ordinary.
     #[inline]
-    pub(super) fn take_plain(&mut self, words: Words<'_>) -> Plain {
-        let mut plain = Plain::default();
+    pub(super) fn take_ordinary(&mut self, words: Words<'_>) -> Followed {
+        let mut followed = Followed::default();
         loop {
-            self.take_leaves(words.behind(plain.words), &mut plain);
-            let some = words.behind(plain.words).first(SOME);
-            let before = plain.words;
-            self.take_some(some, &mut plain);
-            if plain.words - before < SOME {
-                return plain;
+            self.take_leaves(words.behind(followed.words), &mut followed);
+            let some = words.behind(followed.words).first(SOME);
+            let before = followed.words;
+            self.take_some(some, &mut followed);
+            if followed.words - before < SOME {
+                return followed;
             }
         }
     }
 
-    /// Calls that make no others, four at a time: they leave the stack as it is.
+    /// Leaf calls, four at a time. They leave the stack as it is.
     #[inline]
-    fn take_leaves(&mut self, words: Words<'_>, plain: &mut Plain) {
-        let before = plain.words;
+    fn take_leaves(&mut self, words: Words<'_>, followed: &mut Followed) {
+        let before = followed.words;
         for four in groups::<{ 8 * FUNCTION_SIZE }>(words.bytes()) {
             let (mut odd, mut ticks) = (0, 0u64);
             for call in groups::<{ 2 * FUNCTION_SIZE }>(&four) {
                 let call = u128::from_le_bytes(call);
                 let (entry, exit) = (call as u64, (call >> 64) as u64);
-                // Exits have 2 or 4 where entries have 0; ids are from 1, and 28 bits wide.
+                // Exits have 2 or 4 where entries have 0. Ids begin at 1 and have 28 bits.
                 odd |= (entry as u32 ^ exit as u32).wrapping_sub(0b010) & !0b010;
                 odd |= (entry as u32).rotate_right(4).wrapping_sub(1) >> 28;
                 ticks = ticks.wrapping_add(entry >> 32).wrapping_add(exit >> 32);
@@ -53,15 +53,15 @@ impl<M: Memory> Stack<M> {
             if odd != 0 {
                 break;
             }
-            plain.ticks = plain.ticks.wrapping_add(ticks);
-            plain.words += 8;
+            followed.ticks = followed.ticks.wrapping_add(ticks);
+            followed.words += 8;
         }
-        self.rule.entered((plain.words - before) / 2);
+        self.rule.entered((followed.words - before) / 2);
     }
 
     /// Any plain records, one at a time.
     #[inline(never)]
-    fn take_some(&mut self, words: Words<'_>, plain: &mut Plain) {
+    fn take_some(&mut self, words: Words<'_>, followed: &mut Followed) {
         let (open, used) = self.open.places();
         let (mut depth, mut taken, mut ticks) = (*used, 0, 0u64);
         for word in words.iter() {
@@ -70,7 +70,7 @@ impl<M: Memory> Stack<M> {
             let step = isize::from(STEPS[word as usize & 0b1111]);
             // Zero, or all ones for an exit.
             let exit = step >> 1;
-            // The call to come, or the innermost one. There may be none, or no room.
+            // The next call, or the innermost one. There may be no call, or no room.
             let Some(place) = open.get_mut(depth.wrapping_add_signed(exit)) else {
                 break;
             };
@@ -82,17 +82,17 @@ impl<M: Memory> Stack<M> {
             ticks = ticks.wrapping_add(word >> 32);
             taken += 1;
         }
-        // Those that are open now were entered, and so were half of the others.
+        // The open calls were entered, and so was half of the others.
         let entered = (taken + depth).wrapping_sub(*used) / 2;
         *used = depth;
         self.rule.entered(entered);
-        plain.words += taken;
-        plain.ticks = plain.ticks.wrapping_add(ticks);
+        followed.words += taken;
+        followed.ticks = followed.ticks.wrapping_add(ticks);
     }
 }
 
-/// By how much the stack grows at a record of each kind, its low four bits: an entry, an exit, an exit by a
-/// tail call. Zero: it is none of these.
+/// The growth of the stack at each kind of record, by its low four bits: an entry, an exit, an exit by a
+/// tail call. Zero: another record.
 const STEPS: [i8; 16] = {
     let mut steps = [0; 16];
     (steps[0b000], steps[0b010], steps[0b100]) = (1, -1, -1);
@@ -105,8 +105,8 @@ mod tests {
 
     type Word = [u8; FUNCTION_SIZE];
 
-    fn take_plain<M: Memory>(stack: &mut Stack<M>, words: &[Word]) -> Plain {
-        stack.take_plain(Words::new(words.as_flattened()))
+    fn take_ordinary<M: Memory>(stack: &mut Stack<M>, words: &[Word]) -> Followed {
+        stack.take_ordinary(Words::new(words.as_flattened()))
     }
 
     /// The next of some numbers that look random.
@@ -115,7 +115,7 @@ mod tests {
         *seed >> 33
     }
 
-    /// Records of calls, mostly of ones that nest; `odd`: of so many, one may be anything.
+    /// Records of calls, most of which nest. `odd`: one record in this many may be anything.
     fn records(seed: &mut u64, odd: u64) -> Vec<Word> {
         let mut open = Vec::new();
         let deep = next(seed) % 100;
@@ -124,7 +124,7 @@ mod tests {
             if next(seed) % odd == 0 {
                 return ticks | (next(seed) & 0xff);
             }
-            // Now and then none but calls that make no others.
+            // Now and then a run of leaf calls.
             let grows = next(seed) % 100 < deep;
             match open.pop().filter(|_| !grows) {
                 Some(id) => ticks | id << 4 | [0b010u64, 0b100][next(seed) as usize % 2],
@@ -139,8 +139,8 @@ mod tests {
     }
 
     /// The same by the rules.
-    fn by_rules<M: Memory>(stack: &mut Stack<M>, words: &[Word], room: usize) -> Plain {
-        let mut plain = Plain::default();
+    fn by_rules<M: Memory>(stack: &mut Stack<M>, words: &[Word], room: usize) -> Followed {
+        let mut followed = Followed::default();
         for word in words {
             let word = u64::from_le_bytes(*word);
             let id = word as u32 >> 4;
@@ -152,10 +152,10 @@ mod tests {
                 }
                 _ => break,
             }
-            plain.words += 1;
-            plain.ticks = plain.ticks.wrapping_add(word >> 32);
+            followed.words += 1;
+            followed.ticks = followed.ticks.wrapping_add(word >> 32);
         }
-        plain
+        followed
     }
 
     #[test]
@@ -169,16 +169,19 @@ mod tests {
             let mut ruled = Stack::new(&mut other[..], &mut nothing[..]);
             let mut at = 0;
             while at < words.len() {
-                let plain = take_plain(&mut stack, &words[at..]);
+                let followed = take_ordinary(&mut stack, &words[at..]);
                 let expected = by_rules(&mut ruled, &words[at..], 800);
-                assert_eq!((plain.words, plain.ticks), (expected.words, expected.ticks));
+                assert_eq!(
+                    (followed.words, followed.ticks),
+                    (expected.words, expected.ticks)
+                );
                 assert_eq!(stack.open.all(), ruled.open.all());
                 assert_eq!(stack.rule, ruled.rule);
-                at += plain.words + 1;
-                all += plain.words;
+                at += followed.words + 1;
+                all += followed.words;
             }
         }
-        assert!(all > 500_000, "{all}: nearly all is plain");
+        assert!(all > 500_000, "{all}: nearly all is followed");
     }
 
     #[test]
@@ -186,11 +189,11 @@ mod tests {
         let mut memory = [0; 3];
         let mut stack = Stack::new(&mut memory[..], &mut []);
         let words: Vec<Word> = (1..9).map(|id: u64| (id << 4).to_le_bytes()).collect();
-        assert_eq!(take_plain(&mut stack, &words).words, 3);
+        assert_eq!(take_ordinary(&mut stack, &words).words, 3);
         assert_eq!(stack.open.all(), [1, 2, 3]);
         let mut stack = Stack::<Vec<u32>>::default();
         assert_eq!(
-            take_plain(&mut stack, &words).words,
+            take_ordinary(&mut stack, &words).words,
             0,
             "it never makes room"
         );
@@ -201,11 +204,11 @@ mod tests {
         let mut stack = Stack::<Vec<u32>>::default();
         let call = |id: u64| [id << 4 | 5 << 32, id << 4 | 0b100 | 6 << 32];
         let mut words: Vec<Word> = (1..9).flat_map(call).map(u64::to_le_bytes).collect();
-        let plain = take_plain(&mut stack, &words);
-        assert_eq!((plain.words, plain.ticks), (16, 88));
+        let followed = take_ordinary(&mut stack, &words);
+        assert_eq!((followed.words, followed.ticks), (16, 88));
         for (at, word) in [(5, 3 << 4 | 0b110), (4, 0), (5, 0b010), (5, 4 << 4 | 0b010)] {
             let kept = std::mem::replace(&mut words[at], u64::to_le_bytes(word));
-            assert_eq!(take_plain(&mut stack, &words).words, 0, "{word:#x}");
+            assert_eq!(take_ordinary(&mut stack, &words).words, 0, "{word:#x}");
             words[at] = kept;
         }
     }

@@ -15,14 +15,14 @@ use crate::model::Clock;
 /// A version that can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// The published document's: every buffer has the size of the largest one.
+    /// The version of the published document: each buffer has the size of the largest one.
     V1,
     /// With exact extents and the process id; the best choice for llvm-xray.
     #[default]
     V3,
 }
 
-/// Less than a ring chunk's records: they go to the file without a copy in between.
+/// Fewer bytes than a ring chunk's records, so these go to the file without a copy.
 const BUFFER: usize = 32 * 1024;
 const MOVE: usize = 1 << 20;
 const RECORD: u64 = METADATA_SIZE as u64;
@@ -31,14 +31,14 @@ const SHORTEST_END: u64 = 2 * RECORD + 8;
 /// The longest event that fills a version 1 buffer; a size has 31 bits.
 const LONGEST_FILL: u64 = 1 << 30;
 
-/// What stands at the head of a block.
+/// The content of a block's head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) thread: u32,
     pub(super) seconds: u64,
     pub(super) micros: u32,
     pub(super) process: Option<u32>,
-    /// Time and CPU of the first record; for the tools, the same time in every block.
+    /// Time and CPU of the first record. Tools need the same time in each block.
     pub(super) start: u64,
     pub(super) cpu: u16,
 }
@@ -48,7 +48,7 @@ pub(super) struct Frame<W: Write + Seek> {
     out: BufWriter<W>,
     layout: Layout,
     at: u64,
-    /// Offset and bytes of each finished block (version 1 only: to move them).
+    /// Offset and size of each finished block (version 1 only: to move them).
     blocks: Vec<(u64, u64)>,
     block: u64,
 }
@@ -94,7 +94,7 @@ impl<W: Read + Write + Seek> Frame<W> {
         self.bytes(&record::encode_metadata(record, self.layout))
     }
 
-    /// The records that follow are of the time `to`, if that is behind the last one's, `from`.
+    /// The next records are of the time `to`, if it is behind the last one's time, `from`.
     pub(super) fn reach(&mut self, from: u64, to: u64) -> io::Result<()> {
         match to > from {
             true => self.metadata(&Record::TscWrap { tsc: to }),
@@ -102,7 +102,7 @@ impl<W: Read + Write + Seek> Frame<W> {
         }
     }
 
-    /// A function record at the time of the one before it.
+    /// A function record at the time of the previous record.
     pub(super) fn function(&mut self, id: u32, entry: bool) -> io::Result<()> {
         let action = if entry { Action::Entry } else { Action::Exit };
         self.bytes(&record::encode_function(id, action, 0, self.layout.order))
@@ -162,7 +162,7 @@ impl<W: Read + Write + Seek> Frame<W> {
         Ok(self.at)
     }
 
-    /// Moves the blocks of version 1 to the places that one size for all gives them.
+    /// Moves the blocks of version 1 to their places in the final size.
     fn spread(&mut self) -> io::Result<()> {
         self.out.flush()?;
         let longest = self
@@ -182,7 +182,7 @@ impl<W: Read + Write + Seek> Frame<W> {
             shift(self.out.get_mut(), from, to, bytes, &mut buffer)?;
             self.out.seek(SeekFrom::Start(to + bytes))?;
             self.fill(size - bytes)?;
-            // The next move goes around this buffer.
+            // The next move does not use this buffer.
             self.out.flush()?;
             self.at = self.at.max(to + size);
         }
@@ -190,13 +190,13 @@ impl<W: Read + Write + Seek> Frame<W> {
         self.out.write_all(&size.to_le_bytes())
     }
 
-    /// `EndOfBuffer`, then events of zeros: the document skips them, llvm-xray 8 and up reads them.
+    /// `EndOfBuffer`, then events of zeros. The document skips them, and llvm-xray 8 and up reads them.
     fn fill(&mut self, mut left: u64) -> io::Result<()> {
         self.out
             .write_all(&record::encode_metadata(&Record::EndOfBuffer, self.layout))?;
         left -= RECORD;
         while left > 0 {
-            // Never leave a rest that is too short for a record and a payload.
+            // The rest must have room for a record and a payload.
             let most = if left - RECORD > LONGEST_FILL {
                 LONGEST_FILL - 64
             } else {

@@ -12,11 +12,11 @@ use crate::bytes::{ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Clock, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
-/// A payload that is longer is given only up to this many bytes.
+/// The most bytes of a payload that are given.
 pub(super) const MAX_PAYLOAD: usize = 16 << 20;
-/// More diagnostics than this in one place help nobody.
+/// The most diagnostics of one place. More help nobody.
 pub(super) const MAX_DIAGNOSTICS: usize = 100;
-/// Said of a custom event with our tag that can't be decoded.
+/// The diagnostic for a custom event with our tag that can't be decoded.
 pub(super) const DAMAGED_OWN: &str = "an event of fdr's own is damaged; it is skipped";
 
 pub(super) const RECORD: u64 = METADATA_SIZE as u64;
@@ -33,9 +33,9 @@ pub(super) struct Block {
     pub(super) start: u64,
     /// Byte offset after its last record (version 1: after its fill).
     pub(super) end: u64,
-    /// It should be longer: the file was cut, or another block begins early.
+    /// The block should be longer: the file was cut, or another block begins early.
     pub(super) cut: bool,
-    /// The latest tick of its records, where the file says it.
+    /// The latest tick of its records, if the file states it.
     pub(super) latest: Option<u64>,
     /// First time in it.
     pub(super) tsc: Option<u64>,
@@ -54,7 +54,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Whether a diagnostic of the index pass is of the record at this byte.
+    /// Whether the index pass gave a diagnostic for the record at this byte.
     pub(super) fn tells(&self, offset: u64) -> bool {
         self.diagnostics.iter().any(|told| told.offset == offset)
     }
@@ -90,17 +90,17 @@ pub(super) struct Indexer<'a> {
     pub(super) bytes: &'a dyn ReadAt,
     /// For heads, which are read forward.
     pub(super) window: Window<'a>,
-    /// For a look at where a block should end, far ahead.
+    /// The window for a look at the end of a block, far ahead.
     peek: Window<'a>,
     search: Search<'a>,
     size: u64,
     head: [u8; HEADER_SIZE],
     pub(super) header: Header,
-    /// The file carries our process event: its version 1 buffers are where they should be.
+    /// The file has our process event, so its version 1 buffers are at the promised distance.
     pub(super) ours: bool,
     lane_of: HashMap<ThreadId, usize>,
     pub(super) functions: BTreeMap<FunctionId, Function>,
-    /// What the head of the block at hand says is the latest tick of its records.
+    /// The latest tick of the current block's records, as its head states it.
     pub(super) latest: Option<u64>,
     /// Problems, told or not.
     complaints: usize,
@@ -182,7 +182,7 @@ impl<'a> Indexer<'a> {
         window.at(at, PEEK_WINDOW, self.size)
     }
 
-    /// A block of version 2 and up; returns where the next one may be.
+    /// A block of version 2 and up. Returns the possible place of the next one.
     fn extents(&mut self, at: u64) -> io::Result<u64> {
         let Some(Record::BufferExtents { bytes }) = self.record_at(at)? else {
             return self.skip(at);
@@ -203,7 +203,7 @@ impl<'a> Indexer<'a> {
             self.block(start, end, false)?;
             return Ok(end);
         }
-        // Cut, or damaged: the block ends where another one plainly begins.
+        // The block is cut or damaged. It ends where another block certainly begins.
         let found = self.search.block(start)?;
         let stop = end.min(self.size).min(found.unwrap_or(u64::MAX));
         if stop < end {
@@ -224,9 +224,9 @@ impl<'a> Indexer<'a> {
         }
     }
 
-    /// A buffer of version 1; returns where the next one may be.
+    /// A buffer of version 1. Returns the possible place of the next one.
     fn buffer(&mut self, at: u64) -> io::Result<u64> {
-        // The document lets another header precede each buffer.
+        // The document allows another header in front of each buffer.
         let start = if self.repeats_header(at)? {
             at + HEADER_SIZE as u64
         } else {
@@ -238,7 +238,7 @@ impl<'a> Indexer<'a> {
         let place = self.index.blocks.len();
         let size = self.header.buffer_size;
         let fixed = start.saturating_add(size);
-        // A size that can't be right must not bound the head either.
+        // An impossible size must not bound the head either.
         let most = if size >= MIN_BUFFER {
             fixed.min(self.size)
         } else {
@@ -259,7 +259,7 @@ impl<'a> Indexer<'a> {
         Ok(next)
     }
 
-    /// Where to go on after a version 1 buffer that had to be read to find its end.
+    /// The place to continue after a version 1 buffer whose end had to be searched.
     fn after_buffer(&mut self, start: u64, end: u64, closed: bool) -> io::Result<u64> {
         let fixed = start.saturating_add(self.header.buffer_size);
         if !closed && end == self.size {
@@ -306,7 +306,7 @@ impl<'a> Indexer<'a> {
                 && matches!(record::decode(second, layout), Ok(Record::WallTime { .. })))
     }
 
-    /// No block begins here: looks for one further on.
+    /// No block begins here. Searches for one further on.
     fn skip(&mut self, at: u64) -> io::Result<u64> {
         let next = self.search.block(at + 1)?.unwrap_or(self.size);
         let what = format!("no block begins here; {} bytes are skipped", next - at);
@@ -314,7 +314,7 @@ impl<'a> Indexer<'a> {
         Ok(next)
     }
 
-    /// Reads the head of a block and files it under its thread.
+    /// Reads the head of a block and adds the block to its thread.
     fn block(&mut self, start: u64, end: u64, cut: bool) -> io::Result<()> {
         let record = if end - start < RECORD {
             None

@@ -79,7 +79,7 @@ impl Lister<'_> {
         self.gap(at, size)
     }
 
-    /// Bytes between blocks: extents, or what the index pass had to skip.
+    /// Bytes between blocks: extents, or bytes that the index pass had to skip.
     fn gap(&mut self, mut at: u64, end: u64) -> Result<(), Stop> {
         (self.thread, self.base) = (None, 0);
         let extents = METADATA_SIZE as u64;
@@ -111,7 +111,7 @@ impl Lister<'_> {
                 Ok(record) => {
                     let size = self.record(&record, at, end)?;
                     at += size;
-                    // As the decoder does: the rest of a cut block is the payload's.
+                    // As in the decoder, the rest of a cut block is the payload's.
                     if block.cut && lacks_payload(&record, size) && at < end {
                         let _ = write!(self.detail, "bytes={} of a payload", end - at);
                         self.emit(at, end - at, None, "Cut")?;
@@ -212,7 +212,7 @@ impl Lister<'_> {
         }
     }
 
-    /// Describes a payload; returns its bytes, 0 where it does not fit into the block.
+    /// Describes a payload. Returns its size: 0 if it does not fit into the block.
     fn payload(&mut self, at: u64, size: i32, end: u64) -> Result<u64, Stop> {
         let left = end.saturating_sub(at);
         let Some(size) = u64::try_from(size)
@@ -256,7 +256,7 @@ impl Lister<'_> {
     }
 }
 
-/// Whether a record of `size` bytes in all should have a payload and has none.
+/// Whether a record of `size` bytes in all has no payload although it should.
 fn lacks_payload(record: &record::Record, size: u64) -> bool {
     use record::Record as R;
     matches!(record, R::Custom { .. } | R::Typed { .. }) && size == METADATA_SIZE as u64

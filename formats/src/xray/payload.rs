@@ -62,7 +62,7 @@ pub fn is_ours(payload: &[u8]) -> bool {
 pub enum Payload {
     /// Some functions.
     Functions(Vec<Function>),
-    /// The thread of this block. Counts of synthetic records are in [`Payload::Balance`].
+    /// The thread of this block. [`Payload::Balance`] has the counts of synthetic records.
     Thread {
         /// Its name.
         name: String,
@@ -71,7 +71,7 @@ pub enum Payload {
         /// The latest tick of its records.
         latest: Option<Ticks>,
     },
-    /// More about the clock than the header holds.
+    /// The facts about the clock that the header does not hold.
     Clock {
         /// Its name.
         name: String,
@@ -79,7 +79,7 @@ pub enum Payload {
         error_ppm: Option<f64>,
         /// A tick and the Unix time in nanoseconds at that tick.
         anchor: Option<(Ticks, u64)>,
-        /// The same when the trace was written.
+        /// The same pair, taken when the trace was written.
         until: Option<(Ticks, u64)>,
         /// What is wrong with it.
         trouble: Trouble,
@@ -94,12 +94,12 @@ pub enum Payload {
         process: Option<u64>,
         /// Number of the dump, from 1.
         dump: Option<u64>,
-        /// Records of threads that are not in the trace; zeros where it does not say.
+        /// Records of threads that are not in the trace; zeros if the event does not state them.
         missing: Missing,
         /// The moment of the dump, or of the process's death.
         end: Option<Ticks>,
     },
-    /// How many records of the block were not measured.
+    /// The records of the block that were not measured.
     Balance {
         /// Entries.
         entries: u64,
@@ -116,12 +116,12 @@ pub enum Payload {
         /// How many.
         records: u64,
     },
-    /// The clock jumped between the record before and the next absolute tick.
+    /// The clock jumped between the previous record and the next absolute tick.
     Break {
-        /// By how many ticks, ahead; 0: the ticks of the file do not show it.
+        /// The ticks by which it jumped ahead. 0: the ticks of the file do not show the jump.
         ticks: u64,
     },
-    /// Of a version or kind that this reader does not know.
+    /// A payload of an unknown version or kind.
     Unknown,
 }
 
@@ -143,7 +143,7 @@ impl Payload {
     }
 }
 
-/// Decodes a payload; `None` where it is not ours, or of ours and damaged.
+/// Decodes a payload. `None`: it is not ours, or it is damaged.
 #[must_use]
 pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
     let mut fields = Fields::new(payload.strip_prefix(&TAG)?, order);
@@ -247,7 +247,7 @@ fn clock(mut fields: Fields<'_>) -> Option<Payload> {
     })
 }
 
-/// The zeros behind a text of so many bytes.
+/// The zeros behind a text of this many bytes.
 fn skip_to_8(fields: &mut Fields<'_>, text: u32) -> Option<()> {
     let zeros = u64::from(text).next_multiple_of(8) - u64::from(text);
     fields.bytes(zeros as usize).map(|_| ())

@@ -29,7 +29,7 @@ impl XraySource {
     /// Reads the header and the heads of all blocks.
     ///
     /// # Errors
-    /// Where the file can't be read, or its header is none of XRay's.
+    /// If the file can't be read, or its header is no XRay header.
     pub fn open(bytes: Box<dyn ReadAt>) -> Result<XraySource, Error> {
         let index = index::index(&*bytes)?;
         Ok(XraySource { bytes, index })
@@ -41,7 +41,7 @@ impl XraySource {
         self.index.layout.version
     }
 
-    /// Says of what the file is the copy, and what was wrong there.
+    /// States the original of the file, and the faults found there.
     pub(crate) fn is_copy_of(&mut self, origin: &str, mut diagnostics: Vec<Diagnostic>) {
         let Index {
             info,
@@ -109,15 +109,15 @@ impl Source for XraySource {
     }
 }
 
-/// Bytes of the file in memory: enough for long reads, and less than a second-level cache.
+/// Bytes of the file in memory. They are enough for long reads, and fewer than a second-level cache has.
 const WINDOW: usize = 256 * 1024;
-/// Bytes in which a cut is looked for, at most, and how many at once.
+/// The most bytes that are searched for a cut, in all and at once.
 const REACH: u64 = 1 << 20;
 const PEEK: usize = 64 * 1024;
-/// So many records behind a cut must look like records.
+/// This many records behind a cut must look like records.
 const SEEN: usize = 16;
 
-/// Pushes the events of a part into the sink; returns where it stopped.
+/// Pushes the events of a part into the sink. Returns the place where it stopped.
 pub(super) fn decode_part(
     bytes: &dyn ReadAt,
     index: &Index,
@@ -152,7 +152,7 @@ pub(super) fn decode_part(
     Ok(at)
 }
 
-/// Where a block begins, nothing before it matters.
+/// At the beginning of a block, no earlier record matters.
 fn beginning(block: usize) -> Position {
     Position {
         block,
@@ -161,7 +161,7 @@ fn beginning(block: usize) -> Position {
     }
 }
 
-/// Guesses where the lane may be divided into parts of `bytes`, or a little more.
+/// Guesses places that divide the lane into parts of `bytes`, or a little more.
 pub(super) fn cuts(
     bytes: &dyn ReadAt,
     index: &Index,
@@ -180,13 +180,13 @@ pub(super) fn cuts(
             gathered = 0;
         }
         let mut at = block.start;
-        // As far as the part that the block goes on with is not whole.
+        // As long as the rest of the block can complete the current part.
         while let Some(target) = at
             .checked_add(least - gathered)
             .filter(|&at| at < block.end)
         {
             let Some(offset) = likely(bytes, index, block, target)? else {
-                // There may be none at all: those of a trace without CPUs are far between.
+                // There may be no cut, because in a trace without CPUs such records are far between.
                 at = target;
                 gathered = 0;
                 continue;
@@ -202,14 +202,14 @@ pub(super) fn cuts(
     Ok(cuts)
 }
 
-/// Byte offset of something like a record that sets the time, near behind `from`.
+/// Byte offset of a likely record that sets the time, near behind `from`.
 fn likely(
     bytes: &dyn ReadAt,
     index: &Index,
     block: &Block,
     from: u64,
 ) -> Result<Option<u64>, Error> {
-    // Payloads may be of any size, but those of our own recorder and writers are not.
+    // Payloads may have any size, but those of our own recorder and writers are small.
     let step = FUNCTION_SIZE as u64;
     let from = block.start + (from - block.start).next_multiple_of(step);
     let end = block.end.min(from.saturating_add(REACH));
@@ -233,7 +233,7 @@ fn likely(
     Ok(None)
 }
 
-/// Whether these bytes may be a record that sets the time, with others behind it.
+/// Whether these bytes may be a record that sets the time, with other records behind it.
 fn looks_right(mut view: &[u8], index: &Index, block: &Block) -> bool {
     let padding = match record::decode(view, index.layout) {
         Ok(record::Record::NewCpu { tsc, .. }) if may_be(tsc, block) => 11..METADATA_SIZE,
@@ -248,7 +248,7 @@ fn looks_right(mut view: &[u8], index: &Index, block: &Block) -> bool {
     }
     for _ in 0..SEEN {
         match record::decode(view, index.layout) {
-            // What is behind a payload is not looked for; the block may end.
+            // Records behind a payload are not checked. The block may end.
             Ok(record::Record::Custom { .. } | record::Record::Typed { .. })
             | Err(record::Bad::Short) => {
                 return true;

@@ -51,7 +51,7 @@ pub const METADATA_SIZE: usize = 16;
 /// Function ids are below this.
 pub const FUNCTION_LIMIT: u32 = 1 << 28;
 
-/// What decides the layout of a record.
+/// The facts that decide the layout of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Byte order of the file.
@@ -75,7 +75,7 @@ pub struct Header {
     pub buffer_size: u64,
 }
 
-/// What a function record says happened.
+/// The action of a function record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Entered.
@@ -149,7 +149,7 @@ pub enum Record {
         /// Its value.
         value: u64,
     },
-    /// The block that follows has this many bytes.
+    /// The next block has this many bytes.
     BufferExtents {
         /// Bytes after this record.
         bytes: u64,
@@ -175,9 +175,9 @@ pub enum Record {
 pub enum Bad {
     /// They end inside the record.
     Short,
-    /// A function record with an action that is none; 8 bytes.
+    /// A function record with an unknown action; 8 bytes.
     Action(u8),
-    /// A metadata record of a kind that is none; 16 bytes.
+    /// A metadata record of an unknown kind; 16 bytes.
     Kind(u8),
 }
 
@@ -191,7 +191,7 @@ impl Record {
         }
     }
 
-    /// Its name, as XRay's document and tools have it.
+    /// Its name in XRay's document and tools.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -230,7 +230,7 @@ impl Record {
     }
 }
 
-/// Whether the record that begins with this byte is a metadata record.
+/// Whether a record that begins with this byte is a metadata record.
 #[must_use]
 pub fn is_metadata(first: u8, order: ByteOrder) -> bool {
     match order {
@@ -239,8 +239,8 @@ pub fn is_metadata(first: u8, order: ByteOrder) -> bool {
     }
 }
 
-/// The eight bytes of a function record as a number in the little-endian layout: bit 0
-/// discriminant, bits 1 to 3 action, bits 4 to 31 function id, bits 32 to 63 delta.
+/// The eight bytes of a function record, as a number in the little-endian layout: bit 0 discriminant,
+/// bits 1 to 3 action, bits 4 to 31 function id, bits 32 to 63 delta.
 #[inline]
 #[must_use]
 pub fn function_word<const BIG: bool>(bytes: [u8; FUNCTION_SIZE]) -> u64 {
@@ -256,7 +256,7 @@ pub fn function_word<const BIG: bool>(bytes: [u8; FUNCTION_SIZE]) -> u64 {
 /// Decodes the record at the start of `bytes`.
 ///
 /// # Errors
-/// Where they are too few, or no record. Whether a size is sane is the caller's question.
+/// If there are too few bytes, or no record. The caller checks whether a payload's size is possible.
 pub fn decode(bytes: &[u8], layout: Layout) -> Result<Record, Bad> {
     let first = *bytes.first().ok_or(Bad::Short)?;
     if !is_metadata(first, layout.order) {
@@ -337,8 +337,9 @@ fn metadata(kind: u8, body: &[u8], layout: Layout) -> Option<Record> {
     })
 }
 
-/// The document gives the thread two bytes, every program four. In little-endian files that is the
-/// same; in a big-endian file of the document's version, two bytes stand where the upper half is.
+/// The document gives the thread two bytes, but every program writes four. In little-endian files both
+/// are the same. In a big-endian file of the document's version, the two bytes are in the place of the
+/// upper half.
 fn thread_of(four: u32, layout: Layout) -> u32 {
     let documented = layout.order == ByteOrder::Big && layout.version == 1;
     if documented && four & 0xffff == 0 {
@@ -348,7 +349,7 @@ fn thread_of(four: u32, layout: Layout) -> u32 {
     }
 }
 
-/// Decodes the header; `None` where the bytes are no header of a version that is known.
+/// Decodes the header. `None`: it is no header of a known version.
 #[must_use]
 pub fn decode_header(bytes: &[u8]) -> Option<Header> {
     let order = match bytes.get(..4)? {

@@ -10,7 +10,7 @@ use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Layout};
 use crate::bytes::ByteOrder;
 use crate::model::{Call, Edge, FunctionId, Thread, Ticks, TraceInfo};
 
-// Records of versions 1 and 3 that go into a spool are the same.
+// Versions 1 and 3 have the same records in the spool.
 pub(super) const LAYOUT: Layout = Layout {
     order: ByteOrder::Little,
     version: 3,
@@ -24,7 +24,7 @@ pub(super) struct ThreadState {
     pub(super) wall: Option<(u64, u32)>,
     /// Time and CPU of the first event: the block's second `NewCPUId`.
     pub(super) first: Option<(u64, u16)>,
-    /// Records that are missing before it.
+    /// Records that are missing before the first event.
     pub(super) lost: u64,
     pub(super) base: u64,
     pub(super) earliest: u64,
@@ -59,7 +59,7 @@ impl ThreadState {
         }
     }
 
-    /// An event at `time`: the first one is where the thread's records begin.
+    /// An event at `time`. The thread's records begin at its first event.
     pub(super) fn reach(&mut self, time: u64) {
         if self.first.is_none() {
             (self.first, self.base) = (Some((time, 0)), time);
@@ -68,7 +68,8 @@ impl ThreadState {
         self.latest = self.latest.max(time);
     }
 
-    /// The moment until which open calls last: `end`, that of the dump, or the last event where that is later.
+    /// The moment until which open calls last: `end`, the moment of the dump, or the last event if it is
+    /// later.
     pub(super) fn until(&mut self, end: Option<Ticks>) -> u64 {
         if self.stack.open().len() == 0 {
             return self.base;
@@ -78,8 +79,9 @@ impl ThreadState {
         end
     }
 
-    /// Makes records of calls as long as they are plain: measured, of functions that keep their numbers
-    /// (0 and `zero` do not), a small step after one another, and with nothing to be put in front.
+    /// Makes records of calls as long as they are ordinary. An ordinary call is measured, its function
+    /// keeps its number (0 and `zero` do not), it comes a small step after the previous one, and it
+    /// needs no record in front.
     pub(super) fn plain(
         &mut self,
         calls: &[Call],
@@ -106,7 +108,7 @@ impl ThreadState {
         }
         let count = records.len() - before;
         if count > 0 {
-            // The base was reached before, and none of these is earlier.
+            // The base was noted before, and none of these calls is earlier.
             self.base = base;
             self.latest = self.latest.max(base);
             self.records += count as u64;
@@ -115,14 +117,14 @@ impl ThreadState {
     }
 }
 
-/// The highest number that no name has: functions without one have low numbers, as a rule.
+/// The highest number of no named function, because functions without a name usually have low numbers.
 pub(super) fn highest_free(info: &TraceInfo) -> u32 {
     let mut numbers = (1..FUNCTION_LIMIT).rev();
     let free = numbers.find(|&id| info.function(FunctionId(id)).is_none());
     free.unwrap_or(FUNCTION_LIMIT - 1)
 }
 
-/// What a call's record says that happened.
+/// The action of a call's record.
 pub(super) fn action(call: &Call) -> Action {
     match (call.edge, call.has_arguments) {
         (Edge::Entry, false) => Action::Entry,
@@ -132,7 +134,7 @@ pub(super) fn action(call: &Call) -> Action {
     }
 }
 
-/// Writes synthetic entries, or exits, all of one time.
+/// Writes synthetic entries or exits, all at one time.
 pub(super) fn write_synthetic<W: Read + Write + Seek>(
     frame: &mut Frame<W>,
     time: u64,

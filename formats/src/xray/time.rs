@@ -11,18 +11,18 @@
 //! - A tick later than the block's latest tick is damage. Time continues from its last value. The next
 //!   sound tick counts as if the damaged one were absent.
 
-/// The recorder holds its time where a clock is behind by up to so many ticks; a clock that is
-/// further behind it believes to be reset.
+/// The largest step back at which the recorder holds its time. It believes that a clock further behind
+/// was reset.
 pub(super) const LARGEST_STEP_BACK: u64 = u32::MAX as u64;
 
-/// What an absolute tick did to the time.
+/// The effect of an absolute tick on the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// It went on, or a little back.
     Plain,
     /// The clock began anew.
     Break,
-    /// It is later than any record of the block: damage.
+    /// It is later than any record of the block, so it is damage.
     Late,
 }
 
@@ -33,18 +33,18 @@ pub(super) struct Running {
     now: Option<u64>,
     /// What is added to absolute ticks.
     shift: i64,
-    /// The latest tick, where it is known.
+    /// The latest tick, if it is known.
     latest: Option<u64>,
 }
 
 impl Running {
-    /// Another block, whose records are not later than that tick: its beginning (no time, no shift), or
-    /// a place in it where [`Running::state`] was so.
+    /// Begins another block, or continues at a place in it. No record is later than `latest`. At the
+    /// beginning there is no time and no shift; elsewhere, the values of [`Running::state`].
     pub(super) fn resume(&mut self, latest: Option<u64>, now: Option<u64>, shift: i64) {
         *self = Running { now, shift, latest };
     }
 
-    /// Time of the record before, and what is added to absolute ticks.
+    /// Time of the previous record, and the number that is added to absolute ticks.
     pub(super) fn state(&self) -> (Option<u64>, i64) {
         (self.now, self.shift)
     }
@@ -54,7 +54,7 @@ impl Running {
         self.now
     }
 
-    /// Records came with deltas; this is the time of the last one.
+    /// Records came with deltas. This is the time of the last one.
     pub(super) fn advance(&mut self, now: u64) {
         self.now = Some(now);
     }
@@ -70,7 +70,7 @@ impl Running {
         limit.map_or(u64::MAX, |limit| limit.max(self.now.unwrap_or(0)))
     }
 
-    /// The clock jumped ahead by so many ticks.
+    /// The clock jumped ahead by this many ticks.
     pub(super) fn jumped(&mut self, ticks: u64) {
         self.shift = self.shift.saturating_sub_unsigned(ticks);
     }
@@ -82,7 +82,7 @@ impl Running {
             return Turn::Plain;
         };
         let late = self.latest.is_some_and(|latest| tick > latest);
-        // A time before tick 0, or after the last one, is none.
+        // A time before tick 0, or after the largest tick, is not valid.
         let time = tick.checked_add_signed(self.shift);
         let time = time.filter(|&time| now.saturating_sub(time) <= LARGEST_STEP_BACK);
         if let Some(time) = time.filter(|_| !late) {
@@ -90,10 +90,10 @@ impl Running {
             return Turn::Plain;
         }
         if late {
-            // The deltas behind it begin here; the next absolute tick is believed again.
+            // The next deltas begin here. The next absolute tick is believed again.
             return Turn::Late;
         }
-        // Back to what the clock was before it was wrong, or on from where it was.
+        // The time returns to the clock's value before the fault, or continues.
         let shift = i128::from(now) - i128::from(tick);
         self.shift = i64::try_from(shift).unwrap_or(i64::MAX).max(0);
         self.now = Some(self.of(tick));
@@ -144,7 +144,7 @@ mod tests {
         running.jumped(50 * FAR);
         assert_eq!(running.set(50 * FAR + 1500), Turn::Plain);
         assert_eq!((running.now(), running.limit()), (Some(1500), 10 * FAR));
-        // A writer that lies about it makes a break, and no time that goes back.
+        // A false number of ticks makes a break, but no time goes back.
         running.jumped(50 * FAR);
         assert_eq!(running.set(50 * FAR + 1600), Turn::Break);
         assert!(running.now() >= Some(1500));
@@ -157,7 +157,8 @@ mod tests {
         assert_eq!(running.now(), Some(1000));
         assert_eq!(running.set(1900), Turn::Plain);
         assert_eq!((running.now(), running.limit()), (Some(1900), 2000));
-        // Also the first one of a block, which nothing can be compared with but what it says itself.
+        // This holds for the first tick of a block too. Only the block's own latest tick can be compared
+        // with it.
         assert_eq!(at(5000, Some(2000)).limit(), 5000);
     }
 }

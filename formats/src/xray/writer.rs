@@ -26,11 +26,11 @@ use crate::writer::Writer;
 pub struct XrayWriter<W: Read + Write + Seek> {
     frame: Frame<W>,
     info: TraceInfo,
-    /// What function id 0 is written as: XRay's tools take 0 for the root of all calls.
+    /// The number that replaces function id 0, because XRay's tools take 0 for the root of all calls.
     zero: u32,
     /// Function 0 is in the trace.
     has_zero: bool,
-    /// Calls of a function without a name that really has the number `zero`.
+    /// Calls of a function without a name whose real number is `zero`.
     mistaken: u64,
     spool: Spool,
     states: Vec<ThreadState>,
@@ -38,7 +38,7 @@ pub struct XrayWriter<W: Read + Write + Seek> {
     now: usize,
     numbers: ThreadNumbers,
     closed: Ids,
-    /// Records of plain calls on their way.
+    /// Records of ordinary calls, before they go to the spool.
     plain: Vec<[u8; FUNCTION_SIZE]>,
     losses: Losses,
     failed: Option<io::Error>,
@@ -79,10 +79,10 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         })
     }
 
-    /// Writes all blocks; returns what version and format could not hold.
+    /// Writes all blocks; returns the losses of version and format.
     ///
     /// # Errors
-    /// The first one that was met, now or before.
+    /// The first error, of now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
@@ -114,7 +114,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         Ok(self.losses)
     }
 
-    /// Function 0 gets the number that stands for it in the file.
+    /// Function 0 gets its replacement number in the file.
     fn learn(&mut self, more: &[Function]) {
         self.has_zero |= more.iter().any(|function| function.id.0 == 0);
         for function in more {
@@ -195,7 +195,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         self.push(&record::encode_metadata(record, LAYOUT));
     }
 
-    /// The state of the thread that the events belong to; a sink that was told no thread has none.
+    /// The state of the thread that the events belong to. `None`: the sink got no thread.
     fn state(&mut self) -> Option<&mut ThreadState> {
         self.states.get_mut(self.now)
     }
@@ -214,7 +214,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         Some(delta.unwrap_or(0))
     }
 
-    /// Takes calls as long as they are plain; returns how many.
+    /// Takes calls as long as they are ordinary; returns how many.
     fn plain(&mut self, calls: &[Call]) -> usize {
         let Some(state) = self.states.get_mut(self.now) else {
             return 0;
@@ -287,8 +287,8 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         ));
     }
 
-    /// Synthetic calls of the source, all of one time. An exit of any but the innermost call is left out:
-    /// this writer balances anew.
+    /// Synthetic calls of the source, all at one time. An exit of any but the innermost call is left
+    /// out, because this writer balances the calls itself.
     fn synthetic(&mut self, calls: &[Call]) {
         let (time, order) = (calls.first().map_or(0, |call| call.time.0), LAYOUT.order);
         let mut kept = Vec::new();
@@ -373,7 +373,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         }
     }
 
-    /// An event beside the calls: it must not be older than its block.
+    /// An event beside the calls. It must not be older than its block.
     fn event(&mut self, time: u64, data: &[u8]) {
         let Some(state) = self.state() else { return };
         state.reach(time);
@@ -447,7 +447,7 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                 }
                 Some(state) => {
                     let base = state.base;
-                    // What is missing before the first record is not in the middle.
+                    // Records that are missing before the first record are not in the middle.
                     if state.records > 0 {
                         state.gap = true;
                         state.stack.gap();
@@ -457,7 +457,7 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                 None => {}
             },
             Mark::Break { time } => {
-                // Times are continuous over it: it only says which calls are in doubt.
+                // Times continue over the break. It only shows which calls are in doubt.
                 self.event(time.0, &payload::encode_break(0));
             }
             Mark::Argument { .. } => {
@@ -485,7 +485,7 @@ impl<W: Read + Write + Seek + Send> Writer for XrayWriter<W> {
         self.learn(more);
     }
 
-    /// Nothing can be read before the end: blocks have their sizes in front.
+    /// Writes nothing, because blocks have their sizes in front. So no part can be read before the end.
     fn flush(&mut self) -> Result<(), Error> {
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! followed without what came before it, and joined to it. Must never match calls by itself.
 
 use fdr_formats::calls::{
-    CallHandler, CallStack, EdgeStatus, Ended, Exit, FastPath, Open, Plain, Untimed, Window,
+    CallHandler, CallStack, EdgeStatus, Ended, Exit, FastPath, Open, OrdinaryEdge, Untimed, Window,
 };
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
@@ -59,7 +59,7 @@ impl FastPath<NodeId> for Paths<'_> {
     }
 
     #[inline(always)]
-    fn step(&mut self, plain: Plain<NodeId>) -> Option<NodeId> {
+    fn step(&mut self, plain: OrdinaryEdge<NodeId>) -> Option<NodeId> {
         let node = plain.innermost;
         if plain.exit == 0 {
             // Paths that are too deep are never near, so each takes the long way.

@@ -5,12 +5,12 @@ use super::{BALANCE, BREAK, CLOCK, FUNCTIONS, LOST, PROCESS, SYNTHETIC, TAG, THR
 use crate::model::{Clock, Counts, Function, Thread, Ticks, TraceInfo};
 use crate::text;
 
-/// A batch of functions is closed when it is longer than this.
+/// A batch of functions is closed when it has more bytes than this.
 const BATCH_BYTES: usize = 32 * 1024;
 
 /// Where the bytes of a payload go.
 pub(in super::super) trait Place {
-    /// Texts are kept whole up to so many bytes.
+    /// Texts of up to this many bytes are kept whole.
     const LONGEST_TEXT: usize;
 
     fn put(&mut self, bytes: &[u8]);
@@ -30,7 +30,7 @@ impl Place for Vec<u8> {
     }
 }
 
-/// A payload where nothing may be allocated: one with at most two texts.
+/// Memory for a payload where nothing may be allocated: a payload with at most two texts.
 pub(in super::super) struct Short {
     bytes: [u8; Short::BYTES],
     used: usize,
@@ -63,7 +63,7 @@ impl Place for Short {
     }
 }
 
-/// A payload under construction, little-endian as every file that we write.
+/// A payload under construction, little-endian like each file that we write.
 struct Draft<P>(P);
 
 impl Draft<Vec<u8>> {
@@ -247,7 +247,7 @@ pub(in super::super) fn put_process<P: Place>(place: P, info: &TraceInfo, reason
     draft.finish()
 }
 
-/// How many records of a block were not measured.
+/// The records of a block that were not measured.
 #[must_use]
 pub fn encode_balance(entries: u64, exits: u64) -> Vec<u8> {
     put_balance(Vec::new(), entries, exits)
@@ -260,7 +260,7 @@ pub(in super::super) fn put_balance<P: Place>(place: P, entries: u64, exits: u64
     draft.finish()
 }
 
-/// Says that the next `count` function records were not measured.
+/// States that the next `count` function records were not measured.
 #[must_use]
 pub fn encode_synthetic(count: u32) -> Vec<u8> {
     put_synthetic(Vec::new(), count)
@@ -273,7 +273,7 @@ pub(in super::super) fn put_synthetic<P: Place>(place: P, count: u32) -> P {
     draft.finish()
 }
 
-/// Says that so many function records are missing at this place.
+/// States that this many function records are missing at this place.
 #[must_use]
 pub fn encode_lost(records: u64) -> Vec<u8> {
     let mut draft = Draft::new(LOST);
@@ -281,8 +281,8 @@ pub fn encode_lost(records: u64) -> Vec<u8> {
     draft.finish()
 }
 
-/// Says that the clock jumped ahead by so many ticks between the record before and the next absolute
-/// one; 0: the ticks that are written do not show it.
+/// States that the clock jumped ahead by this many ticks between the previous record and the next
+/// absolute tick. 0: the written ticks do not show the jump.
 #[must_use]
 pub fn encode_break(ticks: u64) -> Vec<u8> {
     let mut draft = Draft::new(BREAK);
