@@ -103,8 +103,8 @@ pub(super) fn count_dropped(cpu: u32) {
 fn make() -> Option<&'static Ring> {
     if may_make_ring() {
         let errno = sys::errno();
-        // No handler may interrupt any part of this. A handler could fork, and both processes would fill the
-        // same memory.
+        // No handler may interrupt any part of this. A handler could fork, and the child would find its
+        // [`ChildRing`] half filled.
         sys::signal::undisturbed(make_now);
         sys::set_errno(errno);
     }
