@@ -21,6 +21,11 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     let linted = run_command(&mut cargo(
         "clippy --workspace --all-targets --quiet -- -D warnings",
     ))
+    .and_then(|()| {
+        // As the recorder has it; among the workspace's crates it has all of its features.
+        let writers = "clippy --package fdr-formats --no-default-features --quiet -- -D warnings";
+        run_command(&mut cargo(writers))
+    })
     .and_then(|()| fuzzer_linted())
     .and_then(|()| run_command(&mut crate::driver(&["peers", "--lint"])));
     let mut docs = cargo("doc --workspace --no-deps --quiet");

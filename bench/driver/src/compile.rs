@@ -122,7 +122,7 @@ fn build(path: &Path, profile: Profile) -> Result<[f64; 2]> {
 }
 
 /// Processor time of every program that we have waited for, and of those that it has.
-fn childrens_seconds() -> Result<f64> {
+pub(crate) fn childrens_seconds() -> Result<f64> {
     let ticks = childrens_ticks(&fs::read_to_string("/proc/self/stat")?)
         .ok_or("/proc/self/stat: no times in it")?;
     // Linux shows programs ticks of 10 ms, whatever its own are.

@@ -1,5 +1,5 @@
 //! `cargo xtask guard`: instructions of a recorded call, of one that is off, and of every format's reader and writer,
-//! counted by valgrind's callgrind and held against `bench/guard.toml`. It counts and never takes the time: a count
+//! counted by valgrind's callgrind, and bytes of a traced program, held against `bench/guard.toml`. It counts and never takes the time: a count
 //! is the same on a busy machine. Instructions are per call, entry and exit together.
 
 use std::error::Error;
@@ -14,12 +14,13 @@ use xtask::readers;
 use crate::Result;
 use crate::calls::callgrind;
 use crate::figures::median;
+use crate::lean;
 use crate::program::{Program, line_of, said};
 use crate::table::{Table, number};
 
 const BASELINE: &str = "bench/guard.toml";
 const HEAD: &str = "\
-# Instructions per call (entry and exit together), counted by valgrind's callgrind.
+# Instructions per call (entry and exit together), counted by valgrind's callgrind; and bytes of a stripped program.
 # `cargo xtask guard` compares with these, `cargo xtask guard --bless` writes them anew.
 
 ";
@@ -52,6 +53,21 @@ struct Counts {
     built_with: String,
     /// What, and instructions per call.
     instructions: toml::Table,
+    /// Which program, and its bytes.
+    #[serde(default)]
+    bytes: toml::Table,
+}
+
+impl Counts {
+    /// Every row, in the file's order.
+    fn rows(&self) -> impl Iterator<Item = (&String, Option<f64>)> {
+        let rows = self.instructions.iter().chain(&self.bytes);
+        rows.map(|(name, count)| (name, count.as_float()))
+    }
+
+    fn of(&self, name: &str) -> Option<f64> {
+        self.rows().find(|(known, _)| *known == name)?.1
+    }
 }
 
 /// Nothing was counted, or other tools made the counts of the baseline: why.
@@ -83,11 +99,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             .into_iter()
             .map(|(name, count)| (name, rounded(count)))
             .collect(),
+        bytes: toml::Table::from_iter([(
+            "traced program, stripped".to_owned(),
+            toml::Value::Float(lean::recorders_bytes()? as f64),
+        )]),
     };
     let path = root().join(BASELINE);
     if options.bless {
         fs::write(&path, HEAD.to_owned() + &toml::to_string(&now)?)?;
-        println!("{BASELINE}: {} counts", now.instructions.len());
+        println!("{BASELINE}: {} counts", now.rows().count());
         return Ok(());
     }
     let before = fs::read_to_string(&path).map_err(|error| format!("{BASELINE}: {error}"))?;
@@ -116,33 +136,21 @@ fn judge(before: &Counts, now: &Counts, bad: usize) -> Result<()> {
 
 /// Every row of either, in the order of the run; and how many are worse, or in one alone.
 fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
-    let mut table = Table::new("instructions of a call | baseline | now | more | ");
+    let mut table = Table::new("instructions of a call, or bytes | baseline | now | more | ");
     let mut bad = 0;
-    let gone = before
-        .instructions
-        .keys()
-        .filter(|name| !now.instructions.contains_key(*name));
-    for name in now.instructions.keys().chain(gone) {
-        let of = |counts: &Counts| {
-            counts
-                .instructions
-                .get(name)
-                .and_then(toml::Value::as_float)
-        };
-        let (old, new) = (of(before), of(now));
+    let names =
+        |counts: &Counts| -> Vec<String> { counts.rows().map(|row| row.0.clone()).collect() };
+    let mut gone = names(before);
+    gone.retain(|name| now.of(name).is_none());
+    for name in names(now).into_iter().chain(gone) {
+        let (old, new) = (before.of(&name), now.of(&name));
         let more = old.zip(new).map(|(old, new)| (new / old - 1.0) * 100.0);
         let (word, is_bad) = verdict(old, new);
         bad += usize::from(is_bad);
         let more = more
             .filter(|more| more.is_finite())
             .map_or_else(String::new, |more| format!("{more:+.1} %"));
-        table.add([
-            name.clone(),
-            number(old, 2),
-            number(new, 2),
-            more,
-            word.to_owned(),
-        ]);
+        table.add([name, number(old, 2), number(new, 2), more, word.to_owned()]);
     }
     (table, bad)
 }
@@ -335,6 +343,7 @@ mod tests {
         Counts {
             built_with: built_with.to_owned(),
             instructions: rows.iter().map(row).collect(),
+            bytes: toml::Table::new(),
         }
     }
 

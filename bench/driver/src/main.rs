@@ -9,6 +9,7 @@ mod flush;
 mod formats;
 mod guard;
 mod history;
+mod lean;
 mod libraries;
 mod pack;
 mod peers;
@@ -43,6 +44,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Bench {
     Compile(compile::Options),
+    Lean(lean::Options),
     Libraries(libraries::Options),
     Scale(scale::Options),
     Tail(tail::Options),
@@ -59,6 +61,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.bench {
         None => calls::run(&arguments.calls),
         Some(Bench::Compile(options)) => compile::run(options),
+        Some(Bench::Lean(options)) => lean::run(options),
         Some(Bench::Libraries(options)) => libraries::run(options),
         Some(Bench::Scale(options)) => scale::run(options),
         Some(Bench::Tail(options)) => tail::run(options),
