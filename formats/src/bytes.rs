@@ -77,6 +77,60 @@ impl ReadAt for FileBytes {
     }
 }
 
+/// Whole groups of `N` bytes, one behind the other; what is left at the end is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Groups<'a, const N: usize>(&'a [u8]);
+
+impl<'a, const N: usize> Groups<'a, N> {
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'a [u8]) -> Groups<'a, N> {
+        Groups(bytes)
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        self.0.len() / N
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(self, nth: usize) -> Option<[u8; N]> {
+        self.0.get(nth.checked_mul(N)?..)?.first_chunk().copied()
+    }
+
+    /// Those from one on.
+    #[inline(always)]
+    pub(crate) fn behind(self, from: usize) -> Groups<'a, N> {
+        Groups(self.0.get(from.saturating_mul(N)..).unwrap_or(&[]))
+    }
+
+    /// At most so many.
+    #[inline(always)]
+    pub(crate) fn first(self, most: usize) -> Groups<'a, N> {
+        Groups(self.0.get(..most.saturating_mul(N)).unwrap_or(self.0))
+    }
+
+    #[inline(always)]
+    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = [u8; N]> + 'a {
+        groups(self.0)
+    }
+}
+
+/// Each of the whole groups of `N` bytes.
+#[inline(always)]
+pub(crate) fn groups<const N: usize>(bytes: &[u8]) -> impl ExactSizeIterator<Item = [u8; N]> + '_ {
+    bytes.chunks_exact(N).map(|group| {
+        let mut array = [0; N];
+        array.copy_from_slice(group);
+        array
+    })
+}
+
 /// Order of the bytes of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {

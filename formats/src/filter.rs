@@ -337,8 +337,8 @@ mod tests {
         for glob in words(b"ab*?", 5) {
             for name in words(b"ab", 5) {
                 let (g, n) = (
-                    str::from_utf8(&glob).unwrap(),
-                    str::from_utf8(&name).unwrap(),
+                    std::str::from_utf8(&glob).unwrap(),
+                    std::str::from_utf8(&name).unwrap(),
                 );
                 assert_eq!(is(g, n), defined(&glob, &name), "{g:?} {n:?}");
                 let bytes = is_match(glob.iter(), name.iter(), &b'*', &b'?');

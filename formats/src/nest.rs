@@ -120,7 +120,7 @@ impl Planner {
         let latest = &mut self.latest[thread];
         *latest = Ticks(after).max(*latest);
         self.counts[thread] = number + 1;
-        if (number + 1).is_multiple_of(RUN as u64) {
+        if (number + 1) % (RUN as u64) == 0 {
             runs.ends.push(*latest);
         }
     }
@@ -233,7 +233,7 @@ impl<'a> Nester<'a> {
             let item = *item;
             lane.items.push(Numbered { item, number });
         }
-        if lane.number.is_multiple_of(RUN as u64) {
+        if lane.number % (RUN as u64) == 0 {
             self.run(thread, false, sink, details)?;
         }
         Ok(())

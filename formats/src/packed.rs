@@ -13,10 +13,14 @@
 //! | 4 to 31 | function |
 //! | 32 to 63 | ticks since the call before |
 
+use crate::bytes::{Groups, groups};
 use crate::model::{Call, Edge, FunctionId, Ticks};
 
 /// Bytes of a call.
-pub type Word = [u8; 8];
+pub const WORD: usize = 8;
+
+/// A call's bytes.
+pub type Word = [u8; WORD];
 
 /// Bits that no call has.
 const NO_CALL: u64 = 0b1001;
@@ -32,7 +36,7 @@ const UNPACKED: usize = 128;
 pub struct Packed<'a> {
     /// The first call's ticks are counted from here.
     pub base: Ticks,
-    words: &'a [Word],
+    words: Groups<'a, WORD>,
     /// All bits that any of them has, and maybe others.
     bits: u64,
 }
@@ -100,30 +104,28 @@ impl PackedCall {
 /// All ones where that bit is set, else 0.
 #[inline(always)]
 fn mask(bits: u64, bit: u32) -> u64 {
-    ((bits << (63 - bit)).cast_signed() >> 63).cast_unsigned()
+    ((bits << (63 - bit)) as i64 >> 63) as u64
 }
 
 impl<'a> Packed<'a> {
-    /// As many of the words as are calls, and the ticks from `base` to the last of them.
+    /// As many of the words, of 8 bytes each, as are calls, and the ticks from `base` to the last of them.
     #[inline]
     #[must_use]
-    pub fn new(base: Ticks, words: &'a [Word]) -> (Packed<'a>, u64) {
+    pub fn new(base: Ticks, words: &'a [u8]) -> (Packed<'a>, u64) {
+        let words = Groups::new(words);
         let (mut count, mut ticks, mut bits) = (0, 0_u64, 0);
-        for group in words.as_chunks::<GROUP>().0 {
-            let some = group
-                .iter()
-                .fold(0, |bits, &word| bits | PackedCall::of(word).0);
+        for group in words.bytes().chunks_exact(GROUP * WORD) {
+            let calls = || groups(group).map(PackedCall::of);
+            let some = calls().fold(0, |bits, call| bits | call.0);
             if some & NO_CALL != 0 {
                 break;
             }
             count += GROUP;
             bits |= some;
-            let deltas = group.iter().map(|&word| PackedCall::of(word).delta());
             // Of 32 bits each: the sum fits.
-            ticks = ticks.wrapping_add(deltas.sum());
+            ticks = ticks.wrapping_add(calls().map(PackedCall::delta).sum());
         }
-        for &word in words.get(count..).unwrap_or(&[]) {
-            let call = PackedCall::of(word);
+        for call in words.behind(count).iter().map(PackedCall::of) {
             if call.0 & NO_CALL != 0 {
                 break;
             }
@@ -131,7 +133,7 @@ impl<'a> Packed<'a> {
             bits |= call.0;
             ticks = ticks.wrapping_add(call.delta());
         }
-        let words = words.get(..count).unwrap_or(&[]);
+        let words = words.first(count);
         (Packed { base, words, bits }, ticks)
     }
 
@@ -156,28 +158,27 @@ impl<'a> Packed<'a> {
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.words.len() == 0
     }
 
     /// The calls.
     #[inline(always)]
     pub fn calls(&self) -> impl ExactSizeIterator<Item = PackedCall> + 'a {
-        self.words.iter().map(|&word| PackedCall::of(word))
+        self.words.iter().map(PackedCall::of)
     }
 
     /// The call at a place.
     #[must_use]
     pub fn get(&self, nth: usize) -> Option<PackedCall> {
-        self.words.get(nth).map(|&word| PackedCall::of(word))
+        self.words.get(nth).map(PackedCall::of)
     }
 
     /// At most so many of the calls, from one on. Their base is still that of the first: who goes through
     /// them knows the times.
     #[must_use]
     pub fn part(&self, from: usize, most: usize) -> Packed<'a> {
-        let rest = self.words.get(from..).unwrap_or(&[]);
         Packed {
-            words: rest.get(..most).unwrap_or(rest),
+            words: self.words.behind(from).first(most),
             ..*self
         }
     }
@@ -186,8 +187,9 @@ impl<'a> Packed<'a> {
     #[inline]
     pub fn unpack(&self, mut take: impl FnMut(&[Call])) {
         let (mut calls, mut time) = ([Call::NONE; UNPACKED], self.base.0);
-        for words in self.words.chunks(UNPACKED) {
-            for (call, &word) in calls.iter_mut().zip(words) {
+        for words in self.words.bytes().chunks(UNPACKED * WORD) {
+            let words = Groups::new(words);
+            for (call, word) in calls.iter_mut().zip(words.iter()) {
                 let word = PackedCall::of(word);
                 time = time.wrapping_add(word.delta());
                 *call = word.at(Ticks(time));
@@ -213,7 +215,7 @@ mod tests {
     #[test]
     fn a_word_is_a_call() {
         let words = WORDS.map(u64::to_le_bytes);
-        let (packed, ticks) = Packed::new(Ticks(100), &words);
+        let (packed, ticks) = Packed::new(Ticks(100), words.as_flattened());
         let mut calls = Vec::new();
         packed.unpack(|some| calls.extend_from_slice(some));
         let calls: Vec<_> = calls
@@ -238,7 +240,7 @@ mod tests {
         );
         assert_eq!((packed.first(), ticks), (Some(Ticks(105)), 8));
         assert!(packed.has_odd_edges() && packed.highest_function() >= FunctionId(7));
-        let (plain, _) = Packed::new(Ticks(100), &words[..2]);
+        let (plain, _) = Packed::new(Ticks(100), words[..2].as_flattened());
         let left: Vec<u64> = plain.calls().map(PackedCall::plainly_left).collect();
         assert_eq!((plain.has_odd_edges(), left), (false, vec![0, u64::MAX]));
         assert_eq!(plain.highest_function(), FunctionId(7));
@@ -248,10 +250,10 @@ mod tests {
     fn calls_end_where_a_word_is_none() {
         for (count, bad) in (0..140).flat_map(|count| [1, 8, 9].map(|bad| (count, bad))) {
             let mut words: Vec<Word> = (0..count).map(|nth| WORDS[nth % 4].to_le_bytes()).collect();
-            let whole = Packed::new(Ticks(0), &words).0.len();
+            let whole = Packed::new(Ticks(0), words.as_flattened()).0.len();
             words.push((WORDS[0] | bad).to_le_bytes());
             words.extend([WORDS[0].to_le_bytes(); 20]);
-            let (packed, ticks) = Packed::new(Ticks(0), &words);
+            let (packed, ticks) = Packed::new(Ticks(0), words.as_flattened());
             let sum: u64 = packed.calls().map(PackedCall::delta).sum();
             assert_eq!((packed.len(), whole, ticks), (count, count, sum));
         }
@@ -262,7 +264,7 @@ mod tests {
         let words: Vec<Word> = (0..1000_u64)
             .map(|nth| (nth << 32 | (nth << 4)).to_le_bytes())
             .collect();
-        let (packed, _) = Packed::new(Ticks(7), &words);
+        let (packed, _) = Packed::new(Ticks(7), words.as_flattened());
         let (mut nth, mut time) = (0, 7);
         packed.unpack(|calls| {
             assert!(!calls.is_empty());

@@ -325,9 +325,8 @@ impl<S: Join, F: Fn(Share) -> S + Sync> Crew<'_, S, F> {
                 .source
                 .decode_part(&part, &mut sink, &mut complaints, done)?;
         }
-        if piece == lane.cuts.len()
-            && let Some(rest) = complaints.rest()
-        {
+        let is_last = piece == lane.cuts.len();
+        if let Some(rest) = complaints.rest().filter(|_| is_last) {
             sink.diagnostic(rest);
         }
         let mut state = lane.lock();

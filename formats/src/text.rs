@@ -38,6 +38,24 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// As much of a text's beginning as `most` bytes hold, cut between two characters.
+#[must_use]
+pub fn cut(text: &str, most: usize) -> &str {
+    // A character has four bytes at most, so one of these is between two.
+    let ends = (0..4).map(|back| most.min(text.len()).saturating_sub(back));
+    ends.filter_map(|end| text.get(..end)).next().unwrap_or("")
+}
+
+/// As much of a text's end as `most` bytes hold, cut between two characters.
+#[must_use]
+pub fn last(text: &str, most: usize) -> &str {
+    let starts = (0..4).map(|ahead| text.len().saturating_sub(most) + ahead);
+    starts
+        .filter_map(|start| text.get(start..))
+        .next()
+        .unwrap_or("")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,6 +67,16 @@ mod tests {
         assert_eq!(clean("\u{9b}2J\u{7f}"), "\\u{9b}2J\\u{7f}");
         assert_eq!(clean("safe\u{202e}txt"), "safe\\u{202e}txt");
         assert_eq!(clean("run\u{e0041}\u{ad}"), "run\\u{e0041}\\u{ad}");
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        let text = "aß関🦀";
+        let cuts = [0, 1, 2, 3, 5, 6, 9, 10, 99].map(|most| cut(text, most));
+        assert_eq!(cuts, ["", "a", "a", "aß", "aß", "aß関", "aß関", text, text]);
+        let lasts = [0, 3, 4, 6, 7, 9, 10, 99].map(|most| last(text, most));
+        assert_eq!(lasts, ["", "", "🦀", "🦀", "関🦀", "ß関🦀", text, text]);
+        assert_eq!((cut("", 3), last("", 3)), ("", ""));
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Default for ThreadNumbers {
     fn default() -> ThreadNumbers {
         ThreadNumbers {
             taken: HashSet::new(),
-            spare: i32::MAX.cast_unsigned(),
+            spare: i32::MAX as u32,
             renumbered: 0,
         }
     }

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use crate::error::Error;
-use crate::model::{Function, Ticks, TraceInfo};
+use crate::error::{Diagnostic, Error};
+use crate::model::{Call, Function, Mark, Thread, Ticks, TraceInfo};
+use crate::packed::Packed;
 use crate::sink::{Losses, Sink};
 
 /// A sink that writes a trace. Events come in order per thread; threads come one after the other or
@@ -41,6 +42,29 @@ pub trait Writer: Sink + Send {
     /// # Errors
     /// The first one that was met, now or before.
     fn finish(self: Box<Self>) -> Result<Losses, Error>;
+}
+
+/// For who wants a sink. (From Rust 1.86 on the compiler makes one of a writer.)
+impl Sink for Box<dyn Writer> {
+    fn thread(&mut self, thread: &Thread) {
+        (**self).thread(thread);
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        (**self).calls(calls);
+    }
+
+    fn packed(&mut self, packed: &Packed<'_>) {
+        (**self).packed(packed);
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        (**self).mark(mark);
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        (**self).diagnostic(diagnostic);
+    }
 }
 
 /// Where a trace goes.

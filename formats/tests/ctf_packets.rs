@@ -177,7 +177,7 @@ fn a_converted_trace_keeps_all_of_its_calls() {
         let target = registry::target("xray").expect("the target");
         let file = std::fs::File::create(&path).expect("space");
         let mut writer = (target.create)(Output::File(file), &info("hello")).expect("space");
-        tell(&mut *writer, &[(nameless(1), events.clone())]);
+        tell(&mut writer, &[(nameless(1), events.clone())]);
         writer.finish().expect("space");
         let source = registry::open_path(&path).expect("a trace");
         let folder = Folder::new();

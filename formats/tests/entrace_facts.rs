@@ -75,7 +75,7 @@ fn facts_come_back() {
         .flat_map(|(&id, time)| [enter(time * 10, id), exit(time * 10 + 5, id)])
         .collect();
     for name in TARGETS {
-        let write_all = |writer: &mut dyn fdr_formats::Writer| {
+        let write_all = |writer: &mut Box<dyn fdr_formats::Writer>| {
             writer.thread(&first);
             writer.calls(&calls[..4]);
             writer.thread(&second);
@@ -96,7 +96,7 @@ fn facts_come_back() {
         let mut ways = vec![read_own(&bytes)];
         if STREAMS.contains(&name) {
             let (mut writer, memory) = stream(name, &wanted);
-            write_all(&mut *writer);
+            write_all(&mut writer);
             assert!(writer.finish().expect("memory").is_empty());
             ways.push(read_own(&memory.bytes()));
         }

@@ -140,10 +140,7 @@ fn payloads_are_not_waited_for_too_long() {
     writer.thread(&thread(7));
     writer.calls(&[enter(0, 1)]);
     for time in 1..100 {
-        common::push(
-            &mut *writer,
-            &Event::Custom(time, None, vec![b'x'; 100_000]),
-        );
+        common::push(&mut writer, &Event::Custom(time, None, vec![b'x'; 100_000]));
     }
     let gone = memory.bytes().len();
     assert!(gone > 99 * 100_000 - 700_000, "only {gone} bytes have gone");
@@ -166,7 +163,7 @@ fn random_programs_come_back_whenever_they_are_flushed() {
             let mut fed = 0;
             while fed < events.len() {
                 let until = (fed + random.below(20) as usize).min(events.len());
-                feed(&mut *writer, 7, &events[fed..until]);
+                feed(&mut writer, 7, &events[fed..until]);
                 fed = until;
                 if random.below(2) == 0 {
                     writer.flush().expect("memory");
@@ -223,17 +220,17 @@ fn edges_that_are_missing_do_not_hold_up_the_stream() {
 fn functions_and_threads_come_in_the_middle() {
     for name in STREAMS {
         let (mut writer, memory) = stream(name, &info());
-        feed(&mut *writer, 7, &[Event::Call(enter(1, 1))]);
+        feed(&mut writer, 7, &[Event::Call(enter(1, 1))]);
         writer.functions(&[
             function(5, "late::comer", "src/late.rs", 5),
             function(1, "a::outer", "", 0),
         ]);
         feed(
-            &mut *writer,
+            &mut writer,
             8,
             &[Event::Call(enter(2, 5)), Event::Call(exit(3, 5))],
         );
-        feed(&mut *writer, 7, &[Event::Call(exit(4, 1))]);
+        feed(&mut writer, 7, &[Event::Call(exit(4, 1))]);
         writer.finish().expect("memory");
         let found = so_far(&memory);
         assert_eq!(found.info.threads, [thread(7), thread(8)]);
@@ -249,7 +246,7 @@ fn functions_and_threads_come_in_the_middle() {
 }
 
 /// A new reader joins: what it gets.
-fn join(writer: &mut dyn Writer, memory: &Memory) {
+fn join(writer: &mut Box<dyn Writer>, memory: &Memory) {
     let begin = writer.restart().expect("a stream can be joined");
     *memory.0.lock().expect("no panic") = begin;
 }
@@ -275,7 +272,7 @@ fn a_reader_that_joins_gets_the_open_calls_again() {
             ..thread(8)
         });
         writer.flush().expect("memory");
-        join(&mut *writer, &memory);
+        join(&mut writer, &memory);
         let found = so_far(&memory);
         assert_eq!(found.info.functions.len(), 3);
         assert_eq!(found.info.threads, [thread(7), thread(8)]);
@@ -324,7 +321,7 @@ fn readers_that_join_at_any_moment_get_all_that_comes_after() {
             writer.calls(&all[..flushed]);
             writer.flush().expect("memory");
             writer.calls(&all[flushed..joins]);
-            join(&mut *writer, &memory);
+            join(&mut writer, &memory);
             writer.calls(&all[joins..]);
             writer.finish().expect("memory");
             let found = calls(&so_far(&memory), 7);

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::common;
 use crate::common::htdump::{self, Stream};
-use crate::common::{self, htdump};
 use crate::common::{Counted, Event, Read, enter, exit, list, read, synthetic, thread};
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::{Call, Error, TraceInfo, registry};

@@ -133,7 +133,7 @@ fn empty_traces_and_quiet_threads() {
     // What comes before any thread has no place.
     let (mut writer, shared) = begin("htdump", &TraceInfo::default());
     writer.calls(&[enter(1, 1)]);
-    push(&mut *writer, &Event::Lost(3));
+    push(&mut writer, &Event::Lost(3));
     assert!(writer.finish().expect("memory").is_empty());
     assert!(clean(&shared.bytes()).kept.threads.is_empty());
 }
@@ -219,7 +219,7 @@ fn a_receiver_may_join_late() {
             ..enter(10, 1)
         };
         writer.calls(&[enter(5, 1), with]);
-        push(&mut *writer, &Event::Argument(1));
+        push(&mut writer, &Event::Argument(1));
         writer.calls(&[exit(20, 1), enter(25, 9), exit(26, 9)]);
         writer.flush().expect("memory is never full");
         let before = shared.bytes().len();
@@ -234,7 +234,7 @@ fn a_receiver_may_join_late() {
             ..enter(30, 2)
         };
         writer.calls(&[with]);
-        push(&mut *writer, &Event::Argument(2));
+        push(&mut writer, &Event::Argument(2));
         writer.calls(&[exit(40, 2), enter(41, 9), exit(42, 9), exit(50, 1)]);
         writer.finish().expect("memory is never full");
         let bytes = shared.bytes();
@@ -277,7 +277,7 @@ fn what_is_flushed_can_be_read() {
     writer.thread(&thread(1));
     let mut last = 0;
     for event in &events {
-        push(&mut *writer, event);
+        push(&mut writer, event);
         writer.flush().expect("memory is never full");
         let read = clean(&shared.bytes());
         assert!(read.kept.count() >= last);

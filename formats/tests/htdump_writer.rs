@@ -70,7 +70,7 @@ fn threads_may_come_in_turns() {
             writer.thread(thread);
             let mut count = 1 + random.below(5);
             for event in rest.by_ref() {
-                push(&mut *writer, &event);
+                push(&mut writer, &event);
                 any = true;
                 // Arguments stay with their call: a thread that is told of ends it.
                 count = count.saturating_sub(1);
@@ -100,7 +100,7 @@ fn wants_arguments(event: &Event) -> bool {
 fn converted(bytes: &[u8]) -> (Read, Read, String) {
     let source = registry::open(Box::new(bytes.to_vec())).expect("readable");
     let (mut writer, shared) = begin("htdump", source.info());
-    drive(&*source, &mut *writer, &|_| {}).expect("readable");
+    drive(&*source, &mut writer, &|_| {}).expect("readable");
     let losses = writer.finish().expect("memory is never full");
     let read_back = clean(&shared.bytes());
     (

@@ -96,14 +96,12 @@ fn each_claim(bytes: &[u8], trace: usize, mut check: impl FnMut(&[u8], usize)) {
         "9223372036854775807",
         "99999999999999999999999",
     ];
-    let mut numbers = numbers.iter().cycle();
+    let mut numbers = numbers.iter().cycle().peekable();
     let mut at = 0;
     while at < bytes.len() {
         let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit());
         let digits = digits.count();
-        if digits > 0
-            && let Some(number) = numbers.next()
-        {
+        if let Some(number) = numbers.next_if(|_| digits > 0) {
             let changed = [&bytes[..at], number.as_bytes(), &bytes[at + digits..]];
             check(&changed.concat(), at);
         }
@@ -216,7 +214,7 @@ fn there_and_back(target: &Target, functions: u32, tell: impl Fn(&mut dyn Sink))
     let place = Place::new(target.kind).expect("a place");
     let output = place.output().expect("a place");
     let mut writer = (target.create)(output, &info).expect("a writer");
-    tell(&mut *writer);
+    tell(&mut writer);
     writer.finish().expect("a trace");
     let mut count = Count::default();
     let source: Box<dyn Source> = place.open().expect("a trace of our own");

@@ -48,6 +48,7 @@ mod xray_clock;
 mod xray_damage;
 mod xray_dump;
 mod xray_dump_end;
+mod xray_events;
 mod xray_payload;
 mod xray_reader;
 mod xray_records;

@@ -80,7 +80,7 @@ fn every_folder_of_inputs_is_that_of_a_format() {
             let name = entry.expect("a readable folder").file_name();
             let known = FORMATS.iter().any(|format| name == format.name);
             let known = known || name == "dense";
-            assert!(known || name == "README.md", "{kind}/{}", name.display());
+            assert!(known || name == "README.md", "{kind}: {name:?}");
         }
     }
 }

@@ -24,7 +24,7 @@ fn write(target: &Target, info: &TraceInfo, tell: impl Fn(&mut dyn Sink)) -> Wri
     let place = Place::new(target.kind).expect("a place");
     let output = place.output().expect("a place");
     let mut writer = (target.create)(output, info).expect("a writer");
-    tell(&mut *writer);
+    tell(&mut writer);
     let losses = writer.finish().expect("a trace");
     assert_eq!(losses.to_string(), "", "losses of {}", target.name);
     let source = place.open().expect("a trace of our own");

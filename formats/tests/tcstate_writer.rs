@@ -4,8 +4,8 @@
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
+use crate::common;
 use crate::common::tcstate::{self, Folder, History, read_folder, write};
-use crate::common::{self, tcstate};
 use crate::common::{Event, Random, enter, exit, program, push, synthetic, thread};
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::source::drive;
@@ -173,7 +173,7 @@ fn files_of_another_format_come_back() {
         let target = registry::target("tcstate").expect("the target");
         let output = Output::Folder(written.path().to_owned());
         let mut writer = (target.create)(output, source.info()).expect("a writer");
-        drive(&*source, &mut *writer, &|_| {}).expect("readable");
+        drive(&*source, &mut writer, &|_| {}).expect("readable");
         assert_eq!(
             writer.finish().expect("space").to_string(),
             wanted,
@@ -327,7 +327,7 @@ fn functions_may_come_late() {
     let all = functions(3);
     for (function, time) in all.iter().rev().zip([10, 20, 30]) {
         writer.functions(std::slice::from_ref(function));
-        push(&mut *writer, &Event::Call(enter(time, function.id.0)));
+        push(&mut writer, &Event::Call(enter(time, function.id.0)));
         writer.flush().expect("nothing to do");
     }
     writer.finish().expect("space");
@@ -387,7 +387,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
         let output = Output::Folder(folder.path().to_owned());
         let mut writer = (target.create)(output, &info()).expect("a writer");
         writer.thread(&thread(1));
-        events.iter().for_each(|event| push(&mut *writer, event));
+        events.iter().for_each(|event| push(&mut writer, event));
         let error = writer.finish().expect_err("no space").to_string();
         assert!(
             error.contains(name) && error.contains("No space"),

@@ -107,7 +107,7 @@ fn written(source: &dyn Source, calls: u64, target: &Target) -> Option<Diagnosti
     let output = place.output().expect("a place to write to");
     let mut writer = (target.create)(output, source.info())
         .unwrap_or_else(|error| panic!("{name} can't be begun: {error}"));
-    drive(source, &mut *writer, &|_| {}).expect("what was read once can be read again");
+    drive(source, &mut writer, &|_| {}).expect("what was read once can be read again");
     let losses = writer
         .finish()
         .unwrap_or_else(|error| panic!("{name} can't be written: {error}"));

@@ -45,9 +45,8 @@ pub(crate) fn unpack(input: &[u8], folder: &Path) -> io::Result<()> {
             continue;
         };
         let (name, bytes) = (&part[..line], &part[line + 1..]);
-        if let Some(name) = harmless(name)
-            && !folder.join(name).exists()
-        {
+        let name = harmless(name);
+        if let Some(name) = name.filter(|name| !folder.join(name).exists()) {
             fs::write(folder.join(name), bytes)?;
         }
     }

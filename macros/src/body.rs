@@ -26,15 +26,7 @@ impl Body {
             };
         }
         let mut at = 0;
-        while let [
-            TokenTree::Punct(hash),
-            TokenTree::Punct(bang),
-            TokenTree::Group(_),
-            ..,
-        ] = &tokens[at..]
-            && hash.as_char() == '#'
-            && bang.as_char() == '!'
-        {
+        while begins_inner_attribute(&tokens[at..]) {
             at += 3;
         }
         let rest = tokens.split_off(at);
@@ -42,16 +34,13 @@ impl Body {
         // Few bodies begin with an item, and a whole body is dear to parse.
         let first_is_item = rest.first().is_some_and(begins_item);
         let rest: TokenStream = rest.into_iter().collect();
-        if first_is_item && let Ok((items, rest)) = Parser::parse2(split_items, rest.clone()) {
-            return Body {
-                attributes,
-                items,
-                rest,
-            };
-        }
+        let split = first_is_item.then(|| Parser::parse2(split_items, rest.clone()));
+        let (items, rest) = split
+            .and_then(Result::ok)
+            .unwrap_or_else(|| (TokenStream::new(), rest));
         Body {
             attributes,
-            items: TokenStream::new(),
+            items,
             rest,
         }
     }
@@ -66,6 +55,14 @@ impl Body {
     pub(crate) fn mentions(&self, name: &Ident) -> bool {
         mentions(self.rest.clone(), name)
     }
+}
+
+/// `#![…]`
+fn begins_inner_attribute(tokens: &[TokenTree]) -> bool {
+    let is = |token: Option<&TokenTree>, char| matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == char);
+    is(tokens.first(), '#')
+        && is(tokens.get(1), '!')
+        && matches!(tokens.get(2), Some(TokenTree::Group(_)))
 }
 
 fn begins_item(token: &TokenTree) -> bool {

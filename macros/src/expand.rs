@@ -14,25 +14,19 @@ use crate::options::Options;
 use crate::params::{Binding, bound_by_value};
 use crate::parse::Function;
 
-/// Where the function's name is written.
-pub(crate) struct Place {
-    pub(crate) file: String,
-    /// From 1.
-    pub(crate) line: u32,
-}
-
-pub(crate) fn expand(function: &Function, options: &Options, place: &Place) -> TokenStream {
+pub(crate) fn expand(function: &Function, options: &Options) -> TokenStream {
     let span = Span::mixed_site();
     let private = match &options.krate {
         Some(path) => quote_spanned!(span=> #path::private),
         None => quote_spanned!(span=> ::fdr::private),
     };
-    let Place { file, line } = place;
+    // The compiler's own macros say where they are written: where the name is, by its span.
+    let place = quote_spanned!(function.name.span()=> ::core::file!(), ::core::line!());
     let name = options.name.as_deref();
     let name = name.map(|name| quote_spanned!(span=> , named = #name));
     let untimed = options.untimed.then(|| quote_spanned!(span=> , untimed));
     let recorder = Recorder {
-        site: quote_spanned!(span=> #private::site!(#file, #line #name #untimed)),
+        site: quote_spanned!(span=> #private::site!(#place #name #untimed)),
         private,
         untimed: options.untimed,
     };

@@ -21,9 +21,9 @@ mod options;
 mod params;
 mod parse;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 
-use crate::expand::{Place, expand};
+use crate::expand::expand;
 use crate::options::Options;
 use crate::parse::Function;
 
@@ -161,14 +161,5 @@ fn checked(options: TokenStream, item: TokenStream) -> syn::Result<TokenStream> 
     if cfg!(not(feature = "record")) {
         return Ok(item);
     }
-    Ok(expand(&function, &options, &place_of(function.name.span())))
-}
-
-/// File and line of a span, as the compiler was told them.
-fn place_of(span: Span) -> Place {
-    let span = span.unwrap();
-    Place {
-        file: span.file(),
-        line: u32::try_from(span.line()).unwrap_or(u32::MAX),
-    }
+    Ok(expand(&function, &options))
 }

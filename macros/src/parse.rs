@@ -169,12 +169,14 @@ fn skip_attributes(tokens: &[TokenTree]) -> Result<usize> {
 /// The item's tokens. A macro's `$item` arrives in a group without delimiters.
 fn open_sole_group(item: TokenStream) -> Vec<TokenTree> {
     let mut tokens: Vec<TokenTree> = item.into_iter().collect();
-    while let [TokenTree::Group(group)] = &tokens[..]
-        && group.delimiter() == Delimiter::None
-    {
-        tokens = group.stream().into_iter().collect();
+    loop {
+        match &tokens[..] {
+            [TokenTree::Group(group)] if group.delimiter() == Delimiter::None => {
+                tokens = group.stream().into_iter().collect();
+            }
+            _ => return tokens,
+        }
     }
-    tokens
 }
 
 /// The token as a group of braces; a macro's `$body` holds one in a group without delimiters.

@@ -20,7 +20,7 @@ use crate::recorder;
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fdr_site {
-    ($file:literal, $line:literal $(, $said:ident $(= $value:literal)?)*) => {{
+    ($file:expr, $line:expr $(, $said:ident $(= $value:literal)?)*) => {{
         enum __FdrHere {}
         #[used]
         #[unsafe(link_section = "fdr_sites")]
@@ -58,7 +58,6 @@ impl<const TIMED: bool> Guard<TIMED> {
     fn new(site: &'static CallSite) -> Self {
         let state = site.state();
         if state != 0 {
-            core::hint::cold_path();
             Self::record(state);
         }
         Guard {
@@ -67,7 +66,9 @@ impl<const TIMED: bool> Guard<TIMED> {
         }
     }
 
-    #[inline]
+    // Cold, so that what comes while it is off is the straight way.
+    #[cold]
+    #[inline(always)]
     fn record(word: u32) {
         if TIMED {
             recorder::call(word);
@@ -82,7 +83,6 @@ impl<const TIMED: bool> Drop for Guard<TIMED> {
     fn drop(&mut self) {
         // The entry's word, not the site's: an exit is recorded exactly where its entry was.
         if self.state != 0 {
-            core::hint::cold_path();
             Self::record(self.state | recorder::EXIT);
         }
     }

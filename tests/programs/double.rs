@@ -17,19 +17,19 @@ pub(crate) mod private {
     }
 
     macro_rules! site {
-        ($file:literal, $line:literal) => {
+        ($file:expr, $line:expr) => {
             $crate::double::private::site!(@ "", $file, $line, false)
         };
-        ($file:literal, $line:literal, named = $name:literal) => {
+        ($file:expr, $line:expr, named = $name:literal) => {
             $crate::double::private::site!(@ $name, $file, $line, false)
         };
-        ($file:literal, $line:literal, untimed) => {
+        ($file:expr, $line:expr, untimed) => {
             $crate::double::private::site!(@ "", $file, $line, true)
         };
-        ($file:literal, $line:literal, named = $name:literal, untimed) => {
+        ($file:expr, $line:expr, named = $name:literal, untimed) => {
             $crate::double::private::site!(@ $name, $file, $line, true)
         };
-        (@ $name:literal, $file:literal, $line:literal, $untimed:literal) => {{
+        (@ $name:literal, $file:expr, $line:expr, $untimed:literal) => {{
             enum __FdrHere {}
             static SITE: $crate::double::private::Site = $crate::double::private::Site {
                 name: $name,

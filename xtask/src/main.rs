@@ -6,6 +6,7 @@ mod check;
 mod demo;
 mod dist;
 mod fuzz;
+mod platforms;
 mod sanitize;
 mod test;
 mod tidy;
@@ -26,7 +27,8 @@ cargo xtask COMMAND
                         otherwise says what it skips
   test --rest           the tests that take long and rarely say more: packages built outside of the
                         workspace, other people's programs, the build without assembly, the models,
-                        the harness of the peers, the torture in its short form
+                        the harness of the peers, Rust 1.85, aarch64 under emulation, the torture's
+                        short form
   check                 rustfmt, clippy, docs, tidy, guard. --add LINE, as for test: a tally
                         `N passed, N failed` to add to
   ci                    test, test --rest, then check: all of CI

@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::platforms;
 use crate::sanitize;
 use crate::torture;
 use xtask::Result;
@@ -133,6 +134,7 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
     for mut suite in [tests, without_assembly()?, harness, sanitize::models()?] {
         tally.add(suites(&mut suite, &mut std::io::stdout())?);
     }
+    tally.add(platforms::run(install, &skips)?);
     // Each case of the torture's short form counts as one test.
     tally.add(torture::short(&skips)?);
     tally.say_skips(&listed(&skips)?, sanitize::no_miri());
@@ -157,7 +159,7 @@ fn without_assembly() -> Result<Command> {
 }
 
 /// Runs `cargo test`, passes its output on as it comes, and adds up the results in it. No result is a failure.
-fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> {
+pub(crate) fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> {
     eprintln!("$ {}", shown(tests));
     let mut child = tests
         .stdout(Stdio::piped())

@@ -57,7 +57,7 @@ fn haste_changes_no_figure() {
         let packed = |careful| {
             let mut engine = engine(careful);
             for (base, words) in &batches {
-                let (packed, _) = Packed::new(*base, words);
+                let (packed, _) = Packed::new(*base, words.as_flattened());
                 assert_eq!(packed.len(), words.len());
                 engine.packed(&packed);
             }
@@ -65,7 +65,7 @@ fn haste_changes_no_figure() {
         };
         let mut single = Single(engine(false));
         for (base, words) in &batches {
-            single.packed(&Packed::new(*base, words).0);
+            single.packed(&Packed::new(*base, words.as_flattened()).0);
         }
         let careful = packed(true);
         assert_eq!(packed(false), careful, "{seed}");

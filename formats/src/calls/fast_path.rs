@@ -254,7 +254,7 @@ impl<T: Copy + Default> CallStack<T> {
             let mut total = time.wrapping_sub(frame.start.0);
             if UNTIMED {
                 let untimed = untimed.get(function.0 as usize).copied().unwrap_or(0);
-                let untimed = i64::from(untimed).cast_unsigned();
+                let untimed = i64::from(untimed) as u64;
                 total = total & !untimed | children & untimed;
             }
             let plain = Plain {

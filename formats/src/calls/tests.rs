@@ -205,10 +205,10 @@ fn pieces_join_to_what_one_look_tells() {
             .map(|_| {
                 time += next(&mut seed) % 9;
                 let function = 1 + (next(&mut seed) % 5) as u32;
-                if odd > 0 && next(&mut seed).is_multiple_of(40) {
+                if odd > 0 && next(&mut seed) % 40 == 0 {
                     return exit(time, function);
                 }
-                match open.pop().filter(|_| next(&mut seed).is_multiple_of(2)) {
+                match open.pop().filter(|_| next(&mut seed) % 2 == 0) {
                     Some(left) => exit(time, left),
                     None => {
                         open.push(function);

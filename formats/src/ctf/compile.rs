@@ -197,11 +197,14 @@ impl<'a> Compiler<'a> {
                 Count::Slot(self.lookup(path).map(|(integer, _)| integer.slot)?)
             }
         };
-        if let Type::Integer(kind) = element
-            && kind.size.is_multiple_of(8)
-            && kind.align.is_multiple_of(8)
-            && kind.size.is_multiple_of(kind.align)
-        {
+        let in_bytes = match element {
+            Type::Integer(kind) => {
+                let whole = kind.size % 8 == 0 && kind.align % 8 == 0;
+                Some(kind).filter(|kind| whole && kind.size.checked_rem(kind.align) == Some(0))
+            }
+            _ => None,
+        };
+        if let Some(kind) = in_bytes {
             let element = self.integer("", kind);
             return Ok(Node::Row {
                 slot: element.slot,

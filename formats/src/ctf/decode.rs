@@ -2,6 +2,7 @@
 //! Keeps one batch of calls, a window per file, and per thread its CPU; must never stop at damage
 //! while there is a packet behind it.
 
+use crate::bytes::groups;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -260,11 +261,11 @@ impl Decoder<'_> {
         let reader = &mut part.reader;
         match kind {
             Kind::Arguments { values, big } => {
-                for word in reader.row(values)?.as_chunks::<8>().0 {
+                for word in groups::<8>(reader.row(values)?) {
                     let value = if big {
-                        u64::from_be_bytes(*word)
+                        u64::from_be_bytes(word)
                     } else {
-                        u64::from_le_bytes(*word)
+                        u64::from_le_bytes(word)
                     };
                     self.sink.mark(&Mark::Argument { value });
                 }

@@ -133,7 +133,7 @@ impl Plan {
 fn plain(field: &Field) -> Option<Integer> {
     match field.node {
         Node::Integer(integer) | Node::Enum(integer, _)
-            if integer.size.is_multiple_of(8) && integer.align <= 8 && !integer.big =>
+            if integer.size % 8 == 0 && integer.align <= 8 && !integer.big =>
         {
             Some(integer)
         }

@@ -219,9 +219,8 @@ impl Indexer {
 
     /// Packets that are missing in the middle.
     fn sequence(&mut self, file: usize, before: Option<u64>, packet: &Packet) {
-        if let (Some(before), Some(now)) = (before, packet.sequence)
-            && now != before.wrapping_add(1)
-        {
+        let both = before.zip(packet.sequence);
+        if let Some((before, now)) = both.filter(|(before, now)| *now != before.wrapping_add(1)) {
             let what = format!("packet number {now} follows number {before}: packets are missing");
             self.complain(file, packet.offset, &what);
         }

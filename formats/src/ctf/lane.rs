@@ -76,7 +76,7 @@ impl Lane {
             &thread.name
         };
         let comm = plain(name, COMM_SIZE);
-        let ids = (low_bits(process), number.cast_signed());
+        let ids = (low_bits(process), number as i32);
         let mut lane = Lane {
             untold: true,
             file: format!("thread-{}", thread.id.0),

@@ -2,6 +2,7 @@
 //! streams and events. It must say exactly what `layout` does, and hold nothing that a trace's names
 //! could break: quotes and control characters never reach it.
 
+use crate::text::cut;
 use std::fmt::Write as _;
 
 use crate::model::TraceInfo;
@@ -187,7 +188,7 @@ pub(super) fn text(info: &TraceInfo, uuid: [u8; 16], offset: i64) -> String {
 
 /// A text without what would need an escape, cut to so many bytes.
 pub(super) fn plain(text: &str, most: usize) -> String {
-    let text = &text[..text.floor_char_boundary(most)];
+    let text = cut(text, most);
     let plain = |char: char| match char {
         '"' | '\\' => '_',
         char if char.is_control() => '_',

@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         let Some(plan) = stream.and_then(|stream| stream.plan) else {
             return Ok(());
         };
-        if !self.bit.is_multiple_of(8) || self.pending.is_some() {
+        if self.bit % 8 != 0 || self.pending.is_some() {
             return Ok(());
         }
         let end = packet.offset + packet.content / 8;
@@ -402,9 +402,8 @@ fn read_head(schema: &Schema, walk: &mut Walk<'_>) -> Result<usize, String> {
         walk.node(header).map_err(short)?;
     }
     let number = |values: &Values, slot: Option<usize>| slot.map(|slot| values.number(slot));
-    if let Some(magic) = number(walk.values, schema.head.magic)
-        && magic != u64::from(MAGIC)
-    {
+    let magic = number(walk.values, schema.head.magic);
+    if let Some(magic) = magic.filter(|&magic| magic != u64::from(MAGIC)) {
         return Err(format!("0x{magic:08x} is not the magic number 0xc1fc1fc1"));
     }
     if let (Some(slot), Some(uuid)) = (schema.head.uuid, schema.uuid) {
@@ -461,7 +460,7 @@ fn packet(
             "its content of {content} bits is shorter than its head"
         ));
     }
-    if !size.is_multiple_of(8) {
+    if size % 8 != 0 {
         return Err(format!("its {size} bits are no whole bytes"));
     }
     Ok(Packet {

@@ -2,6 +2,7 @@
 //! and writes all of it in words where that is asked for. Must never read outside of the bytes it
 //! was given, nor go on where there are none: each error says which of both it was.
 
+use crate::text::cut;
 use std::fmt::Write as _;
 
 use super::node::{Count, Field, Integer, Node, Role, Slot};
@@ -172,13 +173,12 @@ impl Walk<'_> {
 
     #[inline]
     fn say(&mut self, what: impl FnOnce(&mut String) -> std::fmt::Result) {
-        if let Some(text) = &mut self.text
-            && text.len() < TEXT_MOST
-        {
+        let text = self.text.as_mut();
+        if let Some(text) = text.filter(|text| text.len() < TEXT_MOST) {
             // Writing to a String does not fail.
             let _ = what(text);
             if text.len() > TEXT_MOST {
-                text.truncate(text.floor_char_boundary(TEXT_MOST));
+                text.truncate(cut(text, TEXT_MOST).len());
                 text.push('…');
             }
         }

@@ -4,6 +4,7 @@
 //! are kept for the list of names. Must never write what makes a reader give up: a time that goes
 //! back, a packet longer than it says.
 
+use crate::text::cut;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -197,7 +198,7 @@ impl CtfWriter {
 
     fn shorten(&mut self, name: &mut String) {
         if name.len() > NAME_MOST {
-            name.truncate(name.floor_char_boundary(NAME_MOST));
+            name.truncate(cut(name, NAME_MOST).len());
             self.losses.add("names over 1 MiB: cut to that", 1);
         }
     }

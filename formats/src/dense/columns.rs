@@ -63,9 +63,9 @@ impl Sizes {
     pub(super) fn bytes(self) -> [u8; SIZES] {
         let fields = [self.calls, self.surprises, self.long, self.runs, self.rest];
         let mut bytes = [0; SIZES];
-        for (place, field) in bytes.as_chunks_mut().0.iter_mut().zip(fields) {
+        for (place, field) in bytes.chunks_exact_mut(4).zip(fields) {
             // None is above BLOCK.
-            *place = (field as u32).to_le_bytes();
+            place.copy_from_slice(&(field as u32).to_le_bytes());
         }
         bytes
     }

@@ -166,7 +166,7 @@ impl Decoder {
     /// Decodes a run of calls; `None` where a column ends too early.
     fn calls(&mut self, plain: &mut [u8], left: &mut Left<'_>) -> Option<()> {
         let columns = &left.columns;
-        for call in plain.as_chunks_mut::<CALL>().0 {
+        for call in plain.chunks_exact_mut(CALL) {
             let surprised = columns.surprised.get(left.calls / 8)? >> (left.calls % 8) & 1;
             left.calls += 1;
             let guess = self.model.guess();
@@ -184,7 +184,8 @@ impl Decoder {
                 delta = delta & 0xff | columns.long.get(left.long)? << 8;
                 left.long += 1;
             }
-            *call = (u64::from(delta) << 32 | u64::from(word)).to_le_bytes();
+            let bytes: [u8; CALL] = (u64::from(delta) << 32 | u64::from(word)).to_le_bytes();
+            call.copy_from_slice(&bytes);
         }
         Some(())
     }

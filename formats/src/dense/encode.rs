@@ -4,6 +4,7 @@ use super::columns::{CALL, LONG, PLACE, Sizes, put_planes};
 use super::model::{Model, PLACES};
 use super::sum::sum;
 use super::{BLOCK, HEAD, Head, Kind};
+use crate::bytes::groups;
 
 /// Bits that no call has: a metadata record's, and those of actions that are none.
 const NO_CALL: u64 = 0b1001;
@@ -111,8 +112,8 @@ impl Encoder {
     /// Takes calls off the front; returns how many.
     fn calls(&mut self, plain: &[u8]) -> usize {
         let mut count = 0;
-        for call in plain.as_chunks::<CALL>().0 {
-            let call = u64::from_le_bytes(*call);
+        for call in groups::<CALL>(plain) {
+            let call = u64::from_le_bytes(call);
             if call & NO_CALL != 0 {
                 break;
             }

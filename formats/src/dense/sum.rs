@@ -5,6 +5,8 @@
 //! becomes, with each word, (lane ^ word) * [`FACTOR`], turned left by 29 bits. The lanes, the number of bytes
 //! and the offset go through a fifth in the same way, whose halves are put together by exclusive or.
 
+use crate::bytes::groups;
+
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const LANES: usize = 4;
 
@@ -15,17 +17,17 @@ fn step(lane: u64, word: u64) -> u64 {
 /// Of these bytes, which begin at that place in the trace.
 pub(super) fn sum(bytes: &[u8], offset: u64) -> u32 {
     let mut lanes = [1, 2, 3, 4];
-    let (groups, rest) = bytes.as_chunks::<{ 8 * LANES }>();
-    let mut add = |group: &[u8; 8 * LANES]| {
-        for (lane, word) in lanes.iter_mut().zip(group.as_chunks().0) {
-            *lane = step(*lane, u64::from_le_bytes(*word));
+    let mut add = |group: [u8; 8 * LANES]| {
+        for (lane, word) in lanes.iter_mut().zip(groups(&group)) {
+            *lane = step(*lane, u64::from_le_bytes(word));
         }
     };
-    groups.iter().for_each(&mut add);
+    groups(bytes).for_each(&mut add);
+    let rest = bytes.chunks_exact(8 * LANES).remainder();
     let mut last = [0; 8 * LANES];
     if let Some(place) = last.get_mut(..rest.len()) {
         place.copy_from_slice(rest);
-        add(&last);
+        add(last);
     }
     let all = [bytes.len() as u64, offset];
     let whole = lanes.into_iter().chain(all).fold(0, step);

@@ -331,9 +331,10 @@ impl Sink for EntraceStream {
 impl Writer for EntraceStream {
     fn functions(&mut self, more: &[Function]) {
         for function in more {
-            if self.learn(function)
-                && let Some(function) = self.info.functions.last()
-            {
+            if !self.learn(function) {
+                continue;
+            }
+            if let Some(function) = self.info.functions.last() {
                 self.sent.fact(&facts::encode_function(function, 1));
             }
         }

@@ -1,6 +1,7 @@
 //! All threads' items, each thread's in order, merged by time: the order of the file. Holds, for each
 //! thread, its open calls and what its cursors hold.
 
+use crate::bytes::groups;
 use std::io;
 
 use super::item::{Item, has};
@@ -64,11 +65,10 @@ impl<'a> Run<'a> {
     #[cold]
     fn decode(&mut self) -> io::Result<()> {
         let bytes = self.items.rest()?;
-        let (items, _) = bytes.as_chunks();
-        let items = &items[..items.len().min(BATCH)];
+        let items = groups(bytes).take(BATCH);
+        let size = items.len() * super::item::SIZE;
         self.batch.clear();
-        self.batch.extend(items.iter().map(Item::decode));
-        let size = size_of_val(items);
+        self.batch.extend(items.map(|item| Item::decode(&item)));
         self.items.skip(size);
         self.done = 0;
         Ok(())

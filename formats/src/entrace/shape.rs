@@ -1,6 +1,7 @@
 //! Items to entries: the bytes of each, as `facts` has it. Knows the functions and the version, not
 //! the file that the entry goes to.
 
+use crate::text;
 use std::collections::{HashMap, HashSet};
 
 use super::bincode::{put_bytes, put_u64, size_of_u64};
@@ -115,10 +116,10 @@ impl Functions {
 /// A function whose texts are short enough to be written.
 pub(super) fn fitting(function: &Function, losses: &mut Losses) -> Function {
     let mut cut = |text: &str| {
-        let end = text.floor_char_boundary(MAX_NAME);
+        let kept = text::cut(text, MAX_NAME);
         let what = "names of functions and files of more than 1 MiB: cut";
-        losses.add(what, u64::from(end < text.len()));
-        text[..end].to_owned()
+        losses.add(what, u64::from(kept.len() < text.len()));
+        kept.to_owned()
     };
     Function {
         id: function.id,

@@ -149,9 +149,9 @@ impl Decoder<'_> {
                 _ => {}
             }
         }
-        if let Some((thread, start)) = when(entry)
-            && let Some(place) = self.lanes.place(thread)
-        {
+        let when = when(entry);
+        let placed = when.and_then(|(thread, start)| Some((self.lanes.place(thread)?, start)));
+        if let Some((place, start)) = placed {
             self.leave(frame, place, entry.parent, start);
             let said = self.said(entry, start);
             let function = self.index.names.function(decoded);
@@ -247,16 +247,14 @@ impl Decoder<'_> {
         let parent = u64::from(parent);
         if parent >= frame.index {
             // It was told before; the times must do.
-            while let Some(open) = self.stacks[place].open.last()
-                && open.end.is_some_and(|end| end <= time)
-            {
+            let has_ended = |open: &Open| open.end.is_some_and(|end| end <= time);
+            while self.stacks[place].open.last().is_some_and(has_ended) {
                 self.close(place);
             }
             return;
         }
-        while let Some(open) = self.stacks[place].open.last()
-            && open.index > parent
-        {
+        let is_inside = |open: &Open| open.index > parent;
+        while self.stacks[place].open.last().is_some_and(is_inside) {
             self.close(place);
         }
         let top = self.stacks[place].open.last().map_or(0, |open| open.index);

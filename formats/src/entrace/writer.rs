@@ -55,10 +55,8 @@ impl Shelves<'_> {
     /// Does something to the spool, which is no longer whole after the first error.
     #[inline(always)]
     fn with(&mut self, step: impl FnOnce(&mut Spool, Strands) -> io::Result<()>) {
-        if self.failed.is_none()
-            && let Err(error) = step(self.spool, self.strands)
-        {
-            *self.failed = Some(error);
+        if self.failed.is_none() {
+            *self.failed = step(self.spool, self.strands).err();
         }
     }
 }

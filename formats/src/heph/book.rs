@@ -140,7 +140,7 @@ impl Book {
     /// The events that follow are this thread's; returns its lane.
     pub(super) fn thread(&mut self, thread: &Thread, out: &mut Vec<u8>) -> usize {
         let (lane, news) = self.threads.lane(thread, &mut self.losses);
-        if news && let Some(lane) = self.threads.lanes.get(lane) {
+        if let Some(lane) = self.threads.lanes.get(lane).filter(|_| news) {
             thread_fact(lane, self.latest, &mut self.facts, out);
         }
         lane

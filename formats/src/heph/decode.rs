@@ -195,7 +195,7 @@ fn arguments(
                 match attribute.value {
                     Value::Unsigned(value) => sink.mark(&Mark::Argument { value }),
                     Value::Signed(value) => {
-                        let value = value.cast_unsigned();
+                        let value = value as u64;
                         sink.mark(&Mark::Argument { value });
                     }
                     _ => {}
@@ -238,7 +238,7 @@ pub(super) fn describe(line: &mut String, attribute: &Attribute<'_>, most: usize
         Value::Text(text) => write!(line, "{:?}", String::from_utf8_lossy(text)),
         Value::Unsigneds(values) => list(line, values.iter().len(), values.iter(), most),
         Value::Signeds(values) => {
-            let signed = values.iter().map(u64::cast_signed);
+            let signed = values.iter().map(|value| value as i64);
             list(line, values.iter().len(), signed, most)
         }
         Value::Floats(values) => {

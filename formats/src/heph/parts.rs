@@ -5,6 +5,7 @@
 
 use super::encode::{EventPacket, Place, number_size, text_size};
 use super::facts::{self, FACTS};
+use crate::text::cut;
 
 /// Nanoseconds from one fact to the next.
 const STEP: u64 = 1000;
@@ -118,7 +119,7 @@ impl<'a> Parts<'a> {
         loop {
             self.make_room(text_size(name, rest.len().min(LEAST_TEXT)));
             let room = self.packet.text_room(name);
-            let (part, behind) = rest.split_at(rest.floor_char_boundary(room));
+            let (part, behind) = rest.split_at(cut(rest, room).len());
             self.packet.text(name, part);
             rest = behind;
             if rest.is_empty() {

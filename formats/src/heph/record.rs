@@ -32,6 +32,7 @@
 //!
 //! A number has 8 bytes; a string is u16 length, then so many bytes of UTF-8.
 
+use crate::bytes::groups;
 use crate::bytes::{ByteOrder, Fields};
 
 /// First bytes of a metadata packet.
@@ -171,8 +172,7 @@ pub(super) struct Numbers<'a>(&'a [u8]);
 impl<'a> Numbers<'a> {
     /// The numbers' bits.
     pub(super) fn iter(self) -> impl ExactSizeIterator<Item = u64> + 'a {
-        let numbers = self.0.as_chunks::<NUMBER>().0;
-        numbers.iter().map(|bytes| u64::from_be_bytes(*bytes))
+        groups::<NUMBER>(self.0).map(u64::from_be_bytes)
     }
 }
 
@@ -261,7 +261,7 @@ fn is_type(kind: u8) -> bool {
 fn value<'a>(fields: &mut Fields<'a>, kind: u8) -> Option<(Value<'a>, usize)> {
     Some(match kind {
         TYPE_U64 => (Value::Unsigned(fields.u64()?), NUMBER),
-        TYPE_I64 => (Value::Signed(fields.u64()?.cast_signed()), NUMBER),
+        TYPE_I64 => (Value::Signed(fields.u64()? as i64), NUMBER),
         TYPE_F64 => (Value::Float(f64::from_bits(fields.u64()?)), NUMBER),
         TYPE_TEXT => {
             let text = text(fields)?;

@@ -87,10 +87,10 @@ impl Streams {
             },
         );
         let expected = before.next.wrapping_add(skipped);
-        match counter.wrapping_sub(expected).cast_signed() {
+        match counter.wrapping_sub(expected) as i32 {
             0 => Gap::None,
             missing @ 1.. => Gap::Missing {
-                events: missing.cast_unsigned(),
+                events: missing as u32,
                 expected,
                 end: before.end,
                 offset: before.offset,

@@ -1,6 +1,7 @@
 //! Functions and threads on the writing side: by which name, number, stream and substream they go in
 //! the file. Must never give two threads one place, nor two functions one name without a number.
 
+use crate::text;
 use std::collections::{HashMap, HashSet};
 
 use super::facts::{FACTS, PREFIX};
@@ -46,8 +47,8 @@ impl Label {
 /// A name's beginning, a hash of all of it, and its end, which says the most: `room` bytes at most.
 fn elide(name: &str, room: usize) -> String {
     let kept = room.saturating_sub(HASH_SIZE);
-    let head = &name[..name.floor_char_boundary(kept / 3)];
-    let tail = &name[name.ceil_char_boundary(name.len() - (kept - head.len()))..];
+    let head = text::cut(name, kept / 3);
+    let tail = text::last(name, kept - head.len());
     format!("{head}~{:08x}~{tail}", hash(name))
 }
 

@@ -164,11 +164,11 @@ impl Gathered {
             Naming::Klass(klass) => names.label(klass),
         });
         let Some((number, item)) = item else { return };
-        if let Meaning::Call { duration, .. } = event.layout.meaning
-            && item.end.since(item.start).0 != event.number(duration)
-        {
-            let what = "a call ends after 2^64 ns: its end is moved there".to_owned();
-            self.told.add(event.offset, what);
+        if let Meaning::Call { duration, .. } = event.layout.meaning {
+            if item.end.since(item.start).0 != event.number(duration) {
+                let what = "a call ends after 2^64 ns: its end is moved there".to_owned();
+                self.told.add(event.offset, what);
+            }
         }
         if items::is_timed(&event.layout.meaning) {
             let earliest = self.earliest.get_or_insert(item.start);

@@ -176,7 +176,7 @@ pub(super) fn describe(event: &Event<'_>, text: &mut String) {
         let _ = write!(text, " {}=", place.name);
         let _ = match place.kind {
             Kind::Unsigned => write!(text, "{number}"),
-            Kind::Signed => write!(text, "{}", number.cast_signed()),
+            Kind::Signed => write!(text, "{}", number as i64),
             Kind::Pointer => write!(text, "0x{number:x}"),
             Kind::Float => write!(text, "{}", f32::from_bits(number as u32)),
             Kind::Double => write!(text, "{}", f64::from_bits(number)),

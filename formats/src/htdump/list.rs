@@ -1,6 +1,7 @@
 //! The listing: one line for every record, in the order of the file. For people, so it says what the
 //! fields are called and which function is meant; it must never hide a byte.
 
+use crate::text;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
@@ -73,7 +74,7 @@ fn fields(
     let _ = write!(detail, "id={}", event.header.number);
     items::describe(event, detail);
     if detail.len() > SHOWN {
-        detail.truncate(detail.floor_char_boundary(SHOWN));
+        detail.truncate(text::cut(detail, SHOWN).len());
         detail.push('…');
     }
     let mut called = None;

@@ -58,7 +58,8 @@ pub(super) fn meaning(id: u32, layout: &Layout, is_call: bool) -> Meaning {
     }
     let number = |name| layout.of_kind(name, |place| place.kind == Kind::Unsigned);
     let text = |name| layout.of_kind(name, |place| place.kind == Kind::Text);
-    if is_call && let (Some(duration), Some(thread)) = (number("duration"), number("thread_id")) {
+    let of_call = || number("duration").zip(number("thread_id"));
+    if let Some((duration, thread)) = is_call.then(of_call).flatten() {
         return call(layout, duration, thread);
     }
     match &*layout.name {

@@ -244,8 +244,9 @@ impl<'a> Replay<'a> {
 
     /// The function of a call at `offset`.
     pub(super) fn identifier(&mut self, offset: u64, identifier: u64) -> FunctionId {
-        while let Some(&(from, identifier, function)) = self.ties.changes.get(self.changed)
-            && from < offset
+        let next = |changed: usize| self.ties.changes.get(changed).copied();
+        while let Some((_, identifier, function)) =
+            next(self.changed).filter(|&(from, ..)| from < offset)
         {
             self.now.insert(identifier, function);
             self.changed += 1;

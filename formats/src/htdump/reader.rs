@@ -86,9 +86,8 @@ fn events(
                     Naming::Label(label) => replay.label(&String::from_utf8_lossy(label)),
                     Naming::Klass(klass) => replay.label(klass),
                 });
-                if let Some((number, item)) = item
-                    && let Some(thread) = numbers.find(number)
-                {
+                let item = item.and_then(|(number, item)| Some((numbers.find(number)?, item)));
+                if let Some((thread, item)) = item {
                     nester.add(thread, &item, sink, &mut lookup)?;
                 }
                 event.size()

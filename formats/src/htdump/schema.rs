@@ -2,6 +2,7 @@
 //! described before its base, and anew; a [`Layout`] is made when the first record of it comes. Must
 //! never follow a chain of klasses without counting.
 
+use crate::text;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -264,7 +265,7 @@ impl Schema {
 }
 
 fn cut(name: &str) -> &str {
-    &name[..name.floor_char_boundary(MAX_NAME)]
+    text::cut(name, MAX_NAME)
 }
 
 fn standard_name(id: u32) -> &'static str {

@@ -8,6 +8,7 @@ use super::record::{Builder, Header, MAPPING, SYSTEM};
 use crate::bytes::ByteOrder;
 use crate::model::{Function, FunctionId, Thread, TraceInfo};
 use crate::spans::Span;
+use crate::text;
 
 /// Bytes of a text of ours; longer ones are cut. Three of them are shorter than the longest record.
 const MAX_TEXT: usize = 16 << 20;
@@ -146,7 +147,7 @@ impl Encoder {
     /// A function that is in the trace's table.
     pub(super) fn function(&mut self, out: &mut Vec<u8>, function: &Function) {
         let mut label = label_of(function);
-        label.truncate(label.floor_char_boundary(MAX_TEXT));
+        label.truncate(text::cut(&label, MAX_TEXT).len());
         let named = label != function.name;
         let name = if named {
             text(function.name.as_bytes())

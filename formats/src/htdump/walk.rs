@@ -155,11 +155,11 @@ impl<'w> Event<'w> {
         let signed = place.kind == Kind::Signed;
         let value = match place.size {
             8 => fields.u64(),
-            4 if signed => fields.u32().map(|value| value.cast_signed() as u64),
+            4 if signed => fields.u32().map(|value| value as i32 as u64),
             4 => fields.u32().map(u64::from),
-            2 if signed => fields.u16().map(|value| value.cast_signed() as u64),
+            2 if signed => fields.u16().map(|value| value as i16 as u64),
             2 => fields.u16().map(u64::from),
-            1 if signed => fields.u8().map(|value| value.cast_signed() as u64),
+            1 if signed => fields.u8().map(|value| value as i8 as u64),
             1 => fields.u8().map(u64::from),
             _ => None,
         };
@@ -338,9 +338,8 @@ impl<'f> Course<'f> {
         if self.offset >= self.walker.size {
             return Ok(None);
         }
-        if let Some(&(from, to)) = self.tables.gaps.get(self.gap)
-            && from == self.offset
-        {
+        let gap = self.tables.gaps.get(self.gap).copied();
+        if let Some((from, to)) = gap.filter(|&(from, _)| from == self.offset) {
             self.gap += 1;
             self.offset = to;
             return Ok(Some(Step::Gap(from, to)));

@@ -135,7 +135,7 @@ fn program(mut random: u64) -> Vec<Vec<Call>> {
                     time: Ticks(time),
                     function: FunctionId(function),
                     edge: if tail { Edge::TailExit } else { edge },
-                    synthetic: time.is_multiple_of(7),
+                    synthetic: time % 7 == 0,
                     has_arguments: false,
                 });
             };
@@ -145,7 +145,7 @@ fn program(mut random: u64) -> Vec<Vec<Call>> {
                     open.push(1 + next(5) as u32);
                     edge(time, open[open.len() - 1], Edge::Entry, false);
                 } else if let Some(function) = open.pop() {
-                    edge(time, function, Edge::Exit, time.is_multiple_of(5));
+                    edge(time, function, Edge::Exit, time % 5 == 0);
                 }
             }
             while let Some(function) = open.pop() {

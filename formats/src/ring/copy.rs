@@ -263,7 +263,7 @@ impl Copy {
         // It may have found no more space meanwhile, and begun again at the first chunk.
         let chunks = place.round(&now)?;
         // While it is overwritten there is a 0, and then a later one of this place.
-        let later = there > number && (there - number).is_multiple_of(chunks);
+        let later = there > number && (there - number).checked_rem(chunks) == Some(0);
         let fits = there == 0 || (later && there <= opened);
         if !fits || number.saturating_add(chunks) > opened {
             let what = "a chunk is not there, nor what was before it: its number is another one";

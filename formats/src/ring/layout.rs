@@ -138,8 +138,8 @@ impl Header {
 /// The sum of the counters in these bytes.
 #[must_use]
 pub fn sum_of_counters(bytes: &[u8]) -> u64 {
-    let counters = bytes.as_chunks::<COUNTER_STRIDE>().0.iter();
-    let count = |counter: &[u8; COUNTER_STRIDE]| counter.first_chunk().copied();
+    let counters = bytes.chunks_exact(COUNTER_STRIDE);
+    let count = |counter: &[u8]| counter.first_chunk().copied();
     let counts = counters.filter_map(count).map(u64::from_le_bytes);
     counts.fold(0, u64::saturating_add)
 }
@@ -293,7 +293,7 @@ pub fn decode_function(bytes: &[u8]) -> Option<(Function, usize)> {
     let (name, file) = (fields.u16()?, fields.u16()?);
     let size = usize::try_from(size).ok()?;
     let needed = FUNCTION_HEAD + usize::from(name) + usize::from(file);
-    if size < needed || !size.is_multiple_of(8) || size > bytes.len() {
+    if size < needed || size % 8 != 0 || size > bytes.len() {
         return None;
     }
     let mut function = Function {

@@ -115,10 +115,10 @@ impl Ring {
         check(&header)?;
         let counted = counted(&*bytes, header.counters())?;
         header.missing_dropped = header.missing_dropped.saturating_add(counted);
-        if let Some(crash) = header.crash
-            && crash.was_survived(&*bytes, &header)?
-        {
-            header.crash = None;
+        if let Some(crash) = header.crash {
+            if crash.was_survived(&*bytes, &header)? {
+                header.crash = None;
+            }
         }
         let mut ring = Ring {
             bytes,
@@ -454,7 +454,7 @@ fn check(header: &Header) -> Result<(), Error> {
         let what = format!("{what}: the file is damaged, or was never finished");
         Err(Error::format(offset, what))
     };
-    if !header.region_size.is_multiple_of(CHUNK as u64)
+    if header.region_size % (CHUNK as u64) != 0
         || !(2..=LARGEST_REGION / CHUNK as u64).contains(&chunks)
     {
         return wrong(64, "a region has a size that none has");

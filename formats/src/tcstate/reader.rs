@@ -154,9 +154,8 @@ impl Decoder<'_> {
             return;
         };
         self.sink.thread(&known.thread);
-        if !std::mem::replace(&mut self.stacks[thread].begun, true)
-            && let Some((seconds, micros)) = known.wall
-        {
+        let begun = std::mem::replace(&mut self.stacks[thread].begun, true);
+        if let Some((seconds, micros)) = known.wall.filter(|_| !begun) {
             self.sink.mark(&Mark::Wall { seconds, micros });
         }
     }
@@ -227,7 +226,10 @@ impl Decoder<'_> {
 /// Leaves this level and all inside of it.
 #[inline]
 fn leave(stack: &mut Stack, level: u32, time: i64, calls: &mut Vec<Call>) {
-    while let Some((_, function)) = stack.open.pop_if(|(open, _)| *open >= level) {
+    while stack.open.last().is_some_and(|(open, _)| *open >= level) {
+        let Some((_, function)) = stack.open.pop() else {
+            break;
+        };
         calls.push(call(time, function, Edge::Exit, false));
     }
 }

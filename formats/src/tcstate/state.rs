@@ -257,9 +257,8 @@ impl At {
 fn note(cpus: &mut Cpus, known: &mut Known) {
     let Some(cpu) = known.cpu else { return };
     let last = cpus.entry(cpu).or_default();
-    if let Some(when) = known.last.take()
-        && last.is_none_or(|(other, _)| other <= when)
-    {
+    let when = known.last.take();
+    if let Some(when) = when.filter(|&when| last.is_none_or(|(other, _)| other <= when)) {
         *last = Some((when, known.id));
     }
 }

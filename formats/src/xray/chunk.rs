@@ -6,6 +6,7 @@
 use super::record::{self, Action, Bad, FUNCTION_SIZE, Layout, METADATA_SIZE, Record};
 use super::time::{Running, Turn};
 use crate::bytes::ByteOrder;
+use crate::bytes::groups;
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
 use crate::sink::Sink;
 
@@ -53,14 +54,47 @@ impl ChunkDecoder {
         self.unknown
     }
 
+    /// The trace begins at that tick.
+    pub(super) fn begin(&mut self, tick: u64) {
+        self.time.set(tick);
+    }
+
+    /// The clock is set to that tick.
+    pub(super) fn set(&mut self, tick: u64, sink: &mut dyn Sink) {
+        self.set_time(tick, &mut Batch::new(sink));
+    }
+
+    /// The clock jumped ahead by so many ticks.
+    pub(super) fn jump(&mut self, ticks: u64, sink: &mut dyn Sink) {
+        let time = Ticks(self.time.now().unwrap_or_default());
+        sink.mark(&Mark::Break { time });
+        self.time.jumped(ticks);
+    }
+
+    /// Calls of these functions, at the time of the last record, that were not measured.
+    pub(super) fn synthetic(
+        &self,
+        ids: impl Iterator<Item = u32>,
+        edge: Edge,
+        sink: &mut dyn Sink,
+    ) {
+        let mut batch = Batch::new(sink);
+        for id in ids {
+            batch.push(Call {
+                time: Ticks(self.time.now().unwrap_or(0)),
+                function: FunctionId(id),
+                edge,
+                synthetic: true,
+                has_arguments: false,
+            });
+        }
+        batch.settle();
+    }
+
     /// Pushes the events of `bytes` into the sink; returns how many function records they held.
     /// A change of CPU is told only where it is one. The sink knows already which thread it is.
     pub fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> u64 {
-        let mut batch = Batch {
-            calls: [NO_CALL; BATCH],
-            filled: 0,
-            sink,
-        };
+        let mut batch = Batch::new(sink);
         let (mut at, mut records) = (0, 0);
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let used = self.functions(rest, &mut batch);
@@ -77,8 +111,8 @@ impl ChunkDecoder {
     /// The inner loop: function records until anything else.
     fn functions(&mut self, bytes: &[u8], batch: &mut Batch<'_>) -> usize {
         let (mut used, mut time) = (0, self.time.now().unwrap_or(0));
-        for bytes in bytes.as_chunks::<FUNCTION_SIZE>().0 {
-            let word = record::function_word::<false>(*bytes);
+        for bytes in groups::<FUNCTION_SIZE>(bytes) {
+            let word = record::function_word::<false>(bytes);
             // Bit 0 tells a metadata record, bit 3 an action that is none.
             if word & 0b1001 != 0 {
                 break;
@@ -146,7 +180,15 @@ struct Batch<'a> {
     sink: &'a mut dyn Sink,
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    fn new(sink: &'a mut dyn Sink) -> Batch<'a> {
+        Batch {
+            calls: [NO_CALL; BATCH],
+            filled: 0,
+            sink,
+        }
+    }
+
     #[inline]
     fn push(&mut self, call: Call) {
         if self.filled == BATCH {

@@ -6,10 +6,11 @@ use super::index::{Block, DAMAGED_OWN, Index, MAX_PAYLOAD};
 use super::payload::{self, Payload};
 use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, When};
 use super::time::{Running, Turn};
+use crate::bytes::groups;
 use crate::bytes::{ByteOrder, Window};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
-use crate::packed::{Packed, Word};
+use crate::packed::{Packed, WORD, Word};
 use crate::sink::Sink;
 use crate::source::{Complaints, Position};
 
@@ -210,19 +211,19 @@ impl<'a> Decoder<'a> {
 
     /// The inner loop: function records until anything else, or until `bytes` end.
     fn functions<const BIG: bool>(&mut self, bytes: &[u8]) -> usize {
-        let words: &[Word] = bytes.as_chunks().0;
         let Some(mut time) = self.time.now() else {
             return 0;
         };
         let (mut used, mut turned) = (0, [Word::default(); TURNED]);
-        while let Some(rest @ [_, ..]) = words.get(used..) {
+        while let Some(rest) = bytes.get(used * WORD..).filter(|rest| rest.len() >= WORD) {
             let most = if BIG { TURNED } else { BATCH };
-            let mut rest = rest.get(..most).unwrap_or(rest);
+            let mut rest = rest.get(..most * WORD).unwrap_or(rest);
+            let words = rest.len() / WORD;
             if BIG {
-                for (turned, word) in turned.iter_mut().zip(rest) {
-                    *turned = record::function_word::<BIG>(*word).to_le_bytes();
+                for (turned, word) in turned.iter_mut().zip(groups(rest)) {
+                    *turned = record::function_word::<BIG>(word).to_le_bytes();
                 }
-                rest = turned.get(..rest.len()).unwrap_or(&[]);
+                rest = turned.get(..words).unwrap_or(&[]).as_flattened();
             }
             let (calls, ticks) = Packed::new(Ticks(time), rest);
             if calls.is_empty() {
@@ -232,7 +233,7 @@ impl<'a> Decoder<'a> {
             used += calls.len();
             time = time.wrapping_add(ticks);
             self.hand_over(&calls, time);
-            if calls.len() < rest.len() {
+            if calls.len() < words {
                 break;
             }
         }

@@ -127,22 +127,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         gaps: &[u64],
         ended: bool,
     ) -> Result<BlockSummary, Error> {
-        let mut scan = Scan::new(chunks, gaps);
-        let jumps = jump::find(chunks, &scan.ends, self.info);
-        scan.jumps(&jumps.inside);
-        let end = self.info.end.filter(|_| !ended);
-        let end = end.map(|end| Ticks(end.0.saturating_sub(jumps.behind)));
-        scan.walk.until(end);
-        let middle = |entry: bool| -> usize {
-            let repairs = scan.repairs.iter().filter(|repair| repair.entry == entry);
-            repairs.map(|repair| repair.count).sum()
-        };
-        let summary = BlockSummary {
-            readable: scan.walk.records,
-            synthetic_entries: (scan.walk.stack.before().len() + middle(true)) as u64,
-            synthetic_exits: (scan.walk.stack.open().len() + middle(false)) as u64,
-            discarded_bytes: scan.discarded,
-        };
+        let (scan, summary) = look(self.info, chunks, gaps, ended);
         self.head(thread, chunks, &scan, &summary)?;
         self.body(chunks, gaps, &scan)?;
         self.frame.end()?;
@@ -167,10 +152,9 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         scan: &Scan,
         summary: &BlockSummary,
     ) -> io::Result<()> {
-        let valid = chunks.iter().zip(&scan.ends).find(|(_, end)| **end > 0);
+        let valid = valid(chunks, scan);
         let valid_head = valid.is_some();
-        let head = valid.map(|(chunk, _)| *chunk).unwrap_or_default();
-        let First { wall, cpu, tsc } = first(head, self.info);
+        let First { wall, cpu, tsc } = first(valid.unwrap_or(&[]), self.info);
         let start = self.info.start.map_or(tsc, |start| start.0);
         let early = valid_head && tsc < start;
         self.summary.losses.add(
@@ -291,6 +275,38 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         self.summary.bytes = self.frame.finish()?;
         Ok(self.summary)
     }
+}
+
+/// Goes through a thread's chunks before they are copied: what must be put between their records.
+pub(super) fn look(
+    info: &TraceInfo,
+    chunks: &[&[u8]],
+    gaps: &[u64],
+    ended: bool,
+) -> (Scan, BlockSummary) {
+    let mut scan = Scan::new(chunks, gaps);
+    let jumps = jump::find(chunks, &scan.ends, info);
+    scan.jumps(&jumps.inside);
+    let end = info.end.filter(|_| !ended);
+    let end = end.map(|end| Ticks(end.0.saturating_sub(jumps.behind)));
+    scan.walk.until(end);
+    let middle = |entry: bool| -> usize {
+        let repairs = scan.repairs.iter().filter(|repair| repair.entry == entry);
+        repairs.map(|repair| repair.count).sum()
+    };
+    let summary = BlockSummary {
+        readable: scan.walk.records,
+        synthetic_entries: (scan.walk.stack.before().len() + middle(true)) as u64,
+        synthetic_exits: (scan.walk.stack.open().len() + middle(false)) as u64,
+        discarded_bytes: scan.discarded,
+    };
+    (scan, summary)
+}
+
+/// The first chunk that has a valid head.
+pub(super) fn valid<'a>(chunks: &[&'a [u8]], scan: &Scan) -> Option<&'a [u8]> {
+    let mut both = chunks.iter().zip(&scan.ends);
+    both.find(|(_, end)| **end > 0).map(|(chunk, _)| *chunk)
 }
 
 /// What a chunk says of its first record.

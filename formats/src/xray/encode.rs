@@ -51,18 +51,18 @@ pub fn encode_metadata(record: &Record, layout: Layout) -> [u8; METADATA_SIZE] {
             put.u32(micros);
         }
         Record::Custom { size, when, cpu } => {
-            put.u32(size.cast_unsigned());
+            put.u32(size as u32);
             match when {
                 When::Absolute(tsc) => put.u64(tsc),
-                When::Delta(delta) => put.u32(delta.cast_unsigned()),
+                When::Delta(delta) => put.u32(delta as u32),
             }
             if let Some(cpu) = cpu {
                 put.u16(cpu);
             }
         }
         Record::Typed { size, delta, kind } => {
-            put.u32(size.cast_unsigned());
-            put.u32(delta.cast_unsigned());
+            put.u32(size as u32);
+            put.u32(delta as u32);
             put.u16(kind);
         }
     }

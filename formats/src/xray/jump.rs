@@ -7,6 +7,7 @@
 use super::dump::first;
 use super::record::{FUNCTION_SIZE, METADATA_SIZE};
 use super::walk::{CHUNK_HEAD, NEW_CPU, PREAMBLE, TSC_WRAP};
+use crate::bytes::Groups;
 use crate::model::{Clock, Ticks, TraceInfo};
 use crate::scale;
 
@@ -100,7 +101,7 @@ fn ahead(from: Anchor, to: Anchor, clock: &Clock) -> Option<u64> {
 
 /// The widest gap before an absolute tick in the chunk (no other is wide enough), and the last time.
 fn widest(chunk: &[u8], nth: usize) -> (Jump, u64) {
-    let words = chunk.as_chunks::<FUNCTION_SIZE>().0;
+    let words = Groups::<FUNCTION_SIZE>::new(chunk);
     let mut widest = Jump {
         chunk: nth,
         offset: PREAMBLE,
@@ -109,7 +110,7 @@ fn widest(chunk: &[u8], nth: usize) -> (Jump, u64) {
     };
     let (mut place, mut time) = (PREAMBLE / FUNCTION_SIZE, None);
     while let Some(bytes) = words.get(place) {
-        let word = u64::from_le_bytes(*bytes);
+        let word = u64::from_le_bytes(bytes);
         if word & 1 == 0 {
             time = time.map(|time: u64| time.wrapping_add(word >> 32));
             place += 1;
@@ -118,7 +119,7 @@ fn widest(chunk: &[u8], nth: usize) -> (Jump, u64) {
         let Some(next) = words.get(place + 1) else {
             break;
         };
-        let both = u128::from(u64::from_le_bytes(*next)) << 64 | u128::from(word);
+        let both = u128::from(u64::from_le_bytes(next)) << 64 | u128::from(word);
         let tick = match bytes[0] {
             NEW_CPU => (both >> 24) as u64,
             TSC_WRAP => (both >> 8) as u64,

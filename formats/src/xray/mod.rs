@@ -16,6 +16,7 @@
 //! | `frame` | header, blocks and their ends, written |
 //! | `chunk` | [`ChunkDecoder`]: ring chunks to events |
 //! | `dump` | [`DumpWriter`]: ring chunks to a file, by copying |
+//! | `events` | [`push_thread`]: the same to any sink |
 //! | [`bare`] | the same without allocation, for a process that crashed |
 //! | `writer` | [`XrayWriter`]: events of any format to a file |
 
@@ -31,6 +32,7 @@ mod chunk;
 mod decode;
 mod dump;
 mod encode;
+mod events;
 mod frame;
 mod heads;
 mod ids;
@@ -51,6 +53,7 @@ mod writer;
 
 pub use chunk::ChunkDecoder;
 pub use dump::{BlockSummary, DumpSummary, DumpWriter};
+pub use events::push_thread;
 pub use frame::Version;
 pub use reader::XraySource;
 pub(crate) use walk::latest;

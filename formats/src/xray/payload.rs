@@ -231,8 +231,8 @@ fn clock(mut fields: Fields<'_>) -> Option<Payload> {
         trouble = Trouble {
             skew_ns: fields.u64()?,
             steps_back: fields.u64()?,
-            ahead_ns: fields.u64()?.cast_signed(),
-            wall_step_ns: fields.u64()?.cast_signed(),
+            ahead_ns: fields.u64()? as i64,
+            wall_step_ns: fields.u64()? as i64,
         };
         let pair = (Ticks(fields.u64()?), fields.u64()?);
         until = (flags & 8 != 0).then_some(pair);

@@ -5,8 +5,9 @@
 use super::balance::Stack;
 use super::ids::Memory;
 use super::record::FUNCTION_SIZE;
+use crate::bytes::{Groups, groups};
 
-type Word = [u8; FUNCTION_SIZE];
+type Words<'a> = Groups<'a, FUNCTION_SIZE>;
 
 /// Words that are gone through one by one before it is tried again whether calls make no others.
 const SOME: usize = 64;
@@ -23,12 +24,11 @@ pub(super) struct Plain {
 impl<M: Memory> Stack<M> {
     /// Takes records from the first on, as long as they are plain.
     #[inline]
-    pub(super) fn take_plain(&mut self, words: &[Word]) -> Plain {
+    pub(super) fn take_plain(&mut self, words: Words<'_>) -> Plain {
         let mut plain = Plain::default();
         loop {
-            self.take_leaves(rest(words, plain.words), &mut plain);
-            let some = rest(words, plain.words);
-            let some = some.get(..SOME).unwrap_or(some);
+            self.take_leaves(words.behind(plain.words), &mut plain);
+            let some = words.behind(plain.words).first(SOME);
             let before = plain.words;
             self.take_some(some, &mut plain);
             if plain.words - before < SOME {
@@ -39,13 +39,13 @@ impl<M: Memory> Stack<M> {
 
     /// Calls that make no others, four at a time: they leave the stack as it is.
     #[inline]
-    fn take_leaves(&mut self, words: &[Word], plain: &mut Plain) {
-        let fours = words.as_chunks::<8>().0;
+    fn take_leaves(&mut self, words: Words<'_>, plain: &mut Plain) {
         let before = plain.words;
-        for four in fours {
+        for four in groups::<{ 8 * FUNCTION_SIZE }>(words.bytes()) {
             let (mut odd, mut ticks) = (0, 0u64);
-            for [entry, exit] in four.as_chunks::<2>().0 {
-                let [entry, exit] = [entry, exit].map(|word| u64::from_le_bytes(*word));
+            for call in groups::<{ 2 * FUNCTION_SIZE }>(&four) {
+                let call = u128::from_le_bytes(call);
+                let (entry, exit) = (call as u64, (call >> 64) as u64);
                 // Exits have 2 or 4 where entries have 0; ids are from 1, and 28 bits wide.
                 odd |= (entry as u32 ^ exit as u32).wrapping_sub(0b010) & !0b010;
                 odd |= (entry as u32).rotate_right(4).wrapping_sub(1) >> 28;
@@ -62,11 +62,11 @@ impl<M: Memory> Stack<M> {
 
     /// Any plain records, one at a time.
     #[inline(never)]
-    fn take_some(&mut self, words: &[Word], plain: &mut Plain) {
+    fn take_some(&mut self, words: Words<'_>, plain: &mut Plain) {
         let (open, used) = self.open.places();
         let (mut depth, mut taken, mut ticks) = (*used, 0, 0u64);
-        for word in words {
-            let word = u64::from_le_bytes(*word);
+        for word in words.iter() {
+            let word = u64::from_le_bytes(word);
             let id = word as u32 >> 4;
             let step = isize::from(STEPS[word as usize & 0b1111]);
             // Zero, or all ones for an exit.
@@ -100,13 +100,15 @@ const STEPS: [i8; 16] = {
     steps
 };
 
-fn rest(words: &[Word], from: usize) -> &[Word] {
-    words.get(from..).unwrap_or(&[])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    type Word = [u8; FUNCTION_SIZE];
+
+    fn take_plain<M: Memory>(stack: &mut Stack<M>, words: &[Word]) -> Plain {
+        stack.take_plain(Words::new(words.as_flattened()))
+    }
 
     /// The next of some numbers that look random.
     fn next(seed: &mut u64) -> u64 {
@@ -120,7 +122,7 @@ mod tests {
         let deep = next(seed) % 100;
         let mut record = || {
             let ticks = next(seed) << 32;
-            if next(seed).is_multiple_of(odd) {
+            if next(seed) % odd == 0 {
                 return ticks | (next(seed) & 0xff);
             }
             // Now and then none but calls that make no others.
@@ -168,7 +170,7 @@ mod tests {
             let mut ruled = Stack::new(&mut other[..], &mut nothing[..]);
             let mut at = 0;
             while at < words.len() {
-                let plain = stack.take_plain(&words[at..]);
+                let plain = take_plain(&mut stack, &words[at..]);
                 let expected = by_rules(&mut ruled, &words[at..], 800);
                 assert_eq!((plain.words, plain.ticks), (expected.words, expected.ticks));
                 assert_eq!(stack.open.all(), ruled.open.all());
@@ -185,10 +187,14 @@ mod tests {
         let mut memory = [0; 3];
         let mut stack = Stack::new(&mut memory[..], &mut []);
         let words: Vec<Word> = (1..9).map(|id: u64| (id << 4).to_le_bytes()).collect();
-        assert_eq!(stack.take_plain(&words).words, 3);
+        assert_eq!(take_plain(&mut stack, &words).words, 3);
         assert_eq!(stack.open.all(), [1, 2, 3]);
         let mut stack = Stack::<Vec<u32>>::default();
-        assert_eq!(stack.take_plain(&words).words, 0, "it never makes room");
+        assert_eq!(
+            take_plain(&mut stack, &words).words,
+            0,
+            "it never makes room"
+        );
     }
 
     #[test]
@@ -196,11 +202,11 @@ mod tests {
         let mut stack = Stack::<Vec<u32>>::default();
         let call = |id: u64| [id << 4 | 5 << 32, id << 4 | 0b100 | 6 << 32];
         let mut words: Vec<Word> = (1..9).flat_map(call).map(u64::to_le_bytes).collect();
-        let plain = stack.take_plain(&words);
+        let plain = take_plain(&mut stack, &words);
         assert_eq!((plain.words, plain.ticks), (16, 88));
         for (at, word) in [(5, 3 << 4 | 0b110), (4, 0), (5, 0b010), (5, 4 << 4 | 0b010)] {
             let kept = std::mem::replace(&mut words[at], u64::to_le_bytes(word));
-            assert_eq!(stack.take_plain(&words).words, 0, "{word:#x}");
+            assert_eq!(take_plain(&mut stack, &words).words, 0, "{word:#x}");
             words[at] = kept;
         }
     }

@@ -308,10 +308,10 @@ fn metadata(kind: u8, body: &[u8], layout: Layout) -> Option<Record> {
             micros: fields.u32()?,
         },
         5 => {
-            let size = fields.u32()?.cast_signed();
+            let size = fields.u32()? as i32;
             let when = match layout.version {
                 ..5 => When::Absolute(fields.u64()?),
-                5.. => When::Delta(fields.u32()?.cast_signed()),
+                5.. => When::Delta(fields.u32()? as i32),
             };
             let cpu = if layout.version == 4 {
                 Some(fields.u16()?)
@@ -327,8 +327,8 @@ fn metadata(kind: u8, body: &[u8], layout: Layout) -> Option<Record> {
             bytes: fields.u64()?,
         },
         8 => Record::Typed {
-            size: fields.u32()?.cast_signed(),
-            delta: fields.u32()?.cast_signed(),
+            size: fields.u32()? as i32,
+            delta: fields.u32()? as i32,
             kind: fields.u16()?,
         },
         9 => Record::Pid {

@@ -4,6 +4,7 @@
 use super::balance::Stack;
 use super::ids::{Ids, Memory};
 use super::record::{FUNCTION_SIZE, METADATA_SIZE};
+use crate::bytes::Groups;
 use crate::calls::Exit;
 use crate::model::Ticks;
 
@@ -84,17 +85,17 @@ impl<M: Memory> Walk<M> {
         if !has_head(chunk) {
             return Some(0);
         }
-        let words = chunk.as_chunks::<FUNCTION_SIZE>().0;
+        let words = Groups::<FUNCTION_SIZE>::new(chunk);
         let (mut place, mut time) = (PREAMBLE / FUNCTION_SIZE, self.last);
         loop {
-            let plain = self.stack.take_plain(words.get(place..).unwrap_or(&[]));
+            let plain = self.stack.take_plain(words.behind(place));
             place += plain.words;
             self.records += plain.words as u64;
             time = time.wrapping_add(plain.ticks);
             let Some(bytes) = words.get(place) else {
                 break;
             };
-            let word = u64::from_le_bytes(*bytes);
+            let word = u64::from_le_bytes(bytes);
             if word & 1 == 0 {
                 let (id, action) = (word as u32 >> 4, (word >> 1) & 7);
                 // Id 0 is no function: this place was never written.
@@ -119,7 +120,7 @@ impl<M: Memory> Walk<M> {
                     break;
                 };
                 self.latest = self.latest.max(time);
-                let both = u128::from(u64::from_le_bytes(*next)) << 64 | u128::from(word);
+                let both = u128::from(u64::from_le_bytes(next)) << 64 | u128::from(word);
                 time = match bytes[0] {
                     NEW_CPU => (both >> 24) as u64,
                     TSC_WRAP => (both >> 8) as u64,

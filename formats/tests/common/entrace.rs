@@ -45,13 +45,13 @@ pub fn unlinked() -> std::fs::File {
 pub fn write(
     name: &str,
     info: &TraceInfo,
-    feed: impl FnOnce(&mut dyn Writer),
+    feed: impl FnOnce(&mut Box<dyn Writer>),
 ) -> (Vec<u8>, Losses) {
     let mut file = unlinked();
     let output = Output::File(file.try_clone().expect("a second handle"));
     let target = target(name).unwrap_or_else(|| panic!("no target {name}"));
     let mut writer = (target.create)(output, info).expect("a writer");
-    feed(&mut *writer);
+    feed(&mut writer);
     let losses = writer.finish().expect("a file on a disk with room");
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0)).expect("a file");
@@ -90,7 +90,7 @@ pub fn stream(name: &str, info: &TraceInfo) -> (Box<dyn Writer>, Memory) {
 }
 
 /// Gives a thread's events to a writer.
-pub fn feed(writer: &mut dyn Writer, id: u64, events: &[Event]) {
+pub fn feed(writer: &mut Box<dyn Writer>, id: u64, events: &[Event]) {
     writer.thread(&thread(id));
     for event in events {
         push(writer, event);
@@ -144,7 +144,7 @@ pub fn each_way(name: &str, info: &TraceInfo, events: &[Event]) -> Vec<Trace> {
     let mut ways = vec![read_own(&bytes)];
     if STREAMS.contains(&name) {
         let (mut writer, memory) = stream(name, info);
-        feed(&mut *writer, 7, events);
+        feed(&mut writer, 7, events);
         let losses = writer.finish().expect("memory");
         assert_eq!(losses.to_string(), "", "{name}");
         ways.push(read_own(&memory.bytes()));

@@ -106,11 +106,11 @@ impl Write for Shared {
 }
 
 /// Writes a trace; returns its bytes and what was lost.
-pub fn write(info: &TraceInfo, feed: impl FnOnce(&mut dyn Writer)) -> (Vec<u8>, Losses) {
+pub fn write(info: &TraceInfo, feed: impl FnOnce(&mut Box<dyn Writer>)) -> (Vec<u8>, Losses) {
     let out = Shared::default();
-    let mut writer = Box::new(HephWriter::new(out.clone(), info));
-    feed(&mut *writer);
-    let losses = Writer::finish(writer).expect("room in memory");
+    let mut writer: Box<dyn Writer> = Box::new(HephWriter::new(out.clone(), info));
+    feed(&mut writer);
+    let losses = writer.finish().expect("room in memory");
     (out.bytes(), losses)
 }
 

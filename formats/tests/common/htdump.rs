@@ -52,7 +52,7 @@ pub fn write(
     for (thread, events) in threads {
         writer.thread(thread);
         for event in events {
-            push(&mut *writer, event);
+            push(&mut writer, event);
         }
     }
     let losses = writer.finish().expect("memory is never full");

@@ -50,7 +50,7 @@ pub fn write(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> (Folder, Loss
     let mut writer = (target.create)(output, info).expect("a writer");
     for (thread, events) in pieces {
         writer.thread(thread);
-        events.iter().for_each(|event| push(&mut *writer, event));
+        events.iter().for_each(|event| push(&mut writer, event));
     }
     let losses = writer.finish().expect("space");
     (folder, losses)

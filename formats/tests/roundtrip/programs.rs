@@ -27,7 +27,7 @@ impl Program {
     /// there is at another place where a format orders by time, and so are calls that a change of CPU
     /// gives the same time: such pairs get calls alone, and either holes or changes of CPU.
     pub(crate) fn snapshot(seed: u64, holds: Holds) -> Program {
-        let holes = holds.holes && (holds.ties || seed.is_multiple_of(2));
+        let holes = holds.holes && (holds.ties || seed % 2 == 0);
         let holds = Holds {
             custom: holds.custom && holds.backwards,
             typed: holds.typed && holds.backwards,

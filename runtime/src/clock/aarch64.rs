@@ -1,6 +1,6 @@
 //! aarch64: the virtual counter `cntvct_el0`, which is one for all CPUs, runs at a fixed rate and
 //! never stops (Arm ARM, "The Generic Timer"). Must offer the same items as the other architectures'
-//! files. Checked by CI only where the target's standard library is installed.
+//! files. CI runs its tests under emulation.
 
 use core::arch::asm;
 

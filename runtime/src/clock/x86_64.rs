@@ -2,7 +2,7 @@
 //! offer the same items as the other architectures' files, and run no instruction the CPU lacks.
 
 use core::arch::asm;
-use core::arch::x86_64::{__cpuid, __cpuid_count};
+use core::arch::x86_64::__cpuid_count;
 
 use super::{Chosen, Kind, Stamp, rseq, system};
 use crate::config::Clock;
@@ -85,15 +85,19 @@ struct Features {
 impl Features {
     /// Asks CPUID (leaves 7, 8000_0001h and 8000_0007h; Intel SDM volume 2, AMD APM volume 3), the C
     /// library and the kernel.
+    // Newer compilers take CPUID for safe: each such processor has it.
+    #[allow(unused_unsafe)]
     fn detect() -> Features {
-        let basic = __cpuid(0).eax;
-        let extended = __cpuid(0x8000_0000).eax;
+        // SAFETY: the processor has CPUID, and each leaf is looked at only where it is one.
+        let leaf = |leaf, part| unsafe { __cpuid_count(leaf, part) };
+        let basic = leaf(0, 0).eax;
+        let extended = leaf(0x8000_0000, 0).eax;
         Features {
-            rdtscp: extended >= 0x8000_0001 && __cpuid(0x8000_0001).edx >> 27 & 1 == 1,
-            rdpid: basic >= 7 && __cpuid_count(7, 0).ecx >> 22 & 1 == 1,
+            rdtscp: extended >= 0x8000_0001 && leaf(0x8000_0001, 0).edx >> 27 & 1 == 1,
+            rdpid: basic >= 7 && leaf(7, 0).ecx >> 22 & 1 == 1,
             rseq: rseq::find(),
             forbidden: counter_is_forbidden(),
-            invariant: extended >= 0x8000_0007 && __cpuid(0x8000_0007).edx >> 8 & 1 == 1,
+            invariant: extended >= 0x8000_0007 && leaf(0x8000_0007, 0).edx >> 8 & 1 == 1,
             distrusted: system::source().is_some_and(|source| is_last_resort(&source)),
         }
     }

@@ -328,10 +328,7 @@ extern "C" fn on_own_stack(arrival: *mut ()) {
     note(ring, crash);
     let dumped = crash.signal == libc::SIGABRT && PANICKED.load(Ordering::Relaxed) == crash.thread;
     let whole = dumped || write(kit, ring, crash);
-    if whole
-        && !may_survive(crash)
-        && let Some(path) = ring.path()
-    {
+    if let Some(path) = ring.path().filter(|_| whole && !may_survive(crash)) {
         raw::unlink(path);
     }
     raw::alternate_stack(Some(&alternate));
@@ -438,11 +435,10 @@ fn put_back(which: impl Fn(i32) -> bool) {
         return;
     };
     for (known, action) in SIGNALS.iter().zip(previous) {
-        if let Some(action) = action
-            && which(known.number)
-            && Action::of(known.number).is(on_signal)
-        {
-            action.set(known.number);
+        if let Some(action) = action {
+            if which(known.number) && Action::of(known.number).is(on_signal) {
+                action.set(known.number);
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! of the stack.
 
 use core::cell::UnsafeCell;
+use core::ffi::CStr;
 
 use super::text::Text;
 use super::trace::put_line;
@@ -42,9 +43,21 @@ pub(crate) fn tell(ring: &Ring) {
         return;
     }
     unit::UNIT.switch_off();
-    let Some(path) = ring.path().filter(|_| say::warns()) else {
-        return;
-    };
+    if let Some(path) = ring.path().filter(|_| say::warns()) {
+        say(path);
+    }
+    ring.loss_is_told();
+}
+
+/// The same, at the end of the process: returns when it was said, by whomever.
+pub(crate) fn tell_at_exit(ring: &Ring) {
+    ring.wait_for_replacing();
+    tell(ring);
+    ring.wait_for_telling();
+}
+
+/// To be called once: the line's memory is the caller's alone.
+fn say(path: &CStr) {
     // SAFETY: a ring's loss is told once, and a process has one ring.
     let bytes = unsafe { &mut *LINE.0.get() };
     bytes.fill(0);

@@ -45,7 +45,7 @@ use crate::sys::file::Descriptor;
 use crate::sys::stack::{self, Stack};
 use crate::sys::{memory, process, raw};
 use file::TraceFile;
-pub(crate) use loss::tell as tell_loss;
+pub(crate) use loss::{tell as tell_loss, tell_at_exit as tell_loss_at_exit};
 use text::Text;
 
 /// Bytes of the handler's stack, and of that on which a fault of its own comes.

@@ -1,16 +1,14 @@
 //! Writes a dump: the ordinary path, on a thread that may allocate and wait. The recorder's own format
-//! is written straight from the ring; any other one from such a trace in a file without a name, by the
-//! library's own reader. Must never mix two dumps (the caller holds the lock).
+//! is written straight from the ring; any other one from the same copies of the rings, by that format's
+//! writer. Must never mix two dumps (the caller holds the lock).
 
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use fdr_formats::bytes::FileBytes;
 use fdr_formats::model::{Counts, Thread};
-use fdr_formats::source::drive;
 use fdr_formats::writer::{Output, Target};
-use fdr_formats::xray::{DumpWriter, Version, XraySource};
+use fdr_formats::xray::{BlockSummary, DumpWriter, Version, push_thread};
 use fdr_formats::{Losses, ThreadId, TraceInfo};
 
 use super::snapshot::Snapshot;
@@ -73,10 +71,7 @@ impl Dump<'_> {
         let (staged, output) = Staged::begin(path, self.make_folders, self.target, self.nonce)?;
         let written = match (native(self.target), output) {
             (Some(version), Output::File(file)) => self.copy(version, file)?,
-            (_, output) => {
-                let folder = path.parent().unwrap_or(Path::new("."));
-                self.through(folder, || Ok(output))?
-            }
+            (_, output) => self.convert(output)?,
         };
         Ok((staged, written))
     }
@@ -86,7 +81,18 @@ impl Dump<'_> {
         &self,
         open: impl FnOnce() -> io::Result<Output>,
     ) -> io::Result<Written> {
-        unlimited(|| self.through(&std::env::temp_dir(), open))
+        unlimited(|| {
+            // A peer may take its time: what it is sent is whole before.
+            let mut file = staged::unnamed(&std::env::temp_dir(), self.nonce)?;
+            let stream = Output::Stream(Box::new(file.try_clone()?));
+            // A handler that forked in the midst of it would have two processes write.
+            let written = signal::undisturbed(|| self.convert(stream))?;
+            file.rewind()?;
+            let mut stream = open()?.into_stream()?;
+            io::copy(&mut file, &mut stream)?;
+            stream.flush()?;
+            Ok(written)
+        })
     }
 
     /// Writes the ring's records to a file without a name in `folder`, whose cursor is at its beginning then.
@@ -96,35 +102,43 @@ impl Dump<'_> {
             let copy = file.try_clone()?;
             let written = match native(self.target) {
                 Some(version) => self.copy(version, copy)?,
-                None => self.through(folder, || Ok(Output::File(copy)))?,
+                None => self.convert(Output::File(copy))?,
             };
             file.rewind()?;
             Ok((file, written))
         })
     }
 
-    /// By way of a trace of the recorder's own in a file without a name.
-    fn through(
-        &self,
-        folder: &Path,
-        open: impl FnOnce() -> io::Result<Output>,
-    ) -> io::Result<Written> {
-        let file = staged::unnamed(folder, self.nonce)?;
-        // A handler that forked in the midst of it would have two processes write.
-        let mut written = signal::undisturbed(|| self.copy(Version::V3, file.try_clone()?))?;
-        let source = XraySource::open(Box::new(FileBytes::new(file)?)).map_err(as_io)?;
-        // What the source says of itself, but of the program rather than of the file in between.
-        let mut writer = (self.target.create)(open()?, self.info).map_err(as_io)?;
-        drive(&source, &mut *writer, &|_| {}).map_err(as_io)?;
+    /// Any format, from the copies of the rings.
+    fn convert(&self, output: Output) -> io::Result<Written> {
+        let mut writer = (self.target.create)(output, self.info).map_err(as_io)?;
+        let mut written = self.threads(|thread, chunks, ended| {
+            let sink = &mut writer;
+            Ok(push_thread(self.info, thread, chunks, &[], ended, sink))
+        })?;
         written.losses = writer.finish().map_err(as_io)?;
         Ok(written)
     }
 
+    /// The recorder's own format: copies of the rings.
     fn copy(&self, version: Version, file: File) -> io::Result<Written> {
+        let mut writer = DumpWriter::new(file, version, self.info).map_err(as_io)?;
+        let mut written = self.threads(|thread, chunks, ended| {
+            let block = writer.thread_with_gaps(thread, chunks, &[], ended);
+            block.map_err(as_io)
+        })?;
+        written.losses = writer.finish().map_err(as_io)?.losses;
+        Ok(written)
+    }
+
+    /// Copies one ring after the other, and gives away the thread, its chunks, and whether it has ended.
+    fn threads(
+        &self,
+        mut give: impl FnMut(&Thread, &[&[u8]], bool) -> io::Result<BlockSummary>,
+    ) -> io::Result<Written> {
         let mut snapshot = Snapshot::new(self.ring.region_size()).ok_or_else(|| {
             io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a copy of a ring")
         })?;
-        let mut writer = DumpWriter::new(file, version, self.info).map_err(as_io)?;
         let mut written = Written::default();
         // The thread that panicked comes first.
         let failed = self.info.failed_thread();
@@ -153,9 +167,7 @@ impl Dump<'_> {
                 }),
             };
             let chunks: Vec<&[u8]> = snapshot.chunks().collect();
-            let block = writer
-                .thread_with_gaps(&thread, &chunks, &[], snapshot.owner.ended)
-                .map_err(as_io)?;
+            let block = give(&thread, &chunks, snapshot.owner.ended)?;
             written.threads += 1;
             written.records += block.readable;
             let gone = counts.recorded.saturating_sub(counts.dropped);
@@ -164,7 +176,6 @@ impl Dump<'_> {
             let is_zeroed = snapshot.has_zeros || block.discarded_bytes > 0;
             written.zeroed += u64::from(is_zeroed);
         }
-        written.losses = writer.finish().map_err(as_io)?.losses;
         if self.ring.is_lost() {
             return Err(io::Error::other(
                 "somebody cut the ring's file short meanwhile",

@@ -201,8 +201,9 @@ impl Snapshot {
 
 /// Whether a chunk's preamble, or its last record, is zeros, which no record is.
 fn begins_or_ends_with_zeros(chunk: &[u8]) -> bool {
-    let is_zeros =
-        |bytes: Option<&[u8; PAIR as usize]>| bytes.is_some_and(|bytes| *bytes == [0; _]);
+    let is_zeros = |bytes: Option<&[u8; PAIR as usize]>| {
+        bytes.is_some_and(|bytes| *bytes == [0; PAIR as usize])
+    };
     is_zeros(chunk.first_chunk()) || is_zeros(chunk.last_chunk())
 }
 

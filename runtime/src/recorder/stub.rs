@@ -11,11 +11,51 @@
 //! for copies whose records are another one's: `reach` says where their slots are. `untimed` has the records
 //! without a clock read; `outline` is the way from all of them into Rust.
 
+/// Code with a symbol of its own, `REACH`'s with the name behind it: no other copy of the crate in the program
+/// has that. It is no function to the compiler: no other copy of it is made, and nothing comes before it. (Naked
+/// functions would be the same, and are of Rust 1.88.)
+macro_rules! code {
+    ($name:expr, [$($line:expr),+ $(,)?], $($operand:ident = $kind:ident $value:expr),+ $(,)?) => {
+        core::arch::global_asm!(
+            concat!(".pushsection .text.fdr.", $name, ",\"ax\",@progbits"),
+            concat!(".hidden {reach}.", $name),
+            concat!(".globl {reach}.", $name),
+            concat!(".type {reach}.", $name, ", @function"),
+            ".balign 64",
+            concat!("{reach}.", $name, ":"),
+            ".cfi_startproc",
+            $($line,)+
+            ".cfi_endproc",
+            concat!(".size {reach}.", $name, ", . - {reach}.", $name),
+            ".popsection",
+            reach = sym crate::recorder::stub::REACH,
+            $($operand = $kind $value,)+
+        );
+    };
+}
+
+/// Where such code is.
+macro_rules! address {
+    ($name:literal) => {{
+        let address: *mut ();
+        // SAFETY: it only says where something is that is linked with it.
+        unsafe {
+            core::arch::asm!(
+                concat!("lea {address}, [rip + {reach}.", $name, "]"),
+                address = out(reg) address,
+                reach = sym crate::recorder::stub::REACH,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        address
+    }};
+}
+
 mod outline;
 mod reach;
 mod untimed;
 
-use core::arch::{asm, naked_asm};
+use core::arch::asm;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -26,16 +66,14 @@ use crate::ring::layout::{CHUNK, Slot};
 use crate::site::unit::Host;
 
 pub(crate) use reach::{REACH, Reach};
-#[cfg(test)]
-pub(super) use untimed::stub_untimed;
 pub(crate) use untimed::{call_untimed, entrance_untimed};
 
 /// Set in a site's word where [`OTHER`] is to be looked at: the way that has no time to is rdtsc with the
 /// thread's rseq area. The bit is 0 in every function record.
 pub(super) const OTHER_WAY: u32 = 1;
 
-/// Where records with [`OTHER_WAY`] are made.
-static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(slowly as *mut ()));
+/// Where records with [`OTHER_WAY`] are made: nowhere, until it is known.
+static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(core::ptr::null_mut()));
 
 const _: () = assert!(
     CHUNK == 1 << 16,
@@ -48,7 +86,7 @@ const _: () = assert!(
 pub(crate) fn prepare(kind: Kind, slot: Option<isize>) -> Bits {
     outline::prepare();
     REACH.describe(kind, slot);
-    let other = other_way().unwrap_or(slowly as *mut ());
+    let other = other_way().unwrap_or_else(|| address!("slowly"));
     OTHER.0.store(other, Ordering::Relaxed);
     let is_nearest = REACH.is_fixed() && kind == Kind::TscRseq;
     Bits {
@@ -61,8 +99,8 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>) -> Bits {
 /// This copy's code for [`REACH`]'s clock, where there is some that [`OTHER`] can lead to.
 fn other_way() -> Option<*mut ()> {
     let way = match REACH.kind() {
-        Kind::Tscp => by_rdtscp as *mut (),
-        Kind::TscPid => by_rdpid as *mut (),
+        Kind::Tscp => address!("by_rdtscp"),
+        Kind::TscPid => address!("by_rdpid"),
         Kind::TscRseq | Kind::Counter | Kind::Monotonic => return None,
     };
     REACH.is_fixed().then_some(way)
@@ -70,7 +108,7 @@ fn other_way() -> Option<*mut ()> {
 
 /// Where a guest's records go that it can't make itself.
 pub(crate) fn entrance() -> *mut () {
-    stub as *mut ()
+    address!("stub")
 }
 
 /// Chooses the ways for a copy whose records are `host`'s: into the host's slots by its own code, where
@@ -90,8 +128,8 @@ pub(crate) fn call(word: u32) {
     // recorder's memory.
     unsafe {
         asm!(
-            "call {stub}",
-            stub = sym stub,
+            "call {reach}.stub",
+            reach = sym REACH,
             in("r11") word,
             out("rax") _,
             out("rcx") _,
@@ -158,19 +196,12 @@ use full;
 /// One way: what comes first, how time and CPU are read, how the word is stored, what comes last.
 macro_rules! way {
     (
-        $(#[$about:meta])*
-        $name:ident: $first:expr, $stamp:expr, [$($store_word:literal),+], $last:literal
+        $name:literal: $first:expr, $stamp:expr, [$($store_word:literal),+], $last:literal
         $(, $($operand:ident = $kind:ident $value:expr),+)?
     ) => {
-        $(#[$about])*
-        ///
-        /// # Safety
-        /// By `call` alone, or by a jump from there: it has no calling convention that the compiler knows.
-        #[unsafe(naked)]
-        pub(super) unsafe extern "C" fn $name() {
-            naked_asm!(
-                ".balign 64",
-                ".cfi_startproc",
+        code!(
+            $name,
+            [
                 $first,
                 reach::slot!(),
                 $stamp,
@@ -186,8 +217,7 @@ macro_rules! way {
                 "or rdx, rax",
                 "jmp qword ptr [rip + {reach} + {reach_outline}]",
                 $last,
-                ".cfi_endproc",
-                reach = sym REACH,
+            ],
                 reach_slot = const offset_of!(Reach, slot),
                 reach_record_at = const offset_of!(Reach, record_at),
                 reach_outline = const offset_of!(Reach, outline),
@@ -200,46 +230,37 @@ macro_rules! way {
                 no_high = const writer::NO_HIGH as i32,
                 chunk = const CHUNK,
                 $($($operand = $kind $value,)+)?
-            )
-        }
+        );
     };
 }
 
+// The way of all records at first. By `call` alone, as the others by a jump from there: it has no calling
+// convention that the compiler knows.
 way! {
-    /// The way of all records at first.
-    stub: "test r11b, {other_way}\njne 3f",
+    "stub": "test r11b, {other_way}\njne 3f",
     rdtsc_and_rseq!(),
     ["mov dword ptr [rdx], r11d"],
     "3:\njmp qword ptr [rip + {other}]",
     other = sym OTHER,
     reach_rseq = const offset_of!(Reach, rseq)
 }
+// From there, as the next one.
 way! {
-    /// From there, as the next one.
-    by_rdtscp: "",
+    "by_rdtscp": "",
     "rdtscp",
     ["lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"],
     ""
 }
 way! {
-    by_rdpid: "",
+    "by_rdpid": "",
     "rdtsc\nrdpid rcx",
     ["lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"],
     ""
 }
 
-/// With a clock that no stub reads, or where thread storage is found by a call.
-///
-/// # Safety
-/// As `stub`, which jumps to it.
-#[unsafe(naked)]
-unsafe extern "C" fn slowly() {
-    naked_asm!(
-        ".cfi_startproc",
-        "lea r9, [rip + {record_slowly}]",
-        "jmp {outline}",
-        ".cfi_endproc",
-        record_slowly = sym record_slowly,
-        outline = sym outline::outline,
-    )
-}
+// With a clock that no stub reads, or where thread storage is found by a call. By a jump from "stub".
+code!(
+    "slowly",
+    ["lea r9, [rip + {record_slowly}]", "jmp {reach}.outline"],
+    record_slowly = sym record_slowly,
+);

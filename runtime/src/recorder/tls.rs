@@ -83,7 +83,7 @@ mod model {
             );
         }
         // A linker that knows the offset puts it into the first instruction, and makes the call none.
-        if descriptor.addr().cast_signed() == offset {
+        if descriptor.addr() as isize == offset {
             return Some(offset);
         }
         // SAFETY: otherwise that is the descriptor: a function, and a word for it.

@@ -55,12 +55,12 @@ pub(crate) fn place(slot: &Slot, number: u64) -> Place<'_> {
 /// Copies bytes of an opened chunk from `from` on (a multiple of 8), as many as `target` has, at most to its
 /// end. What is overwritten meanwhile is a mixture: the caller checks the chunk's number afterwards.
 pub(crate) fn copy(place: Place<'_>, from: usize, target: &mut [u8]) {
-    let words = target.as_chunks_mut::<8>().0.iter_mut();
+    let words = target.chunks_exact_mut(8);
     for (at, bytes) in (from / 8..CHUNK / 8).zip(words) {
         // SAFETY: the chunk lies in the ring's mapping, which is never unmapped, and is written with
         // atomic stores (of 4 bytes by `stub`, so a word in the making may be read in part).
         let word = unsafe { AtomicU64::from_ptr(at_address::<u64>(place.start).add(at)) };
-        *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
     }
 }
 

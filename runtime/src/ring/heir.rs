@@ -24,8 +24,8 @@ pub(super) const NOT_LEFT: u64 = u64::MAX;
 
 const HEADER_WORDS: usize = size_of::<Header>() / size_of::<u64>();
 const SLOT_WORDS: usize = size_of::<Slot>() / size_of::<u64>();
-const _: () = assert!(size_of::<Header>().is_multiple_of(8));
-const _: () = assert!(size_of::<Slot>().is_multiple_of(8));
+const _: () = assert!(size_of::<Header>() % 8 == 0);
+const _: () = assert!(size_of::<Slot>() % 8 == 0);
 
 /// Text in memory that is there already.
 struct Text<'a> {
@@ -200,7 +200,7 @@ mod tests {
     fn a_path_has_this_process_and_something_random() {
         let mut buffer = [b'x'; LONGEST_PATH];
         let length = write_path(b"/a/\0/prog.\0", &mut buffer).unwrap();
-        let text = str::from_utf8(&buffer[..length]).unwrap().to_owned();
+        let text = std::str::from_utf8(&buffer[..length]).unwrap().to_owned();
         assert_eq!(buffer[length], 0);
         let pid = sys::process::pid();
         let rest = text.strip_prefix(&format!("/a/{pid}/prog.{pid}.")).unwrap();

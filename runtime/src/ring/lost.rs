@@ -28,28 +28,58 @@ pub(super) const WHOLE: u32 = 0;
 /// Somebody replaces the head.
 const LOSING: u32 = 1;
 const LOST: u32 = 2;
-/// The same, and it was told.
-const TOLD: u32 = 3;
+/// The same, and somebody is about to say so.
+const TELLING: u32 = 3;
+/// The same, and it was said.
+const TOLD: u32 = 4;
 
-/// How long whoever finds it LOSING waits, ns, and how long between two looks. Not for ever: in the child of a fork
-/// the thread that did it is gone.
+/// How long others wait for the thread that replaces the head, or that says so, ns, and how long between two looks.
+/// Not for ever: in the child of a fork that thread is gone.
 const PATIENCE_NS: u64 = 1_000_000_000;
 const LOOK_NS: u32 = 20_000;
 
 impl Ring {
-    /// Whether the file's head is lost: nothing can be recorded or dumped any more. Async-signal-safe.
+    /// Whether the file's head is lost: nothing can be recorded or dumped any more. So it is while the head is being
+    /// replaced: what was read before may be of either. Async-signal-safe.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
         // Acquire: pairs with the Release in `lose`.
-        self.loss.load(Ordering::Acquire) >= LOST
+        self.loss.load(Ordering::Acquire) != WHOLE
     }
 
-    /// Whether that is to be told: to the first who asks, once. Async-signal-safe.
+    /// Whether the caller is to say so: the first who asks, once. It calls [`Ring::loss_is_told`] then.
+    /// Async-signal-safe.
     pub(crate) fn is_loss_to_tell(&self) -> bool {
-        let told = self
-            .loss
-            .compare_exchange(LOST, TOLD, Ordering::AcqRel, Ordering::Relaxed);
-        told.is_ok()
+        let telling =
+            self.loss
+                .compare_exchange(LOST, TELLING, Ordering::AcqRel, Ordering::Relaxed);
+        telling.is_ok()
+    }
+
+    /// It was said. Async-signal-safe.
+    pub(crate) fn loss_is_told(&self) {
+        // Release: pairs with the Acquire in `wait_while`.
+        self.loss.store(TOLD, Ordering::Release);
+    }
+
+    /// Waits until the head is replaced, where somebody does that. Async-signal-safe.
+    pub(crate) fn wait_for_replacing(&self) {
+        self.wait_while(LOSING);
+    }
+
+    /// Waits until it was said, where somebody is about to say so: the end of the process would cut that off.
+    /// Async-signal-safe.
+    pub(crate) fn wait_for_telling(&self) {
+        self.wait_while(TELLING);
+    }
+
+    /// Waits while another thread is at something, a second at most.
+    fn wait_while(&self, state: u32) {
+        let end = raw::monotonic_ns().saturating_add(PATIENCE_NS);
+        // Acquire: pairs with the Release in `settle` and `loss_is_told`.
+        while self.loss.load(Ordering::Acquire) == state && raw::monotonic_ns() < end {
+            raw::sleep_ns(LOOK_NS);
+        }
     }
 
     /// Puts memory where a thread got SIGBUS, if that is in this ring's file. True: the thread may go on.
@@ -68,18 +98,19 @@ impl Ring {
 
     /// Gives up the file. False where no memory is to be had in the place of its head.
     pub(super) fn lose(&self) -> bool {
-        let end = raw::monotonic_ns().saturating_add(PATIENCE_NS);
-        loop {
-            // AcqRel: one replaces the head, and who comes later finds it replaced.
-            let swap =
-                self.loss
-                    .compare_exchange(WHOLE, LOSING, Ordering::AcqRel, Ordering::Acquire);
-            match swap {
-                Ok(_) => break,
-                Err(LOSING) if raw::monotonic_ns() < end => raw::sleep_ns(LOOK_NS),
-                Err(LOSING) => break,
-                Err(_) => return true,
+        // AcqRel: one replaces the head, and who comes later finds it replaced.
+        let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
+        let begin = || self.loss.compare_exchange(WHOLE, LOSING, done, failed);
+        let begun = begin().or_else(|state| {
+            if state != LOSING {
+                return Err(state);
             }
+            self.wait_for_replacing();
+            begin()
+        });
+        // Where it is LOSING still, whoever began is gone.
+        if let Err(LOST..) = begun {
+            return true;
         }
         let replaced = self.replace_head();
         self.settle(replaced);
@@ -171,6 +202,9 @@ mod tests {
     use crate::clock::Stamp;
     use crate::ring::layout::state;
     use crate::ring::space::tests::ring;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::time::Duration;
 
     /// A ring with a slot that has records, whose file is cut then; where the slot's cursor was.
     fn cut(name: &str, length: i64) -> (Ring, &'static Slot, u64) {
@@ -221,6 +255,38 @@ mod tests {
         assert!(ring.replace_head());
         ring.settle(true);
         ring.settle(false);
+        assert!(ring.is_lost() && !ring.is_loss_to_tell());
+    }
+
+    /// Whether `wait` returns only after `done` was called, from another state.
+    fn waits(wait: impl Fn() + Sync, done: impl Fn()) -> bool {
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                wait();
+                is_done.load(SeqCst)
+            });
+            std::thread::sleep(Duration::from_millis(50));
+            is_done.store(true, SeqCst);
+            done();
+            waiting.join().expect("no panic")
+        })
+    }
+
+    #[test]
+    fn the_end_of_the_process_waits_for_what_others_are_at() {
+        let (ring, _, _) = cut("telling", 0);
+        // Nobody is at anything.
+        ring.wait_for_replacing();
+        ring.wait_for_telling();
+        assert!(!ring.is_lost());
+        ring.loss.store(LOSING, Ordering::Relaxed);
+        // Its head may be replaced by now: a dump that has read it is not whole.
+        assert!(ring.is_lost() && !ring.is_loss_to_tell());
+        assert!(ring.replace_head());
+        assert!(waits(|| ring.wait_for_replacing(), || ring.settle(true)));
+        assert!(ring.is_lost() && ring.is_loss_to_tell());
+        assert!(waits(|| ring.wait_for_telling(), || ring.loss_is_told()));
         assert!(ring.is_lost() && !ring.is_loss_to_tell());
     }
 

@@ -18,6 +18,7 @@ mod space;
 use core::ffi::CStr;
 
 use fdr_formats::model::Missing;
+use fdr_formats::text;
 
 use crate::clock::Kind;
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -189,12 +190,13 @@ impl Ring {
 
     /// Keeps the program's name, for whoever finds the file.
     pub(crate) fn set_program(&self, name: &str) {
-        let end = name.floor_char_boundary(PROGRAM_BYTES);
+        let end = text::cut(name, PROGRAM_BYTES).len();
         let mut bytes = [0; PROGRAM_BYTES];
         bytes[..end].copy_from_slice(&name.as_bytes()[..end]);
-        let words = bytes.as_chunks::<8>().0;
-        for (field, word) in self.header().program.iter().zip(words) {
-            field.store(u64::from_le_bytes(*word), Ordering::Relaxed);
+        for (field, bytes) in self.header().program.iter().zip(bytes.chunks_exact(8)) {
+            let mut word = [0; 8];
+            word.copy_from_slice(bytes);
+            field.store(u64::from_le_bytes(word), Ordering::Relaxed);
         }
     }
 

@@ -55,10 +55,12 @@ fn run(compare_clocks: bool) -> Looks {
     let mut brought_in = Vec::new();
     let mut due_ns = Some(0);
     prepare(&mut brought_in, &mut due_ns);
-    if compare_clocks
-        && let Some(state) = install::state()
-        && let Some(skew) = skew::measure(state.chosen.kind, &state.frequency())
-    {
+    let compare = |state: &'static install::State| {
+        let skew = skew::measure(state.chosen.kind, &state.frequency())?;
+        Some((state, skew))
+    };
+    let compared = install::state().filter(|_| compare_clocks);
+    if let Some((state, skew)) = compared.and_then(compare) {
         state.note_skew(&skew);
         if let Some(warning) = skew.warning() {
             say::warn(format_args!("{warning}"));

@@ -95,7 +95,7 @@ pub(crate) extern "C" fn at_exit() {
         OVER.store(true, Ordering::Relaxed);
         Ok(())
     });
-    crash::tell_loss(ring);
+    crash::tell_loss_at_exit(ring);
     // Without a trace the ring is all that there is of the records, or what somebody has left of it.
     let needed = match ring.is_lost() {
         false => matches!(result, Err(Error::Failed(_))),

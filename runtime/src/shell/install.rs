@@ -223,9 +223,8 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
         }
     }
     prepare_for_crashes(state);
-    if let Some(signal) = state.config.signal
-        && !sys::signal::install(signal, dumper::on_signal)
-    {
+    let fails = |&signal: &i32| !sys::signal::install(signal, dumper::on_signal);
+    if let Some(signal) = state.config.signal.filter(fails) {
         say::warn(format_args!("FDR_SIGNAL: signal {signal} can't be handled"));
     }
     if state.config.panic {

@@ -93,14 +93,16 @@ impl Writer {
         if !is_segment && repeats_parameters(inner) {
             return;
         }
-        if is_segment && let Some(what) = inner.strip_prefix("impl ") {
+        let implemented = inner.strip_prefix("impl ").filter(|_| is_segment);
+        let qualified = || split_top(inner, " as ").filter(|_| is_segment);
+        if let Some(what) = implemented {
             // Where an impl stands says little; what it is for says all.
             self.out.truncate(start);
             match split_top(what, " for ") {
                 Some((the_trait, the_type)) => self.write_qualified(the_type, the_trait),
                 None => self.write(what),
             }
-        } else if is_segment && let Some((the_type, the_trait)) = split_top(inner, " as ") {
+        } else if let Some((the_type, the_trait)) = qualified() {
             self.write_qualified(the_type, the_trait);
         } else {
             self.out.push('<');

@@ -7,6 +7,7 @@ use std::panic::PanicHookInfo;
 
 use super::dumping::dump_and_say;
 use crate::{crash, sys};
+use fdr_formats::text;
 
 /// Bytes of a panic's message, and of the path of its place, in a trace's reason.
 const LONGEST_MESSAGE: usize = 400;
@@ -32,7 +33,7 @@ pub(crate) fn dump_on_panic() {
 fn in_words(panic: &PanicHookInfo<'_>) -> String {
     let name = sys::thread::name();
     let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-    let mut text = format!(
+    let mut line = format!(
         "panic in thread {} ({})",
         sys::thread::tid(),
         String::from_utf8_lossy(name)
@@ -40,16 +41,20 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
     if let Some(place) = panic.location() {
         // The end of a path says more than its beginning.
         let file = place.file();
-        let from = file.ceil_char_boundary(file.len().saturating_sub(LONGEST_PATH));
-        let cut = if from > 0 { "…" } else { "" };
-        let file = file.get(from..).unwrap_or_default();
-        let _ = write!(text, " at {cut}{file}:{}:{}", place.line(), place.column());
+        let shown = text::last(file, LONGEST_PATH);
+        let cut = if shown.len() < file.len() { "…" } else { "" };
+        let _ = write!(line, " at {cut}{shown}:{}:{}", place.line(), place.column());
     }
-    let message = panic
-        .payload_as_str()
-        .unwrap_or("(a value that is no text)");
-    let end = message.floor_char_boundary(LONGEST_MESSAGE);
-    let cut = if end < message.len() { "…" } else { "" };
-    let _ = write!(text, ": {}{cut}", message.get(..end).unwrap_or_default());
-    text
+    let payload = panic.payload();
+    let message = payload.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let message = message.unwrap_or("(a value that is no text)");
+    let shown = text::cut(message, LONGEST_MESSAGE);
+    let cut = if shown.len() < message.len() {
+        "…"
+    } else {
+        ""
+    };
+    let _ = write!(line, ": {shown}{cut}");
+    line
 }

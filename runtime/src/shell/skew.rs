@@ -249,10 +249,10 @@ impl Table {
                 return true;
             }
             spins += 1;
-            if now == Self::GONE || (spins.is_multiple_of(1024) && Instant::now() > deadline) {
+            if now == Self::GONE || (spins % 1024 == 0 && Instant::now() > deadline) {
                 return false;
             }
-            if spins.is_multiple_of(1024) {
+            if spins % 1024 == 0 {
                 thread::yield_now();
             }
             hint::spin_loop();

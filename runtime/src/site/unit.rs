@@ -148,7 +148,9 @@ impl<'a> Text<'a> {
 
     pub(crate) fn as_str(&self) -> &'a str {
         // SAFETY: made from a `str` that lives for 'a, in a copy of the same version.
-        unsafe { str::from_utf8_unchecked(core::slice::from_raw_parts(self.start, self.length)) }
+        unsafe {
+            core::str::from_utf8_unchecked(core::slice::from_raw_parts(self.start, self.length))
+        }
     }
 }
 

@@ -270,7 +270,8 @@ impl Descriptor {
 
     /// For file systems that can't allocate: zeros take the space just as well.
     fn allocate_by_writing(&self, mut offset: u64, mut length: u64) -> Result<(), i32> {
-        static ZEROS: [u8; 65536] = [0; 65536];
+        // A page: they are in each traced program.
+        static ZEROS: [u8; 4096] = [0; 4096];
         while length > 0 {
             let count = length.min(ZEROS.len() as u64) as usize;
             // SAFETY: `ZEROS` is valid for reading `count` bytes.

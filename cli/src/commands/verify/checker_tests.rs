@@ -356,7 +356,7 @@ fn both_ways(batches: &[(Ticks, Vec<Word>)]) -> [String; 2] {
     [true, false].map(|in_haste| {
         let mut checker = Checker::new(false, 100, Share::Lanes);
         for (base, words) in batches {
-            let (packed, _) = Packed::new(*base, words);
+            let (packed, _) = Packed::new(*base, words.as_flattened());
             assert_eq!(packed.len(), words.len());
             match in_haste {
                 true => checker.packed(&packed),

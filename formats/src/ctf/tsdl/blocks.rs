@@ -149,7 +149,7 @@ fn trace(metadata: &mut Metadata, key: &str, given: Given) -> Result<(), Bad> {
 
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
-    let digits = str::from_utf8(&digits)
+    let digits = std::str::from_utf8(&digits)
         .ok()
         .filter(|digits| digits.len() == 32)?;
     Some(u128::from_str_radix(digits, 16).ok()?.to_be_bytes())

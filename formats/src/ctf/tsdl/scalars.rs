@@ -43,7 +43,7 @@ impl Parser<'_> {
             return Err("an integer without a size".into());
         }
         if integer.align == 0 {
-            integer.align = if integer.size.is_multiple_of(8) { 8 } else { 1 };
+            integer.align = if integer.size % 8 == 0 { 8 } else { 1 };
         }
         Ok(Type::Integer(integer))
     }

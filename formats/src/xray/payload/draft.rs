@@ -3,6 +3,7 @@
 
 use super::{BALANCE, BREAK, CLOCK, FUNCTIONS, LOST, PROCESS, SYNTHETIC, TAG, THREAD, VERSION};
 use crate::model::{Clock, Counts, Function, Thread, Ticks, TraceInfo};
+use crate::text;
 
 /// A batch of functions is closed when it is longer than this.
 const BATCH_BYTES: usize = 32 * 1024;
@@ -109,8 +110,7 @@ impl<P: Place> Draft<P> {
 
 /// Texts are cut at a character.
 fn clip<P: Place>(text: &str) -> &str {
-    let end = text.floor_char_boundary(P::LONGEST_TEXT);
-    text.get(..end).unwrap_or_default()
+    text::cut(text, P::LONGEST_TEXT)
 }
 
 /// The function table, in as many payloads as it needs.
@@ -208,8 +208,8 @@ pub(in super::super) fn put_clock<P: Place>(place: P, clock: &Clock) -> P {
     let trouble = &clock.trouble;
     draft.u64(trouble.skew_ns);
     draft.u64(trouble.steps_back);
-    draft.u64(trouble.ahead_ns.cast_unsigned());
-    draft.u64(trouble.wall_step_ns.cast_unsigned());
+    draft.u64(trouble.ahead_ns as u64);
+    draft.u64(trouble.wall_step_ns as u64);
     let (tick, nanos) = clock.until.unwrap_or_default();
     draft.u64(tick.0);
     draft.u64(nanos);

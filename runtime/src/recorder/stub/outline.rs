@@ -1,7 +1,6 @@
 //! From the stubs into Rust, for what is uncommon: a call that keeps every register which the stubs'
 //! convention keeps. Async-signal-safe. Must never be on the way of a common record.
 
-use core::arch::naked_asm;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// 1 where the CPU has XSAVE, which vector registers are saved with.
@@ -19,14 +18,11 @@ pub(super) fn prepare() {
     HAS_XSAVE.store(u32::from(has), Ordering::Relaxed);
 }
 
-/// r9(r10, r11d, rdx, ecx): slot, word, ticks, CPU. Returns to the stub's caller.
-///
-/// # Safety
-/// For the stubs alone, which jump to it with their stack as they found it.
-#[unsafe(naked)]
-pub(super) unsafe extern "C" fn outline() {
-    naked_asm!(
-        ".cfi_startproc",
+// r9(r10, r11d, rdx, ecx): slot, word, ticks, CPU. Returns to the stub's caller. For the stubs alone, which
+// jump to it with their stack as they found it.
+code!(
+    "outline",
+    [
         "push rbp",
         ".cfi_def_cfa_offset 16",
         ".cfi_offset rbp, -16",
@@ -75,9 +71,8 @@ pub(super) unsafe extern "C" fn outline() {
         "pop rbp",
         ".cfi_def_cfa rsp, 8",
         "ret",
-        ".cfi_endproc",
-        vectors = const VECTORS,
-        components = const COMPONENTS,
-        has_xsave = sym HAS_XSAVE,
-    )
-}
+    ],
+    vectors = const VECTORS,
+    components = const COMPONENTS,
+    has_xsave = sym HAS_XSAVE,
+);

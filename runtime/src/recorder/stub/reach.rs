@@ -4,7 +4,6 @@
 
 use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU32, Ordering};
 
-use super::outline;
 use crate::clock::{Kind, RSEQ_OFFSET};
 use crate::recorder::{record_at, record_interrupted, record_untimed};
 
@@ -41,8 +40,7 @@ pub(crate) static REACH: Reach = Reach {
 impl Reach {
     /// Says how this copy's slots are reached: at that offset, if it is fixed, with this clock.
     pub(super) fn describe(&self, kind: Kind, slot: Option<isize>) {
-        self.outline
-            .store(outline::outline as *mut (), Ordering::Relaxed);
+        self.outline.store(address!("outline"), Ordering::Relaxed);
         self.record_at
             .store(record_at as *mut (), Ordering::Relaxed);
         self.record_interrupted

@@ -4,23 +4,24 @@
 //! from one record's stores to the next one's loads of the same places: the cursor's and the CPU's, of
 //! which neither waits for the other. Which clock the timed records have makes no difference to it.
 
-use core::arch::{asm, naked_asm};
+use core::arch::asm;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::reach::{self, REACH, Reach};
-use super::{OTHER_WAY, full, outline};
+use super::{OTHER_WAY, full};
 use crate::primitive::Alone;
 use crate::recorder::{record_untimed, writer};
 use crate::ring::layout::{CHUNK, Slot};
 use crate::site::unit::Host;
 
-/// Where records with [`OTHER_WAY`] are made.
-static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(untimed_slowly as *mut ()));
+/// Where records with [`OTHER_WAY`] are made: nowhere, until it is known.
+static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(core::ptr::null_mut()));
 
 /// What the words of a copy's sites hold that records for itself, and of its guests': the way with no time to
 /// lose is any clock's.
 pub(super) fn prepare() -> u32 {
+    OTHER.0.store(address!("untimed_slowly"), Ordering::Relaxed);
     if REACH.is_fixed() { 0 } else { OTHER_WAY }
 }
 
@@ -32,19 +33,19 @@ pub(super) fn prepare_guest(host: &'static Host) {
 
 /// Where a guest's untimed records go.
 pub(crate) fn entrance_untimed() -> *mut () {
-    stub_untimed as *mut ()
+    address!("untimed")
 }
 
 /// Records one edge without a time of its own: `word` is id << 4 for an entry, `| EXIT` for an exit.
 /// Async-signal-safe.
 #[inline(always)]
 pub(crate) fn call_untimed(word: u32) {
-    // SAFETY: `stub_untimed` loses what is listed here (and less) and nothing else, does not unwind, and
+    // SAFETY: the code loses what is listed here (and less) and nothing else, does not unwind, and
     // touches only the recorder's memory.
     unsafe {
         asm!(
-            "call {stub}",
-            stub = sym stub_untimed,
+            "call {reach}.untimed",
+            reach = sym REACH,
             // The upper half is stored, as the ticks since the record before.
             in("r11") u64::from(word),
             out("rax") _,
@@ -83,13 +84,10 @@ macro_rules! place {
     };
 }
 
-/// # Safety
-/// By `call_untimed` alone: it has no calling convention that the compiler knows.
-#[unsafe(naked)]
-pub(in crate::recorder) unsafe extern "C" fn stub_untimed() {
-    naked_asm!(
-        ".balign 64",
-        ".cfi_startproc",
+// By `call_untimed` alone: it has no calling convention that the compiler knows.
+code!(
+    "untimed",
+    [
         "test r11b, {other_way}",
         "jne 2f",
         reach::slot!(),
@@ -110,36 +108,25 @@ pub(in crate::recorder) unsafe extern "C" fn stub_untimed() {
         "6:",
         "mov r9, qword ptr [rip + {reach} + {reach_record_untimed}]",
         "jmp qword ptr [rip + {reach} + {reach_outline}]",
-        ".cfi_endproc",
-        other = sym OTHER,
-        reach = sym REACH,
-        reach_slot = const offset_of!(Reach, slot),
-        reach_outline = const offset_of!(Reach, outline),
-        reach_record_interrupted = const offset_of!(Reach, record_interrupted),
-        reach_record_untimed = const offset_of!(Reach, record_untimed),
-        other_way = const OTHER_WAY,
-        cpu = const offset_of!(Slot, cpu),
-        cursor = const offset_of!(Slot, cursor),
-        last_high = const offset_of!(Slot, last_high),
-        busy = const writer::BUSY as i32,
-        no_cpu = const writer::NO_CPU as i32,
-        no_high = const writer::NO_HIGH as i32,
-        chunk = const CHUNK,
-    )
-}
+    ],
+    other = sym OTHER,
+    reach_slot = const offset_of!(Reach, slot),
+    reach_outline = const offset_of!(Reach, outline),
+    reach_record_interrupted = const offset_of!(Reach, record_interrupted),
+    reach_record_untimed = const offset_of!(Reach, record_untimed),
+    other_way = const OTHER_WAY,
+    cpu = const offset_of!(Slot, cpu),
+    cursor = const offset_of!(Slot, cursor),
+    last_high = const offset_of!(Slot, last_high),
+    busy = const writer::BUSY as i32,
+    no_cpu = const writer::NO_CPU as i32,
+    no_high = const writer::NO_HIGH as i32,
+    chunk = const CHUNK,
+);
 
-/// With thread storage that is found by a call.
-///
-/// # Safety
-/// As `stub_untimed`, which jumps to it.
-#[unsafe(naked)]
-unsafe extern "C" fn untimed_slowly() {
-    naked_asm!(
-        ".cfi_startproc",
-        "lea r9, [rip + {record_untimed}]",
-        "jmp {outline}",
-        ".cfi_endproc",
-        record_untimed = sym record_untimed,
-        outline = sym outline::outline,
-    )
-}
+// With thread storage that is found by a call. By a jump from "untimed".
+code!(
+    "untimed_slowly",
+    ["lea r9, [rip + {record_untimed}]", "jmp {reach}.outline"],
+    record_untimed = sym record_untimed,
+);

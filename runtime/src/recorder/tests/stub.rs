@@ -8,9 +8,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
 use crate::config;
-use crate::recorder::stub::{OTHER_WAY, stub, stub_untimed};
+use crate::recorder::stub::OTHER_WAY;
 use crate::recorder::{
-    CLOCK, EXIT, UNCLAIMED, call, call_untimed, prepare, record::PREAMBLE, tls, writer,
+    CLOCK, EXIT, UNCLAIMED, call, call_untimed, entrance, entrance_untimed, prepare,
+    record::PREAMBLE, tls, writer,
 };
 
 /// What a site's word holds besides, for the kind that is tested; and that of an untimed one.
@@ -70,14 +71,17 @@ fn the_stub_makes_what_the_writer_makes() {
             chunks_follow_each_other(kind);
             untimed_ones_are_as_the_writer_makes_them(kind);
             untimed_ones_fill_chunks(kind);
-            registers_are_kept(kind, stub, &BIT);
-            registers_are_kept(kind, stub_untimed, &UNTIMED_BIT);
+            registers_are_kept(kind, entrance(), &BIT);
+            registers_are_kept(kind, entrance_untimed(), &UNTIMED_BIT);
         }
     }
 }
 
 fn has_rdpid() -> bool {
-    core::arch::x86_64::__cpuid_count(7, 0).ecx >> 22 & 1 == 1
+    #[allow(unused_unsafe)]
+    // SAFETY: each x86-64 processor has CPUID, and an unknown leaf is zeros or another leaf.
+    let leaf = unsafe { core::arch::x86_64::__cpuid_count(7, 0) };
+    leaf.ecx >> 22 & 1 == 1
 }
 
 fn records_follow_each_other(kind: Kind) {
@@ -236,11 +240,9 @@ fn untimed_ones_fill_chunks(kind: Kind) {
     }
 }
 
-type Stub = unsafe extern "C" fn();
-
 /// Registers that the convention keeps, across a record of the common kind, the second one, and across two
 /// that go the long way through the writer.
-fn registers_are_kept(kind: Kind, stub: Stub, bit: &AtomicU32) {
+fn registers_are_kept(kind: Kind, stub: *mut (), bit: &AtomicU32) {
     let rig = Rig::new(2, false);
     with_slot(kind, &rig, || {
         for nth in 0..3 {

@@ -249,10 +249,9 @@ impl Feed {
             let records = first - given.position;
             writer.mark(&Mark::Lost { records });
         }
-        if let (time, Some(cpu)) = at.place()
-            && !known
-        {
-            writer.mark(&Mark::Cpu { time, cpu });
+        match at.place() {
+            (time, Some(cpu)) if !known => writer.mark(&Mark::Cpu { time, cpu }),
+            _ => {}
         }
         given.position = first;
     }

@@ -14,11 +14,14 @@ impl Pump {
     /// Gives peers up that keep the process from ending.
     pub(super) fn give_up(&mut self, end: Instant) {
         let over = end.elapsed() > LONGEST_END;
-        let stuck = |feed: &mut Feed| {
+        let stuck = |feed: &Feed| {
             let still = feed.progress.elapsed() > GRACE;
             !feed.is_ready() && (over || still)
         };
-        for feed in self.feeds.extract_if(.., stuck) {
+        let (stuck, others) = std::mem::take(&mut self.feeds).into_iter().partition(stuck);
+        self.feeds = others;
+        let stuck: Vec<Feed> = stuck;
+        for feed in stuck {
             let error = io::Error::new(io::ErrorKind::TimedOut, "the peer does not take the rest");
             self.door.gone(feed, &error);
         }
