@@ -1,6 +1,6 @@
-//! What a trace says of itself, as one list of facts: name by name for the formats that write it with names. A format
-//! chooses the names and the order, and puts the values on its wire; which facts there are, and when one says nothing,
-//! is known here alone.
+//! The facts that a trace states about itself, as one list. Formats that write facts with names use it. A
+//! format chooses the names and the order, and encodes the values. This file alone knows which facts exist,
+//! and which values are left out. It must never know a format's bytes.
 
 use crate::model::{Counts, Ticks, TraceInfo};
 

@@ -1,6 +1,6 @@
 //! The rules for function names, the same in the recorder (`FDR`) and in the tool (`--filter`): a list of
 //! globs that includes and excludes, and the names nearest to a glob. Matching must never take more than
-//! (length of the name) x (length of the glob) steps, whatever the glob.
+//! (length of the name) x (length of the glob) steps.
 
 mod nearest;
 

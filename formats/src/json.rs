@@ -1,7 +1,7 @@
 //! JSON within bounds: a reader that gives one token after the other, and the writing of texts.
 //!
-//! The reader never calls itself, nests no deeper than [`MAX_DEPTH`], and allocates nothing but what
-//! the text has. It must never panic: every error has a byte offset. Source: RFC 8259.
+//! The reader never calls itself, nests no deeper than [`MAX_DEPTH`], and allocates only the bytes of a
+//! text. It must never panic: each error has a byte offset. Source: RFC 8259.
 
 use std::borrow::Cow;
 

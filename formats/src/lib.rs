@@ -1,10 +1,14 @@
 //! Trace formats of the `fdr` flight data recorder, read and written.
 //!
-//! Every format is a folder: a pure record layer (layout) below a stream layer (state machine).
-//! A reader is a [`Source`], a writer or a report is a [`Sink`], a conversion is one pushed into
-//! the other. This crate must never import the recorder, use `unsafe`, or trust a length it read.
+//! Every format is a folder: a pure record layer (layout) below a stream layer (state machine). A reader
+//! is a [`Source`]. A writer or a report is a [`Sink`]. A conversion pushes a source into a sink. This
+//! crate must never import the recorder, use `unsafe`, or trust a length that it read.
 //!
 //! The [`guide`] has three complete programs: they count calls, find the slowest ones, and convert a trace.
+//!
+//! The same file name does the same job in each format's folder: `record` is the pure layout, `scan` the
+//! walk over a file's units, `index` the first pass, `names` the functions, `list` the listing, `reader`
+//! the [`Source`], `writer` the [`Writer`], and `fast_path` the common case.
 //!
 //! | room | what it holds |
 //! | --- | --- |
@@ -38,10 +42,12 @@ pub mod bytes;
 pub mod calls;
 pub mod ctf;
 pub mod dense;
+mod edges;
 pub mod entrace;
 pub mod error;
 mod facts;
 pub mod filter;
+mod format;
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}
 pub mod heph;
@@ -49,7 +55,6 @@ pub mod htdump;
 mod json;
 pub mod memory;
 pub mod model;
-mod nest;
 pub mod packed;
 pub mod pieces;
 pub mod registry;

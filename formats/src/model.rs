@@ -7,22 +7,7 @@
 use std::fmt;
 
 use crate::scale;
-
-/// A point in time or a duration in ticks of the trace's own [`Clock`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticks(pub u64);
-
-impl Ticks {
-    /// Ticks from `earlier` to `self`; zero where the clock went back.
-    #[must_use]
-    pub fn since(self, earlier: Ticks) -> Ticks {
-        Ticks(self.0.saturating_sub(earlier.0))
-    }
-}
-
-/// A duration or a point in time in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Nanos(pub u64);
+pub use crate::scale::{Nanos, Ticks};
 
 /// A logical CPU, as the operating system numbers it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -343,12 +328,6 @@ impl TraceInfo {
             .binary_search_by_key(&id, |function| function.id)
             .ok()?;
         self.functions.get(at)
-    }
-}
-
-impl fmt::Display for Ticks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
     }
 }
 

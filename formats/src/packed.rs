@@ -1,7 +1,6 @@
-//! Calls in 8 bytes each, for what goes through a hundred million of them: a function, an edge and the
-//! ticks since the call before. They are XRay's own records, so a reader of such a file gives away what it
-//! has read without a copy. Knows of no file. Must never hold a call that is synthetic, or times that go
-//! back.
+//! Calls in 8 bytes each, for sinks that get a hundred million of them: a function, an edge, and the ticks
+//! since the previous call. They are XRay's own records, so a reader of such a file hands them over without
+//! a copy. Knows no file. Must never hold a synthetic call, or times that go back.
 //!
 //! A little-endian number:
 //!

@@ -1,12 +1,11 @@
-//! Decoding on several cores: whole lanes at the same time, and a lane that is too large for that in
-//! pieces, so that one busy thread of a program is read as fast as many.
+//! Decoding on several cores. Whole lanes are decoded at the same time. A larger lane is decoded in pieces,
+//! so one busy thread of a program is read as fast as many.
 //!
-//! A piece goes into a sink that knows nothing of what came before: it keeps what it can tell by itself,
-//! and what depends on its past. The pieces of a lane are joined in order, while others are still being
-//! decoded. Where a piece can't be joined (the place where it was to begin was a wrong guess, or what is
-//! in it can't be told without its past), it is decoded once more, in its turn, into the joined sink. So
-//! every sink has the same in the end as one that was given the whole lane. Must never give a sink's
-//! figures a meaning that depends on where the cuts are.
+//! A piece goes into a sink that knows nothing of the earlier records. The sink keeps what it can tell by
+//! itself, and what depends on its past. The pieces of a lane are joined in order, while later ones are
+//! still being decoded. A piece cannot be joined if its beginning was a wrong guess, or if its records need
+//! its past. Then it is decoded again, in its turn, into the joined sink. So each sink ends with the result
+//! of one that got the whole lane. Must never give a sink figures that depend on the places of the cuts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

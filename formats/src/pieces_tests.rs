@@ -1,4 +1,5 @@
-//! Pieces of a lane that nobody stored: their order, and what an error does to those who wait for it.
+//! Pieces of a lane that is not stored: their order, and the effect of an error on the pieces that wait for
+//! it.
 
 use std::ops::ControlFlow;
 

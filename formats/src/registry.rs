@@ -1,4 +1,4 @@
-//! The one list of formats. A trace is recognised by its content, never by its name.
+//! The one list of formats. It must recognise a trace by its content, never by its name.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,48 +7,13 @@ use crate::bytes::{FileBytes, ReadAt};
 use crate::ctf;
 use crate::entrace;
 use crate::error::Error;
+pub use crate::format::{Format, Opened, Opener};
 use crate::heph;
 use crate::htdump;
 use crate::ring;
-use crate::source::Source;
 use crate::tcstate;
 use crate::writer::Target;
 use crate::xray;
-
-/// A trace that was opened, or why not.
-pub type Opened = Result<Box<dyn Source>, Error>;
-
-/// A format that the library knows.
-#[derive(Clone, Copy, Debug)]
-pub struct Format {
-    /// Its short name: `xray`.
-    pub name: &'static str,
-    /// Its name for people.
-    pub title: &'static str,
-    /// How it is recognised and opened.
-    pub opener: Opener,
-    /// The ways to write it, by name.
-    pub targets: &'static [Target],
-}
-
-/// How a format is recognised and opened.
-#[derive(Clone, Copy, Debug)]
-pub enum Opener {
-    /// A trace is a file.
-    File {
-        /// Whether a file that begins with these bytes (up to 64) may be one.
-        probe: fn(&[u8]) -> bool,
-        /// Opens and indexes one.
-        open: fn(Box<dyn ReadAt>) -> Opened,
-    },
-    /// A trace is a folder.
-    Folder {
-        /// Whether this folder may be one.
-        probe: fn(&Path) -> bool,
-        /// Opens and indexes one.
-        open: fn(&Path) -> Opened,
-    },
-}
 
 /// Every format, in the order of probing.
 pub const FORMATS: &[Format] = &[

@@ -1,6 +1,7 @@
-//! How items that stand near their place in time are sorted in two passes, a run at a time. The first pass cuts them
-//! into runs and notes each item that begins in an earlier run than it stands in: what was open between two runs. The
-//! second pass takes those among their run. Must never hold more than the notes.
+//! Sorts items that stand near their place in time, in two passes, a run at a time. The first pass cuts
+//! them into runs. It notes each item that begins in an earlier run than the one in which it stands: it was
+//! open between two runs. The second pass adds the noted items to their run. Must never hold more than the
+//! notes.
 
 /// The runs, and the items that are early.
 #[derive(Clone, Debug)]

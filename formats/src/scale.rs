@@ -1,14 +1,35 @@
-//! Ticks become nanoseconds here and nowhere else, by one rule: the time of a tick is the number of ns
-//! since tick 0, rounded to the nearest, a half rounded up. A distance is rounded as a distance where
-//! there is nothing but its length; between two ticks it is the difference of their times. So a tick
-//! has the same time in every format, and a later tick never has an earlier time. This file must
-//! never round in another way on the fast path than on the plain one.
+//! Ticks become nanoseconds here alone, by one rule: the time of a tick is the ns since tick 0, rounded to
+//! the nearest, a half rounded up. A distance between two ticks is the difference of their times. A
+//! distance without ticks is rounded by itself. So a tick has the same time in every format, and a later
+//! tick never has an earlier time. The fast path must never round differently.
 
-use crate::model::{Nanos, Ticks};
+use std::fmt;
 
 const SECOND: u64 = 1_000_000_000;
 /// A distance of fewer ticks than this, in ns and ticks, fits into 64 bits with a remainder.
 const NEAR: u64 = 1 << 33;
+
+/// A point in time or a duration in ticks of the trace's own [`Clock`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticks(pub u64);
+
+impl Ticks {
+    /// Ticks from `earlier` to `self`; zero where the clock went back.
+    #[must_use]
+    pub fn since(self, earlier: Ticks) -> Ticks {
+        Ticks(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// A duration or a point in time in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(pub u64);
+
+impl fmt::Display for Ticks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
 
 /// The time of a tick, or the length of so many ticks; [`u64::MAX`] stands for all that 64 bits can't hold.
 ///

@@ -1,12 +1,12 @@
 //! The reading side: a trace that is open, indexed and ready to push its events into a sink.
 //!
-//! A source is divided into *lanes*, parts that can be decoded independently and at the same time.
-//! For XRay a lane is a thread (all of its blocks); for formats that interleave their threads the
-//! whole file is one lane. Some sources can also divide a lane: [`crate::pieces`] makes use of it.
+//! A source is divided into *lanes*: parts that can be decoded independently and at the same time. In XRay
+//! a lane is a thread with all of its blocks. In formats that mix their threads, the whole file is one
+//! lane. Some sources can also divide a lane: see [`crate::pieces`].
 //!
-//! No source ever holds its file, and memory does not grow with the events. What a source keeps is
-//! proportional to the threads, blocks and functions of the trace (names included), each listed
-//! once; beside that, one window of the file for every lane that is being decoded.
+//! A source must never hold its file, and its memory must never grow with the events. It keeps the threads,
+//! blocks and functions of the trace, each listed once. It also keeps one window of the file for each lane
+//! that is being decoded.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};

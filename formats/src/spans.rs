@@ -1,9 +1,10 @@
-//! Entries and exits made into spans, for formats whose record is a whole call. A span is given when
-//! its call has ended: children before their parent, except that of calls with the same start the
-//! parent comes first, which is how viewers tell the two apart. Memory is the open calls, and those
-//! that began in the same tick as a call that is still open.
+//! Turns entries and exits into spans, for formats whose record is a whole call. A span is given when its
+//! call has ended. So children come before their parent. Calls with the same start are the exception: the
+//! parent comes first, because viewers tell the two apart by it. Memory is the open calls, and the calls
+//! that began in the same tick as one that is still open. It must never be all the calls.
 //!
-//! What does not nest is made to, by the rule of [`crate::calls`]. Such edges are marked in [`Span::flags`].
+//! Calls that do not nest are made to nest, by the rule of [`crate::calls`]. [`Span::flags`] marks the
+//! edges that were added.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,6 +1,6 @@
-//! Files for this process alone, in the folder for temporary files: what does not fit in memory goes there.
-//! Must never leave one behind, but for a process that is killed in the moment between its making and its
-//! removal from the folder; who must not leave that one either gives a maker of its own.
+//! Files for this process alone, in the folder for temporary files, for data that does not fit in memory.
+//! Must never leave a file behind. A process that is killed between the making of a file and its removal
+//! from the folder leaves one. A caller that must prevent that too gives its own maker of files.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,6 +1,5 @@
-//! Text that others chose (names of functions, threads, programs, files), made fit for a terminal and for
-//! lines. Must never leave a character in it that a terminal obeys, that ends a line, or that hides what
-//! the text is.
+//! Makes text that others chose (names of functions, threads, programs, files) fit for a terminal and for
+//! lines. Must never leave a character that a terminal obeys, that ends a line, or that hides the text.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Whose turn is next among many threads, each in its own order: how the formats merge threads by time. Must never look
-//! at what comes in a turn.
+//! Finds the thread whose turn is next, among many threads that are each in order. The formats merge
+//! threads by time with it. Must never look at the content of a turn.
 
 /// Finds whose turn is the earliest, with one comparison for each level of a tree, and without a branch
 /// that depends on it: which thread is next can't be foreseen.

@@ -1,5 +1,5 @@
-//! The writing side: a [`Writer`] is a sink that makes a trace, a [`Target`] is a name by which one is
-//! asked for (`fdr convert --to`, `FDR_FORMAT`). Nothing in here knows any format's layout.
+//! The writing side. A [`Writer`] is a sink that makes a trace. A [`Target`] is a name by which a user asks
+//! for a writer (`fdr convert --to`, `FDR_FORMAT`). This file must never know a format's layout.
 
 use std::fs::File;
 use std::io::{self, Write};

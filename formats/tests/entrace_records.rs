@@ -4,10 +4,10 @@
 use crate::common::entrace::golden;
 use crate::common::hex;
 use fdr_formats::entrace::bincode::{Bad, Input, put_u64};
-use fdr_formats::entrace::container::{
+use fdr_formats::entrace::record::{
     BadHead, Container, HEAD_SIZE, Kind, Version, decode_head, encode_head, probe,
 };
-use fdr_formats::entrace::entry::{
+use fdr_formats::entrace::record::{
     Entry, Level, MAX_ATTRIBUTES, Metadata, ROOT, Value, decode_entry, encode_entry,
 };
 

@@ -5,8 +5,6 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use crate::api::Error;
-
 /// What happens when a thread's ring is full: `FDR_MODE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -195,22 +193,6 @@ impl Config {
     #[inline]
     pub fn log(self, log: Log) -> Config {
         self.with("FDR_LOG", word(&Log::WORDS, log))
-    }
-
-    /// Turns recording on as [`crate::enable`] does, with these values. Returns how many functions are on.
-    /// It is 0, and nothing is brought up, where the filter that counts is `off`.
-    ///
-    /// Where recording was brought up before, by `FDR`, by an earlier call or by another copy of the recorder,
-    /// only the filter counts; a line on stderr says so where other values would differ.
-    ///
-    /// # Errors
-    /// [`Error::Configuration`] for a value that is not valid, [`Error::Failed`] where there is no
-    /// room for the ring. Recording is then as it was.
-    pub fn enable(&self) -> Result<usize, Error> {
-        #[cfg(feature = "record")]
-        return crate::shell::control::enable(self);
-        #[cfg(not(feature = "record"))]
-        Ok(0)
     }
 
     #[inline]

@@ -53,6 +53,10 @@ mod config;
 mod crash;
 #[cfg(feature = "record")]
 mod dump;
+#[cfg(feature = "record")]
+mod load;
+#[cfg(feature = "record")]
+mod messages;
 #[cfg(not(feature = "record"))]
 mod off;
 #[cfg(feature = "record")]

@@ -30,6 +30,21 @@ pub fn enable() -> Result<usize, Error> {
     control::enable(&Config::new())
 }
 
+impl Config {
+    /// Turns recording on as [`crate::enable`] does, with these values. Returns how many functions are on.
+    /// It is 0, and nothing is brought up, where the filter that counts is `off`.
+    ///
+    /// Where recording was brought up before, by `FDR`, by an earlier call or by another copy of the recorder,
+    /// only the filter counts; a line on stderr says so where other values would differ.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`] for a value that is not valid, [`Error::Failed`] where there is no
+    /// room for the ring. Recording is then as it was.
+    pub fn enable(&self) -> Result<usize, Error> {
+        control::enable(self)
+    }
+}
+
 /// Turns recording off. Calls that are under way still record their exits; what was recorded stays
 /// for a dump. Does nothing where it is off.
 ///

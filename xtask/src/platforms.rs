@@ -52,8 +52,10 @@ const NOT_EMULATED: [(&str, &str); 3] = [
 ];
 
 /// Programs whose trace is verified, with their arguments.
-const PROGRAMS: [(&str, &[&str]); 2] =
-    [("quickstart", &[]), ("index_builder", &["--threads", "2"])];
+const PROGRAMS: [(&str, &[&str]); 2] = [
+    ("quickstart", &[]),
+    ("index_builder", &["--threads", "2", "--documents", "400"]),
+];
 
 /// Runs all of it; each program and each build counts as one test. Where the compiler can't be had, that is a line in
 /// the list of skips.

@@ -1,13 +1,14 @@
-//! `cargo xtask tidy`: keeps what the compiler cannot: the arrows between crates, where unsafe code may
-//! live, licences, the habits of a file, test files that nobody compiles, and links between pages. Each
-//! finding names the place and what to do. Rules are functions of text, so that each has a test with a tree
-//! that breaks it.
+//! `cargo xtask tidy`: keeps what the compiler cannot: the arrows between crates and between rooms, where
+//! unsafe code may live, licences, the habits of a file, test files that nobody compiles, and links between
+//! pages. Each finding names the place and what to do. Rules are functions of text, so that each has a test
+//! with a tree that breaks it.
 
 mod crates;
 mod lexer;
 mod licence;
 mod links;
 mod modules;
+mod rooms;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +56,7 @@ impl fmt::Display for Finding {
 /// If there is one, or a file or the crates' graph cannot be read.
 pub(crate) fn run() -> Result<()> {
     let mut findings = tree(&root())?;
+    findings.extend(rooms::check(&root())?);
     findings.extend(crates::check()?);
     for finding in &findings {
         println!("{finding}");

@@ -1,5 +1,5 @@
-//! What a call stack tells: calls that are open, calls that have ended, and what is known of their edges. Must never
-//! decide what an exit ends.
+//! What a call stack gives: open calls, ended calls, and what is known of their edges. Must never decide
+//! what an exit ends.
 
 use super::rule::Exit;
 use crate::model::{Call, FunctionId, Ticks};

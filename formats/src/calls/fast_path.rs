@@ -1,7 +1,7 @@
-//! The fast path of a call stack: many calls at once, nearly all of which nest. Whether an entry or an exit comes next,
-//! no processor can foresee. So the same is done for both, with zeros for what is not meant, instead of a branch.
-//! What is not plain goes to the stack's own methods. Must never decide what an exit ends, but that it ends the
-//! innermost call.
+//! The fast path of a call stack, for many calls at once. Nearly all of them nest. No processor can foresee
+//! whether an entry or an exit comes next. So both get the same instructions, and no branch; values that do
+//! not apply are zeros. All other calls go to the stack's own methods. Must never decide what an exit ends,
+//! except that it ends the innermost call.
 
 use super::{CallHandler, CallStack, Open, state};
 use crate::model::{Call, Edge, FunctionId, Ticks};

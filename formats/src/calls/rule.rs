@@ -1,9 +1,9 @@
-//! Which open call an exit ends: the one rule, for all that follow calls. It decides only; who keeps the open
-//! calls acts on it. Must never allocate: the recorder's crash path uses it.
+//! Decides which open call an exit ends: the one rule for everything that follows calls. It only decides;
+//! the owner of the open calls acts. Must never allocate, because the recorder's crash path uses it.
 //!
-//! `longjmp` in a loop may leave any number of calls open, which the exit of the function around it must
-//! find. A hostile file must not have a deep stack searched in vain again and again. So searches that find
-//! nothing are paid for by entries.
+//! `longjmp` in a loop may leave any number of calls open, and the exit of the function around it must find
+//! its call. A hostile file must not make the rule search a deep stack in vain again and again. So a failed
+//! search costs its length, and each entry adds credit.
 
 /// Calls that are always looked at.
 pub const NEAR: usize = 4096;

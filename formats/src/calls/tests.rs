@@ -1,5 +1,5 @@
-//! Calls that nest and calls that do not. A call is a line: function, entry, exit, own ticks, what is known of entry and
-//! exit (`m`, `s`, `-`), and `!` where it is clipped.
+//! Calls that nest and calls that do not. A call is a line: function, entry, exit, own ticks, what is known
+//! of entry and exit (`m`, `s`, `-`), and `!` if it is clipped.
 
 use super::*;
 use crate::model::FunctionId;

@@ -1,5 +1,5 @@
-//! Functions without times of their own, found without a search. Must never take memory by the value of an id that is
-//! not small.
+//! Finds functions without times of their own, without a search. Must never take memory in proportion to a
+//! large id.
 
 use std::sync::Arc;
 

@@ -1,10 +1,11 @@
-//! The facts that a folder of ours tells of itself: trace, functions, threads. Takes them off the
-//! values of an event; must never trust that a field is there, for a metadata text may say anything.
+//! The facts that one of our folders states about itself: trace, functions, threads. Takes them from the
+//! values of an event. Must never trust that a field is there, because a metadata text may declare
+//! anything.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::layout::known;
+use super::record::known;
 use super::schema::{Fact, Schema};
 use super::stream::{Event, Reader};
 use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
@@ -112,7 +113,7 @@ struct Fields<'r, 'a> {
 }
 
 impl Fields<'_, '_> {
-    fn node(&self) -> Option<&super::node::Node> {
+    fn node(&self) -> Option<&super::types::Node> {
         let stream = self.schema.streams.get(self.event.stream)?;
         stream.events.get(self.event.class)?.fields.as_ref()
     }

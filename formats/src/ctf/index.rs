@@ -1,7 +1,7 @@
-//! The index pass: metadata, which files there are, whose they are, and what a trace says of itself.
-//! Of our own folders it reads heads of packets and the facts; other programs' have neither names
-//! nor threads in one place, so all their events are looked at. Keeps files, threads and functions,
-//! never events.
+//! The index pass: the metadata, the files, their threads, and what a trace states about itself. In our own
+//! folders it reads heads of packets and the facts. Other programs' traces have neither names nor threads
+//! in one place, so it reads all their events. Keeps files, threads and functions. It must never keep
+//! events.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};

@@ -1,6 +1,6 @@
-//! The listing: one line for every on-disk unit: the metadata (its packets, if it has some), then
-//! of each stream file the packets' heads, events and paddings. Offsets are those in the file that
-//! the line names. Must never hide a byte: what is skipped is listed too.
+//! The listing: one line for each unit on the disk. First the metadata and its packets; then, of each
+//! stream file, the packets' heads, events and paddings. Offsets are those in the file that the line names.
+//! Must never hide a byte: skipped bytes have lines too.
 
 use std::ops::ControlFlow;
 

@@ -1,11 +1,11 @@
-//! The text that describes our stream files to every reader: types, clock, environment, classes of
-//! streams and events. It must say exactly what `layout` does, and hold nothing that a trace's names
-//! could break: quotes and control characters never reach it.
+//! The text that describes our stream files to every reader: types, clock, environment, classes of streams
+//! and events. It must state exactly the layout of `record`. Names of a trace must never break it: quotes
+//! and control characters are left out.
 
-use crate::text::cut;
 use std::fmt::Write as _;
 
 use crate::model::TraceInfo;
+use crate::text::cut;
 
 /// Says that facts and flags of ours are to be found; raised when their meaning changes.
 pub(super) const LAYOUT_VERSION: u64 = 1;

@@ -1,47 +1,46 @@
-//! Common Trace Format 1.8: a folder of a `metadata` file, which describes everything else, and of
-//! stream files, which are made of packets. Written so that babeltrace2 and Trace Compass's call
-//! stack view read it and so that it describes itself; read as far as other programs' traces go.
+//! Common Trace Format 1.8: a folder of stream files, which are made of packets, and a `metadata` file,
+//! which describes them. Our folders describe themselves; babeltrace2 and Trace Compass's call stack view
+//! read them. Other programs' traces are read as far as the reader understands them. This folder must never
+//! believe a size or a type that a metadata text states.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `layout` | layout of every record that we write, pure |
+//! | `record` | layout of every record that we write, pure |
 //! | `metadata` | the text that describes them |
-//! | `clock` | ticks to the ns that readers take |
-//! | `packets`, `lane` | a thread's events into packets |
-//! | `folder`, `symbols` | the folder's files; what Trace Compass wants beside the trace |
+//! | `packets`, `thread_encoder` | a thread's events into packets; ticks to ns |
 //! | `writer` | [`CtfWriter`]: events of any format to a folder |
-//! | `text`, `tsdl` | metadata files, and the language that they are in |
-//! | `compile`, `node`, `schema` | what a metadata text says, ready to be read |
-//! | `walk` | values off the bytes, pure |
-//! | `stream`, `fast` | a stream file, step by step; calls of ours, by the places of their fields |
-//! | `index`, `facts` | which files there are, whose they are, what the trace says of itself |
-//! | `decode`, `list` | steps to events; steps to lines, for people |
-//! | `reader` | [`CtfSource`] |
+//! | `text`, `tsdl` | metadata files, and their language |
+//! | `types`, `schema` | what a metadata text declares, ready for reading |
+//! | `values` | values from bytes, pure |
+//! | `stream` | a stream file, step by step |
+//! | `fast_path` | calls of ours, by the places of their fields |
+//! | `index`, `facts` | the files, their threads, and what the trace states about itself |
+//! | `list` | steps to lines, for people |
+//! | `reader` | [`CtfSource`], and steps to events |
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
-use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
-mod clock;
-mod compile;
-mod decode;
 mod facts;
-mod fast;
-mod folder;
+mod fast_path;
 mod index;
-mod lane;
-mod layout;
 mod list;
 mod metadata;
-mod node;
 mod packets;
 mod reader;
+mod record;
 mod schema;
 mod stream;
-mod symbols;
 mod text;
+mod thread_encoder;
 mod tsdl;
-mod walk;
+mod types;
+mod values;
 mod writer;
 
 pub use reader::CtfSource;
@@ -52,7 +51,7 @@ pub const FORMAT: Format = Format {
     name: "ctf",
     title: "CTF",
     opener: Opener::Folder {
-        probe: reader::probe,
+        probe: is_trace,
         open: |folder| Ok(Box::new(CtfSource::open(folder)?)),
     },
     targets: &[Target {
@@ -64,6 +63,15 @@ pub const FORMAT: Format = Format {
         create,
     }],
 };
+
+/// Whether a folder holds a metadata file that begins as CTF's do.
+fn is_trace(folder: &Path) -> bool {
+    let mut head = Vec::new();
+    let path = folder.join("metadata");
+    let regular = std::fs::metadata(&path).is_ok_and(|about| about.is_file());
+    let file = File::open(path).ok().filter(|_| regular);
+    file.is_some_and(|file| file.take(64).read_to_end(&mut head).is_ok()) && text::probe(&head)
+}
 
 fn create(output: Output, info: &TraceInfo) -> Begun {
     Ok(Box::new(CtfWriter::new(output.into_folder()?, info)?))

@@ -1,8 +1,13 @@
-//! The packets of one stream file, written: where one begins and ends, what its head says, and the
-//! bytes that the file has not got yet. Must never let a time go back within the file, nor a packet
-//! grow far beyond its bound: only an event that is longer itself makes it longer.
+//! Writes the packets of one stream file: where a packet begins and ends, its head, and the bytes that are
+//! not in the file yet. Must never let a time go back within the file. Must never make a packet much longer
+//! than its bound, unless one event is longer.
+//!
+//! Times are ns of the source's own clock, with their distance from 1970. Must never give a time that
+//! readers refuse. They count both the ns since 1970 and the clock's own ns in a signed 64-bit number.
 
-use super::layout::{self, HEAD_SIZE, Head};
+use super::record::{self, HEAD_SIZE, Head};
+use crate::model::{Clock, Nanos, Ticks};
+use crate::scale::Scale;
 
 /// A packet is closed when it is longer than this, in bytes.
 const PACKET: usize = 32 * 1024;
@@ -102,7 +107,7 @@ impl Packets {
         };
         head.end = self.last.unwrap_or(head.begin);
         head.size = (self.buffer.len() - start) as u64;
-        self.buffer[start..start + HEAD_SIZE].copy_from_slice(&layout::head(&head));
+        self.buffer[start..start + HEAD_SIZE].copy_from_slice(&record::head(&head));
     }
 
     /// Whether the packets that are there should be handed over.
@@ -120,6 +125,52 @@ impl Packets {
     pub(super) fn clear(&mut self) {
         self.buffer.clear();
         self.buffer.shrink_to(2 * HOLD);
+    }
+}
+
+/// The latest time that readers take; babeltrace2 refuses the next one.
+const LATEST: u64 = i64::MAX as u64 - 1;
+/// The farthest from 1970 that babeltrace2 takes a clock's zero to be, in whole seconds.
+const FARTHEST: i64 = i64::MAX - 2_000_000_000;
+
+/// From ticks to ns.
+#[derive(Clone, Debug)]
+pub(super) struct Times {
+    scale: Scale,
+    /// Ns of Unix time at 0 ns of the trace's clock; 0 without an anchor.
+    pub(super) offset: i64,
+    /// The anchor, in ns of the trace's clock and in Unix ns.
+    pub(super) anchor: Option<(u64, u64)>,
+    limit: u64,
+    /// Times beyond the limit.
+    pub(super) late: u64,
+}
+
+impl Times {
+    pub(super) fn new(clock: &Clock) -> Times {
+        let anchor = clock.anchor.map(|(tick, unix)| (clock.nanos(tick).0, unix));
+        let offset = anchor.map_or(0, |(here, unix)| i128::from(unix) - i128::from(here));
+        let offset = i64::try_from(offset).ok();
+        let near = |offset: &i64| (-FARTHEST..=FARTHEST).contains(offset);
+        let offset = offset.filter(near).unwrap_or(0);
+        Times {
+            scale: Scale::new(clock.frequency),
+            offset,
+            anchor,
+            limit: LATEST.saturating_sub(offset.max(0) as u64),
+            late: 0,
+        }
+    }
+
+    /// That tick in ns.
+    #[inline]
+    pub(super) fn nanos(&mut self, tick: Ticks) -> u64 {
+        let Nanos(nanos) = self.scale.nanos(tick);
+        if nanos > self.limit {
+            self.late += 1;
+            return self.limit;
+        }
+        nanos
     }
 }
 
@@ -166,5 +217,27 @@ mod tests {
         packets.begin(0, 0, false, 0);
         packets.event(0).extend([0; PACKET]);
         assert!(packets.is_full());
+    }
+
+    #[test]
+    fn an_anchor_gives_offset_and_limit() {
+        let anchor = Some((Ticks(3_000_000_000), 1_700_000_000_000_000_001));
+        let clock = Clock {
+            frequency: 3_000_000_000,
+            anchor,
+            ..Clock::default()
+        };
+        let mut times = Times::new(&clock);
+        assert_eq!(times.offset, 1_699_999_999_000_000_001);
+        let most = LATEST - 1_699_999_999_000_000_001;
+        assert_eq!(times.nanos(Ticks(u64::MAX)), 6_148_914_691_236_517_205);
+        assert_eq!((times.limit, times.late), (most, 0));
+        let late = Clock {
+            frequency: 1_000_000_000,
+            ..clock
+        };
+        let mut times = Times::new(&late);
+        assert_eq!(times.nanos(Ticks(u64::MAX)), times.limit);
+        assert_eq!(times.late, 1);
     }
 }

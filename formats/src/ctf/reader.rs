@@ -1,15 +1,21 @@
-//! The `Source` of CTF folders: ties the index to the decoder and to the listing. Holds the metadata
-//! and the index, never a stream file: a file is open while its lane is decoded.
+//! The `Source` of CTF folders, and the decoder of a lane's files to neutral events. Files that share
+//! threads are merged by time. It holds the metadata and the index; a stream file is open only while its
+//! lane is decoded. A lane keeps one batch of calls, a window per file, and the CPU of each thread. It must
+//! never stop at damage while a packet follows.
 
-use std::fs::File;
-use std::io::Read;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::index::{self, Index};
-use super::{decode, list, text};
+use super::index::{self, Index, Lane, MAX_DIAGNOSTICS};
+use super::list;
+use super::record::{NO_CPU, flags};
+use super::schema::{Kind, Schema, ThreadSlots};
+use super::stream::{Event, Packet, Place, Reader, Step, WINDOW};
+use crate::bytes::{FileBytes, groups};
 use crate::error::{Diagnostic, Error};
-use crate::model::TraceInfo;
+use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks, TraceInfo};
 use crate::sink::Sink;
 use crate::source::{Record, Source};
 
@@ -17,15 +23,6 @@ use crate::source::{Record, Source};
 #[derive(Debug)]
 pub struct CtfSource {
     index: Index,
-}
-
-/// Whether a folder holds a metadata file that begins as CTF's do.
-pub(super) fn probe(folder: &Path) -> bool {
-    let mut head = Vec::new();
-    let path = folder.join("metadata");
-    let regular = std::fs::metadata(&path).is_ok_and(|about| about.is_file());
-    let file = File::open(path).ok().filter(|_| regular);
-    file.is_some_and(|file| file.take(64).read_to_end(&mut head).is_ok()) && text::probe(&head)
 }
 
 impl CtfSource {
@@ -70,10 +67,405 @@ impl Source for CtfSource {
         sink: &mut dyn Sink,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error> {
-        decode::lane(&self.index, lane, sink, progress)
+        decode_lane(&self.index, lane, sink, progress)
     }
 
     fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
         list::records(&self.index, visit)
+    }
+}
+
+/// Calls handed over at once.
+const BATCH: usize = 512;
+/// Bytes of all windows of a lane.
+const WINDOWS: usize = 64 << 20;
+/// Bytes between two reports of progress.
+const PROGRESS: u64 = 64 * 1024;
+
+/// Pushes the events of a lane into the sink.
+pub(super) fn decode_lane(
+    index: &Index,
+    lane: usize,
+    sink: &mut dyn Sink,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<(), Error> {
+    let Some(lane) = index.lanes.get(lane) else {
+        return Ok(());
+    };
+    let files = open(index, lane)?;
+    let mut decoder = Decoder {
+        index,
+        sink,
+        batch: Vec::with_capacity(BATCH),
+        thread: None,
+        states: HashMap::new(),
+        complaints: 0,
+        last: Diagnostic {
+            offset: 0,
+            what: String::new(),
+        },
+    };
+    decoder.switch(lane.thread);
+    let window = (WINDOWS / files.len().max(1)).min(WINDOW);
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    for (file, bytes) in &files {
+        let mut reader = Reader::new(&index.schema, bytes, window);
+        reader.describe = !index.schema.ours;
+        parts.push(Part {
+            file: *file,
+            reader,
+            told: 0,
+            cpu: None,
+            lost: 0,
+            discarded: 0,
+        });
+    }
+    if let [part] = &mut parts[..] {
+        loop {
+            decoder.run(part)?;
+            let Some(event) = decoder.advance(part, progress)? else {
+                break;
+            };
+            decoder.event(part, &event)?;
+        }
+    } else {
+        decoder.merge(&mut parts, progress)?;
+    }
+    decoder.finish();
+    Ok(())
+}
+
+fn open(index: &Index, lane: &Lane) -> Result<Vec<(usize, FileBytes)>, Error> {
+    let files = lane
+        .files
+        .iter()
+        .filter_map(|&file| Some((file, index.files.get(file)?)));
+    files
+        .map(|(file, stream)| Ok((file, stream.open()?)))
+        .collect()
+}
+
+/// A file of a lane.
+struct Part<'a> {
+    file: usize,
+    reader: Reader<'a>,
+    /// Bytes of progress that were told.
+    told: u64,
+    /// The CPU that its packet is of.
+    cpu: Option<u32>,
+    /// Events that are missing before the next one.
+    lost: u64,
+    discarded: u64,
+}
+
+/// A thread's.
+#[derive(Default)]
+struct State {
+    cpu: Option<u32>,
+    /// Its open calls, where exits do not say whose they are.
+    open: Vec<FunctionId>,
+}
+
+struct Decoder<'a> {
+    index: &'a Index,
+    sink: &'a mut dyn Sink,
+    batch: Vec<Call>,
+    /// Place of the thread that the sink was told of.
+    thread: Option<usize>,
+    states: HashMap<usize, State>,
+    complaints: usize,
+    last: Diagnostic,
+}
+
+impl Decoder<'_> {
+    /// Calls by the places of their fields, as long as there are some.
+    fn run(&mut self, part: &mut Part<'_>) -> Result<(), Error> {
+        loop {
+            part.reader.calls(&mut self.batch, BATCH)?;
+            if self.batch.len() < BATCH {
+                return Ok(());
+            }
+            self.hand_over();
+        }
+    }
+
+    fn merge(
+        &mut self,
+        parts: &mut [Part<'_>],
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), Error> {
+        let mut heads: Vec<Option<Event>> = Vec::new();
+        let mut order = BinaryHeap::new();
+        for (at, part) in parts.iter_mut().enumerate() {
+            let event = self.advance(part, progress)?;
+            order.extend(event.map(|event| Reverse((event.time, at))));
+            heads.push(event);
+        }
+        while let Some(Reverse((_, at))) = order.pop() {
+            let (Some(part), Some(head)) = (parts.get_mut(at), heads.get_mut(at)) else {
+                continue;
+            };
+            if let Some(event) = head.take() {
+                self.event(part, &event)?;
+            }
+            *head = self.advance(part, progress)?;
+            order.extend(head.map(|event| Reverse((event.time, at))));
+        }
+        Ok(())
+    }
+
+    /// The next event of a file; what comes before it is handled.
+    fn advance(
+        &mut self,
+        part: &mut Part<'_>,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Option<Event>, Error> {
+        loop {
+            let step = part.reader.step()?;
+            let position = part.reader.position();
+            if position - part.told >= PROGRESS || matches!(step, Step::End) {
+                progress(position - part.told);
+                part.told = position;
+            }
+            match step {
+                Step::Event(event) => return Ok(Some(event)),
+                Step::End => return Ok(None),
+                Step::Packet(packet) => self.packet(part, &packet),
+                Step::Damage {
+                    at,
+                    place: Place::Events,
+                    ..
+                } if self.index.schema.ours => self.complain(part.file, at),
+                // The index pass told it.
+                Step::Damage { .. } | Step::Padding { .. } => {}
+            }
+        }
+    }
+
+    fn packet(&mut self, part: &mut Part<'_>, packet: &Packet) {
+        let cpu = packet.cpu.and_then(|cpu| u32::try_from(cpu).ok());
+        part.cpu = cpu.filter(|cpu| *cpu != NO_CPU);
+        if self.index.schema.ours && packet.cpu_seen.is_some() {
+            let (Some(true), Some(cpu), Some(time)) = (packet.cpu_seen, part.cpu, packet.begin)
+            else {
+                return;
+            };
+            self.mark(&Mark::Cpu {
+                time: Ticks(time),
+                cpu: CpuId(cpu),
+            });
+            return;
+        }
+        if let Some(discarded) = packet.discarded {
+            // A counter that began anew says nothing of what was lost.
+            let more = discarded.saturating_sub(part.discarded);
+            part.lost = part.lost.saturating_add(more);
+            part.discarded = discarded;
+        }
+    }
+
+    fn event(&mut self, part: &mut Part<'_>, event: &Event) -> Result<(), Error> {
+        let index = self.index;
+        let Some(stream) = index.schema.streams.get(event.stream) else {
+            return Ok(());
+        };
+        let Some(class) = stream.events.get(event.class) else {
+            return Ok(());
+        };
+        if !index.schema.ours {
+            let place = self.thread_of(part, class.thread, stream.context);
+            self.switch(place);
+            self.before(part, event.time);
+        }
+        match class.kind {
+            Kind::Entry { function, flags } => {
+                let function = self.function(&index.schema, part.reader.values.number(function));
+                self.call(part, event.time, function, Edge::Entry, flags);
+            }
+            Kind::Exit {
+                function: Some(function),
+                flags,
+            } => {
+                let function = self.function(&index.schema, part.reader.values.number(function));
+                self.call(part, event.time, function, Edge::Exit, flags);
+            }
+            Kind::Exit {
+                function: None,
+                flags,
+            } => {
+                let open = self.thread.and_then(|thread| self.states.get_mut(&thread));
+                match open.and_then(|state| state.open.pop()) {
+                    Some(function) => self.call(part, event.time, function, Edge::Exit, flags),
+                    None => {
+                        let what = "an exit of nothing that is open; it is left out".into();
+                        let offset = event.offset;
+                        self.complain(part.file, Diagnostic { offset, what });
+                    }
+                }
+            }
+            _ => self.other(part, event, class.kind, &class.name)?,
+        }
+        Ok(())
+    }
+
+    /// Events that are no calls.
+    fn other(
+        &mut self,
+        part: &mut Part<'_>,
+        event: &Event,
+        kind: Kind,
+        name: &str,
+    ) -> Result<(), Error> {
+        let time = Ticks(event.time);
+        self.hand_over();
+        let reader = &mut part.reader;
+        match kind {
+            Kind::Arguments { values, big } => {
+                for word in groups::<8>(reader.row(values)?) {
+                    let value = if big {
+                        u64::from_be_bytes(word)
+                    } else {
+                        u64::from_le_bytes(word)
+                    };
+                    self.sink.mark(&Mark::Argument { value });
+                }
+            }
+            Kind::Custom { cpu, data } => {
+                let cpu = u32::try_from(reader.values.number(cpu)).ok().map(CpuId);
+                let data = reader.row(data)?;
+                self.sink.mark(&Mark::Custom { time, cpu, data });
+            }
+            Kind::Typed { kind, data } => {
+                let kind = reader.values.number(kind) as u16;
+                let data = reader.row(data)?;
+                self.sink.mark(&Mark::Typed { time, kind, data });
+            }
+            Kind::Lost { records } => {
+                let records = reader.values.number(records);
+                self.sink.mark(&Mark::missing(records, time));
+            }
+            Kind::Wall { seconds, micros } => {
+                let seconds = reader.values.number(seconds);
+                // Readers of marks count on less than a second.
+                let micros = (reader.values.number(micros) as u32).min(999_999);
+                self.sink.mark(&Mark::Wall { seconds, micros });
+            }
+            // Facts in a stream of calls: the index pass took them where it looked for them.
+            Kind::Fact(_) | Kind::Head => {}
+            Kind::Other | Kind::Entry { .. } | Kind::Exit { .. } => {
+                let data = format!("{name}: {}", reader.text);
+                let (cpu, data) = (None, data.as_bytes());
+                self.sink.mark(&Mark::Custom { time, cpu, data });
+            }
+        }
+        Ok(())
+    }
+
+    fn function(&self, schema: &Schema, number: u64) -> FunctionId {
+        if schema.ours {
+            return FunctionId(number as u32);
+        }
+        self.index
+            .functions
+            .get(&number)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn call(
+        &mut self,
+        part: &Part<'_>,
+        time: u64,
+        function: FunctionId,
+        edge: Edge,
+        flags: Option<usize>,
+    ) {
+        let flags = flags.map_or(0, |slot| part.reader.values.number(slot) as u8);
+        let tail = edge == Edge::Exit && flags & flags::TAIL_EXIT != 0;
+        if self.index.schema.bare_exits && edge == Edge::Entry {
+            let state = self.states.entry(self.thread.unwrap_or_default());
+            state.or_default().open.push(function);
+        }
+        self.batch.push(Call {
+            time: Ticks(time),
+            function,
+            edge: if tail { Edge::TailExit } else { edge },
+            synthetic: flags & flags::SYNTHETIC != 0,
+            has_arguments: flags & flags::ARGUMENTS != 0,
+        });
+        if self.batch.len() == BATCH {
+            self.hand_over();
+        }
+    }
+
+    fn thread_of(&self, part: &Part<'_>, own: ThreadSlots, stream: ThreadSlots) -> Option<usize> {
+        match own.thread.or(stream.thread) {
+            Some(slot) => {
+                let id = part.reader.values.number(slot);
+                self.index.thread_of.get(&id).copied()
+            }
+            None => self.index.files.get(part.file)?.thread,
+        }
+    }
+
+    /// What a packet's head says of an event's thread: CPU and losses.
+    fn before(&mut self, part: &mut Part<'_>, time: u64) {
+        let lost = std::mem::take(&mut part.lost);
+        if lost > 0 {
+            self.mark(&Mark::Lost { records: lost });
+        }
+        let Some(cpu) = part.cpu else { return };
+        let state = self
+            .states
+            .entry(self.thread.unwrap_or_default())
+            .or_default();
+        if state.cpu.replace(cpu) != Some(cpu) {
+            let (time, cpu) = (Ticks(time), CpuId(cpu));
+            self.mark(&Mark::Cpu { time, cpu });
+        }
+    }
+
+    fn switch(&mut self, thread: Option<usize>) {
+        if thread == self.thread {
+            return;
+        }
+        let found = thread.and_then(|thread| self.index.info.threads.get(thread));
+        if let Some(found) = found {
+            self.hand_over();
+            self.thread = thread;
+            self.sink.thread(found);
+        }
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        self.hand_over();
+        self.sink.mark(mark);
+    }
+
+    fn hand_over(&mut self) {
+        if !self.batch.is_empty() {
+            self.sink.calls(&self.batch);
+            self.batch.clear();
+        }
+    }
+
+    fn complain(&mut self, file: usize, mut at: Diagnostic) {
+        self.complaints += 1;
+        if self.complaints > MAX_DIAGNOSTICS {
+            self.last.offset = at.offset;
+            return;
+        }
+        self.hand_over();
+        let name = self.index.files.get(file).map_or("?", |file| &file.name);
+        at.what = format!("of {name}: {}", at.what);
+        self.sink.diagnostic(at);
+    }
+
+    fn finish(mut self) {
+        self.hand_over();
+        if let Some(more @ 1..) = self.complaints.checked_sub(MAX_DIAGNOSTICS) {
+            self.last.what = format!("{more} more problems of this kind are not listed");
+            self.sink.diagnostic(self.last);
+        }
     }
 }

@@ -1,14 +1,13 @@
-//! The classes of a trace's streams and events, ready to be read: which field says when, in which
-//! thread, and which function. Knows the names that LTTng and this project give to things, and the
-//! underscores that babeltrace2 puts in front of them. Must never read a stream file.
+//! The classes of a trace's streams and events, ready for reading: the fields of time, thread and function.
+//! It knows LTTng's and this project's names, and the underscores that babeltrace2 puts in front of them.
+//! Must never read a stream file.
 
 use std::collections::HashMap;
 
-use super::compile::{Compiler, Root};
-use super::fast::Plan;
+use super::fast_path::Plan;
 use super::metadata::{LAYOUT_KEY, LAYOUT_VERSION};
-use super::node::{Node, Slot};
 use super::tsdl::types::{self, Metadata};
+use super::types::{Compiler, Node, Root, Slot};
 use crate::bytes::ByteOrder;
 use crate::model::{Clock, Ticks};
 use crate::scale;
@@ -30,7 +29,7 @@ pub(super) struct Schema {
     stream_of: HashMap<u64, usize>,
     /// Slots that the values of any event need.
     pub(super) slots: usize,
-    /// Written by this project: flags, facts and thread numbers mean what `layout` says.
+    /// Written by this project: flags, facts and thread numbers mean what `record` says.
     pub(super) ours: bool,
     /// Some exits do not say of which function.
     pub(super) bare_exits: bool,
@@ -368,7 +367,7 @@ fn own(name: &str, fields: &Node) -> Option<Kind> {
             values: fields.row("values", 64)?,
             big: matches!(
                 fields.fields().iter().find(|field| field.name == "values"),
-                Some(super::node::Field { node: Node::Row { element, .. }, .. }) if element.big
+                Some(super::types::Field { node: Node::Row { element, .. }, .. }) if element.big
             ),
         },
         "custom" => Kind::Custom {

@@ -1,12 +1,12 @@
-//! A stream file, step by step: packets, the events in them, and damage. Reading resumes at the next
-//! packet that is one. Keeps a window of the file and one event's values; must never believe a size
-//! that leads nowhere, nor look at a byte more than a few times.
+//! Reads a stream file step by step: packets, their events, and damage. After damage, reading resumes at
+//! the next valid packet. Keeps a window of the file and one event's values. Must never believe a size that
+//! leads nowhere, nor look at a byte more than a few times.
 
 use std::io;
 
-use super::layout::MAGIC;
+use super::record::MAGIC;
 use super::schema::{Schema, Stream};
-use super::walk::{Stop, Values, Walk};
+use super::values::{Stop, Values, Walk};
 use crate::bytes::{ReadAt, Window};
 use crate::error::Diagnostic;
 use crate::model::Call;

@@ -1,5 +1,5 @@
-//! The metadata file's bytes: plain text, or text in packets. Must never hold more of it than
-//! [`MOST`] bytes.
+//! The bytes of the metadata file: plain text, or text in packets. Must never hold more than [`MOST`] bytes
+//! of it.
 //!
 //! A metadata packet, in the byte order of its magic number. Source: CTF 1.8.3, section 7.1.
 //!

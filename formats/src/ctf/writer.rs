@@ -1,22 +1,33 @@
-//! Writes events of any format as a CTF 1.8 folder: metadata, one stream file per thread, one of
-//! facts (functions, threads, the trace itself), and what Trace Compass wants beside it. Streams:
-//! what is kept of a thread is one run of packets and its open calls (4 bytes each); all functions
-//! are kept for the list of names. Must never write what makes a reader give up: a time that goes
-//! back, a packet longer than it says.
+//! Writes events of any format as a CTF 1.8 folder: metadata, one stream file per thread, one stream file
+//! of facts (functions, threads, the trace), and two files for Trace Compass. At most one file is open at a
+//! time. Memory is one run of packets a thread, its open calls (4 bytes each), and all functions. Must
+//! never write what makes a reader give up (a time that goes back, a packet longer than its head says), nor
+//! write outside of its folder.
+//!
+//! The names of the files for Trace Compass begin with a dot, so CTF readers ignore them:
+//! - `.fdr-functions.txt` has a line `address T name` per function, as `nm` prints it. Trace Compass's
+//!   symbol provider
+//! takes it ("Configure symbol providers"). Addresses are the functions' numbers.
+//! - `.tc-states/org.eclipse.linuxtools.lttng2.ust.analysis.callstack.snapshot.json` has the calls that
+//!   were open before
+//! the first event. Trace Compass's call stack analysis begins with them (version 3 of its state provider).
 
-use crate::text::cut;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
-use super::clock::Times;
-use super::folder::Folder;
-use super::lane::{CutShort, Lane};
-use super::layout::{self, FACTS, NO_CPU};
-use super::packets::Packets;
-use super::{metadata, symbols};
+use super::metadata;
+use super::packets::{Packets, Times};
+use super::record::{self, FACTS, NO_CPU};
+use super::thread_encoder::{CutShort, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo, Trouble};
 use crate::sink::{Losses, Sink};
+use crate::snapshot_json::{self, Attribute, Head, Value};
+use crate::text::cut;
 use crate::thread_numbers::{RENUMBERED, ThreadNumbers};
 use crate::writer::Writer;
 
@@ -31,8 +42,8 @@ pub struct CtfWriter {
     uuid: [u8; 16],
     info: TraceInfo,
     times: Times,
-    lanes: Vec<Lane>,
-    lane_of: HashMap<ThreadId, usize>,
+    encoders: Vec<ThreadEncoder>,
+    encoder_of: HashMap<ThreadId, usize>,
     numbers: ThreadNumbers,
     now: Option<usize>,
     facts: Packets,
@@ -75,8 +86,8 @@ impl CtfWriter {
                 ..info.clone()
             },
             times,
-            lanes: Vec::new(),
-            lane_of: HashMap::new(),
+            encoders: Vec::new(),
+            encoder_of: HashMap::new(),
             numbers: ThreadNumbers::default(),
             now: None,
             facts: Packets::new(uuid, FACTS, 0),
@@ -94,24 +105,28 @@ impl CtfWriter {
     /// The first one that was met, now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
         let start = self.start();
-        for lane in &mut self.lanes {
+        for encoder in &mut self.encoders {
             if let Some(end) = self.info.end {
-                lane.end(end, &mut self.times, &mut self.cut);
+                encoder.end(end, &mut self.times, &mut self.cut);
             }
-            lane.finish(start);
+            encoder.finish(start);
         }
         Writer::flush(&mut self)?;
         self.info.functions.sort_by_key(|function| function.id);
-        let map = symbols::map(&self.info.functions);
+        let map = map(&self.info.functions);
         if !map.is_empty() {
-            self.folder.write(symbols::FUNCTIONS_FILE, map.as_bytes())?;
+            self.folder.write(FUNCTIONS_FILE, map.as_bytes())?;
         }
-        let inside: Vec<_> = self.lanes.iter_mut().filter_map(Lane::inside).collect();
+        let inside: Vec<_> = self
+            .encoders
+            .iter_mut()
+            .filter_map(ThreadEncoder::inside)
+            .collect();
         if !inside.is_empty() {
             // Times are bounded so that this sum is an i64.
             let start = self.times.offset.saturating_add_unsigned(start);
-            let state = symbols::state(&inside, start)?;
-            self.folder.write(symbols::STATE_FILE, &state)?;
+            let state = state(&inside, start)?;
+            self.folder.write(STATE_FILE, &state)?;
         }
         self.count_losses();
         Ok(self.losses)
@@ -139,19 +154,19 @@ impl CtfWriter {
 
     /// The earliest time of all threads, ns.
     fn start(&mut self) -> u64 {
-        let lanes = self.lanes.iter().filter_map(|lane| lane.first);
+        let encoders = self.encoders.iter().filter_map(|encoder| encoder.first);
         let known = self.info.start.map(|start| self.times.nanos(start));
-        lanes.chain(known).min().unwrap_or_default()
+        encoders.chain(known).min().unwrap_or_default()
     }
 
     /// Hands a thread's packets to its file where there are many.
     fn spill(&mut self) {
-        let Some(lane) = self.now.and_then(|now| self.lanes.get_mut(now)) else {
+        let Some(encoder) = self.now.and_then(|now| self.encoders.get_mut(now)) else {
             return;
         };
-        if lane.packets.is_full() && self.failed.is_none() {
-            let written = self.folder.append(&lane.file, lane.packets.ready());
-            lane.packets.clear();
+        if encoder.packets.is_full() && self.failed.is_none() {
+            let written = self.folder.append(&encoder.file, encoder.packets.ready());
+            encoder.packets.clear();
             self.failed = written.err().map(Error::from);
         }
     }
@@ -161,7 +176,7 @@ impl CtfWriter {
         let time = self.facts.last().map_or(start, |last| last.max(start));
         if !self.trace_told {
             let end = self.info.end.map(|end| self.times.nanos(end));
-            layout::trace(
+            record::trace(
                 time,
                 &self.info,
                 self.times.anchor,
@@ -172,14 +187,14 @@ impl CtfWriter {
         }
         for at in self.functions_told..self.info.functions.len() {
             let function = &self.info.functions[at];
-            layout::function(time, function, room(&mut self.facts, time));
+            record::function(time, function, room(&mut self.facts, time));
             self.write_full_facts()?;
         }
         self.functions_told = self.info.functions.len();
-        for at in 0..self.lanes.len() {
-            let lane = &mut self.lanes[at];
-            if std::mem::take(&mut lane.untold) {
-                layout::thread(time, &lane.thread, room(&mut self.facts, time));
+        for at in 0..self.encoders.len() {
+            let encoder = &mut self.encoders[at];
+            if std::mem::take(&mut encoder.untold) {
+                record::thread(time, &encoder.thread, room(&mut self.facts, time));
                 self.write_full_facts()?;
             }
         }
@@ -224,40 +239,40 @@ impl Sink for CtfWriter {
                 ..thread.clone()
             });
         }
-        if let Some(&lane) = self.lane_of.get(&thread.id) {
-            self.now = Some(lane);
+        if let Some(&encoder) = self.encoder_of.get(&thread.id) {
+            self.now = Some(encoder);
             if thread.counts.is_some() {
                 let mut thread = thread.clone();
                 self.shorten(&mut thread.name);
-                self.lanes[lane].know(thread);
+                self.encoders[encoder].know(thread);
             }
             return;
         }
         let mut thread = thread.clone();
         self.shorten(&mut thread.name);
-        self.now = Some(self.lanes.len());
-        self.lane_of.insert(thread.id, self.lanes.len());
+        self.now = Some(self.encoders.len());
+        self.encoder_of.insert(thread.id, self.encoders.len());
         // The contexts that Trace Compass reads have 32 bits; the whole number is in the packet's head.
         let number = self.numbers.begin(thread.id);
-        self.lanes
-            .push(Lane::new(thread, number, &self.info, self.uuid));
+        self.encoders
+            .push(ThreadEncoder::new(thread, number, &self.info, self.uuid));
     }
 
     fn calls(&mut self, calls: &[Call]) {
-        let Some(lane) = self.now.and_then(|now| self.lanes.get_mut(now)) else {
+        let Some(encoder) = self.now.and_then(|now| self.encoders.get_mut(now)) else {
             return;
         };
         for call in calls {
-            lane.call(call, &mut self.times, &mut self.cut);
+            encoder.call(call, &mut self.times, &mut self.cut);
         }
         self.spill();
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        let Some(lane) = self.now.and_then(|now| self.lanes.get_mut(now)) else {
+        let Some(encoder) = self.now.and_then(|now| self.encoders.get_mut(now)) else {
             return;
         };
-        lane.mark(mark, &mut self.times, &mut self.cut);
+        encoder.mark(mark, &mut self.times, &mut self.cut);
         self.spill();
     }
 
@@ -281,12 +296,12 @@ impl Writer for CtfWriter {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        for lane in &mut self.lanes {
-            lane.settle();
-            let bytes = lane.packets.ready();
+        for encoder in &mut self.encoders {
+            encoder.settle();
+            let bytes = encoder.packets.ready();
             if !bytes.is_empty() {
-                self.folder.append(&lane.file, bytes)?;
-                lane.packets.clear();
+                self.folder.append(&encoder.file, bytes)?;
+                encoder.packets.clear();
             }
         }
         self.write_facts()
@@ -299,4 +314,131 @@ impl Writer for CtfWriter {
     fn finish(self: Box<Self>) -> Result<Losses, Error> {
         CtfWriter::finish(*self)
     }
+}
+
+/// Who may read and write files: their owner.
+const OWNER: u32 = 0o600;
+
+/// A folder that is being filled.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// The file that was written last.
+    current: Option<(String, File)>,
+}
+
+impl Folder {
+    pub(super) fn new(path: PathBuf) -> Folder {
+        Folder {
+            path,
+            current: None,
+        }
+    }
+
+    /// Appends to a file, which is made if it is not there.
+    pub(super) fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let file = match &mut self.current {
+            Some((current, file)) if current == name => file,
+            current => {
+                let path = self.path.join(name);
+                let mut options = OpenOptions::new();
+                let options = options.append(true).create(true).mode(OWNER);
+                let file = options.open(&path);
+                let file = file.map_err(|error| named(&path, &error))?;
+                &mut current.insert((name.to_owned(), file)).1
+            }
+        };
+        let written = file.write_all(bytes);
+        written.map_err(|error| named(&self.path.join(name), &error))
+    }
+
+    /// Writes a whole file, in a folder of its own if the name says so. Does not make the trace's folder:
+    /// whoever removes that one, because the process ends, must not find it again.
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.path.join(name);
+        if let Some(folder) = path.parent().filter(|folder| *folder != self.path) {
+            match fs::create_dir(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(named(folder, &error));
+                }
+                _ => {}
+            }
+        }
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true);
+        let file = options.mode(OWNER).open(&path);
+        let written = file.and_then(|mut file| file.write_all(bytes));
+        written.map_err(|error| named(&path, &error))
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Name of the file of functions.
+pub(super) const FUNCTIONS_FILE: &str = ".fdr-functions.txt";
+/// Name of the analysis in Trace Compass, and of its file.
+const ANALYSIS: &str = "org.eclipse.linuxtools.lttng2.ust.analysis.callstack";
+/// Where the first state is.
+pub(super) const STATE_FILE: &str =
+    ".tc-states/org.eclipse.linuxtools.lttng2.ust.analysis.callstack.snapshot.json";
+/// Version of that analysis.
+const STATE_VERSION: u32 = 3;
+
+/// The file of functions.
+pub(super) fn map(functions: &[Function]) -> String {
+    let mut text = String::new();
+    for Function { id, name, .. } in functions {
+        let _ = write!(text, "{:016x} T ", id.0);
+        let name = name.chars();
+        text.extend(name.map(|char| if char.is_control() { ' ' } else { char }));
+        text.push('\n');
+    }
+    text
+}
+
+/// A thread that was in some calls already when its first event came.
+pub(super) struct Inside {
+    pub(super) process: i32,
+    pub(super) thread: i32,
+    /// As the events of the thread carry it.
+    pub(super) comm: String,
+    /// Functions, outermost first.
+    pub(super) calls: Vec<u32>,
+}
+
+/// The first state. `start`: ns since 1970 (or of the clock, without an anchor) of the first event.
+pub(super) fn state(threads: &[Inside], start: i64) -> io::Result<Vec<u8>> {
+    let mut list = vec![(vec!["Processes".to_owned()], Value::Null)];
+    let mut processes: Vec<i32> = threads.iter().map(|thread| thread.process).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    for process in processes {
+        let path = vec!["Processes".to_owned(), process.to_string()];
+        list.push((path.clone(), Value::Int(process.into())));
+        for thread in threads.iter().filter(|thread| thread.process == process) {
+            let mut path = path.clone();
+            path.push(format!("{}-{}", thread.comm, thread.thread));
+            list.push((path.clone(), Value::Long(thread.thread.into())));
+            path.push("CallStack".to_owned());
+            let depth = i64::try_from(thread.calls.len()).unwrap_or(0);
+            list.push((path.clone(), Value::Int(depth)));
+            for (level, call) in (1..=depth).zip(&thread.calls) {
+                let path = path.iter().cloned().chain([level.to_string()]);
+                list.push((path.collect(), Value::Long((*call).into())));
+            }
+        }
+    }
+    let head = Head {
+        ssid: ANALYSIS,
+        version: STATE_VERSION,
+        time: start,
+    };
+    let attributes = list
+        .into_iter()
+        .map(|(path, value)| Attribute { path, start, value });
+    let mut bytes = Vec::new();
+    snapshot_json::write(&mut bytes, &head, attributes)?;
+    Ok(bytes)
 }

@@ -1,5 +1,5 @@
-//! The columns of a block's body: their order, and how long each is. Knows nothing of what is in them, and
-//! must never give one that is longer than the body.
+//! The columns of a block's body: their order, and the length of each. Knows nothing of their content. Must
+//! never give a column that is longer than the body.
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
@@ -9,8 +9,8 @@
 //! | 12 | 4 | bytes of runs |
 //! | 16 | 4 | bytes of the rest |
 //!
-//! Then the columns, one behind the other. In *planes* are first the lowest bytes of all numbers, then all
-//! second ones, and so on.
+//! Then the columns, one behind the other. A column in *planes* has the lowest bytes of all numbers first,
+//! then all second bytes, and so on.
 //!
 //! | bytes | column |
 //! | --- | --- |

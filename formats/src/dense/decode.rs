@@ -1,5 +1,5 @@
-//! From a block to the bytes that it stands for. Must never panic, nor allocate more than the block's own
-//! bytes can stand for.
+//! Decodes a block into the bytes that it stands for. Must never panic, nor allocate more than the block's
+//! own bytes can stand for.
 
 use super::columns::{CALL, Columns, LONG};
 use super::model::{Model, PLACES};

@@ -1,4 +1,5 @@
-//! From bytes of a trace to a block. Any bytes will do: what does not look like calls is kept as it is.
+//! Encodes bytes of a trace as a block. Any bytes are allowed: bytes that do not look like calls are kept
+//! as they are. Must never refuse a trace.
 
 use super::columns::{CALL, LONG, PLACE, Sizes, put_planes};
 use super::model::{Model, PLACES};

@@ -1,13 +1,14 @@
-//! What is expected of the next call, and where its delta goes: the same on both ways, so that what is
-//! expected need not be written. Any call may come: a wrong expectation costs bytes and no more.
+//! Predicts the next call, and the place of its delta. Encoder and decoder predict the same, so a predicted
+//! call needs no bytes. Any call may come: a wrong prediction costs bytes and nothing else. The two sides
+//! must never differ.
 //!
-//! A call's *symbol* is its word, the function's number shifted left by 4 with the action in bits 1 to 3; of an
-//! exit, with the number of the function that is open by exclusive or. So all exits of a trace whose
-//! calls nest have one symbol.
+//! A call's *symbol* is its word: the function's number shifted left by 4, with the action in bits 1 to 3.
+//! The number of an exit is combined, by exclusive or, with that of the open function. So all exits of a
+//! trace whose calls nest have one symbol.
 //!
-//! Expected is the symbol that came the last time that the same function was open and the same three symbols
-//! had come before. Deltas of the same *place* are put together, for they are alike: a place is a pair of
-//! calls, this one and the one before, with the function that is open.
+//! The prediction is the symbol that came last time after the same three symbols, with the same open
+//! function. Deltas of the same *place* stand together, because they are alike. A place is a pair of calls,
+//! this one and the previous one, with the open function.
 
 /// Places of deltas.
 pub(super) const PLACES: usize = 1 << PLACE_BITS;

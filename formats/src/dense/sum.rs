@@ -1,9 +1,9 @@
-//! A checksum of a block's bytes as they are in the trace: it tells damage, and that a block came back as
-//! it was. It is no proof against who means harm.
+//! A checksum of a block's bytes as they are in the trace. It shows damage, and that a block came back
+//! unchanged. It must never be taken for a proof against forgery.
 //!
-//! Four lanes take the words of 8 bytes in turn; what is left at the end is filled up with zeros. A lane
-//! becomes, with each word, (lane ^ word) * [`FACTOR`], turned left by 29 bits. The lanes, the number of bytes
-//! and the offset go through a fifth in the same way, whose halves are put together by exclusive or.
+//! Four lanes take the words of 8 bytes in turn. Zeros fill up the last word. With each word, a lane
+//! becomes (lane ^ word) * [`FACTOR`], turned left by 29 bits. The lanes, the number of bytes and the
+//! offset go through a fifth lane in the same way. Its halves are combined by exclusive or.
 
 use crate::bytes::groups;
 

@@ -1,5 +1,5 @@
-//! The part of bincode 2's standard configuration that ENTRACE needs, both ways. Pure: bytes in,
-//! values out. No method can panic, or allocate from a length that it read.
+//! The part of bincode 2's standard configuration that ENTRACE needs, in both directions. This file
+//! converts between bytes and values. No method panics. No method allocates from a length that it read.
 //!
 //! | value | bytes |
 //! | --- | --- |
@@ -14,8 +14,9 @@
 //! | text, bytes, list | length as a u64, then the elements |
 //! | variant of an enum | number as a u32 |
 //!
-//! A number in more bytes than it needs (251 and a 5) is read, as bincode itself does; written is
-//! the shortest form only. What encodes to other bytes than it was read from is no damage.
+//! The decoder takes a number in more bytes than it needs (251 and a 5), because bincode itself takes it.
+//! The encoder writes the shortest form. So an entry that encodes to other bytes than it was read from is
+//! not damaged.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! What this project's own entries mean, as the table in [`super`] has it: the metadata of calls, and
-//! the entries of target `fdr`, to bytes and back. Knows no file.
+//! The meaning of this project's own entries, as the table in [`super`] defines it: the metadata of calls,
+//! and the entries of target `fdr`. Encodes and decodes them. Must never know a file.
 
-use super::entry::{Entry, Level, Metadata, Value};
+use super::record::{Entry, Level, Metadata, Value};
 use crate::facts::{self, Fact, Names};
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 

@@ -1,15 +1,14 @@
-//! The first pass over a file: what it is, its threads, functions and clock, and what is wrong with
-//! it. Memory is these, never the entries.
+//! The first pass over a file: kind, threads, functions, clock and damage. Memory is these. The pass must
+//! never keep entries.
 
 use std::collections::HashMap;
 use std::io;
 
-use super::container::{Container, HEAD_SIZE, Version, decode_head};
-use super::entry::{Decoded, Entry, Value};
 use super::facts;
-use super::frames::{self, Content, FIRST, Flow, Frame, Layout, Visitor};
+use super::fast_path::OrdinaryCall;
 use super::names::Names;
-use super::quick::Quick;
+use super::record::{Container, Decoded, Entry, HEAD_SIZE, Value, Version, decode_head};
+use super::scan::{self, Content, FIRST, Flow, Frame, Layout, Visitor};
 use super::tables::{self, Tables};
 use crate::bytes::ReadAt;
 use crate::error::{Diagnostic, Error};
@@ -35,9 +34,9 @@ pub(super) struct Index {
 
 /// Diagnostics, as many as are told.
 #[derive(Debug, Default)]
-pub(super) struct Told(pub(super) Vec<Diagnostic>);
+pub(super) struct Diagnostics(pub(super) Vec<Diagnostic>);
 
-impl Told {
+impl Diagnostics {
     pub(super) fn tell(&mut self, offset: u64, what: impl Into<String>) {
         let what = match self.0.len() {
             0..MAX_DIAGNOSTICS => what.into(),
@@ -50,7 +49,7 @@ impl Told {
 
 /// Reads a file once.
 pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
-    let mut told = Told::default();
+    let mut told = Diagnostics::default();
     let layout = layout(bytes, &mut told)?;
     let mut pass = Pass {
         told,
@@ -71,7 +70,7 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
         entries: 0,
         start: None,
     };
-    let missing = frames::each(bytes, &layout, &mut pass)?;
+    let missing = scan::each(bytes, &layout, &mut pass)?;
     if let Some((offset, what)) = missing {
         pass.told.tell(offset, what);
     }
@@ -80,7 +79,7 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
 }
 
 /// Head and tables.
-fn layout(bytes: &dyn ReadAt, told: &mut Told) -> Result<Layout, Error> {
+fn layout(bytes: &dyn ReadAt, told: &mut Diagnostics) -> Result<Layout, Error> {
     let mut head = [0; HEAD_SIZE];
     let count = bytes.read_at(0, &mut head)?;
     let kind = decode_head(head.get(..count).unwrap_or(&[]));
@@ -123,7 +122,7 @@ fn layout(bytes: &dyn ReadAt, told: &mut Told) -> Result<Layout, Error> {
 }
 
 struct Pass {
-    told: Told,
+    told: Diagnostics,
     layout: Layout,
     info: TraceInfo,
     names: Names,
@@ -183,7 +182,7 @@ impl Pass {
         }
         let decoded = match content {
             Content::Entry(decoded) => decoded,
-            Content::Call(quick, _) => return self.quick(quick),
+            Content::Call(ordinary, _) => return self.ordinary(ordinary),
         };
         let entry = &decoded.entry;
         if self.layout.kind.version == Version::V2 && !entry.is_sorted() {
@@ -196,13 +195,13 @@ impl Pass {
         self.call(frame, decoded);
     }
 
-    fn quick(&mut self, quick: &Quick<'_>) {
+    fn ordinary(&mut self, ordinary: &OrdinaryCall<'_>) {
         self.timed += 1;
-        if self.last_thread != Some(ThreadId(quick.thread)) {
-            self.last_thread = Some(ThreadId(quick.thread));
-            self.thread(ThreadId(quick.thread));
+        if self.last_thread != Some(ThreadId(ordinary.thread)) {
+            self.last_thread = Some(ThreadId(ordinary.thread));
+            self.thread(ThreadId(ordinary.thread));
         }
-        self.reach(Ticks(quick.start));
+        self.reach(Ticks(ordinary.start));
     }
 
     /// An entry of this project's own; false if it is none.
@@ -278,7 +277,7 @@ impl Pass {
             return Ok(());
         }
         let mut parents = Vec::new();
-        frames::each(bytes, &self.layout, &mut |frame: &Frame<'_>| {
+        scan::each(bytes, &self.layout, &mut |frame: &Frame<'_>| {
             let content = frame.content.as_ref();
             parents.push(content.map_or(0, Content::parent));
             if parents.len() < MAX_PARENTS {

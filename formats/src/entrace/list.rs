@@ -1,15 +1,15 @@
-//! The listing: one line for each unit of the file, in its order. It hides no byte: what is damaged or
-//! left over is listed too.
+//! The listing: one line for each unit of the file, in the order of the file. It must never hide a byte.
+//! Damaged bytes and bytes after the last entry have lines too.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-use super::container::HEAD_SIZE;
-use super::entry::Entry;
-use super::frames::{self, Content, Flow, Frame};
+use super::facts;
 use super::index::{Index, when};
+use super::names;
+use super::record::{Entry, HEAD_SIZE};
+use super::scan::{self, Content, Flow, Frame};
 use super::tables::{self, Number};
-use super::{facts, text};
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::{ThreadId, Ticks};
@@ -40,7 +40,7 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
     if list.enough {
         return Ok(());
     }
-    frames::each(bytes, layout, &mut |frame: &Frame<'_>| {
+    scan::each(bytes, layout, &mut |frame: &Frame<'_>| {
         list.frame(frame);
         if list.enough { Flow::Enough } else { Flow::On }
     })?;
@@ -144,13 +144,13 @@ impl List<'_> {
         };
         let entry = &decoded.entry;
         let _ = write!(self.detail, "#{} in #{} ", frame.index, entry.parent);
-        text::short(&mut self.detail, entry.metadata.name);
+        names::short(&mut self.detail, entry.metadata.name);
         if let Some(message) = entry.message {
             self.detail.push_str(" message=\"");
-            text::short(&mut self.detail, message);
+            names::short(&mut self.detail, message);
             self.detail.push('"');
         }
-        text::attributes(&mut self.detail, entry);
+        names::attributes(&mut self.detail, entry);
         self.place(entry);
         let kind = match frame.index {
             0 => "Root",
@@ -165,17 +165,17 @@ impl List<'_> {
     fn place(&mut self, entry: &Entry<'_>) {
         let metadata = &entry.metadata;
         let _ = write!(self.detail, " level={:?} target=", metadata.level);
-        text::short(&mut self.detail, metadata.target);
+        names::short(&mut self.detail, metadata.target);
         if let Some(module) = metadata
             .module_path
             .filter(|&module| module != metadata.target)
         {
             self.detail.push_str(" module=");
-            text::short(&mut self.detail, module);
+            names::short(&mut self.detail, module);
         }
         if let Some(file) = metadata.file {
             self.detail.push_str(" file=");
-            text::short(&mut self.detail, file);
+            names::short(&mut self.detail, file);
         }
         if let Some(line) = metadata.line {
             let _ = write!(self.detail, " line={line}");

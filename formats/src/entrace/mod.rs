@@ -1,41 +1,40 @@
-//! ENTRACE: ET, IET and `IETPrefix`, in version 1 (the document's) and 2 (the current crate's), read
-//! and written.
+//! ENTRACE, read and written: ET, IET and `IETPrefix`, in version 1 (the document's) and 2 (the current
+//! crate's). This folder must never trust a length, an offset or an order that a file states.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | [`bincode`] | numbers, texts and lists as bytes, pure |
-//! | [`entry`] | layout of an entry, pure |
-//! | [`container`] | head of the three containers, pure |
-//! | `facts` | what this project's entries and attributes mean |
-//! | `tables`, `frames` | where the entries of a file are |
+//! | [`record`] | layout of head and entry, pure |
+//! | `facts` | the meaning of this project's entries and attributes |
+//! | `scan`, `tables` | the place of each entry in a file |
 //! | `index`, `names` | the first pass: threads, functions, damage |
-//! | `timed`, `walk`, `lanes` | entries to events; `quick`: the common ones |
-//! | `list`, `text` | entries to lines, for people |
-//! | `reader` | [`EntraceSource`] |
-//! | `item` | what is kept of an event until it is written |
-//! | `lane`, `shape`, `numbers` | events to items, items to entries |
-//! | `merge`, `output`, `behind`, `writer` | [`EntraceWriter`]: all threads into a file |
-//! | `live` | [`EntraceStream`]: as things happen |
+//! | `decode`, `fast_path` | entries to events, and the fast path for ordinary calls |
+//! | `list` | entries to lines, for people |
+//! | `reader` | [`EntraceSource`]; also entries without times |
+//! | `thread_encoder`, `encode` | events to items, items to entries |
+//! | `output`, `writer` | [`EntraceWriter`]: all threads into a file |
+//! | `stream_writer` | [`EntraceStream`]: entries as soon as calls end |
 //!
-//! ENTRACE knows spans and events in a tree, each with named values, and neither times nor threads.
+//! ENTRACE has spans and events in a tree, each with named values. It has no times and no threads.
 //!
 //! # Read
 //!
-//! Files of other people's programs have no times: the place in a walk through the tree (depth first,
-//! children in ascending order) stands for it, one tick a step, all on one thread, so that every entry
-//! but the root is a call and all nest. [`TraceInfo::format`] says "without times". Unsigned values
-//! become arguments, the message and other values the text of an event. Memory is then 16 bytes for
-//! each entry while they are decoded; otherwise it does not grow with them.
+//! Files of other people's programs have no times. The place in a walk through the tree replaces the
+//! time: depth first, children in ascending order, one tick a step. Every entry but the root is then a
+//! call on one thread, and all calls nest. [`TraceInfo::format`] says "without times". Unsigned values
+//! become arguments. The message and other values become the text of an event. Memory is then 16 bytes
+//! for each entry during the decoding; otherwise memory does not grow with the entries.
 //!
-//! Nothing is trusted: parents must come before their children, version 2's attributes must be sorted,
-//! an ET's offsets and pool must be what its entries say. After damage, an `IETPrefix` and an ET go on
-//! with the next entry; an IET can't.
+//! The reader trusts nothing. Parents must come before their children. Version 2's attributes must be
+//! sorted. An ET's offsets and pool must agree with its entries. After damage, an `IETPrefix` and an ET
+//! continue with the next entry; an IET cannot.
 //!
 //! # Written
 //!
-//! A call is an entry of level Info without message. Its name is the function's, target and
-//! `module_path` are the module part of that, file and line are the function's. A function without a
-//! name is `#17`, by its number. Attributes, sorted by bytes in both versions, U64 unless said:
+//! A call is an entry of level Info without message. Its name is the function's name. Its target and
+//! `module_path` are the module part of the name. Its file and line are the function's. A function
+//! without a name is `#17`, by its number. Attributes are sorted by bytes in both versions, and U64
+//! unless the table says otherwise:
 //!
 //! | attribute | meaning |
 //! | --- | --- |
@@ -48,8 +47,8 @@
 //! | `start_ns` | time of the entry, in ns since tick 0 of the trace's clock |
 //! | `tid` | thread |
 //!
-//! The parent of an entry is the call that it happened in, or the root. What is no call has the target
-//! `fdr`:
+//! The parent of an entry is the call in which it happened, or the root. Entries that are no calls have
+//! the target `fdr`:
 //!
 //! | name | parent | meaning, attributes |
 //! | --- | --- | --- |
@@ -62,41 +61,33 @@
 //! | `fdr:wall` | the call | the wall-clock time here: `micros`, `seconds`, `start_ns`, `tid` |
 //! | `fdr:exit` | the call | it ended at `start_ns`; of a call that was sent before its end. `exit_cpu`, `flags`, `tid` |
 //!
-//! A file has its entries in the order of their times, over all threads ([`EntraceWriter`]). A stream
-//! has them as soon as their calls have ended, or cannot be waited for ([`EntraceStream`]).
+//! [`EntraceWriter`] writes the entries in order of time over all threads. [`EntraceStream`] sends an
+//! entry as soon as its call has ended, or when it can hold the entry no longer.
 
-use self::container::{Container, Kind, Version};
+use self::record::{Container, Kind, Version};
+use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
-use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind as Needs, Output, Target};
 
-mod behind;
 pub mod bincode;
-pub mod container;
-pub mod entry;
+mod decode;
+mod encode;
 mod facts;
-mod frames;
+mod fast_path;
 mod index;
-mod item;
-mod lane;
-mod lanes;
 mod list;
-mod live;
-mod merge;
 mod names;
-mod numbers;
 mod output;
-mod quick;
 mod reader;
-mod shape;
+pub mod record;
+mod scan;
+mod stream_writer;
 mod tables;
-mod text;
-mod timed;
-mod walk;
+mod thread_encoder;
 mod writer;
 
-pub use live::EntraceStream;
 pub use reader::EntraceSource;
+pub use stream_writer::EntraceStream;
 pub use writer::EntraceWriter;
 
 /// The format.
@@ -104,7 +95,7 @@ pub const FORMAT: Format = Format {
     name: "entrace",
     title: "ENTRACE",
     opener: Opener::File {
-        probe: container::probe,
+        probe: record::probe,
         open: |bytes| Ok(Box::new(EntraceSource::open(bytes)?)),
     },
     targets: &[

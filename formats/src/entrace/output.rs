@@ -1,11 +1,153 @@
-//! Entries on their way into a file, and an ET's tables, which stand in front of them: those need every
-//! entry's size and parent, so they are made by going through all entries once more.
+//! The way from items to a file, in three steps: the merge, the tables of an ET, and the thread that
+//! writes.
+//!
+//! - The merge orders the items of all threads by time. It keeps the open calls of each thread, and the
+//!   bytes that its
+//! cursors hold.
+//! - An ET's tables stand in front of the entries and need the size and parent of each entry. So the writer
+//! goes through all entries twice.
+//! - A second thread writes the file while the first one encodes the next bytes. It must never hold more
+//!   than a few
+//! buffers, nor lose an error.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 
-use super::behind::Behind;
 use super::bincode::put_u64;
-use super::container::{Container, Kind, encode_head, put_entry};
+use super::encode::At;
+use super::record::{Container, Kind, encode_head, put_entry};
+use super::thread_encoder::{Item, has};
+use crate::bytes::groups;
+use crate::spool::{Cursor, Spool};
+use crate::tournament::Tournament;
+
+/// A thread's strands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Strands {
+    pub(super) thread: u64,
+    pub(super) items: usize,
+    /// Arguments and payloads, one after the other.
+    pub(super) extra: usize,
+}
+
+/// Items that are decoded at a time.
+const DECODED: usize = 64;
+
+struct Run<'a> {
+    thread: u64,
+    items: Cursor<'a>,
+    extra: Cursor<'a>,
+    /// Entries' places in the file of the calls that the next item may be in.
+    open: Vec<u32>,
+    /// Items, and how many of them are done.
+    batch: Vec<Item>,
+    done: usize,
+    /// The thread's time so far: where its clock goes back, the order stays.
+    time: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(spool: &'a Spool, strands: &Strands) -> Run<'a> {
+        Run {
+            thread: strands.thread,
+            items: Cursor::new(spool, strands.items),
+            extra: Cursor::new(spool, strands.extra),
+            open: Vec::new(),
+            batch: Vec::new(),
+            done: 0,
+            time: 0,
+        }
+    }
+
+    /// When the next item comes, among those of the other threads: this one is the `place`th.
+    #[inline]
+    fn turn(&mut self, place: usize) -> io::Result<Turn> {
+        if self.done == self.batch.len() {
+            self.decode()?;
+        }
+        let Some(next) = self.batch.get(self.done) else {
+            return Ok(NEVER);
+        };
+        if next.has(has::TIME) {
+            self.time = self.time.max(next.time);
+        }
+        Ok(Turn::from(self.time) << 32 | place as Turn)
+    }
+
+    #[cold]
+    fn decode(&mut self) -> io::Result<()> {
+        let bytes = self.items.rest()?;
+        let items = groups(bytes).take(DECODED);
+        let size = items.len() * super::thread_encoder::SIZE;
+        self.batch.clear();
+        self.batch.extend(items.map(|item| Item::decode(&item)));
+        self.items.skip(size);
+        self.done = 0;
+        Ok(())
+    }
+}
+
+/// Takes so many bytes off the front of a strand; fewer where it ends.
+#[cold]
+fn take(strand: &mut Cursor<'_>, count: u32, bytes: &mut Vec<u8>) -> io::Result<()> {
+    while bytes.len() < count as usize {
+        let more = strand.rest()?;
+        let more = &more[..more.len().min(count as usize - bytes.len())];
+        if more.is_empty() {
+            break;
+        }
+        bytes.extend_from_slice(more);
+        let count = more.len();
+        strand.skip(count);
+    }
+    Ok(())
+}
+
+/// A time, and below it, in 32 bits, the place of the thread: of two at the same time the first thread
+/// is first.
+type Turn = u128;
+
+/// The turn of a thread that has no more items.
+const NEVER: Turn = Turn::MAX;
+
+/// Hands every item to `give`, with its own place in the file, from `first` on, and its parent's.
+pub(super) fn merge(
+    spool: &Spool,
+    strands: &[Strands],
+    first: u32,
+    mut give: impl FnMut(u32, &Item, At, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let runs = strands.iter().map(|strands| Run::new(spool, strands));
+    let mut runs: Vec<Run<'_>> = runs.collect();
+    let turns = runs.iter_mut().enumerate();
+    let turns: io::Result<Vec<Turn>> = turns.map(|(nth, run)| run.turn(nth)).collect();
+    let mut tournament = Tournament::new(&turns?, NEVER);
+    let (mut own, mut extra) = (first, Vec::new());
+    while tournament.earliest != NEVER {
+        let place = tournament.earliest as u32 as usize;
+        let run = &mut runs[place];
+        let item = &run.batch[run.done];
+        run.done += 1;
+        extra.clear();
+        if item.extra > 0 {
+            take(&mut run.extra, item.extra, &mut extra)?;
+        }
+        run.open.truncate(item.depth as usize);
+        let at = At {
+            parent: run.open.last().copied().unwrap_or(0),
+            thread: run.thread,
+        };
+        give(own, item, at, &extra)?;
+        if item.holds_others() {
+            run.open.push(own);
+        }
+        own += 1;
+        tournament.next(place, run.turn(place)?);
+    }
+    Ok(())
+}
 
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 128 * 1024;
@@ -88,18 +230,18 @@ impl Take for Tables<'_, '_> {
 
 /// The file, with what is not written yet.
 pub(super) struct Out<'a> {
-    behind: Behind<'a>,
+    write_thread: WriteThread<'a>,
     prefixed: bool,
     bytes: Vec<u8>,
 }
 
 impl Out<'_> {
     /// Begins with the head.
-    pub(super) fn new(behind: Behind<'_>, kind: Kind) -> Out<'_> {
+    pub(super) fn new(write_thread: WriteThread<'_>, kind: Kind) -> Out<'_> {
         let mut bytes = Vec::with_capacity(BUFFER + BUFFER / 4);
         bytes.extend_from_slice(&encode_head(kind));
         Out {
-            behind,
+            write_thread,
             prefixed: kind.container == Container::IetPrefix,
             bytes,
         }
@@ -116,7 +258,7 @@ impl Out<'_> {
     /// Writes what is left.
     #[cold]
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.behind.put(&mut self.bytes)?;
+        self.write_thread.put(&mut self.bytes)?;
         self.bytes.reserve(BUFFER + BUFFER / 4);
         Ok(())
     }
@@ -133,5 +275,126 @@ impl Take for Out<'_> {
     ) -> io::Result<()> {
         put_entry(&mut self.bytes, self.prefixed, put);
         self.room()
+    }
+}
+
+/// Buffers that wait to be written, or are being written.
+const BUFFERS: usize = 2;
+
+/// The file, which takes buffers.
+pub(super) struct WriteThread<'a> {
+    file: &'a File,
+    /// `None`: there is no other thread.
+    thread: Option<Buffers>,
+}
+
+/// To the thread, and back from it.
+struct Buffers {
+    full: SyncSender<Vec<u8>>,
+    empty: Receiver<Vec<u8>>,
+}
+
+/// Writes what `make` gives. `much`: it is worth a thread. Where none can be had, this one writes.
+pub(super) fn write(
+    file: &File,
+    much: bool,
+    make: impl FnOnce(WriteThread<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    if !much {
+        return make(WriteThread { file, thread: None });
+    }
+    let (full, to_write) = sync_channel::<Vec<u8>>(BUFFERS);
+    let (written, empty) = sync_channel(BUFFERS);
+    for _ in 0..BUFFERS {
+        // There is room for all of them.
+        let _ = written.send(Vec::new());
+    }
+    let work = move || -> io::Result<()> {
+        let mut file = file;
+        for mut bytes in to_write {
+            file.write_all(&bytes)?;
+            bytes.clear();
+            // Who made them may have made the last.
+            let _ = written.send(bytes);
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().name("fdr-write".to_owned());
+        let Ok(thread) = builder.spawn_scoped(scope, work) else {
+            return make(WriteThread { file, thread: None });
+        };
+        let thread_has = Some(Buffers { full, empty });
+        let made = make(WriteThread {
+            file,
+            thread: thread_has,
+        });
+        match thread.join() {
+            // It says why; to `make` it was only gone.
+            Ok(written) => written.and(made),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+impl WriteThread<'_> {
+    /// Takes the bytes, and gives an empty buffer for them.
+    pub(super) fn put(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let Some(buffers) = &self.thread else {
+            self.file.write_all(bytes)?;
+            bytes.clear();
+            return Ok(());
+        };
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let next = buffers.empty.recv().map_err(|_| gone())?;
+        let full = std::mem::replace(bytes, next);
+        buffers.full.send(full).map_err(|_| gone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::io::{Read, Seek};
+
+    use super::*;
+    use crate::temporary::unlinked;
+
+    fn many(mut write_thread: WriteThread<'_>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for round in 0..100u8 {
+            bytes.resize(usize::from(round) * 100, round);
+            write_thread.put(&mut bytes)?;
+            assert!(bytes.is_empty());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn everything_is_written_in_order_with_a_thread_and_without() {
+        let wanted: Vec<u8> = (0..100u8)
+            .flat_map(|round| vec![round; usize::from(round) * 100])
+            .collect();
+        for much in [false, true] {
+            let mut file = unlinked().expect("a folder for temporary files");
+            write(&file, much, many).expect("room");
+            let mut found = Vec::new();
+            file.rewind().expect("a file");
+            file.read_to_end(&mut found).expect("a file");
+            assert!(found == wanted, "with a thread: {much}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_told_and_is_the_real_one() {
+        let full = OpenOptions::new().write(true).open("/dev/full");
+        let full = full.expect("every Linux has it");
+        for much in [false, true] {
+            let written = write(&full, much, many).map_err(|error| error.kind());
+            assert_eq!(written, Err(io::ErrorKind::StorageFull), "{much}");
+            let fails = |_: WriteThread<'_>| Err(io::ErrorKind::TimedOut.into());
+            let written = write(&full, much, fails).map_err(|error| error.kind());
+            assert_eq!(written, Err(io::ErrorKind::TimedOut), "{much}");
+        }
     }
 }

@@ -1,15 +1,14 @@
-//! The tables in front of an ET's entries: where each entry is, and what the children of each are.
-//! They are walked number by number and never held; what they say is checked against the entries,
-//! which are what counts.
+//! The tables in front of an ET's entries: the place and the children of each entry. Tables are read number
+//! by number. They must never be held in memory, nor be believed: the entries count, and the tables are
+//! checked against them.
 //!
-//! Real readers check none of it. That the pool is right is told by a sum over all (parent, child),
-//! in whatever order: it takes no memory, and a wrong pool is then looked for with some.
+//! Real readers check none of it. A sum over all (parent, child) pairs shows whether the pool is right, in
+//! any order and without memory. Only a wrong pool is searched with some memory.
 
 use std::io;
 
 use super::bincode::{Bad, Input};
-use super::container::{HEAD_SIZE, Version};
-use super::entry::{ROOT, decode_entry, encode_entry};
+use super::record::{HEAD_SIZE, ROOT, Version, decode_entry, encode_entry};
 use crate::bytes::{ReadAt, Window};
 
 const WINDOW: usize = 64 * 1024;

@@ -1,30 +1,23 @@
-//! Writes events of any format into an ENTRACE file, entries of all threads in the order of their
-//! times. A duration is known only when its call has ended, and sources give thread after thread, so
-//! items are kept until the end: 64 MiB of them in memory, then in a temporary file. An ET takes 8
-//! bytes of memory for each entry beside, for its pool.
+//! Writes events of any format into an ENTRACE file. Entries are in order of time over all threads. A
+//! source gives thread after thread, and a duration is known at the exit. So items are kept until the end:
+//! 64 MiB in memory, the rest in a temporary file. An ET also needs 8 bytes of memory an entry, for its
+//! pool. Must never keep more in memory.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 
-use super::behind;
-use super::container::{Container, Kind};
-use super::entry::{Entry, ROOT, encode_entry};
+use super::encode::{self, Functions, MAX_ARGUMENTS};
 use super::facts;
-use super::item::{self, Item};
-use super::lane::{Lane, Shelf};
-use super::merge::{self, Strands};
-use super::output::{Out, Tables, Take};
-use super::shape::{self, Functions, MAX_ARGUMENTS};
+use super::output::{self, Out, Strands, Tables, Take};
+use super::record::{Container, Entry, Kind, ROOT, encode_entry};
+use super::thread_encoder::{self, Item, ItemStore, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::spool::Spool;
 use crate::writer::Writer;
-
-#[cfg(test)]
-mod tests;
 
 /// Entries that are not worth a second thread.
 const FEW: u32 = if cfg!(test) { 64 } else { 1 << 14 };
@@ -37,21 +30,21 @@ pub struct EntraceWriter {
     scale: Scale,
     functions: Functions,
     spool: Spool,
-    lanes: Vec<(Lane, Strands)>,
-    lane_of: HashMap<ThreadId, usize>,
+    encoders: Vec<(ThreadEncoder, Strands)>,
+    encoder_of: HashMap<ThreadId, usize>,
     now: usize,
     losses: Losses,
     failed: Option<io::Error>,
 }
 
 /// A thread's part of the spool.
-struct Shelves<'a> {
+struct SpoolStore<'a> {
     spool: &'a mut Spool,
     strands: Strands,
     failed: &'a mut Option<io::Error>,
 }
 
-impl Shelves<'_> {
+impl SpoolStore<'_> {
     /// Does something to the spool, which is no longer whole after the first error.
     #[inline(always)]
     fn with(&mut self, step: impl FnOnce(&mut Spool, Strands) -> io::Result<()>) {
@@ -61,7 +54,7 @@ impl Shelves<'_> {
     }
 }
 
-impl Shelf for Shelves<'_> {
+impl ItemStore for SpoolStore<'_> {
     // Called for every call: an item that stays in registers is not read back from memory.
     #[inline(always)]
     fn put(&mut self, item: &Item, payload: &[u8]) -> u64 {
@@ -75,16 +68,18 @@ impl Shelf for Shelves<'_> {
 
     #[inline]
     fn end(&mut self, place: u64, item: &Item) {
-        let at = place + item::END as u64;
-        self.with(|spool, strands| spool.patch(strands.items, at, &item.encode()[item::END..]));
+        let at = place + thread_encoder::END as u64;
+        self.with(|spool, strands| {
+            spool.patch(strands.items, at, &item.encode()[thread_encoder::END..])
+        });
     }
 
     fn lose(&mut self, _: u64) {}
 
     fn argument(&mut self, place: u64, item: &Item, value: u64) -> bool {
-        let at = place + item::EXTRA as u64;
+        let at = place + thread_encoder::EXTRA as u64;
         self.with(|spool, strands| {
-            spool.patch(strands.items, at, &item.encode()[item::EXTRA..])?;
+            spool.patch(strands.items, at, &item.encode()[thread_encoder::EXTRA..])?;
             spool.push(strands.extra, &value.to_le_bytes())
         });
         true
@@ -106,8 +101,8 @@ impl EntraceWriter {
             scale: Scale::new(info.clock.frequency),
             functions: Functions::default(),
             spool: Spool::default(),
-            lanes: Vec::new(),
-            lane_of: HashMap::new(),
+            encoders: Vec::new(),
+            encoder_of: HashMap::new(),
             now: 0,
             losses: Losses::default(),
             failed: None,
@@ -118,7 +113,7 @@ impl EntraceWriter {
 
     fn learn(&mut self, more: &[Function]) {
         for function in more {
-            let function = shape::fitting(function, &mut self.losses);
+            let function = encode::fitting(function, &mut self.losses);
             if self.functions.define(&function) {
                 self.info.functions.push(function);
             }
@@ -127,23 +122,29 @@ impl EntraceWriter {
 
     /// Runs `step` on the thread that the events belong to; a sink that was told no thread has none.
     #[inline]
-    fn on_lane(
+    fn on_encoder(
         &mut self,
-        step: impl FnOnce(&mut Lane, &mut Functions, &mut Scale, &mut Shelves<'_>, &mut Losses),
+        step: impl FnOnce(
+            &mut ThreadEncoder,
+            &mut Functions,
+            &mut Scale,
+            &mut SpoolStore<'_>,
+            &mut Losses,
+        ),
     ) {
-        let Some((lane, strands)) = self.lanes.get_mut(self.now) else {
+        let Some((encoder, strands)) = self.encoders.get_mut(self.now) else {
             return;
         };
-        let mut shelves = Shelves {
+        let mut store = SpoolStore {
             spool: &mut self.spool,
             strands: *strands,
             failed: &mut self.failed,
         };
         step(
-            lane,
+            encoder,
             &mut self.functions,
             &mut self.scale,
-            &mut shelves,
+            &mut store,
             &mut self.losses,
         );
     }
@@ -156,24 +157,24 @@ impl EntraceWriter {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
-        for nth in 0..self.lanes.len() {
+        for nth in 0..self.encoders.len() {
             self.now = nth;
             let end = self.info.end;
-            self.on_lane(|lane, _, scale, shelves, losses| {
+            self.on_encoder(|encoder, _, scale, store, losses| {
                 if let Some(end) = end {
-                    lane.end(end, scale, shelves);
+                    encoder.end(end, scale, store);
                 }
-                lane.finish(losses);
+                encoder.finish(losses);
             });
         }
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
-        let strands: Vec<Strands> = self.lanes.iter().map(|(_, strands)| *strands).collect();
+        let strands: Vec<Strands> = self.encoders.iter().map(|(_, strands)| *strands).collect();
         let items = strands
             .iter()
-            .map(|strands| self.spool.size(strands.items) / item::SIZE as u64);
-        let facts = 2 + self.info.functions.len() as u64 + self.lanes.len() as u64;
+            .map(|strands| self.spool.size(strands.items) / thread_encoder::SIZE as u64);
+        let facts = 2 + self.info.functions.len() as u64 + self.encoders.len() as u64;
         let entries = facts.saturating_add(items.sum());
         let Some(entries) = u32::try_from(entries)
             .ok()
@@ -187,11 +188,11 @@ impl EntraceWriter {
             info: &self.info,
             functions: &self.functions,
             spool: &self.spool,
-            lanes: &self.lanes,
+            encoders: &self.encoders,
             strands: &strands,
         };
-        behind::write(&self.out, entries > FEW, |behind| {
-            let mut out = Out::new(behind, self.kind);
+        output::write(&self.out, entries > FEW, |write_thread| {
+            let mut out = Out::new(write_thread, self.kind);
             if self.kind.container == Container::Et {
                 let mut tables = Tables::new(&mut out, entries);
                 source.each(&mut tables)?;
@@ -210,7 +211,7 @@ struct Entries<'a> {
     info: &'a TraceInfo,
     functions: &'a Functions,
     spool: &'a Spool,
-    lanes: &'a [(Lane, Strands)],
+    encoders: &'a [(ThreadEncoder, Strands)],
     strands: &'a [Strands],
 }
 
@@ -231,14 +232,14 @@ impl Entries<'_> {
         for function in &self.info.functions {
             fact(&facts::encode_function(function, 1))?;
         }
-        for (lane, _) in self.lanes {
-            fact(&facts::encode_thread(&lane.thread, 1))?;
+        for (encoder, _) in self.encoders {
+            fact(&facts::encode_thread(&encoder.thread, 1))?;
         }
         let functions = self.functions;
-        merge::merge(self.spool, self.strands, own, |own, item, at, extra| {
-            let size = || shape::size(version, functions, item, at, extra);
+        output::merge(self.spool, self.strands, own, |own, item, at, extra| {
+            let size = || encode::size(version, functions, item, at, extra);
             take.entry(own, at.parent, size, |out| {
-                shape::put(out, version, functions, item, at, extra);
+                encode::put(out, version, functions, item, at, extra);
             })
         })
     }
@@ -246,31 +247,31 @@ impl Entries<'_> {
 
 impl Sink for EntraceWriter {
     fn thread(&mut self, thread: &Thread) {
-        if let Some(&place) = self.lane_of.get(&thread.id) {
+        if let Some(&place) = self.encoder_of.get(&thread.id) {
             self.now = place;
             if thread.counts.is_some() {
-                self.lanes[place].0.thread = thread.clone();
+                self.encoders[place].0.thread = thread.clone();
             }
             return;
         }
-        self.now = self.lanes.len();
-        self.lane_of.insert(thread.id, self.now);
+        self.now = self.encoders.len();
+        self.encoder_of.insert(thread.id, self.now);
         let strands = Strands {
             thread: thread.id.0,
             items: self.spool.strand(),
             extra: self.spool.strand(),
         };
-        self.lanes.push((Lane::new(thread), strands));
+        self.encoders.push((ThreadEncoder::new(thread), strands));
     }
 
     fn calls(&mut self, calls: &[Call]) {
         if self.failed.is_some() {
             return;
         }
-        self.on_lane(|lane, functions, scale, shelves, _| {
+        self.on_encoder(|encoder, functions, scale, store, _| {
             for call in calls {
                 let function = functions.place(call.function);
-                lane.call(call, function, scale, shelves);
+                encoder.call(call, function, scale, store);
             }
         });
     }
@@ -279,8 +280,8 @@ impl Sink for EntraceWriter {
         if self.failed.is_some() {
             return;
         }
-        self.on_lane(|lane, _, scale, shelves, losses| {
-            lane.mark(mark, scale, MAX_ARGUMENTS, losses, shelves);
+        self.on_encoder(|encoder, _, scale, store, losses| {
+            encoder.mark(mark, scale, MAX_ARGUMENTS, losses, store);
         });
     }
 
@@ -310,5 +311,103 @@ impl Writer for EntraceWriter {
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {
         EntraceWriter::finish(*self)
+    }
+}
+
+/// Larger traces than the spool keeps in memory: the spool's file, the merge and the write thread are used.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::FileBytes;
+    use crate::entrace::EntraceSource;
+    use crate::entrace::record::Version;
+    use crate::model::{Edge, FunctionId, Ticks};
+    use crate::source::{Source, drive};
+    use crate::temporary::unlinked;
+
+    const THREADS: u64 = 3;
+
+    /// Calls of every depth up to 5 and of durations of every size; the steps differ by thread.
+    fn calls(thread: u64) -> Vec<Call> {
+        let (mut calls, mut open, mut time) = (Vec::new(), Vec::new(), thread);
+        for round in 0..6000u64 {
+            time += match round % 7 {
+                0 => 70_000,
+                1 if round % 777 == 1 => 5_000_000_000,
+                step => step * 40 + thread,
+            };
+            let enters = open.is_empty() || (open.len() < 5 && round % 3 > 0);
+            let function = FunctionId((round % 11 + thread) as u32);
+            let (edge, function) = if enters {
+                open.push(function);
+                (Edge::Entry, function)
+            } else {
+                (Edge::Exit, open.pop().unwrap_or_default())
+            };
+            calls.push(Call {
+                time: Ticks(time),
+                function,
+                edge,
+                synthetic: false,
+                has_arguments: false,
+            });
+        }
+        calls
+    }
+
+    /// What a file gives back, and the order in which it has the threads.
+    #[derive(Default)]
+    struct Kept {
+        calls: [Vec<Call>; THREADS as usize],
+        now: usize,
+    }
+
+    impl Sink for Kept {
+        fn thread(&mut self, thread: &Thread) {
+            self.now = thread.id.0 as usize;
+        }
+
+        fn calls(&mut self, calls: &[Call]) {
+            self.calls[self.now].extend_from_slice(calls);
+        }
+
+        fn mark(&mut self, mark: &Mark<'_>) {
+            panic!("none was written: {mark:?}");
+        }
+
+        fn diagnostic(&mut self, diagnostic: Diagnostic) {
+            panic!("{diagnostic}");
+        }
+    }
+
+    #[test]
+    fn what_went_through_the_temporary_file_comes_back() {
+        for version in [Version::V1, Version::V2] {
+            for container in [Container::Et, Container::Iet, Container::IetPrefix] {
+                let file = unlinked().expect("a folder for temporary files");
+                let kind = Kind { version, container };
+                let out = file.try_clone().expect("a file");
+                let mut writer = EntraceWriter::new(out, kind, &TraceInfo::default());
+                for id in (0..THREADS).map(ThreadId) {
+                    let thread = Thread {
+                        id,
+                        ..Thread::default()
+                    };
+                    writer.thread(&thread);
+                    writer.calls(&calls(id.0));
+                }
+                assert!(writer.spool.has_spilled(), "the test must spill");
+                writer.finish().expect("room");
+
+                let bytes = FileBytes::new(file).expect("a file");
+                let source = EntraceSource::open(Box::new(bytes)).expect("a trace");
+                assert_eq!(source.diagnostics(), [], "{kind}");
+                let mut kept = Kept::default();
+                drive(&source, &mut kept, &|_| {}).expect("a readable file");
+                for (thread, found) in (0..).zip(&kept.calls) {
+                    assert!(*found == calls(thread), "{kind}: thread {thread}");
+                }
+            }
+        }
     }
 }

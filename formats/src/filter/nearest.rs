@@ -1,5 +1,5 @@
-//! Which names a person may have meant: for the messages about a filter that matches nothing, and about a
-//! variable or a format that does not exist. Must never take long on long names: both sides are cut.
+//! Finds the names that a person may have meant. Messages use it for a filter without a match, and for an
+//! unknown variable or format. Must never take long on long names, so both sides are cut.
 
 /// How much of a name and of a pattern is compared, characters.
 const LONGEST: usize = 200;

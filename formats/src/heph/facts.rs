@@ -1,14 +1,14 @@
-//! What the document has no packet for and this project needs, as events and attributes of its own.
-//! Decoded here; `book` encodes them. Must never fail: what is missing is left empty.
+//! This project's own events and attributes, for what Heph's document has no packet for. Decoded here;
+//! `encoder_state` encodes them. Decoding must never fail: a missing value is left empty.
 //!
-//! Every event of ours has at most 128 bytes, and its attributes are scalars, because Heph's own converter
-//! refuses a trace at its first array, and at an event that is longer. Only a payload that is no text is an
-//! array, of any length. What does not fit its event stands in further events right behind it, `fdr:more`:
-//! `of` says which event they continue (its stream << 32 | its counter), all other attributes are that
-//! event's. Texts that one attribute can't hold go on in more attributes of the same name.
+//! Each of our events has at most 128 bytes, and its attributes are scalars. The reason is Heph's own
+//! converter: it refuses a trace because of one array, or one longer event. A payload that is no text is
+//! the only array, and may have any length. The rest of a long event follows directly behind it, in events
+//! `fdr:more`. Their attribute `of` names the event that they continue (its stream << 32 | its counter).
+//! Their other attributes belong to that event. A long text goes on in more attributes of the same name.
 //!
-//! Facts are events without duration on stream 4,294,967,295, as are further events. Their times say
-//! nothing: each has a microsecond of its own. The first is `fdr:trace`.
+//! Facts are events without duration on stream 4,294,967,295, and so are `fdr:more` events. Their times
+//! have no meaning: each has a microsecond of its own. The first fact is `fdr:trace`.
 //!
 //! | description | attributes |
 //! | --- | --- |
@@ -16,8 +16,8 @@
 //! | `fdr:function` | `id`, `name`, `file`, `line`, `untimed` (1 where it is); comes before the function's first call |
 //! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `process`, `name`; of the records: `recorded` (always, if any is known), `readable`, `overwritten`, `dropped`, `synthetic_entries`, `synthetic_exits` (0 where left out); the last one of a thread holds |
 //!
-//! Marks are events without duration on their thread's stream. Those without a time of their own have
-//! that of the thread's event before, or the tick before its first event:
+//! Marks are events without duration on the stream of their thread. Some marks have no time of their own.
+//! They get the time of the thread's previous event, or the tick before its first event:
 //!
 //! | description | attributes |
 //! | --- | --- |
@@ -26,10 +26,11 @@
 //! | `fdr:custom` | the payload; `cpu` |
 //! | `fdr:typed` | the payload; `kind` |
 //!
-//! A payload is `text`, where it is UTF-8, with `bytes` (how many) in front where it goes on in further
-//! events; or `bytes` and `data` (u64 array, eight bytes in each, the last filled with zeros).
+//! A payload in UTF-8 is `text`. If it goes on in `fdr:more` events, `bytes` stands in front and says how
+//! many bytes there are. Any other payload is `bytes` and `data`: a u64 array, eight bytes in each, the
+//! last one filled with zeros.
 //!
-//! Calls are the other events. Their attributes, each left out where it says nothing:
+//! All other events are calls. An attribute is left out where its value is the default:
 //!
 //! | attribute | meaning |
 //! | --- | --- |
@@ -38,12 +39,12 @@
 //! | `flags` | 1: the entry was not measured; 2: the exit was not; 4: left by a tail call; 8: the arguments are in further events |
 //! | `argument` | an argument of the call; as often as there are any |
 //!
-//! A description that does not fit is cut in its middle: `my_app::in~0123abcd~Index::add`, where the digits
-//! are a hash of the whole name. Such a call has its `function_id`.
+//! A description that does not fit is cut in its middle: `my_app::in~0123abcd~Index::add`. The digits are a
+//! hash of the whole name. Such a call has its `function_id`.
 //!
-//! Version 1 had arrays instead (all u64): `missing` (3), `anchor` (2), `trouble` (4), `counts` (6) and
-//! `arguments`, in the order of the scalars above; its events have any length, and none is continued.
-//! They are read as well.
+//! Version 1 had arrays of u64 instead: `missing` (3), `anchor` (2), `trouble` (4), `counts` (6) and
+//! `arguments`. Their elements are in the order of the scalars above. Events of version 1 have any length
+//! and no `fdr:more`. They are read too.
 
 use super::record::{Attribute, Event, Value};
 use crate::facts::{self, Fact, Names};

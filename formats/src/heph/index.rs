@@ -1,15 +1,15 @@
-//! The index pass: what a file says of itself, and the plan by which its calls are put in order. Must
-//! never hold the events, only names, threads, and the calls that `nest` notes.
+//! The index pass: what a file states about itself, and the plan that puts its calls in order. It keeps
+//! names, threads and the calls that `edges` notes. It must never keep the events.
 
 use std::io;
 
-use super::reading::{Epochs, Reading};
+use super::decoder_state::{Epochs, Reading};
 use super::record;
-use super::walk::Walker;
+use super::scan::Walker;
 use crate::bytes::ReadAt;
+use crate::edges::{Plan, Planner};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Ticks, TraceInfo};
-use crate::nest::{Plan, Planner};
 
 /// A file, indexed.
 #[derive(Debug)]

@@ -1,19 +1,19 @@
-//! The listing: one line for every packet, and for all bytes between packets. For people, so it says
-//! everything that a packet has; it must never hide a byte.
+//! The listing: one line for each packet, and one for all bytes between two packets. The listing is for
+//! people, so it shows everything that a packet has. It must never hide a byte.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-use super::decode::describe;
+use super::decoder_state::Reading;
 use super::facts;
 use super::index::Index;
-use super::reading::Reading;
+use super::reader::describe;
 use super::record::{Event, Metadata};
-use super::walk::{self, Unit, Walker};
+use super::scan::{self, Unit, Walker};
 use crate::bytes::ReadAt;
+use crate::edges::What;
 use crate::error::Error;
 use crate::model::Ticks;
-use crate::nest::What;
 use crate::source::Record;
 
 /// Values of an array that are shown.
@@ -105,7 +105,7 @@ fn event_line(detail: &mut String, event: &Event<'_>, size: u64) {
         }
         describe(detail, &attribute, SHOWN);
     }
-    if let Some(what) = walk::trouble(event, size) {
+    if let Some(what) = scan::trouble(event, size) {
         let _ = write!(detail, " ({what})");
     }
 }

@@ -1,38 +1,33 @@
 //! Traces of Heph, an actor framework for Rust: format version 0.1.0, read and written. A record is a
-//! whole call, written when it has ended.
+//! whole call, written when it has ended. This folder must never believe a length that a file states.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `record`, `encode` | layout of packets and attributes, pure |
+//! | `record` | layout of packets and attributes, pure |
 //! | `facts` | the events and attributes that this project adds |
-//! | `walk` | packets of a file, and what is damage |
-//! | `reading`, `names`, `streams` | packets to calls of threads and functions |
-//! | `index`, `decode` | the two passes over a file |
+//! | `scan` | the packets of a file, and its damage |
+//! | `decoder_state`, `names` | packets to calls of threads and functions |
+//! | `index` | the first pass over a file |
 //! | `list` | packets to lines, for people |
-//! | `reader` | [`HephSource`] |
-//! | `tables`, `book` | functions, threads and counters, written |
-//! | `parts` | an event in as many packets as it needs |
+//! | `reader` | [`HephSource`], and the second pass |
+//! | `tables`, `encoder_state` | functions, threads and counters, written |
 //! | `writer` | [`HephWriter`]: events of any format to a stream |
 
-use crate::registry::{Format, Opener};
+use crate::format::{Format, Opener};
 use crate::writer::{Kind, Target};
 
-mod book;
-mod decode;
-mod encode;
+mod decoder_state;
+mod encoder_state;
 mod facts;
 mod index;
 mod list;
 mod names;
-mod parts;
 mod reader;
-mod reading;
 mod record;
-mod streams;
+mod scan;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod walk;
 mod writer;
 
 pub use reader::HephSource;

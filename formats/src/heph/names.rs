@@ -1,11 +1,19 @@
-//! Functions on the reading side: from descriptions and numbers of the file to the function ids of
-//! the neutral model, which every number is only once. Must never give a function a different id
-//! later: calls have it by then.
+//! The numbers that the reader gives to functions and threads. Must never change the id of a function
+//! later, because calls have it by then. Must never give two threads one id.
+//!
+//! A function is found by its description and its number in the file. The neutral model has each function
+//! id once.
+//!
+//! A thread is a pair of stream and substream, because the substreams of one stream overlap in time.
+//! Substream 0 has the stream's number as its thread id. Any other substream has an id with bit 63 set. The
+//! lower 32 bits are the stream. Above them is the substream if it has less than 30 bits. Otherwise bit 62
+//! is set, and a running number is there. The thread's name, `stream 2, substream 7`, has both numbers in
+//! full.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::facts::{self, FunctionFacts};
-use crate::model::{Function, FunctionId};
+use super::facts::{self, FunctionFacts, ThreadFacts};
+use crate::model::{Function, FunctionId, Thread, ThreadId};
 
 /// Ids from here downwards are given to functions that a trace of ours does not declare. The other
 /// formats' ids end here too.
@@ -154,4 +162,209 @@ impl Names {
 /// What a function without a name is called.
 pub(super) fn label(number: u32) -> String {
     format!("#{number}")
+}
+
+const SUBSTREAM: u64 = 1 << 63;
+const NUMBERED: u64 = SUBSTREAM | 1 << 62;
+const SUBSTREAM_BITS: u32 = 30;
+
+/// The counter of a stream.
+#[derive(Clone, Copy, Debug)]
+struct Counter {
+    next: u32,
+    /// Where its last event is.
+    offset: u64,
+    /// When that ended, in ticks.
+    end: u64,
+    /// That it goes back was told.
+    told: bool,
+}
+
+/// What an event's number says of the events in front of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gap {
+    None,
+    /// So many events are missing since the one that ended then.
+    Missing {
+        events: u32,
+        expected: u32,
+        end: u64,
+        /// Where the last event is.
+        offset: u64,
+    },
+    /// The counter goes back, for the first time; it should be this.
+    Back(u32),
+}
+
+/// Streams, substreams and their threads.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    counters: Vec<Counter>,
+    counter_of: HashMap<u32, usize>,
+    /// The stream of the last event, and its counter.
+    current: Option<(u32, usize)>,
+    lanes: HashMap<(u32, u64), usize>,
+    ids: HashMap<ThreadId, usize>,
+    pub(super) threads: Vec<Thread>,
+    numbered: u64,
+    last: Option<((u32, u64), usize)>,
+}
+
+impl Streams {
+    /// Notes an event's number. `skipped`: so many numbers in front of it are not used.
+    #[inline]
+    pub(super) fn count(&mut self, stream: u32, counter: u32, skipped: u32, at: (u64, u64)) -> Gap {
+        let (offset, end) = at;
+        let next = Counter {
+            next: counter.wrapping_add(1),
+            offset,
+            end,
+            told: false,
+        };
+        let place = match self.current {
+            Some((current, place)) if current == stream => place,
+            _ => {
+                let place = *self.counter_of.entry(stream).or_insert(self.counters.len());
+                self.current = Some((stream, place));
+                place
+            }
+        };
+        let Some(last) = self.counters.get_mut(place) else {
+            self.counters.push(next);
+            return Gap::None;
+        };
+        let before = std::mem::replace(
+            last,
+            Counter {
+                told: last.told,
+                ..next
+            },
+        );
+        let expected = before.next.wrapping_add(skipped);
+        match counter.wrapping_sub(expected) as i32 {
+            0 => Gap::None,
+            missing @ 1.. => Gap::Missing {
+                events: missing as u32,
+                expected,
+                end: before.end,
+                offset: before.offset,
+            },
+            _ if before.told => Gap::None,
+            _ => {
+                last.told = true;
+                Gap::Back(expected)
+            }
+        }
+    }
+
+    /// The thread of a stream and substream: its place in `threads`.
+    #[inline]
+    pub(super) fn lane(&mut self, stream: u32, substream: u64) -> usize {
+        let key = (stream, substream);
+        match self.last {
+            Some((last, lane)) if last == key => lane,
+            _ => {
+                let known = self.lanes.get(&key).copied();
+                let lane = known.unwrap_or_else(|| self.begin(key, None));
+                self.last = Some((key, lane));
+                lane
+            }
+        }
+    }
+
+    /// A new thread. `id`: what `fdr:thread` says.
+    fn begin(&mut self, key: (u32, u64), id: Option<u64>) -> usize {
+        let (stream, substream) = key;
+        let lane = self.threads.len();
+        let id = id.or(derived(stream, substream));
+        let id = id.unwrap_or_else(|| self.number(stream));
+        let taken = self.ids.contains_key(&ThreadId(id));
+        let id = ThreadId(if taken { self.number(stream) } else { id });
+        self.ids.insert(id, lane);
+        self.lanes.insert(key, lane);
+        let name = if substream == 0 {
+            String::new()
+        } else {
+            name(stream, substream)
+        };
+        self.threads.push(Thread {
+            id,
+            name,
+            ..Thread::default()
+        });
+        lane
+    }
+
+    /// An id that no thread has.
+    fn number(&mut self, stream: u32) -> u64 {
+        loop {
+            let number = self.numbered & ((1 << SUBSTREAM_BITS) - 1);
+            self.numbered += 1;
+            let id = NUMBERED | number << 32 | u64::from(stream);
+            if !self.ids.contains_key(&ThreadId(id)) {
+                return id;
+            }
+        }
+    }
+
+    /// A thread is described. Returns what is wrong with that.
+    pub(super) fn describe(&mut self, facts: ThreadFacts) -> Option<String> {
+        let Some(stream) = facts.stream else {
+            return Some("a thread without a stream; it is skipped".into());
+        };
+        let key = (stream, facts.substream);
+        let mut told = None;
+        let lane = match self.lanes.get(&key) {
+            Some(&lane) => lane,
+            None => self.begin(key, facts.thread),
+        };
+        if let Some(id) = facts.thread.map(ThreadId) {
+            let before = self.threads[lane].id;
+            let owner = *self.ids.entry(id).or_insert(lane);
+            if owner == lane {
+                if before != id {
+                    self.ids.remove(&before);
+                }
+                self.threads[lane].id = id;
+            } else {
+                told = Some(format!(
+                    "stream {stream} has the thread id {id} of another one; it is {before} here"
+                ));
+            }
+        }
+        let thread = &mut self.threads[lane];
+        thread.process = facts.process.or(thread.process);
+        thread.counts = facts.counts.or(thread.counts);
+        if let Some(name) = facts.name {
+            thread.name = name;
+        }
+        told
+    }
+}
+
+/// The thread id of a stream and substream that nobody has given another one; `None`: a running
+/// number is part of it.
+pub(super) fn derived(stream: u32, substream: u64) -> Option<u64> {
+    if substream == 0 {
+        return Some(stream.into());
+    }
+    let fits = substream >> SUBSTREAM_BITS == 0;
+    fits.then_some(SUBSTREAM | substream << 32 | u64::from(stream))
+}
+
+/// The name of a substream that has none.
+fn name(stream: u32, substream: u64) -> String {
+    format!("stream {stream}, substream {substream}")
+}
+
+/// Stream and substream of a thread that was read from a file with substreams.
+pub(super) fn numbers(thread: &Thread) -> Option<(u32, u64)> {
+    if thread.id.0 & SUBSTREAM == 0 {
+        return None;
+    }
+    let numbers = thread.name.strip_prefix("stream ")?;
+    let (stream, substream) = numbers.split_once(", substream ")?;
+    let (stream, substream) = (stream.parse().ok()?, substream.parse().ok()?);
+    let same = name(stream, substream) == thread.name && thread.id.0 as u32 == stream;
+    (same && substream != 0).then_some((stream, substream))
 }

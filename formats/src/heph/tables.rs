@@ -1,14 +1,13 @@
-//! Functions and threads on the writing side: by which name, number, stream and substream they go in
-//! the file. Must never give two threads one place, nor two functions one name without a number.
+//! Functions and threads of a trace that is written: the name, number, stream and substream of each in the
+//! file. Must never give two threads one place, nor two functions one name without a number.
 
-use crate::text;
 use std::collections::{HashMap, HashSet};
 
 use super::facts::{FACTS, PREFIX};
-use super::names::label;
-use super::streams;
+use super::names::{self, label};
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks};
 use crate::sink::Losses;
+use crate::text;
 
 /// Bytes of the hash in the middle of a name that was cut.
 const HASH_SIZE: usize = 10;
@@ -121,7 +120,7 @@ pub(super) struct Lane {
 impl Lane {
     /// Whether a reader would take another number for the thread's.
     pub(super) fn renumbered(&self) -> bool {
-        streams::derived(self.stream, self.substream) != Some(self.thread.id.0)
+        names::derived(self.stream, self.substream) != Some(self.thread.id.0)
     }
 }
 
@@ -181,7 +180,7 @@ impl Threads {
     fn begin(&mut self, thread: &Thread, losses: &mut Losses) -> usize {
         let own = u32::try_from(thread.id.0).ok().filter(|&id| id != FACTS);
         let own = own.map(|stream| (stream, 0));
-        let wanted = streams::numbers(thread).or(own);
+        let wanted = names::numbers(thread).or(own);
         let wanted = wanted.filter(|&place| place.0 != FACTS && !self.places.contains(&place));
         let (stream, substream) = wanted.unwrap_or_else(|| {
             let what = "thread ids that no stream can have (over 32 bits, or taken): other readers \

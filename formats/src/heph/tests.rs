@@ -1,12 +1,10 @@
 //! One packet of each kind and one attribute of each type, typed by hand from the document's tables,
-//! decoded and encoded. Shares nothing with the layout code but what is under test.
+//! decoded and encoded. Must never share layout code with the code under test.
 
-use super::encode::{self, EventPacket, Place};
-use super::names::Names;
-use super::parts::{FactPlaces, Parts};
-use super::record::{Bad, Event, Kind, Metadata, Value, head};
-use super::streams::{self, Gap, Streams};
+use super::names::{self, Gap, Names, Streams};
+use super::record::{self, Bad, Event, EventPacket, Kind, Metadata, Place, Value, head};
 use super::tables::Functions;
+use super::writer::{FactPlaces, Parts};
 use crate::model::{Function, FunctionId, Thread, ThreadId};
 
 fn hex(text: &str) -> Vec<u8> {
@@ -52,7 +50,7 @@ fn a_metadata_packet() {
     let metadata = Metadata::decode(&packet).expect("an epoch");
     assert_eq!(metadata.name, b"epoch");
     assert_eq!(metadata.epoch(), Some(1_610_113_734_118_010_000));
-    assert_eq!(encode::epoch(1_610_113_734_118_010_000), packet);
+    assert_eq!(record::epoch(1_610_113_734_118_010_000), packet);
     let unknown = hex("75d11d4d 0000000c 0001 78 79");
     let metadata = Metadata::decode(&unknown).expect("an option");
     assert_eq!((metadata.name, metadata.value), (&b"x"[..], &b"y"[..]));
@@ -288,7 +286,7 @@ fn substreams_have_ids_that_lead_back() {
     assert_eq!(streams.threads[1].id, ThreadId(1 << 63 | 7 << 32 | 2));
     for (lane, pair) in pairs.into_iter().enumerate().skip(1) {
         let thread = &streams.threads[lane];
-        assert_eq!(streams::numbers(thread), Some(pair), "{thread:?}");
+        assert_eq!(names::numbers(thread), Some(pair), "{thread:?}");
         let others = streams.threads.iter().filter(|other| other.id == thread.id);
         assert_eq!(others.count(), 1);
     }
@@ -303,7 +301,7 @@ fn substreams_have_ids_that_lead_back() {
             name: name.into(),
             ..Thread::default()
         };
-        assert_eq!(streams::numbers(&thread), None, "{name}");
+        assert_eq!(names::numbers(&thread), None, "{name}");
     }
 }
 

@@ -1,19 +1,18 @@
-//! What a record says in the neutral vocabulary: a call or a mark with its thread and its time, and
-//! what it has beside those. Both passes over a file see the same items, because they are made here.
+//! What a record means in the neutral vocabulary: a call or a mark with its thread and its time, and its
+//! details. Both passes over a file make items here, so they must never see different items.
 
 use std::fmt::Write as _;
 
-use super::escape::{unescape, unescape_text};
 use super::klass::known;
-use super::meaning::{Label, Meaning};
-use super::schema::Kind;
-use super::walk::{Event, Found, Tables, Walker};
+use super::record::{unescape, unescape_text};
+use super::scan::{Event, Found, Tables, Walker};
+use super::schema::{Kind, Label, Meaning};
 use crate::bytes::ReadAt;
+use crate::edges::{Details, Item, What};
 use crate::error::Error;
 use crate::model::{
     Counts, CpuId, Function, FunctionId, Mark, Missing, Thread, ThreadId, Ticks, TraceInfo,
 };
-use crate::nest::{Details, Item, What};
 use crate::sink::Sink;
 
 /// How a call names its function.

@@ -1,7 +1,7 @@
-//! The klasses that this project writes: HawkTracer's own, as its library describes them, and ours,
-//! for what HawkTracer has no klass for. Ours are announced in the stream like any other, so every
-//! parser can read past them; none of their fields is called `label` or `name`, which would make them
-//! calls in viewers. Only kinds and sizes that all real parsers know may stand in here.
+//! The klasses that this project writes. HawkTracer's own are as its library describes them. Ours hold what
+//! HawkTracer has no klass for. The stream announces ours like any other klass, so every parser can skip
+//! them. Must never give a field the name `label` or `name`, because viewers would take the record for a
+//! call. Must hold only kinds and sizes that all real parsers know.
 //!
 //! | klass | its records, beside the header (whose time is that of the mark where it is one) |
 //! | --- | --- |
@@ -16,7 +16,7 @@
 //! | 64 + n `FDR_CallEvent`n | those of `HT_CallstackIntEvent`, n arguments |
 //! | 320 + n `FDR_FlaggedCallEvent`n | the same, with flags: 1 entry, 2 exit not measured; 4 tail exit |
 //!
-//! Texts are escaped (`escape`). Fields that a reader does not find are 0 or empty.
+//! Texts are escaped (`escape`). A field that a reader does not find is 0 or empty.
 
 use super::record::{
     self, Builder, CALL, CALL_BASE, EVENT, FIELD, Header, KLASS, MAPPING, POINTER, STRUCT, SYSTEM,

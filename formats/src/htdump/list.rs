@@ -1,20 +1,19 @@
-//! The listing: one line for every record, in the order of the file. For people, so it says what the
-//! fields are called and which function is meant; it must never hide a byte.
+//! The listing: one line for each record, in the order of the file. The listing is for people, so it names
+//! fields and functions. It must never hide a byte.
 
-use crate::text;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-use super::gather::Index;
-use super::index::WINDOW;
+use super::index::{Index, WINDOW};
 use super::items::{self, Naming};
 use super::names::Replay;
+use super::scan::{Course, Event, Step};
 use super::schema::shown;
-use super::walk::{Course, Event, Step};
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::{FunctionId, Ticks};
 use crate::source::Record;
+use crate::text;
 
 /// Bytes of a record's fields that are shown.
 const SHOWN: usize = 400;

@@ -1,40 +1,36 @@
-//! HawkTracer's HTDUMP, read in any klass and byte order, and written in either byte order.
+//! HawkTracer's HTDUMP, read in any klass and byte order, and written in either byte order. This folder
+//! must never believe a size that a stream announces.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`record`] | layout of the header and of HawkTracer's klasses, pure |
+//! | [`record`] | layout of the header and of HawkTracer's klasses, and escaped texts, pure |
 //! | `klass` | the klasses that are written: HawkTracer's and ours |
-//! | `escape` | texts that every reader takes |
-//! | `schema`, `meaning` | what a stream announces: klasses to layouts, and what they say |
-//! | `walk` | records one by one |
-//! | `scout` | where streams begin, in a file of several |
+//! | `schema` | the klasses that a stream announces: their layouts and meanings |
+//! | `scan` | records one by one |
+//! | `stream_starts` | where streams begin, in a file of several |
 //! | `names` | identifiers and labels to functions |
-//! | `items` | what a record says |
-//! | `index`, `gather` | the first pass over a file |
+//! | `items` | the meaning of a record |
+//! | `index` | the first pass over a file |
 //! | `list` | records to lines, for people |
-//! | `reader` | records to events: [`HtdumpSource`] |
-//! | `tables`, `stream`, `writer` | events to records: [`HtdumpWriter`] |
+//! | `reader` | [`HtdumpSource`], and the second pass |
+//! | `encoder_state`, `writer` | [`HtdumpWriter`]: events to records |
 
-mod escape;
-mod gather;
+mod encoder_state;
 mod index;
 mod items;
 mod klass;
 mod list;
-mod meaning;
 mod names;
 mod reader;
 pub mod record;
+mod scan;
 mod schema;
-mod scout;
-mod stream;
-mod tables;
-mod walk;
+mod stream_starts;
 mod writer;
 
 use crate::bytes::ByteOrder;
+use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
-use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
 pub use reader::HtdumpSource;

@@ -1,11 +1,10 @@
-//! Functions of a stream. A call names its function by an identifier, which a mapping record ties to a
-//! label (before the first call of it or after), or by the label itself. [`Names`] numbers the
-//! functions while the stream is indexed; [`Replay`] finds the same numbers in a later pass. Must
-//! never lose a name that was given.
+//! Functions of a stream. A call names its function by an identifier or by a label. A mapping record ties
+//! an identifier to a label, before the first call or after it. [`Names`] numbers the functions in the
+//! index pass. [`Replay`] finds the same numbers in a later pass. Must never lose a name that was given.
 
 use std::collections::{HashMap, HashSet};
 
-use super::escape::label;
+use super::record::label;
 use crate::model::{Function, FunctionId};
 
 /// The label of a function.

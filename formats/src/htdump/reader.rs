@@ -1,19 +1,18 @@
-//! The `Source` of HTDUMP files, and the second pass over one: records to events. Threads are mixed in
-//! the file, so all of it is one lane; a sink gets each thread in runs. Holds the index only, never the
-//! file.
+//! The `Source` of HTDUMP files, and the second pass: records to events. The threads of a file are mixed,
+//! so the file is one lane. A sink gets each thread in runs. Must never keep the file: it holds the index
+//! only.
 
 use std::ops::ControlFlow;
 
-use super::gather::Index;
-use super::index::WINDOW;
+use super::index::{self, Index, WINDOW};
 use super::items::{self, Lookup, Naming};
+use super::list;
 use super::names::Replay;
-use super::walk::{Course, Step};
-use super::{index, list};
+use super::scan::{Course, Step};
 use crate::bytes::ReadAt;
+use crate::edges::EdgeSorter;
 use crate::error::{Diagnostic, Error};
 use crate::model::TraceInfo;
-use crate::nest::Nester;
 use crate::sink::Sink;
 use crate::source::{Record, Source};
 
@@ -73,7 +72,7 @@ fn events(
 ) -> Result<(), Error> {
     let threads = &index.info.threads;
     let mut numbers = index.threads.again();
-    let mut nester = Nester::new(&index.plan, threads);
+    let mut sorter = EdgeSorter::new(&index.plan, threads);
     let mut replay = Replay::new(&index.ties);
     let mut lookup = Lookup::new(file, &index.tables);
     let mut course = Course::new(file, &index.tables, WINDOW);
@@ -88,7 +87,7 @@ fn events(
                 });
                 let item = item.and_then(|(number, item)| Some((numbers.find(number)?, item)));
                 if let Some((thread, item)) = item {
-                    nester.add(thread, &item, sink, &mut lookup)?;
+                    sorter.add(thread, &item, sink, &mut lookup)?;
                 }
                 event.size()
             }
@@ -99,7 +98,7 @@ fn events(
             untold = 0;
         }
     }
-    nester.finish(sink, &mut lookup)?;
+    sorter.finish(sink, &mut lookup)?;
     let quiet = threads.iter().zip(&index.busy);
     for (thread, _) in quiet.filter(|(_, busy)| !**busy) {
         sink.thread(thread);

@@ -1,9 +1,9 @@
-//! Layout of HTDUMP's records: the header, HawkTracer's own klasses, and a builder that puts fields
-//! behind a header. Pure bytes: nothing in here may know what a stream said before.
+//! Layout of HTDUMP's records: the header, HawkTracer's own klasses, a builder that puts fields behind a
+//! header, and the escaping of texts. Pure. Must never know what a stream stated before.
 //!
-//! Records are packed: no padding, no size. Byte order is that of the latest endianness record.
-//! Source: HawkTracer 0.11's writer, and what its own and its Rust parser take (the format's document
-//! has the header's fields in another order, which no parser reads).
+//! Records are packed: they have no padding and no size. The byte order is that of the latest endianness
+//! record. Source: HawkTracer 0.11's writer, and what its own parser and its Rust parser take. The format's
+//! document has the header's fields in another order, which no parser reads.
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
@@ -32,8 +32,17 @@
 //! | 2 | text; the size says nothing |
 //! | 3, 99 | signed integer, unsigned integer |
 //! | 4, 5, 6 | float of 4 bytes, float of 8 bytes, pointer |
+//!
+//! A zero byte would end a text early. Quotation marks, backslashes and control characters would break
+//! JSON, because viewers do not escape them. `escape` and `unescape` keep any bytes. `label` is for
+//! people and loses the characters that it replaces.
+
+use std::borrow::Cow;
 
 use crate::bytes::{ByteOrder, Fields};
+
+/// Bytes of the longest record that is read: an XRay event of 16 MiB, escaped, is shorter.
+pub(super) const MAX_RECORD: usize = 64 << 20;
 
 /// Bytes of a header.
 pub const HEADER_SIZE: usize = 20;
@@ -190,5 +199,105 @@ impl<'a> Builder<'a> {
         self.out.extend_from_slice(text.as_bytes());
         self.out.push(0);
         self
+    }
+}
+
+/// Whether viewers print this character as it is.
+fn plain(character: char) -> bool {
+    !character.is_control() && character != '"' && character != '\\'
+}
+
+/// Any bytes as text: UTF-8 stays, all else is `%` and two hexadecimal digits, as is `%` itself.
+pub(super) fn escape(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if plain(character) && character != '%' {
+                text.push(character);
+            } else {
+                push_bytes(&mut text, character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+        push_bytes(&mut text, chunk.invalid());
+    }
+    text
+}
+
+fn push_bytes(text: &mut String, bytes: &[u8]) {
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value & 15)]);
+    for &byte in bytes {
+        text.extend(['%', digit(byte >> 4), digit(byte)]);
+    }
+}
+
+/// The reverse of [`escape`]. A `%` that no two digits follow stands for itself.
+pub(super) fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.contains(&b'%') {
+        return Cow::Borrowed(text);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        let digits = after.split_first_chunk::<2>();
+        let value = |digit: u8| char::from(digit).to_digit(16);
+        match digits.map(|(&[high, low], left)| (value(high), value(low), left)) {
+            Some((Some(high), Some(low), left)) if first == b'%' => {
+                bytes.push((high * 16 + low) as u8);
+                rest = left;
+            }
+            _ => bytes.push(first),
+        }
+    }
+    Cow::Owned(bytes)
+}
+
+/// [`unescape`] as text; what is no UTF-8 becomes U+FFFD.
+pub(super) fn unescape_text(text: &[u8]) -> String {
+    String::from_utf8_lossy(&unescape(text)).into_owned()
+}
+
+/// A name that viewers take: marks they would stumble over are replaced by similar ones.
+pub(super) fn label(name: &str) -> Cow<'_, str> {
+    if name.chars().all(plain) {
+        return Cow::Borrowed(name);
+    }
+    let similar = |character| match character {
+        '"' => '\'',
+        '\\' => '/',
+        _ if plain(character) => character,
+        _ => ' ',
+    };
+    Cow::Owned(name.chars().map(similar).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bytes_come_back() {
+        let all: Vec<u8> = (0..=255).collect();
+        let cases: [&[u8]; 6] = [
+            b"",
+            b"plain text",
+            "λ → 50 % \u{85}".as_bytes(),
+            b"\"\\\0\x1f\x7f%41%",
+            b"\xff\xc3",
+            &all,
+        ];
+        for bytes in cases {
+            let text = escape(bytes);
+            assert!(text.chars().all(plain), "{text:?}");
+            assert_eq!(unescape(text.as_bytes()), bytes, "{text:?}");
+        }
+        assert_eq!(escape("λ\"%\0".as_bytes()), "λ%22%25%00");
+        assert_eq!(&*unescape(b"100 % %zz %4"), b"100 % %zz %4");
+    }
+
+    #[test]
+    fn labels_look_like_their_names() {
+        assert!(matches!(label("a::b<λ>"), Cow::Borrowed("a::b<λ>")));
+        assert_eq!(label("\"a\\b\"\n\0"), "'a/b'  ");
     }
 }

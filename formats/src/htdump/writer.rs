@@ -1,15 +1,13 @@
-//! Writes events of any format as an HTDUMP stream. A call is written when it ends, before its parent,
-//! as HawkTracer does it; marks where they come. Memory is the functions, the threads and the calls that
-//! are open. Must never write what a real parser stops at: see `klass`.
+//! Writes events of any format as an HTDUMP stream. A call is written when it ends, so before its parent,
+//! as HawkTracer does. A mark is written when it comes. Memory is the functions, the threads and the open
+//! calls. Must never write bytes at which a real parser stops: see `klass`.
 
 use std::collections::HashMap;
 use std::io::Write;
 
-use super::escape::escape;
+use super::encoder_state::Stream;
 use super::klass;
-use super::record::Builder;
-use super::stream::Stream;
-use super::walk::MAX_RECORD;
+use super::record::{Builder, MAX_RECORD, escape};
 use crate::bytes::ByteOrder;
 use crate::error::{Diagnostic, Error};
 use crate::model::{

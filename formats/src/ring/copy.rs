@@ -1,19 +1,22 @@
-//! One thread's records out of a ring file, whether its process lives or not. The reader's half of
-//! the recorder's protocol: chunks are copied from the newest to the oldest, the first one that was
-//! overwritten meanwhile ends the copy, so what is kept is the unbroken run of records up to the
-//! moment at which the copy began. A process that was killed is one that stopped at some point of
-//! that protocol. Must never wait for a writer, stop it, or take one thread's records for another's.
+//! Copies one thread's records out of a ring file, whether its process lives or not. This is the reader's
+//! half of the recorder's protocol. Chunks are copied from the newest to the oldest. The first chunk that
+//! was overwritten meanwhile ends the copy. So the copy is the unbroken run of records up to the moment at
+//! which it began. A killed process is one that stopped at some point of the protocol. Must never wait for
+//! a writer, stop it, or take one thread's records for another's.
 //!
-//! Reading is by `pread`, which is no atomic load: what is copied beside a writer may be a mixture.
-//! What is relied on is the order of the calls (an Acquire fence stands between them) and this:
-//! - The chunk's number is read, then the cursor, then the bytes below it, then the number again.
-//!   Bytes below a cursor change only after the chunk's number did.
-//! - A cursor only grows within a chunk. It is read twice, and the lower one counts: one that was
-//!   read in two halves may be too high, which the second reading is not.
+//! The reader uses `pread`, which is no atomic load. So bytes that are copied beside a writer may be a
+//! mixture. The reader relies on the order of its calls (an Acquire fence stands between them) and on three
+//! facts:
+//! - The chunk's number is read, then the cursor, then the bytes below it, then the number again. Bytes
+//!   below a cursor
+//! change only after the chunk's number did.
+//! - A cursor only grows within a chunk. It is read twice, and the lower value counts. A value that was
+//!   read in two halves
+//! may be too high; the second reading is not.
 //! - A slot is read three times around its owner's generation, and once more after the copy.
 //!
-//! Beside that, each chunk must be one of this thread's, and hold nothing but records: what a
-//! damaged file has in their place is left out, told, and counted as dropped.
+//! Each chunk must also be one of this thread's, and hold nothing but records. Damaged bytes are left out,
+//! reported, and counted as dropped.
 
 use std::io;
 use std::sync::atomic::{Ordering, fence};

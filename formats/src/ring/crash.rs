@@ -1,5 +1,5 @@
-//! A crash in words: the reason that a trace gives. Must never say more than the kernel did: an
-//! address belongs to some signals only, and only where it was the kernel that raised them.
+//! A crash in words: the reason that a trace gives. Must never state more than the kernel did. Only some
+//! signals have an address, and only if the kernel raised them.
 
 use std::{fmt, io};
 

@@ -1,5 +1,5 @@
-//! The moment of a trace that is made of a ring: how long the process is known to have lived. Open calls last
-//! until then. Must never look for the process itself: the caller says what it knows.
+//! The moment of a trace that is made of a ring: how long the process is known to have lived. Open calls
+//! last until then. Must never look for the process itself: the caller states what it knows.
 
 use super::Ring;
 use super::copy::{Copy, Found};

@@ -20,8 +20,8 @@ use std::mem;
 
 use crate::bytes::{FileBytes, ReadAt, Window};
 use crate::error::{Diagnostic, Error};
+use crate::format::{Format, Opened, Opener};
 use crate::model::{Clock, Counts, Function, Missing, Thread, ThreadId, Ticks, TraceInfo, Trouble};
-use crate::registry::{Format, Opened, Opener};
 use crate::temporary;
 use crate::xray::{DumpSummary, DumpWriter, Version, XraySource};
 

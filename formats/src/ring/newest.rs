@@ -1,6 +1,6 @@
-//! Which chunk of a slot is the newest, where the slot and its chunks' marks do not say the same: one of
-//! them is damaged, and the others tell which. Must be asked only where the slot stands still: beside a
-//! writer that goes on, what does not fit together is the rule.
+//! Finds the newest chunk of a slot if the slot and its chunks' marks disagree. One of them is damaged, and
+//! the others show which. Must be asked only about a slot that stands still. Beside a writer at work, slot
+//! and marks usually disagree.
 
 use std::io;
 

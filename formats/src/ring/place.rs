@@ -1,6 +1,6 @@
-//! One slot of a ring file and what belongs to it, read part by part: the slot, its chunks' marks, where
-//! its chunks are. Each reading is one `pread`, and what comes after it is read later. Must never
-//! believe a slot where the head says where things are.
+//! One slot of a ring file, read part by part: the slot, its chunks' marks, and the places of its chunks.
+//! Each reading is one `pread`, and later parts are read later. Must never take a place from a slot if the
+//! file's head states that place.
 
 use std::io;
 use std::sync::atomic::{Ordering, fence};

@@ -1,6 +1,6 @@
-//! What a chunk of the ring may hold, as the recorder writes it: `NewBuffer`, `WallTime`, `NewCPUId`,
-//! then function records, `NewCPUId` and `TSCWrap`. Pure; must accept nothing else, for in a damaged
-//! file anything may be there.
+//! What a chunk of the ring may hold, as the recorder writes it: `NewBuffer`, `WallTime`, `NewCPUId`, then
+//! function records, `NewCPUId` and `TSCWrap`. Pure. Must accept nothing else, because a damaged file may
+//! hold anything.
 
 /// `NewBuffer`, `WallTime`, `NewCPUId`, in bytes: a chunk without them has no record.
 pub(super) const PREAMBLE: u64 = 48;

@@ -1,16 +1,16 @@
-//! The first pass over a folder: its tables, and every interval once. Finds out the threads, the
-//! functions, what is wrong, and how the intervals are to be put in order of time. Memory is the keys,
-//! the functions and the plan; must never hold the intervals.
+//! The first pass over a folder: its tables, and each interval once. It finds threads, functions, damage,
+//! and the plan that puts the intervals in order of time. Memory is the keys, the functions and the plan.
+//! It must never hold the intervals.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 
-use super::layout::{HEADER_SIZE, Header, Interval, LEAST_SIZE, SORTED, Value};
 use super::meta::{Meta, ThreadMeta};
+use super::names::{self, Names};
 use super::order::{Item, Plan, Planner, What};
+use super::record::{HEADER_SIZE, Header, Interval, LEAST_SIZE, SORTED, Value};
 use super::scan::{Bounds, Scanner};
-use super::strings::{self, Names};
 use super::tree::{self, Role, Told, Tree};
 use super::{FILES, META};
 use crate::bytes::{FileBytes, ReadAt};
@@ -37,7 +37,7 @@ pub(super) struct Index {
     pub(super) plan: Plan,
     /// The function of each string; `None` where no call stack has it.
     pub(super) function_of: Vec<Option<FunctionId>>,
-    pub(super) strings: strings::Place,
+    pub(super) strings: names::Place,
     /// An earlier end of the history that the folder states, too.
     other_end: Option<i64>,
     pub(super) diagnostics: Vec<Diagnostic>,
@@ -114,7 +114,7 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
         bounds: Bounds::default(),
         plan: Plan::default(),
         function_of: Vec::new(),
-        strings: strings::Place::default(),
+        strings: names::Place::default(),
         other_end: None,
         diagnostics: Vec::new(),
     };
@@ -221,7 +221,7 @@ impl Index {
         if start < 0 && self.threads.iter().all(|thread| thread.before == 0) {
             told.add(HISTORY, 16, "times before 0 are given as 0");
         }
-        let (place, whole) = strings::find(bytes, header, &self.tree.kinds, from, told)?;
+        let (place, whole) = names::find(bytes, header, &self.tree.kinds, from, told)?;
         self.strings = place;
         self.bounds = Bounds {
             from,
@@ -332,7 +332,7 @@ impl Index {
     ) -> Result<(), Error> {
         let mut names = Names::new(meta);
         let mut texts = texts.iter().peekable();
-        strings::each(bytes, self.strings, &mut |found| {
+        names::each(bytes, self.strings, &mut |found| {
             if let Some(what) = found.told {
                 told.add(HISTORY, found.offset, what);
             }

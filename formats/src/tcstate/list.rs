@@ -1,15 +1,17 @@
-//! The listing: one line for each table, and for each unit of history.bin, in the order of the file.
-//! For people, so it names attributes; must never hide a byte: what is no interval is listed too.
+//! The listing: one line for each table, and for each unit of history.bin, in the order of the file. The
+//! listing is for people, so it names attributes. It must never hide a byte: bytes that are no interval
+//! have lines too.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::index::Index;
-use super::layout::{Header, Interval, Value};
+use super::names;
+use super::record::{Header, Interval, Value};
 use super::scan::Scanner;
 use super::tree::Role;
-use super::{FILES, META, strings};
+use super::{FILES, META};
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::{ThreadId, Ticks};
@@ -88,7 +90,7 @@ impl Lister<'_> {
         let place = self.index.strings;
         self.gap(scanner.offset(), place.from)?;
         let mut stop = Ok(());
-        strings::each(bytes, place, &mut |found| {
+        names::each(bytes, place, &mut |found| {
             let _ = write!(self.detail, "{} ", found.number);
             let shown = found
                 .text

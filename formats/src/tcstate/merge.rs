@@ -1,15 +1,22 @@
-//! Changes of many threads brought into one order of time. A source gives thread after thread, a state
-//! system wants all of them together: each thread's changes are spooled (64 MiB in memory, then a
-//! temporary file), and merged at the end. Must never hold more of a thread than one buffer.
+//! Merges the changes of many threads into one order of time. A source gives thread after thread, but a
+//! state system needs all threads together. So changes are spooled (64 MiB in memory, then a temporary
+//! file) and merged at the end. Must never hold more than one buffer of a thread.
 //!
-//! A spooled change is two numbers of 1 to 10 bytes, 7 bits in each byte, the lowest first, the top bit
-//! set in all but the last: what it is (bits 0 and 1: 0 push, 1 pop or only seen, 2 CPU; above:
-//! function, 1 if only seen, CPU), and ns since the thread's change before (of the first: since -1, the
-//! earliest time there is). Before the first change of a turn stands its number: bits 0 and 1 are 3.
+//! A spooled change is two numbers. A number has 1 to 10 bytes of 7 bits, the lowest first; the top bit is
+//! set in all but the last byte.
+//!
+//! - The first number is the change. Bits 0 and 1 are 0 for a push, 1 for a pop or a sign of life, 2 for a
+//!   CPU. The
+//! higher bits are: of a push, the function; of a sign of life, 1; of a CPU, its number.
+//! - The second number is the ns since the thread's previous change. For the first change, it is the ns
+//!   since -1, the
+//! earliest time.
+//!
+//! The first change of a turn has the turn's number in front: its bits 0 and 1 are 3.
 
 use std::io;
 
-use super::lane::Op;
+use super::thread_encoder::Op;
 use crate::model::FunctionId;
 use crate::spool::{Cursor, Spool};
 use crate::tournament::Tournament;

@@ -1,5 +1,6 @@
-//! meta.json: what the history is of, and what of the trace has no place in it. This project's own
-//! addition to the proposal's files. Must never be needed: a folder without it is read as well.
+//! meta.json: the trace of which the history is, and the parts of the trace that have no place in the
+//! history. It is this project's own addition to the proposal's files. It must never be needed: a folder
+//! without it is read too.
 //!
 //! ```text
 //! format, version {major, minor}   "tcstate", 1.0

@@ -1,48 +1,45 @@
 //! Trace Compass state snapshot exchange: the state of a program over time, as a tree of attributes
-//! with a timeline each, in a folder of five files; written from any trace, and read back.
+//! with a timeline each, in a folder of five files. Written from any trace, and read back. This folder
+//! must never believe a key, an offset or an order that a file states.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `layout` | history.bin byte for byte, pure |
-//! | `tables` | types.json, tree.json, state.json, written |
+//! | `record` | layout of history.bin, pure |
 //! | `meta` | meta.json, written and read |
-//! | `lane` | a thread's calls as pushes and pops of a call stack |
+//! | `thread_encoder` | a thread's calls as pushes and pops of a call stack |
 //! | `merge` | the threads in one order of time |
-//! | `engine` | the state system: changes in, intervals out |
-//! | `build` | the attributes and strings of a program |
-//! | `writer` | events of any format to a folder |
-//! | `tree`, `strings` | types.json, tree.json, state.json and the strings, read |
+//! | `state_system` | changes to intervals; the attributes and strings of a program |
+//! | `writer` | events of any format to a folder; types.json, tree.json and state.json |
+//! | `tree`, `names` | types.json, tree.json, state.json and the strings, read |
 //! | `scan` | the intervals, checked one after the other |
 //! | `order` | intervals in the order of their ends to entries and exits in order of time |
 //! | `index` | the first pass over a folder |
-//! | `reader` | [`TcstateSource`] |
+//! | `reader` | [`TcstateSource`], and the second pass |
 //! | `list` | intervals to lines, for people |
 //! | [`state`] | the state of any trace at a time |
 //!
-//! Source: a proposal on the tracecompass-dev list; what it leaves open is defined in `layout`,
-//! `tables`, `meta` and `build`, so that the intervals are those of Trace Compass's own state system.
+//! Source: a proposal on the tracecompass-dev list. `record`, `meta`, `state_system` and `writer` define
+//! what the proposal leaves open, so that the intervals are those of Trace Compass's own state system.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::registry::{Format, Opener};
+use crate::format::{Format, Opener};
 use crate::writer::{Kind, Target};
 
-mod build;
-mod engine;
 mod index;
-mod lane;
-mod layout;
 mod list;
 mod merge;
 mod meta;
+mod names;
 mod order;
 mod reader;
+mod record;
 mod scan;
 pub mod state;
-mod strings;
-mod tables;
+mod state_system;
+mod thread_encoder;
 mod tree;
 mod writer;
 
@@ -81,9 +78,9 @@ pub const FORMAT: Format = Format {
 /// Whether a folder has a history.
 #[must_use]
 pub fn is_history(folder: &Path) -> bool {
-    let mut magic = [0; layout::MAGIC.len()];
+    let mut magic = [0; record::MAGIC.len()];
     let file = File::open(folder.join(FILES[3].1));
     file.and_then(|mut file| file.read_exact(&mut magic))
         .is_ok()
-        && magic == *layout::MAGIC
+        && magic == *record::MAGIC
 }

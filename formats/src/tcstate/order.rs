@@ -1,12 +1,13 @@
-//! Intervals, which come in the order of their ends, made into entries and exits in order of time.
+//! Turns intervals into entries and exits in order of time. Intervals come in the order of their ends.
 //!
-//! A first pass ([`Planner`]) cuts the intervals into runs, and notes each that begins before the run in
-//! which it stands: what was open between two runs. A second pass ([`Orderer`]) sorts one run at a
-//! time, those intervals among it. Memory is one run and the notes: for each run at most one of every
-//! key, and a run is several times as long as there are keys. Must never hold all of the events.
+//! The first pass ([`Planner`]) cuts the intervals into runs. It notes each interval that begins in an
+//! earlier run than the one in which it stands: it was open between two runs. The second pass ([`Orderer`])
+//! sorts one run at a time, with the noted intervals. Memory is one run and the notes. A run has at most
+//! one note for each key, and is several times as long as there are keys. Must never hold all of the
+//! events.
 //!
-//! At one time, a thread first comes to a CPU, then leaves frames from the innermost, then enters
-//! frames from the outermost.
+//! Events of one time have this order: the thread comes to a CPU, leaves frames (the innermost first), and
+//! enters frames (the outermost first).
 
 use crate::runs::Runs;
 

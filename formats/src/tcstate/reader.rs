@@ -1,13 +1,13 @@
-//! The `Source` of state histories: the second pass over the intervals, and the listing. The whole
-//! folder is one lane, since its threads are mixed. Holds the index only, never a file.
+//! The `Source` of state histories: the second pass over the intervals, and the listing. The threads of a
+//! folder are mixed, so the folder is one lane. Must never keep a file: it holds the index only.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use super::index::{self, Index};
-use super::layout::Header;
 use super::list;
 use super::order::{self, Change, Orderer};
+use super::record::Header;
 use super::scan::Scanner;
 use super::state::{self, State};
 use crate::bytes::FileBytes;

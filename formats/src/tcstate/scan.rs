@@ -1,13 +1,14 @@
-//! The intervals of history.bin, one after the other, each checked against those before it. Must never
-//! trust one: what does not fit is skipped up to the next that does, and said once.
+//! Gives the intervals of history.bin one after the other, each checked against the previous ones. Must
+//! never trust an interval. One that does not fit is skipped, up to the next that fits, and is reported
+//! once.
 //!
-//! An interval fits where its key and value exist, its times are in the history, and it comes in the
-//! order (end, start, key). Its timeline must go on where it ended. That is how the next good interval
-//! is found after damage: its start is one of a few numbers of 8 bytes.
+//! An interval fits if three things hold. Its key and value exist. Its times are in the history. It comes
+//! in the order (end, start, key). Its start must also continue the timeline of its key. After damage the
+//! next good interval is found by this rule: its start is one of a few numbers of 8 bytes.
 
 use std::io;
 
-use super::layout::{Bad, Interval, Kind, MOST_SIZE, Value, decode_interval};
+use super::record::{Bad, Interval, Kind, MOST_SIZE, Value, decode_interval};
 use crate::bytes::{ReadAt, Window};
 
 const WINDOW: usize = 256 * 1024;

@@ -1,13 +1,13 @@
-//! The state of a trace at a time: of a state history, looked up; of any other trace, from its events.
-//! Both give the same attributes, but for their order. Memory is the call stacks; must never grow with
-//! the events.
+//! The state of a trace at a time. A state history is looked up. The state of any other trace is made from
+//! its events. Both give the same attributes, in a different order. Memory is the call stacks. It must
+//! never grow with the events.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::lane::{Lane, Op, Untold};
-use super::layout;
+use super::names::{self, label};
 use super::reader::TcstateSource;
-use super::strings::{self, label};
+use super::record;
+use super::thread_encoder::{Op, ThreadEncoder, Untold};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Clock, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
@@ -89,7 +89,7 @@ impl State {
 /// Looks a state up. The attributes come in the order of their keys.
 pub(super) fn of_history(source: &TcstateSource, time: i64) -> Result<State, Error> {
     let index = source.index();
-    let mut found: Vec<Option<(i64, layout::Value)>> = vec![None; index.tree.keys() as usize];
+    let mut found: Vec<Option<(i64, record::Value)>> = vec![None; index.tree.keys() as usize];
     let mut texts: HashMap<u32, String> = HashMap::new();
     let mut scanner = source.scanner();
     while let Some(piece) = scanner.next()? {
@@ -98,23 +98,23 @@ pub(super) fn of_history(source: &TcstateSource, time: i64) -> Result<State, Err
         };
         if interval.start <= time && time <= interval.end {
             found[interval.key as usize] = Some((interval.start, interval.value));
-            if let layout::Value::Text(number) = interval.value {
+            if let record::Value::Text(number) = interval.value {
                 texts.insert(number, String::new());
             }
         }
     }
-    strings::each(source.bytes(), index.strings, &mut |string| {
+    names::each(source.bytes(), index.strings, &mut |string| {
         if let Some(text) = texts.get_mut(&string.number) {
             string.text.clone_into(text);
         }
         true
     })?;
-    let value = |value: layout::Value| match value {
-        layout::Value::Null => Value::Null,
-        layout::Value::Int(value) => Value::Int(value),
-        layout::Value::Double(value) => Value::Double(value),
-        layout::Value::Bool(value) => Value::Bool(value),
-        layout::Value::Text(number) => Value::Text(texts.get(&number).cloned().unwrap_or_default()),
+    let value = |value: record::Value| match value {
+        record::Value::Null => Value::Null,
+        record::Value::Int(value) => Value::Int(value),
+        record::Value::Double(value) => Value::Double(value),
+        record::Value::Bool(value) => Value::Bool(value),
+        record::Value::Text(number) => Value::Text(texts.get(&number).cloned().unwrap_or_default()),
     };
     let attributes = found.into_iter().enumerate().skip(1);
     let attributes = attributes.map(|(key, found)| Attribute {
@@ -143,7 +143,7 @@ type Cpus = BTreeMap<u32, Option<(Moment, ThreadId)>>;
 #[derive(Debug, Default)]
 struct Known {
     id: ThreadId,
-    lane: Lane,
+    encoder: ThreadEncoder,
     /// It has attributes.
     seen: bool,
     /// Depth of the stack at the time, and since when.
@@ -193,7 +193,7 @@ impl At {
         let first = self
             .threads
             .iter()
-            .filter_map(|known| Some(known.lane.first? - i64::from(known.lane.before > 0)));
+            .filter_map(|known| Some(known.encoder.first? - i64::from(known.encoder.before > 0)));
         let start = first.chain(begin).min();
         let mut attributes = Vec::new();
         let mut push = |path: &[&str], since: Option<i64>, value: Value| {
@@ -307,7 +307,7 @@ impl Sink for At {
             return;
         };
         let (cpus, until, turn) = (&mut self.cpus, self.time, self.turn);
-        let mut lane = std::mem::take(&mut known.lane);
+        let mut lane = std::mem::take(&mut known.encoder);
         for call in calls {
             lane.call(call, &mut self.scale, &mut self.untold, &mut |time, op| {
                 if let Op::Cpu(cpu) = op {
@@ -323,12 +323,12 @@ impl Sink for At {
                 }
             });
         }
-        known.lane = lane;
+        known.encoder = lane;
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
         if let (Mark::Cpu { cpu, .. }, Some(known)) = (mark, self.threads.get_mut(self.now)) {
-            known.lane.cpu(*cpu, &mut self.untold);
+            known.encoder.cpu(*cpu, &mut self.untold);
         }
     }
 

@@ -1,9 +1,9 @@
-//! types.json, tree.json and state.json, read: what the keys of a history are. Must never believe a
-//! key: those that the history has no room for are left out, and said.
+//! Reads types.json, tree.json and state.json: the keys of a history. Must never believe a key. Keys that
+//! the history has no room for are left out and reported.
 
 use std::collections::HashMap;
 
-use super::layout::Kind;
+use super::record::Kind;
 use crate::error::Diagnostic;
 use crate::json::{Bad, Reader, Token, Value};
 

@@ -1,6 +1,14 @@
-//! Writes events of any format as a state history. A state system is fed in order of time over all
-//! threads, so events are spooled (64 MiB in memory, then a temporary file) and everything is written
-//! at the end. Memory is the call stacks and the functions; must never grow with the events.
+//! Writes events of any format as a state history. A state system needs order of time over all threads. So
+//! events are spooled (64 MiB in memory, then a temporary file), and everything is written at the end.
+//! Memory is the call stacks and the functions. It must never grow with the events, nor hold a whole file.
+//!
+//! types.json, tree.json and state.json have the shapes of the proposal:
+//!
+//! ```text
+//! types.json  [{"key":0,"type":"none"},…]
+//! tree.json   {"version":{"major":1,"minor":0},"root":{"key":0,"children":{"Threads":{"key":1,…}}}}
+//! state.json  [{"key":0,"value":null},…]    every key: its value at the time in meta.json
+//! ```
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -8,13 +16,14 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::build::Builder;
-use super::lane::{Lane, Untold};
-use super::layout::{HEADER_SIZE, Header, SORTED};
+use super::FILES;
 use super::merge::Changes;
 use super::meta::{Meta, ThreadMeta};
-use super::{FILES, tables};
+use super::record::{HEADER_SIZE, Header, SORTED, Value};
+use super::state_system::{Attribute, Builder, Name};
+use super::thread_encoder::{ThreadEncoder, Untold};
 use crate::error::{Diagnostic, Error};
+use crate::json::push_text;
 use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
@@ -27,7 +36,7 @@ const CHUNK: usize = 256 * 1024;
 #[derive(Debug, Default)]
 struct Known {
     thread: Thread,
-    lane: Lane,
+    encoder: ThreadEncoder,
     wall: Option<(u64, u32)>,
 }
 
@@ -68,14 +77,15 @@ impl TcstateWriter {
     /// Start and end of the history.
     fn range(&self) -> (i64, i64) {
         let begin = self.info.start.map(|start| self.nanos(start));
-        let lanes = || self.threads.iter().map(|known| &known.lane);
-        let first = lanes().filter_map(|lane| Some(lane.first? - i64::from(lane.before > 0)));
+        let encoders = || self.threads.iter().map(|known| &known.encoder);
+        let first =
+            encoders().filter_map(|encoder| Some(encoder.first? - i64::from(encoder.before > 0)));
         let start = first.chain(begin).min().unwrap_or(0);
-        let last = lanes()
-            .filter(|lane| lane.first.is_some())
-            .map(|lane| lane.last);
+        let last = encoders()
+            .filter(|encoder| encoder.first.is_some())
+            .map(|encoder| encoder.last);
         // What is open lasts until the dump.
-        let is_open = lanes().any(Lane::is_open);
+        let is_open = encoders().any(ThreadEncoder::is_open);
         let end = self.info.end.filter(|_| is_open);
         let end = end.map(|end| self.nanos(end));
         (start, last.chain(end).max().unwrap_or(start))
@@ -87,7 +97,7 @@ impl TcstateWriter {
 
     fn complete(&mut self) -> io::Result<()> {
         for known in &mut self.threads {
-            known.lane.finish(&mut self.untold);
+            known.encoder.finish(&mut self.untold);
         }
         self.info.functions.sort_by_key(|function| function.id);
         let (start, end) = self.range();
@@ -129,14 +139,10 @@ impl TcstateWriter {
         let attributes = builder.engine().attributes();
         let names = &builder.strings.names;
         let name = |number: u32| names.get(number as usize).map_or("", |(name, _)| name);
-        save(&self.folder, types, |out| {
-            tables::write_types(out, attributes)
-        })?;
-        save(&self.folder, tree, |out| {
-            tables::write_tree(out, attributes)
-        })?;
+        save(&self.folder, types, |out| write_types(out, attributes))?;
+        save(&self.folder, tree, |out| write_tree(out, attributes))?;
         save(&self.folder, state, |out| {
-            tables::write_state(out, attributes, name)
+            write_state(out, attributes, name)
         })?;
         let meta = self.meta(&builder, (start, end));
         save(&self.folder, super::META, |out| meta.write(out))?;
@@ -152,13 +158,16 @@ impl TcstateWriter {
         let strings = builder.strings.names.iter().zip(0..);
         let threads = self.threads.iter().map(|known| ThreadMeta {
             thread: Thread {
-                counts: known.thread.counts.map(|counts| known.lane.counts(counts)),
+                counts: known
+                    .thread
+                    .counts
+                    .map(|counts| known.encoder.counts(counts)),
                 ..known.thread.clone()
             },
             wall: known.wall,
-            span: known.lane.first.map(|first| (first, known.lane.last)),
-            before: known.lane.before,
-            after: known.lane.after,
+            span: known.encoder.first.map(|first| (first, known.encoder.last)),
+            before: known.encoder.before,
+            after: known.encoder.after,
         });
         Meta {
             start: Some(start),
@@ -234,7 +243,7 @@ impl Sink for TcstateWriter {
                 }
             };
             known
-                .lane
+                .encoder
                 .call(call, &mut self.scale, &mut self.untold, &mut out);
         }
     }
@@ -245,9 +254,9 @@ impl Sink for TcstateWriter {
         };
         let losses = &mut self.losses;
         match *mark {
-            Mark::Cpu { cpu, .. } => known.lane.cpu(cpu, &mut self.untold),
+            Mark::Cpu { cpu, .. } => known.encoder.cpu(cpu, &mut self.untold),
             Mark::Wall { seconds, micros } => {
-                if known.wall.is_none() && known.lane.first.is_none() {
+                if known.wall.is_none() && known.encoder.first.is_none() {
                     known.wall = Some((seconds, micros));
                 } else {
                     losses.add("wall-clock times in the middle of a thread: left out", 1);
@@ -293,5 +302,138 @@ impl Writer for TcstateWriter {
         }
         self.complete()?;
         Ok(self.losses)
+    }
+}
+
+/// Writes types.json.
+pub(super) fn write_types(out: &mut dyn Write, attributes: &[Attribute]) -> io::Result<()> {
+    out.write_all(b"[")?;
+    for (key, attribute) in attributes.iter().enumerate() {
+        let comma = if key == 0 { "" } else { "," };
+        let kind = attribute.kind.name();
+        write!(out, "{comma}\n{{\"key\":{key},\"type\":\"{kind}\"}}")?;
+    }
+    out.write_all(b"\n]\n")
+}
+
+/// Writes state.json; `text` gives the string of a number.
+pub(super) fn write_state<'a>(
+    out: &mut dyn Write,
+    attributes: &[Attribute],
+    text: impl Fn(u32) -> &'a str,
+) -> io::Result<()> {
+    out.write_all(b"[")?;
+    let mut line = Vec::new();
+    for (key, attribute) in attributes.iter().enumerate() {
+        line.clear();
+        line.extend_from_slice(if key == 0 { b"" } else { b"," });
+        write!(line, "\n{{\"key\":{key},\"value\":")?;
+        match attribute.value {
+            Value::Int(value) => write!(line, "{value}")?,
+            Value::Text(number) => push_text(&mut line, text(number)),
+            Value::Bool(value) => write!(line, "{value}")?,
+            // JSON has no word for what is not finite.
+            Value::Double(value) if value.is_finite() => write!(line, "{value:?}")?,
+            Value::Null | Value::Double(_) => line.extend_from_slice(b"null"),
+        }
+        line.push(b'}');
+        out.write_all(&line)?;
+    }
+    out.write_all(b"\n]\n")
+}
+
+/// Writes tree.json.
+pub(super) fn write_tree(out: &mut dyn Write, attributes: &[Attribute]) -> io::Result<()> {
+    // Children of one parent stand together, in the order of their keys.
+    let mut children: Vec<usize> = (1..attributes.len()).collect();
+    children.sort_by_key(|&key| attributes[key].parent);
+    let of = |parent: usize| {
+        let parent_of = |&key: &usize| attributes[key].parent as usize;
+        let start = children.partition_point(|key| parent_of(key) < parent);
+        let end = children.partition_point(|key| parent_of(key) <= parent);
+        &children[start..end]
+    };
+    out.write_all(b"{\"version\":{\"major\":1,\"minor\":0},\n\"root\":{\"key\":0")?;
+    // What is left of each list of children that is open.
+    let mut open = Vec::new();
+    let mut node = 0;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let list = of(node);
+        match list.is_empty() {
+            true => line.push(b'}'),
+            false => line.extend_from_slice(b",\"children\":{"),
+        }
+        let first = !list.is_empty();
+        if first {
+            open.push(list);
+        }
+        while let Some([]) = open.last() {
+            open.pop();
+            line.extend_from_slice(b"}}");
+        }
+        let Some(list) = open.last_mut() else { break };
+        node = list[0];
+        *list = &list[1..];
+        if !first {
+            line.push(b',');
+        }
+        line.push(b'\n');
+        match attributes[node].name {
+            Name::Word(word) => push_text(&mut line, word),
+            Name::Number(number) => write!(line, "\"{number}\"")?,
+        }
+        write!(line, ":{{\"key\":{node}")?;
+        out.write_all(&line)?;
+    }
+    line.extend_from_slice(b"}\n");
+    out.write_all(&line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Kind;
+    use super::*;
+
+    fn attribute(parent: u32, name: Name, kind: Kind, value: Value) -> Attribute {
+        Attribute {
+            parent,
+            name,
+            kind,
+            since: 0,
+            value,
+        }
+    }
+
+    #[test]
+    fn files_as_the_proposal_has_them() {
+        let attributes = [
+            attribute(0, Name::Word(""), Kind::None, Value::Null),
+            attribute(0, Name::Word("Threads"), Kind::None, Value::Null),
+            attribute(1, Name::Number(390), Kind::Int, Value::Int(-5)),
+            attribute(0, Name::Word("CPUs"), Kind::Text, Value::Text(3)),
+            attribute(1, Name::Number(7), Kind::Any, Value::Bool(true)),
+            attribute(2, Name::Word("a\"b"), Kind::Double, Value::Double(1.5)),
+        ];
+        let text = |write: &dyn Fn(&mut Vec<u8>) -> io::Result<()>| {
+            let mut out = Vec::new();
+            write(&mut out).expect("memory");
+            String::from_utf8(out).expect("UTF-8")
+        };
+        let types = "[\n{\"key\":0,\"type\":\"none\"},\n{\"key\":1,\"type\":\"none\"},\n\
+                     {\"key\":2,\"type\":\"int\"},\n{\"key\":3,\"type\":\"string\"},\n\
+                     {\"key\":4,\"type\":\"any\"},\n{\"key\":5,\"type\":\"double\"}\n]\n";
+        assert_eq!(text(&|out| write_types(out, &attributes)), types);
+        let tree = "{\"version\":{\"major\":1,\"minor\":0},\n\"root\":{\"key\":0,\"children\":{\n\
+                    \"Threads\":{\"key\":1,\"children\":{\n\"390\":{\"key\":2,\"children\":{\n\
+                    \"a\\\"b\":{\"key\":5}}},\n\"7\":{\"key\":4}}},\n\"CPUs\":{\"key\":3}}}}\n";
+        assert_eq!(text(&|out| write_tree(out, &attributes)), tree);
+        let state = "[\n{\"key\":0,\"value\":null},\n{\"key\":1,\"value\":null},\n\
+                     {\"key\":2,\"value\":-5},\n{\"key\":3,\"value\":\"x3\"},\n\
+                     {\"key\":4,\"value\":true},\n{\"key\":5,\"value\":1.5}\n]\n";
+        assert_eq!(text(&|out| write_state(out, &attributes, |_| "x3")), state);
+        let root = "{\"version\":{\"major\":1,\"minor\":0},\n\"root\":{\"key\":0}}\n";
+        assert_eq!(text(&|out| write_tree(out, &attributes[..1])), root);
     }
 }

@@ -1,17 +1,21 @@
-//! Makes the calls of a block nest: each exit gets an entry, each entry an exit, because llvm-xray's
-//! `account`, `stack` and `graph` refuse anything else. Decides only; the writers write. A record
-//! that was measured is never changed or left out.
+//! Makes the calls of a block nest: each exit gets an entry, and each entry an exit. llvm-xray's `account`,
+//! `stack` and `graph` refuse any other block. This file decides; the writers write. It must never change
+//! or leave out a measured record.
 //!
-//! What an exit ends is decided by the rule of [`crate::calls`]:
-//! - Calls that are left open inside get synthetic exits in front of it, at the time of the record before.
-//! - A call from before the block gets a synthetic entry at the block's start, outside of those that were given
+//! The rule of [`crate::calls`] decides what an exit ends:
+//! - Calls that are open inside get synthetic exits in front of it, at the time of the previous record.
+//! - A call from before the block gets a synthetic entry at the block's start, outside of those given
 //!   before.
-//! - An exit without an entry gets a synthetic one in front of it, at the time of the record before; right
-//!   behind a gap, at that of the exit.
+//! - An exit without an entry gets a synthetic one in front of it, at the time of the previous record.
+//!   Directly behind
+//! a gap, the time is that of the exit.
 //!
-//! What is open at the end gets synthetic exits, innermost first, at the time of the last record.
+//! At the end, open calls get synthetic exits, innermost first, at the time of the last record.
+//!
+//! `Ids` is a list of functions, in memory that grows or in memory of the caller.
 
-use super::ids::{Ids, Memory};
+use std::ops::DerefMut;
+
 use crate::calls::{Exit, Rule};
 
 /// The open calls of one thread.
@@ -98,5 +102,83 @@ impl<M: Memory> Stack<M> {
     /// What is still open, innermost first.
     pub(super) fn open(&self) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         self.open.all().iter().rev().copied()
+    }
+}
+
+/// Where a list is kept.
+pub(super) trait Memory: DerefMut<Target = [u32]> {
+    /// Makes room for more, if it can.
+    fn grow(&mut self);
+}
+
+impl Memory for Vec<u32> {
+    fn grow(&mut self) {
+        self.resize((2 * self.len()).max(64), 0);
+    }
+}
+
+/// Has all the room that it will ever have.
+impl Memory for &mut [u32] {
+    fn grow(&mut self) {}
+}
+
+/// A list. Where its memory has no room, what is pushed is left out.
+#[derive(Debug, Default)]
+pub(super) struct Ids<M = Vec<u32>> {
+    memory: M,
+    used: usize,
+}
+
+impl<M: Memory> Ids<M> {
+    /// An empty list in that memory.
+    pub(super) fn new(memory: M) -> Ids<M> {
+        Ids { memory, used: 0 }
+    }
+
+    #[inline]
+    pub(super) fn all(&self) -> &[u32] {
+        self.memory.get(..self.used).unwrap_or(&[])
+    }
+
+    #[inline]
+    pub(super) fn last(&self) -> Option<u32> {
+        self.memory.get(self.used.wrapping_sub(1)).copied()
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, id: u32) {
+        match self.memory.get_mut(self.used) {
+            Some(place) => {
+                *place = id;
+                self.used += 1;
+            }
+            None => self.push_more(id),
+        }
+    }
+
+    #[cold]
+    fn push_more(&mut self, id: u32) {
+        self.memory.grow();
+        if let Some(place) = self.memory.get_mut(self.used) {
+            *place = id;
+            self.used += 1;
+        }
+    }
+
+    /// Takes the last one away, if there is one.
+    #[inline]
+    pub(super) fn pop(&mut self) {
+        self.used = self.used.saturating_sub(1);
+    }
+
+    #[inline]
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.used = self.used.min(length);
+    }
+
+    /// The list's memory, of which so many places are used, for somebody who changes both.
+    #[inline]
+    pub(super) fn places(&mut self) -> (&mut [u32], &mut usize) {
+        (&mut self.memory, &mut self.used)
     }
 }

@@ -1,13 +1,12 @@
-//! From the records of one thread to neutral events: the state machine, and the inner loop that a
-//! hundred million records go through. Keeps one batch of calls and one window of the file; must
-//! never stop at a damaged record while there is something intact behind it.
+//! Turns the records of one thread into events: the state machine, and the inner loop for a hundred million
+//! records. Keeps one batch of calls and one window of the file. Must never stop at a damaged record while
+//! intact records follow.
 
 use super::index::{Block, DAMAGED_OWN, Index, MAX_PAYLOAD};
 use super::payload::{self, Payload};
 use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, When};
 use super::time::{Running, Turn};
-use crate::bytes::groups;
-use crate::bytes::{ByteOrder, Window};
+use crate::bytes::{ByteOrder, Window, groups};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
 use crate::packed::{Packed, WORD, Word};

@@ -1,15 +1,14 @@
-//! The recorder's way into a file: ring chunks are blocks already, so a dump copies them. What is
-//! added: one head per thread, names and counts as custom events, and the synthetic records that
-//! make calls nest. Allocates and does blocking writes: must never run on a crash path or in a
-//! signal handler: `bare` does.
+//! Writes ring chunks to a file. Ring chunks are blocks already, so a dump copies them. It adds one head
+//! per thread, names and counts as custom events, and the synthetic records that make calls nest. It
+//! allocates and makes blocking writes. So it must never run on a crash path or in a signal handler: there
+//! `crash_dump` runs.
 
 use std::io::{self, Read, Seek, Write};
 
+use super::chunk_scan::{self, CHUNK_HEAD, PREAMBLE, Scan};
 use super::frame::{Frame, Head, Version};
+use super::payload;
 use super::record::{self, FUNCTION_LIMIT, Layout, Record};
-use super::scan::Scan;
-use super::walk::{CHUNK_HEAD, PREAMBLE};
-use super::{jump, payload};
 use crate::bytes::ByteOrder;
 use crate::error::Error;
 use crate::model::{Clock, Counts, Thread, ThreadId, Ticks, TraceInfo};
@@ -285,7 +284,7 @@ pub(super) fn look(
     ended: bool,
 ) -> (Scan, BlockSummary) {
     let mut scan = Scan::new(chunks, gaps);
-    let jumps = jump::find(chunks, &scan.ends, info);
+    let jumps = chunk_scan::find(chunks, &scan.ends, info);
     scan.jumps(&jumps.inside);
     let end = info.end.filter(|_| !ended);
     let end = end.map(|end| Ticks(end.0.saturating_sub(jumps.behind)));

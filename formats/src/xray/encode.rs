@@ -1,5 +1,5 @@
-//! The encoding half of the record layer; `record` has the layouts. Pure: values in, bytes out. Must
-//! never leave a reserved byte other than zero.
+//! Encodes the records that `record` has the layout of. Pure. Must never leave a reserved byte other than
+//! zero.
 
 use super::record::{
     Action, FUNCTION_LIMIT, FUNCTION_SIZE, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When,

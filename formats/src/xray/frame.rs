@@ -1,10 +1,10 @@
-//! The frame of a file that is written: header, blocks with their heads, and the ends that each
-//! version wants (version 3: exact extents; version 1: `EndOfBuffer` and fill up to one fixed size).
-//! Little-endian. Knows nothing of what is in a block; must leave no byte behind the last block,
-//! because llvm-xray refuses the file then.
+//! The frame of a file that is written: header, blocks with their heads, and the ends that each version
+//! needs. Version 3 has exact extents. Version 1 has `EndOfBuffer` and fill up to one fixed size.
+//! Little-endian. Knows nothing of a block's content. Must never leave a byte behind the last block,
+//! because llvm-xray refuses such a file.
 //!
-//! A version 1 buffer size is known only when all blocks are. So they are written without fill and
-//! moved apart at the end, the last one first, through a buffer of 1 MiB.
+//! A version 1 buffer size is known only when all blocks are known. So blocks are written without fill. At
+//! the end they are moved apart, the last one first, through a buffer of 1 MiB.
 
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 

@@ -1,13 +1,13 @@
-//! The index pass: where the blocks of a file are, whose they are, and what the file says of
-//! itself. Reads only the heads of blocks where extents tell the ends; a damaged or cut file, and
-//! a version 1 file whose buffers do not follow one another at the promised distance, is searched.
-//! Must never hold more than heads and names, and never believe a length that leaves the file.
+//! The index pass: the place and thread of each block, and what the file states about itself. It reads only
+//! heads where extents give the ends of blocks. It searches a damaged or cut file, and a version 1 file
+//! whose buffers are not at the promised distance. Must never hold more than heads and names, nor believe a
+//! length that leaves the file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+use super::blocks::Search;
 use super::record::{self, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record};
-use super::search::Search;
 use crate::bytes::{ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Clock, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
@@ -85,7 +85,7 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
     Ok(indexer.finish())
 }
 
-/// An index pass under way; `heads` is its other half.
+/// An index pass under way; `blocks` is its other half.
 pub(super) struct Indexer<'a> {
     pub(super) bytes: &'a dyn ReadAt,
     /// For heads, which are read forward.

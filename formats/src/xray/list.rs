@@ -1,5 +1,5 @@
-//! The listing: one line for every on-disk record, in the order of the file. For people, so it says
-//! what is there and names functions; it must never hide a byte: what is no record is listed too.
+//! The listing: one line for each record, in the order of the file. The listing is for people, so it names
+//! functions. It must never hide a byte: bytes that are no record have lines too.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;

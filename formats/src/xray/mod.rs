@@ -1,62 +1,54 @@
-//! XRay flight data recorder files, versions 1 to 5, read; versions 1 and 3, written.
+//! XRay flight data recorder files, versions 1 to 5, read; versions 1 and 3, written. This folder must
+//! never believe a length that leaves the file.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | [`record`], `encode` | layout of every record, pure |
 //! | [`payload`] | layout of the custom events that this project adds |
-//! | `index`, `heads`, `search` | where the blocks are and what the file says of itself |
-//! | `decode` | records to events, fast |
-//! | `part` | where a thread may be divided, and parts of it decoded |
+//! | `index`, `blocks` | where the blocks are, and what the file states about itself |
+//! | `decode` | records to events |
 //! | `time` | the running time, also of a clock that begins anew or jumps |
 //! | `list` | records to lines, for people |
-//! | `reader` | [`XraySource`] |
-//! | `balance`, `ids` | which records a block lacks, so that each exit has its entry |
-//! | `walk`, `plain`, `scan` | the same, of ring chunks |
-//! | `jump` | where a clock jumped ahead |
+//! | `reader` | [`XraySource`], and parts of a thread |
+//! | `balance` | the records that a block lacks, so that each exit has its entry |
+//! | `chunk_scan`, `fast_path` | the same for ring chunks; jumps of the clock |
+//! | `chunk_decoder` | [`ChunkDecoder`]: ring chunks to events; [`push_thread`]: to any sink |
 //! | `frame` | header, blocks and their ends, written |
-//! | `chunk` | [`ChunkDecoder`]: ring chunks to events |
 //! | `dump` | [`DumpWriter`]: ring chunks to a file, by copying |
-//! | `events` | [`push_thread`]: the same to any sink |
-//! | [`bare`] | the same without allocation, for a process that crashed |
-//! | `writer` | [`XrayWriter`]: events of any format to a file |
+//! | [`crash_dump`] | the same without allocation, for a crashed process |
+//! | `thread_state`, `writer` | [`XrayWriter`]: events of any format to a file |
 
 use std::fs::File;
 
+use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
-use crate::registry::{Format, Opener};
 use crate::writer::{Begun, Kind, Output, Target};
 
 mod balance;
-pub mod bare;
-mod chunk;
+mod blocks;
+mod chunk_decoder;
+mod chunk_scan;
+pub mod crash_dump;
 mod decode;
 mod dump;
 mod encode;
-mod events;
+mod fast_path;
 mod frame;
-mod heads;
-mod ids;
 mod index;
-mod jump;
-mod lane;
 mod list;
-mod part;
 pub mod payload;
-mod plain;
 mod reader;
 pub mod record;
-mod scan;
-mod search;
+mod thread_state;
 mod time;
-mod walk;
 mod writer;
 
-pub use chunk::ChunkDecoder;
+pub use chunk_decoder::ChunkDecoder;
+pub use chunk_decoder::push_thread;
+pub(crate) use chunk_scan::latest;
 pub use dump::{BlockSummary, DumpSummary, DumpWriter};
-pub use events::push_thread;
 pub use frame::Version;
 pub use reader::XraySource;
-pub(crate) use walk::latest;
 pub use writer::XrayWriter;
 
 /// The format.

@@ -1,10 +1,10 @@
-//! The custom events that this project adds to XRay files, so that one file explains itself: names
-//! of functions and threads, counts, clock, program, and which records were not measured. Pure
-//! bytes: this file must never decide where an event goes or what a reader does with it.
+//! The custom events that this project adds to XRay files, so that a file describes itself: names of
+//! functions and threads, counts, clock, program, and the records that were not measured. Pure. This file
+//! must never decide where an event goes or what a reader does with it.
 //!
-//! Every payload is a multiple of 8 bytes long (zeros at its end), in the byte order of its file.
-//! Readers ignore versions and kinds that they do not know, and what follows the fields that they
-//! know. Source: this project.
+//! Each payload has a multiple of 8 bytes, filled with zeros, in the byte order of its file. Readers ignore
+//! unknown versions and kinds. They also ignore bytes behind the fields that they know. Source: this
+//! project.
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
@@ -25,18 +25,19 @@
 //! | 7 lost | u64 count: so many function records of this thread are missing at this place |
 //! | 8 break | u64 ticks by which the clock jumped ahead between the record before and the next `NewCPUId` or `TSCWrap`: they are taken from all ticks of this block from here on |
 
-mod draft;
-
 use crate::bytes::{ByteOrder, Fields};
 use crate::model::{Counts, Function, FunctionId, Missing, Ticks, Trouble};
 
-pub(super) use draft::{
-    Place, Short, put_balance, put_clock, put_process, put_synthetic, put_thread,
-};
 pub use draft::{
     encode_balance, encode_break, encode_clock, encode_functions, encode_lost, encode_process,
     encode_synthetic, encode_thread,
 };
+
+pub(super) use draft::{
+    Place, Short, put_balance, put_clock, put_process, put_synthetic, put_thread,
+};
+
+mod draft;
 
 const TAG: [u8; 4] = *b"fdr\0";
 const VERSION: u8 = 1;

@@ -1,9 +1,8 @@
-//! Record layer of XRay FDR: the layout of every record, and decoding; encoding is in `encode`. Pure
-//! functions over bytes: no state, no files, no allocation, no panic on any input.
+//! Record layer of XRay FDR: the layout of each record, and its decoding; `encode` encodes. Pure functions
+//! over bytes. They must never keep state, read files, allocate, or panic on any input.
 //!
-//! Source: LLVM's document "XRay Flight Data Recorder Trace Format" (version 1), and what
-//! `llvm-xray` 14 and 19 read (versions 2 to 5). Numbers are in the byte order of the platform that
-//! wrote the file.
+//! Source: LLVM's document "XRay Flight Data Recorder Trace Format" (version 1), and what `llvm-xray` 14
+//! and 19 read (versions 2 to 5). Numbers are in the byte order of the platform that wrote the file.
 //!
 //! Header, 32 bytes:
 //!
@@ -23,8 +22,8 @@
 //! | 0 | 4 | little-endian: bit 0 = 0, bits 1 to 3 action, bits 4 to 31 function id; big-endian: bit 31 = 0, bits 28 to 30 action, bits 0 to 27 function id |
 //! | 4 | 4 | ticks since the record before, or since the base that it set |
 //!
-//! Metadata record, 16 bytes: one byte (little-endian: `kind << 1 | 1`; big-endian: `0x80 | kind`),
-//! then 15 bytes, unused ones zero:
+//! Metadata record, 16 bytes. The first byte is `kind << 1 | 1` (little-endian) or `0x80 | kind`
+//! (big-endian). The other 15 bytes are the body, unused bytes zero:
 //!
 //! | kind | body |
 //! | --- | --- |

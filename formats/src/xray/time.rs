@@ -1,15 +1,18 @@
-//! The running time of one thread's records: absolute ticks and deltas made into a time on which
-//! durations can be built. Knows of clocks that begin anew (a machine that was suspended or moved),
-//! that jump, and of ticks that can't be. Must never give a time that is far behind the one before it, or
-//! later than the trace says its records are.
+//! The running time of one thread's records. Absolute ticks and deltas become a time on which durations can
+//! be based. It handles clocks that begin anew (the machine was suspended or moved), clocks that jump, and
+//! impossible ticks. Must never give a time far behind the previous one, or later than the latest that the
+//! trace states.
 //!
-//! - An absolute tick that is up to [`LARGEST_STEP_BACK`] behind is given as it is: CPUs disagree by
-//!   so much, and people want to see it.
-//! - One that is further behind is another count: the clock began anew. Time goes on where it was,
-//!   and the time that passed between the two records is not known.
-//! - One behind a *break* of the writer's is set back by the ticks that the break names.
-//! - One later than the latest tick that the block states is damage. Time goes on where it was, and
-//!   with the next sound tick as if it had not been.
+//! - An absolute tick that is up to [`LARGEST_STEP_BACK`] behind stays as it is. CPUs disagree by that
+//!   much, and people
+//! want to see it.
+//! - A tick further behind is another count: the clock began anew. Time continues from its last value. The
+//!   time between
+//! the two records is unknown.
+//! - A tick behind a *break* of the writer's is set back by the ticks that the break names.
+//! - A tick later than the block's latest tick is damage. Time continues from its last value. The next
+//!   sound tick counts
+//! as if the damaged one were absent.
 
 /// The recorder holds its time where a clock is behind by up to so many ticks; a clock that is
 /// further behind it believes to be reset.

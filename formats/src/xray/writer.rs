@@ -1,17 +1,17 @@
-//! Writes events of any format as XRay FDR, version 1 or 3, so that unmodified llvm-xray reads it
-//! right: one block per thread, every block begins at the same tick, calls nest. What is synthetic
-//! in the source is kept where it nests, and made anew elsewhere. Threads may come in pieces: their records are spooled (64 MiB in
-//! memory, then a temporary file) and written at the end; an open call takes 4 bytes.
+//! Writes events of any format as XRay FDR, version 1 or 3, so that unmodified llvm-xray reads it. There is
+//! one block per thread, all blocks begin at the same tick, and calls nest. Synthetic records of the source
+//! stay where they nest, and are replaced elsewhere. Threads may come in pieces. Their records are spooled
+//! and written at the end. Must never keep more in memory than 64 MiB, and 4 bytes for each open call.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
 
+use super::balance::Ids;
 use super::dump::{EXACT_TICKS, tables, wall_time};
 use super::frame::{Frame, Head, Version};
-use super::ids::Ids;
-use super::lane::{LAYOUT, Lane, action, highest_free, write_synthetic};
 use super::payload;
 use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
+use super::thread_state::{LAYOUT, ThreadState, action, highest_free, write_synthetic};
 use crate::calls::Exit;
 use crate::error::{Diagnostic, Error};
 use crate::model::{
@@ -33,8 +33,8 @@ pub struct XrayWriter<W: Read + Write + Seek> {
     /// Calls of a function without a name that really has the number `zero`.
     mistaken: u64,
     spool: Spool,
-    lanes: Vec<Lane>,
-    lane_of: HashMap<ThreadId, usize>,
+    states: Vec<ThreadState>,
+    state_of: HashMap<ThreadId, usize>,
     now: usize,
     numbers: ThreadNumbers,
     closed: Ids,
@@ -68,8 +68,8 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             has_zero,
             mistaken: 0,
             spool: Spool::default(),
-            lanes: Vec::new(),
-            lane_of: HashMap::new(),
+            states: Vec::new(),
+            state_of: HashMap::new(),
             now: 0,
             numbers: ThreadNumbers::default(),
             closed: Ids::default(),
@@ -87,20 +87,20 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
-        if self.lanes.is_empty() {
+        if self.states.is_empty() {
             let id = ThreadId(self.info.process.unwrap_or_default());
             self.thread(&Thread {
                 id,
                 ..Thread::default()
             });
         }
-        let timed = self.lanes.iter().filter(|lane| lane.first.is_some());
-        let earliest = timed.map(|lane| lane.earliest).min().unwrap_or_default();
+        let timed = self.states.iter().filter(|state| state.first.is_some());
+        let earliest = timed.map(|state| state.earliest).min().unwrap_or_default();
         let start = self
             .info
             .start
             .map_or(earliest, |start| start.0.min(earliest));
-        for nth in 0..self.lanes.len() {
+        for nth in 0..self.states.len() {
             self.block(nth, start)?;
         }
         self.frame.finish()?;
@@ -137,77 +137,77 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             frame,
             info,
             spool,
-            lanes,
+            states,
             losses,
             numbers,
             ..
         } = self;
-        let Some(lane) = lanes.get_mut(nth) else {
+        let Some(state) = states.get_mut(nth) else {
             return Ok(());
         };
-        let (first, cpu) = lane.first.unwrap_or((start, 0));
-        let wall = lane.wall.unwrap_or_else(|| wall_time(&info.clock, first));
-        let process = lane.thread.process.or(info.process);
+        let (first, cpu) = state.first.unwrap_or((start, 0));
+        let wall = state.wall.unwrap_or_else(|| wall_time(&info.clock, first));
+        let process = state.thread.process.or(info.process);
         frame.begin(&Head {
-            thread: numbers.begin(lane.thread.id),
+            thread: numbers.begin(state.thread.id),
             seconds: wall.0,
             micros: wall.1,
             process: process.and_then(|process| u32::try_from(process).ok()),
             start,
             cpu,
         })?;
-        let counts = lane.thread.counts;
-        lane.thread.counts = counts.map(|counts| Counts {
-            readable: lane.records,
+        let counts = state.thread.counts;
+        state.thread.counts = counts.map(|counts| Counts {
+            readable: state.records,
             ..counts
         });
-        let end = lane.until(info.end);
-        let latest = lane.first.map(|_| Ticks(lane.latest));
-        frame.custom(start, &payload::encode_thread(&lane.thread, latest))?;
-        let (before, open) = (lane.stack.before(), lane.stack.open());
-        let entries = before.len() as u64 + lane.middle_entries;
-        let exits = open.len() as u64 + lane.middle_exits;
+        let end = state.until(info.end);
+        let latest = state.first.map(|_| Ticks(state.latest));
+        frame.custom(start, &payload::encode_thread(&state.thread, latest))?;
+        let (before, open) = (state.stack.before(), state.stack.open());
+        let entries = before.len() as u64 + state.middle_entries;
+        let exits = open.len() as u64 + state.middle_exits;
         frame.custom(start, &payload::encode_balance(entries, exits))?;
         if nth == 0 {
             tables(frame, info, start, losses)?;
         }
         frame.metadata(&Record::NewCpu { cpu, tsc: first })?;
         write_synthetic(frame, first, before, true)?;
-        if lane.lost > 0 {
-            frame.custom(first, &payload::encode_lost(lane.lost))?;
+        if state.lost > 0 {
+            frame.custom(first, &payload::encode_lost(state.lost))?;
         }
-        spool.each(lane.strand, |bytes| frame.bytes(bytes))?;
-        frame.reach(lane.base, end)?;
+        spool.each(state.strand, |bytes| frame.bytes(bytes))?;
+        frame.reach(state.base, end)?;
         write_synthetic(frame, end, open, false)?;
         let large = "threads with times of 2^53 ticks or more: llvm-xray rounds them";
-        losses.add(large, u64::from(lane.latest >= EXACT_TICKS));
+        losses.add(large, u64::from(state.latest >= EXACT_TICKS));
         frame.end()
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        let Some(lane) = self.lanes.get(self.now).filter(|_| self.failed.is_none()) else {
+        let Some(state) = self.states.get(self.now).filter(|_| self.failed.is_none()) else {
             return;
         };
-        self.failed = self.spool.push(lane.strand, bytes).err();
+        self.failed = self.spool.push(state.strand, bytes).err();
     }
 
     fn metadata(&mut self, record: &Record) {
         self.push(&record::encode_metadata(record, LAYOUT));
     }
 
-    /// The lane that the events belong to; a sink that was told no thread has none.
-    fn lane(&mut self) -> Option<&mut Lane> {
-        self.lanes.get_mut(self.now)
+    /// The state of the thread that the events belong to; a sink that was told no thread has none.
+    fn state(&mut self) -> Option<&mut ThreadState> {
+        self.states.get_mut(self.now)
     }
 
     /// Ticks from the running base to `time`, which becomes the base.
     fn delta(&mut self, time: u64) -> Option<u32> {
-        let lane = self.lane()?;
-        lane.reach(time);
+        let state = self.state()?;
+        state.reach(time);
         let delta = time
-            .checked_sub(lane.base)
+            .checked_sub(state.base)
             .and_then(|delta| u32::try_from(delta).ok());
-        lane.base = time;
+        state.base = time;
         if delta.is_none() {
             self.metadata(&Record::TscWrap { tsc: time });
         }
@@ -216,14 +216,14 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
 
     /// Takes calls as long as they are plain; returns how many.
     fn plain(&mut self, calls: &[Call]) -> usize {
-        let Some(lane) = self.lanes.get_mut(self.now) else {
+        let Some(state) = self.states.get_mut(self.now) else {
             return 0;
         };
         self.plain.clear();
-        lane.plain(calls, self.zero, &mut self.plain);
+        state.plain(calls, self.zero, &mut self.plain);
         if self.failed.is_none() {
             let bytes = self.plain.as_flattened();
-            self.failed = self.spool.push(lane.strand, bytes).err();
+            self.failed = self.spool.push(state.strand, bytes).err();
         }
         self.plain.len()
     }
@@ -243,38 +243,38 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         );
         let mut closed = std::mem::take(&mut self.closed);
         closed.truncate(0);
-        let Some(lane) = self.lane() else { return };
-        lane.arguments = !lost;
+        let Some(state) = self.state() else { return };
+        state.arguments = !lost;
         if lost {
             return;
         }
-        lane.records += 1;
+        state.records += 1;
         let exit = match call.edge {
             Edge::Entry => {
-                lane.stack.enter(id);
+                state.stack.enter(id);
                 Exit::Innermost
             }
-            Edge::Exit | Edge::TailExit => lane.stack.exit(id, &mut closed),
+            Edge::Exit | Edge::TailExit => state.stack.exit(id, &mut closed),
         };
         match exit {
             Exit::Innermost | Exit::Before => {}
             Exit::Outer(count) => {
-                lane.middle_exits += count as u64;
+                state.middle_exits += count as u64;
                 self.repair(closed.all(), Action::Exit);
             }
             Exit::Lone => {
-                lane.middle_entries += 1;
-                if lane.gap {
-                    lane.reach(call.time.0);
-                    lane.base = call.time.0;
+                state.middle_entries += 1;
+                if state.gap {
+                    state.reach(call.time.0);
+                    state.base = call.time.0;
                     self.metadata(&Record::TscWrap { tsc: call.time.0 });
                 }
                 self.repair(&[id], Action::Entry);
             }
         }
         self.closed = closed;
-        if let Some(lane) = self.lane() {
-            lane.gap = false;
+        if let Some(state) = self.state() {
+            state.gap = false;
         }
         let Some(delta) = self.delta(call.time.0) else {
             return;
@@ -297,21 +297,21 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
                 0 => self.zero,
                 id => id,
             };
-            let Some(lane) = self.lane() else { return };
-            lane.arguments = false;
+            let Some(state) = self.state() else { return };
+            state.arguments = false;
             let nests = match call.edge {
                 Edge::Entry => id < FUNCTION_LIMIT,
-                Edge::Exit | Edge::TailExit => lane.stack.open.last() == Some(id),
+                Edge::Exit | Edge::TailExit => state.stack.open.last() == Some(id),
             };
             if !nests {
                 continue;
             }
             if call.edge == Edge::Entry {
-                lane.stack.enter(id);
-                lane.middle_entries += 1;
+                state.stack.enter(id);
+                state.middle_entries += 1;
             } else {
-                lane.stack.open.pop();
-                lane.middle_exits += 1;
+                state.stack.open.pop();
+                state.middle_exits += 1;
             }
             self.has_zero |= call.function.0 == 0;
             kept.push((id, action(call)));
@@ -331,7 +331,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
     }
 
     fn repair(&mut self, ids: &[u32], action: Action) {
-        let Some(base) = self.lane().map(|lane| lane.base) else {
+        let Some(base) = self.state().map(|state| state.base) else {
             return;
         };
         let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
@@ -362,12 +362,12 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let Ok(number) = u16::try_from(cpu) else {
             return self.losses.add("changes to CPUs above 65535: left out", 1);
         };
-        let Some(lane) = self.lane() else { return };
-        lane.earliest = lane.earliest.min(tsc);
-        lane.latest = lane.latest.max(tsc);
-        lane.base = tsc;
-        if lane.first.is_none() {
-            lane.first = Some((tsc, number));
+        let Some(state) = self.state() else { return };
+        state.earliest = state.earliest.min(tsc);
+        state.latest = state.latest.max(tsc);
+        state.base = tsc;
+        if state.first.is_none() {
+            state.first = Some((tsc, number));
         } else {
             self.metadata(&Record::NewCpu { cpu: number, tsc });
         }
@@ -375,25 +375,25 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
 
     /// An event beside the calls: it must not be older than its block.
     fn event(&mut self, time: u64, data: &[u8]) {
-        let Some(lane) = self.lane() else { return };
-        lane.reach(time);
+        let Some(state) = self.state() else { return };
+        state.reach(time);
         self.custom(time, data);
     }
 }
 
 impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
     fn thread(&mut self, thread: &Thread) {
-        if let Some(&lane) = self.lane_of.get(&thread.id) {
-            self.now = lane;
+        if let Some(&state) = self.state_of.get(&thread.id) {
+            self.now = state;
             if thread.counts.is_some() {
-                self.lanes[lane].thread = thread.clone();
+                self.states[state].thread = thread.clone();
             }
             return;
         }
-        self.now = self.lanes.len();
-        self.lane_of.insert(thread.id, self.now);
-        self.lanes
-            .push(Lane::new(thread.clone(), self.spool.strand()));
+        self.now = self.states.len();
+        self.state_of.insert(thread.id, self.now);
+        self.states
+            .push(ThreadState::new(thread.clone(), self.spool.strand()));
     }
 
     fn calls(&mut self, calls: &[Call]) {
@@ -418,17 +418,17 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
 
     fn mark(&mut self, mark: &Mark<'_>) {
         let after_call = self
-            .lane()
-            .is_some_and(|lane| std::mem::take(&mut lane.arguments));
+            .state()
+            .is_some_and(|state| std::mem::take(&mut state.arguments));
         match *mark {
             Mark::Cpu { time, cpu } => self.cpu(time.0, cpu.0),
             Mark::Wall { seconds, micros } => {
-                let lane = self
-                    .lanes
+                let state = self
+                    .states
                     .get_mut(self.now)
-                    .filter(|lane| lane.wall.is_none());
-                match lane {
-                    Some(lane) => lane.wall = Some((seconds, micros)),
+                    .filter(|state| state.wall.is_none());
+                match state {
+                    Some(state) => state.wall = Some((seconds, micros)),
                     None => self
                         .losses
                         .add("wall-clock times after a thread's first: left out", 1),
@@ -436,21 +436,21 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
             }
             Mark::Argument { value } if after_call => {
                 self.metadata(&Record::CallArgument { value });
-                if let Some(lane) = self.lane() {
-                    lane.arguments = true;
+                if let Some(state) = self.state() {
+                    state.arguments = true;
                 }
             }
-            Mark::Lost { records } => match self.lane() {
+            Mark::Lost { records } => match self.state() {
                 // It has no time of its own.
-                Some(lane) if lane.first.is_none() => {
-                    lane.lost = lane.lost.saturating_add(records);
+                Some(state) if state.first.is_none() => {
+                    state.lost = state.lost.saturating_add(records);
                 }
-                Some(lane) => {
-                    let base = lane.base;
+                Some(state) => {
+                    let base = state.base;
                     // What is missing before the first record is not in the middle.
-                    if lane.records > 0 {
-                        lane.gap = true;
-                        lane.stack.gap();
+                    if state.records > 0 {
+                        state.gap = true;
+                        state.stack.gap();
                     }
                     self.event(base, &payload::encode_lost(records));
                 }

@@ -6,11 +6,11 @@
 use core::arch::asm;
 use core::sync::atomic::{AtomicIsize, Ordering};
 
-use crate::primitive::Alone;
+use crate::primitive::OwnCacheLines;
 
 /// Offset of the area from the thread pointer, bytes. 0, where the thread control block itself
 /// begins and no area can be, until [`find`] has found it.
-pub(crate) static OFFSET: Alone<AtomicIsize> = Alone(AtomicIsize::new(0));
+pub(crate) static OFFSET: OwnCacheLines<AtomicIsize> = OwnCacheLines(AtomicIsize::new(0));
 
 /// Up to which byte of the area is used: `cpu_id`, a u32 at offset 4 (`struct rseq` of linux/rseq.h).
 const NEEDED_BYTES: u32 = 8;

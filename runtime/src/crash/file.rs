@@ -1,43 +1,44 @@
-//! A trace's file in the making: under a hidden temporary name beside its final one, which it gets when it
-//! is whole. Async-signal-safe. Must never leave the temporary file behind, nor replace what is no file.
+//! The file of a trace while it is written. It has a hidden temporary name beside its final name, and gets the
+//! final name when it is complete. Async-signal-safe. It must never leave the temporary file behind, and never
+//! replace anything but a file.
 
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::Kit;
+use super::Prepared;
 use super::text::Text;
 use crate::sys::file::{Descriptor, make_folders};
 use crate::sys::raw;
 
-/// Small records are gathered up to this size, bytes.
+/// Bytes of the buffer that collects small writes.
 pub(super) const BUFFER: usize = 16 * 1024;
 
 /// How many temporary names are tried.
 const TRIES: u64 = 8;
 
-/// The temporary file that there is: for whoever must remove it in the midst of things.
+/// The path of the temporary file, for a thread that must remove the file while it is written.
 static UNFINISHED: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Removes the temporary file, if there is one.
 pub(super) fn remove_unfinished() {
     let path = UNFINISHED.swap(core::ptr::null_mut(), Ordering::Acquire);
     if !path.is_null() {
-        // SAFETY: a NUL-terminated path that stays where it is, in the kit.
+        // SAFETY: the path is NUL-terminated and stays in [`Prepared`].
         raw::unlink(unsafe { CStr::from_ptr(path) });
     }
 }
 
-/// The child of a fork has no file; the one that there is belongs to its parent.
+/// Called in the child of a fork. The temporary file belongs to the parent.
 pub(super) fn forget() {
     UNFINISHED.store(core::ptr::null_mut(), Ordering::Relaxed);
 }
 
-/// A file, and what is not written yet.
+/// A file, and the bytes that are not written yet.
 pub(super) struct TraceFile {
     fd: i32,
     /// The first error, an errno; 0 = none.
     error: i32,
-    /// When writing is given up, ns.
+    /// When writing is given up, ns of the monotonic clock.
     deadline_ns: u64,
     used: usize,
     buffer: &'static mut [u8],
@@ -61,9 +62,14 @@ impl TraceFile {
     ///
     /// # Errors
     /// errno.
-    pub(super) fn create(&mut self, kit: &Kit, folder: &[u8], deadline_ns: u64) -> Result<(), i32> {
+    pub(super) fn create(
+        &mut self,
+        prepared: &Prepared,
+        folder: &[u8],
+        deadline_ns: u64,
+    ) -> Result<(), i32> {
         (self.used, self.error, self.deadline_ns) = (0, 0, deadline_ns);
-        let mine = kit.nonce ^ u64::from(raw::process()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mine = prepared.nonce ^ u64::from(raw::process()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut error = libc::EEXIST;
         for nonce in 0..TRIES {
             self.temporary.clear();
@@ -79,15 +85,15 @@ impl TraceFile {
                     return Ok(());
                 }
                 Err(again @ libc::EEXIST) => error = again,
-                // The second time it can't be helped.
+                // The same error came a second time, so trying again does not help.
                 Err(again) if again == error => break,
-                Err(again @ libc::ENOENT) if kit.output().makes_folders() => {
+                Err(again @ libc::ENOENT) if prepared.output().makes_folders() => {
                     error = again;
                     make_folders(self.temporary.path_mut())?;
                 }
                 Err(again @ (libc::EMFILE | libc::ENFILE)) => {
                     error = again;
-                    kit.spare.iter().copied().for_each(Descriptor::close);
+                    prepared.spare.iter().copied().for_each(Descriptor::close);
                 }
                 Err(other) => return Err(other),
             }
@@ -95,7 +101,7 @@ impl TraceFile {
         Err(error)
     }
 
-    /// Takes bytes; false once something went wrong.
+    /// Writes bytes. False after any error.
     pub(super) fn put(&mut self, bytes: &[u8]) -> bool {
         if bytes.len() > BUFFER - self.used {
             self.flush();
@@ -120,10 +126,10 @@ impl TraceFile {
         }
     }
 
-    /// Gives the file its name; `replace`: also where a file has it.
+    /// Gives the file its final name. `replace`: even if a file has that name.
     ///
     /// # Errors
-    /// errno; the file is then still there, under its temporary name.
+    /// errno. The file then still has its temporary name.
     pub(super) fn place(&mut self, path: &CStr, replace: bool) -> Result<(), i32> {
         let temporary = self.temporary.path().ok_or(libc::ENAMETOOLONG)?;
         raw::rename(temporary, path, replace)?;
@@ -131,10 +137,10 @@ impl TraceFile {
         Ok(())
     }
 
-    /// Closes it.
+    /// Closes the file.
     ///
     /// # Errors
-    /// errno: the first one that there was.
+    /// The first errno of all writes.
     pub(super) fn close(&mut self) -> Result<(), i32> {
         self.flush();
         raw::close(self.fd);
@@ -146,7 +152,7 @@ impl TraceFile {
     }
 }
 
-/// Writes all of it; the errno where that can't be, else 0.
+/// Writes all bytes. Returns an errno, or 0.
 fn send(fd: i32, mut bytes: &[u8], deadline_ns: u64) -> i32 {
     while !bytes.is_empty() {
         if raw::monotonic_ns() > deadline_ns {

@@ -1,31 +1,31 @@
-//! What becomes of a process whose ring somebody else cut short: the thread that got SIGBUS goes on, recording
-//! ends, and one line says so. Must never take a SIGBUS that is not the ring's. Async-signal-safe; needs little
-//! of the stack.
+//! Handles a ring that somebody else cut short. The thread that got SIGBUS goes on, recording ends, and one
+//! line says so. This file must never take a SIGBUS that does not come from the ring. Async-signal-safe. It
+//! needs little stack.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 
 use super::text::Text;
 use super::trace::put_line;
+use crate::messages;
 use crate::recorder;
 use crate::ring::Ring;
-use crate::shell::say;
 use crate::site::unit;
 
-/// Where the line is made: a path may be as long as an alternate stack.
+/// Memory for the line, because the path in it may be as long as an alternate stack.
 struct Line(UnsafeCell<[u8; 5000]>);
 
-// SAFETY: used by the one thread that `is_loss_to_tell` said yes to.
+// SAFETY: only the thread for which `is_loss_to_tell` returned true uses it.
 unsafe impl Sync for Line {}
 
 static LINE: Line = Line(UnsafeCell::new([0; 5000]));
 
-/// Has a thread go on that got SIGBUS from the ring's file; false where it came from elsewhere.
+/// Lets a thread go on that got SIGBUS from the ring's file. False if the signal came from elsewhere.
 ///
 /// # Safety
 /// `info` is what the kernel gave a handler of SIGBUS.
 pub(super) unsafe fn mend(info: *const libc::siginfo_t) -> bool {
-    // SAFETY: as the caller vouches; a signal that the kernel raised has an address.
+    // SAFETY: the caller promises the kernel's `info`. A signal that the kernel raised has an address.
     let address = unsafe { ((*info).si_code > 0).then(|| (*info).si_addr().addr()) };
     let Some((ring, address)) = recorder::ring().zip(address) else {
         return false;
@@ -37,26 +37,27 @@ pub(super) unsafe fn mend(info: *const libc::siginfo_t) -> bool {
     mended
 }
 
-/// Ends the recording, and says so, where the ring is lost and nobody has done it yet.
+/// If the ring is lost, ends the recording and says so. Only the first call does this.
 pub(crate) fn tell(ring: &Ring) {
     if !ring.is_loss_to_tell() {
         return;
     }
     unit::UNIT.switch_off();
-    if let Some(path) = ring.path().filter(|_| say::warns()) {
+    if let Some(path) = ring.path().filter(|_| messages::warns()) {
         say(path);
     }
     ring.loss_is_told();
 }
 
-/// The same, at the end of the process: returns when it was said, by whomever.
+/// Does the same at the end of the process. Returns when the line was printed, by this thread or by another
+/// one.
 pub(crate) fn tell_at_exit(ring: &Ring) {
     ring.wait_for_replacing();
     tell(ring);
     ring.wait_for_telling();
 }
 
-/// To be called once: the line's memory is the caller's alone.
+/// Prints the line. It is called once, so the memory of the line belongs to this call.
 fn say(path: &CStr) {
     // SAFETY: a ring's loss is told once, and a process has one ring.
     let bytes = unsafe { &mut *LINE.0.get() };

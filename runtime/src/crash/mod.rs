@@ -1,24 +1,25 @@
-//! The trace that a process writes when it crashes: by the thread that crashed, in the signal's handler,
-//! whatever it interrupted. Nothing that happens then allocates, locks, formats or touches thread storage;
-//! what is needed is made ready beforehand.
+//! The trace that a process writes when it crashes. The thread that crashed writes it in the handler of the
+//! signal, whatever the signal interrupted. The handler must never allocate, lock, format or touch thread
+//! storage. So everything that it needs is prepared beforehand.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `mod` | what is made ready, and when the handlers are installed |
+//! | `mod` | the preparations, and when the handlers are installed |
 //! | `handler` | from a signal to the end of the process |
 //! | `loss` | a ring whose file somebody else cut short |
-//! | `reason` | what a signal says, for people |
+//! | `reason` | the meaning of a signal, for people |
 //! | `trace` | the trace of a ring, written |
 //! | `file` | a file under a temporary name |
-//! | `names` | the names of functions, made ready |
+//! | `names` | the names of functions, prepared |
 //! | `text` | text without allocation |
 //!
-//! Installed late: the standard library installs its handler of stack overflows, and gives its threads
-//! alternate stacks, at the start of `main`, but only where SIGSEGV has no handler yet; and the recorder
-//! comes up before `main`. So ours wait for somebody else's, or for [`WAIT_NS`] in vain: a program that does
-//! not begin in Rust has none. A crash before that leaves the ring for `fdr recover`. A constructor that
-//! keeps `main` away for longer costs the standard library's message of stack overflows: from outside,
-//! nothing tells it from a program that has no Rust in `main`.
+//! The handlers are installed late. At the start of `main` the standard library installs its handler of stack
+//! overflows and gives its threads alternate stacks. It does so only if SIGSEGV has no handler yet, and the
+//! recorder comes up before `main`. So the recorder waits until SIGSEGV has a handler, or until [`WAIT_NS`]
+//! have passed. A program whose `main` is not in Rust installs none. A crash before the handlers are installed
+//! leaves the ring for `fdr recover`. If a constructor delays `main` for longer than [`WAIT_NS`], the standard
+//! library's message of stack overflows is lost. The recorder can't tell such a program from a program without
+//! a `main` in Rust.
 
 mod file;
 mod handler;
@@ -33,14 +34,13 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use fdr_formats::model::TraceInfo;
-use fdr_formats::xray::bare::Room;
+use fdr_formats::xray::crash_dump::Room;
 
+use crate::dump::output::Output;
 use crate::dump::snapshot::Snapshot;
 use crate::recorder;
 use crate::ring::Ring;
-use crate::ring::heir::LONGEST_PATH;
-use crate::shell::fork;
-use crate::shell::output::Output;
+use crate::ring::fork_ring::LONGEST_PATH;
 use crate::sys::file::Descriptor;
 use crate::sys::stack::{self, Stack};
 use crate::sys::{memory, process, raw};
@@ -48,53 +48,53 @@ use file::TraceFile;
 pub(crate) use loss::{tell as tell_loss, tell_at_exit as tell_loss_at_exit};
 use text::Text;
 
-/// Bytes of the handler's stack, and of that on which a fault of its own comes.
+/// Bytes of the handler's stack, and of the stack for a fault of the handler itself.
 const STACK: usize = 128 * 1024;
 const NESTED_STACK: usize = 64 * 1024;
 
-/// For how long it is looked whether the program has a handler of SIGSEGV, ns; each time is twice as long
-/// as the one before, from [`FIRST_WAIT_NS`] on.
+/// How long the dumper waits for a handler of SIGSEGV, ns. The first pause is [`FIRST_WAIT_NS`], and each pause
+/// doubles the time waited so far.
 const WAIT_NS: u64 = 256 * FIRST_WAIT_NS;
 const FIRST_WAIT_NS: u64 = 1_000_000;
 
-/// How long a trace may take, ns; what was written by then is made whole.
+/// How long writing a trace may take, ns. After that the part that was written is completed.
 const DEADLINE_NS: u64 = 1_000_000_000;
 
 /// Bytes of the reason's text.
 const LONGEST_REASON: usize = 256;
 
-/// What a trace is made of.
+/// What a trace is made with.
 pub(crate) struct Setup {
-    /// Names of files.
+    /// The names of trace files.
     pub(crate) output: Output,
-    /// What a trace says of the program and its clock.
+    /// The program and its clock, as a trace states them.
     pub(crate) info: TraceInfo,
     /// Bytes of a thread's region.
     pub(crate) region_size: usize,
-    /// Whether the signals that mean a crash are handled.
+    /// Whether crashes are handled.
     pub(crate) handle: bool,
-    /// Nothing is to be said on stderr.
+    /// Whether nothing is printed on stderr.
     pub(crate) quiet: bool,
 }
 
-/// What is made ready.
-struct Kit {
-    /// Of this process, and of children of a fork.
+/// Everything that the handler needs.
+struct Prepared {
+    /// The names of trace files, of this process and of children of a fork.
     outputs: [Output; 2],
     program: String,
     quiet: bool,
     stack: Stack,
     nested: Stack,
-    /// For traces that are asked for.
+    /// The stack for traces that the program asks for.
     other_stack: Stack,
-    /// Closed where there are no descriptors left.
+    /// A spare descriptor, which is closed if no other descriptor is left.
     spare: Option<Descriptor>,
     /// For temporary names.
     nonce: u64,
     work: UnsafeCell<Work>,
 }
 
-/// What a trace in the making needs; for whoever has [`WRITER`].
+/// The state of a trace while it is written. Only the thread in [`WRITER`] uses it.
 struct Work {
     snapshot: Snapshot,
     room: Room<'static>,
@@ -104,54 +104,60 @@ struct Work {
     reason: Text<'static>,
 }
 
-impl Kit {
-    /// What this process's traces are called.
+impl Prepared {
+    /// The names of this process's trace files.
     fn output(&self) -> &Output {
         let [own, childrens] = &self.outputs;
-        if fork::is_child() { childrens } else { own }
+        if process::is_fork_child() {
+            childrens
+        } else {
+            own
+        }
     }
 }
 
-// SAFETY: `work` is used by the one thread whose number is in `WRITER`; the rest never changes.
-unsafe impl Sync for Kit {}
+// SAFETY: only the thread whose number is in `WRITER` uses `work`. The other fields never change.
+unsafe impl Sync for Prepared {}
 
 /// Null until [`prepare`]. Never freed.
-static KIT: AtomicPtr<Kit> = AtomicPtr::new(core::ptr::null_mut());
+static PREPARED: AtomicPtr<Prepared> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The thread that writes a trace, as the kernel counts; 0 = none.
+/// The thread that writes a trace, as the kernel counts. 0 = none.
 static WRITER: AtomicU32 = AtomicU32::new(0);
 
-fn kit() -> Option<&'static Kit> {
+fn prepared() -> Option<&'static Prepared> {
     // Acquire: pairs with the Release in `prepare`.
-    let kit = KIT.load(Ordering::Acquire);
-    // SAFETY: null, or what `prepare` made, which is never freed.
-    unsafe { kit.as_ref() }
+    let prepared = PREPARED.load(Ordering::Acquire);
+    // SAFETY: the pointer is null or comes from `prepare`, which never frees it.
+    unsafe { prepared.as_ref() }
 }
 
-/// Makes everything ready, once. False where there is no memory for it. Not async-signal-safe.
+/// Prepares everything, once. False if there is no memory. Not async-signal-safe.
 pub(crate) fn prepare(setup: Setup) -> bool {
-    // The ring may be lost whether crashes are handled or not.
+    // This is done even if crashes are not handled, because the ring may be lost anyway.
     handler::make_ready();
-    if kit().is_some() {
+    recorder::set_on_thread_begin(thread_begins);
+    if prepared().is_some() {
         return true;
     }
-    let Some(kit) = make(setup.region_size, setup.output, setup.info, setup.quiet) else {
+    let Some(prepared) = make(setup.region_size, setup.output, setup.info, setup.quiet) else {
         return false;
     };
-    // Release: pairs with the Acquire in `kit`.
-    KIT.store(Box::into_raw(Box::new(kit)), Ordering::Release);
+    // Release: pairs with the Acquire in `prepared`.
+    PREPARED.store(Box::into_raw(Box::new(prepared)), Ordering::Release);
     if setup.handle {
         handler::handle_crashes();
     }
     true
 }
 
-fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Option<Kit> {
+fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Option<Prepared> {
     let numbers = Room::size(region_size);
     let memory = memory::lasting(numbers * size_of::<u32>())?;
-    // SAFETY: mapped for good, aligned to a page, and nobody else's; zeros are numbers.
+    // SAFETY: the memory stays mapped, is aligned to a page, and belongs to this call alone. Zeros are valid
+    // numbers.
     let numbers = unsafe { core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), numbers) };
-    // Not on the stack, which may be a small one of the program's.
+    // The texts are not on the stack, because the program's stack may be small.
     let texts = memory::lasting(file::BUFFER + 2 * LONGEST_PATH + LONGEST_REASON)?;
     let (buffer, texts) = texts.split_at_mut(file::BUFFER);
     let (temporary, texts) = texts.split_at_mut(LONGEST_PATH);
@@ -165,7 +171,7 @@ fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Opt
         path: Text::new(path),
         reason: Text::new(reason),
     };
-    Some(Kit {
+    Some(Prepared {
         outputs: [output.clone(), output.of_children()],
         program,
         quiet,
@@ -178,7 +184,7 @@ fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Opt
     })
 }
 
-/// Looks whether the handlers may be installed; when to look again. For the dumper.
+/// Installs the handlers if that is allowed. Otherwise returns when to try again. The dumper calls this.
 pub(crate) fn look() -> Option<Duration> {
     /// The time of the first look, ns; 0 = none yet.
     static FIRST: AtomicU64 = AtomicU64::new(0);
@@ -196,8 +202,9 @@ pub(crate) fn look() -> Option<Duration> {
     ))
 }
 
-/// A thread makes its first record; `end_is_told`: [`thread_ends`] will be called. Async-signal-safe.
-pub(crate) fn thread_begins(end_is_told: bool) {
+/// Called at a thread's first record. `end_is_told`: [`thread_ends`] will be called for the thread.
+/// Async-signal-safe.
+fn thread_begins(end_is_told: bool) {
     if !handler::is_wanted() {
         return;
     }
@@ -205,63 +212,65 @@ pub(crate) fn thread_begins(end_is_told: bool) {
         stack::give_alternate();
     }
     if handler::is_ready() {
-        // A child of a fork has no dumper that would do it later.
-        handler::install(fork::is_child());
+        // The child of a fork has no dumper that would install the handlers later.
+        handler::install(process::is_fork_child());
     }
-    handler::let_install();
+    handler::wait_for_install();
 }
 
-/// A thread made its last record. Async-signal-safe.
+/// Called after a thread's last record. Async-signal-safe.
 pub(crate) fn thread_ends() {
     stack::take_alternate_back();
 }
 
-/// A panic of the calling thread was dumped; where panics abort, that is what it aborts of.
+/// Called when a panic of the calling thread was dumped. If panics abort, the abort is then known as this
+/// panic's.
 pub(crate) fn panic_was_dumped() {
     if cfg!(panic = "abort") {
         handler::PANICKED.store(raw::thread(), Ordering::Relaxed);
     }
 }
 
-/// The child of a fork has none of the threads that crashed or wrote. Async-signal-safe.
+/// Called in the child of a fork, which has no thread that crashed or wrote a trace. Async-signal-safe.
 pub(crate) fn after_fork() {
     WRITER.store(0, Ordering::Relaxed);
     handler::after_fork();
 }
 
-/// Waits for the end of a process in which another thread crashes, up to 1.5 s: it shall end by that, and
-/// not by an `exit` meanwhile. Async-signal-safe.
-pub(crate) fn let_die() {
-    handler::let_die();
+/// Waits up to 1.5 s while another thread crashes. The process should end by that crash and not by an `exit`
+/// meanwhile. Async-signal-safe.
+pub(crate) fn wait_for_crash() {
+    handler::wait_for_crash();
 }
 
-/// Writes a trace now, on the calling thread, as for a crash, and says on stderr where it is. False where
-/// there is none: nothing is recorded, another thread writes one, or it can't be. Takes up to a second.
-/// Async-signal-safe; keeps errno, and needs little of the stack.
+/// Writes a trace now, on the calling thread, in the way of a crash. Says on stderr where the trace is. False
+/// if no trace was written: nothing is recorded, another thread writes a trace, or writing failed. Takes up to
+/// a second. Async-signal-safe. Keeps errno and needs little stack.
 pub(crate) fn write_now(reason: &'static str) -> bool {
     let ring = recorder::ring().filter(|ring| ring.is_of_this_process());
-    let (Some(kit), Some(ring)) = (kit(), ring) else {
+    let (Some(prepared), Some(ring)) = (prepared(), ring) else {
         return false;
     };
-    let result = alone(kit, |work| {
+    let result = alone(prepared, |work| {
         let mut asked = Asked {
-            kit,
+            prepared,
             work,
             ring,
             reason,
             done: false,
         };
         let place = (&raw mut asked).cast();
-        // SAFETY: the stack belongs to whoever is alone; `on_other_stack` does not unwind.
-        unsafe { kit.other_stack.call(on_other_stack, place) };
+        // SAFETY: only one thread at a time is in `alone`, and the stack belongs to it. `on_other_stack` does
+        // not unwind.
+        unsafe { prepared.other_stack.call(on_other_stack, place) };
         asked.done
     });
     result == Some(true)
 }
 
-/// What [`write_now`] was called for.
+/// The arguments and the result of [`write_now`].
 struct Asked<'a> {
-    kit: &'a Kit,
+    prepared: &'a Prepared,
     work: &'a mut Work,
     ring: &'a Ring,
     reason: &'static str,
@@ -269,30 +278,32 @@ struct Asked<'a> {
 }
 
 extern "C" fn on_other_stack(asked: *mut ()) {
-    // SAFETY: `write_now` passes its own, which outlives the call.
+    // SAFETY: `write_now` passes its own value, which outlives the call.
     let asked = unsafe { &mut *asked.cast::<Asked<'_>>() };
-    let (kit, work, ring) = (asked.kit, &mut *asked.work, asked.ring);
+    let (prepared, work, ring) = (asked.prepared, &mut *asked.work, asked.ring);
     work.reason.clear();
     work.reason.push(asked.reason.as_bytes());
-    let result = raw::undisturbed(|| trace::write(kit, work, ring, 0));
-    trace::say(kit, work, ring, &result);
+    let result = raw::undisturbed(|| trace::write(prepared, work, ring, 0));
+    trace::say(prepared, work, ring, &result);
     asked.done = result.is_ok();
 }
 
-/// The thread that writes a trace; 0 = none.
+/// The thread that writes a trace. 0 = none.
 fn writer() -> u32 {
     WRITER.load(Ordering::Relaxed)
 }
 
-/// Runs `body` as the one that writes; `None` where there is another, or it is this thread already.
-fn alone<T>(kit: &Kit, body: impl FnOnce(&mut Work) -> T) -> Option<T> {
+/// Runs `body` as the only writer of a trace. `None` if another thread writes one, or if this thread already
+/// does.
+fn alone<T>(prepared: &Prepared, body: impl FnOnce(&mut Work) -> T) -> Option<T> {
     let me = raw::thread();
     // Acquire: pairs with the Release below.
     WRITER
         .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed)
         .ok()?;
-    // SAFETY: the number in `WRITER` is this thread's, and it was not before: nobody else is here.
-    let result = body(unsafe { &mut *kit.work.get() });
+    // SAFETY: the number in `WRITER` is this thread's number, and it was 0 before. So no other thread uses
+    // `work`.
+    let result = body(unsafe { &mut *prepared.work.get() });
     WRITER.store(0, Ordering::Release);
     Some(result)
 }

@@ -1,4 +1,4 @@
-//! What a signal says of a crash, in the words of `fdr recover`. Must never say more than the kernel did.
+//! The meaning of a signal, in the words of `fdr recover`. It must never say more than the kernel did.
 //! Async-signal-safe.
 
 use super::text::Text;
@@ -8,7 +8,7 @@ use crate::sys::raw;
 pub(super) struct Signal {
     pub(super) number: i32,
     name: &'static str,
-    /// Where the kernel raises it, it gives the address.
+    /// Whether the kernel gives an address when it raises the signal.
     has_address: bool,
 }
 
@@ -20,7 +20,7 @@ const fn signal(number: i32, name: &'static str, has_address: bool) -> Signal {
     }
 }
 
-/// Those that are handled.
+/// The signals that are handled.
 pub(super) static SIGNALS: [Signal; 7] = [
     signal(libc::SIGSEGV, "SIGSEGV", true),
     signal(libc::SIGBUS, "SIGBUS", true),
@@ -34,14 +34,14 @@ pub(super) static SIGNALS: [Signal; 7] = [
 /// The code of a SIGSEGV whose address the kernel does not know.
 const SI_KERNEL: i32 = 0x80;
 
-/// What is known of a crash.
+/// What the kernel says of a crash.
 #[derive(Clone, Copy)]
 pub(super) struct Crash {
     pub(super) signal: i32,
     pub(super) code: i32,
-    /// 0 where there is none.
+    /// 0 = no address.
     pub(super) address: u64,
-    /// Who sent the signal; 0 where the kernel raised it.
+    /// The process that sent the signal. 0 = the kernel raised it.
     sender: u32,
     pub(super) thread: u32,
 }
@@ -50,7 +50,7 @@ impl Crash {
     /// # Safety
     /// `info` is what the kernel gave a handler of `signal`.
     pub(super) unsafe fn new(signal: i32, info: *const libc::siginfo_t, thread: u32) -> Crash {
-        // SAFETY: as the caller vouches; which of the fields is there, the code says.
+        // SAFETY: the caller promises the kernel's `info`. The code says which fields are valid.
         let (code, address, sender) = unsafe {
             let info = &*info;
             let sent = info.si_code <= 0;
@@ -67,12 +67,12 @@ impl Crash {
         }
     }
 
-    /// Whether somebody sent the signal: the process may well go on after it.
+    /// Whether a process sent the signal. Then the program may go on after it.
     pub(super) fn is_sent(&self) -> bool {
         self.code <= 0
     }
 
-    /// `SIGSEGV at 0x10 in thread 71`.
+    /// Writes text such as `SIGSEGV at 0x10 in thread 71`.
     pub(super) fn write(&self, text: &mut Text<'_>) {
         let known = SIGNALS.iter().find(|known| known.number == self.signal);
         match known {

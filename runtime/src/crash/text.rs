@@ -1,22 +1,22 @@
-//! Text where nothing may be allocated: reasons, lines for people, paths. What does not fit is left out.
-//! Async-signal-safe.
+//! Text where nothing may be allocated: reasons, lines for people, paths. Text that does not fit is left out.
+//! It must never write outside the memory that it was given. Async-signal-safe.
 
 use core::ffi::CStr;
 
 use fdr_formats::text::is_unsafe;
 
-use crate::shell::output::decimal;
+use crate::dump::output::decimal;
 
-/// Text in bytes that are lent to it, the last of which stays a NUL.
+/// Text in borrowed bytes. The last byte stays a NUL.
 pub(super) struct Text<'a> {
     bytes: &'a mut [u8],
     used: usize,
-    /// Something did not fit.
+    /// Whether some text did not fit.
     cut: bool,
 }
 
 impl<'a> Text<'a> {
-    /// `bytes` are zeros.
+    /// All of `bytes` must be zeros.
     pub(super) fn new(bytes: &'a mut [u8]) -> Text<'a> {
         Text {
             bytes,
@@ -26,14 +26,14 @@ impl<'a> Text<'a> {
     }
 
     pub(super) fn clear(&mut self) {
-        // In place, and no more than there is: a handler has little of a stack.
+        // Cleared in place, and only the used bytes, because a handler has little stack.
         if let Some(used) = self.bytes.get_mut(..self.used) {
             used.fill(0);
         }
         (self.used, self.cut) = (0, false);
     }
 
-    /// Appends bytes, all or none.
+    /// Appends all of the bytes, or none.
     pub(super) fn push(&mut self, more: &[u8]) -> &mut Self {
         let end = self.used.saturating_add(more.len());
         let fits = end < self.bytes.len();
@@ -54,7 +54,7 @@ impl<'a> Text<'a> {
         self
     }
 
-    /// In hexadecimal, with at least so many digits.
+    /// Appends hexadecimal digits, at least `least` of them.
     pub(super) fn hex(&mut self, number: u64, least: u32) -> &mut Self {
         let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(least);
         for place in (0..digits).rev() {
@@ -64,7 +64,8 @@ impl<'a> Text<'a> {
         self
     }
 
-    /// Appends what others chose, a path or what a thread or a program calls itself: as UTF-8, without what a terminal would obey.
+    /// Appends a name that others chose: a path, or the name of a thread or of a program. Bytes that are not
+    /// UTF-8 and characters that control a terminal are replaced.
     pub(super) fn name(&mut self, name: &[u8]) -> &mut Self {
         for part in name.utf8_chunks() {
             for c in part.valid().chars() {
@@ -82,12 +83,12 @@ impl<'a> Text<'a> {
         self.bytes.get(..self.used).unwrap_or(&[])
     }
 
-    /// As text, which it is where only text was appended.
+    /// The text. It is empty unless all of it is UTF-8.
     pub(super) fn text(&self) -> &str {
         core::str::from_utf8(self.bytes()).unwrap_or_default()
     }
 
-    /// As a path; `None` where it was cut, or holds a NUL.
+    /// The text as a path. `None` if some text did not fit, or if it holds a NUL.
     pub(super) fn path(&self) -> Option<&CStr> {
         let with_nul = self.bytes.get(..self.used.saturating_add(1))?;
         CStr::from_bytes_with_nul(with_nul)
@@ -95,7 +96,7 @@ impl<'a> Text<'a> {
             .filter(|_| !self.cut)
     }
 
-    /// The same, to be changed for a moment by whoever makes its folders.
+    /// The path for the function that makes its folders. That function changes it for a moment.
     pub(super) fn path_mut(&mut self) -> &mut [u8] {
         self.bytes
     }

@@ -1,39 +1,40 @@
-//! The trace of a ring, written where nothing may be allocated; and the line about it. Async-signal-safe.
-//! Must never stop a thread, nor wait for one.
+//! Writes the trace of a ring where nothing may be allocated, and prints the line about it. Async-signal-safe.
+//! It must never stop a thread or wait for one.
 
 use core::ffi::CStr;
 
 use fdr_formats::Ticks;
 use fdr_formats::model::{Counts, Missing};
-use fdr_formats::xray::bare::{self, BareThread, BareWriter};
+use fdr_formats::xray::crash_dump::{self, CrashThread, CrashWriter};
 
 use super::text::Text;
-use super::{DEADLINE_NS, Kit, Work, file, names};
+use super::{DEADLINE_NS, Prepared, Work, file, names};
 use crate::clock::{self, Kind};
-use crate::dump::snapshot::recorded;
+use crate::dump;
+use crate::dump::output::Names;
 use crate::primitive::Ordering;
 use crate::recorder;
 use crate::ring::Ring;
+use crate::ring::counts::{recorded, steps_back};
 use crate::ring::layout::{CHUNK, Slot, state};
-use crate::shell::dumping;
-use crate::shell::output::Names;
 use crate::sys::raw;
 
-/// Beyond the deadline for taking in more, what was taken is written; that takes at most so long, ns.
+/// After the deadline no more records are taken in. Writing those that were taken may need this much longer,
+/// ns.
 const WRITING_NS: u64 = 400_000_000;
 
-/// How long the line about it waits for room on stderr, ns.
+/// How long the line about the trace waits for room on stderr, ns.
 const STDERR_NS: i64 = 100_000_000;
 
-/// How many numbers are tried for a name that no file has.
+/// How many numbers are tried until no file has the name.
 const NUMBERS: u64 = 10_000;
 
-/// What is in a trace.
+/// What a trace holds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Done {
     records: u64,
     threads: u64,
-    /// There was no time for everything.
+    /// Some records were left out for lack of time.
     cut: bool,
     /// Memory of the ring could not be read.
     unreadable: bool,
@@ -48,43 +49,48 @@ impl Done {
 
 /// Why there is no trace.
 #[derive(Clone, Copy)]
-pub(super) enum Trouble {
+pub(super) enum NoTrace {
     /// No function was called, or nobody wants a trace.
     Nothing,
     /// Somebody cut the ring's file short.
     Lost,
-    /// What has the file's name is none.
+    /// Something else than a file has the name.
     NoFile,
     /// An errno.
     Error(i32),
 }
 
-/// Writes what `ring` holds, the slot of the thread `first` before the others.
-pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Result<Done, Trouble> {
+/// Writes the records of `ring`. The slot of the thread `first` comes before the others.
+pub(super) fn write(
+    prepared: &Prepared,
+    work: &mut Work,
+    ring: &Ring,
+    first: u32,
+) -> Result<Done, NoTrace> {
     let deadline = raw::monotonic_ns().saturating_add(DEADLINE_NS);
     let is_empty = is_empty(ring);
     if ring.is_lost() {
-        return Err(Trouble::Lost);
+        return Err(NoTrace::Lost);
     }
-    if is_empty || kit.output().is_null() {
-        return Err(Trouble::Nothing);
+    if is_empty || prepared.output().is_null() {
+        return Err(NoTrace::Nothing);
     }
     let mut name = Names {
-        program: &kit.program,
+        program: &prepared.program,
         pid: raw::process(),
-        number: dumping::number_of_crash(),
+        number: dump::number_of_crash(),
         unix_time_s: clock::realtime_ns() / 1_000_000_000,
     };
-    let numbered = kit.output().is_numbered();
+    let numbered = prepared.output().is_numbered();
     let mut bytes = [0; 4096];
     let mut folder = Text::new(&mut bytes);
-    kit.output().write_folder(&name, &mut |part| {
+    prepared.output().write_folder(&name, &mut |part| {
         folder.push(part);
     });
-    find_name(kit, &mut work.path, &mut name, numbered, deadline)?;
+    find_name(prepared, &mut work.path, &mut name, numbered, deadline)?;
     let late = deadline.saturating_add(WRITING_NS);
-    let made = work.file.create(kit, folder.bytes(), late);
-    made.map_err(Trouble::Error)?;
+    let made = work.file.create(prepared, folder.bytes(), late);
+    made.map_err(NoTrace::Error)?;
     work.info.dump = Some(name.number);
     let done = content(work, ring, first, deadline);
     let result = work.file.close().and_then(|()| {
@@ -96,12 +102,12 @@ pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Resu
                 Err(libc::EEXIST) if numbered && name.number < last => name.number += 1,
                 other => return other,
             }
-            path_of(kit, &mut work.path, &name);
+            path_of(prepared, &mut work.path, &name);
         }
     });
     if let Err(error) = result {
         file::remove_unfinished();
-        return Err(Trouble::Error(error));
+        return Err(NoTrace::Error(error));
     }
     Ok(done)
 }
@@ -109,49 +115,49 @@ pub(super) fn write(kit: &Kit, work: &mut Work, ring: &Ring, first: u32) -> Resu
 /// Whether no function was called.
 fn is_empty(ring: &Ring) -> bool {
     let is_empty = |slot| is_readable(slot) && recorded(slot) == Some(0);
-    ring.undivided(|| {
+    ring.sum_consistently(|| {
         let missing = ring.missing();
         missing.overwritten == 0 && missing.dropped == 0 && ring.owned_slots().all(is_empty)
     })
 }
 
-/// A name that no file has, or, where names have no numbers, that nothing but a file has.
+/// Finds a name that no file has. If names have no numbers, checks that nothing but a file has the name.
 fn find_name(
-    kit: &Kit,
+    prepared: &Prepared,
     path: &mut Text<'_>,
     name: &mut Names<'_>,
     numbered: bool,
     deadline: u64,
-) -> Result<(), Trouble> {
+) -> Result<(), NoTrace> {
     let last = name.number.saturating_add(NUMBERS);
     loop {
-        path_of(kit, path, name);
+        path_of(prepared, path, name);
         let Some(path) = path.path() else {
-            return Err(Trouble::Error(libc::ENAMETOOLONG));
+            return Err(NoTrace::Error(libc::ENAMETOOLONG));
         };
-        if !numbered && (kit.output().is_no_file() || raw::is_no_file(path)) {
-            return Err(Trouble::NoFile);
+        if !numbered && (prepared.output().is_no_file() || raw::is_no_file(path)) {
+            return Err(NoTrace::NoFile);
         }
         if !numbered || name.number >= last || !raw::exists(path) {
             return Ok(());
         }
         if raw::monotonic_ns() > deadline {
-            return Err(Trouble::Error(libc::ETIMEDOUT));
+            return Err(NoTrace::Error(libc::ETIMEDOUT));
         }
         name.number += 1;
     }
 }
 
-fn path_of(kit: &Kit, path: &mut Text<'_>, name: &Names<'_>) {
+fn path_of(prepared: &Prepared, path: &mut Text<'_>, name: &Names<'_>) {
     path.clear();
     let mut push = |part: &[u8]| {
         path.push(part);
     };
-    kit.output().write_folder(name, &mut push);
-    kit.output().write_file(name, &mut push);
+    prepared.output().write_folder(name, &mut push);
+    prepared.output().write_file(name, &mut push);
 }
 
-/// Everything in the file. What goes wrong with it, the file knows.
+/// Writes all contents of the file. The file keeps the first error.
 fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     let Work {
         snapshot,
@@ -170,10 +176,10 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     }
     let flags = ring.header().clock_flags.load(Ordering::Relaxed);
     info.clock.trouble.skew_ns = u64::from(flags >> 8) * 1000;
-    info.clock.trouble.steps_back = dumping::steps_back(ring);
+    info.clock.trouble.steps_back = steps_back(ring);
     info.end = Some(end(ring));
-    file.put(&bare::header(info));
-    let mut writer = BareWriter::new(info, reason.text(), names::all());
+    file.put(&crash_dump::header(info));
+    let mut writer = CrashWriter::new(info, reason.text(), names::all());
     let mut done = Done::default();
     let in_time = || raw::monotonic_ns() < deadline;
     let is_first = |slot: &&Slot| slot.tid.load(Ordering::Relaxed) == first;
@@ -189,7 +195,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
             continue;
         }
         let taken = snapshot.take_while(slot, &in_time);
-        // What changed hands too fast, or came too late, is in the ring alone.
+        // The records of a slot that changed its owner too fast, or that came too late, are in the ring only.
         done.cut |= !in_time() || !taken && is_owned(slot);
         done.unreadable |= snapshot.has_zeros;
         if !taken || snapshot.counts.recorded == 0 {
@@ -199,7 +205,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         let mut bytes = [0; 64];
         let mut name = Text::new(&mut bytes);
         name.name(snapshot.owner.name());
-        let thread = BareThread {
+        let thread = CrashThread {
             id: snapshot.owner.tid,
             name: name.text(),
             counts: Counts {
@@ -220,7 +226,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     done
 }
 
-/// The moment of the trace: that of the crash, or, where it was asked for, now.
+/// The moment of the trace: the tick of the crash, or of now if the program asked for the trace.
 fn end(ring: &Ring) -> Ticks {
     let header = ring.header();
     // Acquire: pairs with the Release in `handler::note`.
@@ -231,11 +237,11 @@ fn end(ring: &Ring) -> Ticks {
     Ticks(clock::read(kind).ticks)
 }
 
-/// Whether a thread's records can be read: the crash may be that they can't. Chunks that were never used
-/// are left alone: to look at one costs a page fault, and it may have no space.
+/// Whether a thread's records can be read, because unreadable memory may be the cause of the crash. It leaves
+/// out chunks that were never used. Reading such a chunk costs a page fault, and the chunk may have no space.
 fn is_readable(slot: &Slot) -> bool {
     let given = slot.given.load(Ordering::Relaxed);
-    // One more: it may be opened meanwhile.
+    // One more, because the owner may open the next chunk meanwhile.
     let used = slot.chunk.load(Ordering::Acquire).saturating_add(1);
     let base = slot.base.load(Ordering::Relaxed) as usize;
     raw::is_readable(base, used.min(given.into()) as usize * CHUNK)
@@ -248,9 +254,9 @@ fn is_owned(slot: &Slot) -> bool {
     )
 }
 
-/// Says on stderr what became of a trace.
-pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Trouble>) {
-    if kit.quiet || matches!(result, Err(Trouble::Nothing)) {
+/// Says on stderr whether there is a trace, and where.
+pub(super) fn say(prepared: &Prepared, work: &Work, ring: &Ring, result: &Result<Done, NoTrace>) {
+    if prepared.quiet || matches!(result, Err(NoTrace::Nothing)) {
         return;
     }
     let mut bytes = [0; 9000];
@@ -273,12 +279,12 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
                 line.push(b"; memory of the ring can't be read");
             }
         }
-        Err(trouble) => {
+        Err(no_trace) => {
             line.push(b"no trace was written: ")
                 .name(work.path.bytes())
                 .push(b": ");
-            why(trouble, &mut line);
-            line.push(remedy(trouble));
+            why(no_trace, &mut line);
+            line.push(remedy(no_trace));
         }
     }
     let kept = ring
@@ -292,42 +298,42 @@ pub(super) fn say(kit: &Kit, work: &Work, ring: &Ring, result: &Result<Done, Tro
     put_line(line.bytes());
 }
 
-/// Writes a line to stderr, if that takes it.
+/// Writes a line to stderr, if stderr has room for it.
 pub(super) fn put_line(line: &[u8]) {
     raw::undisturbed(|| {
         if raw::has_room(libc::STDERR_FILENO, STDERR_NS) {
-            // More than a pipe takes at once might have to wait.
+            // A pipe takes this many bytes at once. For more the write might have to wait.
             let line = line.get(..libc::PIPE_BUF).unwrap_or(line);
             let _ = raw::write(libc::STDERR_FILENO, line);
         }
     });
 }
 
-/// What to do.
-fn remedy(trouble: Trouble) -> &'static [u8] {
-    match trouble {
-        Trouble::Nothing | Trouble::Error(libc::ETIMEDOUT) => b"",
-        Trouble::Error(libc::EFBIG) => b"; raise it (ulimit -f)",
-        Trouble::Error(libc::EMFILE | libc::ENFILE) => b"; raise their limit (ulimit -n)",
+/// The advice for people.
+fn remedy(no_trace: NoTrace) -> &'static [u8] {
+    match no_trace {
+        NoTrace::Nothing | NoTrace::Error(libc::ETIMEDOUT) => b"",
+        NoTrace::Error(libc::EFBIG) => b"; raise it (ulimit -f)",
+        NoTrace::Error(libc::EMFILE | libc::ENFILE) => b"; raise their limit (ulimit -n)",
         _ => b"; FDR_OUT gives another place",
     }
 }
 
-fn why(trouble: Trouble, line: &mut Text<'_>) {
-    let known: &[u8] = match trouble {
-        Trouble::Nothing => b"nothing was recorded",
-        Trouble::Lost => b"somebody cut the ring's file short",
-        Trouble::NoFile => b"not a file; it is left as it is",
-        Trouble::Error(libc::EACCES | libc::EPERM) => b"permission denied",
-        Trouble::Error(libc::EDQUOT) => b"no space left in the quota",
-        Trouble::Error(libc::EFBIG) => b"larger than the limit on the size of files",
-        Trouble::Error(libc::EMFILE | libc::ENFILE) => b"no descriptor is left",
-        Trouble::Error(libc::ENAMETOOLONG) => b"the name is too long",
-        Trouble::Error(libc::ENOENT | libc::ENOTDIR) => b"there is no such folder",
-        Trouble::Error(libc::ENOSPC) => b"no space left on the device",
-        Trouble::Error(libc::EROFS) => b"the file system is read-only",
-        Trouble::Error(libc::ETIMEDOUT) => b"writing took too long",
-        Trouble::Error(other) => {
+fn why(no_trace: NoTrace, line: &mut Text<'_>) {
+    let known: &[u8] = match no_trace {
+        NoTrace::Nothing => b"nothing was recorded",
+        NoTrace::Lost => b"somebody cut the ring's file short",
+        NoTrace::NoFile => b"not a file; it is left as it is",
+        NoTrace::Error(libc::EACCES | libc::EPERM) => b"permission denied",
+        NoTrace::Error(libc::EDQUOT) => b"no space left in the quota",
+        NoTrace::Error(libc::EFBIG) => b"larger than the limit on the size of files",
+        NoTrace::Error(libc::EMFILE | libc::ENFILE) => b"no descriptor is left",
+        NoTrace::Error(libc::ENAMETOOLONG) => b"the name is too long",
+        NoTrace::Error(libc::ENOENT | libc::ENOTDIR) => b"there is no such folder",
+        NoTrace::Error(libc::ENOSPC) => b"no space left on the device",
+        NoTrace::Error(libc::EROFS) => b"the file system is read-only",
+        NoTrace::Error(libc::ETIMEDOUT) => b"writing took too long",
+        NoTrace::Error(other) => {
             line.push(b"error ").number(other.unsigned_abs().into());
             return;
         }

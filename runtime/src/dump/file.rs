@@ -1,6 +1,6 @@
-//! Writes a dump: the ordinary path, on a thread that may allocate and wait. The recorder's own format
-//! is written straight from the ring; any other one from the same copies of the rings, by that format's
-//! writer. Must never mix two dumps (the caller holds the lock).
+//! Writes a dump on a thread that may allocate and wait. The recorder's own format is written straight from
+//! copies of the rings. Any other format is written from the same copies, by that format's writer. Two dumps
+//! must never mix, so the caller holds the lock.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -18,33 +18,34 @@ use crate::ring::layout::Slot;
 use crate::ring::{self, Ring};
 use crate::sys::signal;
 
-/// What a dump wrote. Counts are of function records, two per call.
+/// The result of a dump. Counts are of function records, two per call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) threads: u64,
     pub(crate) records: u64,
     pub(crate) overwritten: u64,
     pub(crate) dropped: u64,
-    /// Threads some of whose records are zeros: the ring's file was cut short, and made longer again.
+    /// Threads with zeros in the place of some records. Somebody cut the ring's file short, and it was made
+    /// longer again.
     pub(crate) zeroed: u64,
-    /// What the format could not hold.
+    /// Contents that the format could not hold.
     pub(crate) losses: Losses,
 }
 
-/// What is to be written, and how.
+/// The arguments of a dump.
 pub(crate) struct Dump<'a> {
     pub(crate) ring: &'a Ring,
     pub(crate) info: &'a TraceInfo,
     pub(crate) target: &'static Target,
-    /// Whether folders are made that are not there.
+    /// Whether missing folders are made.
     pub(crate) make_folders: bool,
-    /// For temporary names: not to be guessed.
+    /// A number for temporary names, which nobody can guess.
     pub(crate) nonce: u64,
 }
 
 impl Dump<'_> {
-    /// Writes the ring's records to `path`. The temporary file is beside it, so that the rename stays
-    /// on one file system. An earlier trace of that name is replaced.
+    /// Writes the ring's records to `path`, and replaces an earlier trace of that name. The temporary file is
+    /// in the same folder, so the rename stays on one file system.
     pub(crate) fn to_path(&self, path: &Path) -> io::Result<Written> {
         unlimited(|| {
             let (staged, written) = self.staged(path)?;
@@ -53,7 +54,8 @@ impl Dump<'_> {
         })
     }
 
-    /// The same, but where somebody else took the name meanwhile, `next` gives another one.
+    /// Writes the ring's records to `path`. If another process has taken the name meanwhile, `next` gives
+    /// another one.
     pub(crate) fn to_free_path(
         &self,
         path: &mut PathBuf,
@@ -66,7 +68,7 @@ impl Dump<'_> {
         })
     }
 
-    /// All of it, under a temporary name.
+    /// Writes everything under a temporary name.
     fn staged(&self, path: &Path) -> io::Result<(Staged, Written)> {
         let (staged, output) = Staged::begin(path, self.make_folders, self.target, self.nonce)?;
         let written = match (native(self.target), output) {
@@ -76,16 +78,16 @@ impl Dump<'_> {
         Ok((staged, written))
     }
 
-    /// Writes the ring's records to a stream, of which `open` is told when there is something to send.
+    /// Writes the ring's records to a stream. It calls `open` when there is something to send.
     pub(crate) fn to_stream(
         &self,
         open: impl FnOnce() -> io::Result<Output>,
     ) -> io::Result<Written> {
         unlimited(|| {
-            // A peer may take its time: what it is sent is whole before.
+            // The trace is complete before it is sent, because a peer may take its time.
             let mut file = staged::unnamed(&std::env::temp_dir(), self.nonce)?;
             let stream = Output::Stream(Box::new(file.try_clone()?));
-            // A handler that forked in the midst of it would have two processes write.
+            // A handler that forked meanwhile would make two processes write.
             let written = signal::undisturbed(|| self.convert(stream))?;
             file.rewind()?;
             let mut stream = open()?.into_stream()?;
@@ -95,7 +97,8 @@ impl Dump<'_> {
         })
     }
 
-    /// Writes the ring's records to a file without a name in `folder`, whose cursor is at its beginning then.
+    /// Writes the ring's records to a file without a name in `folder`. The file's cursor is then at its
+    /// beginning.
     pub(crate) fn to_unnamed(&self, folder: &Path) -> io::Result<(File, Written)> {
         unlimited(|| {
             let mut file = staged::unnamed(folder, self.nonce)?;
@@ -109,7 +112,7 @@ impl Dump<'_> {
         })
     }
 
-    /// Any format, from the copies of the rings.
+    /// Writes any format, from the copies of the rings.
     fn convert(&self, output: Output) -> io::Result<Written> {
         let mut writer = (self.target.create)(output, self.info).map_err(as_io)?;
         let mut written = self.threads(|thread, chunks, ended| {
@@ -120,7 +123,7 @@ impl Dump<'_> {
         Ok(written)
     }
 
-    /// The recorder's own format: copies of the rings.
+    /// Writes the recorder's own format, by copying.
     fn copy(&self, version: Version, file: File) -> io::Result<Written> {
         let mut writer = DumpWriter::new(file, version, self.info).map_err(as_io)?;
         let mut written = self.threads(|thread, chunks, ended| {
@@ -131,7 +134,7 @@ impl Dump<'_> {
         Ok(written)
     }
 
-    /// Copies one ring after the other, and gives away the thread, its chunks, and whether it has ended.
+    /// Copies one ring after the other. Passes on each thread, its chunks, and whether it has ended.
     fn threads(
         &self,
         mut give: impl FnMut(&Thread, &[&[u8]], bool) -> io::Result<BlockSummary>,
@@ -185,7 +188,7 @@ impl Dump<'_> {
     }
 }
 
-/// The version of the recorder's own format, where `target` is one of that.
+/// The version of the recorder's own format, if `target` is one.
 fn native(target: &Target) -> Option<Version> {
     match target.name {
         "xray" => Some(Version::V3),
@@ -194,12 +197,13 @@ fn native(target: &Target) -> Option<Version> {
     }
 }
 
-/// A limit on the size of files, and a reader that goes away, are errors here, not the program's end.
+/// Runs `body` with two signals held back. So a limit on the size of files, or a reader that goes away, is an
+/// error and does not end the program.
 fn unlimited<T>(body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     signal::held_back(libc::SIGXFSZ, || signal::held_back(libc::SIGPIPE, body))
 }
 
-/// For people: what a format says of a file, without its frame.
+/// The error of a format without its frame, for people.
 pub(crate) fn as_io(error: fdr_formats::Error) -> io::Error {
     match error {
         fdr_formats::Error::Io(error) => error,

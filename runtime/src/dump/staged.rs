@@ -1,6 +1,6 @@
-//! A trace in the making: a file or folder under a hidden temporary name beside its final one, moved
-//! there when it is whole. Must never show half a trace under the final name, and never delete what
-//! is not ours: an earlier trace is replaced, anything else is left as it is.
+//! A trace while it is written: a file or folder with a hidden temporary name, beside its final name. It gets
+//! its final name when it is complete. An incomplete trace must never have the final name. Only an earlier
+//! trace may be replaced. Anything else must stay as it is.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
@@ -18,7 +18,7 @@ use crate::sys;
 /// How many names are tried until one is free.
 const NAMES: u32 = 1000;
 
-/// A trace under its temporary name. Removed on drop, unless it was put in its place.
+/// A trace under its temporary name. Dropping it removes the trace, unless it has got its final name.
 #[derive(Debug)]
 pub(crate) struct Staged {
     temporary: PathBuf,
@@ -28,18 +28,18 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Makes the temporary file or folder, and, if wanted, the folders that it is in; `nonce` is not to be
-    /// guessed.
+    /// Makes the temporary file or folder. Makes the folders above it if `make_folders` is set. Nobody should
+    /// be able to guess `nonce`.
     ///
     /// # Errors
-    /// Where something else has the final name, or there is no room.
+    /// Something else has the final name, or there is no room.
     pub(crate) fn begin(
         path: &Path,
         make_folders: bool,
         target: &'static Target,
         nonce: u64,
     ) -> io::Result<(Staged, Output)> {
-        // For nobody else to put anything there.
+        // With these rights no other user can put anything into the folders.
         let folder = path.parent().filter(|_| make_folders);
         let folders = folder.map_or(Ok(()), |folder| {
             DirBuilder::new().recursive(true).mode(0o755).create(folder)
@@ -48,7 +48,7 @@ impl Staged {
             temporary: path.with_file_name(format!(".fdr-{nonce:016x}.tmp")),
             path: path.to_owned(),
             target,
-            // Until it is made, what has its name is none of ours.
+            // Until the temporary object is made, an object of that name is not ours.
             placed: true,
         };
         staged.check()?;
@@ -58,7 +58,7 @@ impl Staged {
             create(&staged.temporary).map(Output::File)
         };
         let output = match (made, folders) {
-            // Why there is no folder says more than that there is none.
+            // The reason why the folder can't be made says more than "not found".
             (Err(error), Err(folder)) if error.kind() == io::ErrorKind::NotFound => Err(folder),
             (made, _) => made,
         }?;
@@ -66,7 +66,7 @@ impl Staged {
         Ok((staged, output))
     }
 
-    /// A rename would replace a device or a pipe (`FDR_OUT=/dev/stdout`) by a plain file.
+    /// Refuses a final name that a rename must not replace, such as a device or a pipe (`FDR_OUT=/dev/stdout`).
     fn check(&self) -> io::Result<()> {
         let is_folder = self.target.kind == Kind::Folder;
         if is_planted(&self.path) {
@@ -79,7 +79,7 @@ impl Staged {
                 "a link to a file that is open (`-` is the standard output); it is left as it is",
             ));
         }
-        // A link to a folder stays: to replace it would be to empty what it points to.
+        // A link to a folder is not replaced, because that would empty the folder behind the link.
         let known = match is_folder {
             true => fs::symlink_metadata(&self.path),
             false => fs::metadata(&self.path),
@@ -107,10 +107,10 @@ impl Staged {
         }
     }
 
-    /// Gives it its final name.
+    /// Gives the trace its final name.
     ///
     /// # Errors
-    /// Where that can't be; then it is gone, and what had the name is as it was.
+    /// The rename failed. The temporary trace is then removed, and the object of that name is unchanged.
     pub(crate) fn place(mut self) -> io::Result<()> {
         if self.target.kind == Kind::Folder {
             self.place_folder()?;
@@ -121,11 +121,11 @@ impl Staged {
         Ok(())
     }
 
-    /// Gives it its final name, or, where something has that, the first of those that `next` gives that
-    /// nothing has. Returns it. Two processes that share a folder may have the same pid, in two containers.
+    /// Gives the trace its final name and returns the name. If another object has the name, tries the names
+    /// that `next` gives. Two processes in two containers may share a folder and have the same pid.
     ///
     /// # Errors
-    /// Where that can't be; then it is gone.
+    /// The rename failed. The temporary trace is then removed.
     pub(crate) fn place_where_free(
         mut self,
         mut next: impl FnMut() -> PathBuf,
@@ -150,7 +150,7 @@ impl Staged {
         let Ok(old) = names(&self.path) else {
             return fs::rename(&self.temporary, &self.path);
         };
-        // An earlier trace of the same kind has the same names, but for numbers in them.
+        // An earlier trace of the same kind has the same names, except for numbers in them.
         let ours: BTreeSet<Vec<u8>> = names(&self.temporary)?.iter().map(numberless).collect();
         if !old.iter().all(|name| ours.contains(&numberless(name))) {
             return Err(io::Error::other(
@@ -158,7 +158,7 @@ impl Staged {
                  trace a name of its own)",
             ));
         }
-        // For a moment there is neither: a folder that is not empty can't be replaced in one step.
+        // For a moment neither trace has the name, because no system call replaces a folder that is not empty.
         let aside = self.temporary.with_extension("old");
         fs::rename(&self.path, &aside)?;
         if let Err(error) = fs::rename(&self.temporary, &self.path) {
@@ -170,7 +170,7 @@ impl Staged {
     }
 }
 
-/// Gives a file or a folder a name that nothing has.
+/// Renames a file or folder if no object has the new name.
 fn rename_where_free(from: &Path, to: &Path) -> io::Result<()> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
     let error = match sys::raw::rename(&text(from)?, &text(to)?, false) {
@@ -181,7 +181,7 @@ fn rename_where_free(from: &Path, to: &Path) -> io::Result<()> {
     if !unknown.iter().any(|&no| error.raw_os_error() == Some(no)) {
         return Err(error);
     }
-    // A file system, or a kernel, that can't do it in one step.
+    // The file system or the kernel can't do this in one step.
     match fs::symlink_metadata(to) {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
         Err(_) => fs::rename(from, to),
@@ -206,60 +206,60 @@ impl Drop for Staged {
     }
 }
 
-/// A new file for its owner alone.
+/// Makes a new file that only its owner can read and write.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
     let file = options.custom_flags(libc::O_NOFOLLOW).open(path)?;
-    // A umask may have taken the owner's own rights. Where that can't be, it stays as it is.
+    // The umask may have removed rights of the owner. If they can't be set, the file stays as it is.
     let _ = file.set_permissions(Permissions::from_mode(0o600));
     Ok(file)
 }
 
-/// A new, empty folder for its owner alone.
+/// Makes a new, empty folder for its owner alone.
 fn create_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)?;
     let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
     Ok(())
 }
 
-/// Whether a path is a link of another user's. The program's own is replaced like any earlier trace, and
-/// never followed.
+/// Whether a path is a link of another user. A link of the program's own user is replaced like an earlier trace
+/// and never followed.
 fn is_planted(path: &Path) -> bool {
     let me = sys::process::user();
     fs::symlink_metadata(path).is_ok_and(|known| known.is_symlink() && known.uid() != me)
 }
 
-/// Whether a path is a link to a file that some process has open, as /dev/stdout is.
+/// Whether a path is a link to an open file of some process, as /dev/stdout is.
 pub(crate) fn is_open_file(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|to| to.starts_with("/proc"))
 }
 
-/// A file without a name, in `folder`, for this process alone.
+/// Makes a file without a name in `folder`, for this process alone.
 ///
 /// # Errors
-/// Where it can't be made there.
+/// The file can't be made there.
 pub(crate) fn unnamed(folder: &Path, nonce: u64) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     if let Ok(file) = options.custom_flags(libc::O_TMPFILE).open(folder) {
         return Ok(file);
     }
-    // Not every file system can.
+    // Some file systems have no such files.
     let path = folder.join(format!(".fdr-{nonce:016x}.dump"));
     let file = create(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
 }
 
-/// The names of what is in a folder.
+/// The names in a folder.
 fn names(folder: &Path) -> io::Result<BTreeSet<OsString>> {
     fs::read_dir(folder)?
         .map(|entry| Ok(entry?.file_name()))
         .collect()
 }
 
-/// Removes files, and then the folder if that was all.
+/// Removes files, and then the folder if it is empty.
 fn remove(folder: &Path, files: &BTreeSet<OsString>) {
     for name in files {
         let _ = fs::remove_file(folder.join(name));

@@ -1,51 +1,51 @@
-//! Follows one slot's records while its thread makes them: each call gives the next part of a chunk,
-//! and the place of its first record among all that the thread made, from which follows what was
-//! overwritten before it could be read. Copies at most one chunk at a time, stops no thread, and must
-//! never give a byte of which it is not certain that it was read before it was overwritten.
+//! Reads one slot's records while its thread makes them. Each call returns the next part of a chunk and how
+//! many records the thread made before that part. The difference to the records read so far was overwritten. A
+//! call copies at most one chunk and stops no thread. It must never return a byte that may have been
+//! overwritten before it was read.
 //!
 //! Async-signal-safe.
 
-use super::snapshot::used;
 use crate::primitive::{Ordering, fence};
 use crate::ring::chunk;
+use crate::ring::counts::used;
 use crate::ring::layout::{CHUNK, Slot, state};
 
-/// How often a part is tried beside a thread that overwrites it.
+/// How often a part is tried if the thread overwrites it.
 const TRIES: u32 = if cfg!(loom) { 2 } else { 16 };
 
-/// Where following has come to, for one owner of a slot.
+/// The position of the reader in the records of one owner of a slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tail {
-    /// Which owner.
+    /// The owner's generation.
     generation: u64,
-    /// The chunk that is read, counted from 1; 0 = none yet.
+    /// The chunk that is being read, counted from 1. 0 = none yet.
     number: u64,
-    /// Bytes of it that were read.
+    /// Bytes of that chunk that were read.
     offset: usize,
-    /// Function records before that place, read or not.
+    /// Function records before the position, read or overwritten.
     seen: u64,
 }
 
-/// What [`Tail::next`] found.
+/// The result of [`Tail::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// So many bytes are in the buffer, whole records. `first` function records of the thread come
-    /// before them, of which `lost` were overwritten unread.
+    /// `bytes` bytes are in the buffer, whole records. The thread made `first` function records before them.
+    /// `lost` of those were overwritten before they were read.
     Part {
         bytes: usize,
         first: u64,
         lost: u64,
-        /// The chunk was filled: more may be there.
+        /// Whether the chunk was filled, so there may be more.
         filled: bool,
     },
-    /// Nothing (more) is there, or nothing that was asked for.
+    /// There is nothing more, or nothing that was asked for.
     Nothing,
     /// The slot has another owner.
     Other,
 }
 
 impl Tail {
-    /// Follows the slot's owner from its first record on. `None` where nobody owns it.
+    /// Reads from the first record of the slot's owner on. `None` if the slot has no owner.
     pub(crate) fn new(slot: &Slot) -> Option<Tail> {
         let generation = slot.generation.load(Ordering::Acquire);
         owned(slot).then(|| Tail {
@@ -54,13 +54,13 @@ impl Tail {
         })
     }
 
-    /// Whether the slot still is the owner's.
+    /// Whether the slot still has the same owner.
     pub(crate) fn is_of(&self, slot: &Slot) -> bool {
         fence(Ordering::Acquire);
         slot.generation.load(Ordering::Relaxed) == self.generation
     }
 
-    /// Copies what comes next. A chunk that is not filled is given in part if `partial` is set.
+    /// Copies the next part. It reads a chunk that is not filled only if `partial` is set.
     pub(crate) fn next(&mut self, slot: &Slot, partial: bool, buffer: &mut [u8; CHUNK]) -> Next {
         for _ in 0..TRIES {
             if !self.is_of(slot) || !owned(slot) {
@@ -87,7 +87,8 @@ impl Tail {
                         filled,
                     };
                 }
-                // Read to its end, or gone: what is being overwritten does not come back.
+                // The chunk was read to its end or is being overwritten, so the reader goes on with the next
+                // chunk.
                 _ if self.number < head => (self.number, self.offset) = (self.number + 1, 0),
                 Some(next) => return next,
                 None => {}
@@ -96,12 +97,12 @@ impl Tail {
         Next::Nothing
     }
 
-    /// The last part had so many function records before it, and so many in it.
+    /// Tells how many function records came before the last part, and how many were in it.
     pub(crate) fn took(&mut self, first: u64, count: u64) {
         self.seen = first + count;
     }
 
-    /// Leaves chunks behind that are overwritten, and some that soon will be.
+    /// Skips chunks that are overwritten, and some that soon will be.
     fn catch_up(&mut self, slot: &Slot, head: u64) {
         let chunks = slot.chunks.load(Ordering::Relaxed);
         let oldest = head.saturating_sub(chunks) + 1;
@@ -112,7 +113,7 @@ impl Tail {
         }
     }
 
-    /// `None`: it was overwritten meanwhile.
+    /// `None` if the part was overwritten meanwhile.
     fn try_next(
         &self,
         slot: &Slot,

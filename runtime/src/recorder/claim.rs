@@ -1,23 +1,23 @@
-//! The beginning and the end of a thread's recording: taking a slot at its first record, giving it
-//! back after its last. Async-signal-safe like the rest of the recorder: a thread's first record
-//! may be made in a signal handler.
+//! The beginning and the end of a thread's recording. A thread claims a slot at its first record and gives the
+//! slot back after its last one. All functions are async-signal-safe, because a thread's first record may be
+//! made in a signal handler. They must never give a slot to two threads.
 
-use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, family, tls, writer};
+use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, process_ring, tls, writer};
 use crate::clock::{self, Kind};
-use crate::crash;
-use crate::primitive::{Ordering, compiler_fence};
+use crate::primitive::{AtomicPtr, Ordering, compiler_fence};
 use crate::ring::Ring;
 use crate::ring::layout::Slot;
 use crate::site::unit;
 use crate::sys;
 
-/// How many rounds of thread-end destructors there are before the slot is given back: destructors
-/// of the program's that run meanwhile may call traced functions. The C library makes four. A thread
-/// whose first record is made in the last of them never gives its slot back; `Ring::reap` finds it.
+/// How many rounds of thread-end destructors pass before the slot is given back. The program's own destructors
+/// run in these rounds and may call traced functions. The C library makes four rounds. A thread that makes its
+/// first record in the last round never gives its slot back. `Ring::reap` finds such a slot.
 const ROUNDS: usize = 3;
 
-/// A record that found the slot busy: the thread's first one, one of a thread for which there was no room,
-/// or one of a signal handler that interrupted another record. `cpu`: where, as the clock gave it.
+/// A record that finds the slot busy. There are three cases: the first record of a thread, a record of a thread
+/// that found no room, and a record of a handler that interrupted another record. `cpu` is the CPU as the clock
+/// gave it.
 #[cold]
 #[inline(never)]
 pub(super) fn busy(word: u32, cpu: u32) {
@@ -31,47 +31,48 @@ pub(super) fn busy(word: u32, cpu: u32) {
     } else if core::ptr::eq(slot, &raw const FORKING) {
         sys::process::count_in_fork();
     } else {
-        family::count_dropped(cpu);
+        process_ring::count_dropped(cpu);
     }
 }
 
-/// A record of a thread for which there was no room. It is counted in a line that no other CPU's threads
-/// write, after a look at a word that changes only when threads begin and end; now and then the thread asks
-/// for a slot all the same.
+/// A record of a thread that found no room. The thread first reads a word that changes only when threads begin
+/// and end. Then it counts the record in a cache line that threads of other CPUs do not write. From time to
+/// time it asks for a slot nevertheless.
 fn without_room(word: u32, cpu: u32) {
-    match family::ring() {
+    match process_ring::ring() {
         Some(ring) if !ring.is_worth_asking(cpu) => ring.count_dropped_on(cpu),
         _ => first(&NO_ROOM, word, cpu),
     }
 }
 
-/// Whether this is a child that was made behind the C library's back, so that nobody said so. It has
-/// written into its parent's slot since then, but no further than the next record that comes this way.
+/// Whether this process is a child that was made without the C library, so no fork hook ran. Until now such a
+/// child has written into the slot of its parent. It stops with this record.
 #[inline]
-pub(super) fn is_stray() -> bool {
+pub(super) fn is_unnoticed_child() -> bool {
     sys::process::is_unnoticed_child()
 }
 
-/// A record of such a child: the first one of its own.
+/// Makes the first record of such a child in a slot of its own.
 #[cold]
-pub(super) fn stray(word: u32, cpu: u32) {
-    // A hook that comes before ours in a child that we shall be told of.
-    if family::is_forking() {
+pub(super) fn record_in_unnoticed_child(word: u32, cpu: u32) {
+    // A fork hook runs before ours, in a child whose own hook will still be called.
+    if process_ring::is_forking() {
         return sys::process::count_in_fork();
     }
     sys::process::notice_child();
     busy(word, cpu);
 }
 
-/// Takes a slot for the calling thread, which has `without` as yet, and makes its first record.
+/// Claims a slot for the calling thread and makes its first record. Until now the thread has the slot
+/// `without`.
 fn first(without: &'static Slot, word: u32, cpu: u32) {
-    // The traced function's caller may look at errno afterwards.
+    // The caller of the traced function may read errno afterwards.
     let errno = sys::errno();
-    // A handler that interrupts this must not take another.
+    // A handler that interrupts this thread must not claim a second slot.
     if tls::replace(without, &CLAIMING) {
         take_slot(word, cpu);
     } else {
-        // One came just before, and has taken it, or found no room.
+        // A handler came first. It has claimed the slot or found no room.
         write_now(tls::get(), word);
     }
     sys::set_errno(errno);
@@ -81,19 +82,39 @@ fn take_slot(word: u32, cpu: u32) {
     let claimed = claim();
     let (Ok(becomes) | Err(becomes)) = claimed;
     if claimed.is_ok() {
-        crash::thread_begins(sys::thread::set_end_value(1));
+        tell_begin(sys::thread::set_end_value(1));
     }
     compiler_fence(Ordering::SeqCst);
     if !tls::replace(&CLAIMING, becomes) {
-        // A handler that interrupted this has forked, and this is the child. The record is its parent's,
-        // and so is the slot, or else it is the child's second one.
-        if let (Some(ring), Ok(slot)) = (family::ring(), claimed) {
+        // A handler interrupted this function and forked, and this process is the child. The record belongs to
+        // the parent. The slot belongs to the parent too, or it is a second slot of the child.
+        if let (Some(ring), Ok(slot)) = (process_ring::ring(), claimed) {
             ring.give_back(slot);
         }
     } else if let Ok(slot) = claimed {
         write_now(slot, word);
     } else {
-        family::count_dropped(cpu);
+        process_ring::count_dropped(cpu);
+    }
+}
+
+/// The function that is called at the first record of a thread. Null if there is none.
+static ON_BEGIN: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Sets the function that is called at the first record of each thread. The function gets whether
+/// [`on_thread_end`] will be called for the thread. The function must be async-signal-safe.
+pub(crate) fn set_on_thread_begin(call: fn(bool)) {
+    // Release: pairs with the Acquire in `tell_begin`.
+    ON_BEGIN.store(call as *mut (), Ordering::Release);
+}
+
+fn tell_begin(end_is_told: bool) {
+    // Acquire: pairs with the Release in `set_on_thread_begin`.
+    let call = ON_BEGIN.load(Ordering::Acquire);
+    if !call.is_null() {
+        // SAFETY: `set_on_thread_begin` stored it, a function of this type.
+        let call = unsafe { core::mem::transmute::<*mut (), fn(bool)>(call) };
+        call(end_is_told);
     }
 }
 
@@ -102,11 +123,11 @@ fn write_now(slot: &Slot, word: u32) {
     writer::write(slot, word, clock::read(kind));
 }
 
-/// A slot, or else what the thread has until it asks again: at its next record where that may be another
-/// ring's business.
+/// Claims a slot. The error is the slot that the thread keeps until it asks again. It asks at its next record
+/// if that record may belong to another ring.
 fn claim() -> Result<&'static Slot, &'static Slot> {
-    let ring = family::ring_or_heir().ok_or(&UNCLAIMED)?;
-    // A child of `vfork` runs in its parent's memory; the slot would be of a thread that is soon gone.
+    let ring = process_ring::ring_or_make().ok_or(&UNCLAIMED)?;
+    // A child of `vfork` runs in the memory of its parent. Its thread ends soon, so it must not claim a slot.
     if !ring.is_of_this_process() {
         return Err(&UNCLAIMED);
     }
@@ -117,18 +138,20 @@ fn claim() -> Result<&'static Slot, &'static Slot> {
     slot.ok_or(&NO_ROOM)
 }
 
-/// Gives space to the chunk behind the `opened` ones of the calling thread's slot, or has the thread begin
-/// again at the first. Keeps errno.
+/// Gives space to the next chunk of the calling thread's slot, behind `opened` chunks. If there is no space,
+/// the thread goes round in the opened chunks. Keeps errno.
 #[cold]
 pub(super) fn extend(slot: &Slot, opened: u64) {
     let errno = sys::errno();
-    // Not so for what a child of a fork kept of its parent's ring: what is made there goes nowhere.
-    let ring = family::ring().filter(|ring| ring.has(slot));
-    // A handler that forked in there, or left by a jump, would leave the slot busy for good; and one that
-    // comes in there at all may have the kernel begin again.
+    // A child of a fork may finish a record in the slot of its parent. That slot gets no space, because its
+    // records are lost.
+    let ring = process_ring::ring().filter(|ring| ring.has(slot));
+    // No handler may interrupt this. A handler that forked, or that left by a jump, would leave the slot busy
+    // for ever. Any handler could also make the kernel begin the allocation again.
     let extend = || ring.is_some_and(|ring| ring.extend(slot, opened));
     if !sys::signal::undisturbed(extend) {
-        // What was opened stays where it was; readers see this no later than the chunk that comes next.
+        // The opened chunks stay where they are. A reader sees this number when it sees the next chunk, or
+        // earlier.
         slot.chunks.store(opened.max(1), Ordering::Relaxed);
         if ring.is_some_and(Ring::is_lost) {
             unit::UNIT.switch_off();
@@ -137,8 +160,9 @@ pub(super) fn extend(slot: &Slot, opened: u64) {
     sys::set_errno(errno);
 }
 
-/// The calling thread ends; `round` is the value that `set_end_value` left. The C library has several rounds
-/// of destructors, and calls again for as long as the value is set again. Whether this was the last round.
+/// Called at the end of the calling thread. `round` is the value that `set_end_value` stored. The C library
+/// runs several rounds of destructors. It calls again as long as the value is set again. Returns whether this
+/// is the last round.
 pub(crate) fn on_thread_end(round: usize) -> bool {
     if round < ROUNDS {
         sys::thread::set_end_value(round + 1);
@@ -146,14 +170,13 @@ pub(crate) fn on_thread_end(round: usize) -> bool {
     }
     let slot = tls::get();
     tls::set(&GONE);
-    if let Some(ring) = family::ring().filter(|_| is_real(slot)) {
+    if let Some(ring) = process_ring::ring().filter(|_| is_real(slot)) {
         ring.end(slot);
     }
-    crash::thread_ends();
     true
 }
 
-/// Whether it is a ring's slot.
+/// Whether the slot belongs to a ring.
 pub(super) fn is_real(slot: &'static Slot) -> bool {
     let others = [
         &raw const UNCLAIMED,

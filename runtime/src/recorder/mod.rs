@@ -1,12 +1,11 @@
-//! THE HOT PATH: from a traced function's edge to a record in the thread's region.
+//! THE HOT PATH: from the edge of a traced function to a record in the thread's region.
 //!
-//! Everything in here is async-signal-safe and allocation-free, takes no lock and never panics. Of
-//! std it uses `thread_local!` alone, with a constant and no destructor, where nothing leaner is to
-//! be had. It must never know about files, names or configuration.
+//! All code in this room is async-signal-safe. It allocates nothing, takes no lock and never panics. Where no
+//! cheaper thread storage exists, it uses `thread_local!` with a constant and without a destructor. It uses
+//! nothing else of std. It must never know of files, names or configuration.
 
 mod claim;
-pub(crate) mod family;
-pub(crate) mod record;
+pub(crate) mod process_ring;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
 mod tls;
@@ -18,45 +17,45 @@ mod tests;
 use crate::clock::{self, Kind};
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::ring::Ring;
-use crate::ring::layout::Slot;
+use crate::ring::layout::{self, Slot};
 use crate::site::unit::Host;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) use stub::{REACH, Reach, call, call_untimed, entrance, entrance_untimed, prepare};
+pub(crate) use stub::{SLOT_ACCESS, call, call_untimed, entrance, entrance_untimed, prepare};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use tls::fixed_offset;
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) use plain::{
-    REACH, Reach, call, call_untimed, entrance, entrance_untimed, fixed_offset, prepare,
+    SLOT_ACCESS, call, call_untimed, entrance, entrance_untimed, fixed_offset, prepare,
 };
 
-pub(crate) use claim::on_thread_end;
-pub(crate) use family::ring;
+pub(crate) use claim::{on_thread_end, set_on_thread_begin};
+pub(crate) use process_ring::ring;
 
 /// Action bits of an exit record.
 pub(crate) const EXIT: u32 = 1 << 1;
 
-/// The ring that threads claim their slots from; null while there is none.
+/// The ring that threads claim their slots from. Null while there is no ring.
 pub(crate) static RING: AtomicPtr<Ring> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The clock of every record, `clock::Kind` as a number. Set before the first site is on.
+/// The clock of every record: a `clock::Kind` as a number. It is set before the first site is on.
 pub(crate) static CLOCK: AtomicU32 = AtomicU32::new(Kind::Monotonic as u32);
 
-/// What a thread has before its first record: busy for good, so that the first record, like one
-/// of an interrupted thread, leaves the hot path at its first branch.
+/// The slot of a thread before its first record. This slot is always busy. So the first record leaves the hot
+/// path at its first branch, as a record of an interrupted thread does.
 static UNCLAIMED: Slot = busy_slot();
 
-/// What a thread has while it takes its slot.
+/// The slot of a thread while it claims a real one.
 static CLAIMING: Slot = busy_slot();
 
-/// What a thread has for which there was no room. It asks again when there is some.
+/// The slot of a thread that found no room. The thread asks again when there is room.
 static NO_ROOM: Slot = busy_slot();
 
-/// What a thread has while it forks: the child must not write into the parent's slot.
+/// The slot of a thread while it forks, because the child must not write into the slot of its parent.
 static FORKING: Slot = busy_slot();
 
-/// What a thread has at its very end, when its slot is given back.
+/// The slot of a thread at its end, after it has given its real slot back.
 static GONE: Slot = busy_slot();
 
 const fn busy_slot() -> Slot {
@@ -64,7 +63,7 @@ const fn busy_slot() -> Slot {
         cursor: AtomicU64::new(0),
         last_low: AtomicU32::new(0),
         last_high: AtomicU32::new(0),
-        cpu: AtomicU32::new(writer::BUSY),
+        cpu: AtomicU32::new(layout::BUSY),
         full: AtomicU32::new(0),
         base: AtomicU64::new(0),
         chunks: AtomicU64::new(0),
@@ -82,49 +81,50 @@ const fn busy_slot() -> Slot {
     }
 }
 
-/// Where this copy is a guest: the host. Null otherwise.
+/// The host, if this copy is a guest. Null otherwise.
 static HOST: AtomicPtr<Host> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What the words of sites hold besides id and action.
+/// Bits of the words of sites, besides id and action.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Bits {
     pub(crate) timed: u32,
     pub(crate) untimed: u32,
-    /// Those of guests, besides one of these.
+    /// An additional bit of a guest's sites.
     pub(crate) guests: u32,
 }
 
-/// The host that makes this copy's records; `None` where it is none's guest. Async-signal-safe.
+/// The host that makes this copy's records. `None` if this copy is no guest. Async-signal-safe.
 pub(crate) fn host() -> Option<&'static Host> {
-    // Acquire: pairs with the Release in `serve`.
+    // Acquire: pairs with the Release in `set_host`.
     let host = HOST.load(Ordering::Acquire);
     // SAFETY: a static of a unit that is never unloaded, see `shell::guest`.
     unsafe { host.as_ref() }
 }
 
-/// Makes this copy a guest: its records are made by `host` from now on.
-pub(crate) fn serve(host: &'static Host) {
+/// Makes this copy a guest. From now on `host` makes its records.
+pub(crate) fn set_host(host: &'static Host) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     stub::prepare_guest(host);
     HOST.store(core::ptr::from_ref(host).cast_mut(), Ordering::Release);
 }
 
-/// What `stub` leaves to do: a record with a stamp, of whatever kind.
+/// Completes a record that `stub` does not make itself. The record has a stamp.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     writer::write(slot, word & !stub::OTHER_WAY, clock::Stamp { ticks, cpu });
 }
 
-/// The same without a stamp: for clocks that `stub` does not read, and slots that it does not find.
+/// Makes a whole record without a stamp. `stub` calls it if it can't read the clock or can't find the slot.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_slowly(_slot: usize, word: u32) {
     record(word & !stub::OTHER_WAY);
 }
 
-/// A record without a time of its own that `stub` began in the thread's slot: it gets a time. It stays
-/// there whatever a handler has done since: of a child that it forked, the slot is another one.
+/// Completes an untimed record that a signal handler interrupted in `stub`. The record gets a time. `slot` is
+/// the slot in which `stub` began, because the handler may have forked. Then the thread's own slot is another
+/// one.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_interrupted(slot: &Slot, word: u32) {
@@ -132,42 +132,39 @@ extern "C" fn record_interrupted(slot: &Slot, word: u32) {
     writer::write(slot, word & !stub::OTHER_WAY, clock::read(kind));
 }
 
-/// A record without a time of its own that `stub` leaves to do, of whatever kind.
+/// Makes an untimed record that `stub` does not make itself.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_untimed(_slot: usize, word: u32) {
     untimed(word & !stub::OTHER_WAY);
 }
 
-/// A whole record without a time of its own. One that opens a chunk, and any other that is not like the
-/// last, gets a time: who reads the chunk needs it. Async-signal-safe.
+/// Makes a whole untimed record. The record gets a time if it opens a chunk or is not like the last record. A
+/// reader of the chunk needs that time. Async-signal-safe.
 fn untimed(word: u32) {
     if !writer::write_untimed(tls::get(), word) {
         record(word);
     }
 }
 
-/// A whole record: clock, slot and all. Async-signal-safe.
+/// Makes a whole record: reads the clock, finds the slot, writes. Async-signal-safe.
 fn record(word: u32) {
     let slot = tls::get();
     let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
     writer::write(slot, word, clock::read(kind));
 }
 
-/// Other architectures: no assembly, and the convention of C.
+/// Other architectures than x86-64. They have no assembly and use the calling convention of C.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod plain {
     use super::{Bits, Kind, host, record, untimed};
+    use crate::site::slot_access::SlotAccess;
 
-    /// In the words of a guest's sites: its records are made elsewhere.
+    /// Set in the words of a guest's sites, because the host makes its records.
     const GUESTS_BIT: u32 = 1;
 
-    /// How records into a copy's slots are made from elsewhere: by that copy alone.
-    #[repr(C)]
-    pub(crate) struct Reach;
-
-    /// Of this copy.
-    pub(crate) static REACH: Reach = Reach;
+    /// The access of this copy, without any numbers.
+    pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess;
 
     /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
     #[inline(never)]
@@ -180,7 +177,7 @@ mod plain {
         }
     }
 
-    /// The same without a time of its own. Async-signal-safe.
+    /// Records one edge without a time of its own. Async-signal-safe.
     #[inline(never)]
     pub(crate) fn call_untimed(word: u32) {
         if word & GUESTS_BIT == 0 {
@@ -192,7 +189,7 @@ mod plain {
     }
 
     /// # Safety
-    /// `entrance` is one of the two below, perhaps another copy's.
+    /// `entrance` is one of the two functions below, of this copy or of another one.
     unsafe fn enter_at(entrance: *mut (), word: u32) {
         // SAFETY: as the caller vouches.
         let enter = unsafe { core::mem::transmute::<*mut (), extern "C" fn(u32)>(entrance) };
@@ -207,22 +204,22 @@ mod plain {
         untimed(word);
     }
 
-    /// Where a guest's records go.
+    /// The function that makes a guest's records.
     pub(crate) fn entrance() -> *mut () {
         enter as *mut ()
     }
 
-    /// Where a guest's untimed records go.
+    /// The function that makes a guest's untimed records.
     pub(crate) fn entrance_untimed() -> *mut () {
         enter_untimed as *mut ()
     }
 
-    /// Of the slot's place: nothing is loaded by it.
+    /// There is no fixed offset, because no code loads the slot by an offset.
     pub(crate) fn fixed_offset() -> Option<isize> {
         None
     }
 
-    /// What the words of sites hold besides id and action.
+    /// The bits of the words of sites, besides id and action.
     pub(crate) fn prepare(_: Kind, _slot: Option<isize>) -> Bits {
         Bits {
             timed: 0,

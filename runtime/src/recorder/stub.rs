@@ -1,49 +1,51 @@
-//! x86-64: the common record by hand, behind a calling convention of its own. Async-signal-safe.
+//! x86-64: the common record in assembly, with a calling convention of its own. Async-signal-safe.
 //!
-//! It does what `writer::write` does, for a record that is like the last one, and hands everything
-//! else to that function with the slot as it found it. Two things make it worth its assembly, both
-//! measured with `cargo xtask bench`: a traced function saves no registers for the call, so it costs
-//! next to nothing while recording is off and stays small; and between two clock reads that wait for
-//! earlier instructions, each instruction less is seen.
+//! The assembly does the work of `writer::write` for a record that is like the last one. For any other record
+//! it leaves the slot unchanged and calls that function. There are two reasons for assembly, both measured with
+//! `cargo xtask bench`.
+//! - A traced function saves no registers for the call. So it stays small, and costs next to nothing while
+//!   recording is off.
+//! - The two clock reads of a call wait for earlier instructions. So each instruction between them takes time.
 //!
-//! The convention: the word comes in r11d; rax, rcx, rdx, r9, r10 and the flags are lost, everything
-//! else is kept, vector registers and r11 included. It is the same code for executables and libraries, and
-//! for copies whose records are another one's: `reach` says where their slots are. `untimed` has the records
-//! without a clock read; `outline` is the way from all of them into Rust.
+//! The convention: the word comes in r11d. rax, rcx, rdx, r9, r10 and the flags are lost. All other registers
+//! are kept, r11 and the vector registers included. Executables, libraries and guests use the same code.
+//! `slot_access` says where the slots are. `untimed` has the records without a clock read. `outline` calls
+//! Rust.
 
-/// Code with a symbol of its own, `REACH`'s with the name behind it: no other copy of the crate in the program
-/// has that. It is no function to the compiler: no other copy of it is made, and nothing comes before it. (Naked
-/// functions would be the same, and are of Rust 1.88.)
+/// Code with a symbol of its own. Its name is the symbol of `SLOT_ACCESS` with `$name` behind it, which no
+/// other copy of the crate in the program has. The compiler does not know the code as a function. So the
+/// compiler neither copies the code nor puts instructions before it. (Naked functions would do the same, but
+/// need Rust 1.88.)
 macro_rules! code {
     ($name:expr, [$($line:expr),+ $(,)?], $($operand:ident = $kind:ident $value:expr),+ $(,)?) => {
         core::arch::global_asm!(
             concat!(".pushsection .text.fdr.", $name, ",\"ax\",@progbits"),
-            concat!(".hidden {reach}.", $name),
-            concat!(".globl {reach}.", $name),
-            concat!(".type {reach}.", $name, ", @function"),
+            concat!(".hidden {access}.", $name),
+            concat!(".globl {access}.", $name),
+            concat!(".type {access}.", $name, ", @function"),
             ".balign 64",
-            concat!("{reach}.", $name, ":"),
+            concat!("{access}.", $name, ":"),
             ".cfi_startproc",
             $($line,)+
             ".cfi_endproc",
-            concat!(".size {reach}.", $name, ", . - {reach}.", $name),
+            concat!(".size {access}.", $name, ", . - {access}.", $name),
             ".popsection",
-            reach = sym crate::recorder::stub::REACH,
+            access = sym crate::recorder::stub::SLOT_ACCESS,
             $($operand = $kind $value,)+
         );
     };
 }
 
-/// Where such code is.
+/// The address of such code.
 macro_rules! address {
     ($name:literal) => {{
         let address: *mut ();
-        // SAFETY: it only says where something is that is linked with it.
+        // SAFETY: the instruction only computes an address of code that is linked with it.
         unsafe {
             core::arch::asm!(
-                concat!("lea {address}, [rip + {reach}.", $name, "]"),
+                concat!("lea {address}, [rip + {access}.", $name, "]"),
                 address = out(reg) address,
-                reach = sym crate::recorder::stub::REACH,
+                access = sym crate::recorder::stub::SLOT_ACCESS,
                 options(pure, nomem, nostack, preserves_flags),
             );
         }
@@ -52,43 +54,44 @@ macro_rules! address {
 }
 
 mod outline;
-mod reach;
+mod slot_access;
 mod untimed;
 
 use core::arch::asm;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::{Bits, record_slowly, writer};
+use super::{Bits, record_slowly};
 use crate::clock::Kind;
-use crate::primitive::Alone;
-use crate::ring::layout::{CHUNK, Slot};
+use crate::primitive::OwnCacheLines;
+use crate::ring::layout::{BUSY, CHUNK, NO_HIGH, Slot};
+use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
-pub(crate) use reach::{REACH, Reach};
+pub(crate) use slot_access::SLOT_ACCESS;
 pub(crate) use untimed::{call_untimed, entrance_untimed};
 
-/// Set in a site's word where [`OTHER`] is to be looked at: the way that has no time to is rdtsc with the
-/// thread's rseq area. The bit is 0 in every function record.
+/// Set in a site's word if the record goes through [`OTHER`]. The way without this load is rdtsc with the
+/// thread's rseq area, because that way is the fastest. The bit is 0 in every function record.
 pub(super) const OTHER_WAY: u32 = 1;
 
-/// Where records with [`OTHER_WAY`] are made: nowhere, until it is known.
-static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(core::ptr::null_mut()));
+/// The code for records with [`OTHER_WAY`]. It is null until the clock is known.
+static OTHER: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
 
 const _: () = assert!(
     CHUNK == 1 << 16,
     "16 bits of the cursor are its place in the chunk"
 );
 
-/// Chooses the ways for a copy that records for itself, with this clock. Returns what the words of its
-/// sites, and of its guests', must hold besides id and action. Called before the first site is turned on.
-/// `slot`: what [`fixed_offset`](super::fixed_offset) has given.
+/// Chooses the code for a copy that records for itself, with this clock. Returns the bits that the words of its
+/// sites and of its guests' sites need besides id and action. It is called before the first site is on. `slot`
+/// is the result of [`fixed_offset`](super::fixed_offset).
 pub(crate) fn prepare(kind: Kind, slot: Option<isize>) -> Bits {
     outline::prepare();
-    REACH.describe(kind, slot);
+    SLOT_ACCESS.describe(kind, slot);
     let other = other_way().unwrap_or_else(|| address!("slowly"));
     OTHER.0.store(other, Ordering::Relaxed);
-    let is_nearest = REACH.is_fixed() && kind == Kind::TscRseq;
+    let is_nearest = SLOT_ACCESS.is_fixed() && kind == Kind::TscRseq;
     Bits {
         timed: if is_nearest { 0 } else { OTHER_WAY },
         untimed: untimed::prepare(),
@@ -96,27 +99,27 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>) -> Bits {
     }
 }
 
-/// This copy's code for [`REACH`]'s clock, where there is some that [`OTHER`] can lead to.
+/// This copy's code for the clock of [`SLOT_ACCESS`]. `None` if [`OTHER`] has no code for that clock.
 fn other_way() -> Option<*mut ()> {
-    let way = match REACH.kind() {
+    let way = match SLOT_ACCESS.kind() {
         Kind::Tscp => address!("by_rdtscp"),
         Kind::TscPid => address!("by_rdpid"),
         Kind::TscRseq | Kind::Counter | Kind::Monotonic => return None,
     };
-    REACH.is_fixed().then_some(way)
+    SLOT_ACCESS.is_fixed().then_some(way)
 }
 
-/// Where a guest's records go that it can't make itself.
+/// The function for a guest's records that the guest can't make itself.
 pub(crate) fn entrance() -> *mut () {
     address!("stub")
 }
 
-/// Chooses the ways for a copy whose records are `host`'s: into the host's slots by its own code, where
-/// they can be reached, otherwise by the host's.
+/// Chooses the code for a guest of `host`. The guest's own code writes into the host's slots if it can find
+/// them. Otherwise the host's code does.
 pub(crate) fn prepare_guest(host: &'static Host) {
-    REACH.follow(host.reach);
+    SLOT_ACCESS.follow(host.slot_access);
     let other = other_way().unwrap_or_else(|| (host.record)());
-    // Release: whoever sees the way sees where it leads.
+    // Release: a thread that sees this pointer also sees the code's data.
     OTHER.0.store(other, Ordering::Release);
     untimed::prepare_guest(host);
 }
@@ -124,12 +127,12 @@ pub(crate) fn prepare_guest(host: &'static Host) {
 /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
 #[inline(always)]
 pub(crate) fn call(word: u32) {
-    // SAFETY: `stub` loses what is listed here and nothing else, does not unwind, and touches only the
+    // SAFETY: `stub` loses only the registers that are listed here. It does not unwind, and it touches only the
     // recorder's memory.
     unsafe {
         asm!(
-            "call {reach}.stub",
-            reach = sym REACH,
+            "call {access}.stub",
+            access = sym SLOT_ACCESS,
             in("r11") word,
             out("rax") _,
             out("rcx") _,
@@ -140,19 +143,19 @@ pub(crate) fn call(word: u32) {
     }
 }
 
-/// Ticks in edx:eax, the CPU of the thread's rseq area in ecx.
+/// Puts the ticks into edx:eax and the CPU of the thread's rseq area into ecx.
 macro_rules! rdtsc_and_rseq {
     () => {
         concat!(
             "rdtsc\n",
-            "mov rcx, qword ptr [rip + {reach} + {reach_rseq}]\n",
+            "mov rcx, qword ptr [rip + {access} + {access_rseq}]\n",
             "mov ecx, dword ptr fs:[rcx + 4]",
         )
     };
 }
 
-/// Makes the record: ticks in edx:eax, CPU in ecx, slot in r10, the word stored by the instructions
-/// given (its place is in rdx; eax is free). Ends with `ret`, or at 4 to 6.
+/// Makes the record. Ticks are in edx:eax, the CPU in ecx, the slot in r10. The given instructions store the
+/// word. They find its address in rdx and may change eax. The code ends with `ret`, or at labels 4 to 6.
 macro_rules! place {
     ($($store_word:literal),+) => {
         concat!(
@@ -168,7 +171,8 @@ macro_rules! place {
             "mov dword ptr [r10 + {last_low}], eax\n",
             $($store_word, "\n",)+
             "mov dword ptr [rdx + 4], r9d\n",
-            // What `writer::commit` does; a store is a Release on x86. 16 bits: zero at the chunk's end.
+            // This does the work of `writer::commit`, because a store is a Release on x86. The 16-bit sum is
+            // zero at the chunk's end.
             "add dx, 8\n",
             "je 4f\n",
             "mov qword ptr [r10 + {cursor}], rdx\n",
@@ -178,7 +182,8 @@ macro_rules! place {
     };
 }
 
-/// The chunk is full: the next record finds an upper half that no clock has, and opens another.
+/// The chunk is full. No clock reaches the upper half that is stored here, so the next record is uncommon and
+/// opens a chunk.
 macro_rules! full {
     () => {
         concat!(
@@ -193,7 +198,7 @@ macro_rules! full {
 
 use full;
 
-/// One way: what comes first, how time and CPU are read, how the word is stored, what comes last.
+/// The code of one clock: first instructions, reading of time and CPU, store of the word, last instructions.
 macro_rules! way {
     (
         $name:literal: $first:expr, $stamp:expr, [$($store_word:literal),+], $last:literal
@@ -203,48 +208,48 @@ macro_rules! way {
             $name,
             [
                 $first,
-                reach::slot!(),
+                slot_access::slot!(),
                 $stamp,
                 place!($($store_word),+),
                 "4:",
                 full!(),
-                // an uncommon record: the slot as it was, and the writer with the stamp
+                // an uncommon record: the slot is unchanged, and the writer gets the stamp
                 "5:",
                 "mov dword ptr [r10 + {cpu}], ecx",
                 "6:",
-                "mov r9, qword ptr [rip + {reach} + {reach_record_at}]",
+                "mov r9, qword ptr [rip + {access} + {access_record_at}]",
                 "shl rdx, 32",
                 "or rdx, rax",
-                "jmp qword ptr [rip + {reach} + {reach_outline}]",
+                "jmp qword ptr [rip + {access} + {access_outline}]",
                 $last,
             ],
-                reach_slot = const offset_of!(Reach, slot),
-                reach_record_at = const offset_of!(Reach, record_at),
-                reach_outline = const offset_of!(Reach, outline),
+                access_slot = const offset_of!(SlotAccess, slot),
+                access_record_at = const offset_of!(SlotAccess, record_at),
+                access_outline = const offset_of!(SlotAccess, outline),
                 other_way = const OTHER_WAY,
                 cpu = const offset_of!(Slot, cpu),
                 cursor = const offset_of!(Slot, cursor),
                 last_low = const offset_of!(Slot, last_low),
                 last_high = const offset_of!(Slot, last_high),
-                busy = const writer::BUSY as i32,
-                no_high = const writer::NO_HIGH as i32,
+                busy = const BUSY as i32,
+                no_high = const NO_HIGH as i32,
                 chunk = const CHUNK,
                 $($($operand = $kind $value,)+)?
         );
     };
 }
 
-// The way of all records at first. By `call` alone, as the others by a jump from there: it has no calling
-// convention that the compiler knows.
+// Every record begins here. Only `call` enters this code, and the others are entered by a jump from here. The
+// compiler knows no calling convention of theirs.
 way! {
     "stub": "test r11b, {other_way}\njne 3f",
     rdtsc_and_rseq!(),
     ["mov dword ptr [rdx], r11d"],
     "3:\njmp qword ptr [rip + {other}]",
     other = sym OTHER,
-    reach_rseq = const offset_of!(Reach, rseq)
+    access_rseq = const offset_of!(SlotAccess, rseq)
 }
-// From there, as the next one.
+// Entered from the code above, as the next one is.
 way! {
     "by_rdtscp": "",
     "rdtscp",
@@ -258,9 +263,9 @@ way! {
     ""
 }
 
-// With a clock that no stub reads, or where thread storage is found by a call. By a jump from "stub".
+// For a clock that no stub reads, and for thread storage that a call finds. Entered by a jump from "stub".
 code!(
     "slowly",
-    ["lea r9, [rip + {record_slowly}]", "jmp {reach}.outline"],
+    ["lea r9, [rip + {record_slowly}]", "jmp {access}.outline"],
     record_slowly = sym record_slowly,
 );

@@ -15,11 +15,12 @@ use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::record::{PAIR, PREAMBLE, SINGLE};
 use super::{EXIT, writer};
 use crate::clock::Stamp;
-use crate::dump::snapshot::{self, Counts, Snapshot};
-use crate::ring::layout::{CHUNK, ChunkMark, Slot, state};
+use crate::dump::snapshot::Snapshot;
+use crate::ring::counts::{self, Counts};
+use crate::ring::layout::{self, CHUNK, ChunkMark, Slot, state};
+use crate::ring::record::{PAIR, PREAMBLE, SINGLE};
 
 /// A slot, its marks and its region, without a ring file.
 struct Rig {
@@ -49,7 +50,7 @@ impl Rig {
         slot.cursor.store(region.addr() as u64, Relaxed);
         slot.chunks.store(chunks as u64, Relaxed);
         slot.given.store(chunks as u32, Relaxed);
-        slot.cpu.store(writer::NO_CPU, Relaxed);
+        slot.cpu.store(layout::NO_CPU, Relaxed);
         slot.full.store(u32::from(full), Relaxed);
         slot.tid.store(0x1234, Relaxed);
         slot.state.store(state::LIVE, Relaxed);
@@ -236,7 +237,7 @@ fn a_chunk_that_a_handler_fills_is_full_for_the_record_it_interrupts() {
         rig.write(FN_1, 1000 + at, 0);
     }
     // The interrupted record had found the CPU to be 0; here is what it finds once it is busy.
-    assert_eq!(rig.slot().last_high.load(Relaxed), writer::NO_HIGH);
+    assert_eq!(rig.slot().last_high.load(Relaxed), layout::NO_HIGH);
     assert_eq!(rig.slot().cpu.load(Relaxed), 0);
     rig.write(FN_2, 900, 0);
     rig.write(FN_2 | EXIT, 50_000, 0);
@@ -308,7 +309,7 @@ fn the_ring_keeps_the_newest_and_counts_the_rest() {
     assert_eq!(counts.recorded, total);
     let oldest = u64::from_le_bytes(chunks[0][35..43].try_into().unwrap());
     assert_eq!(oldest, 8 * PER_CHUNK, "time of the first record kept");
-    assert_eq!(snapshot::count(rig.slot()).unwrap().1, counts);
+    assert_eq!(counts::count(rig.slot()).unwrap().1, counts);
 }
 
 /// As where somebody cuts the ring's file short, and it is made longer again before anybody touches it.
@@ -358,7 +359,7 @@ fn a_full_ring_keeps_the_oldest_and_counts_the_rest() {
         dropped: PER_CHUNK,
     };
     assert_eq!(counts, expected);
-    assert_eq!(snapshot::count(rig.slot()).unwrap().1, expected);
+    assert_eq!(counts::count(rig.slot()).unwrap().1, expected);
 }
 
 #[test]
@@ -399,7 +400,7 @@ fn counts_are_exact_with_metadata_in_between() {
         })
         .sum();
     assert_eq!(walked, counts.readable);
-    assert_eq!(snapshot::count(rig.slot()).unwrap().1, counts);
+    assert_eq!(counts::count(rig.slot()).unwrap().1, counts);
 }
 
 #[test]

@@ -1,18 +1,20 @@
-//! The calling thread's slot: one pointer of thread storage. Async-signal-safe.
+//! The calling thread's slot: one pointer in thread storage. Async-signal-safe.
 //!
-//! On x86-64 it is reached by a TLS descriptor, which stable Rust can't ask for: it gives the variable's
-//! offset from the thread pointer, and where that is the same for all threads ([`fixed_offset`]), the stubs
-//! load the number. In an executable the linker knows it. In a library the descriptor remains a call, and
-//! the library stays one that `dlopen` can load at any time (the initial-exec model would not: all of the
-//! library's thread storage would have to fit into a small reserve). Most libraries' storage does fit, and
-//! the loader puts it there.
+//! On x86-64 the code uses a TLS descriptor, which stable Rust does not offer. The descriptor gives the offset
+//! of the variable from the thread pointer. If all threads share that offset ([`fixed_offset`]), the stubs load
+//! it as a number.
+//!
+//! In an executable the linker knows the offset. In a library the descriptor remains a call. So `dlopen` can
+//! load the library at any time. The initial-exec model would forbid that, because all thread storage of the
+//! library would have to fit into a small reserve. The loader puts the storage of most libraries into that
+//! reserve, and then the offset is fixed.
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use model::fixed_offset;
 pub(super) use model::{get, replace, set};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-/// The variable's name: of this very version, should a program have two.
+/// The name of the variable. It has the version in it, because a program may contain two versions of the crate.
 macro_rules! slot {
     () => {
         concat!(
@@ -26,8 +28,7 @@ macro_rules! slot {
     };
 }
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-/// Instructions that put the variable's offset from the thread pointer into rax. In this very form:
-/// linkers know it.
+/// Puts the variable's offset from the thread pointer into rax. Linkers recognise exactly these instructions.
 macro_rules! place {
     () => {
         concat!(
@@ -60,15 +61,15 @@ mod model {
         unclaimed = sym UNCLAIMED,
     );
 
-    /// A descriptor's function that returns the descriptor's second word, and nothing else (C libraries
-    /// have it for storage whose offset all threads share): `mov rax, [rax + 8]; ret`.
+    /// The code of a descriptor's function that only returns the second word of the descriptor: `mov rax, [rax
+    /// + 8]; ret`. C libraries use this function if all threads share the offset.
     const RETURNS_WORD: [u8; 5] = [0x48, 0x8B, 0x40, 0x08, 0xC3];
-    /// May stand before it: `endbr64`.
+    /// The instruction that may precede it: `endbr64`.
     const LANDING: [u8; 4] = [0xF3, 0x0F, 0x1E, 0xFA];
 
-    /// The variable's offset from the thread pointer in bytes, where it is the same for all threads that
-    /// are and will be: in the executable, and in a library whose storage the loader could place beside
-    /// the executable's. `None` where each thread's must be asked for.
+    /// The variable's offset from the thread pointer, in bytes, if all present and later threads share the
+    /// offset. They share it in an executable, and in a library whose storage the loader put beside that of the
+    /// executable. `None` if each thread has to ask.
     pub(crate) fn fixed_offset() -> Option<isize> {
         let (offset, descriptor): (isize, *const [*const u8; 2]);
         // SAFETY: as in `get`, without the load.
@@ -82,13 +83,15 @@ mod model {
                 clobber_abi("C"),
             );
         }
-        // A linker that knows the offset puts it into the first instruction, and makes the call none.
+        // A linker that knows the offset puts it into the first instruction and replaces the call by nothing.
         if descriptor.addr() as isize == offset {
             return Some(offset);
         }
-        // SAFETY: otherwise that is the descriptor: a function, and a word for it.
+        // SAFETY: otherwise it is the address of the descriptor, which has two words: a function and its
+        // argument.
         let [function, _] = unsafe { *descriptor };
-        // SAFETY: code that was just run, and what follows where it does not end there.
+        // SAFETY: the function has just run, so its first bytes can be read. Each later byte is read only if
+        // the earlier ones match.
         let is = |at: usize, code: &[u8]| unsafe {
             (0..code.len()).all(|byte| *function.add(at + byte) == code[byte])
         };
@@ -96,13 +99,13 @@ mod model {
         is(begin, &RETURNS_WORD).then_some(offset)
     }
 
-    /// The calling thread's slot; [`UNCLAIMED`] before its first record.
+    /// The calling thread's slot. It is [`UNCLAIMED`] before the thread's first record.
     #[inline]
     pub(crate) fn get() -> &'static Slot {
         let slot: *const Slot;
-        // SAFETY: reads the calling thread's copy of the variable above, which holds a valid pointer
-        // from the thread's beginning. A descriptor's function keeps all registers but rax; that of
-        // older C libraries may lose vector registers, hence the clobbers.
+        // SAFETY: this reads the calling thread's copy of the variable above. The copy holds a valid pointer
+        // from the beginning of the thread. A descriptor's function keeps all registers but rax. In older C
+        // libraries it may lose vector registers, so they are clobbered.
         unsafe {
             asm!(
                 place!(),
@@ -114,12 +117,13 @@ mod model {
         }
     }
 
-    /// Replaces it where it is `from`, and changes nothing where it is not: one instruction, which no
-    /// handler can come into. Whether it was.
+    /// Replaces the slot if it is `from`, and returns whether it was. Otherwise changes nothing. No handler can
+    /// interrupt it, because it is one instruction.
     pub(crate) fn replace(from: &'static Slot, to: &'static Slot) -> bool {
         let from = core::ptr::from_ref(from);
         let found: *const Slot;
-        // SAFETY: as in `get`; it writes the variable as well. Other threads have their own: no lock prefix.
+        // SAFETY: as in `get`, and it writes the variable. No lock prefix is needed, because each thread has
+        // its own copy.
         unsafe {
             asm!(
                 place!(),
@@ -136,9 +140,9 @@ mod model {
         core::ptr::eq(found, from)
     }
 
-    /// Replaces it.
+    /// Replaces the slot.
     pub(crate) fn set(slot: &'static Slot) {
-        // SAFETY: writes the calling thread's copy of the variable above; otherwise as in `get`.
+        // SAFETY: this writes the calling thread's copy of the variable above. Otherwise as in `get`.
         unsafe {
             asm!(
                 place!(),
@@ -153,7 +157,7 @@ mod model {
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod model {
-    // Not the model checker's: no other thread sees it.
+    // The model checker need not watch this pointer, because no other thread sees it.
     use core::sync::atomic::{AtomicPtr, Ordering};
 
     use crate::recorder::UNCLAIMED;
@@ -163,16 +167,16 @@ mod model {
         static SLOT: AtomicPtr<Slot> = const { AtomicPtr::new((&raw const UNCLAIMED).cast_mut()) };
     }
 
-    /// The calling thread's slot; [`UNCLAIMED`] before its first record.
+    /// The calling thread's slot. It is [`UNCLAIMED`] before the thread's first record.
     #[inline(always)]
     pub(crate) fn get() -> &'static Slot {
         let slot = SLOT.with(|place| place.load(Ordering::Relaxed));
-        // SAFETY: from a `&'static Slot`, always.
+        // SAFETY: the pointer always comes from a `&'static Slot`.
         unsafe { &*slot }
     }
 
-    /// Replaces it where it is `from`, and changes nothing where it is not, whichever handler comes in
-    /// between. Whether it was.
+    /// Replaces the slot if it is `from`, and returns whether it was. Otherwise changes nothing, also if a
+    /// handler interrupts it.
     pub(crate) fn replace(from: &'static Slot, to: &'static Slot) -> bool {
         let [from, to] = [from, to].map(|slot| core::ptr::from_ref(slot).cast_mut());
         let swap = |place: &AtomicPtr<Slot>| {
@@ -181,7 +185,7 @@ mod model {
         SLOT.with(swap).is_ok()
     }
 
-    /// Replaces it.
+    /// Replaces the slot.
     pub(crate) fn set(slot: &'static Slot) {
         let slot = core::ptr::from_ref(slot).cast_mut();
         SLOT.with(|place| place.store(slot, Ordering::Relaxed));

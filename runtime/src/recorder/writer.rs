@@ -1,48 +1,34 @@
 //! One thread's records, from a stamp to published bytes: the state machine of the recorder.
 //!
-//! Time and CPU come as arguments; the clock is read only at the edge (`super::record`). Every
-//! function in here is async-signal-safe: no allocation, no lock, no call that could panic.
+//! Time and CPU are arguments. Only the caller (`super::record`) reads the clock. Every function in this file
+//! is async-signal-safe. It allocates nothing, takes no lock and calls nothing that could panic.
 //!
-//! The protocol with readers (threads of ours, or another process; they never stop a writer):
-//! - `commit` is the one place that publishes: bytes first, then the cursor with Release. A reader
-//!   that loads the cursor with Acquire sees every byte before it.
-//! - Before a chunk's bytes are overwritten its mark's number becomes 0, and a Release fence stands
-//!   between that and the first new byte. A reader copies, then has an Acquire fence, then looks at
-//!   the number again: had it copied one new byte, it would see the 0 (or what came later).
+//! The protocol with readers. Readers are threads of this process or another process. They never stop a writer.
+//! - `commit` is the one place that publishes. It stores the bytes first, then the cursor with Release. A
+//!   reader loads the cursor with Acquire, so it sees every byte before the cursor.
+//! - Before a chunk is overwritten, the writer stores 0 as the number in its mark. A Release fence stands
+//!   between this store and the first new byte.
+//! - A reader copies the chunk, executes an Acquire fence, and reads the number again. If the reader had copied
+//!   a new byte, it would see 0 or a later number.
 //!
-//! The protocol with signal handlers on the same thread: the slot's `cpu` is BUSY while a record is
-//! made. A handler that finds it so drops its record and counts it; one that finds it otherwise makes
-//! whole records before the interrupted code goes on. That code's stamp may then be older than the
-//! last record: it gets the last record's time. The test for BUSY is the test for "still on the same
-//! CPU", so it costs nothing.
+//! The protocol with signal handlers of the same thread. The slot's `cpu` is BUSY while a record is made. If a
+//! handler finds BUSY, it drops its record and counts the drop. Otherwise it makes whole records before the
+//! interrupted code goes on. The stamp of the interrupted code may then be older than the last record. In that
+//! case the record gets the time of the last record. The test for BUSY costs nothing, because it is also the
+//! test for "still on the same CPU".
 
-use super::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::clock::{self, CPU_MASK, Stamp};
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
 use crate::ring::chunk::{self, at_address};
-use crate::ring::layout::{CHUNK, Slot};
+use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, STOPPED, Slot};
+use crate::ring::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::sys;
 
-/// The cursor's place in its chunk.
+/// Mask of the cursor's offset in its chunk.
 const WITHIN: u64 = CHUNK as u64 - 1;
 
-/// The `cpu` of a slot whose owner is making a record. No CPU has this number, nor does the kernel
-/// use it for "not known" (it uses -1 and -2).
-pub(crate) const BUSY: u32 = 0x8000_0000;
-
-/// The `cpu` of a slot that has no record yet.
-pub(crate) const NO_CPU: u32 = 0x8000_0001;
-
-/// The `last_high` of a slot whose chunk is full or that has stopped: no clock gets there, so no
-/// record can seem to be like the last one. It is looked at when the slot is busy already: a handler
-/// that fills the chunk just before that can't be missed.
-pub(crate) const NO_HIGH: u32 = u32::MAX;
-
-/// The `full` of a slot that keeps the oldest records, once it has no room for more.
-pub(crate) const STOPPED: u32 = 2;
-
-/// A clock that is behind by more than this many ticks was reset (a virtual machine that moved):
-/// its new time is believed. Holding on to the old one would freeze every time from here on.
+/// If the clock is behind by more than this many ticks, it was reset, for example because a virtual machine
+/// moved. The writer then uses the new time. With the old time every later record would get the same time.
 const LARGEST_STEP_BACK: u64 = u32::MAX as u64;
 
 /// Makes a function record of `word` (id << 4 | action << 1) at `stamp`.
@@ -52,11 +38,11 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
     if cpu != stamp.cpu {
         return moved(slot, word, stamp.ticks, stamp.cpu);
     }
-    // A handler that comes before this store leaves the slot usable, and its times are later.
+    // If a handler interrupts before this store, it leaves the slot usable, and its records are later.
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let cursor = slot.cursor.load(Ordering::Relaxed);
-    // In halves: the two come from the clock apart, and what follows it is the path that counts.
+    // The clock gives two halves. To compare the halves needs fewer instructions than to join them first.
     let [low, high] = halves(stamp.ticks);
     let (delta, borrowed) = low.overflowing_sub(slot.last_low.load(Ordering::Relaxed));
     let carried = high != slot.last_high.load(Ordering::Relaxed);
@@ -64,27 +50,28 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
         return turn(slot, word, stamp.ticks, stamp.cpu);
     }
     slot.last_low.store(low, Ordering::Relaxed);
-    // SAFETY: at a chunk's end `last_high` is NO_HIGH; elsewhere 8 bytes are left.
+    // SAFETY: at the end of a chunk `last_high` is NO_HIGH. Elsewhere at least 8 bytes are left.
     let after = unsafe { commit(slot, cursor, [record::function(word, delta)]) };
     release(slot, after, stamp.cpu);
 }
 
-/// Makes a function record that has no time of its own: its delta is 0, and its time that of the record
-/// before it. False where it can't be like the last record, or the slot is busy: nothing was changed, and
-/// `write` makes it, with a stamp.
+/// Makes a function record without a time of its own. Its delta is 0, so its time is the time of the record
+/// before it. Returns false if the record can't follow the last one in this way, or if the slot is busy. Then
+/// nothing was changed that a reader sees, and the caller makes the record by `write`, with a stamp.
 #[inline(always)]
 pub(crate) fn write_untimed(slot: &Slot, word: u32) -> bool {
     let before = slot.cursor.load(Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let cpu = slot.cpu.load(Ordering::Relaxed);
-    // Busy, without a record yet, or on a CPU that was not known.
+    // The slot is busy, has no record yet, or its last record has no known CPU.
     if cpu >= BUSY {
         return false;
     }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let cursor = slot.cursor.load(Ordering::Relaxed);
-    // A handler has recorded since the CPU was loaded, perhaps on another one: the next record names it.
+    // A handler has recorded since the CPU was loaded, perhaps on another CPU. The next record must name its
+    // CPU.
     let interrupted = cursor != before;
     if interrupted || slot.last_high.load(Ordering::Relaxed) == NO_HIGH {
         compiler_fence(Ordering::SeqCst);
@@ -92,14 +79,14 @@ pub(crate) fn write_untimed(slot: &Slot, word: u32) -> bool {
         slot.cpu.store(cpu, Ordering::Relaxed);
         return false;
     }
-    // SAFETY: at a chunk's end `last_high` is NO_HIGH; elsewhere 8 bytes are left.
+    // SAFETY: at the end of a chunk `last_high` is NO_HIGH. Elsewhere at least 8 bytes are left.
     let after = unsafe { commit(slot, cursor, [record::function(word, 0)]) };
     release(slot, after, cpu);
     true
 }
 
-/// Ends a record: the slot is no longer busy. At a chunk's end the next record can't be like this one,
-/// and `stub` does not look for that end itself.
+/// Ends a record, so the slot is no longer busy. At the end of a chunk it stores NO_HIGH. Then the next record
+/// is uncommon, because `stub` does not test for the end of a chunk itself.
 #[inline(always)]
 fn release(slot: &Slot, cursor: u64, cpu: u32) {
     if cursor & WITHIN == 0 {
@@ -109,31 +96,31 @@ fn release(slot: &Slot, cursor: u64, cpu: u32) {
     slot.cpu.store(cpu, Ordering::Relaxed);
 }
 
-/// Publishes words at the cursor: the only place that does. Async-signal-safe.
+/// Publishes words at the cursor. No other function does. Async-signal-safe.
 ///
 /// # Safety
-/// `slot` is owned by the calling thread and busy; `cursor` is an address in its region, aligned to
-/// 8, with room for the words in its chunk.
+/// `slot` is owned by the calling thread and busy. `cursor` is an address in its region, aligned to 8.
+/// The chunk has room for the words.
 #[inline(always)]
 unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u64 {
     for (at, word) in words.into_iter().enumerate() {
-        // SAFETY: as the caller vouches; readers use atomic loads as well.
+        // SAFETY: the caller promises a valid place. Readers use atomic loads as well.
         let place = unsafe { AtomicU64::from_ptr(at_address::<u64>(cursor).add(at)) };
         place.store(word, Ordering::Relaxed);
     }
     let after = cursor + 8 * N as u64;
-    // Release: pairs with the Acquire of the readers' load in `dump::snapshot`.
+    // Release: pairs with the Acquire of the readers' load of the cursor in `ring::counts`.
     slot.cursor.store(after, Ordering::Release);
     after
 }
 
-/// A record on another CPU than the last one, the first of a slot, or one that finds it busy.
+/// A record on another CPU than the last one, the first record of a slot, or a record that finds the slot busy.
 #[cold]
 #[inline(never)]
 fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     let before = slot.cpu.load(Ordering::Relaxed);
-    if super::claim::is_stray() {
-        super::claim::stray(word, cpu);
+    if super::claim::is_unnoticed_child() {
+        super::claim::record_in_unnoticed_child(word, cpu);
     } else if before == BUSY {
         super::claim::busy(word, cpu);
     } else {
@@ -143,40 +130,39 @@ fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     }
 }
 
-/// The first record of a chunk, one for which the upper half of the clock changed, one after a long
-/// silence, one with a clock that went back.
+/// A record on the same CPU that is uncommon. It is the first record of a chunk, the upper half of the clock
+/// changed, much time passed, or the clock went back.
 #[cold]
 #[inline(never)]
 fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
-    if super::claim::is_stray() {
-        // The slot is the parent's, which finds it free.
+    if super::claim::is_unnoticed_child() {
+        // The slot belongs to the parent, which must find it free.
         slot.cpu.store(cpu, Ordering::Relaxed);
-        return super::claim::stray(word, cpu);
+        return super::claim::record_in_unnoticed_child(word, cpu);
     }
     finish(slot, word, Stamp { ticks, cpu }, cpu);
 }
 
-/// Makes or drops an uncommon record, and ends with the slot no longer busy. `before` is the CPU of
-/// the record before.
+/// Makes or drops an uncommon record and releases the slot. `before` is the CPU of the last record.
 fn finish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
     let after = make(slot, word, stamp, before);
     if after.is_none() {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
         slot.full.store(STOPPED, Ordering::Relaxed);
     }
-    // What has stopped ends like what is full.
+    // Without a cursor the slot has stopped. It is released like a slot whose chunk is full.
     release(slot, after.unwrap_or(0), stamp.cpu);
 }
 
-/// Makes an uncommon record; returns the cursor behind it. `None` where there is no room for it.
+/// Makes an uncommon record and returns the cursor behind it. `None` if there is no room for the record.
 fn make(slot: &Slot, word: u32, mut stamp: Stamp, before: u32) -> Option<u64> {
-    // A slot without chunks is what is left of one whose ring a child of a fork has let go.
+    // A child of a fork has let its parent's ring go. The slot that it may still use has no chunks.
     if slot.full.load(Ordering::Relaxed) == STOPPED || slot.chunks.load(Ordering::Relaxed) == 0 {
         return None;
     }
     let last = last(slot);
     let behind = last.saturating_sub(stamp.ticks);
-    // Where a handler recorded since the stamp was taken, it may have been on another CPU.
+    // If a handler recorded after the stamp was taken, it may have run on another CPU.
     let moved = before != stamp.cpu || behind > 0;
     let reset = behind > LARGEST_STEP_BACK;
     if behind > 0 && !reset {
@@ -210,7 +196,7 @@ fn make(slot: &Slot, word: u32, mut stamp: Stamp, before: u32) -> Option<u64> {
     slot.last_low.store(low, Ordering::Relaxed);
     slot.last_high.store(high, Ordering::Relaxed);
     slot.high.store(high, Ordering::Relaxed);
-    // SAFETY: there is room for one record, by the test above or in a new chunk.
+    // SAFETY: there is room for one record, because of the test above or because the chunk is new.
     Some(unsafe { commit(slot, cursor, [record::function(word, delta as u32)]) })
 }
 
@@ -234,12 +220,12 @@ fn left(cursor: u64) -> u64 {
     }
 }
 
-/// Closes the current chunk and opens the next one, over the oldest if need be. Returns the cursor
-/// behind the preamble; `None` where the mode is to keep the oldest and there is no room.
+/// Closes the current chunk and opens the next one. If all chunks are in use, it overwrites the oldest one.
+/// Returns the cursor behind the preamble. `None` if the mode keeps the oldest records and there is no room.
 ///
-/// A chunk that is opened has space. Chunks get it in order, and a thread that finds none for the next one
-/// begins again at its first: up to there every number of chunks puts each chunk in the same place, so
-/// readers need not know before they see a later chunk.
+/// Every opened chunk has space. Chunks get their space in order. If the next chunk gets none, the thread
+/// begins again at its first chunk and goes round in fewer chunks. A reader need not know this number before it
+/// sees a later chunk. Until then every number of chunks puts each chunk in the same place.
 fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let current = slot.chunk.load(Ordering::Relaxed);
     let mut chunks = slot.chunks.load(Ordering::Relaxed);
@@ -253,7 +239,7 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let mut first = 0;
     if current > 0 {
         let old = chunk::place(slot, current);
-        // A child that nobody knows of may have written into the same slot.
+        // A child that no hook told us of may have written into the same slot.
         let used = cursor.saturating_sub(old.start).min(CHUNK as u64);
         let records = used.saturating_sub(slot.metadata.load(Ordering::Relaxed)) / SINGLE;
         first = old.mark.first.load(Ordering::Relaxed) + records;
@@ -262,7 +248,7 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let next = current + 1;
     let chunk::Place { start, mark: new } = chunk::place(slot, next);
     new.number.store(0, Ordering::Relaxed);
-    // Release: pairs with the Acquire fence of `dump::snapshot`, see the head of this file.
+    // Release: pairs with the Acquire fences of the readers, see the head of this file.
     fence(Ordering::Release);
     new.first.store(first, Ordering::Relaxed);
     new.end.store(0, Ordering::Relaxed);
@@ -276,7 +262,7 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     new.number.store(next, Ordering::Release);
     slot.chunk.store(next, Ordering::Release);
     if chunk::wants_more(next, chunks) && cfg!(not(loom)) {
-        sys::thread::tell_news();
+        sys::thread::wake_dumper();
     }
     Some(cursor)
 }

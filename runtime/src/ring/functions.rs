@@ -1,8 +1,8 @@
-//! The ring file's function table: append-only, so that the names of a dead process's functions
-//! can be read without its binary. Written by the shell alone, under its lock; the child of a fork
-//! copies it from the list of pieces that the process keeps for it, and needs no lock.
+//! The function table of the ring file. It is append-only, so the names of a dead process's functions can be
+//! read without its binary. Only the shell appends entries, under its lock. The child of a fork copies them
+//! from a list of table parts that the process keeps for it, and takes no lock. An entry must never change.
 //!
-//! Entry, native byte order, padded with zeros to a multiple of 8:
+//! An entry has native byte order and is padded with zeros to a multiple of 8:
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
@@ -13,7 +13,7 @@
 //! | 14 | 2 | bytes of the file's path |
 //! | 16 | | the name, then the path, UTF-8 |
 //!
-//! An untimed function's entry is 8 bytes longer: behind the padding of the path it has a u32, bit 0 =
+//! The entry of an untimed function is 8 bytes longer. Behind the padding of the path it has a u32, bit 0 =
 //! untimed, and 4 zeros.
 
 use super::Ring;
@@ -32,19 +32,19 @@ pub(crate) struct Entry<'a> {
     pub(crate) untimed: bool,
 }
 
-/// Functions that were appended at once, encoded; each piece leads to the one before it. Never freed
-/// nor changed.
-pub(super) struct Piece {
+/// Encoded functions that were appended together. Each part points to the part before it. A part is never freed
+/// or changed.
+pub(super) struct TablePart {
     bytes: Vec<u8>,
-    before: *const Piece,
+    before: *const TablePart,
 }
 
-/// The last piece; null = none yet.
-pub(super) type Pieces = AtomicPtr<Piece>;
+/// The last part. Null = no part yet.
+pub(super) type TableParts = AtomicPtr<TablePart>;
 
 impl Ring {
-    /// Appends functions; false where the table is full (their names are then missing from a
-    /// recovered trace, nothing else). The caller is the only writer.
+    /// Appends functions. False if the table is full. Then a recovered trace lacks their names and nothing
+    /// else. Only one thread may call this at a time.
     pub(crate) fn append_functions<'a>(&self, functions: impl Iterator<Item = Entry<'a>>) -> bool {
         let mut bytes = Vec::new();
         let mut complete = true;
@@ -54,25 +54,25 @@ impl Ring {
             complete = complete && self.append(bytes.get(from..).unwrap_or(&[]));
         }
         if !bytes.is_empty() {
-            let before = self.pieces.load(Ordering::Relaxed);
-            let piece = Box::into_raw(Box::new(Piece { bytes, before }));
+            let before = self.table_parts.load(Ordering::Relaxed);
+            let part = Box::into_raw(Box::new(TablePart { bytes, before }));
             // Release: pairs with the Acquire in `copy_functions`.
-            self.pieces.store(piece, Ordering::Release);
+            self.table_parts.store(part, Ordering::Release);
         }
         complete
     }
 
-    /// Takes over what another ring's table has. Async-signal-safe.
+    /// Copies the table of another ring. Async-signal-safe.
     pub(super) fn copy_functions(&self, from: &Ring) {
-        let pieces = from.pieces.load(Ordering::Acquire);
-        self.pieces.store(pieces, Ordering::Release);
-        let mut next = pieces.cast_const();
-        // SAFETY: null, or a piece, none of which is ever freed.
-        while let Some(piece) = unsafe { next.as_ref() } {
-            if !self.append(&piece.bytes) {
+        let table_parts = from.table_parts.load(Ordering::Acquire);
+        self.table_parts.store(table_parts, Ordering::Release);
+        let mut next = table_parts.cast_const();
+        // SAFETY: the pointer is null or points to a part, which is never freed.
+        while let Some(part) = unsafe { next.as_ref() } {
+            if !self.append(&part.bytes) {
                 return;
             }
-            next = piece.before;
+            next = part.before;
         }
     }
 
@@ -84,8 +84,8 @@ impl Ring {
         if !self.grow(length, end) {
             return false;
         }
-        // SAFETY: the place is inside the table, has its space, and nobody reads it before the length
-        // below says so.
+        // SAFETY: the place is inside the table and has its space. No reader reads it before the length below
+        // includes it.
         unsafe {
             let at = self.base.add(self.layout.functions + length);
             core::ptr::copy_nonoverlapping(entries.as_ptr(), at, entries.len());
@@ -95,7 +95,7 @@ impl Ring {
         true
     }
 
-    /// Space for the table from `old` to `new` bytes; `create` has given the first step.
+    /// Gives the table space from `old` to `new` bytes. `create` has given the first step.
     fn grow(&self, old: usize, new: usize) -> bool {
         let given = old.next_multiple_of(FUNCTIONS_STEP).max(FUNCTIONS_STEP);
         if new <= given {
@@ -125,7 +125,7 @@ fn encode(function: &Entry<'_>, bytes: &mut Vec<u8>) {
     }
 }
 
-/// A length that fits its field; nobody has names of 4 KiB that another could tell apart.
+/// A part of the text that fits the field. Names that differ only behind 4 KiB do not occur.
 fn clip(text: &str) -> &str {
     let mut end = text.len().min(4096);
     while !text.is_char_boundary(end) {

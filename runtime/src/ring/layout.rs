@@ -1,6 +1,6 @@
-//! What the ring file looks like, byte for byte; nothing in here touches memory.
+//! The ring file, byte for byte. Nothing in this file touches memory.
 //!
-//! Source: our own. Native byte order (little-endian: the chunks are XRay buffers as they lie).
+//! Source: our own. Native byte order, which is little-endian, because each chunk is an XRay buffer.
 //!
 //! | part | offset | size |
 //! | --- | --- | --- |
@@ -10,53 +10,53 @@
 //! | function table, append-only | `functions` | `functions_room` |
 //! | regions: 64 KiB chunks, each a valid XRay buffer | `regions` | `region_size` each |
 //!
-//! Slot *i* controls region *i*. Everything before the table has its space on the disk from the
-//! start; the table gets its own, whole parts at a time, before anything touches them, and so does each
-//! region, chunk by chunk (`given` of its slot).
+//! Slot *i* controls region *i*. The parts before the function table have their space on the disk from the
+//! start. The table gets its space in steps, before anything touches it. A region gets its space chunk by chunk
+//! (`given` of its slot).
 
 use fdr_formats::ring::layout as reader;
 
 use crate::primitive::{AtomicU32, AtomicU64};
 
-/// Bytes of a chunk. Chunks are aligned to it in memory, so a cursor tells its own chunk's end.
+/// Bytes of a chunk. Chunks are aligned to this size in memory, so the end of a chunk follows from the cursor.
 #[cfg(not(all(loom, test)))]
 pub(crate) const CHUNK: usize = 64 * 1024;
-/// A preamble and ten records: models are small, or never end.
+/// A preamble and ten records. A model with larger chunks would not end in reasonable time.
 #[cfg(all(loom, test))]
 pub(crate) const CHUNK: usize = 128;
 /// First bytes of every ring file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"FDRRING\x01");
-/// Room for the function table, in addresses; it gets space as it grows.
+/// Addresses for the function table. The table gets space as it grows.
 pub(crate) const FUNCTIONS_ROOM: usize = 64 << 20;
-/// The table grows by this much at a time.
+/// The table grows in steps of this size.
 pub(crate) const FUNCTIONS_STEP: usize = 256 * 1024;
-/// Two cache lines: processors fetch them in pairs, and no two threads may share a pair.
+/// Two cache lines, because processors fetch lines in pairs. No two threads may share a pair.
 const SLOT_ALIGN: usize = 128;
-/// The page of the layout, also where the machine's pages are larger.
+/// The page size of the layout, also on machines with larger pages.
 const PAGE: usize = 4096;
-/// How many CPUs count records of threads without a region each in a place of their own: a power of two.
+/// How many CPUs have a counter of their own for records of threads without a region. A power of two.
 #[cfg(not(all(loom, test)))]
 pub(crate) const COUNTERS: usize = 128;
 #[cfg(all(loom, test))]
 pub(crate) const COUNTERS: usize = 2;
-/// Bytes from counter to counter: no two CPUs write one pair of lines.
+/// Bytes from counter to counter. No two CPUs write the same pair of cache lines.
 const COUNTER_STRIDE: usize = SLOT_ALIGN;
 
-/// The file's head: how to find everything else, and whose it is.
+/// The head of the file: where everything else is, and which process made the file.
 #[repr(C)]
 pub(crate) struct Header {
-    /// [`MAGIC`], stored last: a file without it was never finished.
+    /// [`MAGIC`]. It is stored last, so a file without it is not complete.
     pub(crate) magic: AtomicU64,
     /// The process that records.
     pub(crate) pid: AtomicU32,
     /// `clock::Kind` of every record, as a number.
     pub(crate) clock: AtomicU32,
-    /// Address of the file's start in the process: cursors are addresses.
+    /// Address of the file's start in the process, because cursors are addresses.
     pub(crate) base: AtomicU64,
     pub(crate) slots: AtomicU64,
     pub(crate) slot_stride: AtomicU64,
     pub(crate) functions: AtomicU64,
-    /// Bytes of the function table that are complete.
+    /// Bytes of complete entries in the function table.
     pub(crate) functions_length: AtomicU64,
     pub(crate) regions: AtomicU64,
     pub(crate) region_size: AtomicU64,
@@ -64,27 +64,28 @@ pub(crate) struct Header {
     pub(crate) capacity: AtomicU32,
     /// How many slots have been made.
     pub(crate) made: AtomicU32,
-    /// Start of the recording: tick, CLOCK_MONOTONIC_RAW and Unix time at that tick, both in ns.
+    /// Start of the recording: the tick, and CLOCK_MONOTONIC_RAW and Unix time at that tick, both in ns.
     pub(crate) start_ticks: AtomicU64,
     pub(crate) start_monotonic: AtomicU64,
     pub(crate) start_realtime: AtomicU64,
-    /// Ticks per second as far as known, in Hz: measured at the start, refined now and then, and by each dump.
+    /// Best known ticks per second, in Hz. It is measured at the start, and again from time to time and at each
+    /// dump.
     pub(crate) frequency: AtomicU64,
     /// Records of threads whose regions were given to newer threads.
     pub(crate) missing_overwritten: AtomicU64,
-    /// How many such threads.
+    /// How many threads those are.
     pub(crate) missing_threads: AtomicU64,
-    /// Records of threads that have no region, besides those that CPUs count.
+    /// Records of threads that have no region, without those that the CPUs count.
     pub(crate) missing_dropped: AtomicU64,
-    /// 1 = the clock's rate is constant, 2 = it never stops; from bit 8 on: by how much the CPUs' counters
-    /// certainly differ, in microseconds.
+    /// Bit 0: the clock's rate is constant. Bit 1: the clock never stops. From bit 8 on: the certain difference
+    /// between the counters of the CPUs, in microseconds.
     pub(crate) clock_flags: AtomicU32,
-    /// A crash: its signal, stored last; 0 = none.
+    /// The signal of a crash, stored last. 0 = no crash.
     pub(crate) crash_signal: AtomicU32,
-    /// The crash's `si_code`, and the thread, as the kernel counts.
+    /// The `si_code` of the crash, and its thread, as the kernel counts.
     pub(crate) crash_code: AtomicU32,
     pub(crate) crash_thread: AtomicU32,
-    /// Its address, where it has one, and its tick.
+    /// The address of the crash, if it has one, and its tick.
     pub(crate) crash_address: AtomicU64,
     pub(crate) crash_ticks: AtomicU64,
     /// The program's name, UTF-8, padded with NULs.
@@ -93,7 +94,7 @@ pub(crate) struct Header {
 
 const _: () = assert!(size_of::<Header>() <= PAGE);
 
-/// Both halves, this and the reader in `fdr-formats`, mean the same bytes.
+/// This layout and the one in `fdr-formats` describe the same bytes.
 const _: () = {
     macro_rules! same {
         ($type:ty, $offsets:expr, $($field:ident)*) => {{
@@ -124,80 +125,95 @@ const _: () = {
     assert!(state::LIVE == reader::LIVE && state::ENDED == reader::ENDED);
 };
 
-/// A thread's control block. Its first line is written by its owner alone, at every record.
+/// A thread's control block. Only its owner writes the first line, at every record.
 #[repr(C, align(64))]
 pub(crate) struct Slot {
-    /// Address of the next free byte. A multiple of [`CHUNK`] = the chunk before it is full.
+    /// Address of the next free byte. At a multiple of [`CHUNK`] the chunk before the cursor is full.
     pub(crate) cursor: AtomicU64,
-    /// Ticks of the last record, lower and upper half; `writer::NO_HIGH` for the latter where the next
-    /// record can't be like the last one.
+    /// Ticks of the last record, lower and upper half. The upper half is [`NO_HIGH`] if the next record must be
+    /// uncommon.
     pub(crate) last_low: AtomicU32,
     pub(crate) last_high: AtomicU32,
-    /// CPU of the last record, as the clock gave it; `writer::BUSY` while a record is being made, so
-    /// that the test for "the same CPU" fails for a handler that interrupts it.
+    /// CPU of the last record, as the clock gave it. It is [`BUSY`] while a record is made. So the test for
+    /// "the same CPU" fails for a handler that interrupts the owner.
     pub(crate) cpu: AtomicU32,
-    /// 1 = keep the oldest records and stop (`FDR_MODE=full`).
+    /// 1 = keep the oldest records, then stop (`FDR_MODE=full`).
     pub(crate) full: AtomicU32,
     /// Address of the region.
     pub(crate) base: AtomicU64,
-    /// Chunks that the owner goes round in: those of the region, or fewer where there was no space for
-    /// the rest.
+    /// How many chunks the owner goes round in. It is fewer than the region has if the others got no space.
     pub(crate) chunks: AtomicU64,
-    /// Number of the current chunk, counted from 1 for the life of the thread; 0 = none yet.
+    /// Number of the current chunk, counted from 1 for the life of the thread. 0 = no chunk yet.
     pub(crate) chunk: AtomicU64,
 
     /// Bytes of the current chunk that are metadata records.
     pub(crate) metadata: AtomicU64,
-    /// Records that were asked for and not written.
+    /// Records that were asked for but not written.
     pub(crate) dropped: AtomicU64,
-    /// How often the clock went back (CPUs that disagree); such records got the last time again.
+    /// How often the clock went back, because CPUs disagree or the clock was reset. If CPUs disagree, the
+    /// record got the time of the last record.
     pub(crate) clock_steps: AtomicU64,
     /// One of [`state`].
     pub(crate) state: AtomicU32,
     /// The owner, as the kernel counts.
     pub(crate) tid: AtomicU32,
-    /// Counts owners: a reader that sees it change has read two of them.
+    /// Counts owners. If a reader sees it change, it has read two owners.
     pub(crate) generation: AtomicU64,
-    /// Unix time in ns of the owner's end: the oldest is given away first.
+    /// Unix time in ns at which the owner ended. The slot that ended first is reused first.
     pub(crate) ended: AtomicU64,
     /// The owner's name, as the kernel keeps it, padded with NULs.
     pub(crate) name: [AtomicU64; 2],
-    /// The true upper half of the last record's ticks.
+    /// The upper half of the last record's ticks, which is never [`NO_HIGH`].
     pub(crate) high: AtomicU32,
-    /// How many chunks, from the region's start, have space. Never less, whoever owns the slot.
+    /// How many chunks have space, from the start of the region. It never falls, even if the owner changes.
     pub(crate) given: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Slot>() == 128);
 
-/// What a [`Slot`] is for.
+/// The `cpu` of a slot while its owner makes a record. No CPU has this number. The kernel does not use it for
+/// "not known" either, because it uses -1 and -2 for that.
+pub(crate) const BUSY: u32 = 0x8000_0000;
+
+/// The `cpu` of a slot that has no record yet.
+pub(crate) const NO_CPU: u32 = 0x8000_0001;
+
+/// The `last_high` of a slot that has stopped or whose chunk is full. No clock reaches this value, so the next
+/// record is uncommon. The value is read after the slot is busy. So a handler that fills the chunk just before
+/// is seen.
+pub(crate) const NO_HIGH: u32 = u32::MAX;
+
+/// The `full` of a slot that keeps the oldest records and has no more room.
+pub(crate) const STOPPED: u32 = 2;
+
+/// The states of a [`Slot`].
 pub(crate) mod state {
     /// Its space is being made.
     pub(crate) const RAW: u32 = 0;
     /// It has space and no owner.
     pub(crate) const FREE: u32 = 1;
-    /// Somebody is giving it to a thread.
+    /// A thread is taking it.
     pub(crate) const TAKEN: u32 = 2;
     /// Its owner lives.
     pub(crate) const LIVE: u32 = 3;
-    /// Its owner is gone; its records are kept until the space is needed.
+    /// Its owner has ended. Its records are kept until the space is needed.
     pub(crate) const ENDED: u32 = 4;
 }
 
-/// What is known of one chunk of a region.
+/// The mark of one chunk of a region.
 #[repr(C)]
 pub(crate) struct ChunkMark {
-    /// Number of the chunk that lies here; 0 while it changes.
+    /// Number of the chunk in this place. 0 while the chunk changes.
     pub(crate) number: AtomicU64,
     /// How many function records the thread had made before this chunk.
     pub(crate) first: AtomicU64,
-    /// Bytes used, once the chunk is closed.
+    /// Bytes used. It is set when the chunk is closed.
     pub(crate) end: AtomicU64,
 }
 
 const _: () = assert!(size_of::<ChunkMark>() == 24);
 
-/// Where everything is, for one ring.
+/// The offsets and sizes of one ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Bytes of a region.
@@ -208,13 +224,13 @@ pub(crate) struct Layout {
     pub(crate) slot_stride: usize,
     pub(crate) functions: usize,
     pub(crate) regions: usize,
-    /// All of it, in addresses.
+    /// Bytes of the whole file, in addresses.
     pub(crate) length: usize,
 }
 
 impl Layout {
-    /// For rings of `buffer` bytes per thread within `memory` bytes. At least two chunks per
-    /// thread and one thread, whatever is asked for.
+    /// The layout for rings of `buffer` bytes per thread within `memory` bytes. It has at least two chunks per
+    /// thread and at least one thread.
     pub(crate) fn new(buffer: u64, memory: u64) -> Layout {
         let chunks = (buffer / CHUNK as u64).clamp(2, 1 << 20) as usize;
         let region_size = chunks * CHUNK;
@@ -236,8 +252,8 @@ impl Layout {
         }
     }
 
-    /// Bytes from the start that have their space at once: what comes before the function table, and the
-    /// table's first part.
+    /// Bytes from the start that get their space at once: everything before the function table, and the first
+    /// step of the table.
     pub(crate) fn first_part(&self) -> usize {
         self.functions + FUNCTIONS_STEP
     }
@@ -246,7 +262,7 @@ impl Layout {
         self.region_size / CHUNK
     }
 
-    /// Where the threads on that CPU, as a clock gave it, count records that have no place.
+    /// Offset of the counter for threads without a region on `cpu`, as a clock gave it.
     pub(crate) fn counter(cpu: u32) -> usize {
         PAGE + (cpu as usize % COUNTERS) * COUNTER_STRIDE
     }

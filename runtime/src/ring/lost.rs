@@ -1,54 +1,54 @@
-//! A ring whose file somebody else cut short, or that can't be read any more: whoever touches it gets SIGBUS.
-//! Here memory is put in its place, so that every thread goes on, in the midst of a record as well; what they
-//! write from then on goes nowhere. Must never give back what is lost, nor let a thread write anywhere but into
-//! its region. Async-signal-safe: system calls alone.
+//! A ring whose file somebody else cut short, or that can't be read any more. A thread that touches such a file
+//! gets SIGBUS. This file puts memory in its place, so every thread goes on, also in the midst of a record.
+//! Nobody reads what these threads write later. This file must never bring lost records back, nor let a thread
+//! write outside its region. Async-signal-safe: it makes system calls only.
 //!
-//! The head is replaced in one step, by memory in which each slot has stopped, for a thread that records reads
-//! several words of its slot one after the other and may see some of them before and some after. In whatever mixture:
+//! The head is replaced in one step, by memory in which every slot has stopped. A recording thread reads
+//! several words of its slot, one after the other. It may read some of them before the step and others after
+//! it. Every mixture is safe:
 //!
-//! | word | value | so |
+//! | word | new value | effect |
 //! | --- | --- | --- |
-//! | `cpu` | none | the next record is an uncommon one |
-//! | `last_high` | no clock's | the same for one that has passed the test of the CPU |
+//! | `cpu` | no CPU | the next record is uncommon |
+//! | `last_high` | a value of no clock | a record that has passed the test of the CPU is uncommon too |
 //! | `chunks`, `full` | 0, stopped | the uncommon record is dropped |
-//! | `cursor`, `base` | the region's first chunk | one that has passed all tests is written there |
-//! | `given` | 1 | one that is about to open a chunk opens the first |
+//! | `cursor`, `base` | the region's first chunk | a record that has passed all tests is written there |
+//! | `given` | 1 | a record that is about to open a chunk opens the first one |
 //!
-//! Of regions and of the function table only the chunk that was touched is replaced.
+//! Of the regions and of the function table, only the touched chunk is replaced.
 
 use super::Ring;
-use super::layout::{CHUNK, FUNCTIONS_ROOM, Header, Slot};
+use super::layout::{CHUNK, FUNCTIONS_ROOM, Header, NO_CPU, NO_HIGH, STOPPED, Slot};
+use super::record::PREAMBLE;
 use crate::primitive::Ordering;
-use crate::recorder::record::PREAMBLE;
-use crate::recorder::writer;
 use crate::sys::{self, raw};
 
 /// The states of [`Ring::loss`].
 pub(super) const WHOLE: u32 = 0;
-/// Somebody replaces the head.
+/// A thread is replacing the head.
 const LOSING: u32 = 1;
 const LOST: u32 = 2;
-/// The same, and somebody is about to say so.
+/// The head is lost, and a thread is about to say so.
 const TELLING: u32 = 3;
-/// The same, and it was said.
+/// The head is lost, and that was said.
 const TOLD: u32 = 4;
 
-/// How long others wait for the thread that replaces the head, or that says so, ns, and how long between two looks.
-/// Not for ever: in the child of a fork that thread is gone.
+/// How long other threads wait for the thread that replaces the head or says so, and how long they sleep
+/// between two looks, ns. The wait ends, because the child of a fork does not have that thread.
 const PATIENCE_NS: u64 = 1_000_000_000;
 const LOOK_NS: u32 = 20_000;
 
 impl Ring {
-    /// Whether the file's head is lost: nothing can be recorded or dumped any more. So it is while the head is being
-    /// replaced: what was read before may be of either. Async-signal-safe.
+    /// Whether the head of the file is lost. Then nothing can be recorded or dumped any more. It is true
+    /// already while the head is replaced, because words read before may be old or new. Async-signal-safe.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
         // Acquire: pairs with the Release in `lose`.
         self.loss.load(Ordering::Acquire) != WHOLE
     }
 
-    /// Whether the caller is to say so: the first who asks, once. It calls [`Ring::loss_is_told`] then.
-    /// Async-signal-safe.
+    /// Whether the caller is to say that the ring is lost. True for the first caller only. That caller then
+    /// calls [`Ring::loss_is_told`]. Async-signal-safe.
     pub(crate) fn is_loss_to_tell(&self) -> bool {
         let telling =
             self.loss
@@ -56,24 +56,24 @@ impl Ring {
         telling.is_ok()
     }
 
-    /// It was said. Async-signal-safe.
+    /// Notes that the loss was said. Async-signal-safe.
     pub(crate) fn loss_is_told(&self) {
         // Release: pairs with the Acquire in `wait_while`.
         self.loss.store(TOLD, Ordering::Release);
     }
 
-    /// Waits until the head is replaced, where somebody does that. Async-signal-safe.
+    /// Waits while another thread replaces the head. Async-signal-safe.
     pub(crate) fn wait_for_replacing(&self) {
         self.wait_while(LOSING);
     }
 
-    /// Waits until it was said, where somebody is about to say so: the end of the process would cut that off.
-    /// Async-signal-safe.
+    /// Waits while another thread is about to say that the ring is lost, because the end of the process would
+    /// cut the line off. Async-signal-safe.
     pub(crate) fn wait_for_telling(&self) {
         self.wait_while(TELLING);
     }
 
-    /// Waits while another thread is at something, a second at most.
+    /// Waits while the state is `state`, at most one second.
     fn wait_while(&self, state: u32) {
         let end = raw::monotonic_ns().saturating_add(PATIENCE_NS);
         // Acquire: pairs with the Release in `settle` and `loss_is_told`.
@@ -82,7 +82,8 @@ impl Ring {
         }
     }
 
-    /// Puts memory where a thread got SIGBUS, if that is in this ring's file. True: the thread may go on.
+    /// Puts memory at an address where a thread got SIGBUS, if the address is in this ring's file. True if the
+    /// thread may go on.
     pub(crate) fn mend(&self, address: usize) -> bool {
         let at = address.wrapping_sub(self.base.addr());
         if at >= self.layout.length || self.file.is_none() || !self.lose() {
@@ -92,13 +93,13 @@ impl Ring {
             return true;
         }
         let place = self.base.wrapping_add(at / CHUNK * CHUNK);
-        // SAFETY: a chunk inside our mapping, whose contents are lost: zeros are as good.
+        // SAFETY: the chunk is inside our mapping. Its contents are lost, so zeros are as good.
         unsafe { sys::memory::map_anonymous(place, CHUNK) }.is_ok()
     }
 
-    /// Gives up the file. False where no memory is to be had in the place of its head.
+    /// Gives up the file. False if there is no memory for its head.
     pub(super) fn lose(&self) -> bool {
-        // AcqRel: one replaces the head, and who comes later finds it replaced.
+        // AcqRel: one thread replaces the head. A thread that comes later sees the new head.
         let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
         let begin = || self.loss.compare_exchange(WHOLE, LOSING, done, failed);
         let begun = begin().or_else(|state| {
@@ -108,20 +109,20 @@ impl Ring {
             self.wait_for_replacing();
             begin()
         });
-        // Where it is LOSING still, whoever began is gone.
+        // If the state is still LOSING, the thread that set it is gone.
         if let Err(LOST..) = begun {
             return true;
         }
         let replaced = self.replace_head();
         self.settle(replaced);
         if replaced {
-            sys::thread::tell_news();
+            sys::thread::wake_dumper();
         }
         replaced
     }
 
-    /// The head was replaced, or could not be. Several may come to this, where one of them took longer than the
-    /// others' patience: what was told stays told.
+    /// Ends the replacement of the head. Several threads may come here if one took longer than the others
+    /// waited. A state in which the loss was said stays.
     fn settle(&self, replaced: bool) {
         let state = if replaced { LOST } else { WHOLE };
         let _ = self
@@ -129,8 +130,8 @@ impl Ring {
             .compare_exchange(LOSING, state, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Whether the head is there as far as slots are in use: of a file that was cut, and made longer again, the rest
-    /// is zeros.
+    /// Whether the head still holds the slots in use. If a file was cut and lengthened again, the rest of it is
+    /// zeros.
     pub(super) fn has_its_slots(&self) -> bool {
         // Acquire: pairs with the Release in `make`.
         let based = self.based.load(Ordering::Acquire) as usize;
@@ -138,13 +139,13 @@ impl Ring {
         last.is_none_or(|slot| slot.base.load(Ordering::Relaxed) != 0)
     }
 
-    /// Whether the file holds less than its own head: nobody can find anything in it.
+    /// Whether the file is shorter than its own head. Then nobody can find anything in it.
     pub(crate) fn is_file_headless(&self) -> bool {
         let length = self.file.and_then(|file| file.length());
         length.is_some_and(|length| length < self.layout.slots as u64)
     }
 
-    /// Bytes from the start that are replaced together: what comes before the function table, in whole pages of
+    /// Bytes from the start that are replaced together: everything before the function table, in whole pages of
     /// any size.
     fn head_length(&self) -> usize {
         self.layout.functions.next_multiple_of(CHUNK)
@@ -155,8 +156,8 @@ impl Ring {
         let Some(new) = sys::memory::reserve(length, CHUNK) else {
             return false;
         };
-        // SAFETY: memory of our own, that nobody else knows; what it holds then is valid for whoever uses the
-        // ring, see above.
+        // SAFETY: this is memory of our own that no other thread knows. When it is moved, its contents are
+        // valid for every user of the ring, see the head of this file.
         let replaced = unsafe {
             sys::memory::allow(new, length).is_ok() && {
                 self.write_stopped_head(new);
@@ -164,33 +165,33 @@ impl Ring {
             }
         };
         if !replaced {
-            // SAFETY: the memory reserved above; it was not moved.
+            // SAFETY: this is the memory reserved above, and it was not moved.
             unsafe { sys::memory::unmap(new, length) };
         }
         replaced
     }
 
     /// # Safety
-    /// `new` is as long as the head, aligned to a page, zeros, and nobody else's.
+    /// `new` is as long as the head, aligned to a page, all zeros, and known to no other thread.
     unsafe fn write_stopped_head(&self, new: *mut u8) {
-        // SAFETY: as the caller vouches; zeros are a valid header.
+        // SAFETY: the caller promises such memory. Zeros are a valid header.
         let header = unsafe { &*new.cast::<Header>() };
         self.write_header(header);
         let begun = self.begun.load(Ordering::Relaxed);
         header.made.store(begun, Ordering::Relaxed);
-        // The table is full: nothing is appended any more.
+        // A full table, so nothing is appended any more.
         let full = FUNCTIONS_ROOM as u64;
         header.functions_length.store(full, Ordering::Relaxed);
         for index in 0..(begun as usize).min(self.layout.capacity) {
-            // SAFETY: as above; a slot's place is inside the head, and aligned.
+            // SAFETY: as above. The slot's place is inside the head and aligned.
             let slot = unsafe { &*new.add(self.layout.slot(index)).cast::<Slot>() };
             let region = self.base.addr() + self.layout.region(index);
             slot.base.store(region as u64, Ordering::Relaxed);
             slot.cursor
                 .store(region as u64 + PREAMBLE, Ordering::Relaxed);
-            slot.last_high.store(writer::NO_HIGH, Ordering::Relaxed);
-            slot.cpu.store(writer::NO_CPU, Ordering::Relaxed);
-            slot.full.store(writer::STOPPED, Ordering::Relaxed);
+            slot.last_high.store(NO_HIGH, Ordering::Relaxed);
+            slot.cpu.store(NO_CPU, Ordering::Relaxed);
+            slot.full.store(STOPPED, Ordering::Relaxed);
             slot.given.store(1, Ordering::Relaxed);
         }
     }
@@ -200,6 +201,7 @@ impl Ring {
 mod tests {
     use super::*;
     use crate::clock::Stamp;
+    use crate::recorder::writer;
     use crate::ring::layout::state;
     use crate::ring::space::tests::ring;
     use std::sync::atomic::AtomicBool;

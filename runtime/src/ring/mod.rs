@@ -1,17 +1,19 @@
 //! The ring file: the recorder's memory, which outlives the process.
 //!
-//! One long reservation of addresses holds the file's mapping; parts of it get their space (on the
-//! disk, so that touching them is SIGBUS only where somebody else cuts the file short, see `lost`) when they
-//! are first needed, and can't be read or written before that. Everything but `append_functions` is
-//! async-signal-safe. It must never be unmapped: other threads may be recording.
+//! One long reservation of addresses holds the mapping of the file. A part of the file gets its space when it
+//! is first needed. Before that the part can't be read or written. A part with space never raises SIGBUS,
+//! unless somebody else cuts the file short (see `lost`). Everything but `append_functions` is
+//! async-signal-safe. The mapping must never be unmapped, because other threads may be recording.
 
 pub(crate) mod chunk;
+pub(crate) mod counts;
+pub(crate) mod fork_ring;
 pub(crate) mod functions;
-pub(crate) mod heir;
 pub(crate) mod layout;
 mod lost;
 #[cfg(all(loom, test))]
 pub(crate) mod model;
+pub(crate) mod record;
 mod slots;
 mod space;
 
@@ -29,7 +31,7 @@ pub(crate) use space::{Shortage, read_ahead};
 /// Bytes of a program's name in the head.
 const PROGRAM_BYTES: usize = 64;
 
-/// What a ring is made of.
+/// What a ring is made with.
 pub(crate) struct Options {
     /// Bytes per thread, and of all threads together.
     pub(crate) buffer: u64,
@@ -37,8 +39,8 @@ pub(crate) struct Options {
     /// Keep the oldest records and stop, instead of the newest.
     pub(crate) full: bool,
     pub(crate) clock: Kind,
-    /// What the paths of children's rings are made of.
-    pub(crate) template: heir::Template,
+    /// The template for the paths of children's rings.
+    pub(crate) template: fork_ring::Template,
 }
 
 /// A ring and its mapping.
@@ -47,46 +49,48 @@ pub(crate) struct Ring {
     layout: Layout,
     full: bool,
     clock: Kind,
-    /// `None`: anonymous memory, which does not outlive the process.
+    /// `None` for anonymous memory, which does not outlive the process.
     file: Option<Descriptor>,
     path: Option<&'static CStr>,
-    template: heir::Template,
-    /// The function table as children need it.
-    pieces: functions::Pieces,
-    /// What has no space on the disk, see [`space`]: to be said by the dumper, once. 0 = nothing.
+    template: fork_ring::Template,
+    /// Copies of the function table's entries, for children.
+    table_parts: functions::TableParts,
+    /// Why something has no space on the disk, see [`space`]. The dumper says so once. 0 = everything has
+    /// space.
     shortage: AtomicU32,
-    /// How often somebody began to take a slot from an ended thread, and has done with it.
+    /// How often a thread began to take the slot of an ended thread, and how often a thread has done so.
     reusing: AtomicU64,
     reused: AtomicU64,
-    /// When slots may be reaped again, ns of CLOCK_MONOTONIC_RAW; all ones while it is done.
+    /// The earliest time of the next reaping, ns of CLOCK_MONOTONIC_RAW. All ones while a thread reaps.
     next_reaping: AtomicU64,
-    /// Where the region is that a child of a fork kept when it let go; [`heir::NOT_LEFT`] = it did not.
+    /// Offset of the region that a child of a fork kept when it left the ring. [`fork_ring::NOT_LEFT`] if it
+    /// did not leave.
     kept: AtomicU64,
-    /// How many slots could be given to a thread that asks: FREE or ENDED.
+    /// How many slots a thread could get: those that are FREE or ENDED.
     available: AtomicU32,
-    /// How many of those are FREE; never less.
+    /// How many slots are FREE. The count is never too low.
     spares: AtomicU32,
-    /// Where the next one is likely to be found: the index behind the last that was.
+    /// The index at which the search for a free slot begins: the one behind the last that was taken.
     next_spare: AtomicU32,
-    /// How long the file is, bytes: shorter = somebody has cut it.
+    /// Length of the file in bytes. If the file is shorter, somebody has cut it.
     whole: u64,
-    /// How many slots have a region that can be written, should the file's own count be lost.
+    /// How many slots have a region that can be written. It is kept here, because the file's own count may be
+    /// lost.
     begun: AtomicU32,
-    /// The same, of slots that say where their regions are.
+    /// How many slots have the address of their region in the file.
     based: AtomicU32,
-    /// Whether the file's head is lost: one of [`lost`]'s states.
+    /// Whether the head of the file is lost: one of the states in [`lost`].
     loss: AtomicU32,
 }
 
-// SAFETY: the mapping is shared memory made of atomics; the rest never changes or is an atomic.
+// SAFETY: the mapping is shared memory made of atomics. Everything else is an atomic or never changes.
 unsafe impl Send for Ring {}
 // SAFETY: as above.
 unsafe impl Sync for Ring {}
 
 impl Ring {
-    /// Makes a ring in a new file at `path`, or, where that can't be, in anonymous memory; the
-    /// second value says why, as an errno. Without a path it is in memory. `None` where not even addresses
-    /// are to be had.
+    /// Makes a ring in a new file at `path`. If the file can't be made, the ring is in anonymous memory, and
+    /// the second value is the errno. Without a path the ring is in memory. `None` if no addresses are free.
     pub(crate) fn create(
         path: Option<&'static CStr>,
         options: &Options,
@@ -100,14 +104,14 @@ impl Ring {
         layout: Layout,
         full: bool,
         clock: Kind,
-        template: heir::Template,
+        template: fork_ring::Template,
     ) -> Option<(Ring, Option<i32>)> {
         let base = sys::memory::reserve(layout.length, CHUNK)?;
         let mut trouble = None;
         let (file, whole) = match path.map(|path| Ring::map_file(path, base, &layout)) {
             Some(Ok((file, whole))) => (Some(file), whole),
             none => {
-                // The reservation is memory, once it is allowed to be.
+                // The reservation becomes memory when access is allowed.
                 trouble = none.and_then(Result::err);
                 (None, 0)
             }
@@ -121,12 +125,12 @@ impl Ring {
             path: path.filter(|_| file.is_some()),
             file,
             template,
-            pieces: AtomicPtr::new(core::ptr::null_mut()),
+            table_parts: AtomicPtr::new(core::ptr::null_mut()),
             shortage: AtomicU32::new(0),
             reusing: AtomicU64::new(0),
             reused: AtomicU64::new(0),
             next_reaping: AtomicU64::new(0),
-            kept: AtomicU64::new(heir::NOT_LEFT),
+            kept: AtomicU64::new(fork_ring::NOT_LEFT),
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
             next_spare: AtomicU32::new(0),
@@ -143,7 +147,7 @@ impl Ring {
             if let Some(path) = ring.path {
                 sys::file::unlink(path);
             }
-            // SAFETY: the reservation is ours, and nobody knows it.
+            // SAFETY: the reservation is ours, and no other thread knows it.
             unsafe { sys::memory::unmap(base, layout.length) };
             return None;
         }
@@ -151,13 +155,13 @@ impl Ring {
         Some((ring, trouble))
     }
 
-    /// The file, and how long it is.
+    /// Makes and maps the file. Returns the file and its length.
     fn map_file(path: &CStr, base: *mut u8, layout: &Layout) -> Result<(Descriptor, u64), i32> {
         let file = sys::file::create(path)?;
         file.lock();
         let mapped = file.lengthen(layout.length as u64).and_then(|whole| {
             file.allocate(0, layout.first_part() as u64, whole)?;
-            // SAFETY: the reservation is ours, and nobody knows it yet.
+            // SAFETY: the reservation is ours, and no other thread knows it yet.
             unsafe { sys::memory::map_file(base, layout.length, file.raw()) }?;
             Ok(whole)
         });
@@ -184,11 +188,11 @@ impl Ring {
         header
             .capacity
             .store(self.layout.capacity as u32, Ordering::Relaxed);
-        // Release: pairs with a reader's Acquire; whoever sees the magic sees the rest.
+        // Release: pairs with the Acquire of a reader. A reader that sees the magic sees the other fields.
         header.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Keeps the program's name, for whoever finds the file.
+    /// Keeps the program's name, for people who find the file.
     pub(crate) fn set_program(&self, name: &str) {
         let end = text::cut(name, PROGRAM_BYTES).len();
         let mut bytes = [0; PROGRAM_BYTES];
@@ -202,12 +206,12 @@ impl Ring {
 
     /// The file's head.
     pub(crate) fn header(&self) -> &Header {
-        // SAFETY: the mapping begins with a header that has its space, lives as long as the
-        // process, is aligned to CHUNK, and consists of atomics; zeros are valid.
+        // SAFETY: the mapping begins with a header that has its space. It lives as long as the process, is
+        // aligned to CHUNK, and consists of atomics. Zeros are valid.
         unsafe { &*self.base.cast::<Header>() }
     }
 
-    /// The ring file's path; `None` for anonymous memory.
+    /// The path of the ring file. `None` for anonymous memory.
     pub(crate) fn path(&self) -> Option<&'static CStr> {
         self.path
     }
@@ -217,14 +221,14 @@ impl Ring {
         self.layout.region_size
     }
 
-    /// Whether this process made it; not so in a child that was made behind the back of `fork`, which may
-    /// have its parent's number, in a namespace of its own.
+    /// Whether this process made the ring. A child that was made without the C library did not make it. Such a
+    /// child may have its parent's pid, in a pid namespace of its own.
     pub(crate) fn is_of_this_process(&self) -> bool {
         self.header().pid.load(Ordering::Relaxed) == sys::process::pid()
             && !sys::process::is_unnoticed_child()
     }
 
-    /// Records of threads that a dump can't have.
+    /// Records of threads that no dump can have.
     pub(crate) fn missing(&self) -> Missing {
         let header = self.header();
         Missing {
@@ -234,7 +238,7 @@ impl Ring {
         }
     }
 
-    /// Every slot that a thread owns, or owned last.
+    /// Every slot that a thread owns or owned last.
     pub(crate) fn owned_slots(&self) -> impl Iterator<Item = &'static Slot> + '_ {
         self.slots().filter(|slot| {
             let state = slot.state.load(Ordering::Acquire);
@@ -244,7 +248,7 @@ impl Ring {
 
     /// Every slot that was made, in the order of making.
     pub(crate) fn slots(&self) -> impl Iterator<Item = &'static Slot> + '_ {
-        // Acquire: for symmetry; what a slot holds is published by its state.
+        // Acquire: no reader needs it, because a slot is published by its state. It pairs with nothing.
         let made = self.header().made.load(Ordering::Acquire) as usize;
         (0..made.min(self.layout.capacity)).filter_map(|index| {
             let slot = self.slot(index)?;
@@ -258,17 +262,17 @@ impl Ring {
         at.wrapping_sub(self.base.addr()) < self.layout.functions
     }
 
-    /// Where records that have no place are counted on that CPU.
+    /// The counter for records of threads without a slot on that CPU.
     fn counter(&self, cpu: u32) -> &AtomicU64 {
-        // SAFETY: the place is inside the mapping's head, which has its space since `create`, is aligned, and
-        // is an atomic; zeros are valid.
+        // SAFETY: the place is inside the head of the mapping, which has its space since `create`. It is
+        // aligned and an atomic. Zeros are valid.
         unsafe { &*self.base.add(Layout::counter(cpu)).cast::<AtomicU64>() }
     }
 
-    /// The slot of that index, whatever its state; `None` beyond the last.
+    /// The slot of that index in any state. `None` behind the last one.
     fn slot(&self, index: usize) -> Option<&'static Slot> {
-        // SAFETY: the place is inside the mapping, aligned, has its space since `create`, is never
-        // unmapped, and consists of atomics; zeros are valid.
+        // SAFETY: the place is inside the mapping and aligned. It has its space since `create`, is never
+        // unmapped, and consists of atomics. Zeros are valid.
         (index < self.layout.capacity)
             .then(|| unsafe { &*self.base.add(self.layout.slot(index)).cast::<Slot>() })
     }

@@ -1,12 +1,12 @@
-//! A ring in memory of its own, for models: the smallest one, without a file, new for each execution.
-//! It must never be used where threads outlive it.
+//! A ring for models, in memory of its own: the smallest possible one, without a file. Each execution makes a
+//! new one. It must never be used if threads outlive it.
 
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc, handle_alloc_error};
 
 use super::layout::{CHUNK, Layout};
 use super::{AtomicPtr, AtomicU32, AtomicU64, Kind, Ring};
 
-/// A ring of so many slots with two chunks each, and its memory.
+/// A ring of a few slots with two chunks each, and its memory.
 pub(crate) struct SmallRing {
     pub(crate) ring: &'static Ring,
     base: *mut u8,
@@ -16,7 +16,7 @@ pub(crate) struct SmallRing {
 impl SmallRing {
     pub(crate) fn new(capacity: usize) -> SmallRing {
         let mut layout = Layout::new(2 * CHUNK as u64, (2 * capacity * CHUNK) as u64);
-        // No functions are registered: room for their table would be the most of it.
+        // No functions are registered, because room for their table would be most of the memory.
         let regions = layout.functions.next_multiple_of(CHUNK);
         layout.length -= layout.regions - regions;
         layout.regions = regions;
@@ -35,7 +35,7 @@ impl SmallRing {
             file: None,
             path: None,
             template: &[],
-            pieces: AtomicPtr::new(core::ptr::null_mut()),
+            table_parts: AtomicPtr::new(core::ptr::null_mut()),
             shortage: AtomicU32::new(0),
             reusing: AtomicU64::new(0),
             reused: AtomicU64::new(0),
@@ -43,7 +43,7 @@ impl SmallRing {
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
             next_spare: AtomicU32::new(0),
-            kept: AtomicU64::new(super::heir::NOT_LEFT),
+            kept: AtomicU64::new(super::fork_ring::NOT_LEFT),
             whole: 0,
             begun: AtomicU32::new(0),
             based: AtomicU32::new(0),
@@ -53,7 +53,7 @@ impl SmallRing {
         SmallRing { ring, base, memory }
     }
 
-    /// Loom keeps the words that claiming needs, the slots' states among them.
+    /// Has loom watch the words that claiming needs, also the states of the slots.
     pub(crate) fn watch(&self) {
         let header = self.ring.header();
         header.made.watch();
@@ -68,7 +68,7 @@ impl SmallRing {
         }
     }
 
-    /// And what says where spares are, and where the slots' regions are.
+    /// Has loom watch the words that say where free slots and the slots' regions are.
     pub(crate) fn watch_spares(&self) {
         self.ring.spares.watch();
         self.ring.next_spare.watch();
@@ -82,7 +82,7 @@ impl SmallRing {
 
 impl Drop for SmallRing {
     fn drop(&mut self) {
-        // SAFETY: both were made in `new`; the model's threads have ended.
+        // SAFETY: both were made in `new`. The model's threads have ended.
         unsafe {
             drop(Box::from_raw(core::ptr::from_ref(self.ring).cast_mut()));
             dealloc(self.base, self.memory);

@@ -1,28 +1,28 @@
-//! Slots and their owners: which thread gets which, when it is given back, and what is known of those
-//! whose slot another one has. Async-signal-safe but for `prepare_spares`' wait for the disk. It must
-//! never give a slot to two threads.
+//! Slots and their owners: claiming, giving back and reusing a slot, and the counts of owners whose slots were
+//! reused. Async-signal-safe, except that `prepare_spares` waits for the disk. This file must never give a slot
+//! to two threads.
 
-use super::layout::{COUNTERS, Slot, state};
+use super::layout::{COUNTERS, NO_CPU, Slot, state};
 use super::space::SPARES;
-use super::{Ring, chunk, set_name};
+use super::{Ring, chunk, counts, set_name};
 use crate::clock;
 use crate::primitive::{Ordering, fence};
-use crate::recorder::writer;
 use crate::sys;
 
-/// How long after a reaping that was of no use the next one may be, ns.
+/// The shortest time between a reaping that found nothing and the next one, ns.
 const REAPING_NS: u64 = 50_000_000;
 
-/// A thread without a slot asks for one at every so many records that its CPU counts, whatever seems to be
-/// the case: nobody says when a thread is gone that did not give its slot back. A power of two.
+/// A thread without a slot asks for one whenever its CPU has counted this many more records. It asks even if
+/// there seems to be no free slot, because a dead thread that did not give its slot back never notifies us. A
+/// power of two.
 const ASK_EVERY: u64 = 128;
 
 /// How often a sum over all slots is tried while threads come and go.
-const UNDIVIDED_TRIES: u32 = 100;
+const CONSISTENT_TRIES: u32 = 100;
 
 impl Ring {
-    /// A slot for the calling thread: a prepared one, a new one, or that of the thread that ended
-    /// longest ago. Async-signal-safe.
+    /// A slot for the calling thread: a prepared one, a new one, or the slot of the thread that ended first.
+    /// Async-signal-safe.
     pub(crate) fn claim(&self) -> Option<&'static Slot> {
         let slot = self
             .take_spare()
@@ -31,27 +31,28 @@ impl Ring {
         if let Some(slot) = slot {
             self.begin(slot);
         }
-        // The next new threads shall find prepared ones again, or one that nobody gave back. To wake the
-        // dumper takes longer than all the rest: not for each of them.
+        // The dumper is woken to prepare or to reap slots for the next threads. It is not woken for each
+        // thread, because waking takes longer than all of the claim.
         if self.has_fewer_spares(SPARES / 2) || !self.has_room() {
-            sys::thread::tell_news();
+            sys::thread::wake_dumper();
         }
         slot
     }
 
-    /// Takes a slot that was made ready. They are made, and taken, in the order of their indices.
+    /// Takes a prepared slot. Slots are prepared and taken in the order of their indices.
     fn take_spare(&self) -> Option<&'static Slot> {
-        // Counted before it is there and until it is taken: where there is none, nobody need look.
+        // A slot is counted before it is free and until it is taken. So 0 means that no slot is free.
         if self.spares.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let made = self.made();
         let likely = self.next_spare.load(Ordering::Relaxed).min(made);
         let spare = |&index: &u32| {
-            // Looked at first: to swap takes the line from its owner, also where it fails.
+            // The state is read first, because even a failed swap takes the cache line from its owner.
             let is_free = |slot: &Slot| slot.state.load(Ordering::Relaxed) == state::FREE;
             let slot = self.slot(index as usize).filter(|slot| is_free(slot));
-            // A handler that left by a jump would leave the counts too high for good.
+            // No handler may interrupt this, because a handler that left by a jump would leave the counts too
+            // high for ever.
             let take = |slot| sys::signal::undisturbed(|| self.try_take(slot, state::FREE));
             slot.is_some_and(take)
         };
@@ -60,9 +61,9 @@ impl Ring {
         self.slot(index as usize)
     }
 
-    /// Takes a slot out of `from`, by one compare-and-swap.
+    /// Takes a slot that is in the state `from`, by one compare-and-swap.
     fn try_take(&self, slot: &Slot, from: u32) -> bool {
-        // Acquire: pairs with the Release that put it into `from`. Nothing is published here.
+        // Acquire: pairs with the Release that stored `from`. This swap publishes nothing.
         let swap =
             slot.state
                 .compare_exchange(from, state::TAKEN, Ordering::Acquire, Ordering::Relaxed);
@@ -83,20 +84,22 @@ impl Ring {
             let ended = |slot: &&Slot| slot.state.load(Ordering::Acquire) == state::ENDED;
             let age = |slot: &&Slot| slot.ended.load(Ordering::Relaxed);
             let oldest = self.slots().filter(ended).min_by_key(age)?;
-            // A handler that left by a jump would leave the slot nobody's, and every sum divided.
+            // No handler may interrupt this. A handler that left by a jump would leave the slot without an
+            // owner and every sum inconsistent.
             if sys::signal::undisturbed(|| self.reuse(oldest)) {
                 return Some(oldest);
             }
         }
     }
 
-    /// Takes the slot of a thread that ended; false where another thread has it by now.
+    /// Takes the slot of an ended thread. False if another thread has taken it.
     fn reuse(&self, slot: &Slot) -> bool {
-        // AcqRel, both: pair with `undivided`, for which the records are in one place or the other.
+        // AcqRel, both: pair with `sum_consistently`. Between the two, the records are neither in the slot nor
+        // among the missing ones.
         self.reusing.fetch_add(1, Ordering::AcqRel);
         let taken = self.try_take(slot, state::ENDED);
         if taken {
-            let records = crate::dump::snapshot::committed(slot).unwrap_or(0);
+            let records = counts::committed(slot).unwrap_or(0);
             let dropped = slot.dropped.load(Ordering::Relaxed);
             let header = self.header();
             header
@@ -108,11 +111,11 @@ impl Ring {
         taken
     }
 
-    /// What `sum` gives at a moment when no ended thread's slot was about to become another's: such a
-    /// thread's records are neither in the slot nor among the missing ones for some microseconds. Where
-    /// there is no such moment, what it gives at last. Async-signal-safe.
-    pub(crate) fn undivided<T>(&self, mut sum: impl FnMut() -> T) -> T {
-        for _ in 0..UNDIVIDED_TRIES {
+    /// Returns `sum()` of a moment at which no slot changed from an ended thread to another one. During such a
+    /// change the ended thread's records are counted nowhere for some microseconds. If no such moment comes,
+    /// returns the last sum. Async-signal-safe.
+    pub(crate) fn sum_consistently<T>(&self, mut sum: impl FnMut() -> T) -> T {
+        for _ in 0..CONSISTENT_TRIES {
             let before = self.reused.load(Ordering::Acquire);
             if self.reusing.load(Ordering::Acquire) == before {
                 let result = sum();
@@ -126,15 +129,15 @@ impl Ring {
         sum()
     }
 
-    /// Gives a slot that was taken to the calling thread.
+    /// Gives a slot in the state TAKEN to the calling thread.
     fn begin(&self, slot: &Slot) {
-        // Release: pairs with the Acquire of readers: who sees it does not take the slot for the former
-        // owner's, which `try_take` ended.
+        // Release: pairs with the Acquire of readers. A reader that sees the new generation knows that
+        // `try_take` has ended the former owner.
         slot.generation.fetch_add(1, Ordering::Release);
-        // Release: pairs with the Acquire fence of `dump::snapshot`: a reader that sees anything of
-        // what follows sees the new generation.
+        // Release: pairs with the Acquire fences of the readers. A reader that sees any store below sees the
+        // new generation.
         fence(Ordering::Release);
-        // There may be space again that the former owner did not find.
+        // Chunks that got no space for the former owner may get space now.
         let chunks = self.layout.chunks() as u64;
         slot.chunks.store(chunks, Ordering::Relaxed);
         for number in 1..=chunks {
@@ -154,29 +157,29 @@ impl Ring {
             field.store(0, Ordering::Relaxed);
         }
         slot.cursor.store(base, Ordering::Relaxed);
-        slot.cpu.store(writer::NO_CPU, Ordering::Relaxed);
+        slot.cpu.store(NO_CPU, Ordering::Relaxed);
         slot.full.store(u32::from(self.full), Ordering::Relaxed);
         slot.tid.store(sys::thread::tid(), Ordering::Relaxed);
         set_name(slot, sys::thread::name());
-        // Release: pairs with the Acquire of `slots`; a reader that sees LIVE sees the rest.
+        // Release: pairs with the Acquire of `slots`. A reader that sees LIVE sees the stores above.
         slot.state.store(state::LIVE, Ordering::Release);
     }
 
-    /// The calling thread ends; its records are kept until the space is needed. Async-signal-safe.
+    /// Called when the calling thread ends. Its records are kept until the space is needed. Async-signal-safe.
     pub(crate) fn end(&self, slot: &Slot) {
         slot.ended.store(clock::realtime_ns(), Ordering::Relaxed);
-        // Release: pairs with the Acquire of whoever takes it next.
+        // Release: pairs with the Acquire of the thread that takes the slot next.
         slot.state.store(state::ENDED, Ordering::Release);
         if !self.full {
             self.available.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Takes back a slot that was just given and not used, if it is one of this ring's. Async-signal-safe.
+    /// Takes back a slot that was claimed and not used, if it belongs to this ring. Async-signal-safe.
     pub(crate) fn give_back(&self, slot: &Slot) {
         if self.has(slot) {
             self.spares.fetch_add(1, Ordering::Relaxed);
-            // Release: pairs with the Acquire of whoever takes it next.
+            // Release: pairs with the Acquire of the thread that takes the slot next.
             slot.state.store(state::FREE, Ordering::Release);
             self.available.fetch_add(1, Ordering::Relaxed);
         }
@@ -197,15 +200,15 @@ impl Ring {
         made.min(self.layout.capacity as u32)
     }
 
-    /// Whether a thread for which there was no room may get a slot now, or should see whether it does: a few
-    /// instructions, for each of its records asks. Async-signal-safe.
+    /// Whether a thread without a slot should ask for one now. It takes few instructions, because each of the
+    /// thread's records asks. Async-signal-safe.
     #[inline]
     pub(crate) fn is_worth_asking(&self, cpu: u32) -> bool {
         self.available.load(Ordering::Relaxed) > 0
             || self.counter(cpu).load(Ordering::Relaxed) % ASK_EVERY == ASK_EVERY - 1
     }
 
-    /// Counts a record of a thread that has no slot, made on that CPU. Async-signal-safe.
+    /// Counts a record that a thread without a slot made on that CPU. Async-signal-safe.
     #[inline]
     pub(crate) fn count_dropped_on(&self, cpu: u32) {
         self.counter(cpu).fetch_add(1, Ordering::Relaxed);
@@ -218,16 +221,16 @@ impl Ring {
         here + (0..COUNTERS as u32).map(on).sum::<u64>()
     }
 
-    /// Counts records of threads that have no slot, wherever they were made. Async-signal-safe.
+    /// Counts records of threads without a slot, made on any CPU. Async-signal-safe.
     pub(crate) fn count_dropped(&self, records: u64) {
         self.header()
             .missing_dropped
             .fetch_add(records, Ordering::Relaxed);
     }
 
-    /// Takes back slots whose threads are gone without having given them back: their first records were
-    /// made in the last of their destructors, or there is no key for thread ends. Only where there is no
-    /// other room, and not again at once where that was of no use. Async-signal-safe; may change errno.
+    /// Takes back the slots of dead threads that did not give them back. Such a thread made its first record in
+    /// the last round of destructors, or there is no key for thread ends. It reaps only if there is no other
+    /// room, and it pauses after a reaping that found nothing. Async-signal-safe. May change errno.
     pub(crate) fn reap(&self) {
         if self.is_lost() {
             return;
@@ -235,14 +238,15 @@ impl Ring {
         let now = clock::monotonic_raw_ns();
         let next = self.next_reaping.load(Ordering::Relaxed);
         if now >= next && !self.has_room() {
-            // A handler that left by a jump would leave it the one reaping for good.
+            // No handler may interrupt this. A handler that left by a jump would leave this thread the one that
+            // reaps for ever.
             sys::signal::undisturbed(|| self.reap_since(now, next));
         }
     }
 
     fn reap_since(&self, now: u64, next: u64) {
-        // One at a time: a slot must not be taken for that of its former owner. Acquire: pairs with the
-        // Release below.
+        // Only one thread reaps, because a reaper must not mistake a slot's new owner for the former one.
+        // Acquire: pairs with the Release below.
         let mine = self.next_reaping.compare_exchange(
             next,
             u64::MAX,
@@ -256,7 +260,7 @@ impl Ring {
             let generation = slot.generation.load(Ordering::Acquire);
             let live = slot.state.load(Ordering::Acquire) == state::LIVE;
             let gone = live && !sys::thread::exists(slot.tid.load(Ordering::Relaxed));
-            // A thread that is gone can't end its slot any more: what has not changed by now never will.
+            // A dead thread can't end its slot any more. So a slot that has not changed until now never will.
             let same = slot.generation.load(Ordering::Acquire) == generation
                 && slot.state.load(Ordering::Acquire) == state::LIVE;
             if gone && same {
@@ -267,8 +271,7 @@ impl Ring {
         self.next_reaping.store(next, Ordering::Release);
     }
 
-    /// Makes up to so many slots ready beforehand, so that the next new threads find them. False where one
-    /// can't be made.
+    /// Prepares up to `most` slots for the next new threads. False if a slot can't be made.
     pub(crate) fn prepare_spares(&self, most: usize) -> bool {
         for _ in 0..most {
             if !self.wants_spares() {
@@ -285,21 +288,22 @@ impl Ring {
         true
     }
 
-    /// Whether more slots can be made ready.
+    /// Whether the dumper should prepare more slots.
     pub(crate) fn wants_spares(&self) -> bool {
         self.has_fewer_spares(SPARES)
     }
 
-    /// Whether fewer slots than these are ready, and more can be. Not near the end of the budget: a slot in
-    /// the making is nobody's, and a thread that finds no other would go without.
+    /// Whether fewer than `these` slots are prepared and more can be made. Near the end of the budget no slot
+    /// is prepared. A slot in preparation has no owner, so a thread that found no other one would go without a
+    /// slot.
     fn has_fewer_spares(&self, these: usize) -> bool {
         let ready = self.spares.load(Ordering::Relaxed) as usize;
-        // Where space is short a spare may be in memory only: one of those is enough.
+        // If the disk is full, a prepared slot may be in memory only. One of those is enough.
         let these = if self.is_short() { these.min(1) } else { these };
         ready < these && self.made() as usize + 2 < self.layout.capacity
     }
 
-    /// Gives the next unused slot's region its first space. Async-signal-safe.
+    /// Makes the next unused slot, with space for its first chunk. Async-signal-safe.
     fn make(&self, becomes: u32) -> Option<&'static Slot> {
         if self.is_lost() {
             return None;
@@ -307,7 +311,7 @@ impl Ring {
         let made = &self.header().made;
         let capacity = self.layout.capacity as u32;
         let index = made
-            // Relaxed: the index is ours alone; what is made is published by its state.
+            // Relaxed: no other thread gets this index, and the slot is published by its state.
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |made| {
                 (made < capacity).then(|| made + 1)
             })
@@ -315,7 +319,7 @@ impl Ring {
         let layout = &self.layout;
         let slot = self.slot(index)?;
         let Some(given) = self.give_first(index) else {
-            // For a later try, unless another one has been made since.
+            // Gives the index back for a later try, unless another slot has been made since.
             let index = index as u32;
             let _ = made.compare_exchange(index + 1, index, Ordering::Relaxed, Ordering::Relaxed);
             return None;

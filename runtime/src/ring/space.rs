@@ -1,57 +1,61 @@
-//! Space for the ring's parts: a region's first chunk when its slot is made, each other one when the owner
-//! comes to it, or before that where it makes many records. What has space can be read and written, and keeps it,
-//! whoever owns the slot; what has none is inaccessible, so that tools that walk a process's mappings see
-//! what is in use. Must never let a byte be touched that has none: on a full disk that is SIGBUS.
+//! Space for the parts of the ring. A region gets space for its first chunk when its slot is made. It gets
+//! space for a later chunk when the owner reaches that chunk, or earlier if the owner is active. A part with
+//! space can be read and written. It keeps its space when the slot changes its owner. A part without space is
+//! inaccessible, so tools that read a process's mappings see how much is in use. A byte without space must
+//! never be touched, because that raises SIGBUS on a full disk.
 //!
-//! Two may give space to one chunk at the same time, its owner and the dumper; to do it twice is no harm.
-//! Only the owner says that there is none, or takes memory in its place.
+//! The owner and the dumper may give space to the same chunk at the same time, which does no harm. Only the
+//! owner reports that there is none, or takes memory in its place.
 
 use super::layout::{CHUNK, Slot, state};
 use super::{Ring, chunk};
 use crate::primitive::Ordering;
 use crate::sys;
 
-/// Slots that are kept ready. Together their first chunks take what one whole region of the default size does.
+/// How many slots are kept prepared. Their first chunks together take as much as one region of the default
+/// size.
 #[cfg(not(all(loom, test)))]
 pub(super) const SPARES: usize = 64;
 #[cfg(all(loom, test))]
 pub(super) const SPARES: usize = 1;
 
-/// Of those, how many have all of their first chunk in memory: what is never touched costs none.
+/// How many prepared slots have their whole first chunk in memory. The other chunks cost no memory until they
+/// are touched.
 const WARM: u32 = 4;
 
-/// How much of a first chunk is brought in when the slot is made, bytes: all that many threads need.
+/// How many bytes of a first chunk are brought into memory when the slot is made. Many threads need no more.
 const FIRST: usize = 4096;
 
-/// How many chunks one region gets before it is the next one's turn.
+/// How many chunks one region gets before the next region's turn.
 const STEP: u64 = 4;
 
-/// Fewer chunks no owner goes round in: while one is overwritten, there is another.
+/// The fewest chunks that an owner goes round in. While one is overwritten, the other one stays readable.
 const LEAST: u64 = 2;
 
-/// The regions from this one on become accessible whole. Where each chunk became so by itself, each region would
-/// be two mappings, and the kernel allows a process 65,530; whole regions side by side are one.
+/// From this index on, a region becomes accessible as a whole. If each chunk became accessible alone, each
+/// region would need two mappings. The kernel allows a process 65,530 mappings. Whole regions that lie side by
+/// side need one.
 const SEPARATE: usize = 2048;
 
-/// The memory of models is accessible, all of it, and has no space to be given.
+/// The whole memory of a model is accessible, so it is given no space.
 const IS_WHOLE: bool = cfg!(all(loom, test));
 
-/// Why something of the ring has no space on the disk.
+/// Why a part of the ring has no space on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shortage {
-    /// As errno says.
+    /// The errno.
     pub(crate) error: i32,
-    /// A thread goes on with a part of its region; otherwise something is in memory only.
+    /// True: a thread goes on with a part of its region. False: a part of the ring is in memory only.
     pub(crate) is_partial: bool,
 }
 
-/// Beside an errno in [`Ring::shortage`].
+/// Flags beside the errno in [`Ring::shortage`].
 const SAID: u32 = 1 << 31;
 const PARTIAL: u32 = 1 << 30;
 
 impl Ring {
-    /// Space on the disk for a part of the file, or else anonymous memory in its place, which does
-    /// not outlive the process. False where neither is to be had. Async-signal-safe.
+    /// Gives a part of the file space on the disk. If there is none, puts anonymous memory in its place, which
+    /// does not outlive the process. False if neither exists. Async-signal-safe.
     pub(super) fn give_space(&self, offset: usize, length: usize) -> bool {
         let Err(error) = self.allocate(offset, length) else {
             return true;
@@ -63,17 +67,17 @@ impl Ring {
         self.take_memory(offset, length)
     }
 
-    /// Anonymous memory in the place of a part of the file. Async-signal-safe.
+    /// Puts anonymous memory in the place of a part of the file. Async-signal-safe.
     fn take_memory(&self, offset: usize, length: usize) -> bool {
         let at = self.base.wrapping_add(offset);
-        // SAFETY: the part is inside our mapping and was never used: it had no space.
+        // SAFETY: the part is inside our mapping. It was never used, because it had no space.
         let taken = unsafe { sys::memory::map_anonymous(at, length) }.is_ok();
         sys::memory::leave_out_of_cores(at, length);
         taken
     }
 
-    /// Space on the disk for a part of the file, which can be read and written from then on. Nobody may be
-    /// writing there. Async-signal-safe.
+    /// Gives a part of the file space on the disk and makes it accessible. No thread may write to the part
+    /// meanwhile. Async-signal-safe.
     fn allocate(&self, offset: usize, length: usize) -> Result<(), i32> {
         let given = self
             .file
@@ -81,7 +85,7 @@ impl Ring {
         self.allocated(given.unwrap_or(Ok(())), offset, length)
     }
 
-    /// The same, where somebody may be writing there.
+    /// As [`allocate`](Ring::allocate), but threads may write to the part meanwhile.
     fn allocate_untouched(&self, offset: usize, length: usize) -> Result<(), i32> {
         let given = self
             .file
@@ -94,7 +98,7 @@ impl Ring {
             self.lose();
         }
         given?;
-        // Who gives space by writing makes a file longer again that was cut: slots of zeros are not to be used.
+        // Giving space by writing lengthens a file that was cut. Then its slots are zeros and must not be used.
         if self.file.is_some() && !self.has_its_slots() {
             self.lose();
             return Err(libc::ESTALE);
@@ -102,20 +106,20 @@ impl Ring {
         self.make_accessible(offset, length)
     }
 
-    /// Has a part of the mapping that has space read and written from now on. Where the kernel allows no more
-    /// mappings, all that comes before the part becomes accessible with it, which leaves fewer of them.
-    /// Async-signal-safe.
+    /// Makes a part that has space accessible. If the kernel allows no more mappings, everything before the
+    /// part becomes accessible too, because that needs fewer mappings. Async-signal-safe.
     pub(super) fn make_accessible(&self, offset: usize, length: usize) -> Result<(), i32> {
-        // In chunks: a page may be as large as one.
+        // Whole chunks, because a page may be as large as a chunk.
         let from = offset / CHUNK * CHUNK;
         let end = (offset + length).next_multiple_of(CHUNK);
-        // SAFETY: both are parts of our mapping: its length is a multiple of CHUNK.
+        // SAFETY: both are parts of our mapping, whose length is a multiple of CHUNK.
         let allow = |from| unsafe { sys::memory::allow(self.base.add(from), end - from) };
         allow(from).or_else(|_| allow(0))
     }
 
-    /// Space for the first chunk of a region that nobody uses yet, or else memory for all of it. How many
-    /// chunks have space then; `None` where neither is to be had. Async-signal-safe.
+    /// Gives space to the first chunk of a region that no thread uses yet. If there is none, puts memory in the
+    /// place of the whole region. Returns how many chunks have space. `None` if neither exists.
+    /// Async-signal-safe.
     pub(super) fn give_first(&self, index: usize) -> Option<u32> {
         let (offset, all) = (self.layout.region(index), self.layout.chunks() as u32);
         if IS_WHOLE {
@@ -134,13 +138,13 @@ impl Ring {
                     .then_some(all)?
             }
         };
-        // The first use is between two clock readings: it shall not be a page fault.
+        // The first use is between two clock readings, so it should not be a page fault.
         sys::memory::prefault(self.base.wrapping_add(offset), FIRST);
         Some(given)
     }
 
-    /// Space for the chunk behind the `opened` ones, of which none has been overwritten, for the slot's owner,
-    /// who is about to open it. False where there is none. Async-signal-safe; may change errno.
+    /// Gives space to the chunk behind `opened` chunks, which the slot's owner is about to open. None of the
+    /// opened chunks has been overwritten. False if there is no space. Async-signal-safe. May change errno.
     pub(crate) fn extend(&self, slot: &Slot, opened: u64) -> bool {
         if self.is_lost() {
             return false;
@@ -152,7 +156,7 @@ impl Ring {
             Err(_) if self.is_lost() => 0,
             Err(error) => {
                 let memory = match error {
-                    // The file is lost, not the disk full: all of it is in memory from here on.
+                    // The file is lost and the disk is not full. All later chunks are in memory.
                     libc::EBADF => all - opened,
                     _ => LEAST.saturating_sub(opened),
                 };
@@ -172,16 +176,16 @@ impl Ring {
         more > 0
     }
 
-    /// Gives space to, and brings in, what threads will need soon: of a region as many chunks as `brought`
-    /// does not say yet, which is the caller's for the next time. `and_spares`: also what some new threads will
-    /// need. Not async-signal-safe.
+    /// Gives space to the chunks that threads will need soon, and brings them into memory. `brought` holds how
+    /// many chunks of each region were brought in. The caller keeps it for the next call. `and_spares`: also
+    /// for some prepared slots. Not async-signal-safe.
     pub(crate) fn look_ahead(&self, brought: &mut Vec<u32>, and_spares: bool) {
         if self.is_lost() {
             return;
         }
         let made = self.header().made.load(Ordering::Relaxed) as usize;
         brought.resize(made.max(brought.len()), 0);
-        // In turns: nobody shall wait for all that another one wants.
+        // The regions take turns, so no thread waits until another one has all its chunks.
         let mut goes_on = true;
         while goes_on {
             goes_on = false;
@@ -194,7 +198,7 @@ impl Ring {
         }
     }
 
-    /// One slot's turn; whether there was something to do.
+    /// One slot's turn. Returns whether there was something to do.
     fn look_ahead_of(&self, slot: &Slot, brought: &mut u32, warm: &mut u32) -> bool {
         let number = slot.chunk.load(Ordering::Relaxed);
         let wanted = match slot.state.load(Ordering::Acquire) {
@@ -218,8 +222,8 @@ impl Ring {
         u64::from(*brought) > from
     }
 
-    /// Whether the chunk behind so many others has space, after a try to give it some. Never by writing:
-    /// its owner may be there already.
+    /// Whether the chunk behind `number` others has space, after a try to give it some. It never writes to get
+    /// space, because the owner may have reached the chunk.
     fn has_space(&self, slot: &Slot, number: u64) -> bool {
         if number < u64::from(slot.given.load(Ordering::Acquire)) {
             return true;
@@ -232,8 +236,8 @@ impl Ring {
         given
     }
 
-    /// So many chunks of the slot's region have space. Release, and Acquire where it is asked: who knows of the
-    /// space touches it, on whichever CPU.
+    /// Stores that so many chunks of the slot's region have space. Release: pairs with the Acquire where
+    /// `given` is loaded, because a thread on any CPU touches the space after that load.
     fn gave(&self, slot: &Slot, chunks: u64) {
         let chunks = chunks as u32;
         let more = |given| (given < chunks).then_some(chunks);
@@ -241,13 +245,13 @@ impl Ring {
         let _ = given.fetch_update(Ordering::Release, Ordering::Relaxed, more);
     }
 
-    /// Where in the file the chunk behind so many others is.
+    /// Offset in the file of the chunk behind `chunks` others.
     fn offset_of(&self, slot: &Slot, chunks: u64) -> usize {
         let region = slot.base.load(Ordering::Relaxed) as usize;
         region.wrapping_sub(self.base.addr()) + chunks as usize * CHUNK
     }
 
-    /// What the ring holds is, in part, in memory only, because of an errno: to be said once.
+    /// Keeps the errno because of which a part of the ring is in memory only. The dumper says so once.
     pub(super) fn misses_space(&self, error: i32) {
         self.misses(error, false);
     }
@@ -257,15 +261,15 @@ impl Ring {
         let known = error.unsigned_abs() | partial;
         let shortage = &self.shortage;
         let _ = shortage.compare_exchange(0, known, Ordering::Relaxed, Ordering::Relaxed);
-        sys::thread::tell_news();
+        sys::thread::wake_dumper();
     }
 
-    /// Whether something had no space on the disk.
+    /// Whether a part had no space on the disk.
     pub(super) fn is_short(&self) -> bool {
         self.shortage.load(Ordering::Relaxed) != 0
     }
 
-    /// What has no space on the disk, and why, where that was not said yet.
+    /// The part without space and the reason, if that was not said yet.
     pub(crate) fn shortage_to_say(&self) -> Option<Shortage> {
         let known = self.shortage.load(Ordering::Relaxed);
         if known == 0 || known & SAID != 0 {
@@ -279,8 +283,8 @@ impl Ring {
     }
 }
 
-/// Has the kernel read the slot's records where they are not in memory any more: of the mapping it reads nothing
-/// ahead by itself.
+/// Has the kernel read the slot's records that are no longer in memory. The kernel reads nothing of this
+/// mapping ahead.
 pub(crate) fn read_ahead(slot: &Slot) {
     let opened = slot.chunk.load(Ordering::Relaxed);
     let chunks = opened.min(slot.chunks.load(Ordering::Relaxed)) as usize;
@@ -288,13 +292,13 @@ pub(crate) fn read_ahead(slot: &Slot) {
     sys::memory::read_ahead(chunk::at_address(base), chunks * CHUNK);
 }
 
-/// Whether the owner of a slot, in its first chunk, has not come beyond what was brought in at once.
+/// Whether a slot's owner is in its first chunk and has not used more than the bytes brought in at the start.
 fn is_idle(slot: &Slot) -> bool {
     let base = slot.base.load(Ordering::Relaxed);
     slot.cursor.load(Ordering::Relaxed).wrapping_sub(base) < FIRST as u64
 }
 
-/// Brings in the first bytes of the chunk behind so many others of the slot's region, which has space.
+/// Brings the first bytes of the chunk behind `chunks` others into memory. The chunk has space.
 fn bring_in(slot: &Slot, chunks: u64, length: usize) {
     let at = slot.base.load(Ordering::Relaxed) + chunks * CHUNK as u64;
     sys::memory::prefault(chunk::at_address(at), length);

@@ -13,8 +13,8 @@ use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::registry;
 use fdr_formats::writer::{Kind, Target};
 
-use super::output::Output;
 use crate::config::{Clock, Config, Log, Mode, VARIABLES};
+use crate::dump::output::Output;
 use value::{choice, escaped, named, size, size_text};
 
 /// Size of a chunk of the ring, bytes; rings and the budget are multiples of it.

@@ -9,11 +9,12 @@ use fdr_formats::filter::Filter;
 
 use super::config::Settings;
 use super::sites::table;
-use super::{dumping, guest, install, say};
+use super::{dumping, guest, install};
 use crate::api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 use crate::config::Config;
-use crate::dump::snapshot;
-use crate::recorder::{self, family};
+use crate::messages;
+use crate::recorder::{self, process_ring};
+use crate::ring::counts;
 use crate::ring::layout::Slot;
 use crate::site::unit::{self, Operation};
 use crate::sys;
@@ -30,7 +31,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
         _ => read(code)?,
     };
     if state.is_some_and(|state| !settings.is_but_for_the_filter(&state.config)) {
-        say::warn(format_args!("{LATE}"));
+        messages::warn(format_args!("{LATE}"));
     }
     let filter = settings.filter.clone();
     // The environment's is in the table from the start.
@@ -66,7 +67,7 @@ fn enable_in_host(code: &Config) -> Result<usize, Error> {
     let host = recorder::host().ok_or_else(|| Error::Failed(NO_HOST.into()))?;
     read(code)?;
     if !code.is_of_filter_only() {
-        say::warn(format_args!("{LATE}"));
+        messages::warn(format_args!("{LATE}"));
     }
     let filter = code.get("FDR").and_then(|filter| filter.to_str());
     if let Some(filter) = filter.filter(|_| !install::has_filter()) {
@@ -105,7 +106,7 @@ pub(crate) fn is_enabled() -> bool {
             sys::process::notice_child();
             // The child of a fork has no ring before its first record.
             let ring = recorder::ring();
-            let records = ring.is_some_and(|ring| !ring.is_lost()) || family::is_expecting();
+            let records = ring.is_some_and(|ring| !ring.is_lost()) || process_ring::may_make_ring();
             records && table().is_enabled()
         }
     }
@@ -160,7 +161,7 @@ pub(crate) fn statistics() -> Statistics {
     let Some(ring) = recorder::ring() else {
         return statistics;
     };
-    ring.undivided(|| {
+    ring.sum_consistently(|| {
         let missing = ring.missing();
         statistics.missing = Missing {
             threads: missing.threads,
@@ -174,7 +175,7 @@ pub(crate) fn statistics() -> Statistics {
 
 /// `None` where the slot's owner changes, or writes too fast for a count.
 fn of_thread(slot: &Slot) -> Option<ThreadStatistics> {
-    let (owner, counts) = snapshot::count(slot)?;
+    let (owner, counts) = counts::count(slot)?;
     Some(ThreadStatistics {
         id: u64::from(owner.tid),
         name: owner.name_text(),

@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::calibrate::Refinement;
 use super::last_thread::{self, Looks};
 use super::sites::table;
-use super::{dumping, install, say, skew, stream};
+use super::{dumping, install, skew, stream};
 use crate::ring::{Ring, Shortage};
 use crate::sys::signal::Mask;
-use crate::{clock, crash, recorder, sys};
+use crate::{clock, crash, messages, recorder, sys};
 
 /// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins
 /// are one; those that come during one make another.
@@ -44,7 +44,7 @@ pub(crate) fn start(compare_clocks: bool) {
     });
     if let Err(error) = spawned {
         RUNS.store(0, Ordering::Release);
-        say::warn(format_args!(
+        messages::warn(format_args!(
             "no dumper thread ({error}): the dump signal does nothing; exit and dump() still dump"
         ));
     }
@@ -63,13 +63,13 @@ fn run(compare_clocks: bool) -> Looks {
     if let Some((state, skew)) = compared.and_then(compare) {
         state.note_skew(&skew);
         if let Some(warning) = skew.warning() {
-            say::warn(format_args!("{warning}"));
+            messages::warn(format_args!("{warning}"));
         }
     }
     let mut refinement = Refinement::new(clock::monotonic_raw_ns());
     let mut looks = Looks::new(clock::monotonic_raw_ns());
     loop {
-        let seen = sys::thread::NEWS.load(Ordering::Acquire);
+        let seen = sys::thread::DUMPER_WAKE.load(Ordering::Acquire);
         if ASKED.swap(0, Ordering::AcqRel) > 0 {
             let _ = dumping::dump_and_say("signal");
         }
@@ -83,7 +83,7 @@ fn run(compare_clocks: bool) -> Looks {
         }
         let next_look = Some(looks.sleep(now_ns));
         let sleeps = [refinement.sleep(now_ns), crash::look(), pause, next_look];
-        sys::thread::wait_for_news(seen, sleeps.into_iter().flatten().min());
+        sys::thread::wait_for_work(seen, sleeps.into_iter().flatten().min());
     }
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn say_out_of_space(ring: &Ring) {
             true => "it keeps fewer records than FDR_BUFFER has room for",
             false => "it is in memory only, and lost with the process",
         };
-        say::trouble(format_args!(
+        messages::ring_error(format_args!(
             "no space for a thread's ring {place}: {error}; {so}; set FDR_DIR or a smaller FDR_BUFFER"
         ));
     }
@@ -168,7 +168,7 @@ pub(crate) extern "C" fn on_signal(
         crash::write_now("signal");
     } else {
         ASKED.fetch_add(1, Ordering::AcqRel);
-        sys::thread::tell_news();
+        sys::thread::wake_dumper();
     }
     sys::signal::chain(signal, info, context);
     sys::set_errno(errno);

@@ -1,7 +1,7 @@
 //! Dumps: at exit, on the signal, on a panic, on a call. One at a time; each says on stderr what became
 //! of it. Must never run in a signal handler: it allocates and takes locks.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
@@ -12,39 +12,25 @@ use fdr_formats::writer::{Kind, Target};
 use fdr_formats::{Losses, Ticks, TraceInfo};
 
 use super::install::{State, state};
-use super::output::Names;
 use super::sites::{self, table};
-use super::{dumper, link, say, stream};
+use super::{connection, dumper, stream};
 use crate::api::{Dump, Error, Failure};
 use crate::clock;
 use crate::crash;
 use crate::dump::file::{self, Written};
-use crate::dump::snapshot;
+use crate::dump::output::Names;
+use crate::dump::{self, DUMPING, NUMBER};
+use crate::messages;
 use crate::recorder::{self, ring};
 use crate::ring::Ring;
+use crate::ring::counts;
 use crate::sys;
-use crate::sys::lock::Lock;
-
-/// Held during a dump: two never mix. A handler that interrupts a dump and calls `exit`, and a panic in a
-/// dump of ours, must not wait for themselves.
-static DUMPING: Lock<()> = Lock::new(());
 
 /// Whether the dump at exit was made: the end of the process would cut off a later one.
 static OVER: AtomicBool = AtomicBool::new(false);
 
-/// The number of the next dump, from 1.
-static NUMBER: AtomicU32 = AtomicU32::new(1);
-
 /// How many numbers are tried for a name that no file has.
 const NUMBERS: u32 = 10_000;
-
-/// A number for the trace of a crash, that no dump takes as well: one that is under way has the next one
-/// already. Async-signal-safe.
-pub(crate) fn number_of_crash() -> u64 {
-    let skipped = u32::from(DUMPING.is_held());
-    // One step for both: a dump that begins now has a later number.
-    u64::from(NUMBER.fetch_add(1 + skipped, Ordering::SeqCst) + skipped)
-}
 
 /// Runs `body` as the one dump.
 fn alone<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
@@ -61,14 +47,13 @@ fn alone<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
 
 /// In the child of a fork: dumps are its own, from the first on. Async-signal-safe.
 pub(crate) fn in_child(forker: u64) {
-    DUMPING.in_child(forker);
+    dump::in_child(forker);
     OVER.store(false, Ordering::Relaxed);
-    NUMBER.store(1, Ordering::Relaxed);
 }
 
 pub(crate) extern "C" fn at_exit() {
     sys::process::notice_child();
-    crash::let_die();
+    crash::wait_for_crash();
     // A child of a fork that never recorded has no ring, and nothing of the parent's is its own.
     let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
         return;
@@ -111,7 +96,7 @@ pub(crate) extern "C" fn at_exit() {
 fn say_replaced() {
     let signal = state().and_then(|state| state.config.signal);
     if let Some(signal) = signal.filter(|&s| !sys::signal::is_installed(s, dumper::on_signal)) {
-        say::info(format_args!(
+        messages::info(format_args!(
             "FDR_SIGNAL: the program has a handler of its own for signal {signal} by now: dumps come \
              only if it calls the one it found; another signal may be free"
         ));
@@ -123,7 +108,7 @@ pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
     let result = dump(reason);
     match &result {
         Ok(_) => {}
-        Err(error @ Error::NothingRecorded(_)) => say::warn(format_args!("{error}")),
+        Err(error @ Error::NothingRecorded(_)) => messages::warn(format_args!("{error}")),
         // That was said when it came about, and nobody asked.
         Err(_) if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
         Err(Error::Failed(failure)) => say_failed(failure),
@@ -189,12 +174,12 @@ pub(crate) fn say_failed(failure: &Failure) {
     let why = failure.in_full();
     let (is_lost, path) = ring().map_or((false, None), |ring| (ring.is_lost(), ring.path()));
     match path {
-        _ if is_lost => say::warn(format_args!("no trace was written: {why}")),
-        Some(path) => say::warn(format_args!(
+        _ if is_lost => messages::warn(format_args!("no trace was written: {why}")),
+        Some(path) => messages::warn(format_args!(
             "no trace was written: {why}; for `fdr recover`, the records are still in {}",
             path.to_string_lossy()
         )),
-        None => say::warn(format_args!(
+        None => messages::warn(format_args!(
             "no trace was written: {why}; the records are in memory only"
         )),
     }
@@ -213,7 +198,7 @@ pub(crate) fn why_not(path: &Path, error: io::Error) -> Failure {
 }
 
 fn say_written(dump: &Dump, replaced: bool) {
-    say::well();
+    messages::trace_was_written();
     let Dump {
         path,
         threads,
@@ -221,7 +206,7 @@ fn say_written(dump: &Dump, replaced: bool) {
         overwritten,
         dropped,
     } = dump;
-    say::warn(format_args!(
+    messages::warn(format_args!(
         "{} {}: {records} records of {threads} thread{}, {overwritten} overwritten, {dropped} dropped",
         if replaced { "replaced" } else { "wrote" },
         path.display(),
@@ -232,7 +217,7 @@ fn say_written(dump: &Dump, replaced: bool) {
 /// What a format could not hold, for who wants to know.
 pub(crate) fn say_losses(target: &Target, losses: &Losses) {
     if !losses.is_empty() {
-        say::info(format_args!(
+        messages::info(format_args!(
             "not in the trace ({}): {losses}",
             target.title
         ));
@@ -302,7 +287,7 @@ fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> D
     } = written;
     say_losses(target, &losses);
     if zeroed > 0 {
-        say::warn(format_args!(
+        messages::warn(format_args!(
             "{}: somebody cut the ring's file short: of {zeroed} thread{}, records are zeros, and counted as overwritten",
             path.display(),
             if zeroed == 1 { "" } else { "s" },
@@ -328,8 +313,8 @@ fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error
     let dump = to_write(ring, state, &info);
     let (path, replaced, written) = match state.address() {
         Some(address) => {
-            let written = dump.to_stream(|| link::open(address));
-            (PathBuf::from(link::name(address)), false, written)
+            let written = dump.to_stream(|| connection::open(address));
+            (PathBuf::from(connection::name(address)), false, written)
         }
         None => {
             let mut path = dump_path(state);
@@ -357,7 +342,7 @@ fn discarded(ring: &Ring, path: PathBuf) -> Dump {
         overwritten: missing.overwritten,
         dropped: missing.dropped,
     };
-    for (_, counts) in ring.owned_slots().filter_map(snapshot::count) {
+    for (_, counts) in ring.owned_slots().filter_map(counts::count) {
         dump.threads += u64::from(counts.recorded > 0);
         dump.records += counts.readable;
         dump.overwritten += counts.overwritten;
@@ -405,8 +390,8 @@ fn dump_path(state: &State) -> PathBuf {
 /// Function records that were asked for, in all threads there ever were. Allocates nothing: at the end
 /// of a stream it is called by whoever called `exit`, which may be a handler.
 pub(crate) fn asked_for(ring: &Ring) -> u64 {
-    let of_slot = |slot| snapshot::recorded(slot).unwrap_or(1);
-    ring.undivided(|| {
+    let of_slot = |slot| counts::recorded(slot).unwrap_or(1);
+    ring.sum_consistently(|| {
         let missing = ring.missing();
         let placed = ring.owned_slots().map(of_slot).sum::<u64>();
         placed + missing.overwritten + missing.dropped
@@ -430,7 +415,7 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
             frequency: frequency.hz,
             error_ppm: Some(frequency.error_ppm),
             until: Some((Ticks(now.ticks), now.realtime_ns)),
-            trouble: state.trouble(&now, &frequency, steps_back(ring)),
+            trouble: state.trouble(&now, &frequency, counts::steps_back(ring)),
             ..lasting.clock
         },
         functions: table().for_trace_from(0),
@@ -441,14 +426,6 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
         missing: ring.missing(),
         ..lasting
     }
-}
-
-/// How often threads found the clock behind their last record. Async-signal-safe.
-pub(crate) fn steps_back(ring: &Ring) -> u64 {
-    let slots = ring.owned_slots();
-    slots
-        .map(|slot| slot.clock_steps.load(Ordering::Relaxed))
-        .sum()
 }
 
 /// What every trace of this process says: of the program, and of the clock but for its rate.

@@ -1,6 +1,6 @@
 //! What `fork` is to the recorder. Before it, the table of sites is taken, so that the child has it whole,
 //! and the thread that forks records nothing but a count. After it, the child lets go of all that is its
-//! parent's; its first record makes a ring of its own (`recorder::family`).
+//! parent's; its first record makes a ring of its own (`recorder::process_ring`).
 //!
 //! A dump or an installation that another thread is in the midst of is not waited for: the child forgets
 //! it. All of it is async-signal-safe but for the wait for the table, which is held for moments, and not
@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::{dumper, dumping, install, last_thread, sites, stream};
 use crate::crash;
-use crate::recorder::family;
+use crate::recorder::process_ring;
 use crate::sys::lock::me;
 use crate::sys::signal::{Mask, undisturbed};
 use crate::sys::{self, process, socket};
@@ -26,9 +26,6 @@ static HELD: AtomicU32 = AtomicU32::new(0);
 static FORKER: AtomicU64 = AtomicU64::new(0);
 static MASK: AtomicU64 = AtomicU64::new(0);
 
-/// Whether a fork led to this process.
-static IS_CHILD: AtomicU32 = AtomicU32::new(0);
-
 /// Has the C library call this file around every `fork`. A child that is forked meanwhile does it again:
 /// to be called twice does no harm.
 pub(crate) fn watch() {
@@ -37,11 +34,6 @@ pub(crate) fn watch() {
         process::at_fork(before, in_parent, in_child);
         DONE.store(true, Ordering::Relaxed);
     }
-}
-
-/// Whether a fork led to this process, which has not been executed anew since.
-pub(crate) fn is_child() -> bool {
-    IS_CHILD.load(Ordering::Relaxed) != 0
 }
 
 extern "C" fn before() {
@@ -57,33 +49,35 @@ extern "C" fn in_parent() {
 /// The fork is over in a process that goes on as it was.
 fn leave() {
     if leave_one() {
-        family::fork_is_over();
+        process_ring::fork_is_over();
         go_on();
     }
 }
 
 extern "C" fn in_child() {
-    keeping_errno(|| match (family::is_forking(), process::may_be_new()) {
-        (true, true) => {
-            forget();
-            if leave_one() {
-                go_on();
-            } else {
-                family::fork_begins();
+    keeping_errno(
+        || match (process_ring::is_forking(), process::may_be_new()) {
+            (true, true) => {
+                forget();
+                if leave_one() {
+                    go_on();
+                } else {
+                    process_ring::fork_begins();
+                }
             }
-        }
-        // A fork within a hook of this one led here, and did all of it.
-        (true, false) => leave(),
-        // Made behind the C library's back: this thread's `begin` was not called. Another thread's may
-        // have been, and that one is not here.
-        (false, true) => undisturbed(|| {
-            FORKER.store(0, Ordering::Relaxed);
-            DEPTH.store(0, Ordering::Relaxed);
-            forget();
-        }),
-        // A call of ours in a hook that came before this one has done it.
-        (false, false) => {}
-    });
+            // A fork within a hook of this one led here, and did all of it.
+            (true, false) => leave(),
+            // Made behind the C library's back: this thread's `begin` was not called. Another thread's may
+            // have been, and that one is not here.
+            (false, true) => undisturbed(|| {
+                FORKER.store(0, Ordering::Relaxed);
+                DEPTH.store(0, Ordering::Relaxed);
+                forget();
+            }),
+            // A call of ours in a hook that came before this one has done it.
+            (false, false) => {}
+        },
+    );
 }
 
 fn keeping_errno(body: impl FnOnce()) {
@@ -95,7 +89,7 @@ fn keeping_errno(body: impl FnOnce()) {
 fn begin() {
     let mask = Mask::hold();
     // Not by who holds the table: in a child whose hooks fork before ours is called, that is its parent.
-    if family::is_forking() {
+    if process_ring::is_forking() {
         DEPTH.fetch_add(1, Ordering::Relaxed);
         return;
     }
@@ -107,7 +101,7 @@ fn begin() {
     FORKER.store(me(), Ordering::Relaxed);
     MASK.store(mask.0, Ordering::Relaxed);
     DEPTH.store(1, Ordering::Relaxed);
-    family::fork_begins();
+    process_ring::fork_begins();
 }
 
 /// Whether it was the outermost one.
@@ -126,8 +120,8 @@ fn go_on() {
 /// Nothing of the parent's is the child's.
 fn forget() {
     let forker = FORKER.load(Ordering::Relaxed);
-    IS_CHILD.store(1, Ordering::Relaxed);
-    family::in_child();
+    process::set_fork_child();
+    process_ring::in_child();
     sites::TABLE.in_child(forker);
     install::in_child(forker);
     dumping::in_child(forker);

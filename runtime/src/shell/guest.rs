@@ -14,7 +14,7 @@ use crate::site::unit::{self, Host, Operation, Reply, Text, Unit};
 pub(crate) static HOST: Host = Host {
     record,
     record_untimed,
-    reach: &recorder::REACH,
+    slot_access: &recorder::SLOT_ACCESS,
     attach: attach_c,
     control: host_control,
 };
@@ -31,7 +31,7 @@ pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
     if !unit::UNIT.become_guest() {
         return false;
     }
-    recorder::serve(host);
+    recorder::set_host(host);
     true
 }
 

@@ -11,18 +11,19 @@ use fdr_formats::filter::Filter;
 use fdr_formats::model::Trouble;
 
 use super::calibrate::{Anchor, Calibration, Frequency};
+use super::clock_faults::BestFrequency;
 use super::config::{self, Settings};
-use super::output::Output;
 use super::sites::table;
 use super::skew::Skew;
-use super::trouble::Believed;
-use super::{dumper, dumping, fork, guest, last_thread, link, output, panics, say, stream};
+use super::{connection, dumper, dumping, fork, guest, last_thread, panics, stream};
 use crate::api::Failure;
 use crate::clock::{self, Chosen};
 use crate::config::{Config, Log, Mode};
 use crate::crash;
-use crate::recorder::{self, CLOCK, family, ring};
-use crate::ring::heir::{LONGEST_PATH, write_path};
+use crate::dump::output::{self, Output};
+use crate::messages;
+use crate::recorder::{self, CLOCK, process_ring, ring};
+use crate::ring::fork_ring::{LONGEST_PATH, write_path};
 use crate::ring::{Options, Ring};
 use crate::site::unit;
 use crate::sys;
@@ -35,7 +36,7 @@ pub(crate) struct State {
     childrens_output: Output,
     pub(crate) chosen: Chosen,
     calibration: Calibration,
-    believed: Believed,
+    best_frequency: BestFrequency,
     /// How far the CPUs' counters are certainly apart, ns; 0 until they were compared.
     skew_ns: AtomicU64,
     /// The program's name, for the names of files.
@@ -67,7 +68,7 @@ pub(crate) fn state() -> Option<&'static State> {
 /// Run by the loader. Without `FDR` in the environment, and without a host that records, it does
 /// nothing.
 pub(crate) fn at_load() {
-    unit::UNIT.set_ready();
+    unit::UNIT.set_ready(guest::adopt);
     if let Some(host) = unit::host() {
         guest::join(host);
         return;
@@ -76,7 +77,7 @@ pub(crate) fn at_load() {
         return;
     }
     if let Err(why) = record_from_start() {
-        say::error(format_args!("{}; recording is off", why.in_full()));
+        messages::error(format_args!("{}; recording is off", why.in_full()));
         // Who mistyped a variable may send the dump signal all the same: it shall not kill.
         sys::signal::ignore_if_default(libc::SIGUSR2);
     }
@@ -101,7 +102,7 @@ fn record_from_start() -> Result<(), Failure> {
         table.set_filter(filter);
         (table.enable(true), table.len())
     };
-    say::info(format_args!("{on} of {all} traced functions are recorded"));
+    messages::info(format_args!("{on} of {all} traced functions are recorded"));
     Ok(())
 }
 
@@ -153,13 +154,13 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
                 None,
             ));
         }
-        say::set_level(config.log);
+        messages::set_level(config.log);
         for warning in config::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
-            say::warn(format_args!("{warning}"));
+            messages::warn(format_args!("{warning}"));
         }
         let chosen = clock::choose(config.clock);
         if let Some(note) = &chosen.note {
-            say::warn(format_args!("{note}"));
+            messages::warn(format_args!("{note}"));
         }
         CLOCK.store(chosen.kind as u32, Ordering::Relaxed);
         // Beforehand: it may need the loader's lock, whose owner may be about to adopt this copy.
@@ -173,13 +174,13 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
         }
         let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
         if !sys::thread::watch_ends(last_thread::on_thread_end) {
-            say::info(format_args!(
+            messages::info(format_args!(
                 "no key for thread ends is left: rings of threads that ended are reused only when \
                  there is no other room"
             ));
         }
         if !sys::process::at_exit(dumping::at_exit) {
-            say::warn(format_args!(
+            messages::warn(format_args!(
                 "atexit is full: there will be no dump at exit"
             ));
         }
@@ -189,7 +190,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
             config,
             chosen,
             calibration,
-            believed: Believed::default(),
+            best_frequency: BestFrequency::default(),
             skew_ns: AtomicU64::new(0),
             program: output::program_name(),
         });
@@ -197,10 +198,10 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
     let Some(state) = STATE.get() else {
         return Err("the recorder is not up".into());
     };
-    if let Some(address) = state.address().filter(|_| !fork::is_child()) {
-        link::prepare(address)?;
+    if let Some(address) = state.address().filter(|_| !sys::process::is_fork_child()) {
+        connection::prepare(address)?;
     }
-    match family::ring_or_heir() {
+    match process_ring::ring_or_make() {
         Some(ring) => table().publish(ring),
         None => new_ring(state)?,
     }
@@ -218,25 +219,28 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
         TOO_LATE
     })?;
     for unit in units {
-        if core::ptr::eq(unit, &raw const unit::UNIT) || (unit.adopt)(&guest::HOST) {
+        if core::ptr::eq(unit, &raw const unit::UNIT) || unit.adopt(&guest::HOST) {
             guest::attach(unit);
         }
     }
     prepare_for_crashes(state);
     let fails = |&signal: &i32| !sys::signal::install(signal, dumper::on_signal);
     if let Some(signal) = state.config.signal.filter(fails) {
-        say::warn(format_args!("FDR_SIGNAL: signal {signal} can't be handled"));
+        messages::warn(format_args!("FDR_SIGNAL: signal {signal} can't be handled"));
     }
     if state.config.panic {
         panics::dump_on_panic();
     }
     last_thread::watch_main();
-    dumper::start(!fork::is_child());
+    dumper::start(!sys::process::is_fork_child());
     // A child's parent has the stream.
-    if state.config.mode == Mode::Stream && !fork::is_child() && !state.output().is_null() {
+    if state.config.mode == Mode::Stream
+        && !sys::process::is_fork_child()
+        && !state.output().is_null()
+    {
         stream::start();
     }
-    say::info(format_args!(
+    messages::info(format_args!(
         "recording with {}, {} KiB per thread",
         state.chosen.name,
         state.config.buffer_bytes / 1024
@@ -263,7 +267,7 @@ fn prepare_for_crashes(state: &State) {
         quiet: config.log == Log::Quiet,
     });
     if !ready {
-        say::warn(format_args!(
+        messages::warn(format_args!(
             "no memory to be ready for a crash: it leaves the ring for `fdr recover`"
         ));
     }
@@ -274,7 +278,7 @@ fn new_ring(state: &State) -> Result<(), Failure> {
     let config = &state.config;
     let template = ring_template(state);
     let make_folders = makes_ring_folder(config);
-    family::make_folders(make_folders);
+    process_ring::make_folders(make_folders);
     let mut folders = Ok(());
     let path = match template {
         [] => None,
@@ -314,7 +318,7 @@ fn new_ring(state: &State) -> Result<(), Failure> {
             libc::ENOENT if !make_folders => "; an FDR_DIR with a / at its end is made",
             _ => "",
         };
-        say::trouble(format_args!(
+        messages::ring_error(format_args!(
             "{}: {}; the ring is in memory only, and lost with the process{remedy}",
             path.to_string_lossy(),
             std::io::Error::from_raw_os_error(errno)
@@ -340,7 +344,7 @@ fn new_ring(state: &State) -> Result<(), Failure> {
     // The first thread's first record shall not have to wait for its making.
     ring.prepare_spares(1);
     // Never freed.
-    family::publish(Box::into_raw(Box::new(ring)));
+    process_ring::publish(Box::into_raw(Box::new(ring)));
     Ok(())
 }
 
@@ -368,7 +372,7 @@ fn ring_template(state: &State) -> &'static [u8] {
 impl State {
     /// What this process's files are called. Async-signal-safe.
     pub(crate) fn output(&self) -> &Output {
-        if fork::is_child() {
+        if sys::process::is_fork_child() {
             &self.childrens_output
         } else {
             &self.config.output
@@ -380,25 +384,25 @@ impl State {
     pub(crate) fn address(&self) -> Option<&Address> {
         let own = |address: &&Address| matches!(address, Address::Connect(_) | Address::Unix(_));
         let address = self.config.address.as_ref();
-        address.filter(|address| !fork::is_child() || own(address))
+        address.filter(|address| !sys::process::is_fork_child() || own(address))
     }
 
     /// The frequency as far as it is known now, without waiting.
     pub(crate) fn frequency(&self) -> Frequency {
-        self.judge(&Anchor::take(self.chosen.kind))
+        self.choose(&Anchor::take(self.chosen.kind))
     }
 
     /// A moment [`BASELINE`] after the start at least, and the frequency up to then.
     pub(crate) fn settled_frequency(&self) -> (Anchor, Frequency) {
         let now = self.calibration.at_least(BASELINE);
-        (now, self.judge(&now))
+        (now, self.choose(&now))
     }
 
-    fn judge(&self, now: &Anchor) -> Frequency {
+    fn choose(&self, now: &Anchor) -> Frequency {
         let measured = self.calibration.frequency(now);
         // A rate that may change is best known by what it was on average.
         match self.chosen.constant {
-            true => self.believed.judge(measured),
+            true => self.best_frequency.choose(measured),
             false => measured,
         }
     }

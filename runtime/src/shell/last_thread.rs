@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::fs;
 
-use crate::{recorder, sys};
+use crate::{crash, recorder, sys};
 
 /// The names of threads that are the recorder's. Another copy of the recorder may have some as well.
 pub(crate) const DUMPER: &str = "fdr-dumper";
@@ -45,6 +45,7 @@ pub(crate) extern "C" fn on_thread_end(value: *mut libc::c_void) {
     if !recorder::on_thread_end(value as usize) {
         return;
     }
+    crash::thread_ends();
     let is_main = sys::thread::tid() == sys::process::pid();
     if is_main {
         MAIN_LEFT.store(true, Ordering::Relaxed);
@@ -52,7 +53,7 @@ pub(crate) extern "C" fn on_thread_end(value: *mut libc::c_void) {
     if is_main || MAIN_LEFT.load(Ordering::Relaxed) {
         ENDING.store(true, Ordering::Relaxed);
         // The dumper that wakes sees what was stored above.
-        sys::thread::tell_news();
+        sys::thread::wake_dumper();
     }
 }
 

@@ -3,7 +3,9 @@
 //! recorder; what runs in a signal handler or in a child of `fork` says so.
 
 pub(crate) mod calibrate;
+pub(crate) mod clock_faults;
 pub(crate) mod config;
+pub(crate) mod connection;
 pub(crate) mod control;
 pub(crate) mod dumper;
 pub(crate) mod dumping;
@@ -11,12 +13,8 @@ pub(crate) mod fork;
 pub(crate) mod guest;
 pub(crate) mod install;
 pub(crate) mod last_thread;
-pub(crate) mod link;
 pub(crate) mod names;
-pub(crate) mod output;
 pub(crate) mod panics;
-pub(crate) mod say;
 pub(crate) mod sites;
 pub(crate) mod skew;
 pub(crate) mod stream;
-pub(crate) mod trouble;

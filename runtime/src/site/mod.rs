@@ -1,29 +1,30 @@
-//! The static that every `#[traced]` function has, in a link section of its own, so that all of
-//! them are found at load time without a call from anywhere. It must never run code of its own.
+//! The static of every `#[traced]` function. It is in a link section of its own, so the recorder finds all of
+//! them at load time without a call. This file must never run code of its own.
 
+pub(crate) mod slot_access;
 pub(crate) mod unit;
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// One traced function. All of a program's stand side by side in the link section `fdr_sites`.
+/// One traced function. The `CallSite`s of a program are side by side in the link section `fdr_sites`.
 #[repr(C, align(64))]
 pub struct CallSite {
-    /// 0 = off; otherwise the low word of the function's records, its id << 4, with the recorder's own
-    /// bit 0.
+    /// 0 = off. Otherwise the low word of the function's records: its id << 4, with the recorder's own bit 0.
     state: AtomicU32,
-    /// The function's id, from 1; 0 until it is registered.
+    /// The function's id, from 1. 0 until the function is registered.
     id: AtomicU32,
     /// Source line, from 1.
     line: u32,
-    /// [`CallSite::MAGIC`]: what the section holds is checked before it is believed.
+    /// [`CallSite::MAGIC`]. It is checked before the section's contents are used.
     magic: u32,
-    /// Full name where the attribute gives one, otherwise empty.
+    /// The full name if the attribute gives one, otherwise empty.
     name: &'static str,
-    /// Name of a type that the expansion declares inside the function: the compiler's full path of it.
+    /// Returns the name of a type that the expansion declares inside the function. This name is the compiler's
+    /// full path.
     path: fn() -> &'static str,
-    /// Source file, as the compiler was told it.
+    /// The source file, in the compiler's words.
     file: &'static str,
-    /// Its records have no times of their own.
+    /// Whether its records have no times of their own.
     untimed: bool,
 }
 
@@ -32,8 +33,8 @@ const _: () = assert!(size_of::<CallSite>() == 64);
 impl CallSite {
     pub(crate) const MAGIC: u32 = 0xFD12_517E;
 
-    /// For expansions only. `Here`: a type declared in the function. The name of a type can't be had at
-    /// compile time, so it is asked for by a function.
+    /// For expansions only. `Here` is a type declared in the function. A function returns its name, because
+    /// names of types are not known at compile time.
     #[must_use]
     pub const fn new<Here>(file: &'static str, line: u32) -> CallSite {
         CallSite {
@@ -48,14 +49,14 @@ impl CallSite {
         }
     }
 
-    /// For expansions only: the same, with the full name to use.
+    /// For expansions only: gives the site a full name.
     #[must_use]
     pub const fn named(mut self, name: &'static str) -> CallSite {
         self.name = name;
         self
     }
 
-    /// For expansions only: the same, without times.
+    /// For expansions only: makes the site untimed.
     #[must_use]
     pub const fn untimed(mut self) -> CallSite {
         self.untimed = true;
@@ -65,7 +66,7 @@ impl CallSite {
     /// 0 = off, otherwise the record's low word. Async-signal-safe.
     #[inline(always)]
     pub(crate) fn state(&self) -> u32 {
-        // Relaxed: the word is self-contained; what it names was published by registration.
+        // Relaxed: the word needs nothing else. Registration has published the function that it names.
         self.state.load(Ordering::Relaxed)
     }
 
@@ -78,8 +79,8 @@ impl CallSite {
         self.id.load(Ordering::Relaxed)
     }
 
-    /// Turns recording at the site on or off. Calls that are under way keep what they began with.
-    /// `bit`: what the word must hold besides, see `recorder::prepare`.
+    /// Turns recording at the site on or off. A call that is under way keeps its word. `bit` is an additional
+    /// bit of the word, see `recorder::prepare`.
     pub(crate) fn switch(&self, on: bool, bit: u32) {
         let state = if on { self.id() << 4 | bit } else { 0 };
         self.state.store(state, Ordering::Relaxed);

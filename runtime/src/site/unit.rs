@@ -1,13 +1,13 @@
-//! A link unit: one executable or shared library with a copy of this crate and its call sites.
+//! A link unit: one executable or shared library, with a copy of this crate and its call sites.
 //!
-//! A plug-in that was built on its own brings its own copy of the recorder. One copy is the *host*:
-//! it owns the ring, the function ids and the dumps. The others are *guests*: their sites are in the
-//! host's table, and their records are put into the host's slots, so that a thread has one region
-//! whichever unit it runs through.
+//! A plug-in that was built separately brings its own copy of the recorder. One copy is the *host*. The host
+//! owns the ring, the function ids and the dumps. The other copies are *guests*. A guest's sites are in the
+//! host's table, and its records go into the host's slots. So a thread has one region, whichever unit it runs
+//! through.
 //!
-//! Copies find each other by an ELF note, which the loader maps and `strip` keeps; no exported
-//! symbol, no file and no environment is needed. It must never trust a note whose version it does
-//! not know: another version's structures may differ.
+//! Copies find each other by an ELF note, which the loader maps and `strip` keeps. They need no exported
+//! symbol, no file and no environment. A copy must never trust a note of an unknown version, because the
+//! structures of that version may differ.
 
 use core::ffi::c_void;
 use core::marker::PhantomData;
@@ -17,22 +17,23 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::Mutex;
 
 use super::CallSite;
-use crate::recorder;
+use super::slot_access::SlotAccess;
 use crate::ring::layout::{CHUNK, Slot};
 use crate::sys::{self, notes::Note};
 
-/// Raised whenever what copies share changes its meaning: this file, `CallSite`, the convention of
-/// `recorder::stub`, how a record is put into a slot. What changes its shape changes [`VERSION`] by itself.
+/// It is raised when the meaning of anything that copies share changes. Copies share this file, `CallSite`, the
+/// convention of `recorder::stub`, and the way a record is put into a slot. A change of sizes or offsets
+/// changes [`VERSION`] by itself.
 const PROTOCOL: u32 = 5;
-/// Copies of different versions do not see each other.
+/// Copies of different versions ignore each other.
 pub(crate) const VERSION: u32 = PROTOCOL << 24 | hash(&SHAPES) >> 8;
 
-/// What copies share, in numbers.
+/// Sizes and offsets that copies share.
 const SHAPES: [usize; 9] = [
     size_of::<Unit>(),
     size_of::<Host>(),
     size_of::<CallSite>(),
-    size_of::<recorder::Reach>(),
+    size_of::<SlotAccess>(),
     CHUNK,
     offset_of!(Slot, cursor),
     offset_of!(Slot, last_low),
@@ -40,7 +41,7 @@ const SHAPES: [usize; 9] = [
     offset_of!(Slot, cpu),
 ];
 
-/// FNV-1a, a byte of each number at a time.
+/// FNV-1a over each byte of the numbers.
 const fn hash(numbers: &[usize]) -> u32 {
     let mut hash = 0x811C_9DC5_u32;
     let mut at = 0;
@@ -55,43 +56,46 @@ const fn hash(numbers: &[usize]) -> u32 {
 /// The note's name, owner of its types.
 const OWNER: &[u8; 4] = b"fdr\0";
 
-/// What a copy shows to the others.
+/// The part of a copy that the others see.
 #[repr(C)]
 pub(crate) struct Unit {
     pub(crate) version: u32,
     size_of_site: u32,
     sites: *const CallSite,
     sites_end: *const CallSite,
-    /// Not 0 once the loader has finished with the unit: before that its pointers mean nothing.
+    /// Not 0 once the loader has finished with the unit. Before that its pointers are not valid.
     ready: AtomicU32,
-    /// What the copy is: one of [`role`]. It changes once.
+    /// One of [`role`]. It changes once.
     role: AtomicU32,
-    /// Set in a copy that is a host.
+    /// Null unless the copy is the host.
     host: AtomicPtr<Host>,
-    /// Makes the copy a guest of that host; false where it is a host itself.
-    pub(crate) adopt: extern "C" fn(&'static Host) -> bool,
+    /// An [`Adopt`]. It is set before `ready`.
+    adopt: AtomicPtr<()>,
 }
 
-/// What a copy of the recorder is to the others.
+/// Makes a copy a guest of that host. False if the copy is a host itself.
+pub(crate) type Adopt = extern "C" fn(&'static Host) -> bool;
+
+/// The roles of a copy.
 mod role {
     pub(super) const NONE: u32 = 0;
     pub(super) const HOST: u32 = 1;
     pub(super) const GUEST: u32 = 2;
 }
 
-// SAFETY: the pointers are to the unit's own statics; the rest is an atomic or constant.
+// SAFETY: the pointers are to the unit's own statics. Everything else is atomic or constant.
 unsafe impl Sync for Unit {}
 
-/// What a host does for its guests.
+/// The functions and data that a host offers to its guests.
 #[repr(C)]
 pub(crate) struct Host {
-    /// Where guests' records go, by the recorder's own calling convention.
+    /// Returns the function that makes a guest's record, by the recorder's own calling convention.
     pub(crate) record: extern "C" fn() -> *mut (),
-    /// The same for records without times.
+    /// Returns the same for records without times.
     pub(crate) record_untimed: extern "C" fn() -> *mut (),
-    /// How guests make the common ones themselves.
-    pub(crate) reach: &'static recorder::Reach,
-    /// Takes a unit's sites into the table.
+    /// The numbers by which guests make common records themselves.
+    pub(crate) slot_access: &'static SlotAccess,
+    /// Takes the sites of a unit into the host's table.
     pub(crate) attach: extern "C" fn(&'static Unit),
     /// Carries out a call of the API that was made in a guest, see `shell::guest`.
     pub(crate) control:
@@ -108,7 +112,7 @@ pub(crate) enum Operation {
     IsEnabled = 4,
     Dump = 5,
     Statistics = 6,
-    /// Into a file without a name, whose descriptor the answer gives away.
+    /// Dumps into a file without a name. The reply holds its descriptor, which the guest then owns.
     DumpUnnamed = 7,
 }
 
@@ -129,7 +133,7 @@ impl Operation {
     }
 }
 
-/// Text on its way between two copies; it belongs to the caller.
+/// Text that one copy passes to another. It belongs to the caller.
 #[repr(C)]
 pub(crate) struct Text<'a> {
     start: *const u8,
@@ -147,15 +151,15 @@ impl<'a> Text<'a> {
     }
 
     pub(crate) fn as_str(&self) -> &'a str {
-        // SAFETY: made from a `str` that lives for 'a, in a copy of the same version.
+        // SAFETY: it was made from a `str` that lives for 'a, in a copy of the same version.
         unsafe {
             core::str::from_utf8_unchecked(core::slice::from_raw_parts(self.start, self.length))
         }
     }
 }
 
-/// Where a host puts its answer. Only the guest's own code touches the string: two copies may have
-/// two allocators.
+/// The place for a host's answer. Only the guest's own code touches the string, because two copies may have two
+/// allocators.
 #[repr(C)]
 pub(crate) struct Reply<'a> {
     take: extern "C" fn(&Mutex<String>, &Text<'_>),
@@ -178,14 +182,14 @@ impl<'a> Reply<'a> {
 }
 
 unsafe extern "C" {
-    // The linker gives every section with such a name these two symbols, in each unit its own.
+    // The linker defines these two symbols for every section with such a name, in each unit.
     #[link_name = "__start_fdr_sites"]
     static SITES: u8;
     #[link_name = "__stop_fdr_sites"]
     static SITES_END: u8;
 }
 
-/// Makes the section exist where nothing is traced.
+/// Makes the section exist if nothing is traced.
 #[used]
 #[unsafe(link_section = "fdr_sites")]
 static NO_SITE: [CallSite; 0] = [];
@@ -199,10 +203,10 @@ pub(crate) static UNIT: Unit = Unit {
     ready: AtomicU32::new(0),
     role: AtomicU32::new(role::NONE),
     host: AtomicPtr::new(core::ptr::null_mut()),
-    adopt: crate::shell::guest::adopt,
+    adopt: AtomicPtr::new(core::ptr::null_mut()),
 };
 
-// The note: name, then the distance from the field to `UNIT`, which needs no relocation.
+// The note: its name, then the distance from the field to `UNIT`. A distance needs no relocation.
 core::arch::global_asm!(
     ".pushsection .note.fdr, \"a\", %note",
     ".balign 4",
@@ -216,35 +220,39 @@ core::arch::global_asm!(
     unit = sym UNIT,
 );
 
-/// Run by the loader before main, and by dlopen: no call in main is needed.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_LOAD: extern "C" fn() = at_load;
-
-extern "C" fn at_load() {
-    crate::shell::install::at_load();
-}
-
 impl Unit {
-    /// Says that the loader has finished with the unit.
-    pub(crate) fn set_ready(&self) {
+    /// Says that the loader has finished with the unit. `adopt` makes this copy a guest.
+    pub(crate) fn set_ready(&self, adopt: Adopt) {
+        self.adopt.store(adopt as *mut (), Ordering::Relaxed);
         // Release: pairs with the Acquire in `unit_of`.
         self.ready.store(1, Ordering::Release);
     }
 
+    /// Makes the copy a guest of `host`. False if the copy is a host itself or not ready.
+    pub(crate) fn adopt(&self, host: &'static Host) -> bool {
+        let adopt = self.adopt.load(Ordering::Relaxed);
+        if adopt.is_null() {
+            return false;
+        }
+        // SAFETY: `set_ready` stored a function of this type, in a copy of the same version.
+        let adopt = unsafe { core::mem::transmute::<*mut (), Adopt>(adopt) };
+        adopt(host)
+    }
+
     fn become_what(&self, wanted: u32) -> bool {
-        // AcqRel: two copies that come up at once see who was first.
+        // AcqRel: if two copies come up at once, the later one sees the earlier one.
         let change =
             self.role
                 .compare_exchange(role::NONE, wanted, Ordering::AcqRel, Ordering::Acquire);
         change.is_ok() || change == Err(wanted)
     }
 
-    /// Makes this copy the host; false where another one is. Not async-signal-safe: the loader has a lock.
+    /// Makes this copy the host. False if another copy is the host. Not async-signal-safe, because the loader
+    /// has a lock.
     pub(crate) fn become_host(&'static self, mine: &'static Host) -> bool {
         self.pin();
         let mut is_host = false;
-        // Of copies that come up at once, one finds no other.
+        // If several copies come up at once, exactly one of them finds no other.
         sys::notes::alone(&mut || {
             let other = host().is_some_and(|known| !core::ptr::eq(known, mine));
             is_host = !other && self.become_what(role::HOST);
@@ -257,29 +265,29 @@ impl Unit {
         is_host
     }
 
-    /// Makes this copy a guest; false where it is a host.
+    /// Makes this copy a guest. False if it is the host.
     pub(crate) fn become_guest(&self) -> bool {
         self.become_what(role::GUEST)
     }
 
-    /// Turns every site off, whatever the table says. Async-signal-safe.
+    /// Turns every site off, also those that the table has on. Async-signal-safe.
     pub(crate) fn switch_off(&'static self) {
         self.sites().iter().for_each(|site| site.switch(false, 0));
     }
 
-    /// Keeps the unit's library loaded for good: others have pointers into it.
+    /// Keeps the unit's library loaded for ever, because other units have pointers into it.
     pub(crate) fn pin(&'static self) {
         sys::process::pin_library(core::ptr::from_ref(self).cast::<c_void>());
     }
 
-    /// The unit's sites; none where what the section holds is not what we know.
+    /// The unit's sites. There are none if the section does not hold the `CallSite`s of this version.
     pub(crate) fn sites(&'static self) -> &'static [CallSite] {
         let bytes = self.sites_end.addr().saturating_sub(self.sites.addr());
         let count = bytes / size_of::<CallSite>();
         if self.size_of_site as usize != size_of::<CallSite>() || count == 0 {
             return &[];
         }
-        // SAFETY: the linker laid the unit's `CallSite` statics side by side between these two; their
+        // SAFETY: the linker put the unit's `CallSite` statics side by side between these two symbols. Their
         // alignment is their size, so there are no gaps.
         let sites = unsafe { core::slice::from_raw_parts(self.sites, count) };
         if sites.iter().all(|site| site.magic == CallSite::MAGIC) {
@@ -290,7 +298,7 @@ impl Unit {
     }
 }
 
-/// Every copy in the process, this one included. Not async-signal-safe: the loader has a lock.
+/// Every copy in the process, this one included. Not async-signal-safe, because the loader has a lock.
 pub(crate) fn units() -> Vec<&'static Unit> {
     let ours = |note: &Note| note.name == OWNER && note.kind == VERSION;
     sys::notes::all()
@@ -300,7 +308,7 @@ pub(crate) fn units() -> Vec<&'static Unit> {
         .collect()
 }
 
-/// The copy that a note of ours points at.
+/// The copy that one of our notes points to.
 fn unit_of(note: Note) -> Option<&'static Unit> {
     let distance = isize::from_le_bytes(note.descriptor.try_into().ok()?);
     let address = note
@@ -308,15 +316,15 @@ fn unit_of(note: Note) -> Option<&'static Unit> {
         .as_ptr()
         .addr()
         .wrapping_add_signed(distance);
-    // SAFETY: the note was made by the assembly above in a copy of this very version, and points at
-    // that copy's static.
+    // SAFETY: the assembly above made the note in a copy of this very version. The note points to that copy's
+    // static.
     let unit = unsafe { &*core::ptr::with_exposed_provenance::<Unit>(address) };
     // Acquire: pairs with the Release in `set_ready`.
     let ready = unit.version == VERSION && unit.ready.load(Ordering::Acquire) != 0;
     ready.then_some(unit)
 }
 
-/// The copy that is the host, if there is one.
+/// The host of this process, if there is one.
 pub(crate) fn host() -> Option<&'static Host> {
     units().into_iter().find_map(|unit| {
         // Acquire: pairs with the Release in `become_host`.

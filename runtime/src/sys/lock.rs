@@ -18,7 +18,7 @@ pub(crate) struct Lock<T> {
     /// Process << 32 | thread; 0 = nobody.
     holder: AtomicU64,
     /// What those who wait sleep on.
-    bell: AtomicU32,
+    wake_word: AtomicU32,
     value: UnsafeCell<T>,
 }
 
@@ -34,7 +34,7 @@ impl<T> Lock<T> {
     pub(crate) const fn new(value: T) -> Lock<T> {
         Lock {
             holder: AtomicU64::new(0),
-            bell: AtomicU32::new(0),
+            wake_word: AtomicU32::new(0),
             value: UnsafeCell::new(value),
         }
     }
@@ -63,7 +63,7 @@ impl<T> Lock<T> {
     pub(crate) fn hold(&'static self) {
         let me = me();
         loop {
-            let seen = self.bell.load(Ordering::Acquire);
+            let seen = self.wake_word.load(Ordering::Acquire);
             let holder = self.holder.load(Ordering::Relaxed);
             // A holder of another process is one that `fork` left behind.
             let free = holder == 0 || holder >> 32 != me >> 32;
@@ -71,7 +71,7 @@ impl<T> Lock<T> {
                 return;
             }
             if !free {
-                thread::wait(&self.bell, seen, Some(SLEEP));
+                thread::wait(&self.wake_word, seen, Some(SLEEP));
             }
         }
     }
@@ -88,7 +88,7 @@ impl<T> Lock<T> {
     pub(crate) fn let_go(&'static self) {
         // Release: pairs with the Acquire of the next holder.
         self.holder.store(0, Ordering::Release);
-        thread::wake(&self.bell);
+        thread::wake(&self.wake_word);
     }
 
     /// In the child of a fork: what the thread that forked (`forker`, as it was called in the parent; 0 =

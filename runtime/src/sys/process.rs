@@ -141,6 +141,19 @@ pub(crate) fn notice_fork() {
     }
 }
 
+/// Whether a fork led to this process.
+static IS_CHILD: AtomicU32 = AtomicU32::new(0);
+
+/// Says that a fork led to this process. Async-signal-safe.
+pub(crate) fn set_fork_child() {
+    IS_CHILD.store(1, Ordering::Relaxed);
+}
+
+/// Whether a fork led to this process, and it has executed no other program since. Async-signal-safe.
+pub(crate) fn is_fork_child() -> bool {
+    IS_CHILD.load(Ordering::Relaxed) != 0
+}
+
 fn counted_in_fork() -> &'static AtomicU64 {
     watch().map_or(&COUNTED, |watch| &watch.counted)
 }
@@ -177,7 +190,7 @@ pub(crate) fn random() -> u64 {
         return number;
     }
     // Before the kernel has any: hardly to be guessed, and another one in every process.
-    let mixed = crate::clock::monotonic_raw_ns() ^ u64::from(pid()) << 40;
+    let mixed = super::raw::monotonic_ns() ^ u64::from(pid()) << 40;
     mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 

@@ -76,16 +76,16 @@ pub(crate) fn set_end_value(value: usize) -> bool {
 
 /// What the dumper thread sleeps on: changes whenever there may be work for it. On a line of its own:
 /// every thread that begins writes it, and statics that each record reads lie beside it.
-pub(crate) static NEWS: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
+pub(crate) static DUMPER_WAKE: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
 
-/// Sleeps while [`NEWS`] is what it was, at most for so long. May return for no reason.
-pub(crate) fn wait_for_news(seen: u32, most: Option<Duration>) {
-    wait(&NEWS, seen, most);
+/// Sleeps while [`DUMPER_WAKE`] is what it was, at most for so long. May return for no reason.
+pub(crate) fn wait_for_work(seen: u32, most: Option<Duration>) {
+    wait(&DUMPER_WAKE, seen, most);
 }
 
 /// Wakes the dumper. Async-signal-safe; keeps errno.
-pub(crate) fn tell_news() {
-    wake(&NEWS);
+pub(crate) fn wake_dumper() {
+    wake(&DUMPER_WAKE);
 }
 
 /// Sleeps while `word` is `seen`, at most for so long. May return for no reason.

@@ -1,5 +1,6 @@
-//! The blocks of a metadata text: `trace`, `env`, `clock`, `stream`, `event`. What a block says that
-//! this reader has no use for is passed over; what it must know and can't is an error with its line.
+//! The blocks of a metadata text: `trace`, `env`, `clock`, `stream`, `event`. Unused parts of a block are
+//! skipped. A necessary part that this reader does not understand is an error with its line; it must never
+//! be skipped.
 
 use super::lexer::{Bad, Token};
 use super::parser::Parser;

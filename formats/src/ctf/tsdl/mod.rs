@@ -1,12 +1,12 @@
-//! The language in which a CTF trace describes itself (TSDL, CTF 1.8.3, sections 7 and C). Its text
-//! is somebody else's: nesting is bounded, and an error names the line.
+//! The language in which a CTF trace describes itself (TSDL, CTF 1.8.3, sections 7 and C). The text comes
+//! from others: nesting must never be unbounded, and an error names the line.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `lexer` | text to tokens |
 //! | `parser`, `scalars` | tokens to types |
 //! | `blocks` | the blocks around them |
-//! | [`types`] | what it all comes to |
+//! | [`types`] | the result |
 
 mod blocks;
 mod lexer;

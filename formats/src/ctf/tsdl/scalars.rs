@@ -1,5 +1,5 @@
-//! The types that hold no other: `integer { … }`, `floating_point { … }`, `string`, and what their
-//! attributes may say. Must never let a size or an alignment pass that the reader can't handle.
+//! The types that hold no other type: `integer { … }`, `floating_point { … }`, `string`, and their
+//! attributes. Must never accept a size or an alignment that the reader cannot handle.
 
 use super::lexer::{Bad, Token};
 use super::parser::Parser;

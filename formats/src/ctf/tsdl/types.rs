@@ -1,6 +1,5 @@
-//! What a metadata text says: types, as they were declared, and the trace's clocks, streams and
-//! events. Names of other fields (of lengths, of tags) are still names here. Holds nothing that can
-//! read a byte.
+//! What a metadata text declares: types, clocks, streams and events. Names of other fields (of lengths, of
+//! tags) are still names here. Nothing here can read a byte.
 
 use std::sync::Arc;
 

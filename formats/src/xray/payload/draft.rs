@@ -1,5 +1,5 @@
-//! The custom events of this project, composed: little-endian as every file that we write. Their layout
-//! is in [`payload`](super). Must never allocate in the half of it that takes a [`Place`].
+//! Encodes the custom events of this project, little-endian like each file that we write.
+//! [`payload`](super) has their layout. The functions that take a [`Place`] must never allocate.
 
 use super::{BALANCE, BREAK, CLOCK, FUNCTIONS, LOST, PROCESS, SYNTHETIC, TAG, THREAD, VERSION};
 use crate::model::{Clock, Counts, Function, Thread, Ticks, TraceInfo};

@@ -1,25 +1,25 @@
-//! From the stubs into Rust, for what is uncommon: a call that keeps every register which the stubs'
-//! convention keeps. Async-signal-safe. Must never be on the way of a common record.
+//! Calls Rust from the stubs, for uncommon records. The call keeps every register that the convention of the
+//! stubs keeps. Async-signal-safe. A common record must never pass through this code.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// 1 where the CPU has XSAVE, which vector registers are saved with.
+/// 1 if the CPU has XSAVE, which saves vector registers.
 static HAS_XSAVE: AtomicU32 = AtomicU32::new(0);
 
 /// Bytes of XSAVE's standard format up to the upper 16 vector registers (Intel SDM volume 1, 13.4),
 /// rounded up to its alignment.
 const VECTORS: usize = 2688 + 64;
-/// What is saved: x87, SSE, AVX, and the three parts of AVX-512; XSAVE leaves out what the CPU lacks.
+/// The saved parts: x87, SSE, AVX, and the three parts of AVX-512. XSAVE leaves out parts that the CPU lacks.
 const COMPONENTS: u32 = 0b1110_0111;
 
-/// Looks which instructions the CPU has. Called before the first site is turned on.
+/// Finds out which instructions the CPU has. It is called before the first site is on.
 pub(super) fn prepare() {
     let has = std::arch::is_x86_feature_detected!("xsave");
     HAS_XSAVE.store(u32::from(has), Ordering::Relaxed);
 }
 
-// r9(r10, r11d, rdx, ecx): slot, word, ticks, CPU. Returns to the stub's caller. For the stubs alone, which
-// jump to it with their stack as they found it.
+// Calls r9(r10, r11d, rdx, ecx): slot, word, ticks, CPU. Returns to the caller of the stub. Only the stubs jump
+// to it, with their stack unchanged.
 code!(
     "outline",
     [

@@ -1,52 +1,53 @@
 //! x86-64: the record without a clock read, by the convention of [`stub`](super). Async-signal-safe.
 //!
-//! It does what `writer::write_untimed` does. No clock hides its instructions, so what counts is the way
-//! from one record's stores to the next one's loads of the same places: the cursor's and the CPU's, of
-//! which neither waits for the other. Which clock the timed records have makes no difference to it.
+//! The code does the work of `writer::write_untimed`. It reads no clock, so no clock read hides its
+//! instructions. Its cost is the time from the stores of one record to the loads of the next one, of the cursor
+//! and of the CPU. Neither load waits for the other. The clock of the timed records makes no difference.
 
 use core::arch::asm;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::reach::{self, REACH, Reach};
+use super::slot_access::{self, SLOT_ACCESS};
 use super::{OTHER_WAY, full};
-use crate::primitive::Alone;
-use crate::recorder::{record_untimed, writer};
-use crate::ring::layout::{CHUNK, Slot};
+use crate::primitive::OwnCacheLines;
+use crate::recorder::record_untimed;
+use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, Slot};
+use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
-/// Where records with [`OTHER_WAY`] are made: nowhere, until it is known.
-static OTHER: Alone<AtomicPtr<()>> = Alone(AtomicPtr::new(core::ptr::null_mut()));
+/// The code for records with [`OTHER_WAY`]. It is null until the clock is known.
+static OTHER: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
 
-/// What the words of a copy's sites hold that records for itself, and of its guests': the way with no time to
-/// lose is any clock's.
+/// Returns the bits in the words of a copy's untimed sites and of its guests'. The copy records for itself. The
+/// bit does not depend on the clock.
 pub(super) fn prepare() -> u32 {
     OTHER.0.store(address!("untimed_slowly"), Ordering::Relaxed);
-    if REACH.is_fixed() { 0 } else { OTHER_WAY }
+    if SLOT_ACCESS.is_fixed() { 0 } else { OTHER_WAY }
 }
 
-/// Chooses the way for a copy whose records are `host`'s and can't be made by its own code.
+/// Chooses the code for a guest of `host` whose own code can't make the records.
 pub(super) fn prepare_guest(host: &'static Host) {
-    // Release: whoever sees the way sees where it leads.
+    // Release: a thread that sees this pointer also sees the code's data.
     OTHER.0.store((host.record_untimed)(), Ordering::Release);
 }
 
-/// Where a guest's untimed records go.
+/// The function for a guest's untimed records.
 pub(crate) fn entrance_untimed() -> *mut () {
     address!("untimed")
 }
 
-/// Records one edge without a time of its own: `word` is id << 4 for an entry, `| EXIT` for an exit.
+/// Records one edge without a time of its own. `word` is id << 4 for an entry, `| EXIT` for an exit.
 /// Async-signal-safe.
 #[inline(always)]
 pub(crate) fn call_untimed(word: u32) {
-    // SAFETY: the code loses what is listed here (and less) and nothing else, does not unwind, and
-    // touches only the recorder's memory.
+    // SAFETY: the code loses at most the registers that are listed here. It does not unwind, and it touches
+    // only the recorder's memory.
     unsafe {
         asm!(
-            "call {reach}.untimed",
-            reach = sym REACH,
-            // The upper half is stored, as the ticks since the record before.
+            "call {access}.untimed",
+            access = sym SLOT_ACCESS,
+            // The upper half is stored as well. It holds the ticks since the last record, which are 0.
             in("r11") u64::from(word),
             out("rax") _,
             out("rcx") _,
@@ -57,15 +58,16 @@ pub(crate) fn call_untimed(word: u32) {
     }
 }
 
-/// The record: its slot in r10, the word in r11, and what is stored by the instructions given. Ends with
-/// `ret`, or at 3 to 6.
+/// Makes the record. The slot is in r10, the word in r11. The given instructions store the record. The code
+/// ends with `ret`, or at labels 3 to 6.
 macro_rules! place {
     ($word:literal) => {
         concat!(
-            // In this order: a handler that comes after the first moves the cursor.
+            // The cursor is loaded first. A handler that interrupts after this load moves the cursor, and the
+            // code notices that.
             "mov rdx, qword ptr [r10 + {cursor}]\n",
             "mov ecx, dword ptr [r10 + {cpu}]\n",
-            // Busy, or without a record yet.
+            // The slot is busy or has no record yet.
             "test ecx, ecx\n",
             "js 6f\n",
             "mov dword ptr [r10 + {cpu}], {busy}\n",
@@ -74,7 +76,8 @@ macro_rules! place {
             "cmp dword ptr [r10 + {last_high}], {no_high}\n",
             "je 5f\n",
             $word,
-            // What `writer::commit` does; a store is a Release on x86. 16 bits: zero at the chunk's end.
+            // This does the work of `writer::commit`, because a store is a Release on x86. The 16-bit sum is
+            // zero at the chunk's end.
             "add dx, 8\n",
             "je 3f\n",
             "mov qword ptr [r10 + {cursor}], rdx\n",
@@ -84,13 +87,13 @@ macro_rules! place {
     };
 }
 
-// By `call_untimed` alone: it has no calling convention that the compiler knows.
+// Only `call_untimed` enters this code. The compiler knows no calling convention of it.
 code!(
     "untimed",
     [
         "test r11b, {other_way}",
         "jne 2f",
-        reach::slot!(),
+        slot_access::slot!(),
         place!("mov qword ptr [rdx], r11\n"),
         "2:",
         "jmp qword ptr [rip + {other}]",
@@ -98,35 +101,35 @@ code!(
         "3:",
         full!(),
 
-        // a handler has recorded since the CPU was loaded, perhaps on another one
+        // a handler has recorded since the CPU was loaded, perhaps on another CPU
         "4:",
         "mov ecx, {no_cpu}",
         "5:",
         "mov dword ptr [r10 + {cpu}], ecx",
-        "mov r9, qword ptr [rip + {reach} + {reach_record_interrupted}]",
-        "jmp qword ptr [rip + {reach} + {reach_outline}]",
+        "mov r9, qword ptr [rip + {access} + {access_record_interrupted}]",
+        "jmp qword ptr [rip + {access} + {access_outline}]",
         "6:",
-        "mov r9, qword ptr [rip + {reach} + {reach_record_untimed}]",
-        "jmp qword ptr [rip + {reach} + {reach_outline}]",
+        "mov r9, qword ptr [rip + {access} + {access_record_untimed}]",
+        "jmp qword ptr [rip + {access} + {access_outline}]",
     ],
     other = sym OTHER,
-    reach_slot = const offset_of!(Reach, slot),
-    reach_outline = const offset_of!(Reach, outline),
-    reach_record_interrupted = const offset_of!(Reach, record_interrupted),
-    reach_record_untimed = const offset_of!(Reach, record_untimed),
+    access_slot = const offset_of!(SlotAccess, slot),
+    access_outline = const offset_of!(SlotAccess, outline),
+    access_record_interrupted = const offset_of!(SlotAccess, record_interrupted),
+    access_record_untimed = const offset_of!(SlotAccess, record_untimed),
     other_way = const OTHER_WAY,
     cpu = const offset_of!(Slot, cpu),
     cursor = const offset_of!(Slot, cursor),
     last_high = const offset_of!(Slot, last_high),
-    busy = const writer::BUSY as i32,
-    no_cpu = const writer::NO_CPU as i32,
-    no_high = const writer::NO_HIGH as i32,
+    busy = const BUSY as i32,
+    no_cpu = const NO_CPU as i32,
+    no_high = const NO_HIGH as i32,
     chunk = const CHUNK,
 );
 
-// With thread storage that is found by a call. By a jump from "untimed".
+// For thread storage that a call finds. Entered by a jump from "untimed".
 code!(
     "untimed_slowly",
-    ["lea r9, [rip + {record_untimed}]", "jmp {reach}.outline"],
+    ["lea r9, [rip + {record_untimed}]", "jmp {access}.outline"],
     record_untimed = sym record_untimed,
 );

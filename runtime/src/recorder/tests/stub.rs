@@ -10,9 +10,10 @@ use crate::clock::{self, Kind};
 use crate::config;
 use crate::recorder::stub::OTHER_WAY;
 use crate::recorder::{
-    CLOCK, EXIT, UNCLAIMED, call, call_untimed, entrance, entrance_untimed, prepare,
-    record::PREAMBLE, tls, writer,
+    CLOCK, EXIT, UNCLAIMED, call, call_untimed, entrance, entrance_untimed, prepare, tls,
 };
+use crate::ring::layout;
+use crate::ring::record::PREAMBLE;
 
 /// What a site's word holds besides, for the kind that is tested; and that of an untimed one.
 static BIT: AtomicU32 = AtomicU32::new(0);
@@ -151,16 +152,16 @@ fn each_uncommon_state_is_handed_over(kind: Kind) {
         );
         assert!(last(&rig) > long_ago);
         // Another record is being made.
-        slot.cpu.store(writer::BUSY, Relaxed);
+        slot.cpu.store(layout::BUSY, Relaxed);
         edge(FN_1);
         assert_eq!(slot.dropped.load(Relaxed), 1);
         let cpu = slot.cpu.load(Relaxed);
         assert_eq!(
             cpu,
-            writer::BUSY,
+            layout::BUSY,
             "{kind:?}: it is the interrupted record's to end"
         );
-        slot.cpu.store(writer::NO_CPU, Relaxed);
+        slot.cpu.store(layout::NO_CPU, Relaxed);
         edge(FN_1);
     });
     let (_, counts) = rig.read();
@@ -206,10 +207,10 @@ fn untimed_ones_are_as_the_writer_makes_them(kind: Kind) {
             "{kind:?}"
         );
         // Another record is being made.
-        slot.cpu.store(writer::BUSY, Relaxed);
+        slot.cpu.store(layout::BUSY, Relaxed);
         untimed(FN_1);
         assert_eq!(slot.dropped.load(Relaxed), 1, "{kind:?}");
-        assert_eq!(slot.cpu.load(Relaxed), writer::BUSY, "{kind:?}");
+        assert_eq!(slot.cpu.load(Relaxed), layout::BUSY, "{kind:?}");
         slot.cpu.store(cpu, Relaxed);
         edge(FN_1 | EXIT);
     });
@@ -268,7 +269,7 @@ fn registers_are_kept(kind: Kind, stub: *mut (), bit: &AtomicU32) {
             assert_eq!((di, si, r8, word), (11, 12, 13, sent), "{kind:?}");
             assert_eq!((low, high), ([1.5, 2.5], [3.5, 4.5]), "{kind:?}");
             if nth == 1 {
-                rig.slot().cpu.store(writer::NO_CPU, Relaxed);
+                rig.slot().cpu.store(layout::NO_CPU, Relaxed);
             }
         }
     });

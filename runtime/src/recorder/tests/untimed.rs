@@ -40,7 +40,7 @@ fn they_have_no_ticks_and_take_none_from_others() {
 fn one_that_opens_a_chunk_has_a_time() {
     let rig = Rig::new(3, false);
     assert!(!writer::write_untimed(rig.slot(), FN_2), "no record before");
-    assert_eq!(rig.slot().cpu.load(Relaxed), writer::NO_CPU);
+    assert_eq!(rig.slot().cpu.load(Relaxed), layout::NO_CPU);
     rig.untimed(FN_2, 1000, 4);
     for _ in 1..PER_CHUNK {
         rig.untimed(FN_2, NEVER, 0);
@@ -82,7 +82,7 @@ fn one_that_fills_a_chunk_says_so_to_timed_ones() {
         rig.write(FN_1, 1000 + at, 0);
     }
     rig.untimed(FN_2, NEVER, 0);
-    assert_eq!(rig.slot().last_high.load(Relaxed), writer::NO_HIGH);
+    assert_eq!(rig.slot().last_high.load(Relaxed), layout::NO_HIGH);
     rig.write(FN_2 | EXIT, 50_000, 0);
     let (chunks, counts) = rig.read();
     assert_eq!([chunks[0].len(), chunks[1].len()], [CHUNK, 56]);
@@ -94,11 +94,11 @@ fn one_that_fills_a_chunk_says_so_to_timed_ones() {
 fn one_that_interrupts_another_record_is_dropped_and_counted() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 1000, 0);
-    rig.slot().cpu.store(writer::BUSY, Relaxed);
+    rig.slot().cpu.store(layout::BUSY, Relaxed);
     assert!(!writer::write_untimed(rig.slot(), FN_2));
     assert_eq!(
         rig.slot().cpu.load(Relaxed),
-        writer::BUSY,
+        layout::BUSY,
         "the interrupted record's to end"
     );
     assert_eq!(rig.records().len(), 8);
@@ -133,7 +133,7 @@ fn a_full_ring_takes_none_and_counts_all() {
     rig.untimed(FN_1, 2000, 0);
     let (_, counts) = rig.read();
     assert_eq!((counts.readable, counts.dropped), (2 * PER_CHUNK - 1, 3));
-    assert_eq!(snapshot::count(rig.slot()).unwrap().1, counts);
+    assert_eq!(counts::count(rig.slot()).unwrap().1, counts);
 }
 
 #[test]
@@ -152,5 +152,5 @@ fn counts_are_exact_whatever_comes_in_between() {
     let (_, counts) = rig.read();
     assert_eq!(counts.recorded, total);
     assert_eq!(counts.readable + counts.overwritten, total);
-    assert_eq!(snapshot::count(rig.slot()).unwrap().1, counts);
+    assert_eq!(counts::count(rig.slot()).unwrap().1, counts);
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStringExt;
 
-use super::super::output::Names;
 use super::*;
+use crate::dump::output::Names;
 
 fn read(set: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
     both(set, &Config::new())

@@ -27,11 +27,11 @@ const OVER: u32 = 2;
 pub(super) static CONTROL: Control = Control {
     runs: AtomicU32::new(NOT),
     tid: AtomicU32::new(0),
-    bell: AtomicU32::new(0),
+    wake_word: AtomicU32::new(0),
     asked: AtomicU64::new(0),
     answered: AtomicU64::new(0),
     stop: AtomicBool::new(false),
-    beats: AtomicU64::new(0),
+    steps: AtomicU64::new(0),
     writes: AtomicBool::new(false),
     streamed: AtomicU64::new(0),
     lost: AtomicU64::new(0),
@@ -46,14 +46,14 @@ pub(super) struct Control {
     /// The thread, as the kernel counts.
     tid: AtomicU32,
     /// What the thread sleeps on.
-    bell: AtomicU32,
+    wake_word: AtomicU32,
     /// How often a flush was asked for, and which of them was answered last.
     asked: AtomicU64,
     answered: AtomicU64,
     /// The process ends.
     stop: AtomicBool,
     /// Counts what the thread does.
-    beats: AtomicU64,
+    steps: AtomicU64,
     /// The thread completes a file, which takes as long as it takes.
     writes: AtomicBool,
     /// Function records that were handed over, and that were lost so far; threads of the former.
@@ -160,17 +160,17 @@ impl Control {
         if self.tid.load(Ordering::Relaxed) == sys::thread::tid() {
             return false;
         }
-        sys::thread::wake(&CONTROL.bell);
+        sys::thread::wake(&CONTROL.wake_word);
         let begun = Instant::now();
-        let (mut beats, mut since) = (0, begun);
+        let (mut steps, mut since) = (0, begun);
         loop {
             if done() || self.runs.load(Ordering::Acquire) == OVER {
                 return true;
             }
-            let now = self.beats.load(Ordering::Relaxed);
+            let now = self.steps.load(Ordering::Relaxed);
             let writes = self.writes.load(Ordering::Relaxed);
-            if now != beats || writes {
-                (beats, since) = (now, Instant::now());
+            if now != steps || writes {
+                (steps, since) = (now, Instant::now());
             }
             if since.elapsed() > PATIENCE || (begun.elapsed() > LONGEST && !writes) {
                 return false;
@@ -186,8 +186,8 @@ impl Control {
         self.tid.store(sys::thread::tid(), Ordering::Relaxed);
     }
 
-    pub(super) fn beat(&self) {
-        self.beats.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn count_step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn stops(&self) -> bool {
@@ -220,12 +220,12 @@ impl Control {
         self.writes.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn bell(&self) -> u32 {
-        self.bell.load(Ordering::Acquire)
+    pub(super) fn wake_word(&self) -> u32 {
+        self.wake_word.load(Ordering::Acquire)
     }
 
-    /// Sleeps unless the bell was rung since `seen`.
-    pub(super) fn rest(&self, seen: u32, most: Duration) {
-        sys::thread::wait(&CONTROL.bell, seen, Some(most));
+    /// Sleeps unless the wake_word was rung since `seen`.
+    pub(super) fn sleep(&self, seen: u32, most: Duration) {
+        sys::thread::wait(&CONTROL.wake_word, seen, Some(most));
     }
 }

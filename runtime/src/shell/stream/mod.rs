@@ -5,28 +5,30 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `control` | what the thread and the others say to each other |
-//! | `pump` | the thread at work: rings, batches, counts |
-//! | `feed` | one receiver and its writer |
-//! | `door` | how receivers come and go |
+//! | `stream_thread` | the thread at work: rings, batches, counts |
+//! | `receiver` | one receiver and its writer |
+//! | `endpoint` | how receivers come and go |
 
 mod control;
-mod door;
-mod feed;
-mod pump;
+mod endpoint;
+mod receiver;
+mod stream_thread;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use control::{CONTROL, Life, Totals};
-use pump::Pump;
+use stream_thread::StreamThread;
 
 use super::install::state;
-use super::{dumping, last_thread, link, say};
+use super::{connection, dumping, last_thread};
 use crate::api::{Dump, Error};
+use crate::messages;
 use crate::recorder::ring;
 use crate::ring::Ring;
-use crate::{dump::snapshot, sys};
+use crate::ring::counts;
+use crate::sys;
 
 /// The file or folder that the trace becomes, or its address.
 static PLACE: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -38,7 +40,7 @@ pub(crate) fn start() {
         return;
     };
     let place = match &state.config.address {
-        Some(address) => link::name(address).into(),
+        Some(address) => connection::name(address).into(),
         None => dumping::next_path(state),
     };
     *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
@@ -48,7 +50,7 @@ pub(crate) fn start() {
     let spawned = sys::signal::with_all_blocked(|_| builder.spawn(|| run(place)));
     if let Err(error) = spawned {
         CONTROL.forget();
-        say::warn(format_args!(
+        messages::warn(format_args!(
             "no thread for the stream ({error}): the trace is written at the end"
         ));
     }
@@ -75,10 +77,10 @@ fn run(place: PathBuf) {
     let (Some(ring), Some(state)) = (ring(), state()) else {
         return;
     };
-    let mut pump = Pump::new(ring, state, place.clone());
-    pump.run();
-    dumping::say_losses(state.config.format.0, &pump.losses);
-    if let Some(error) = pump.failed.take() {
+    let mut stream_thread = StreamThread::new(ring, state, place.clone());
+    stream_thread.run();
+    dumping::say_losses(state.config.format.0, &stream_thread.losses);
+    if let Some(error) = stream_thread.failed.take() {
         CONTROL.fail();
         dumping::say_failed(&dumping::why_not(&place, error));
     } else if dumping::asked_for(ring) > 0 || ring.is_lost() {
@@ -108,7 +110,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
         return Err(Error::failed(why, "start `fdr listen` there"));
     }
     say_totals(CONTROL.totals(), &format!("to {} so far", path.display()));
-    let of_slot = |slot| snapshot::count(slot).map_or(0, |(_, counts)| counts.dropped);
+    let of_slot = |slot| counts::count(slot).map_or(0, |(_, counts)| counts.dropped);
     let dropped = ring.owned_slots().map(of_slot).sum::<u64>();
     Ok(Dump {
         path,
@@ -127,7 +129,7 @@ pub(crate) fn finish() -> Result<(), Error> {
     let in_time = CONTROL.finish();
     if dumping::asked_for(ring) == 0 && !ring.is_lost() {
         let why = dumping::why_nothing();
-        say::warn(format_args!("nothing was recorded: {why}"));
+        messages::warn(format_args!("nothing was recorded: {why}"));
         return Err(Error::NothingRecorded(why));
     }
     if !in_time {
@@ -155,7 +157,7 @@ fn say_totals(totals: Totals, how: &str) {
         false => format!("{lost} lost"),
         true => "the rest is lost with the ring".into(),
     };
-    say::warn(format_args!(
+    messages::warn(format_args!(
         "streamed {streamed} records of {threads} thread{plural} {how}, {lost}"
     ));
 }

@@ -66,13 +66,13 @@ pub(super) fn a_count_beside_a_writer_without_space() {
     let rig = rig_without_space();
     let slot = lasting(rig.slot());
     let writer = loom::thread::spawn(move || make(slot, TWO_CHUNKS + 1));
-    if let Some((_, counts)) = snapshot::count(slot) {
+    if let Some((_, counts)) = counts::count(slot) {
         assert_eq!(counts.recorded, counts.readable + counts.overwritten);
         assert!([0, PER_CHUNK].contains(&counts.overwritten), "{counts:?}");
         assert!((TWO_CHUNKS..=TWO_CHUNKS + 1).contains(&counts.recorded));
     }
     writer.join().expect("the writer");
-    let (_, counts) = snapshot::count(slot).expect("nobody writes");
+    let (_, counts) = counts::count(slot).expect("nobody writes");
     assert_eq!(
         (counts.recorded, counts.overwritten),
         (TWO_CHUNKS + 1, PER_CHUNK)
@@ -134,13 +134,13 @@ fn a_count_beside_a_writer_after(before: u64) {
     watch(rig.slot());
     let slot = lasting(rig.slot());
     let writer = loom::thread::spawn(move || make_on(slot, before + 2, 2));
-    if let Some((_, counts)) = snapshot::count(slot) {
+    if let Some((_, counts)) = counts::count(slot) {
         assert_eq!(counts.recorded, counts.readable, "nothing is lost here");
         let range = before + 1..=before + 2;
         assert!(range.contains(&counts.recorded), "{counts:?}");
     }
     writer.join().expect("the writer");
-    let (_, counts) = snapshot::count(slot).expect("nobody writes");
+    let (_, counts) = counts::count(slot).expect("nobody writes");
     assert_eq!(counts.recorded, before + 2);
 }
 
@@ -159,7 +159,7 @@ pub(super) fn a_count_beside_a_writer_that_wraps() {
     watch(rig.slot());
     let slot = lasting(rig.slot());
     let writer = loom::thread::spawn(move || make(slot, MADE + 1));
-    if let Some((_, counts)) = snapshot::count(slot) {
+    if let Some((_, counts)) = counts::count(slot) {
         assert_eq!(counts.recorded, counts.readable + counts.overwritten);
         let overwritten = [MADE - TWO_CHUNKS, MADE - PER_CHUNK];
         assert!(overwritten.contains(&counts.overwritten), "{counts:?}");
@@ -221,7 +221,7 @@ pub(super) fn a_copy_of_the_only_chunk() {
 
 pub(super) fn a_count_of_the_only_chunk() {
     let (rig, writer) = overwritten();
-    if let Some(committed) = snapshot::committed(rig.slot()) {
+    if let Some(committed) = counts::committed(rig.slot()) {
         assert!(
             (PER_CHUNK..=PER_CHUNK + 1).contains(&committed),
             "{committed}"
@@ -284,14 +284,14 @@ pub(super) fn a_copy_of_a_slot_that_changes_hands() {
         assert!(if former { last == 3 } else { last <= 1 });
     }
     other.join().expect("the other thread");
-    assert_eq!(snapshot::committed(slot), Some(1));
+    assert_eq!(counts::committed(slot), Some(1));
 }
 
 /// The same for counts.
 pub(super) fn a_count_of_a_slot_that_changes_hands() {
     let (small, slot) = ended();
     let other = takes(&small, 1);
-    if let Some((owner, counts)) = snapshot::count(slot) {
+    if let Some((owner, counts)) = counts::count(slot) {
         let former = owner.tid == FORMER;
         assert_eq!(owner.ended, former);
         let recorded = counts.recorded;
@@ -367,7 +367,7 @@ pub(super) fn a_slot_is_taken_when_its_thread_ends() {
     assert_eq!(ring.missing().overwritten, overwritten);
     assert_eq!(ring.has_room(), !claimed);
     assert_eq!(slot.state.load(Relaxed) == state::ENDED, !claimed);
-    let left = snapshot::count(slot).expect("an owner").1.recorded;
+    let left = counts::count(slot).expect("an owner").1.recorded;
     assert_eq!(left, 2 - overwritten);
 }
 

@@ -53,27 +53,27 @@ const SPARE: &[(&str, &str)] = &[
         "`chunk` was loaded with Acquire, and stored after it",
     ),
     (
-        "dump/snapshot: used: place.mark.end.load(Ordering::Acquire) without its ordering",
+        "ring/counts: used: place.mark.end.load(Ordering::Acquire) without its ordering",
         "the cursor was loaded with Acquire, and left the chunk after `end` was stored",
     ),
     (
-        "dump/snapshot: committed: let head = slot.chunk.load(Ordering::Acquire); without its ordering",
+        "ring/counts: committed: let head = slot.chunk.load(Ordering::Acquire); without its ordering",
         "the mark's number is loaded with Acquire too; one of the two is enough",
     ),
     (
-        "dump/snapshot: committed: if mark.number.load(Ordering::Acquire) != head { without its ordering",
+        "ring/counts: committed: if mark.number.load(Ordering::Acquire) != head { without its ordering",
         "the other of the two",
     ),
     (
-        "dump/snapshot: count: fence(Ordering::Acquire); without its ordering",
+        "ring/counts: count: fence(Ordering::Acquire); without its ordering",
         "the last fence in `committed` comes before it",
     ),
     (
-        "dump/snapshot: first_kept: let head = slot.chunk.load(Ordering::Acquire); without its ordering",
+        "ring/counts: first_kept: let head = slot.chunk.load(Ordering::Acquire); without its ordering",
         "the mark's number is loaded with Acquire too; one of the two is enough",
     ),
     (
-        "dump/snapshot: first_kept: let before = oldest.number.load(Ordering::Acquire); without its ordering",
+        "ring/counts: first_kept: let before = oldest.number.load(Ordering::Acquire); without its ordering",
         "the other of the two",
     ),
     (

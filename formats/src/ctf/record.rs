@@ -1,0 +1,311 @@
+//! Layout of what this project writes: the head of a packet, and each event. Little-endian, aligned to
+//! 8 bits. Pure. This file must never decide when a packet begins or ends. `metadata` must describe
+//! exactly this layout, because readers go by the metadata. Our own reader does so too.
+//!
+//! A packet. Source: CTF 1.8.3, sections 5 and 8, and this project's choice of fields.
+//!
+//! | offset | size | field | unit |
+//! | --- | --- | --- | --- |
+//! | 0 | 4 | magic `0xC1FC1FC1` | |
+//! | 4 | 16 | UUID of the trace | |
+//! | 20 | 4 | stream class: 0 threads, 1 facts | |
+//! | 24 | 8 | stream instance: the thread's number; 0 for facts | |
+//! | 32 | 8 | time of the first event, or of the change of CPU | ns |
+//! | 40 | 8 | time of the last event | ns |
+//! | 48 | 8 | size of head and events | bits |
+//! | 56 | 8 | size of the packet | bits |
+//! | 64 | 8 | number of the packet in its file, from 0 | |
+//! | 72 | 8 | function records of the thread lost so far | |
+//! | 80 | 4 | CPU, `0xFFFFFFFF` where it is not known | |
+//! | 84 | 1 | 1: the thread was seen on that CPU when the packet began | |
+//!
+//! Each event begins with its class (u8) and its time (u64, ns). In events of threads, i32 process, i32
+//! thread and name (zero-terminated) follow. Then come the fields:
+//!
+//! | stream | class | name | fields |
+//! | --- | --- | --- | --- |
+//! | 0 | 0, 1 | `lttng_ust_cyg_profile:func_entry`, `…:func_exit` | u32 function, u32 its caller or 0, u8 flags |
+//! | 0 | 2 | `fdr:arguments` | u32 count, count u64 |
+//! | 0 | 3 | `fdr:custom` | i64 CPU or -1, u32 size, size bytes |
+//! | 0 | 4 | `fdr:typed` | u16 type, u32 size, size bytes |
+//! | 0 | 5 | `fdr:lost` | u64 function records |
+//! | 0 | 6 | `fdr:wall` | u64 seconds, u32 microseconds |
+//! | 0 | 7 | `fdr:head` | none: the packet's head says a CPU or losses that no other event follows |
+//! | 1 | 0 | `fdr:trace` | see [`trace`] |
+//! | 1 | 1 | `fdr:function` | u32 id, u32 line, text name, text file |
+//! | 1 | 2 | `fdr:thread` | u64 id, u8 flags (bit 0: process, bit 1: counts), u64 process, text name, 6 u64 counts |
+//!
+//! A text is u32 bytes, then UTF-8.
+
+use crate::model::{Edge, Function, Thread, TraceInfo};
+
+/// First four bytes of a packet.
+pub(super) const MAGIC: u32 = 0xC1FC_1FC1;
+/// Bytes in front of a packet's first event.
+pub(super) const HEAD_SIZE: usize = 85;
+/// The CPU where it is not known; Trace Compass takes it so too.
+pub(super) const NO_CPU: u32 = u32::MAX;
+/// Stream classes.
+pub(super) const THREADS: u32 = 0;
+/// See [`THREADS`].
+pub(super) const FACTS: u32 = 1;
+
+/// Event classes of threads.
+pub(super) const ENTRY: u8 = 0;
+pub(super) const EXIT: u8 = 1;
+pub(super) const ARGUMENTS: u8 = 2;
+pub(super) const CUSTOM: u8 = 3;
+pub(super) const TYPED: u8 = 4;
+pub(super) const LOST: u8 = 5;
+pub(super) const WALL: u8 = 6;
+pub(super) const HEAD: u8 = 7;
+
+/// Event classes of facts.
+pub(super) const TRACE: u8 = 0;
+pub(super) const FUNCTION: u8 = 1;
+pub(super) const THREAD: u8 = 2;
+
+/// The bits of a call's flags.
+pub(super) mod flags {
+    /// The edge was not measured.
+    pub(in super::super) const SYNTHETIC: u8 = 1;
+    /// The function was left by a tail call.
+    pub(in super::super) const TAIL_EXIT: u8 = 2;
+    /// Arguments follow.
+    pub(in super::super) const ARGUMENTS: u8 = 4;
+}
+
+/// The bits of `known` in `fdr:trace` and `fdr:thread`.
+pub(super) mod known {
+    pub(in super::super) const PROCESS: u8 = 1;
+    pub(in super::super) const DUMP: u8 = 2;
+    pub(in super::super) const ANCHOR: u8 = 4;
+    pub(in super::super) const ERROR: u8 = 8;
+    pub(in super::super) const END: u8 = 16;
+    /// In `fdr:thread`.
+    pub(in super::super) const COUNTS: u8 = 2;
+}
+
+/// The longest name that an event of a thread carries: what the system holds.
+pub(super) const COMM_SIZE: usize = 15;
+const CONTEXT_MOST: usize = 4 + 4 + COMM_SIZE + 1;
+const HEADER: usize = 1 + 8;
+const CALL_FIELDS: usize = 4 + 4 + 1;
+const CALL_MOST: usize = HEADER + CONTEXT_MOST + CALL_FIELDS;
+
+/// The head of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) uuid: [u8; 16],
+    pub(super) stream: u32,
+    pub(super) instance: u64,
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    /// Bytes, head included. There is no padding: both sizes are this one.
+    pub(super) size: u64,
+    pub(super) sequence: u64,
+    pub(super) discarded: u64,
+    pub(super) cpu: u32,
+    pub(super) cpu_seen: bool,
+}
+
+/// A packet's head.
+pub(super) fn head(head: &Head) -> [u8; HEAD_SIZE] {
+    let mut bytes = [0; HEAD_SIZE];
+    let bits = head.size.saturating_mul(8);
+    put(&mut bytes, 0, MAGIC.to_le_bytes());
+    put(&mut bytes, 4, head.uuid);
+    put(&mut bytes, 20, head.stream.to_le_bytes());
+    put(&mut bytes, 24, head.instance.to_le_bytes());
+    let numbers = [
+        head.begin,
+        head.end,
+        bits,
+        bits,
+        head.sequence,
+        head.discarded,
+    ];
+    for (at, number) in (32..).step_by(8).zip(numbers) {
+        put(&mut bytes, at, number.to_le_bytes());
+    }
+    put(&mut bytes, 80, head.cpu.to_le_bytes());
+    put(&mut bytes, 84, [u8::from(head.cpu_seen)]);
+    bytes
+}
+
+/// Every place is a constant below the array's end.
+fn put<const N: usize, const M: usize>(bytes: &mut [u8; N], at: usize, field: [u8; M]) {
+    bytes[at..at + M].copy_from_slice(&field);
+}
+
+/// What all events of one thread have in common, and where their own fields go.
+#[derive(Clone, Debug)]
+pub(super) struct Template {
+    /// Header, context, and room for a call's fields.
+    bytes: [u8; CALL_MOST],
+    fields: usize,
+}
+
+impl Template {
+    /// `comm` is cut to [`COMM_SIZE`] bytes and holds no zero byte.
+    pub(super) fn new(process: i32, thread: i32, comm: &str) -> Template {
+        let comm = &comm.as_bytes()[..comm.len().min(COMM_SIZE)];
+        let mut bytes = [0; CALL_MOST];
+        put(&mut bytes, HEADER, process.to_le_bytes());
+        put(&mut bytes, HEADER + 4, thread.to_le_bytes());
+        bytes[HEADER + 8..HEADER + 8 + comm.len()].copy_from_slice(comm);
+        let fields = HEADER + 8 + comm.len() + 1;
+        Template { bytes, fields }
+    }
+
+    /// An edge of a call.
+    #[inline]
+    pub(super) fn call(
+        &self,
+        time: u64,
+        edge: Edge,
+        function: u32,
+        caller: u32,
+        flags: u8,
+        out: &mut Vec<u8>,
+    ) {
+        let mut bytes = self.bytes;
+        bytes[0] = if edge == Edge::Entry { ENTRY } else { EXIT };
+        put(&mut bytes, 1, time.to_le_bytes());
+        let at = self.fields;
+        put(&mut bytes, at, function.to_le_bytes());
+        put(&mut bytes, at + 4, caller.to_le_bytes());
+        bytes[at + 8] = flags;
+        out.extend_from_slice(&bytes[..at + CALL_FIELDS]);
+    }
+
+    fn begin(&self, class: u8, time: u64, out: &mut Vec<u8>) {
+        out.push(class);
+        out.extend(time.to_le_bytes());
+        out.extend_from_slice(&self.bytes[HEADER..self.fields]);
+    }
+
+    pub(super) fn arguments(&self, time: u64, values: &[u64], out: &mut Vec<u8>) {
+        self.begin(ARGUMENTS, time, out);
+        out.extend(length(values.len()));
+        out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    }
+
+    pub(super) fn custom(&self, time: u64, cpu: Option<u32>, data: &[u8], out: &mut Vec<u8>) {
+        self.begin(CUSTOM, time, out);
+        out.extend(cpu.map_or(-1, i64::from).to_le_bytes());
+        out.extend(length(data.len()));
+        out.extend_from_slice(data);
+    }
+
+    pub(super) fn typed(&self, time: u64, kind: u16, data: &[u8], out: &mut Vec<u8>) {
+        self.begin(TYPED, time, out);
+        out.extend(kind.to_le_bytes());
+        out.extend(length(data.len()));
+        out.extend_from_slice(data);
+    }
+
+    pub(super) fn lost(&self, time: u64, records: u64, out: &mut Vec<u8>) {
+        self.begin(LOST, time, out);
+        out.extend(records.to_le_bytes());
+    }
+
+    pub(super) fn wall(&self, time: u64, seconds: u64, micros: u32, out: &mut Vec<u8>) {
+        self.begin(WALL, time, out);
+        out.extend(seconds.to_le_bytes());
+        out.extend(micros.to_le_bytes());
+    }
+
+    pub(super) fn head(&self, time: u64, out: &mut Vec<u8>) {
+        self.begin(HEAD, time, out);
+    }
+}
+
+/// Callers cut what is longer than a length can say.
+fn length(count: usize) -> [u8; 4] {
+    u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes()
+}
+
+fn text(text: &str, out: &mut Vec<u8>) {
+    out.extend(length(text.len()));
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn fact(class: u8, time: u64, out: &mut Vec<u8>) {
+    out.push(class);
+    out.extend(time.to_le_bytes());
+}
+
+/// `fdr:trace`: text program, text reason, text clock name, u8 known, u64 process, u64 dump, u64
+/// retired threads, u64 retired records, u64 unplaced records, u64 frequency in Hz of the clock that
+/// measured, f64 its error in ppm, u8 constant, u8 nonstop, u64 anchor in ns of this trace's clock,
+/// u64 anchor in Unix ns, u64 moment of the dump in ns of this trace's clock.
+pub(super) fn trace(
+    time: u64,
+    info: &TraceInfo,
+    anchor: Option<(u64, u64)>,
+    end: Option<u64>,
+    out: &mut Vec<u8>,
+) {
+    let (clock, missing) = (&info.clock, &info.missing);
+    fact(TRACE, time, out);
+    for name in [&info.program, &info.reason, &clock.name] {
+        text(name, out);
+    }
+    let bits = [
+        (info.process.is_some(), known::PROCESS),
+        (info.dump.is_some(), known::DUMP),
+        (anchor.is_some(), known::ANCHOR),
+        (clock.error_ppm.is_some(), known::ERROR),
+        (end.is_some(), known::END),
+    ];
+    let bits = bits.iter().filter(|(known, _)| *known);
+    out.push(bits.map(|(_, bit)| bit).sum());
+    for number in [
+        info.process.unwrap_or_default(),
+        info.dump.unwrap_or_default(),
+        missing.threads,
+        missing.overwritten,
+        missing.dropped,
+        clock.frequency,
+        clock.error_ppm.unwrap_or_default().to_bits(),
+    ] {
+        out.extend(number.to_le_bytes());
+    }
+    out.extend([u8::from(clock.constant), u8::from(clock.nonstop)]);
+    let (here, unix) = anchor.unwrap_or_default();
+    out.extend(here.to_le_bytes());
+    out.extend(unix.to_le_bytes());
+    out.extend(end.unwrap_or_default().to_le_bytes());
+}
+
+/// `fdr:function`.
+pub(super) fn function(time: u64, function: &Function, out: &mut Vec<u8>) {
+    fact(FUNCTION, time, out);
+    out.extend(function.id.0.to_le_bytes());
+    out.extend(function.line.to_le_bytes());
+    text(&function.name, out);
+    text(&function.file, out);
+}
+
+/// `fdr:thread`.
+pub(super) fn thread(time: u64, thread: &Thread, out: &mut Vec<u8>) {
+    fact(THREAD, time, out);
+    out.extend(thread.id.0.to_le_bytes());
+    let process = u8::from(thread.process.is_some()) * known::PROCESS;
+    let counts = u8::from(thread.counts.is_some()) * known::COUNTS;
+    out.push(process | counts);
+    out.extend(thread.process.unwrap_or_default().to_le_bytes());
+    text(&thread.name, out);
+    let counts = thread.counts.unwrap_or_default();
+    for count in [
+        counts.recorded,
+        counts.readable,
+        counts.overwritten,
+        counts.dropped,
+        counts.synthetic_entries,
+        counts.synthetic_exits,
+    ] {
+        out.extend(count.to_le_bytes());
+    }
+}

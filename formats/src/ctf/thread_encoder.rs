@@ -1,0 +1,363 @@
+//! Puts one thread's events into packets. Times become monotonic, changes of CPU and losses become packet
+//! boundaries, and arguments are collected. The open calls are known, because a call names its caller. Must
+//! never grow with the events.
+
+use super::metadata::plain;
+use super::packets::{Packets, Times};
+use super::record::{COMM_SIZE, NO_CPU, THREADS, Template, flags};
+use super::writer::Inside;
+use crate::calls::{Exit, Rule};
+use crate::model::{Call, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
+
+/// A payload is kept up to this many bytes.
+const PAYLOAD_MOST: usize = 8 << 20;
+/// Arguments that are put into one event.
+const ARGUMENTS_MOST: usize = 512;
+/// Marks without a time that wait for the first one.
+const EARLY_MOST: usize = 1024;
+/// Calls that were open before the first event, so many are kept.
+const BEFORE_MOST: usize = 4096;
+
+/// What had to be changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CutShort {
+    /// Times that went back.
+    pub(super) back: u64,
+    /// Payloads that were too long.
+    pub(super) payloads: u64,
+    /// Changes to the CPU that has no number.
+    pub(super) cpus: u64,
+}
+
+/// A mark that has no time of its own.
+#[derive(Clone, Copy, Debug)]
+enum Untimed {
+    Wall(u64, u32),
+    Lost(u64),
+    Argument(u64),
+}
+
+/// One thread.
+#[derive(Debug)]
+pub(super) struct ThreadEncoder {
+    pub(super) thread: Thread,
+    /// The facts do not tell of it, or not the newest.
+    pub(super) untold: bool,
+    /// Name of its stream file.
+    pub(super) file: String,
+    pub(super) packets: Packets,
+    /// Its first time, ns.
+    pub(super) first: Option<u64>,
+    template: Template,
+    ids: (i32, i32),
+    comm: String,
+    early: Vec<Untimed>,
+    cpu: u32,
+    /// Time of a change of CPU that no packet tells yet: the next event begins its packet.
+    change: Option<u64>,
+    arguments: Vec<u64>,
+    /// Records that are missing by the marks.
+    lost: u64,
+    /// Records that are missing by the thread's counts, which include what marks tell.
+    missing: u64,
+    open: Vec<u32>,
+    rule: Rule,
+    before: Vec<u32>,
+}
+
+impl ThreadEncoder {
+    /// `number` is the thread's in 32 bits.
+    pub(super) fn new(
+        thread: Thread,
+        number: u32,
+        info: &TraceInfo,
+        uuid: [u8; 16],
+    ) -> ThreadEncoder {
+        let process = thread.process.or(info.process).unwrap_or_default();
+        let name = if thread.name.is_empty() {
+            &info.program
+        } else {
+            &thread.name
+        };
+        let comm = plain(name, COMM_SIZE);
+        let ids = (low_bits(process), number as i32);
+        let mut encoder = ThreadEncoder {
+            untold: true,
+            file: format!("thread-{}", thread.id.0),
+            packets: Packets::new(uuid, THREADS, thread.id.0),
+            first: None,
+            template: Template::new(ids.0, ids.1, &comm),
+            ids,
+            comm,
+            early: Vec::new(),
+            cpu: NO_CPU,
+            change: None,
+            arguments: Vec::new(),
+            lost: 0,
+            missing: 0,
+            open: Vec::new(),
+            rule: Rule::default(),
+            before: Vec::new(),
+            thread: Thread::default(),
+        };
+        encoder.know(thread);
+        encoder
+    }
+
+    /// The thread as it is known now.
+    pub(super) fn know(&mut self, thread: Thread) {
+        self.untold |= self.thread != thread;
+        let counts = thread.counts.unwrap_or_default();
+        self.missing = self
+            .missing
+            .max(counts.overwritten.saturating_add(counts.dropped));
+        self.thread = thread;
+    }
+
+    /// Records lost so far. A mark's records are among the counts', as a rule.
+    fn discarded(&self) -> u64 {
+        self.lost.max(self.missing)
+    }
+
+    /// That time in ns, not before the event before it; marks that waited for a time are written.
+    #[inline]
+    fn reach(&mut self, time: Ticks, times: &mut Times, cut: &mut CutShort) -> u64 {
+        let nanos = times.nanos(time);
+        match self.packets.last() {
+            Some(last) if last <= nanos => nanos,
+            Some(last) => {
+                cut.back += 1;
+                last
+            }
+            None => {
+                self.begin_at(nanos);
+                nanos
+            }
+        }
+    }
+
+    #[cold]
+    fn begin_at(&mut self, nanos: u64) {
+        self.first = Some(nanos);
+        for mark in std::mem::take(&mut self.early) {
+            self.untimed(mark, nanos);
+        }
+        self.settle();
+    }
+
+    /// Opens a packet where an event needs one.
+    #[inline]
+    fn room(&mut self, time: u64) -> (&Template, &mut Vec<u8>) {
+        if !self.packets.has_room() {
+            self.begin_packet(time);
+        }
+        (&self.template, self.packets.event(time))
+    }
+
+    /// Begins a packet for an event of that time, or for the change of CPU before the event.
+    #[cold]
+    fn begin_packet(&mut self, time: u64) {
+        let change = self.change.take();
+        let begin = change.unwrap_or(time);
+        self.packets
+            .begin(begin, self.cpu, change.is_some(), self.discarded());
+    }
+
+    /// Writes a packet whose head is its news. The packet has an event, because Trace Compass ends a
+    /// stream at a packet without one.
+    #[cold]
+    fn head_alone(&mut self, time: u64) {
+        self.packets.close(time);
+        let (template, out) = self.room(time);
+        template.head(time, out);
+    }
+
+    #[inline]
+    pub(super) fn call(&mut self, call: &Call, times: &mut Times, cut: &mut CutShort) {
+        self.settle();
+        let time = self.reach(call.time, times, cut);
+        let id = call.function.0;
+        let mut bits = 0;
+        if call.synthetic {
+            bits |= flags::SYNTHETIC;
+        }
+        if call.edge == Edge::TailExit {
+            bits |= flags::TAIL_EXIT;
+        }
+        if call.has_arguments {
+            bits |= flags::ARGUMENTS;
+        }
+        let caller = if call.edge == Edge::Entry {
+            let caller = self.open.last().copied();
+            self.open.push(id);
+            self.rule.entered(1);
+            caller
+        } else {
+            self.leave(id);
+            self.open.last().copied()
+        };
+        let (template, out) = self.room(time);
+        template.call(time, call.edge, id, caller.unwrap_or(0), bits, out);
+    }
+
+    #[inline]
+    fn leave(&mut self, id: u32) {
+        match self.rule.exit(&self.open, |&open| open == id) {
+            Exit::Innermost => drop(self.open.pop()),
+            Exit::Outer(inside) => self.open.truncate(self.open.len() - inside - 1),
+            Exit::Before if self.before.len() < BEFORE_MOST => self.before.push(id),
+            Exit::Before | Exit::Lone => {}
+        }
+    }
+
+    pub(super) fn mark(&mut self, mark: &Mark<'_>, times: &mut Times, cut: &mut CutShort) {
+        if !matches!(mark, Mark::Argument { .. }) {
+            self.settle();
+        }
+        let untimed = match *mark {
+            Mark::Cpu { time, cpu } => return self.change_cpu(time, cpu.0, times, cut),
+            Mark::Custom { time, cpu, data } => {
+                let time = self.reach(time, times, cut);
+                let (template, out) = self.room(time);
+                return template.custom(time, cpu.map(|cpu| cpu.0), shorter(data, cut), out);
+            }
+            Mark::Typed { time, kind, data } => {
+                let time = self.reach(time, times, cut);
+                let (template, out) = self.room(time);
+                return template.typed(time, kind, shorter(data, cut), out);
+            }
+            Mark::Wall { seconds, micros } => Untimed::Wall(seconds, micros),
+            Mark::Lost { records } => Untimed::Lost(records),
+            // As `Mark::missing` reads it.
+            Mark::Break { .. } => Untimed::Lost(0),
+            Mark::Argument { value } => Untimed::Argument(value),
+        };
+        match self.packets.last() {
+            Some(last) => self.untimed(untimed, last),
+            None if self.early.len() < EARLY_MOST => self.early.push(untimed),
+            None => {
+                // No first time came for so long: the trace's start is as good as any.
+                self.begin_at(0);
+                self.untimed(untimed, 0);
+            }
+        }
+    }
+
+    fn change_cpu(&mut self, time: Ticks, cpu: u32, times: &mut Times, cut: &mut CutShort) {
+        if cpu == NO_CPU {
+            cut.cpus += 1;
+            return;
+        }
+        let time = self.reach(time, times, cut);
+        if let Some(before) = self.change {
+            self.head_alone(before);
+        }
+        self.cpu = cpu;
+        self.change = Some(time);
+        self.packets.close(time);
+    }
+
+    fn untimed(&mut self, mark: Untimed, time: u64) {
+        match mark {
+            Untimed::Argument(value) => {
+                self.arguments.push(value);
+                if self.arguments.len() == ARGUMENTS_MOST {
+                    self.write_arguments(time);
+                }
+            }
+            Untimed::Lost(records) => {
+                self.settle();
+                // What is missing before the first event is not in the middle.
+                if self.first.is_some() {
+                    self.rule.lost();
+                }
+                self.lost = self.lost.saturating_add(records);
+                // The loss is between two packets, as other readers look for it.
+                if self.discarded() > self.packets.told() {
+                    self.packets.close(time);
+                }
+                let (template, out) = self.room(time);
+                template.lost(time, records, out);
+            }
+            Untimed::Wall(seconds, micros) => {
+                self.settle();
+                let (template, out) = self.room(time);
+                template.wall(time, seconds, micros, out);
+            }
+        }
+    }
+
+    /// Writes arguments that were gathered.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        if !self.arguments.is_empty() {
+            self.write_arguments(self.packets.last().unwrap_or_default());
+        }
+    }
+
+    #[cold]
+    fn write_arguments(&mut self, time: u64) {
+        let values = std::mem::take(&mut self.arguments);
+        let (template, out) = self.room(time);
+        template.arguments(time, &values, out);
+        self.arguments = values;
+        self.arguments.clear();
+    }
+
+    /// The trace ends then: calls that are open last until it, and end with exits that were not measured.
+    pub(super) fn end(&mut self, end: Ticks, times: &mut Times, cut: &mut CutShort) {
+        let nanos = times.nanos(end);
+        // Else they end with the last event.
+        if self.packets.last() > Some(nanos) {
+            return;
+        }
+        while let Some(&function) = self.open.last() {
+            let exit = Call {
+                synthetic: true,
+                ..Call::exit(end, FunctionId(function))
+            };
+            self.call(&exit, times, cut);
+        }
+    }
+
+    /// The thread's last packets. `start`: the time of marks for which no time came.
+    pub(super) fn finish(&mut self, start: u64) {
+        if self.packets.last().is_none() && !self.early.is_empty() {
+            self.begin_at(start);
+        }
+        self.settle();
+        if self.change.is_some() || self.discarded() > self.packets.told() {
+            self.head_alone(self.packets.last().unwrap_or(start));
+        }
+    }
+
+    /// What the thread was in when its first event came; `None`: nothing that it has left since.
+    pub(super) fn inside(&mut self) -> Option<Inside> {
+        if self.before.is_empty() {
+            return None;
+        }
+        let mut calls = std::mem::take(&mut self.before);
+        calls.reverse();
+        Some(Inside {
+            process: self.ids.0,
+            thread: self.ids.1,
+            comm: self.comm.clone(),
+            calls,
+        })
+    }
+}
+
+fn shorter<'a>(data: &'a [u8], cut: &mut CutShort) -> &'a [u8] {
+    match data.get(..PAYLOAD_MOST) {
+        Some(start) if data.len() > PAYLOAD_MOST => {
+            cut.payloads += 1;
+            start
+        }
+        _ => data,
+    }
+}
+
+/// The contexts that Trace Compass reads have 32 bits; the whole number is in the packet's head.
+fn low_bits(number: u64) -> i32 {
+    number as u32 as i32
+}

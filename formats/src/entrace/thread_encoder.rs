@@ -1,0 +1,436 @@
+//! A thread's calls and marks become items, and the ends of items. [`ThreadEncoder`] is a state machine: it
+//! decides, and an [`ItemStore`] keeps the items. It must never invent a record. An exit without an entry
+//! stays alone. An entry without an exit has no duration, or lasts until the moment of the dump.
+//!
+//! An item is what is kept of an event until its entry can be written. It has 40 bytes, so that the end of
+//! a call can be patched in later. Items are in memory and in temporary files, never in a trace.
+//!
+//! | offset | size | field |
+//! | --- | --- | --- |
+//! | 0 | 8 | time in ns |
+//! | 8 | 4 | function's place in the writer's list; type of an event; microseconds |
+//! | 12 | 4 | CPU |
+//! | 16 | 4 | calls of the thread that it is in |
+//! | 20 | 4 | bytes of arguments or payload, which are kept elsewhere |
+//! | 24 | 8 | end in ns; records that are missing; seconds |
+//! | 32 | 4 | CPU at the end |
+//! | 36 | 1 | kind |
+//! | 37 | 1 | flags, as in the entry |
+//! | 38 | 1 | what is there, see [`has`] |
+//! | 39 | 1 | 0 |
+
+use super::facts::flags;
+use crate::calls::{Exit, Rule};
+use crate::model::{Call, CpuId, Edge, Mark, Nanos, Thread, Ticks};
+use crate::scale::Scale;
+use crate::sink::Losses;
+
+/// Where items are kept until they are written.
+pub(super) trait ItemStore {
+    /// Keeps an item; returns its place. `payload` belongs to it.
+    fn put(&mut self, item: &Item, payload: &[u8]) -> u64;
+
+    /// The call at this place has ended: `item` is what it is now.
+    fn end(&mut self, place: u64, item: &Item);
+
+    /// The exit of the call at this place is missing: another call around it has ended.
+    fn lose(&mut self, place: u64);
+
+    /// One more argument of the call at this place, which was kept last; `item` is what it is now.
+    /// False: it can't be taken any more.
+    fn argument(&mut self, place: u64, item: &Item, value: u64) -> bool;
+}
+
+/// An open call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub(super) item: Item,
+    pub(super) place: u64,
+}
+
+/// A thread.
+#[derive(Debug, Default)]
+pub(super) struct ThreadEncoder {
+    pub(super) thread: Thread,
+    pub(super) open: Vec<Open>,
+    rule: Rule,
+    cpu: Option<CpuId>,
+    /// The CPU changed after the last edge.
+    moved: bool,
+    /// What comes next may be an argument of the innermost open call.
+    arguments: bool,
+    /// Time of the last event, in ns.
+    last: Option<u64>,
+}
+
+impl ThreadEncoder {
+    pub(super) fn new(thread: &Thread) -> ThreadEncoder {
+        ThreadEncoder {
+            thread: thread.clone(),
+            ..ThreadEncoder::default()
+        }
+    }
+
+    /// An edge of a call of the function at this place of the list.
+    #[inline]
+    pub(super) fn call(
+        &mut self,
+        call: &Call,
+        function: u32,
+        scale: &mut Scale,
+        store: &mut impl ItemStore,
+    ) {
+        let Nanos(time) = scale.nanos(call.time);
+        self.last = Some(time);
+        let moved = std::mem::take(&mut self.moved);
+        if call.edge == Edge::Entry {
+            self.enter(call, function, time, store);
+        } else {
+            self.exit(call, function, time, moved, store);
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, call: &Call, function: u32, time: u64, store: &mut impl ItemStore) {
+        let mut item = self.item(Kind::Call, Some(time));
+        item.number = function;
+        self.on_cpu(&mut item, self.cpu);
+        if call.synthetic {
+            item.flags = flags::SYNTHETIC_ENTRY;
+        }
+        if call.has_arguments {
+            item.has |= has::ARGUMENTS;
+        }
+        self.arguments = true;
+        let place = store.put(&item, &[]);
+        self.open.push(Open { item, place });
+        self.rule.entered(1);
+    }
+
+    #[inline]
+    fn exit(
+        &mut self,
+        call: &Call,
+        function: u32,
+        time: u64,
+        moved: bool,
+        store: &mut impl ItemStore,
+    ) {
+        self.arguments = false;
+        let mut said = 0;
+        if call.synthetic {
+            said |= flags::SYNTHETIC_EXIT;
+        }
+        if call.edge == Edge::TailExit {
+            said |= flags::TAIL_EXIT;
+        }
+        let is = |open: &Open| open.item.number == function;
+        let known = match self.rule.exit(&self.open, is) {
+            Exit::Innermost => true,
+            Exit::Outer(inside) => {
+                let lost = self.open.drain(self.open.len() - inside..).rev();
+                lost.for_each(|open| store.lose(open.place));
+                true
+            }
+            Exit::Before | Exit::Lone => false,
+        };
+        // A clock that goes back further than a duration can is as good as no entry.
+        let fits = |open: &Open| open.item.time.saturating_sub(time) <= i64::MAX as u64;
+        let open = if known { self.open.pop() } else { None };
+        let Some(mut open) = open.filter(fits) else {
+            if let Some(open) = open {
+                store.lose(open.place);
+            }
+            return self.lone_exit(function, time, moved, said, store);
+        };
+        open.item.end = time;
+        open.item.flags |= said;
+        open.item.has |= has::END;
+        if let Some(cpu) = self.cpu.filter(|_| moved) {
+            open.item.exit_cpu = cpu.0;
+            open.item.has |= has::EXIT_CPU;
+        }
+        store.end(open.place, &open.item);
+    }
+
+    #[cold]
+    fn lone_exit(
+        &mut self,
+        function: u32,
+        time: u64,
+        moved: bool,
+        said: u8,
+        store: &mut impl ItemStore,
+    ) {
+        let mut item = self.item(Kind::Call, Some(time));
+        item.number = function;
+        item.flags = said | flags::LONE_EXIT;
+        self.on_cpu(&mut item, self.cpu.filter(|_| moved));
+        store.put(&item, &[]);
+    }
+
+    /// Anything that is no call. `most`: of arguments.
+    pub(super) fn mark(
+        &mut self,
+        mark: &Mark<'_>,
+        scale: &mut Scale,
+        most: usize,
+        losses: &mut Losses,
+        store: &mut impl ItemStore,
+    ) {
+        let after_call = std::mem::take(&mut self.arguments);
+        let (mut item, payload): (Item, &[u8]) = match *mark {
+            Mark::Cpu { cpu, .. } => return self.on(cpu, losses),
+            Mark::Argument { value } => {
+                self.arguments = after_call;
+                if !after_call || !self.argument(value, most, store) {
+                    let what = "arguments without a call that can still take them: left out";
+                    losses.add(what, 1);
+                }
+                return;
+            }
+            Mark::Wall { seconds, micros } => {
+                let mut item = self.item(Kind::Wall, self.last);
+                (item.end, item.number) = (seconds, micros);
+                (item, &[])
+            }
+            Mark::Lost { records } => {
+                self.rule.lost();
+                let mut item = self.item(Kind::Lost, self.last);
+                item.end = records;
+                (item, &[])
+            }
+            // As `Mark::missing` reads it.
+            Mark::Break { .. } => (self.item(Kind::Lost, self.last), &[]),
+            Mark::Custom { time, cpu, data } => {
+                let mut item = self.item(Kind::Custom, Some(scale.nanos(time).0));
+                self.on_cpu(&mut item, cpu);
+                (item, data)
+            }
+            Mark::Typed { time, kind, data } => {
+                let mut item = self.item(Kind::Typed, Some(scale.nanos(time).0));
+                item.number = kind.into();
+                (item, data)
+            }
+        };
+        if payload.len() > super::encode::MAX_PAYLOAD {
+            losses.add(
+                "events with payloads of nearly 16 MiB and more: left out",
+                1,
+            );
+            return;
+        }
+        if item.has(has::TIME) {
+            self.last = Some(item.time);
+        }
+        item.extra = payload.len() as u32;
+        store.put(&item, payload);
+    }
+
+    fn on(&mut self, cpu: CpuId, losses: &mut Losses) {
+        // Said again, it is no change, and does not undo the one before.
+        if self.cpu != Some(cpu) {
+            losses.add(UNHEARD, self.moved.into());
+            (self.cpu, self.moved) = (Some(cpu), true);
+        }
+    }
+
+    fn argument(&mut self, value: u64, most: usize, store: &mut impl ItemStore) -> bool {
+        let Some(open) = self.open.last_mut() else {
+            return false;
+        };
+        let more = open.item.extra + 8;
+        if more as usize > most * 8 {
+            return false;
+        }
+        open.item.extra = more;
+        open.item.has |= has::ARGUMENTS;
+        store.argument(open.place, &open.item, value)
+    }
+
+    /// The trace ends then: calls that are open last until it. Their exits were not measured.
+    pub(super) fn end(&mut self, end: Ticks, scale: &mut Scale, store: &mut impl ItemStore) {
+        let Nanos(end) = scale.nanos(end);
+        if self.last > Some(end) {
+            return;
+        }
+        while let Some(mut open) = self.open.pop() {
+            open.item.end = end;
+            open.item.flags |= flags::SYNTHETIC_EXIT;
+            open.item.has |= has::END;
+            store.end(open.place, &open.item);
+        }
+    }
+
+    /// What the thread's end leaves untold.
+    pub(super) fn finish(&self, losses: &mut Losses) {
+        losses.add(UNHEARD, self.moved.into());
+    }
+
+    /// Whether arguments of the innermost open call may still come.
+    pub(super) fn awaits_arguments(&self) -> bool {
+        let innermost = self.open.last();
+        self.arguments && innermost.is_some_and(|open| open.item.has(has::ARGUMENTS))
+    }
+
+    /// No argument of that call comes any more.
+    pub(super) fn awaits_nothing(&mut self) {
+        self.arguments = false;
+    }
+
+    #[inline]
+    fn item(&self, kind: Kind, time: Option<u64>) -> Item {
+        Item {
+            kind,
+            time: time.unwrap_or_default(),
+            depth: u32::try_from(self.open.len()).unwrap_or(u32::MAX),
+            has: if time.is_some() { has::TIME } else { 0 },
+            ..Item::default()
+        }
+    }
+
+    #[inline]
+    fn on_cpu(&self, item: &mut Item, cpu: Option<CpuId>) {
+        if let Some(cpu) = cpu {
+            item.cpu = cpu.0;
+            item.has |= has::CPU;
+        }
+    }
+}
+
+const UNHEARD: &str = "changes of CPU without a call before the next one: left out";
+
+/// Bytes of an item.
+pub(super) const SIZE: usize = 40;
+/// Place of what is put in when a call ends.
+pub(super) const END: usize = 24;
+/// Place of the number of bytes that are kept elsewhere.
+pub(super) const EXTRA: usize = 20;
+
+/// The bits of what an item has.
+pub(super) mod has {
+    /// A CPU.
+    pub(in super::super) const CPU: u8 = 1;
+    /// A CPU at the end.
+    pub(in super::super) const EXIT_CPU: u8 = 2;
+    /// An end.
+    pub(in super::super) const END: u8 = 4;
+    /// A time.
+    pub(in super::super) const TIME: u8 = 8;
+    /// The call was recorded with its arguments.
+    pub(in super::super) const ARGUMENTS: u8 = 16;
+}
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A call, or the lone exit of one.
+    #[default]
+    Call,
+    /// An event.
+    Custom,
+    /// An event with a type.
+    Typed,
+    /// A gap.
+    Lost,
+    /// A wall-clock time.
+    Wall,
+    /// The end of a call that was written before.
+    Exit,
+}
+
+impl Kind {
+    #[inline]
+    fn decode(byte: u8) -> Kind {
+        match byte {
+            1 => Kind::Custom,
+            2 => Kind::Typed,
+            3 => Kind::Lost,
+            4 => Kind::Wall,
+            5 => Kind::Exit,
+            _ => Kind::Call,
+        }
+    }
+}
+
+/// An event of a thread, on its way into the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) time: u64,
+    pub(super) number: u32,
+    pub(super) cpu: u32,
+    pub(super) depth: u32,
+    pub(super) extra: u32,
+    pub(super) end: u64,
+    pub(super) exit_cpu: u32,
+    pub(super) kind: Kind,
+    pub(super) flags: u8,
+    pub(super) has: u8,
+}
+
+impl Item {
+    /// To bytes.
+    #[inline]
+    pub(super) fn encode(&self) -> [u8; SIZE] {
+        let mut bytes = [0; SIZE];
+        bytes[0..8].copy_from_slice(&self.time.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.number.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.cpu.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.depth.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.extra.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.end.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.exit_cpu.to_le_bytes());
+        bytes[36..40].copy_from_slice(&[self.kind as u8, self.flags, self.has, 0]);
+        bytes
+    }
+
+    /// From bytes.
+    #[inline]
+    pub(super) fn decode(bytes: &[u8; SIZE]) -> Item {
+        let four = |at: usize| {
+            let mut part = [0; 4];
+            part.copy_from_slice(&bytes[at..at + 4]);
+            u32::from_le_bytes(part)
+        };
+        let eight = |at: usize| u64::from(four(at)) | u64::from(four(at + 4)) << 32;
+        Item {
+            time: eight(0),
+            number: four(8),
+            cpu: four(12),
+            depth: four(16),
+            extra: four(20),
+            end: eight(24),
+            exit_cpu: four(32),
+            kind: Kind::decode(bytes[36]),
+            flags: bytes[37],
+            has: bytes[38],
+        }
+    }
+
+    /// Whether it has all of this.
+    #[inline]
+    pub(super) fn has(&self, what: u8) -> bool {
+        self.has & what == what
+    }
+
+    /// Whether other entries can be in it.
+    #[inline]
+    pub(super) fn holds_others(&self) -> bool {
+        self.kind == Kind::Call && self.flags & super::facts::flags::LONE_EXIT == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_is_said_again_is_one_change() {
+        let (mut encoder, mut losses) = (ThreadEncoder::default(), Losses::default());
+        encoder.on(CpuId(3), &mut losses);
+        encoder.on(CpuId(3), &mut losses);
+        assert!(encoder.moved && losses.is_empty(), "{losses}");
+        encoder.on(CpuId(4), &mut losses);
+        assert_eq!(losses.to_string(), format!("1 {UNHEARD}"));
+    }
+}

@@ -1,0 +1,369 @@
+//! Turns the packets of a file into items of threads. Both passes run this state machine, so the second
+//! pass sees each call as the first pass planned it. It must never look at anything but the units that it
+//! is given, in the order of the file.
+
+use super::facts::{self, FunctionFacts, Meaning, Own, ThreadFacts};
+use super::names::{Gap, Names, Streams};
+use super::record::{Event, Metadata};
+use super::scan::{self, Found, Unit};
+use crate::edges::{Item, What};
+use crate::error::Diagnostic;
+use crate::model::{Ticks, TraceInfo};
+
+/// More diagnostics than this help nobody.
+const MAX_DIAGNOSTICS: usize = 100;
+/// In an item's offset: it is a gap in front of a packet, and the rest is how many events it is long.
+pub(super) const GAP: u64 = 1 << 63;
+/// An event is a call: its entry and its exit.
+pub(super) const RECORDS_PER_EVENT: u64 = 2;
+
+/// Where zero is. All times of the file become relative to `base`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Epochs {
+    /// The first epoch of the file. Events in front of it count from it too.
+    pub(super) first: Option<u64>,
+    /// The lowest.
+    pub(super) base: Option<u64>,
+}
+
+/// What a unit gives: an event may tell that others before it are missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Step {
+    pub(super) gap: Option<(usize, Item)>,
+    pub(super) item: Option<(usize, Item)>,
+}
+
+/// The last event, where further ones may continue it.
+#[derive(Debug)]
+struct Pending {
+    /// As further events name it.
+    key: u64,
+    offset: u64,
+    fact: Fact,
+}
+
+/// A fact that may not be complete.
+#[derive(Debug)]
+enum Fact {
+    Trace(Box<TraceInfo>),
+    Function(FunctionFacts),
+    Thread(ThreadFacts),
+    /// A call or mark: what continues it is read in its turn.
+    None,
+}
+
+impl Fact {
+    fn add(&mut self, event: &Event<'_>) {
+        match self {
+            Fact::Trace(info) => facts::trace(info, event),
+            Fact::Function(facts) => facts.add(event),
+            Fact::Thread(facts) => facts.add(event),
+            Fact::None => {}
+        }
+    }
+}
+
+/// One pass under way.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) epochs: Epochs,
+    /// Added to the times of events.
+    shift: u64,
+    pub(super) names: Names,
+    pub(super) streams: Streams,
+    pub(super) trace: Option<TraceInfo>,
+    /// Where the first event of ours is: attributes have our meaning from there on.
+    pub(super) ours: Option<u64>,
+    pub(super) earliest: Option<u64>,
+    pub(super) told: Vec<Diagnostic>,
+    complaints: usize,
+    /// Where the last damaged bytes begin.
+    damage: Option<u64>,
+    pending: Option<Pending>,
+}
+
+impl Reading {
+    /// A pass from the file's start, with what is known of its epochs.
+    pub(super) fn new(epochs: Epochs) -> Reading {
+        let first = epochs.first.unwrap_or(0);
+        Reading {
+            epochs,
+            shift: first - epochs.base.unwrap_or(first).min(first),
+            names: Names::default(),
+            streams: Streams::default(),
+            trace: None,
+            ours: None,
+            earliest: None,
+            told: Vec::new(),
+            complaints: 0,
+            damage: None,
+            pending: None,
+        }
+    }
+
+    /// The next unit of the file.
+    pub(super) fn unit(&mut self, found: &Found<'_>) -> Step {
+        match &found.unit {
+            Unit::Event(event) => return self.event(event, found.offset, found.size),
+            Unit::Metadata(metadata) => {
+                self.complete();
+                self.metadata(metadata, found.offset);
+            }
+            Unit::Damage(what) => {
+                self.complete();
+                self.damage = Some(found.offset);
+                self.complain(found.offset, what.clone());
+            }
+        }
+        Step::default()
+    }
+
+    fn metadata(&mut self, metadata: &Metadata<'_>, offset: u64) {
+        let Some(epoch) = metadata.epoch() else {
+            let name = facts::lossy(metadata.name);
+            let bytes = metadata.value.len();
+            let what = format!("option {name:?} with {bytes} bytes is unknown; it is skipped");
+            return self.complain(offset, what);
+        };
+        let Epochs { first, base } = &mut self.epochs;
+        first.get_or_insert(epoch);
+        let base = base.get_or_insert(epoch);
+        self.shift = epoch.saturating_sub(*base);
+        *base = epoch.min(*base);
+    }
+
+    /// A time of the file in ticks.
+    pub(super) fn ticks(&self, time: u64) -> u64 {
+        time.saturating_add(self.shift)
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event<'_>, offset: u64, size: u64) -> Step {
+        if let Some(what) = scan::trouble(event, size) {
+            self.complain(offset, what);
+        }
+        let own = facts::own(event);
+        if self.pending.is_some() && own != Some(Own::More) {
+            self.complete();
+        }
+        let (start, end) = (self.ticks(event.start), self.ticks(event.end));
+        if end < start {
+            let what = "an event that ends before it starts: taken for one without duration";
+            self.complain(offset, what.into());
+        }
+        if event.end.checked_add(self.shift).is_none() {
+            let what = "the time of an event does not fit 64 bits of ns since the first epoch";
+            self.complain(offset, what.into());
+        }
+        let gap = self.gap(event, own, offset, end);
+        if let Some(own) = own {
+            self.ours.get_or_insert(offset);
+            if self.begin(event, own, offset) {
+                return Step::default();
+            }
+        }
+        let lane = self.streams.lane(event.stream, event.substream);
+        // The others have no time of their own.
+        if !matches!(own, Some(Own::Wall | Own::Lost)) {
+            self.earliest = Some(self.earliest.map_or(start, |earliest| earliest.min(start)));
+        }
+        let what = match own {
+            Some(_) => What::Mark,
+            None => self.call(event, offset),
+        };
+        let end = if own.is_some() { start } else { end };
+        let item = Item {
+            start: Ticks(start),
+            end: Ticks(end),
+            what,
+            offset,
+        };
+        let gap = gap.map(|gap| (lane, gap));
+        let item = Some((lane, item));
+        Step { gap, item }
+    }
+
+    /// Says what is missing in front of an event.
+    fn gap(&mut self, event: &Event<'_>, own: Option<Own>, at: u64, end: u64) -> Option<Item> {
+        let skipped = match own {
+            Some(Own::Lost) => facts::number(event, "skipped"),
+            _ => 0,
+        };
+        let Event {
+            stream, counter, ..
+        } = *event;
+        // Above 32 bits it is damaged; then the counter tells.
+        let skipped = u32::try_from(skipped).unwrap_or(0);
+        match self.streams.count(stream, counter, skipped, (at, end)) {
+            Gap::None => None,
+            Gap::Missing {
+                events,
+                expected,
+                end,
+                offset,
+            } => {
+                // Damage since the stream's last event was told already.
+                if self.damage.is_none_or(|damage| damage < offset) {
+                    let what = format!(
+                        "{events} events of stream {stream} are missing in front of this one: its \
+                         number is {counter}, not {expected}"
+                    );
+                    self.complain(at, what);
+                }
+                let time = Ticks(end);
+                Some(Item {
+                    start: time,
+                    end: time,
+                    what: What::Mark,
+                    offset: GAP | u64::from(events),
+                })
+            }
+            Gap::Back(expected) => {
+                let what = format!(
+                    "stream {stream} goes back: the number of this event is {counter}, not \
+                     {expected}; events came out of order, or another trace begins"
+                );
+                self.complain(at, what);
+                None
+            }
+        }
+    }
+
+    /// A call: which function, and what its attributes say.
+    #[inline]
+    fn call(&mut self, event: &Event<'_>, offset: u64) -> What {
+        let ours = self.ours.is_some();
+        let (mut number, mut flags, mut arguments) = (None, 0, false);
+        let (mut cpu, mut exit_cpu) = (None, None);
+        for attribute in facts::attributes(event) {
+            if !ours {
+                arguments = true;
+                break;
+            }
+            match facts::meaning(&attribute) {
+                Meaning::Function(id) => number = Some(id),
+                Meaning::Cpu(id) => cpu = Some(id),
+                Meaning::ExitCpu(id) => exit_cpu = Some(id),
+                Meaning::Flags(bits) => flags = bits,
+                Meaning::Argument(_) | Meaning::Arguments(_) | Meaning::Foreign => arguments = true,
+            }
+        }
+        if flags & facts::FURTHER != 0 {
+            flags &= facts::CALL_FLAGS;
+            arguments = true;
+            self.await_more(event, Fact::None, offset);
+        }
+        let function = self.names.call(event.description, number, ours);
+        What::Span {
+            function,
+            flags,
+            cpu,
+            exit_cpu,
+            arguments,
+        }
+    }
+
+    /// An event of ours. Returns whether it is a fact, or part of one.
+    fn begin(&mut self, event: &Event<'_>, own: Own, offset: u64) -> bool {
+        let mut fact = match own {
+            Own::Trace => Fact::Trace(Box::default()),
+            Own::Function => Fact::Function(FunctionFacts::default()),
+            Own::Thread => Fact::Thread(ThreadFacts::default()),
+            Own::Custom | Own::Typed => {
+                self.await_more(event, Fact::None, offset);
+                return false;
+            }
+            Own::Wall | Own::Lost => return false,
+            Own::More => {
+                self.go_on(event, offset);
+                return true;
+            }
+        };
+        fact.add(event);
+        self.await_more(event, fact, offset);
+        true
+    }
+
+    /// Further events may continue this one.
+    fn await_more(&mut self, event: &Event<'_>, fact: Fact, offset: u64) {
+        let key = facts::event_key(event.stream, event.counter);
+        self.pending = Some(Pending { key, offset, fact });
+    }
+
+    /// A further event.
+    fn go_on(&mut self, event: &Event<'_>, offset: u64) {
+        let key = facts::continued(event);
+        match &mut self.pending {
+            Some(pending) if Some(pending.key) == key => pending.fact.add(event),
+            _ => {
+                let what = "the event that this one continues is not in front of it; it is skipped";
+                self.complain(offset, what.into());
+            }
+        }
+    }
+
+    /// Takes the fact at hand as it is: nothing continues it any more.
+    pub(super) fn complete(&mut self) {
+        let Some(Pending { offset, fact, .. }) = self.pending.take() else {
+            return;
+        };
+        let told = match fact {
+            Fact::Trace(info) => self.describe_trace(*info),
+            Fact::Function(facts) => self.names.declare(facts),
+            Fact::Thread(facts) => self.streams.describe(facts),
+            Fact::None => None,
+        };
+        if let Some(what) = told {
+            self.complain(offset, what);
+        }
+    }
+
+    fn describe_trace(&mut self, mut info: TraceInfo) -> Option<String> {
+        let anchor = info.clock.anchor;
+        info.clock.anchor = anchor.map(|(Ticks(time), unix)| (Ticks(self.ticks(time)), unix));
+        let first = self.trace.get_or_insert_with(|| info.clone());
+        // An error may be no number, which is not equal to itself.
+        let comparable = |info: &TraceInfo| {
+            let mut info = info.clone();
+            let error = info.clock.error_ppm.take();
+            (info, error.map(f64::to_bits))
+        };
+        // A stream knows its end last, and says all again.
+        match first.end {
+            None => {
+                first.end = info.end;
+                let is_same = comparable(first) == comparable(&info);
+                first.end = first.end.filter(|_| is_same);
+            }
+            end => info.end = info.end.or(end),
+        }
+        (comparable(first) != comparable(&info)).then(|| {
+            let program = info.program;
+            let process = info.process;
+            let process = process.map_or("unknown".into(), |process| process.to_string());
+            format!(
+                "another trace begins here (program {program:?}, process {process}); what it says \
+                 of itself is left out"
+            )
+        })
+    }
+
+    fn complain(&mut self, offset: u64, what: String) {
+        self.complaints += 1;
+        if self.told.len() < MAX_DIAGNOSTICS {
+            self.told.push(Diagnostic { offset, what });
+        }
+    }
+
+    /// All problems, and how many are not listed.
+    pub(super) fn diagnostics(&mut self) -> Vec<Diagnostic> {
+        let mut told = std::mem::take(&mut self.told);
+        let more = self.complaints - told.len();
+        if let Some(last) = told.last().filter(|_| more > 0) {
+            let offset = last.offset;
+            let what = format!("{more} more problems are not listed");
+            told.push(Diagnostic { offset, what });
+        }
+        told
+    }
+}

@@ -1,0 +1,455 @@
+//! What a trace that is being written has stated so far: functions, threads, counters, and the clock's
+//! scale. Makes the packets for what comes next, at the end of a buffer. Must never write to a file or a
+//! stream.
+
+use super::facts;
+use super::record::{self, EVENT_SIZE, EventPacket, MAX_EVENT, MAX_PAYLOAD, Place, number_size};
+use super::tables::{Functions, Label, Lane, Threads, Untimed};
+use super::writer::{FactPlaces, Parts};
+use crate::facts::{Value, of_counts};
+use crate::model::{Function, Nanos, Thread, Ticks, TraceInfo};
+use crate::scale::Scale;
+use crate::sink::Losses;
+use crate::spans::{Span, flags};
+
+/// Arguments of one call; nobody has more.
+const MAX_ARGUMENTS: usize = 1 << 20;
+/// Numbers of a counter that are left out at most for one `fdr:lost`.
+const MAX_SKIPPED: u64 = 1 << 30;
+/// Marks in front of a thread's first event that wait for its time.
+const MAX_WAITING: usize = 64;
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+/// The unit of Heph's own converter, in ns.
+const MICROSECOND: u64 = 1000;
+/// Arguments stand in the call's own event where that leaves so many bytes of its name.
+const LEAST_NAME: usize = 24;
+const ID_SIZE: usize = number_size("function_id");
+const CPU_SIZE: usize = number_size("cpu");
+const EXIT_CPU_SIZE: usize = number_size("exit_cpu");
+const FLAGS_SIZE: usize = number_size("flags");
+const ARGUMENT_SIZE: usize = number_size("argument");
+
+/// What another reader has trouble with.
+const CROWDED: &str = "events that begin in the same microsecond as another one of their thread: \
+                       Heph's convert_trace may take very long, or not end";
+const ARRAYS: &str =
+    "payloads that are no text, written as arrays: Heph's convert_trace stops at them";
+
+/// See above.
+pub(super) struct Book {
+    /// Without its functions and threads, which are in the tables.
+    info: TraceInfo,
+    pub(super) functions: Functions,
+    pub(super) threads: Threads,
+    pub(super) losses: Losses,
+    /// Events on the stream of facts.
+    facts: FactPlaces,
+    /// Time of the last event of all, in ns.
+    latest: u64,
+    scale: Scale,
+    /// Of the epoch, ns after a whole microsecond.
+    epoch_rest: u64,
+    /// Events that begin in the same microsecond as another one of their thread.
+    crowded: u64,
+}
+
+impl Book {
+    pub(super) fn new(info: &TraceInfo) -> Book {
+        let start = info.start.unwrap_or_default();
+        let info = TraceInfo {
+            format: String::new(),
+            clock: info.clock.clone(),
+            functions: Vec::new(),
+            threads: Vec::new(),
+            program: info.program.clone(),
+            reason: info.reason.clone(),
+            ..*info
+        };
+        let scale = Scale::new(info.clock.frequency);
+        let mut book = Book {
+            info,
+            functions: Functions::default(),
+            threads: Threads::default(),
+            losses: Losses::default(),
+            facts: FactPlaces::default(),
+            latest: 0,
+            scale,
+            epoch_rest: 0,
+            crowded: 0,
+        };
+        book.latest = book.nanos(start);
+        book.epoch_rest = book.epoch().unwrap_or_default() % MICROSECOND;
+        book
+    }
+
+    /// A tick in ns since tick 0.
+    #[inline]
+    pub(super) fn nanos(&mut self, tick: Ticks) -> u64 {
+        let Nanos(nanos) = self.scale.nanos(tick);
+        if nanos == u64::MAX && self.info.clock.frequency != NANOS_PER_SECOND {
+            self.losses.add("times over 2^64 ns: cut", 1);
+        }
+        nanos
+    }
+
+    /// The first packets: epoch and trace.
+    pub(super) fn begin(&mut self, out: &mut Vec<u8>) {
+        let anchored = self.info.clock.anchor.is_some();
+        let epoch = self.epoch();
+        let what = "epochs before 1970: left out, other readers see no wall-clock time";
+        self.losses
+            .add(what, u64::from(anchored && epoch.is_none()));
+        self.head(out);
+    }
+
+    /// Unix time at tick 0.
+    fn epoch(&self) -> Option<u64> {
+        let (tick, unix) = self.info.clock.anchor?;
+        unix.checked_sub(self.info.clock.checked_nanos(tick)?)
+    }
+
+    fn head(&mut self, out: &mut Vec<u8>) {
+        if let Some(epoch) = self.epoch() {
+            out.extend(record::epoch(epoch));
+        }
+        trace_fact(&self.info, self.latest, &mut self.facts, out);
+    }
+
+    /// The moment of the trace's end is known now: what the trace says of itself is said again, with it.
+    pub(super) fn ends(&mut self, end: Ticks, out: &mut Vec<u8>) {
+        self.info.end = Some(end);
+        trace_fact(&self.info, self.latest, &mut self.facts, out);
+    }
+
+    /// The moment of the trace's end, as spans have their times.
+    pub(super) fn end(&mut self) -> Option<Ticks> {
+        let end = self.info.end?;
+        Some(Ticks(self.nanos(end)))
+    }
+
+    /// A function that may be called from here on.
+    pub(super) fn function(&mut self, function: &Function, out: &mut Vec<u8>) {
+        if !self.functions.declare(function) {
+            let what = "functions whose number was described before: the first description holds";
+            return self.losses.add(what, 1);
+        }
+        function_fact(function, self.latest, &mut self.facts, out);
+    }
+
+    /// The events that follow are this thread's; returns its lane.
+    pub(super) fn thread(&mut self, thread: &Thread, out: &mut Vec<u8>) -> usize {
+        let (lane, news) = self.threads.lane(thread, &mut self.losses);
+        if let Some(lane) = self.threads.lanes.get(lane).filter(|_| news) {
+            thread_fact(lane, self.latest, &mut self.facts, out);
+        }
+        lane
+    }
+
+    /// Everything that was said so far, for a reader that comes now. The numbers of the facts end
+    /// where those of the trace are.
+    pub(super) fn restart(&mut self) -> Vec<u8> {
+        for lane in &mut self.threads.lanes {
+            // They are of what the reader before was given.
+            lane.thread.counts = None;
+        }
+        let before = self.facts;
+        let _ = self.all_facts();
+        let count = self.facts.counter.wrapping_sub(before.counter);
+        self.facts = before;
+        self.facts.counter = before.counter.wrapping_sub(count);
+        let out = self.all_facts();
+        debug_assert_eq!(self.facts.counter, before.counter, "each has its number");
+        out
+    }
+
+    fn all_facts(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.head(&mut out);
+        for function in &self.functions.declared {
+            function_fact(function, self.latest, &mut self.facts, &mut out);
+        }
+        for lane in &self.threads.lanes {
+            thread_fact(lane, self.latest, &mut self.facts, &mut out);
+        }
+        out
+    }
+
+    /// A thread's next event has a time: what waits for one gets the tick before.
+    #[inline]
+    pub(super) fn arrive(&mut self, lane: usize, time: Ticks, out: &mut Vec<u8>) {
+        if self.threads.lanes[lane].last.replace(time).is_none() {
+            // The ticks of a ns at least: one tick may be rounded away.
+            let nano = self.info.clock.frequency.div_ceil(NANOS_PER_SECOND);
+            self.settle(lane, Ticks(time.0.saturating_sub(nano)), out);
+        }
+    }
+
+    /// A thread's last event was then.
+    pub(super) fn reach(&mut self, lane: usize, time: Ticks) {
+        self.threads.lanes[lane].last = Some(time);
+    }
+
+    fn settle(&mut self, lane: usize, time: Ticks, out: &mut Vec<u8>) {
+        for mark in std::mem::take(&mut self.threads.lanes[lane].waiting) {
+            self.untimed(lane, time, mark, out);
+        }
+    }
+
+    /// Writes what waits still, when no event will come.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+        for lane in 0..self.threads.lanes.len() {
+            self.settle(lane, self.info.start.unwrap_or_default(), out);
+        }
+    }
+
+    /// An event of a thread begins at that time, in ns, not before its last one.
+    #[inline]
+    pub(super) fn starts(&mut self, lane: usize, time: u64) {
+        let last = &mut self.threads.lanes[lane].microsecond;
+        if time.wrapping_sub(*last) < MICROSECOND {
+            self.crowded += 1;
+        } else {
+            // Its remainder, without a sum that may not fit.
+            let rest = (time % MICROSECOND + self.epoch_rest) % MICROSECOND;
+            *last = time.wrapping_sub(rest);
+        }
+    }
+
+    /// A call that has ended. Its times are in ns.
+    #[inline]
+    pub(super) fn span(&mut self, lane: usize, span: &Span, out: &mut Vec<u8>) {
+        let place = self.place(lane, span.start.0, span.end.0, 0);
+        let Label {
+            description,
+            numbered,
+            ..
+        } = self.functions.label(span.function);
+        let size = EVENT_SIZE + description.len() + attributes_size(span, *numbered);
+        if size > MAX_EVENT || span.flags != 0 {
+            return self.uncommon_span(place, span, out);
+        }
+        let mut packet = EventPacket::begin(out, place, description);
+        if *numbered {
+            packet.number("function_id", span.function.0.into());
+        }
+        if let Some(cpu) = span.cpu {
+            packet.number("cpu", cpu.0.into());
+        }
+        if let Some(cpu) = span.exit_cpu {
+            packet.number("exit_cpu", cpu.0.into());
+        }
+        for &value in &span.arguments {
+            packet.number("argument", value);
+        }
+        packet.end();
+    }
+
+    /// A call that may not fit one packet, or has flags.
+    #[cold]
+    fn uncommon_span(&mut self, place: Place, span: &Span, out: &mut Vec<u8>) {
+        // It begins with another event of its thread.
+        self.crowded += u64::from(span.flags & flags::ENTRY_SYNTHETIC != 0);
+        let label = self.functions.label(span.function);
+        let whole = attributes_size(span, label.numbered) + label.description.len();
+        let elided = attributes_size(span, true) + LEAST_NAME;
+        let further = EVENT_SIZE + whole.min(elided) > MAX_EVENT && !span.arguments.is_empty();
+        let mut flags = span.flags;
+        let mut size = EVENT_SIZE + attributes_size(span, label.numbered);
+        if further {
+            size -= ARGUMENT_SIZE * span.arguments.len();
+            size += if flags == 0 { FLAGS_SIZE } else { 0 };
+            flags |= facts::FURTHER;
+        }
+        let numbered = label.numbered || size + label.description.len() > MAX_EVENT;
+        size += if numbered != label.numbered {
+            ID_SIZE
+        } else {
+            0
+        };
+        let description = label.within(MAX_EVENT - size);
+        let mut parts = Parts::begin(out, place, description, &mut self.facts);
+        if numbered {
+            parts.number("function_id", span.function.0.into());
+        }
+        parts.optional("cpu", span.cpu.map(|cpu| cpu.0.into()));
+        parts.optional("exit_cpu", span.exit_cpu.map(|cpu| cpu.0.into()));
+        parts.count("flags", flags.into());
+        if further {
+            parts.go_on();
+        }
+        let most = span.arguments.len().min(MAX_ARGUMENTS);
+        for &value in &span.arguments[..most] {
+            parts.number("argument", value);
+        }
+        parts.end();
+        let more = (span.arguments.len() - most) as u64;
+        self.losses
+            .add("arguments of a call after the 1,048,576th: left out", more);
+    }
+
+    /// The place of the next event of a thread. `skipped`: numbers of its stream to leave out.
+    fn place(&mut self, lane: usize, start: u64, end: u64, skipped: u32) -> Place {
+        let Threads {
+            lanes, counters, ..
+        } = &mut self.threads;
+        let lane = &lanes[lane];
+        let next = &mut counters[lane.counter];
+        let counter = next.wrapping_add(skipped);
+        *next = counter.wrapping_add(1);
+        self.latest = end;
+        Place {
+            stream: lane.stream,
+            counter,
+            substream: lane.substream,
+            start,
+            end,
+        }
+    }
+
+    /// A mark without a time: it stands at the thread's last event, or in front of all.
+    pub(super) fn mark(&mut self, lane: usize, mark: Untimed, out: &mut Vec<u8>) {
+        let Lane { last, waiting, .. } = &mut self.threads.lanes[lane];
+        match *last {
+            Some(time) => self.untimed(lane, time, mark, out),
+            None if waiting.len() < MAX_WAITING => waiting.push(mark),
+            None => {
+                self.arrive(lane, Ticks(0), out);
+                self.untimed(lane, Ticks(0), mark, out);
+            }
+        }
+    }
+
+    fn untimed(&mut self, lane: usize, time: Ticks, mark: Untimed, out: &mut Vec<u8>) {
+        let time = self.nanos(time);
+        self.starts(lane, time);
+        match mark {
+            Untimed::Wall { seconds, micros } => {
+                let place = self.place(lane, time, time, 0);
+                let mut packet = EventPacket::begin(out, place, facts::WALL);
+                packet.number("seconds", seconds);
+                packet.number("micros", micros.into());
+                packet.end();
+            }
+            Untimed::Lost { records } => {
+                let skipped = Some(records / 2);
+                let skipped = skipped.filter(|&events| (1..=MAX_SKIPPED).contains(&events));
+                let place = self.place(lane, time, time, skipped.unwrap_or(0) as u32);
+                let mut packet = EventPacket::begin(out, place, facts::LOST);
+                packet.number("records", records);
+                if let Some(skipped) = skipped {
+                    packet.number("skipped", skipped);
+                }
+                packet.end();
+            }
+        }
+    }
+
+    /// A custom or typed event, with a number that belongs to it.
+    pub(super) fn payload(
+        &mut self,
+        lane: usize,
+        time: Ticks,
+        number: Option<(&str, u64)>,
+        data: &[u8],
+        typed: bool,
+        out: &mut Vec<u8>,
+    ) {
+        let most = data.len().min(MAX_PAYLOAD);
+        self.losses
+            .add("payloads over 16 MiB: cut", u64::from(most < data.len()));
+        let data = &data[..most];
+        self.arrive(lane, time, out);
+        let time = self.nanos(time);
+        self.starts(lane, time);
+        let place = self.place(lane, time, time, 0);
+        let description = if typed { facts::TYPED } else { facts::CUSTOM };
+        let mut parts = Parts::begin(out, place, description, &mut self.facts);
+        if let Some((name, number)) = number {
+            parts.number(name, number);
+        }
+        match std::str::from_utf8(data) {
+            Ok(text) => {
+                if text.len() > parts.text_room("text") {
+                    parts.number("bytes", text.len() as u64);
+                }
+                parts.text("text", text);
+            }
+            Err(_) => {
+                parts.number("bytes", data.len() as u64);
+                let word = |bytes: &[u8]| {
+                    let mut word = [0; 8];
+                    word[..bytes.len()].copy_from_slice(bytes);
+                    u64::from_be_bytes(word)
+                };
+                let words: Vec<u64> = data.chunks(8).map(word).collect();
+                parts.numbers("data", &words);
+                self.losses.note(ARRAYS, 1);
+            }
+        }
+        parts.end();
+    }
+
+    /// What other readers have trouble with.
+    pub(super) fn notes(&mut self) {
+        self.losses.note(CROWDED, self.crowded);
+    }
+}
+
+/// Bytes of the attributes of a call.
+#[inline]
+fn attributes_size(span: &Span, numbered: bool) -> usize {
+    let size = |there: bool, size: usize| if there { size } else { 0 };
+    size(numbered, ID_SIZE)
+        + size(span.cpu.is_some(), CPU_SIZE)
+        + size(span.exit_cpu.is_some(), EXIT_CPU_SIZE)
+        + size(span.flags != 0, FLAGS_SIZE)
+        + ARGUMENT_SIZE * span.arguments.len()
+}
+
+fn trace_fact(info: &TraceInfo, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
+    let mut parts = Parts::fact(out, earliest, facts::TRACE, places);
+    parts.number("version", facts::VERSION);
+    for (name, value) in crate::facts::of(info, facts::TRACE_NAMES) {
+        match value {
+            Value::Text(text) => parts.text(name, text),
+            Value::Number(number) => parts.number(name, number),
+            Value::Signed(number) => parts.signed(name, number),
+            Value::Float(number) => parts.float(name, number),
+            Value::Flag(flag) => parts.number(name, flag.into()),
+        }
+    }
+    parts.end();
+}
+
+fn function_fact(function: &Function, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
+    let mut parts = Parts::fact(out, earliest, facts::FUNCTION, places);
+    parts.number("id", function.id.0.into());
+    parts.name("name", &function.name);
+    parts.name("file", &function.file);
+    parts.count("line", function.line.into());
+    parts.count("untimed", function.untimed.into());
+    parts.end();
+}
+
+fn thread_fact(lane: &Lane, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
+    let Thread {
+        id,
+        process,
+        name,
+        counts,
+    } = &lane.thread;
+    let mut parts = Parts::fact(out, earliest, facts::THREAD, places);
+    parts.number("stream", lane.stream.into());
+    parts.count("substream", lane.substream);
+    parts.optional("thread", lane.renumbered().then_some(id.0));
+    parts.optional("process", *process);
+    parts.name("name", name);
+    if let Some(counts) = counts {
+        let [(name, recorded), others @ ..] = of_counts(counts);
+        parts.number(name, recorded);
+        for (name, count) in others {
+            parts.count(name, count);
+        }
+    }
+    parts.end();
+}

@@ -1,0 +1,368 @@
+//! The encoder of a stream: calls with their klasses and labels, and the records that a late reader needs.
+//! It keeps its first error and drops all later records.
+//!
+//! The records that describe the trace, a thread or a function, and the marks, are encoded here too. Their
+//! functions are pure. They must never decide when a record is written.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use super::klass::{self, KLASSES, MAX_ARGUMENTS, known, of_call};
+use super::names::label_of;
+use super::record::{Builder, CALL, Header, MAPPING, SYSTEM, endianness, escape};
+use crate::bytes::ByteOrder;
+use crate::model::{Function, FunctionId, Thread, TraceInfo};
+use crate::sink::Losses;
+use crate::spans::Span;
+use crate::text;
+
+/// Bytes that are handed over at a time.
+const CHUNK: usize = 128 * 1024;
+
+/// The bytes on their way out.
+pub(super) struct Stream<W: Write> {
+    out: W,
+    pub(super) buffer: Vec<u8>,
+    pub(super) encoder: Encoder,
+    /// All klasses and functions so far, for a reader that joins late.
+    pub(super) preamble: Vec<u8>,
+    mapped: Mapped,
+    /// Klasses of calls that were announced.
+    announced: HashSet<u32>,
+    pub(super) losses: Losses,
+    failed: Option<io::Error>,
+}
+
+/// Functions that have a mapping. Looked at for each call, so those with low numbers are not hashed.
+#[derive(Debug, Default)]
+struct Mapped {
+    low: Vec<bool>,
+    high: HashSet<FunctionId>,
+}
+
+impl Mapped {
+    const LOW: usize = 1 << 16;
+
+    fn insert(&mut self, id: FunctionId) {
+        let at = id.0 as usize;
+        if at >= Self::LOW {
+            self.high.insert(id);
+            return;
+        }
+        if at >= self.low.len() {
+            self.low.resize(at + 1, false);
+        }
+        self.low[at] = true;
+    }
+
+    #[inline]
+    fn contains(&self, id: FunctionId) -> bool {
+        match self.low.get(id.0 as usize) {
+            Some(&is_mapped) => is_mapped,
+            None => self.high.contains(&id),
+        }
+    }
+}
+
+impl<W: Write> Stream<W> {
+    /// Begins one: byte order, klasses, what the trace says of itself, and its functions.
+    pub(super) fn new(out: W, order: ByteOrder, info: &TraceInfo) -> Stream<W> {
+        let mut stream = Stream {
+            out,
+            buffer: Vec::with_capacity(2 * CHUNK),
+            encoder: Encoder { order, number: 0 },
+            preamble: endianness(order).to_vec(),
+            mapped: Mapped::default(),
+            announced: HashSet::new(),
+            losses: Losses::default(),
+            failed: None,
+        };
+        stream.encoder.klasses(&mut stream.preamble);
+        stream.encoder.trace(&mut stream.preamble, info);
+        for text in [&info.program, &info.reason, &info.clock.name] {
+            stream.note_cut(text);
+        }
+        stream.buffer.extend_from_slice(&stream.preamble);
+        stream.functions(&info.functions);
+        stream
+    }
+
+    /// Counts a name that is cut.
+    pub(super) fn note_cut(&mut self, text: &str) {
+        let what = "names longer than 16 MiB, escaped: cut";
+        self.losses.add(what, u64::from(is_cut(text)));
+    }
+
+    /// Writes what late readers need as well.
+    fn lasting(&mut self, from: usize) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.buffer.extend_from_slice(&self.preamble[from..]);
+        self.hand_over();
+    }
+
+    /// Functions, before their first call.
+    pub(super) fn functions(&mut self, functions: &[Function]) {
+        for function in functions {
+            let from = self.preamble.len();
+            self.encoder.function(&mut self.preamble, function);
+            self.note_cut(&function.name);
+            self.note_cut(&function.file);
+            self.mapped.insert(function.id);
+            self.lasting(from);
+        }
+    }
+
+    /// Gives the buffer to the output where it holds enough.
+    #[inline]
+    pub(super) fn hand_over(&mut self) {
+        if self.buffer.len() >= CHUNK {
+            self.write();
+        }
+    }
+
+    #[cold]
+    fn write(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(&self.buffer).err();
+        }
+        self.buffer.clear();
+    }
+
+    /// A call that has ended.
+    pub(super) fn span(&mut self, thread: u32, span: &Span) {
+        if !self.mapped.contains(span.function) {
+            self.unlisted(span.function);
+        }
+        if span.flags == 0 && span.arguments.is_empty() {
+            let buffer = &mut self.buffer;
+            self.encoder.call(buffer, CALL, thread, span);
+        } else {
+            self.detailed(thread, span);
+        }
+        self.hand_over();
+    }
+
+    /// A call with flags or arguments.
+    fn detailed(&mut self, thread: u32, span: &Span) {
+        let (flagged, count) = (span.flags != 0, span.arguments.len().min(MAX_ARGUMENTS));
+        let klass = of_call(flagged, count);
+        if !self.announced.contains(&klass) {
+            self.announce(klass, flagged, count);
+        }
+        let mut record = self.encoder.call(&mut self.buffer, klass, thread, span);
+        if flagged {
+            record = record.u32(span.flags.into());
+        }
+        let arguments = span.arguments.iter().take(count);
+        let _ = arguments.fold(record, |record, &value| record.u64(value));
+        let what = "arguments after the 253rd of a call: left out";
+        self.losses.add(what, (span.arguments.len() - count) as u64);
+    }
+
+    #[cold]
+    fn unlisted(&mut self, function: FunctionId) {
+        let from = self.preamble.len();
+        self.encoder.unlisted(&mut self.preamble, function);
+        self.mapped.insert(function);
+        self.lasting(from);
+    }
+
+    #[cold]
+    fn announce(&mut self, klass: u32, flagged: bool, arguments: usize) {
+        let from = self.preamble.len();
+        self.encoder
+            .call_klass(&mut self.preamble, flagged, arguments);
+        self.announced.insert(klass);
+        self.lasting(from);
+    }
+
+    /// Gives all that there is to the output.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.write();
+        match self.failed.take() {
+            // An error stays one; `io::Error` can't be cloned.
+            Some(error) => {
+                let again = io::Error::new(error.kind(), error.to_string());
+                self.failed = Some(again);
+                Err(error)
+            }
+            None => self.out.flush(),
+        }
+    }
+}
+
+/// Bytes of a text of ours; longer ones are cut. Three of them are shorter than the longest record.
+const MAX_TEXT: usize = 16 << 20;
+/// Version of HawkTracer whose records these are.
+const HAWKTRACER: [u8; 3] = [0, 11, 0];
+
+/// A name or the like, escaped.
+fn text(bytes: &[u8]) -> String {
+    let text = escape(bytes);
+    if text.len() <= MAX_TEXT {
+        return text;
+    }
+    // A byte becomes three at most.
+    escape(&bytes[..bytes.len().min(MAX_TEXT / 3)])
+}
+
+/// Appends records to some bytes.
+pub(super) struct Encoder {
+    pub(super) order: ByteOrder,
+    /// Number of the record before.
+    pub(super) number: u64,
+}
+
+impl Encoder {
+    /// Begins a record.
+    #[inline]
+    pub(super) fn begin<'a>(&mut self, out: &'a mut Vec<u8>, klass: u32, time: u64) -> Builder<'a> {
+        self.number += 1;
+        let header = Header {
+            klass,
+            time,
+            number: self.number,
+        };
+        Builder::new(out, self.order, header)
+    }
+
+    /// A call, as far as all its klasses have the same fields.
+    #[inline]
+    pub(super) fn call<'a>(
+        &mut self,
+        out: &'a mut Vec<u8>,
+        klass: u32,
+        thread: u32,
+        span: &Span,
+    ) -> Builder<'a> {
+        // Once for all fields, so that they are stores and nothing else.
+        out.reserve(64);
+        self.begin(out, klass, span.start.0)
+            .u64(span.end.since(span.start).0)
+            .u32(thread)
+            .u64(span.function.0.into())
+    }
+
+    /// Announces all klasses but those of calls with arguments, as HawkTracer begins its streams.
+    pub(super) fn klasses(&mut self, out: &mut Vec<u8>) {
+        let mut announcer = klass::Announcer {
+            out,
+            order: self.order,
+            number: &mut self.number,
+        };
+        KLASSES.iter().for_each(|klass| announcer.announce(klass));
+        let [major, minor, patch] = HAWKTRACER;
+        let _ = self.begin(out, SYSTEM, 0).u8(major).u8(minor).u8(patch);
+    }
+
+    /// Announces calls with so many arguments.
+    pub(super) fn call_klass(&mut self, out: &mut Vec<u8>, flagged: bool, arguments: usize) {
+        let mut announcer = klass::Announcer {
+            out,
+            order: self.order,
+            number: &mut self.number,
+        };
+        announcer.announce_call(flagged, arguments);
+    }
+
+    /// What the trace says of itself.
+    pub(super) fn trace(&mut self, out: &mut Vec<u8>, info: &TraceInfo) {
+        let clock = &info.clock;
+        let bits = [
+            (info.process.is_some(), known::PROCESS),
+            (info.dump.is_some(), known::DUMP),
+            (clock.error_ppm.is_some(), known::CLOCK_ERROR),
+            (clock.anchor.is_some(), known::ANCHOR),
+            (clock.constant, known::CONSTANT),
+            (clock.nonstop, known::NONSTOP),
+            (info.start.is_some(), known::START),
+            (info.end.is_some(), known::END),
+        ];
+        let bits = bits.iter().filter(|(set, _)| *set).map(|&(_, bit)| bit);
+        let (tick, unix) = clock.anchor.unwrap_or_default();
+        let (start, end) = (info.start.unwrap_or_default(), info.end.unwrap_or_default());
+        let _ = self
+            .begin(out, klass::TRACE, 0)
+            .u32(bits.sum::<u64>() as u32)
+            .text(&text(info.program.as_bytes()))
+            .text(&text(info.reason.as_bytes()))
+            .u64(info.process.unwrap_or_default())
+            .u64(info.dump.unwrap_or_default())
+            .u64(info.missing.threads)
+            .u64(info.missing.overwritten)
+            .u64(info.missing.dropped)
+            .text(&text(clock.name.as_bytes()))
+            .u64(clock.error_ppm.unwrap_or_default().to_bits())
+            .u64(clock.nanos(tick).0)
+            .u64(unix)
+            .u64(clock.nanos(start).0)
+            .u64(clock.nanos(end).0);
+    }
+
+    /// A thread, which has this number in the file.
+    pub(super) fn thread(&mut self, out: &mut Vec<u8>, number: u32, thread: &Thread) {
+        let counts = thread.counts.unwrap_or_default();
+        let mut bits = if thread.process.is_some() {
+            known::PROCESS
+        } else {
+            0
+        };
+        if thread.counts.is_some() {
+            bits |= known::COUNTS;
+        }
+        let _ = self
+            .begin(out, klass::THREAD, 0)
+            .u32(number)
+            .u64(thread.id.0)
+            .u32(bits as u32)
+            .u64(thread.process.unwrap_or_default())
+            .text(&text(thread.name.as_bytes()))
+            .u64(counts.recorded)
+            .u64(counts.readable)
+            .u64(counts.overwritten)
+            .u64(counts.dropped)
+            .u64(counts.synthetic_entries)
+            .u64(counts.synthetic_exits);
+    }
+
+    /// A function that is in the trace's table.
+    pub(super) fn function(&mut self, out: &mut Vec<u8>, function: &Function) {
+        let mut label = label_of(function);
+        label.truncate(text::cut(&label, MAX_TEXT).len());
+        let named = label != function.name;
+        let name = if named {
+            text(function.name.as_bytes())
+        } else {
+            String::new()
+        };
+        let bits = known::LISTED | if named { known::NAMED } else { 0 };
+        let _ = self
+            .begin(out, klass::FUNCTION, 0)
+            .u64(function.id.0.into())
+            .u32(function.id.0)
+            .u32(bits as u32)
+            .text(&name)
+            .text(&text(function.file.as_bytes()))
+            .u32(function.line);
+        self.mapping(out, function.id, &label);
+    }
+
+    /// A function that the trace's table has no entry for.
+    pub(super) fn unlisted(&mut self, out: &mut Vec<u8>, id: FunctionId) {
+        let record = self.begin(out, klass::FUNCTION, 0);
+        let record = record.u64(id.0.into()).u32(id.0).u32(0);
+        let _ = record.text("").text("").u32(0);
+        self.mapping(out, id, &id.to_string());
+    }
+
+    fn mapping(&mut self, out: &mut Vec<u8>, id: FunctionId, label: &str) {
+        let _ = self.begin(out, MAPPING, 0).u64(id.0.into()).text(label);
+    }
+}
+
+/// Whether a text of a trace or a function is longer than what is written of it.
+pub(super) fn is_cut(name: &str) -> bool {
+    name.len() > MAX_TEXT / 3 && escape(name.as_bytes()).len() > MAX_TEXT
+}

@@ -1,0 +1,448 @@
+//! The state system: attributes in a tree, each with a timeline of values. It gets changes in order of time
+//! and gives the intervals that they end, as Trace Compass's own does. It must never keep a finished
+//! interval longer than the nanosecond that ended it, and must never write a file.
+//!
+//! Its rules:
+//! - Keys are dense, in the order of creation. The root is 0. A new attribute is null since the start of
+//!   the history.
+//! - A change to the value that an attribute has already is no change.
+//! - A change ends the previous interval at the ns before. Of several changes in one ns, the last counts.
+//!   The interval
+//! begins there even if its value is that of the previous interval.
+//! - Intervals come sorted by (end, start, key).
+//!
+//! The attributes of a program: `Threads/<tid>/CallStack` is the depth (null if nothing is open).
+//! `Threads/<tid>/CallStack/<n>` is the function that is open at depth n. `CPUs/<n>/Current_thread` is the
+//! thread that was last seen on the CPU.
+
+use std::collections::HashMap;
+
+use super::record::{Interval, Kind, Value, push_interval};
+use super::thread_encoder::Op;
+use crate::model::{FunctionId, ThreadId, TraceInfo};
+
+/// The name of an attribute. Those of a trace have no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    Word(&'static str),
+    Number(u64),
+}
+
+/// An attribute: where it is in the tree, and the interval that is not over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attribute {
+    pub(super) parent: u32,
+    pub(super) name: Name,
+    pub(super) kind: Kind,
+    pub(super) since: i64,
+    pub(super) value: Value,
+}
+
+/// What a change did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Change {
+    /// Nothing: the value is the same.
+    Same,
+    /// It ended an interval.
+    Ended,
+    /// It took the place of a change in the same ns.
+    Replaced,
+}
+
+/// The state system.
+#[derive(Debug)]
+pub(super) struct Engine {
+    start: i64,
+    now: i64,
+    attributes: Vec<Attribute>,
+    /// Intervals that end in the ns before `now`.
+    ended: Vec<Interval>,
+}
+
+impl Engine {
+    /// A state system with a root, whose history begins at `start`.
+    pub(super) fn new(start: i64) -> Engine {
+        let mut engine = Engine {
+            start,
+            now: start,
+            attributes: Vec::new(),
+            ended: Vec::new(),
+        };
+        engine.create(0, Name::Word(""), Kind::None);
+        engine
+    }
+
+    /// Every attribute; its key is its place.
+    pub(super) fn attributes(&self) -> &[Attribute] {
+        &self.attributes
+    }
+
+    /// A new attribute; returns its key.
+    pub(super) fn create(&mut self, parent: u32, name: Name, kind: Kind) -> u32 {
+        let key = self.attributes.len() as u32;
+        self.attributes.push(Attribute {
+            parent,
+            name,
+            kind,
+            since: self.start,
+            value: Value::Null,
+        });
+        key
+    }
+
+    /// What follows happens at `time`, not before what was told. `out` gets the intervals that
+    /// ended in between.
+    #[inline]
+    pub(super) fn advance(&mut self, time: i64, out: &mut impl FnMut(&Interval)) {
+        if time > self.now {
+            self.hand_over(out);
+            self.now = time;
+        }
+    }
+
+    fn hand_over(&mut self, out: &mut impl FnMut(&Interval)) {
+        if self.ended.len() > 1 {
+            // The ends are the same.
+            self.ended
+                .sort_unstable_by_key(|interval| (interval.start, interval.key));
+        }
+        self.ended.iter().for_each(out);
+        self.ended.clear();
+    }
+
+    /// An attribute has this value now.
+    #[inline]
+    pub(super) fn set(&mut self, key: u32, value: Value) -> Change {
+        let Some(attribute) = self.attributes.get_mut(key as usize) else {
+            return Change::Same;
+        };
+        if attribute.value == value {
+            return Change::Same;
+        }
+        let change = if attribute.since < self.now {
+            self.ended.push(Interval {
+                start: attribute.since,
+                end: self.now - 1,
+                key,
+                value: attribute.value,
+            });
+            attribute.since = self.now;
+            Change::Ended
+        } else {
+            Change::Replaced
+        };
+        attribute.value = value;
+        change
+    }
+
+    /// Ends the history at `end`, not before the last change.
+    pub(super) fn finish(&mut self, end: i64, out: &mut impl FnMut(&Interval)) {
+        self.hand_over(out);
+        let mut last: Vec<Interval> = Vec::with_capacity(self.attributes.len());
+        for (key, attribute) in self.attributes.iter().enumerate() {
+            last.push(Interval {
+                start: attribute.since,
+                end,
+                key: key as u32,
+                value: attribute.value,
+            });
+        }
+        last.sort_unstable_by_key(|interval| (interval.start, interval.key));
+        last.iter().for_each(out);
+    }
+}
+
+/// Function ids below this find their string by their place in a list.
+const LISTED: u32 = 1 << 20;
+
+/// The names of functions, each once, numbered in the order of their use.
+#[derive(Debug, Default)]
+pub(super) struct Strings {
+    /// The names, with the first function that had it.
+    pub(super) names: Vec<(String, FunctionId)>,
+    number_of: HashMap<String, u32>,
+    listed: Vec<Option<u32>>,
+    others: HashMap<u32, u32>,
+    /// Calls of functions whose name another function had before.
+    pub(super) shared: u64,
+}
+
+impl Strings {
+    #[inline]
+    fn of(&mut self, id: FunctionId, info: &TraceInfo) -> u32 {
+        let known = match self.listed.get(id.0 as usize) {
+            Some(&known) => known,
+            None => self.others.get(&id.0).copied(),
+        };
+        let number = known.unwrap_or_else(|| self.learn(id, info));
+        self.shared += u64::from(self.names[number as usize].1 != id);
+        number
+    }
+
+    #[cold]
+    fn learn(&mut self, id: FunctionId, info: &TraceInfo) -> u32 {
+        let name = info.function(id).map_or("", |function| &function.name);
+        let name = if name.is_empty() {
+            id.to_string()
+        } else {
+            name.to_owned()
+        };
+        let next = self.names.len() as u32;
+        let number = *self.number_of.entry(name.clone()).or_insert(next);
+        if number == next {
+            self.names.push((name, id));
+        }
+        if id.0 < LISTED {
+            let least = (id.0 as usize + 1).max(self.listed.len());
+            self.listed.resize(least, None);
+            self.listed[id.0 as usize] = Some(number);
+        } else {
+            self.others.insert(id.0, number);
+        }
+        number
+    }
+}
+
+/// A thread that has attributes.
+#[derive(Debug, Default)]
+struct Thread {
+    id: ThreadId,
+    /// Keys of `CallStack` (0: not there yet) and of its levels, from 1.
+    stack: u32,
+    levels: Vec<u32>,
+    depth: usize,
+    cpu: Option<u32>,
+    /// The CPU's place in the list of those, once it was looked up.
+    place: Option<usize>,
+    /// It came there with this change; when it came to another CPU before.
+    moved: bool,
+    moved_at: Option<i64>,
+}
+
+/// A CPU that has attributes.
+#[derive(Debug)]
+struct Cpu {
+    /// Key of `Current_thread`.
+    current: u32,
+    /// The value tells that a thread came to this CPU.
+    arrival: bool,
+}
+
+/// The state system of a program.
+#[derive(Debug)]
+pub(super) struct Builder {
+    engine: Engine,
+    threads: Vec<Thread>,
+    threads_key: u32,
+    cpus: Vec<Cpu>,
+    cpu_of: HashMap<u32, usize>,
+    cpus_key: u32,
+    pub(super) strings: Strings,
+    /// Changes of CPU that the state does not tell, or not in time.
+    pub(super) untold_cpus: u64,
+    /// Intervals, encoded; the caller takes them.
+    pub(super) bytes: Vec<u8>,
+    /// How many there have been.
+    pub(super) intervals: u64,
+}
+
+impl Builder {
+    /// A state whose history begins at `start`, of these threads.
+    pub(super) fn new(start: i64, threads: impl Iterator<Item = ThreadId>) -> Builder {
+        let thread = |id| Thread {
+            id,
+            ..Thread::default()
+        };
+        Builder {
+            engine: Engine::new(start),
+            threads: threads.map(thread).collect(),
+            threads_key: 0,
+            cpus: Vec::new(),
+            cpu_of: HashMap::new(),
+            cpus_key: 0,
+            strings: Strings::default(),
+            untold_cpus: 0,
+            bytes: Vec::new(),
+            intervals: 0,
+        }
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What a thread did, not before what was told.
+    #[inline]
+    pub(super) fn change(&mut self, thread: usize, time: i64, op: Op, info: &TraceInfo) {
+        let Builder {
+            engine,
+            bytes,
+            intervals,
+            ..
+        } = self;
+        engine.advance(time, &mut |interval| write(bytes, intervals, interval));
+        match op {
+            Op::Cpu(cpu) => {
+                let thread = &mut self.threads[thread];
+                (thread.cpu, thread.moved) = (Some(cpu), true);
+                thread.place = None;
+                return;
+            }
+            Op::Seen => {
+                let thread = &mut self.threads[thread];
+                if thread.stack == 0 {
+                    begin(thread, engine, &mut self.threads_key);
+                }
+            }
+            Op::Push(function) => {
+                let string = self.strings.of(function, info);
+                let thread = &mut self.threads[thread];
+                thread.depth += 1;
+                if thread.levels.len() < thread.depth {
+                    grow(thread, engine, &mut self.threads_key);
+                }
+                engine.set(thread.stack, Value::Int(thread.depth as i64));
+                engine.set(thread.levels[thread.depth - 1], Value::Text(string));
+            }
+            Op::Pop => {
+                let thread = &mut self.threads[thread];
+                let Some(&level) = thread.levels.get(thread.depth.wrapping_sub(1)) else {
+                    return;
+                };
+                thread.depth -= 1;
+                let depth = match thread.depth {
+                    0 => Value::Null,
+                    depth => Value::Int(depth as i64),
+                };
+                engine.set(level, Value::Null);
+                engine.set(thread.stack, depth);
+            }
+        }
+        self.seen(thread, time);
+    }
+
+    /// A CPU's place in the list.
+    fn cpu(&mut self, number: u32) -> usize {
+        let Builder {
+            engine,
+            cpus,
+            cpus_key,
+            ..
+        } = self;
+        *self.cpu_of.entry(number).or_insert_with(|| {
+            if *cpus_key == 0 {
+                *cpus_key = engine.create(0, Name::Word("CPUs"), Kind::None);
+            }
+            let cpu = engine.create(*cpus_key, Name::Number(number.into()), Kind::None);
+            cpus.push(Cpu {
+                current: engine.create(cpu, Name::Word("Current_thread"), Kind::Int),
+                arrival: false,
+            });
+            cpus.len() - 1
+        })
+    }
+
+    /// The thread runs on its CPU now.
+    #[inline]
+    fn seen(&mut self, thread: usize, time: i64) {
+        let known = &self.threads[thread];
+        let place = match (known.place, known.cpu) {
+            (Some(place), _) => place,
+            (None, Some(cpu)) => self.cpu(cpu),
+            (None, None) => return,
+        };
+        let thread = &mut self.threads[thread];
+        thread.place = Some(place);
+        let cpu = &mut self.cpus[place];
+        // A number over 2^63 becomes a negative one, and comes back as it was.
+        let change = self.engine.set(cpu.current, Value::Int(thread.id.0 as i64));
+        if change == Change::Replaced && cpu.arrival {
+            // Somebody else's arrival in the same ns is lost.
+            self.untold_cpus += 1;
+        }
+        if change != Change::Same {
+            cpu.arrival = thread.moved;
+        }
+        if std::mem::take(&mut thread.moved) {
+            let twice = thread.moved_at.replace(time) == Some(time);
+            self.untold_cpus += u64::from(change == Change::Same || twice);
+        }
+    }
+
+    /// Ends the history.
+    pub(super) fn finish(&mut self, end: i64) {
+        let Builder {
+            engine,
+            bytes,
+            intervals,
+            ..
+        } = self;
+        engine.finish(end, &mut |interval| write(bytes, intervals, interval));
+    }
+}
+
+fn write(bytes: &mut Vec<u8>, count: &mut u64, interval: &Interval) {
+    push_interval(bytes, interval, false);
+    *count += 1;
+}
+
+/// One more level of a thread's call stack.
+#[cold]
+fn grow(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
+    if thread.stack == 0 {
+        begin(thread, engine, threads);
+    }
+    let name = Name::Number(thread.levels.len() as u64 + 1);
+    thread
+        .levels
+        .push(engine.create(thread.stack, name, Kind::Text));
+}
+
+/// The attributes of a thread that is seen for the first time.
+#[cold]
+fn begin(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
+    if *threads == 0 {
+        *threads = engine.create(0, Name::Word("Threads"), Kind::None);
+    }
+    let own = engine.create(*threads, Name::Number(thread.id.0), Kind::None);
+    thread.stack = engine.create(own, Name::Word("CallStack"), Kind::Int);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_become_intervals() {
+        let mut engine = Engine::new(10);
+        let mut found = Vec::new();
+        let mut out = |interval: &Interval| {
+            found.push((interval.start, interval.end, interval.key, interval.value));
+        };
+        let a = engine.create(0, Name::Word("a"), Kind::Int);
+        assert_eq!(
+            engine.set(a, Value::Int(1)),
+            Change::Replaced,
+            "null since the start"
+        );
+        engine.advance(12, &mut out);
+        let b = engine.create(0, Name::Number(7), Kind::Int);
+        assert_eq!(engine.set(b, Value::Int(5)), Change::Ended);
+        assert_eq!(engine.set(a, Value::Int(1)), Change::Same);
+        assert_eq!(engine.set(a, Value::Null), Change::Ended);
+        assert_eq!(engine.set(a, Value::Int(1)), Change::Replaced);
+        engine.advance(15, &mut out);
+        assert_eq!(engine.set(b, Value::Null), Change::Ended);
+        engine.finish(20, &mut out);
+        let wanted = [
+            (10, 11, 1, Value::Int(1)),
+            (10, 11, 2, Value::Null),
+            (12, 14, 2, Value::Int(5)),
+            (10, 20, 0, Value::Null),
+            // The same value, and yet another interval: there was a change in between.
+            (12, 20, 1, Value::Int(1)),
+            (15, 20, 2, Value::Null),
+        ];
+        assert_eq!(found, wanted);
+    }
+}

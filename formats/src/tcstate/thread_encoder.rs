@@ -1,0 +1,402 @@
+//! The calls of one thread as a state system takes them: pushes and pops of a call stack. They always
+//! match, and their times in ns never go back. This file decides, and counts what a state cannot tell. It
+//! must never write.
+//!
+//! - Frames that were open before the thread's first record have synthetic entries at its beginning. They
+//!   are pushed 1 ns
+//! before that record, so that they are visible even if that record is their exit.
+//! - Frames that are open at the end stay open, with or without synthetic exits in the source, because
+//!   people
+//! want to see the state at the end.
+//! - The rule of [`crate::calls`] decides which frame an exit ends. As in Trace Compass, frames inside end
+//!   at the
+//! exit's own time, and an exit of a frame that is not open is left out.
+
+use crate::calls::{Exit, Rule};
+use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Nanos};
+use crate::scale::Scale;
+use crate::sink::Losses;
+
+/// Times of the state system end here, in ns.
+const LATEST: u64 = i64::MAX as u64;
+
+/// A change of a thread's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    Push(FunctionId),
+    Pop,
+    /// It left a frame that is not there.
+    Seen,
+    /// It runs on this CPU, from the next change on.
+    Cpu(u32),
+}
+
+/// What a state can't tell, counted over all threads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Untold {
+    pub(super) tail_exits: u64,
+    pub(super) synthetic: u64,
+    pub(super) short: u64,
+    pub(super) unmatched: u64,
+    pub(super) unended: u64,
+    pub(super) backwards: u64,
+    pub(super) late: u64,
+    pub(super) cpus: u64,
+}
+
+impl Untold {
+    pub(super) fn losses(&self, losses: &mut Losses) {
+        losses.add("tail exits: written as exits", self.tail_exits);
+        losses.add(
+            "synthetic entries and exits in the middle of a thread: written as measured ones",
+            self.synthetic,
+        );
+        losses.add("calls shorter than 1 ns: left out", self.short);
+        losses.add("exits without an entry: left out", self.unmatched);
+        losses.add(
+            "calls without an exit: they end with the call around them",
+            self.unended,
+        );
+        losses.add(
+            "entries and exits whose clock went back: written at the time of the one before",
+            self.backwards,
+        );
+        losses.add(
+            "entries and exits after 2^63 ns: written at that time",
+            self.late,
+        );
+        losses.add(
+            "changes of CPU without an entry or exit before the next one: left out",
+            self.cpus,
+        );
+    }
+}
+
+/// A frame that is open.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    function: FunctionId,
+    entered: i64,
+}
+
+/// One thread.
+#[derive(Debug, Default)]
+pub(super) struct ThreadEncoder {
+    open: Vec<Frame>,
+    rule: Rule,
+    /// Time of its first entry or exit.
+    pub(super) first: Option<i64>,
+    /// Time of its last entry or exit.
+    pub(super) last: i64,
+    /// Frames that were open before the first record.
+    pub(super) before: u32,
+    /// A measured entry or exit came.
+    begun: bool,
+    /// Innermost frames with synthetic exits that are the last so far, all at `last`.
+    pub(super) after: u32,
+    cpu: Option<u32>,
+    /// The CPU changed after the last entry or exit.
+    moved: bool,
+    /// Measured entries and exits that came.
+    measured: u64,
+    /// Entries and exits that came and were not measured.
+    synthetic: [u64; 2],
+    /// Entries and exits that the history has, without those of `before` and `after`.
+    held: u64,
+}
+
+impl ThreadEncoder {
+    /// The thread runs on this CPU from here on.
+    pub(super) fn cpu(&mut self, CpuId(cpu): CpuId, untold: &mut Untold) {
+        if self.cpu != Some(cpu) {
+            untold.cpus += u64::from(self.moved);
+            (self.cpu, self.moved) = (Some(cpu), true);
+        }
+    }
+
+    /// Whether a frame is open.
+    pub(super) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// The thread is over.
+    pub(super) fn finish(&mut self, untold: &mut Untold) {
+        untold.cpus += u64::from(std::mem::take(&mut self.moved));
+    }
+
+    /// The recorder's counts, changed by as much as the history differs from what came: what was left
+    /// out counts as dropped, and an entry or exit that was added counts as recorded.
+    pub(super) fn counts(&self, counts: Counts) -> Counts {
+        let added = self.held.saturating_sub(self.measured);
+        let left_out = self.measured.saturating_sub(self.held);
+        Counts {
+            recorded: counts.recorded.saturating_add(added),
+            readable: counts
+                .readable
+                .saturating_add(added)
+                .saturating_sub(left_out),
+            dropped: counts.dropped.saturating_add(left_out),
+            synthetic_entries: counts
+                .synthetic_entries
+                .saturating_add(self.before.into())
+                .saturating_sub(self.synthetic[0]),
+            synthetic_exits: counts
+                .synthetic_exits
+                .saturating_add(self.after.into())
+                .saturating_sub(self.synthetic[1]),
+            ..counts
+        }
+    }
+
+    /// An entry or an exit. `out` gets what it does to the stack, with the time in ns.
+    #[inline]
+    pub(super) fn call(
+        &mut self,
+        call: &Call,
+        scale: &mut Scale,
+        untold: &mut Untold,
+        out: &mut impl FnMut(i64, Op),
+    ) {
+        let Nanos(nanos) = scale.nanos(call.time);
+        let mut time = nanos.min(LATEST) as i64;
+        untold.late += u64::from(nanos > LATEST);
+        self.first.get_or_insert(time);
+        if time < self.last {
+            untold.backwards += 1;
+            time = self.last;
+        }
+        if call.synthetic {
+            return self.synthetic(call, time, untold, out);
+        }
+        if self.after > 0 {
+            self.close(untold, out);
+        }
+        self.begun = true;
+        self.measured += 1;
+        self.at(call, time, untold, out);
+    }
+
+    #[inline]
+    fn at(&mut self, call: &Call, time: i64, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
+        self.last = time;
+        if self.moved {
+            self.moved = false;
+            out(time, Op::Cpu(self.cpu.unwrap_or_default()));
+        }
+        let function = call.function;
+        match call.edge {
+            Edge::Entry => {
+                let entered = time;
+                self.held += 1;
+                self.rule.entered(1);
+                self.open.push(Frame { function, entered });
+                return out(time, Op::Push(function));
+            }
+            Edge::TailExit => untold.tail_exits += 1,
+            Edge::Exit => {}
+        }
+        let is = |frame: &Frame| frame.function == function;
+        match self.rule.exit(&self.open, is) {
+            Exit::Innermost => {}
+            Exit::Outer(inside) => {
+                for _ in 0..inside {
+                    untold.unended += 1;
+                    self.pop(time, untold, out);
+                }
+            }
+            Exit::Before | Exit::Lone => {
+                untold.unmatched += 1;
+                return out(time, Op::Seen);
+            }
+        }
+        self.pop(time, untold, out);
+    }
+
+    #[inline]
+    fn pop(&mut self, time: i64, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
+        if let Some(frame) = self.open.pop() {
+            if frame.entered == time {
+                // The entry of it is no longer there, and the exit does not come.
+                untold.short += 1;
+                self.held -= 1;
+            } else {
+                self.held += 1;
+            }
+            out(time, Op::Pop);
+        }
+    }
+
+    /// An entry or exit that was not measured.
+    #[cold]
+    fn synthetic(
+        &mut self,
+        call: &Call,
+        time: i64,
+        untold: &mut Untold,
+        out: &mut impl FnMut(i64, Op),
+    ) {
+        let function = call.function;
+        self.synthetic[usize::from(call.edge != Edge::Entry)] += 1;
+        if call.edge == Edge::Entry && !self.begun && Some(time) == self.first {
+            self.before += 1;
+            self.last = time;
+            let entered = time - 1;
+            self.open.push(Frame { function, entered });
+            return out(entered, Op::Push(function));
+        }
+        let inner = self.open.iter().rev().nth(self.after as usize);
+        let fits = inner.is_some_and(|frame| frame.function == function);
+        if call.edge == Edge::Exit && fits && (self.after == 0 || time == self.last) {
+            self.after += 1;
+            self.last = time;
+            self.begun = true;
+            return;
+        }
+        self.close(untold, out);
+        untold.synthetic += 1;
+        self.begun = true;
+        self.at(call, time, untold, out);
+    }
+
+    /// The synthetic exits so far were not the last: the frames are over.
+    #[cold]
+    fn close(&mut self, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
+        let count = std::mem::take(&mut self.after);
+        for _ in 0..count {
+            untold.synthetic += 1;
+            self.pop(self.last, untold, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Ticks;
+
+    fn edge(time: u64, function: u32, edge: Edge) -> Call {
+        Call {
+            time: Ticks(time),
+            function: FunctionId(function),
+            edge,
+            synthetic: false,
+            has_arguments: false,
+        }
+    }
+
+    fn enter(time: u64, function: u32) -> Call {
+        edge(time, function, Edge::Entry)
+    }
+
+    fn exit(time: u64, function: u32) -> Call {
+        edge(time, function, Edge::Exit)
+    }
+
+    fn synthetic(call: Call) -> Call {
+        Call {
+            synthetic: true,
+            ..call
+        }
+    }
+
+    fn push(time: i64, function: u32) -> (i64, Op) {
+        (time, Op::Push(FunctionId(function)))
+    }
+
+    fn pop(time: i64) -> (i64, Op) {
+        (time, Op::Pop)
+    }
+
+    type Counts = Vec<(&'static str, u64)>;
+
+    fn run(calls: &[Call]) -> (Vec<(i64, Op)>, ThreadEncoder, Counts) {
+        let (mut encoder, mut untold, mut ops) =
+            (ThreadEncoder::default(), Untold::default(), Vec::new());
+        let mut scale = Scale::new(1_000_000_000);
+        for call in calls {
+            encoder.call(call, &mut scale, &mut untold, &mut |time, op| {
+                ops.push((time, op))
+            });
+        }
+        encoder.finish(&mut untold);
+        let mut losses = Losses::default();
+        untold.losses(&mut losses);
+        (ops, encoder, losses.iter().collect())
+    }
+
+    #[test]
+    fn frames_from_before_and_after_the_records() {
+        let calls = [
+            synthetic(enter(10, 1)),
+            synthetic(enter(10, 2)),
+            exit(10, 2),
+            enter(15, 3),
+            synthetic(exit(15, 3)),
+            synthetic(exit(15, 1)),
+        ];
+        let (ops, encoder, losses) = run(&calls);
+        assert_eq!(ops, [push(9, 1), push(9, 2), pop(10), push(15, 3)]);
+        assert_eq!((encoder.first, encoder.last), (Some(10), 15));
+        assert_eq!((encoder.before, encoder.after, losses), (2, 2, vec![]));
+    }
+
+    #[test]
+    fn synthetic_ones_in_the_middle_are_told() {
+        let calls = [enter(1, 1), enter(2, 2), synthetic(exit(3, 2)), exit(9, 1)];
+        let (ops, encoder, losses) = run(&calls);
+        assert_eq!(ops, [push(1, 1), push(2, 2), pop(3), pop(9)]);
+        assert_eq!((encoder.before, encoder.after), (0, 0));
+        assert_eq!(losses.iter().map(|loss| loss.1).collect::<Vec<_>>(), [1]);
+        let (ops, _, losses) = run(&[enter(1, 1), synthetic(enter(3, 2)), exit(4, 2)]);
+        assert_eq!(ops, [push(1, 1), push(3, 2), pop(4)]);
+        assert!(losses[0].0.starts_with("synthetic") && losses[0].1 == 1);
+    }
+
+    #[test]
+    fn what_does_not_nest() {
+        let calls = [
+            exit(1, 9),
+            enter(2, 1),
+            enter(3, 2),
+            enter(4, 3),
+            exit(5, 9),
+            exit(6, 1),
+        ];
+        let (ops, _, losses) = run(&calls);
+        assert_eq!(
+            ops,
+            [
+                (1, Op::Seen),
+                push(2, 1),
+                push(3, 2),
+                push(4, 3),
+                (5, Op::Seen),
+                pop(6),
+                pop(6),
+                pop(6)
+            ]
+        );
+        let wanted = [
+            ("exits without an entry: left out", 2),
+            (
+                "calls without an exit: they end with the call around them",
+                2,
+            ),
+        ];
+        assert_eq!(losses, wanted);
+    }
+
+    #[test]
+    fn clocks_that_went_back_and_times_out_of_range() {
+        let calls = [enter(5, 1), enter(9, 2), exit(3, 2), exit(u64::MAX, 1)];
+        let (ops, _, losses) = run(&calls);
+        assert_eq!(ops, [push(5, 1), push(9, 2), pop(9), pop(i64::MAX)]);
+        let what: Vec<_> = losses
+            .iter()
+            .map(|(what, count)| (&what[..7], *count))
+            .collect();
+        assert_eq!(what, [("calls s", 1), ("entries", 1), ("entries", 1)]);
+        let calls = [enter(5, 1), exit(3, 1)];
+        assert_eq!(run(&calls).0, [push(5, 1), pop(5)]);
+    }
+}

@@ -1,0 +1,387 @@
+//! Goes through a thread's ring chunks once before they are copied into a file. Finds the records that are
+//! missing between theirs, the place where they end, and the places where the clock jumped ahead. The first
+//! two must never allocate where their memory does not, nor panic, because a crashed process runs them.
+//!
+//! A jump is found because each chunk has the time of day at its first tick. The clock jumped if the ticks
+//! ran ahead of that time by minutes, and a gap between two records is as long. An example is a virtual
+//! machine that moved to another host. A time of day that was set must never count as a jump. So there is
+//! no jump without such a gap, nor where the recorder compared its clock with the system's steady clock and
+//! both agreed.
+
+use super::balance::{Ids, Memory, Stack};
+use super::dump::first;
+use super::record::{FUNCTION_SIZE, METADATA_SIZE};
+use crate::bytes::Groups;
+use crate::calls::Exit;
+use crate::model::{Clock, Ticks, TraceInfo};
+use crate::scale;
+
+/// Where records are missing in a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// Byte offset in the chunk, in front of the exit.
+    pub(super) offset: usize,
+    /// The running time there.
+    pub(super) time: u64,
+    /// Entries are missing, or exits.
+    pub(super) entry: bool,
+}
+
+/// A walk through a thread's chunks, one after the other. A chunk is a little-endian block as the
+/// recorder leaves it: `NewBuffer`, `WallTime`, `NewCPUId`, then function records, `NewCPUId` and
+/// `TSCWrap`.
+#[derive(Debug, Default)]
+pub(super) struct Walk<M = Vec<u32>> {
+    pub(super) stack: Stack<M>,
+    /// What an exit leaves open inside; empty but for a moment.
+    pub(super) closed: Ids<M>,
+    /// Function records.
+    pub(super) records: u64,
+    /// Time of the last record.
+    pub(super) last: u64,
+    /// The latest time of a record: the last one, where the clock did not go back.
+    pub(super) latest: u64,
+    /// When calls end that are still open; see [`Walk::until`].
+    pub(super) end: u64,
+}
+
+/// First bytes of little-endian metadata records.
+pub(super) const NEW_BUFFER: u8 = 0x01;
+pub(super) const WALL_TIME: u8 = 0x09;
+pub(super) const NEW_CPU: u8 = 0x05;
+pub(super) const TSC_WRAP: u8 = 0x07;
+
+/// Bytes of `NewBuffer` and `WallTime`: what is in front of a chunk's `NewCPUId`.
+pub(super) const PREAMBLE: usize = 2 * METADATA_SIZE;
+/// Bytes up to a chunk's first record.
+pub(super) const CHUNK_HEAD: usize = 3 * METADATA_SIZE;
+
+impl<M: Memory> Walk<M> {
+    pub(super) fn new(open: M, before: M, closed: M) -> Walk<M> {
+        Walk {
+            stack: Stack::new(open, before),
+            closed: Ids::new(closed),
+            records: 0,
+            last: 0,
+            latest: 0,
+            end: 0,
+        }
+    }
+
+    /// All chunks have been gone through, and calls that are still open last until `end`, or until the last
+    /// record where that is later.
+    pub(super) fn until(&mut self, end: Option<Ticks>) {
+        self.end = end.map_or(self.last, |end| end.0.max(self.last));
+        if self.stack.open().len() > 0 {
+            self.latest = self.latest.max(self.end);
+        }
+    }
+
+    /// Begins anew, at the first chunk.
+    pub(super) fn restart(&mut self) {
+        self.stack.restart();
+        self.last = 0;
+    }
+
+    /// Goes through one chunk; returns where its valid bytes end, which is 0 for one without a valid
+    /// head. `repair` is told what is missing, in order; where it says false, `None` is returned at once.
+    pub(super) fn chunk(
+        &mut self,
+        chunk: &[u8],
+        repair: &mut impl FnMut(Place, &[u32]) -> bool,
+    ) -> Option<usize> {
+        if !has_head(chunk) {
+            return Some(0);
+        }
+        let words = Groups::<FUNCTION_SIZE>::new(chunk);
+        let (mut place, mut time) = (PREAMBLE / FUNCTION_SIZE, self.last);
+        loop {
+            let plain = self.stack.take_plain(words.behind(place));
+            place += plain.words;
+            self.records += plain.words as u64;
+            time = time.wrapping_add(plain.ticks);
+            let Some(bytes) = words.get(place) else {
+                break;
+            };
+            let word = u64::from_le_bytes(bytes);
+            if word & 1 == 0 {
+                let (id, action) = (word as u32 >> 4, (word >> 1) & 7);
+                // Id 0 is no function: this place was never written.
+                if id == 0 || action > 2 {
+                    break;
+                }
+                if action == 0 {
+                    self.stack.enter(id);
+                } else {
+                    let exit = self.stack.exit(id, &mut self.closed);
+                    if matches!(exit, Exit::Outer(_) | Exit::Lone)
+                        && !self.missing(exit, id, (place * FUNCTION_SIZE, time), repair)
+                    {
+                        return None;
+                    }
+                }
+                time = time.wrapping_add(word >> 32);
+                self.records += 1;
+                place += 1;
+            } else {
+                let Some(next) = words.get(place + 1) else {
+                    break;
+                };
+                self.latest = self.latest.max(time);
+                let both = u128::from(u64::from_le_bytes(next)) << 64 | u128::from(word);
+                time = match bytes[0] {
+                    NEW_CPU => (both >> 24) as u64,
+                    TSC_WRAP => (both >> 8) as u64,
+                    _ => break,
+                };
+                place += 2;
+            }
+        }
+        self.last = time;
+        self.latest = self.latest.max(time);
+        Some(place * FUNCTION_SIZE)
+    }
+
+    #[cold]
+    fn missing(
+        &mut self,
+        exit: Exit,
+        id: u32,
+        (offset, time): (usize, u64),
+        repair: &mut impl FnMut(Place, &[u32]) -> bool,
+    ) -> bool {
+        let entry = exit == Exit::Lone;
+        if entry {
+            self.closed.push(id);
+        }
+        let place = Place {
+            offset,
+            time,
+            entry,
+        };
+        let went_on = repair(place, self.closed.all());
+        self.closed.truncate(0);
+        went_on
+    }
+}
+
+/// The latest time of a record in a chunk; `None` where it has no head.
+pub(crate) fn latest(chunk: &[u8]) -> Option<Ticks> {
+    let mut walk = <Walk>::default();
+    let end = walk.chunk(chunk, &mut |_, _| true)?;
+    (end > 0).then_some(Ticks(walk.latest))
+}
+
+/// Whether a chunk begins as one does.
+pub(super) fn has_head(chunk: &[u8]) -> bool {
+    let head = chunk.first_chunk::<CHUNK_HEAD>();
+    head.is_some_and(|head| {
+        head[0] == NEW_BUFFER && head[METADATA_SIZE] == WALL_TIME && head[PREAMBLE] == NEW_CPU
+    })
+}
+
+/// Synthetic records that go into the middle of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Repair {
+    /// Which chunk.
+    pub(super) chunk: usize,
+    /// Byte offset in the chunk, in front of the exit.
+    pub(super) offset: usize,
+    /// The running time there.
+    pub(super) time: u64,
+    /// Entry or exit.
+    pub(super) entry: bool,
+    /// Where its functions begin in [`Scan::repaired`].
+    pub(super) first: usize,
+    /// How many records.
+    pub(super) count: usize,
+    /// Instead of records: by how many ticks the clock jumps ahead here.
+    pub(super) jump: u64,
+}
+
+/// What one look at a thread's ring chunks gives.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    pub(super) walk: Walk,
+    pub(super) repairs: Vec<Repair>,
+    pub(super) repaired: Vec<u32>,
+    /// Per chunk: where its valid bytes end; 0 for a chunk without a valid head.
+    pub(super) ends: Vec<usize>,
+    /// Bytes that are no record of a ring chunk.
+    pub(super) discarded: u64,
+}
+
+impl Scan {
+    /// `gaps`: how many records are missing before each chunk but the first.
+    pub(super) fn new(chunks: &[&[u8]], gaps: &[u64]) -> Scan {
+        let mut scan = Scan::default();
+        for (at, chunk) in chunks.iter().enumerate() {
+            if at > 0 && gaps.get(at).is_some_and(|&lost| lost > 0) {
+                scan.walk.stack.gap();
+            }
+            let end = scan.walk.chunk(chunk, &mut |place, ids| {
+                scan.repairs.push(Repair {
+                    chunk: at,
+                    offset: place.offset,
+                    time: place.time,
+                    entry: place.entry,
+                    first: scan.repaired.len(),
+                    count: ids.len(),
+                    jump: 0,
+                });
+                scan.repaired.extend_from_slice(ids);
+                true
+            });
+            let end = end.unwrap_or(0);
+            scan.ends.push(end);
+            scan.discarded += (chunk.len() - end) as u64;
+        }
+        scan
+    }
+
+    /// Adds the places where the clock jumped.
+    pub(super) fn jumps(&mut self, jumps: &[Jump]) {
+        self.repairs.extend(jumps.iter().map(|jump| Repair {
+            chunk: jump.chunk,
+            offset: jump.offset,
+            time: jump.time,
+            entry: false,
+            first: 0,
+            count: 0,
+            jump: jump.ticks,
+        }));
+        if !jumps.is_empty() {
+            self.repairs
+                .sort_by_key(|repair| (repair.chunk, repair.offset));
+        }
+    }
+}
+
+/// Less than this, in ns, is no jump: a thread that opens a chunk may have to wait between the two readings.
+const LEAST_NS: i128 = 60_000_000_000;
+
+/// A jump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Jump {
+    /// Which chunk.
+    pub(super) chunk: usize,
+    /// Byte offset in it of the record with the first tick behind the jump.
+    pub(super) offset: usize,
+    /// The time before it.
+    pub(super) time: u64,
+    /// By how many ticks.
+    pub(super) ticks: u64,
+}
+
+/// A tick, and the Unix time in ns at it.
+type Anchor = (u64, i128);
+
+/// Where a thread's clock jumped.
+#[derive(Debug, Default)]
+pub(super) struct Jumps {
+    /// Between its records, in order.
+    pub(super) inside: Vec<Jump>,
+    /// Between the last record and the moment of the dump: by how many ticks.
+    pub(super) behind: u64,
+}
+
+/// All jumps in the chunks of a thread, of which the first `ends` bytes are good.
+pub(super) fn find(chunks: &[&[u8]], ends: &[usize], info: &TraceInfo) -> Jumps {
+    let good = |(nth, _): &(usize, &&[u8])| ends.get(*nth).is_some_and(|&end| end >= CHUNK_HEAD);
+    let anchor = |chunk: &[u8]| {
+        let head = first(chunk, info);
+        let wall = i128::from(head.wall.0) * 1_000_000_000 + i128::from(head.wall.1) * 1000;
+        (head.tsc, wall)
+    };
+    let mut jumps = Jumps::default();
+    let mut rest = chunks.iter().enumerate().filter(good).peekable();
+    while let Some((nth, chunk)) = rest.next() {
+        let next = rest.peek().copied();
+        let until = match next {
+            Some((_, next)) => Some(anchor(next)),
+            None => info
+                .clock
+                .until
+                .map(|(tick, unix)| (tick.0, i128::from(unix))),
+        };
+        let Some(ticks) = until.and_then(|until| ahead(anchor(chunk), until, &info.clock)) else {
+            continue;
+        };
+        let end = ends.get(nth).copied().unwrap_or(0);
+        let (mut widest, last) = widest(chunk.get(..end).unwrap_or(chunk), nth);
+        if let Some((nth, next)) = next {
+            let gap = first(next, info).tsc.saturating_sub(last);
+            if gap > widest.ticks {
+                widest = Jump {
+                    chunk: nth,
+                    offset: PREAMBLE,
+                    time: last,
+                    ticks: gap,
+                };
+            }
+        }
+        let silence = info.end.filter(|_| next.is_none());
+        let silence = silence.map_or(0, |end| end.0.saturating_sub(last));
+        if silence > widest.ticks && silence >= ticks / 10 * 9 {
+            jumps.behind = ticks.min(silence);
+        } else if widest.ticks >= ticks / 10 * 9 {
+            let ticks = ticks.min(widest.ticks);
+            jumps.inside.push(Jump { ticks, ..widest });
+        }
+    }
+    jumps
+}
+
+/// By how many ticks the clock ran ahead of the time of day from one anchor to another; `None` where
+/// it did not by much, or where it was the time of day that was set.
+fn ahead(from: Anchor, to: Anchor, clock: &Clock) -> Option<u64> {
+    let ticks = Ticks(to.0.checked_sub(from.0)?);
+    let wall = to.1 - from.1;
+    let ahead = i128::from(clock.nanos(ticks).0) - wall;
+    let agrees = clock.until.is_some() && i128::from(clock.trouble.ahead_ns) < ahead / 2;
+    if ahead < LEAST_NS + wall.max(0) / 100 || agrees {
+        return None;
+    }
+    u64::try_from(scale::ticks_in(ahead, clock.frequency)).ok()
+}
+
+/// The widest gap before an absolute tick in the chunk (no other is wide enough), and the last time.
+fn widest(chunk: &[u8], nth: usize) -> (Jump, u64) {
+    let words = Groups::<FUNCTION_SIZE>::new(chunk);
+    let mut widest = Jump {
+        chunk: nth,
+        offset: PREAMBLE,
+        time: 0,
+        ticks: 0,
+    };
+    let (mut place, mut time) = (PREAMBLE / FUNCTION_SIZE, None);
+    while let Some(bytes) = words.get(place) {
+        let word = u64::from_le_bytes(bytes);
+        if word & 1 == 0 {
+            time = time.map(|time: u64| time.wrapping_add(word >> 32));
+            place += 1;
+            continue;
+        }
+        let Some(next) = words.get(place + 1) else {
+            break;
+        };
+        let both = u128::from(u64::from_le_bytes(next)) << 64 | u128::from(word);
+        let tick = match bytes[0] {
+            NEW_CPU => (both >> 24) as u64,
+            TSC_WRAP => (both >> 8) as u64,
+            _ => break,
+        };
+        let before = time.unwrap_or(tick);
+        if tick.saturating_sub(before) > widest.ticks {
+            widest = Jump {
+                chunk: nth,
+                offset: place * FUNCTION_SIZE,
+                time: before,
+                ticks: tick - before,
+            };
+        }
+        time = Some(tick);
+        place += METADATA_SIZE / FUNCTION_SIZE;
+    }
+    (widest, time.unwrap_or(0))
+}

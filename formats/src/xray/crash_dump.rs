@@ -1,0 +1,320 @@
+//! Writes a dump in a crashed process, where nothing may be allocated. [`CrashWriter`] gives, as a stream,
+//! the bytes that [`DumpWriter`](super::DumpWriter) writes in version 3. It makes two passes over a
+//! thread's chunks. The first pass counts, because the block's size must be known before its first byte.
+//! The second pass writes. It does not look for jumps of the clock. Must never allocate, lock, panic, or
+//! touch a file itself.
+
+use super::chunk_scan::{CHUNK_HEAD, PREAMBLE, Walk, has_head};
+use super::dump::{BlockSummary, First, first};
+use super::payload::{self, Place, Short};
+use super::record::{self, Action, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When};
+use crate::bytes::ByteOrder;
+use crate::model::{Counts, Function, Ticks, TraceInfo};
+
+const LAYOUT: Layout = Layout {
+    order: ByteOrder::Little,
+    version: 3,
+};
+
+/// Where the bytes go; false = they could not be taken, and nothing more is to be given.
+pub type Out<'a> = dyn FnMut(&[u8]) -> bool + 'a;
+
+/// The header of a file. Async-signal-safe.
+#[must_use]
+pub fn header(info: &TraceInfo) -> [u8; HEADER_SIZE] {
+    record::encode_header(&Header {
+        layout: LAYOUT,
+        constant: info.clock.constant,
+        nonstop: info.clock.nonstop,
+        frequency: info.clock.frequency,
+        buffer_size: 0,
+    })
+}
+
+/// Names of functions, ready to be written with the first block of a file that begins at `start`.
+/// Allocates: to be called beforehand.
+#[must_use]
+pub fn functions(functions: &[Function], start: Ticks) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for payload in payload::encode_functions(functions) {
+        custom(start.0, &payload, &mut |part| {
+            bytes.extend_from_slice(part);
+            true
+        });
+    }
+    bytes
+}
+
+/// Memory for the calls that are open while a thread's chunks are gone through.
+pub struct Room<'a> {
+    lists: [&'a mut [u32]; 3],
+}
+
+impl<'a> Room<'a> {
+    /// How many numbers it takes for a thread's chunks of `bytes` bytes: whatever is in them fits.
+    #[must_use]
+    pub const fn size(bytes: usize) -> usize {
+        bytes.div_ceil(8) * 3
+    }
+
+    /// A room in memory of [`Room::size`].
+    #[must_use]
+    pub fn new(memory: &'a mut [u32]) -> Room<'a> {
+        let third = memory.len() / 3;
+        let (first, rest) = memory.split_at_mut(third);
+        let (second, rest) = rest.split_at_mut(third);
+        Room {
+            lists: [first, second, rest],
+        }
+    }
+}
+
+/// A thread, as its block says.
+#[derive(Clone, Copy, Debug)]
+pub struct CrashThread<'a> {
+    /// As the kernel counts.
+    pub id: u32,
+    /// Its name.
+    pub name: &'a str,
+    /// Its counts; `readable` and those of synthetic records are found here.
+    pub counts: Counts,
+    /// It has ended: its calls last until its last record, and not until that of the file's `info.end`.
+    pub ended: bool,
+}
+
+/// Writes blocks behind a [`header`]. Async-signal-safe, but for what the caller's own iterators and
+/// sinks do.
+pub struct CrashWriter<'a, T> {
+    info: &'a TraceInfo,
+    reason: &'a str,
+    /// What [`functions`] gave; the first block takes it.
+    tables: Option<T>,
+}
+
+/// What the first pass found.
+#[derive(Clone, Copy, Default)]
+struct Sizes {
+    summary: BlockSummary,
+    /// Bytes of records and of synthetic ones.
+    bytes: u64,
+    last: u64,
+    end: u64,
+    latest: u64,
+}
+
+impl Sizes {
+    fn synthetic(&mut self, count: usize, entry: bool) {
+        if count == 0 {
+            return;
+        }
+        self.bytes += 2 * METADATA_SIZE as u64 + 8 * count as u64;
+        if entry {
+            self.summary.synthetic_entries += count as u64;
+        } else {
+            self.summary.synthetic_exits += count as u64;
+        }
+    }
+}
+
+impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
+    /// A writer of a file about `info`, but for its reason and its functions. Texts of more than 200
+    /// bytes are cut.
+    pub fn new(info: &'a TraceInfo, reason: &'a str, tables: T) -> Self {
+        CrashWriter {
+            info,
+            reason,
+            tables: Some(tables),
+        }
+    }
+
+    /// Writes one thread's block; `chunks` as for [`DumpWriter::thread`](super::DumpWriter::thread).
+    /// `None` where `out` refused, or (then nothing was written) `room` is too small.
+    pub fn thread<'c>(
+        &mut self,
+        thread: &CrashThread<'_>,
+        chunks: impl Iterator<Item = &'c [u8]> + Clone,
+        room: &mut Room<'_>,
+        out: &mut Out<'_>,
+    ) -> Option<BlockSummary> {
+        let bytes: usize = chunks.clone().map(<[u8]>::len).sum();
+        let least = Room::size(bytes) / 3;
+        if room.lists.iter().any(|list| list.len() < least) {
+            return None;
+        }
+        let mut walk = walk_in(room);
+        let mut valid = None;
+        let end = self.info.end.filter(|_| !thread.ended);
+        let sizes = measure(chunks.clone(), &mut walk, &mut valid, end);
+        let summary = sizes.summary;
+        self.head(thread, valid.unwrap_or_default(), &sizes, out)?;
+        body(chunks, &mut walk, self.info, &sizes, out)?;
+        Some(summary)
+    }
+
+    fn head(
+        &mut self,
+        thread: &CrashThread<'_>,
+        chunk: &[u8],
+        sizes: &Sizes,
+        out: &mut Out<'_>,
+    ) -> Option<()> {
+        let First { wall, cpu, tsc } = first(chunk, self.info);
+        let valid = !chunk.is_empty();
+        let start = self.info.start.map_or(tsc, |start| start.0);
+        let summary = &sizes.summary;
+        let counts = summary.counted(thread.counts);
+        let events = [
+            payload::put_thread(
+                Short::new(),
+                thread.name,
+                Some(counts),
+                valid.then_some(Ticks(sizes.latest)),
+            ),
+            payload::put_balance(
+                Short::new(),
+                summary.synthetic_entries,
+                summary.synthetic_exits,
+            ),
+        ];
+        let process = self.info.process.map(|process| process as u32);
+        let tables = self.tables.take();
+        let about = tables.is_some().then(|| {
+            [
+                payload::put_process(Short::new(), self.info, self.reason),
+                payload::put_clock(Short::new(), &self.info.clock),
+            ]
+        });
+        let about = about.as_ref().map_or(&[][..], |about| &about[..]);
+        let tables = tables.into_iter().flatten();
+
+        let heads = METADATA_SIZE * (3 + usize::from(process.is_some()));
+        let events_size = |event: &Short| METADATA_SIZE + event.bytes().len();
+        let small: usize = events.iter().chain(about).map(events_size).sum();
+        let large: usize = tables.clone().map(<[u8]>::len).sum();
+        let bytes = (heads + small + large) as u64 + sizes.bytes;
+
+        metadata(&Record::BufferExtents { bytes }, out)?;
+        metadata(&Record::NewBuffer { thread: thread.id }, out)?;
+        let (seconds, micros) = wall;
+        metadata(&Record::WallTime { seconds, micros }, out)?;
+        if let Some(process) = process {
+            metadata(&Record::Pid { process }, out)?;
+        }
+        metadata(&Record::NewCpu { cpu, tsc: start }, out)?;
+        for event in events.iter().chain(about) {
+            taken(custom(start, event.bytes(), out))?;
+        }
+        for bytes in tables {
+            taken(out(bytes))?;
+        }
+        Some(())
+    }
+}
+
+fn walk_in<'w>(room: &'w mut Room<'_>) -> Walk<&'w mut [u32]> {
+    let [open, before, closed] = &mut room.lists;
+    Walk::new(open, before, closed)
+}
+
+/// The first pass: what a block of these chunks has. `valid` becomes the first chunk with a head.
+fn measure<'c>(
+    chunks: impl Iterator<Item = &'c [u8]>,
+    walk: &mut Walk<&mut [u32]>,
+    valid: &mut Option<&'c [u8]>,
+    end: Option<Ticks>,
+) -> Sizes {
+    let mut sizes = Sizes::default();
+    for chunk in chunks {
+        let end = walk.chunk(chunk, &mut |place, ids| {
+            sizes.synthetic(ids.len(), place.entry);
+            true
+        });
+        let end = end.unwrap_or(0);
+        if end > 0 {
+            valid.get_or_insert(chunk);
+        }
+        sizes.bytes += end.saturating_sub(PREAMBLE) as u64;
+        sizes.summary.discarded_bytes += chunk.len().saturating_sub(end) as u64;
+    }
+    sizes.synthetic(walk.stack.before().len(), true);
+    sizes.synthetic(walk.stack.open().len(), false);
+    sizes.summary.readable = walk.records;
+    walk.until(end);
+    (sizes.last, sizes.end, sizes.latest) = (walk.last, walk.end, walk.latest);
+    if walk.stack.open().len() > 0 && sizes.end > sizes.last {
+        sizes.bytes += METADATA_SIZE as u64;
+    }
+    sizes
+}
+
+/// The second pass: the chunks' records, with what is missing between them.
+fn body<'c>(
+    chunks: impl Iterator<Item = &'c [u8]>,
+    walk: &mut Walk<&mut [u32]>,
+    info: &TraceInfo,
+    sizes: &Sizes,
+    out: &mut Out<'_>,
+) -> Option<()> {
+    let mut begun = false;
+    for chunk in chunks {
+        let mut from = PREAMBLE;
+        if !begun && has_head(chunk) {
+            begun = true;
+            if walk.stack.before().len() > 0 {
+                // The base is this chunk's NewCPUId: that is the time of its first record.
+                taken(out(chunk.get(PREAMBLE..CHUNK_HEAD)?))?;
+                from = CHUNK_HEAD;
+                synthetic(first(chunk, info).tsc, walk.stack.before(), true, out)?;
+            }
+            walk.restart();
+        }
+        let end = walk.chunk(chunk, &mut |place, ids| {
+            let whole = out(chunk.get(from..place.offset).unwrap_or(&[]));
+            from = place.offset;
+            whole && synthetic(place.time, ids.iter().copied(), place.entry, out).is_some()
+        })?;
+        taken(out(chunk.get(from..end).unwrap_or(&[])))?;
+    }
+    if walk.stack.open().len() > 0 && sizes.end > sizes.last {
+        // A delta has 32 bits.
+        metadata(&Record::TscWrap { tsc: sizes.end }, out)?;
+    }
+    synthetic(sizes.end, walk.stack.open(), false, out)
+}
+
+/// Function records that were not measured, and the word that says so; nothing where there are none.
+fn synthetic(
+    time: u64,
+    ids: impl ExactSizeIterator<Item = u32>,
+    entry: bool,
+    out: &mut Out<'_>,
+) -> Option<()> {
+    if ids.len() == 0 {
+        return Some(());
+    }
+    let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    let event = payload::put_synthetic(Short::new(), count);
+    taken(custom(time, event.bytes(), out))?;
+    let action = if entry { Action::Entry } else { Action::Exit };
+    for id in ids {
+        taken(out(&record::encode_function(id, action, 0, LAYOUT.order)))?;
+    }
+    Some(())
+}
+
+fn custom(tsc: u64, payload: &[u8], out: &mut Out<'_>) -> bool {
+    let event = Record::Custom {
+        size: i32::try_from(payload.len()).unwrap_or(i32::MAX),
+        when: When::Absolute(tsc),
+        cpu: None,
+    };
+    metadata(&event, out).is_some() && out(payload)
+}
+
+fn metadata(record: &Record, out: &mut Out<'_>) -> Option<()> {
+    taken(out(&record::encode_metadata(record, LAYOUT)))
+}
+
+fn taken(yes: bool) -> Option<()> {
+    yes.then_some(())
+}

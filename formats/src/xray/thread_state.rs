@@ -1,0 +1,151 @@
+//! The writer's state of a thread, and its fast path for ordinary calls: it encodes them as they come. The
+//! fast path must never take a call that the writer would encode otherwise.
+
+use std::io::{self, Read, Seek, Write};
+
+use super::balance::Stack;
+use super::frame::Frame;
+use super::payload;
+use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Layout};
+use crate::bytes::ByteOrder;
+use crate::model::{Call, Edge, FunctionId, Thread, Ticks, TraceInfo};
+
+// Records of versions 1 and 3 that go into a spool are the same.
+pub(super) const LAYOUT: Layout = Layout {
+    order: ByteOrder::Little,
+    version: 3,
+};
+
+/// One thread.
+#[derive(Debug)]
+pub(super) struct ThreadState {
+    pub(super) thread: Thread,
+    pub(super) strand: usize,
+    pub(super) wall: Option<(u64, u32)>,
+    /// Time and CPU of the first event: the block's second `NewCPUId`.
+    pub(super) first: Option<(u64, u16)>,
+    /// Records that are missing before it.
+    pub(super) lost: u64,
+    pub(super) base: u64,
+    pub(super) earliest: u64,
+    pub(super) latest: u64,
+    pub(super) stack: Stack,
+    pub(super) records: u64,
+    pub(super) middle_entries: u64,
+    pub(super) middle_exits: u64,
+    /// Arguments may follow.
+    pub(super) arguments: bool,
+    /// Records are missing between the last one and the next.
+    pub(super) gap: bool,
+}
+
+impl ThreadState {
+    pub(super) fn new(thread: Thread, strand: usize) -> ThreadState {
+        ThreadState {
+            thread,
+            strand,
+            wall: None,
+            first: None,
+            lost: 0,
+            base: 0,
+            earliest: u64::MAX,
+            latest: 0,
+            stack: Stack::default(),
+            records: 0,
+            middle_entries: 0,
+            middle_exits: 0,
+            arguments: false,
+            gap: false,
+        }
+    }
+
+    /// An event at `time`: the first one is where the thread's records begin.
+    pub(super) fn reach(&mut self, time: u64) {
+        if self.first.is_none() {
+            (self.first, self.base) = (Some((time, 0)), time);
+        }
+        self.earliest = self.earliest.min(time);
+        self.latest = self.latest.max(time);
+    }
+
+    /// The moment until which open calls last: `end`, that of the dump, or the last event where that is later.
+    pub(super) fn until(&mut self, end: Option<Ticks>) -> u64 {
+        if self.stack.open().len() == 0 {
+            return self.base;
+        }
+        let end = end.map_or(self.base, |end| end.0.max(self.base));
+        self.reach(end);
+        end
+    }
+
+    /// Makes records of calls as long as they are plain: measured, of functions that keep their numbers
+    /// (0 and `zero` do not), a small step after one another, and with nothing to be put in front.
+    pub(super) fn plain(
+        &mut self,
+        calls: &[Call],
+        zero: u32,
+        records: &mut Vec<[u8; FUNCTION_SIZE]>,
+    ) {
+        if self.first.is_none() {
+            return;
+        }
+        let (before, mut base) = (records.len(), self.base);
+        for call in calls {
+            let id = call.function.0;
+            let delta = call.time.0.checked_sub(base);
+            let Some(delta) = delta.and_then(|delta| u32::try_from(delta).ok()) else {
+                break;
+            };
+            let keeps = id != 0 && id != zero && id < FUNCTION_LIMIT;
+            if call.synthetic || !keeps || !self.stack.follow(id, call.edge == Edge::Entry) {
+                break;
+            }
+            base = call.time.0;
+            let bytes = record::encode_function(id, action(call), delta, LAYOUT.order);
+            records.push(bytes);
+        }
+        let count = records.len() - before;
+        if count > 0 {
+            // The base was reached before, and none of these is earlier.
+            self.base = base;
+            self.latest = self.latest.max(base);
+            self.records += count as u64;
+            (self.gap, self.arguments) = (false, true);
+        }
+    }
+}
+
+/// The highest number that no name has: functions without one have low numbers, as a rule.
+pub(super) fn highest_free(info: &TraceInfo) -> u32 {
+    let mut numbers = (1..FUNCTION_LIMIT).rev();
+    let free = numbers.find(|&id| info.function(FunctionId(id)).is_none());
+    free.unwrap_or(FUNCTION_LIMIT - 1)
+}
+
+/// What a call's record says that happened.
+pub(super) fn action(call: &Call) -> Action {
+    match (call.edge, call.has_arguments) {
+        (Edge::Entry, false) => Action::Entry,
+        (Edge::Entry, true) => Action::EntryArgs,
+        (Edge::Exit, _) => Action::Exit,
+        (Edge::TailExit, _) => Action::TailExit,
+    }
+}
+
+/// Writes synthetic entries, or exits, all of one time.
+pub(super) fn write_synthetic<W: Read + Write + Seek>(
+    frame: &mut Frame<W>,
+    time: u64,
+    ids: impl ExactSizeIterator<Item = u32>,
+    entry: bool,
+) -> io::Result<()> {
+    if ids.len() == 0 {
+        return Ok(());
+    }
+    let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    frame.custom(time, &payload::encode_synthetic(count))?;
+    for id in ids {
+        frame.function(id, entry)?;
+    }
+    Ok(())
+}

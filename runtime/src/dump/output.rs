@@ -1,0 +1,454 @@
+//! The names of traces: the pattern of `FDR_OUT`, and the paths that the pattern gives. The program's own name
+//! must never choose another folder.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use fdr_formats::registry::{FORMATS, Format, Opener};
+
+use super::staged::is_open_file;
+
+/// How many bytes of the program's name are used. A file's name may have 255 bytes, and the pattern, the pid
+/// and a temporary suffix need some of them.
+const LONGEST_PROGRAM: usize = 128;
+
+/// A parsed pattern. It always names a file. Its folder is absolute if the folder at start was absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Output {
+    folder: Vec<PatternPart>,
+    file: Vec<PatternPart>,
+    /// Whether missing folders are made.
+    makes_folders: bool,
+    /// The folder that must exist.
+    needed: Option<PathBuf>,
+    sort: Sort,
+}
+
+/// The kind of the object that has the name of all traces, if they have one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    /// A file, a folder, or no object yet.
+    Regular,
+    /// /dev/null, so no trace is wanted.
+    Null,
+    /// A device, a pipe, or a file that is open already. No trace can replace it.
+    Other,
+}
+
+/// The values of the placeholders.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Names<'a> {
+    /// `%e`, as [`program_name`] gives it.
+    pub(crate) program: &'a str,
+    /// `%p`.
+    pub(crate) pid: u32,
+    /// `%n`: the number of the dump, from 1.
+    pub(crate) number: u64,
+    /// `%t`: the time of the dump, in seconds since 1970, UTC. Printed as `20261120T135501Z`.
+    pub(crate) unix_time_s: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum PatternPart {
+    Text(Vec<u8>),
+    Program,
+    Pid,
+    Number,
+    Time,
+}
+
+impl Output {
+    /// Parses a pattern. `%e` is the program, `%p` its pid, `%n` the number of the dump, `%t` the time, `%%` a
+    /// percent sign. `%n` and `%t` may stand only in the file's name. If the pattern ends with `/` or names an
+    /// existing folder, files in that folder get the default name `%e.%p.%n.<extension>`. A relative pattern
+    /// counts from `start`, the folder in which the program was started.
+    ///
+    /// Missing folders are made if the pattern ends with `/`, and if their names have a placeholder. Other
+    /// folders must exist (see [`Output::missing_folder`]).
+    ///
+    /// A pattern without `%n` names one file, which each dump replaces as a whole (see
+    /// [`Output::is_numbered`]). A program and its children share the file of a pattern without `%p`.
+    ///
+    /// # Errors
+    /// One line, for people, without the name of the variable.
+    pub(crate) fn parse(pattern: &OsStr, start: &Path, extension: &str) -> Result<Output, String> {
+        let pattern = pattern.as_bytes();
+        let is_bare = !pattern.contains(&b'/');
+        let (folder, file) = match pattern.iter().rposition(|&byte| byte == b'/') {
+            Some(slash) => pattern.split_at(slash + 1),
+            None => (&b""[..], pattern),
+        };
+        let mut folder = parse_parts(folder)?;
+        if folder.contains(&PatternPart::Number) || folder.contains(&PatternPart::Time) {
+            return Err(
+                "%n and %t can't be part of a folder's name, only of the file's".to_owned(),
+            );
+        }
+        if !pattern.starts_with(b"/") {
+            folder.insert(0, PatternPart::Text(start_text(start)));
+        }
+        let mut file = parse_parts(file)?;
+        let needed = (!is_bare && !file.is_empty()).then(|| before_placeholders(&folder));
+        let is_given = folder
+            .iter()
+            .all(|part| matches!(part, PatternPart::Text(_)));
+        let makes_folders = file.is_empty() || !is_given;
+        let sort = sort_of(&folder, &file);
+        if names_a_folder(&folder, &file) {
+            folder.append(&mut file);
+            folder.push(PatternPart::Text(b"/".to_vec()));
+        }
+        if file.is_empty() {
+            file = default_file(extension);
+        }
+        Ok(Output {
+            folder,
+            file,
+            makes_folders,
+            needed,
+            sort,
+        })
+    }
+
+    /// The names without a pattern: the default name in the folder `start`.
+    pub(crate) fn default_in(start: &Path, extension: &str) -> Output {
+        Output {
+            folder: vec![PatternPart::Text(start_text(start))],
+            file: default_file(extension),
+            makes_folders: false,
+            needed: None,
+            sort: Sort::Regular,
+        }
+    }
+
+    /// Whether missing folders are made. Async-signal-safe.
+    pub(crate) fn makes_folders(&self) -> bool {
+        self.makes_folders
+    }
+
+    /// The folder that must exist and does not.
+    pub(crate) fn missing_folder(&self) -> Option<&Path> {
+        self.needed.as_deref().filter(|folder| !folder.is_dir())
+    }
+
+    /// Whether no traces are wanted, because they go to /dev/null. Async-signal-safe.
+    pub(crate) fn is_null(&self) -> bool {
+        self.sort == Sort::Null
+    }
+
+    /// Whether traces are wanted and have the name of a device, a pipe or the like.
+    pub(crate) fn is_device(&self) -> bool {
+        self.sort == Sort::Other
+    }
+
+    /// Whether an object that is no file has the name of all traces. No trace replaces it, and nothing is put
+    /// into its folder. Async-signal-safe.
+    pub(crate) fn is_no_file(&self) -> bool {
+        self.sort != Sort::Regular
+    }
+
+    /// The file of one dump.
+    pub(crate) fn path(&self, names: &Names<'_>) -> PathBuf {
+        let mut path = Vec::new();
+        self.write_folder(names, &mut |part| path.extend_from_slice(part));
+        self.write_file(names, &mut |part| path.extend_from_slice(part));
+        OsString::from_vec(path).into()
+    }
+
+    /// The folder of all dumps, part by part, with a slash at its end. Async-signal-safe.
+    pub(crate) fn write_folder(&self, names: &Names<'_>, out: &mut dyn FnMut(&[u8])) {
+        expand(&self.folder, names, out);
+    }
+
+    /// The file of one dump in that folder, part by part. Async-signal-safe.
+    pub(crate) fn write_file(&self, names: &Names<'_>, out: &mut dyn FnMut(&[u8])) {
+        expand(&self.file, names, out);
+    }
+
+    /// Replaces the extension of the names.
+    pub(crate) fn with_extension(mut self, extension: &str) -> Output {
+        if self.is_no_file() {
+            return self;
+        }
+        let mut end = format!(".{extension}").into_bytes();
+        let only = self.file.len() == 1;
+        if let Some(PatternPart::Text(text)) = self.file.last_mut() {
+            let dot = text.iter().rposition(|&byte| byte == b'.');
+            text.truncate(dot.filter(|&at| at > 0 || !only).unwrap_or(text.len()));
+            text.append(&mut end);
+        } else {
+            self.file.push(PatternPart::Text(end));
+        }
+        self
+    }
+
+    /// The names for children of a fork. If no name has the pid, the pid is put before the extension. Otherwise
+    /// the last child would replace the traces of its parent and of the other children.
+    pub(crate) fn of_children(mut self) -> Output {
+        let has_pid =
+            self.folder.contains(&PatternPart::Pid) || self.file.contains(&PatternPart::Pid);
+        if has_pid || self.is_no_file() {
+            return self;
+        }
+        let mut extension = Vec::new();
+        if let Some(PatternPart::Text(text)) = self.file.last_mut() {
+            let dot = text.iter().rposition(|&byte| byte == b'.');
+            extension = dot.map(|at| text.split_off(at)).unwrap_or_default();
+        }
+        let dot = PatternPart::Text(b".".to_vec());
+        self.file
+            .extend([dot, PatternPart::Pid, PatternPart::Text(extension)]);
+        self
+    }
+
+    /// The folder of all dumps, with a NUL for each pid.
+    pub(crate) fn folder_template(&self, program: &str) -> Vec<u8> {
+        let mut template = Vec::new();
+        for part in &self.folder {
+            match part {
+                PatternPart::Text(text) => template.extend_from_slice(text),
+                PatternPart::Pid => template.push(0),
+                PatternPart::Program => template.extend_from_slice(program.as_bytes()),
+                // No folder's name has them.
+                PatternPart::Number | PatternPart::Time => {}
+            }
+        }
+        while template.len() > 1 && template.ends_with(b"/") {
+            template.pop();
+        }
+        template
+    }
+
+    /// The folder of all dumps.
+    #[cfg(test)]
+    pub(crate) fn folder(&self, program: &str, pid: u32) -> PathBuf {
+        let names = Names {
+            program,
+            pid,
+            number: 0,
+            unix_time_s: 0,
+        };
+        // Joins slashes, so "a//" and "a/" are one folder.
+        let mut path = Vec::new();
+        self.write_folder(&names, &mut |part| path.extend_from_slice(part));
+        PathBuf::from(OsString::from_vec(path))
+            .components()
+            .collect()
+    }
+
+    /// Whether each dump has a file of its own. Otherwise a later dump replaces the file of an earlier one, and
+    /// the line about the dump should say so.
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.file.contains(&PatternPart::Number)
+    }
+}
+
+/// The folder at start, as the beginning of a path. It is text, so a percent sign in it has no special meaning.
+fn start_text(start: &Path) -> Vec<u8> {
+    let mut start = start.as_os_str().as_bytes().to_vec();
+    if !start.ends_with(b"/") {
+        start.push(b'/');
+    }
+    start
+}
+
+/// `%e.%p.%n.<extension>`.
+fn default_file(extension: &str) -> Vec<PatternPart> {
+    let text = |text: String| PatternPart::Text(text.into_bytes());
+    let (dot, end) = (text(".".to_owned()), text(format!(".{extension}")));
+    vec![
+        PatternPart::Program,
+        dot.clone(),
+        PatternPart::Pid,
+        dot,
+        PatternPart::Number,
+        end,
+    ]
+}
+
+/// The folder before the first part of the path with a placeholder.
+fn before_placeholders(folder: &[PatternPart]) -> PathBuf {
+    let mut path = Vec::new();
+    for part in folder {
+        match part {
+            PatternPart::Text(text) => path.extend_from_slice(text),
+            _ => {
+                let slash = path.iter().rposition(|&byte| byte == b'/');
+                path.truncate(slash.map_or(0, |at| at + 1));
+                break;
+            }
+        }
+    }
+    OsString::from_vec(path).into()
+}
+
+/// The kind of the object whose name is this pattern, which has no placeholders.
+fn sort_of(folder: &[PatternPart], file: &[PatternPart]) -> Sort {
+    let is_given = folder
+        .iter()
+        .all(|part| matches!(part, PatternPart::Text(_)));
+    let [PatternPart::Text(file)] = file else {
+        return Sort::Regular;
+    };
+    if !is_given {
+        return Sort::Regular;
+    }
+    let path = before_placeholders(folder).join(OsStr::from_bytes(file));
+    let Ok(known) = fs::metadata(&path) else {
+        return Sort::Regular;
+    };
+    let kind = known.file_type();
+    if kind.is_char_device() && known.rdev() == libc::makedev(1, 3) {
+        Sort::Null
+    } else if kind.is_dir() || (kind.is_file() && !is_open_file(&path)) {
+        Sort::Regular
+    } else {
+        Sort::Other
+    }
+}
+
+/// Whether a pattern without placeholders names an existing folder that is not the trace of an earlier run.
+fn names_a_folder(folder: &[PatternPart], file: &[PatternPart]) -> bool {
+    let mut path = Vec::new();
+    for part in folder.iter().chain(file) {
+        let PatternPart::Text(text) = part else {
+            return false;
+        };
+        path.extend_from_slice(text);
+    }
+    let path = Path::new(OsStr::from_bytes(&path));
+    let is_trace =
+        |format: &Format| matches!(format.opener, Opener::Folder { probe, .. } if probe(path));
+    !file.is_empty() && path.is_dir() && !FORMATS.iter().any(is_trace)
+}
+
+fn parse_parts(pattern: &[u8]) -> Result<Vec<PatternPart>, String> {
+    const KNOWN: &str = "%e (program), %p (pid), %n (number of the dump), %t (time) and %%";
+    let mut parts = Vec::new();
+    let mut text = Vec::new();
+    let mut bytes = pattern.iter().copied();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            text.push(byte);
+            continue;
+        }
+        let part = match bytes.next() {
+            Some(b'%') => {
+                text.push(b'%');
+                continue;
+            }
+            Some(b'e') => PatternPart::Program,
+            Some(b'p') => PatternPart::Pid,
+            Some(b'n') => PatternPart::Number,
+            Some(b't') => PatternPart::Time,
+            Some(other) => {
+                return Err(format!(
+                    "unknown %{}; known are {KNOWN}",
+                    other.escape_ascii()
+                ));
+            }
+            None => return Err(format!("it ends with a single %; known are {KNOWN}")),
+        };
+        if !text.is_empty() {
+            parts.push(PatternPart::Text(std::mem::take(&mut text)));
+        }
+        parts.push(part);
+    }
+    if !text.is_empty() {
+        parts.push(PatternPart::Text(text));
+    }
+    Ok(parts)
+}
+
+fn expand(parts: &[PatternPart], names: &Names<'_>, out: &mut dyn FnMut(&[u8])) {
+    for part in parts {
+        match part {
+            PatternPart::Text(text) => out(text),
+            PatternPart::Program => out(names.program.as_bytes()),
+            PatternPart::Pid => decimal(u64::from(names.pid), 1, out),
+            PatternPart::Number => decimal(names.number, 1, out),
+            PatternPart::Time => utc(names.unix_time_s, out),
+        }
+    }
+}
+
+/// Writes a number with at least `least` digits and at most 20. Async-signal-safe.
+pub(crate) fn decimal(mut number: u64, least: usize, out: &mut dyn FnMut(&[u8])) {
+    let mut digits = [b'0'; 20];
+    let mut used = 0;
+    for digit in digits.iter_mut().rev() {
+        if number == 0 && used >= least {
+            break;
+        }
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+        used += 1;
+    }
+    out(digits.get(digits.len() - used..).unwrap_or(&[]));
+}
+
+/// The program's name in a form that a file's name may have. It is the name of the executable, otherwise of the
+/// first argument. Reads /proc/self/exe. Not async-signal-safe.
+pub(crate) fn program_name() -> String {
+    let executable = std::env::current_exe().ok();
+    let path = executable.or_else(|| std::env::args_os().next().map(PathBuf::from));
+    sanitised(
+        path.as_deref()
+            .and_then(Path::file_name)
+            .unwrap_or_default(),
+    )
+}
+
+/// `name` without characters that a file's name can't or shouldn't hold.
+fn sanitised(name: &OsStr) -> String {
+    let name = name.to_string_lossy();
+    // The kernel appends this if the executable was replaced while it runs.
+    let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+    let mut clean = String::new();
+    for c in name.chars() {
+        let bad = c == '/' || c.is_control() || c == char::REPLACEMENT_CHARACTER;
+        // A dot at the start would hide the file.
+        let bad = bad || (c == '.' && clean.is_empty());
+        let c = if bad { '_' } else { c };
+        if clean.len() + c.len_utf8() > LONGEST_PROGRAM {
+            break;
+        }
+        clean.push(c);
+    }
+    if clean.is_empty() {
+        "program".to_owned()
+    } else {
+        clean
+    }
+}
+
+/// Writes `20261120T135501Z`, which sorts by time and needs no escaping.
+fn utc(unix_time_s: u64, out: &mut dyn FnMut(&[u8])) {
+    let (days, s) = (unix_time_s / 86_400, unix_time_s % 86_400);
+    // The years here have 365.2425 days and begin in March, so the leap day is the last day of a year.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day_of_month = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 {
+        (year, month + 3)
+    } else {
+        (year + 1, month - 9)
+    };
+    let year = year + era * 400;
+    let (h, min, s) = (s / 3600, s / 60 % 60, s % 60);
+    decimal(year, 4, out);
+    decimal(month, 2, out);
+    decimal(day_of_month, 2, out);
+    out(b"T");
+    [h, min, s].into_iter().for_each(|two| decimal(two, 2, out));
+    out(b"Z");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Lines for people on stderr. Each line is one call of write(2), and `FDR_LOG` says which lines are printed. A
+//! name or a path in a line must never break the line or control the terminal.
+
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::fmt;
+
+use fdr_formats::text;
+
+use crate::config::Log;
+use crate::sys;
+
+static LEVEL: AtomicU8 = AtomicU8::new(Log::Warn as u8);
+
+/// Sets which lines are printed.
+pub(crate) fn set_level(level: Log) {
+    LEVEL.store(level as u8, Ordering::Relaxed);
+}
+
+/// Prints why nothing is recorded. It is always printed.
+pub(crate) fn error(text: fmt::Arguments<'_>) {
+    line(text);
+}
+
+/// Whether warnings are printed. Async-signal-safe.
+pub(crate) fn warns() -> bool {
+    LEVEL.load(Ordering::Relaxed) >= Log::Warn as u8
+}
+
+/// Prints a warning, unless the user asked for silence: where a trace is, or what failed.
+pub(crate) fn warn(text: fmt::Arguments<'_>) {
+    if warns() {
+        line(text);
+    }
+}
+
+/// Prints details that help to understand a recording.
+pub(crate) fn info(text: fmt::Arguments<'_>) {
+    if LEVEL.load(Ordering::Relaxed) >= Log::Info as u8 {
+        line(text);
+    }
+}
+
+/// The errnos of ring errors that were printed since the last trace, one bit each.
+static SAID_ERRORS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+/// Whether that errno was printed before. Notes that it was.
+fn was_said(errno: usize) -> bool {
+    let bit = 1 << (errno % 64);
+    let word = SAID_ERRORS.get(errno / 64);
+    word.is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit != 0)
+}
+
+/// Prints an error of a ring. It is a warning the first time only, because a full disk affects the ring of each
+/// thread. The loss of a trace is not printed by this function, but by a warning each time. `text` holds the
+/// system's error as Rust prints it.
+pub(crate) fn ring_error(text: fmt::Arguments<'_>) {
+    let text = text.to_string();
+    if was_said(errno_in(&text).unwrap_or(0)) {
+        info(format_args!("{text}"));
+    } else {
+        warn(format_args!("{text}"));
+    }
+}
+
+/// Called when a trace was written. After that, the same error is a warning again.
+pub(crate) fn trace_was_written() {
+    for word in &SAID_ERRORS {
+        word.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The errno in a text.
+fn errno_in(text: &str) -> Option<usize> {
+    let (_, after) = text.rsplit_once("(os error ")?;
+    after.split_once(')')?.0.parse().ok()
+}
+
+fn line(text: fmt::Arguments<'_>) {
+    let text = format!("fdr: {text}");
+    sys::file::stderr(format!("{}\n", text::clean(&text)).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_error_is_known_again() {
+        let error = std::io::Error::from_raw_os_error(libc::ENOSPC);
+        assert_eq!(
+            errno_in(&format!("x: {error}; and more")),
+            Some(libc::ENOSPC as usize)
+        );
+        assert_eq!(errno_in("x: (os error 4x)"), None);
+        assert_eq!(errno_in("nothing of the system's"), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! The owner of a slot, and the number of records that the owner has made. The records are counted beside the
+//! writer, without a copy.
+//!
+//! These functions are readers by the protocol at the head of `recorder::writer`. They read the newest chunk
+//! and the mark of the oldest one. A count must never mix two owners or two chunks. If it would, the function
+//! tries again.
+//!
+//! Async-signal-safe, except for functions that return text.
+
+use super::Ring;
+use super::chunk::{self, Place};
+use super::layout::{CHUNK, Slot, state};
+use super::record::PREAMBLE;
+use crate::primitive::{AtomicU64, Ordering, fence};
+use crate::sys::thread::NAME_BYTES;
+
+/// How often a count is tried while the thread records.
+const PATIENCE: u32 = if cfg!(loom) { 1 } else { 1000 };
+
+/// The counts of one thread at one moment. `recorded = readable + overwritten + dropped`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) recorded: u64,
+    pub(crate) readable: u64,
+    pub(crate) overwritten: u64,
+    pub(crate) dropped: u64,
+}
+
+/// The owner of records.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Owner {
+    pub(crate) tid: u32,
+    name: [u8; NAME_BYTES],
+    pub(crate) ended: bool,
+}
+
+impl Owner {
+    pub(crate) fn of(slot: &Slot, ended: bool) -> Owner {
+        Owner {
+            tid: slot.tid.load(Ordering::Relaxed),
+            name: name_bytes(slot),
+            ended,
+        }
+    }
+
+    /// The thread's name, as the kernel keeps it.
+    pub(crate) fn name(&self) -> &[u8] {
+        let name = self.name.split(|&byte| byte == 0).next();
+        name.unwrap_or_default()
+    }
+
+    /// The name as text. Allocates.
+    pub(crate) fn name_text(&self) -> String {
+        String::from_utf8_lossy(self.name()).into_owned()
+    }
+}
+
+/// Bytes of a chunk that hold records. They end at the cursor if the cursor is in the chunk, otherwise at the
+/// chunk's end.
+pub(crate) fn used(slot: &Slot, place: Place<'_>) -> Option<usize> {
+    // Acquire: pairs with the Release in `commit`.
+    let cursor = slot.cursor.load(Ordering::Acquire);
+    let within = cursor.wrapping_sub(place.start);
+    let used = if (PREAMBLE..=CHUNK as u64).contains(&within) {
+        within
+    } else {
+        place.mark.end.load(Ordering::Acquire)
+    };
+    (PREAMBLE..=CHUNK as u64)
+        .contains(&used)
+        .then_some(used as usize)
+}
+
+/// Function records that the owner has made so far. The function walks the newest chunk. It does not use the
+/// owner's own count of metadata, because that count and the cursor change at different moments. `None` if
+/// chunks change too fast for a consistent count.
+pub(crate) fn committed(slot: &Slot) -> Option<u64> {
+    (0..PATIENCE).find_map(|_| {
+        // Acquire: pairs with the Release in `open_chunk`.
+        let head = slot.chunk.load(Ordering::Acquire);
+        if head == 0 {
+            return Some(0);
+        }
+        let place = chunk::place(slot, head);
+        let mark = place.mark;
+        // Acquire: as above.
+        if mark.number.load(Ordering::Acquire) != head {
+            return None;
+        }
+        let first = mark.first.load(Ordering::Relaxed);
+        let used = used(slot, place)?;
+        let count = chunk::count_records(place, used);
+        // Acquire: pairs with the Release fence in `open_chunk`.
+        fence(Ordering::Acquire);
+        (mark.number.load(Ordering::Relaxed) == head).then(|| first + count)
+    })
+}
+
+/// Function records that the owner has asked for so far. This is `recorded` of [`count`], with fewer loads.
+/// Async-signal-safe.
+pub(crate) fn recorded(slot: &Slot) -> Option<u64> {
+    let generation = slot.generation.load(Ordering::Acquire);
+    let dropped = slot.dropped.load(Ordering::Relaxed);
+    let recorded = committed(slot)?.saturating_add(dropped);
+    fence(Ordering::Acquire);
+    (slot.generation.load(Ordering::Relaxed) == generation).then_some(recorded)
+}
+
+/// The owner and the counts, without a copy. `None` if the slot has no owner, or if the owner writes too fast
+/// for a consistent count.
+pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {
+    let generation = slot.generation.load(Ordering::Acquire);
+    let state = slot.state.load(Ordering::Acquire);
+    if state != state::LIVE && state != state::ENDED {
+        return None;
+    }
+    let owner = Owner::of(slot, state == state::ENDED);
+    let overwritten = (0..PATIENCE).find_map(|_| first_kept(slot))?;
+    let dropped = slot.dropped.load(Ordering::Relaxed);
+    let committed = committed(slot)?.max(overwritten);
+    let counts = Counts {
+        recorded: committed.saturating_add(dropped),
+        readable: committed - overwritten,
+        overwritten,
+        dropped,
+    };
+    fence(Ordering::Acquire);
+    let same = slot.generation.load(Ordering::Relaxed) == generation;
+    same.then_some((owner, counts))
+}
+
+/// How many function records come before the oldest chunk.
+fn first_kept(slot: &Slot) -> Option<u64> {
+    let head = slot.chunk.load(Ordering::Acquire);
+    let chunks = slot.chunks.load(Ordering::Relaxed);
+    if head <= chunks {
+        return Some(0);
+    }
+    let number = head - chunks + 1;
+    let oldest = chunk::place(slot, number).mark;
+    let before = oldest.number.load(Ordering::Acquire);
+    let first = oldest.first.load(Ordering::Relaxed);
+    fence(Ordering::Acquire);
+    (before == number && oldest.number.load(Ordering::Relaxed) == number).then_some(first)
+}
+
+/// How often the clock was behind a thread's last record, in all threads. Async-signal-safe.
+pub(crate) fn steps_back(ring: &Ring) -> u64 {
+    let slots = ring.owned_slots();
+    slots
+        .map(|slot| slot.clock_steps.load(Ordering::Relaxed))
+        .sum()
+}
+
+/// The name in the slot, without its padding. Allocates.
+pub(crate) fn name_of(slot: &Slot) -> String {
+    Owner::of(slot, false).name_text()
+}
+
+fn name_bytes(slot: &Slot) -> [u8; NAME_BYTES] {
+    let [low, high] = &slot.name;
+    let word = |word: &AtomicU64| u128::from(word.load(Ordering::Relaxed));
+    (word(low) | word(high) << 64).to_le_bytes()
+}

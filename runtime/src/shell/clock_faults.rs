@@ -1,0 +1,178 @@
+//! What goes wrong with clocks while a program runs: counters that jump, stop or begin anew, and a time of
+//! day that is set. The judge is CLOCK_MONOTONIC_RAW, which nobody sets. Must not take for trouble what
+//! time daemons do, nor what a short measurement can't tell.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use fdr_formats::{Ticks, scale};
+
+use super::calibrate::{Anchor, Calibration, Frequency, differ_ppm};
+
+/// A counter's rate drifts by less with the temperature, parts per million.
+const LARGEST_DRIFT_PPM: f64 = 500.0;
+
+/// Less than this is no jump: the two clocks were not read at the same moment, ns.
+const LEAST_AHEAD_NS: i128 = 10_000_000;
+
+/// Time daemons correct the time of day by at most 500 ppm, on top of a rate that is as much off.
+const LARGEST_SLEW_PPM: f64 = 1100.0;
+
+/// They let smaller errors be, or slew them, ns.
+const LEAST_WALL_STEP_NS: i128 = 100_000_000;
+
+/// The best frequency so far. A counter that jumped, or began anew, gives a frequency that it never had:
+/// what was measured before is then believed, and so every duration but those over the jump is right.
+#[derive(Debug, Default)]
+pub(crate) struct BestFrequency {
+    hz: AtomicU64,
+    /// Bits of `Frequency::error_ppm`. Not of one moment with `hz` where two threads measure at once:
+    /// both are then within their errors.
+    error_ppm: AtomicU64,
+}
+
+impl BestFrequency {
+    /// What to believe after a new measurement.
+    pub(crate) fn choose(&self, measured: Frequency) -> Frequency {
+        let known = Frequency {
+            hz: self.hz.load(Ordering::Relaxed),
+            error_ppm: f64::from_bits(self.error_ppm.load(Ordering::Relaxed)),
+        };
+        if known.hz > 0 {
+            let error_ppm = known.error_ppm + measured.error_ppm + LARGEST_DRIFT_PPM;
+            if !measured.error_ppm.is_finite() || differ_ppm(measured.hz, known.hz) > error_ppm {
+                return known;
+            }
+        }
+        if measured.error_ppm.is_finite() && (known.hz == 0 || measured.error_ppm < known.error_ppm)
+        {
+            self.hz.store(measured.hz, Ordering::Relaxed);
+            let error_ppm = measured.error_ppm.to_bits();
+            self.error_ppm.store(error_ppm, Ordering::Relaxed);
+        }
+        measured
+    }
+}
+
+impl Calibration {
+    /// How far the clock of the records is ahead of CLOCK_MONOTONIC_RAW since the start (negative:
+    /// behind), in ns; 0 where they agree within their errors. Async-signal-safe.
+    pub(crate) fn ahead_ns(&self, now: &Anchor, frequency: &Frequency) -> i64 {
+        if !frequency.error_ppm.is_finite() {
+            return 0; // Nothing to compare with.
+        }
+        let ns = scale::nanos_between(Ticks(self.start.ticks), Ticks(now.ticks), frequency.hz);
+        let ppm = 2.0 * frequency.error_ppm + LARGEST_DRIFT_PPM;
+        beyond(ns, self.raw_ns(now), LEAST_AHEAD_NS, ppm)
+    }
+
+    /// How far the time of day moved on against CLOCK_MONOTONIC_RAW since the start (negative: back), in
+    /// ns; 0 where it was corrected as time daemons do. Async-signal-safe.
+    pub(crate) fn wall_step_ns(&self, now: &Anchor) -> i64 {
+        let ns = i128::from(now.realtime_ns) - i128::from(self.start.realtime_ns);
+        beyond(ns, self.raw_ns(now), LEAST_WALL_STEP_NS, LARGEST_SLEW_PPM)
+    }
+
+    fn raw_ns(&self, now: &Anchor) -> u64 {
+        now.monotonic_raw_ns
+            .saturating_sub(self.start.monotonic_raw_ns)
+    }
+}
+
+/// How far `ns` is from what passed between the two on CLOCK_MONOTONIC_RAW; 0 where that is within
+/// `least_ns` and so many parts per million.
+fn beyond(ns: i128, raw_ns: u64, least_ns: i128, ppm: f64) -> i64 {
+    let apart = ns - i128::from(raw_ns);
+    let allowed = least_ns + (raw_ns as f64 * ppm / 1e6) as i128;
+    if apart.abs() <= allowed {
+        return 0;
+    }
+    i64::try_from(apart).unwrap_or(if apart > 0 { i64::MAX } else { i64::MIN })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Kind;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn frequency(hz: u64, error_ppm: f64) -> Frequency {
+        Frequency { hz, error_ppm }
+    }
+
+    fn anchor(ticks: u64, raw: u64, real: u64) -> Anchor {
+        Anchor {
+            ticks,
+            monotonic_raw_ns: raw,
+            realtime_ns: real,
+            uncertainty_ns: 50,
+        }
+    }
+
+    /// At 3 GHz, ten seconds after the start: what is found of ticks, and of the time of day.
+    fn found(ticks: i64, real: i64) -> (i64, i64) {
+        let calibration = Calibration {
+            kind: Kind::Tscp,
+            nominal_hz: None,
+            start: anchor(1 << 40, 500 * SECOND, 1 << 60),
+        };
+        let ticks = (1_u64 << 40).wrapping_add_signed(30 * SECOND as i64 + 3 * ticks);
+        let real = (1_u64 << 60).wrapping_add_signed(10 * SECOND as i64 + real);
+        let now = anchor(ticks, 510 * SECOND, real);
+        let ahead = calibration.ahead_ns(&now, &frequency(3 * SECOND, 1.0));
+        (ahead, calibration.wall_step_ns(&now))
+    }
+
+    #[test]
+    fn jumps_and_stops_are_told_and_what_is_ordinary_is_not() {
+        let hour = 3600 * SECOND as i64;
+        assert_eq!(found(0, 0), (0, 0));
+        // 500 ppm of 10 s; a time daemon that slews.
+        assert_eq!(found(5_000_000, 5_000_000), (0, 0));
+        assert_eq!(found(-5_000_000, -60_000_000), (0, 0));
+        // Moved to a machine whose counter is ahead; one that was reset.
+        assert_eq!(found(hour, 0), (hour, 0));
+        assert_eq!(found(-300 * SECOND as i64, 0).0, -300 * SECOND as i64);
+        // Somebody set the time of day: no fault of the ticks.
+        assert_eq!(found(0, hour), (0, hour));
+        assert_eq!(found(0, -hour), (0, -hour));
+    }
+
+    #[test]
+    fn a_frequency_that_a_jump_made_is_not_believed() {
+        let best_frequency = BestFrequency::default();
+        assert_eq!(
+            best_frequency.choose(frequency(2_990_000_000, 5000.0)).hz,
+            2_990_000_000
+        );
+        // Better and better, and within the errors.
+        assert_eq!(
+            best_frequency.choose(frequency(3_000_100_000, 40.0)).hz,
+            3_000_100_000
+        );
+        assert_eq!(
+            best_frequency.choose(frequency(3_000_000_000, 0.1)).hz,
+            3_000_000_000
+        );
+        // The counter jumped by an hour, or began anew.
+        assert_eq!(
+            best_frequency.choose(frequency(40_000_000_000, 0.1)).hz,
+            3_000_000_000
+        );
+        let reset = best_frequency.choose(frequency(1_000_000_000, f64::INFINITY));
+        assert_eq!((reset.hz, reset.error_ppm), (3_000_000_000, 0.1));
+        // It may drift a little.
+        assert_eq!(
+            best_frequency.choose(frequency(3_001_000_000, 0.1)).hz,
+            3_001_000_000
+        );
+    }
+
+    #[test]
+    fn before_anything_is_known_what_is_measured_is_all_there_is() {
+        let best_frequency = BestFrequency::default();
+        let nothing = frequency(1_000_000_000, f64::INFINITY);
+        assert_eq!(best_frequency.choose(nothing), nothing);
+        assert_eq!(best_frequency.choose(frequency(5, 1.0)).hz, 5);
+    }
+}

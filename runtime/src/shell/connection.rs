@@ -1,0 +1,165 @@
+//! Connections of streams: opening them, and sending a whole dump over one. Waits for a peer, but
+//! never longer than it says, and never in a thread of the program's but for a dump that the program
+//! itself asked for.
+
+use core::time::Duration;
+use std::io::{self, Write};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::time::Instant;
+
+use fdr_formats::address::Address;
+use fdr_formats::writer::Output;
+
+use crate::api::Failure;
+use crate::messages;
+use crate::sys::socket::{self, Socket};
+
+/// The longest wait for a connection to be made, for each address that a host's name has.
+const CONNECT: Duration = Duration::from_secs(1);
+
+/// A peer of a dump that takes nothing for so long is given up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What messages call an address.
+pub(crate) fn name(address: &Address) -> String {
+    match address {
+        Address::Stdout => "the standard output".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Does what can be done before the first record: binds a listener, looks at the standard output.
+///
+/// # Errors
+/// The address can't be used.
+pub(crate) fn prepare(address: &Address) -> Result<(), Failure> {
+    let named = |error| {
+        Failure::new(
+            format!("FDR_OUT: {address}"),
+            "choose another address",
+            error,
+        )
+    };
+    let prepared = match address {
+        Address::Connect(_) | Address::Unix(_) => return Ok(()),
+        Address::Listen(place) => listen(place).map_err(named)?,
+        Address::Stdout => {
+            let stdout = Socket::stdout().map_err(|errno| named(os(errno)))?;
+            if stdout.is_terminal() {
+                return Err("FDR_OUT: -: the standard output is a terminal; redirect it".into());
+            }
+            stdout
+        }
+    };
+    socket::keep(prepared);
+    Ok(())
+}
+
+fn listen(place: &str) -> io::Result<Socket> {
+    let listener = TcpListener::bind(place)?;
+    listener.set_nonblocking(true)?;
+    let port = listener.local_addr()?;
+    if place.ends_with(":0") {
+        messages::warn(format_args!("listening on tcp-listen://{port}"));
+    }
+    Socket::from_std(listener).map_err(os)
+}
+
+fn prepared() -> io::Result<&'static Socket> {
+    socket::kept().ok_or_else(|| io::ErrorKind::NotConnected.into())
+}
+
+/// Connects, where it is we who do that.
+pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
+    match address {
+        Address::Unix(path) => Socket::connect_unix(path).map_err(os),
+        Address::Stdout => prepared()?.second().map_err(os),
+        Address::Listen(_) => accept().ok_or_else(|| io::Error::other("no client is there")),
+        Address::Connect(place) => {
+            let mut last = io::Error::other("the host's name has no address");
+            for place in place.to_socket_addrs()? {
+                match TcpStream::connect_timeout(&place, CONNECT) {
+                    // A free port of this machine may be connected to itself.
+                    Ok(stream) if stream.local_addr().ok() == stream.peer_addr().ok() => {
+                        last = io::ErrorKind::ConnectionRefused.into();
+                    }
+                    Ok(stream) => {
+                        stream.set_nodelay(true)?;
+                        return Socket::from_std(stream).map_err(os);
+                    }
+                    Err(error) => last = error,
+                }
+            }
+            Err(last)
+        }
+    }
+}
+
+/// A client that waits at the listener.
+pub(crate) fn accept() -> Option<Socket> {
+    prepared().ok()?.accept()
+}
+
+fn os(errno: i32) -> io::Error {
+    io::Error::from_raw_os_error(errno)
+}
+
+/// A connection of its own for one dump; where clients connect to us, all of them get it.
+pub(crate) fn open(address: &Address) -> io::Result<Output> {
+    let mut sockets = vec![connect(address)?];
+    if matches!(address, Address::Listen(_)) {
+        sockets.extend(std::iter::from_fn(accept));
+    }
+    Ok(Output::Stream(Box::new(AllPeers { sockets })))
+}
+
+/// Sends the same to several peers. One that goes away, or stands still for too long, is left out; an
+/// error is that nobody is left.
+struct AllPeers {
+    sockets: Vec<Socket>,
+}
+
+impl Write for AllPeers {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut last = io::Error::from(io::ErrorKind::NotConnected);
+        self.sockets.retain(|socket| match send_all(socket, bytes) {
+            Ok(()) => true,
+            Err(error) => {
+                last = error;
+                false
+            }
+        });
+        if self.sockets.is_empty() {
+            Err(last)
+        } else {
+            Ok(bytes.len())
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for AllPeers {
+    fn drop(&mut self) {
+        self.sockets.drain(..).for_each(Socket::end);
+    }
+}
+
+fn send_all(socket: &Socket, mut bytes: &[u8]) -> io::Result<()> {
+    let mut since = Instant::now();
+    while !bytes.is_empty() {
+        let count = socket.send(bytes).map_err(os)?;
+        bytes = bytes.get(count..).unwrap_or(&[]);
+        if count > 0 {
+            since = Instant::now();
+        } else if since.elapsed() > PATIENCE {
+            let what = format!("the peer took nothing for {} s", PATIENCE.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+        } else {
+            socket.wait(Duration::from_millis(100));
+        }
+    }
+    Ok(())
+}

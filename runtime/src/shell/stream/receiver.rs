@@ -1,0 +1,436 @@
+//! One receiver: a writer, where its bytes go, and what it has had of each thread. A receiver gets
+//! whole batches: the next one when it has taken the last. Must never wait for a peer.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use fdr_formats::model::{Counts, Thread};
+use fdr_formats::writer::{Output, Target};
+use fdr_formats::xray::ChunkDecoder;
+use fdr_formats::{Call, Diagnostic, Function, Losses, Mark, Sink, Ticks, TraceInfo, Writer};
+
+use crate::dump::file::as_io;
+use crate::ring::counts;
+use crate::sys::socket::Socket;
+
+/// Records that were read from the rings and are handed over together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) records: u64,
+    /// Of each thread in it: whether any record of it was ever taken.
+    pub(super) threads: Vec<Rc<Cell<bool>>>,
+    /// Some receiver has taken all of it.
+    pub(super) taken: Cell<bool>,
+}
+
+/// What a receiver has of one thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct Given {
+    /// Records of the thread up to where the receiver is: given to it, or told to be lost.
+    position: u64,
+    /// Those that were given to it.
+    records: u64,
+    /// It knows the thread's counts at its end.
+    ended: bool,
+}
+
+/// The bytes that a writer made, until they are sent.
+#[derive(Clone, Debug, Default)]
+struct Bytes(Arc<Mutex<Vec<u8>>>);
+
+impl Bytes {
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A writer that has lost its peer, for the next one.
+pub(super) struct DetachedWriter {
+    writer: Box<dyn Writer>,
+    bytes: Bytes,
+    functions: usize,
+}
+
+/// Where a writer's bytes go.
+enum Delivery {
+    /// To a peer, through us.
+    Peer {
+        socket: Socket,
+        bytes: Bytes,
+        /// What the peer has not taken yet, and how much of it it has.
+        pending: Vec<u8>,
+        sent: usize,
+    },
+    /// The writer writes itself; the file, where others may read meanwhile.
+    Itself(Option<Growing>),
+}
+
+/// A file under its final name that others may read while it grows: on a full disk too it ends with a
+/// whole record.
+struct Growing {
+    file: File,
+    /// Bytes up to the end of the last batch.
+    length: u64,
+}
+
+impl Growing {
+    fn grown(&mut self) -> io::Result<()> {
+        self.length = self.file.stream_position()?;
+        Ok(())
+    }
+
+    /// Takes back what was written since. Its writer must be gone: it may hold more.
+    fn cut(&self) {
+        let _ = self.file.set_len(self.length);
+    }
+}
+
+/// One receiver.
+pub(super) struct Receiver {
+    /// `None` once it was completed.
+    writer: Option<Box<dyn Writer>>,
+    delivery: Delivery,
+    /// Functions that the writer knows: the first so many of the table.
+    functions: usize,
+    threads: HashMap<usize, Given>,
+    batch: Option<Rc<Batch>>,
+    /// When the peer took something last.
+    pub(super) progress: Instant,
+    /// It was waited for in vain, and has not caught up since.
+    pub(super) late: bool,
+}
+
+/// How sending goes.
+pub(super) enum Sent {
+    /// All was taken.
+    All,
+    /// Something was taken now.
+    Some,
+    /// Nothing was.
+    Nothing,
+    /// The peer is gone.
+    Gone(io::Error),
+}
+
+impl Receiver {
+    /// A receiver at the other end of `socket`. It may take a writer over that has lost its peer.
+    pub(super) fn peer(
+        socket: Socket,
+        target: &Target,
+        info: &TraceInfo,
+        detached: Option<DetachedWriter>,
+    ) -> io::Result<Receiver> {
+        let again = detached.and_then(|mut detached| {
+            // What it still holds was for the former peer.
+            let _ = detached.writer.flush();
+            detached.bytes.take();
+            let start = detached.writer.restart()?;
+            Some((detached, start))
+        });
+        let (detached, pending) = match again {
+            Some((detached, start)) => (detached, start),
+            None => {
+                let bytes = Bytes::default();
+                let output = Output::Stream(Box::new(bytes.clone()));
+                let mut writer = (target.create)(output, info).map_err(as_io)?;
+                writer.flush().map_err(as_io)?;
+                let start = bytes.take();
+                let functions = info.functions.len();
+                (
+                    DetachedWriter {
+                        writer,
+                        bytes,
+                        functions,
+                    },
+                    start,
+                )
+            }
+        };
+        let delivery = Delivery::Peer {
+            socket,
+            bytes: detached.bytes,
+            pending,
+            sent: 0,
+        };
+        Ok(Receiver::new(detached.writer, delivery, detached.functions))
+    }
+
+    /// A file or folder that is a trace when it is complete.
+    pub(super) fn path(output: Output, target: &Target, info: &TraceInfo) -> io::Result<Receiver> {
+        let writer = (target.create)(output, info).map_err(as_io)?;
+        Ok(Receiver::new(
+            writer,
+            Delivery::Itself(None),
+            info.functions.len(),
+        ))
+    }
+
+    /// A file that is a trace at any time, from its head on.
+    pub(super) fn growing(
+        output: Output,
+        target: &Target,
+        info: &TraceInfo,
+    ) -> io::Result<Receiver> {
+        let Output::File(file) = output else {
+            return Receiver::path(output, target, info);
+        };
+        let mut growing = Growing {
+            file: file.try_clone()?,
+            length: 0,
+        };
+        // As a stream: a file may be written so that it is whole at its end only.
+        let output = Output::Stream(Box::new(file));
+        let mut writer = (target.create)(output, info).map_err(as_io)?;
+        writer.flush().map_err(as_io)?;
+        growing.grown()?;
+        let delivery = Delivery::Itself(Some(growing));
+        Ok(Receiver::new(writer, delivery, info.functions.len()))
+    }
+
+    fn new(writer: Box<dyn Writer>, delivery: Delivery, functions: usize) -> Receiver {
+        Receiver {
+            writer: Some(writer),
+            delivery,
+            functions,
+            threads: HashMap::new(),
+            batch: None,
+            progress: Instant::now(),
+            late: false,
+        }
+    }
+
+    /// Whether it can be given something: it has taken all that it had.
+    pub(super) fn is_ready(&self) -> bool {
+        match &self.delivery {
+            Delivery::Peer { pending, .. } => pending.is_empty(),
+            Delivery::Itself(_) => true,
+        }
+    }
+
+    /// The peer, where one is.
+    pub(super) fn socket(&self) -> Option<&Socket> {
+        match &self.delivery {
+            Delivery::Peer { socket, .. } => Some(socket),
+            Delivery::Itself(_) => None,
+        }
+    }
+
+    /// How many functions the writer knows.
+    pub(super) fn functions(&self) -> usize {
+        self.functions
+    }
+
+    /// Tells the writer functions that it does not know.
+    pub(super) fn learn(&mut self, more: &[Function]) {
+        self.functions += more.len();
+        if let Some(writer) = &mut self.writer {
+            writer.functions(more);
+        }
+    }
+
+    /// Calls of this thread follow, of which `first` come before them.
+    pub(super) fn begin(&mut self, key: usize, thread: &Thread, first: u64, at: &ChunkDecoder) {
+        let Some(writer) = &mut self.writer else {
+            return;
+        };
+        writer.thread(thread);
+        let known = self.threads.contains_key(&key);
+        let given = self.threads.entry(key).or_default();
+        if first > given.position {
+            let records = first - given.position;
+            writer.mark(&Mark::Lost { records });
+        }
+        match at.place() {
+            (time, Some(cpu)) if !known => writer.mark(&Mark::Cpu { time, cpu }),
+            _ => {}
+        }
+        given.position = first;
+    }
+
+    /// So many records of the thread were given to it.
+    pub(super) fn count_given(&mut self, key: usize, records: u64) {
+        let given = self.threads.entry(key).or_default();
+        given.position += records;
+        given.records += records;
+    }
+
+    /// Tells it a thread's counts, as they are now; not twice after the thread's end.
+    pub(super) fn count(
+        &mut self,
+        key: usize,
+        thread: &Thread,
+        counts: counts::Counts,
+        ended: bool,
+    ) {
+        let given = self.threads.entry(key).or_default();
+        let Some(writer) = self.writer.as_mut().filter(|_| !given.ended) else {
+            return;
+        };
+        given.ended = ended;
+        let missing = counts
+            .recorded
+            .saturating_sub(counts.dropped + given.records);
+        writer.thread(&Thread {
+            counts: Some(Counts {
+                recorded: counts.recorded,
+                readable: given.records,
+                overwritten: missing,
+                dropped: counts.dropped,
+                ..Counts::default()
+            }),
+            ..thread.clone()
+        });
+    }
+
+    /// The slot has another owner.
+    pub(super) fn forget(&mut self, key: usize) {
+        self.threads.remove(&key);
+    }
+
+    /// Makes what the writer has ready to be sent, as `batch`.
+    pub(super) fn end_batch(&mut self, batch: Rc<Batch>) -> io::Result<()> {
+        self.batch = Some(batch);
+        match (&mut self.delivery, &mut self.writer) {
+            (Delivery::Itself(None), _) | (_, None) => Ok(()),
+            (Delivery::Itself(Some(growing)), Some(writer)) => {
+                let flushed = writer.flush().map_err(as_io);
+                flushed.and_then(|()| growing.grown()).inspect_err(|_| {
+                    self.writer = None;
+                    growing.cut();
+                })
+            }
+            (
+                Delivery::Peer {
+                    bytes,
+                    pending,
+                    sent,
+                    ..
+                },
+                Some(writer),
+            ) => {
+                writer.flush().map_err(as_io)?;
+                (*pending, *sent) = (bytes.take(), 0);
+                self.progress = Instant::now();
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends what can be sent now.
+    pub(super) fn push(&mut self) -> Sent {
+        let mut some = false;
+        if let Delivery::Peer {
+            socket,
+            pending,
+            sent,
+            ..
+        } = &mut self.delivery
+        {
+            while let Some(rest) = pending.get(*sent..).filter(|rest| !rest.is_empty()) {
+                match socket.send(rest) {
+                    Ok(0) if some => return Sent::Some,
+                    Ok(0) => return Sent::Nothing,
+                    Ok(count) => *sent += count,
+                    Err(errno) => return Sent::Gone(io::Error::from_raw_os_error(errno)),
+                }
+                (some, self.progress) = (true, Instant::now());
+            }
+            pending.clear();
+            *sent = 0;
+        }
+        self.late = false;
+        Sent::All
+    }
+
+    /// The batch that it has taken, once.
+    pub(super) fn taken(&mut self) -> Option<Rc<Batch>> {
+        self.batch.take()
+    }
+
+    /// Completes its trace, in which open calls last until `end`; what is left of it may still have to be sent.
+    pub(super) fn finish(&mut self, end: Ticks) -> io::Result<Losses> {
+        let Some(mut writer) = self.writer.take() else {
+            return Ok(Losses::default());
+        };
+        writer.end(end);
+        let finished = writer.finish().map_err(as_io);
+        if let (Delivery::Itself(Some(growing)), Err(_)) = (&self.delivery, &finished) {
+            growing.cut();
+        }
+        let losses = finished?;
+        if let Delivery::Peer { bytes, pending, .. } = &mut self.delivery {
+            pending.extend(bytes.take());
+            self.progress = Instant::now();
+        }
+        Ok(losses)
+    }
+
+    /// The writer itself has failed: the next peer gets another one.
+    pub(super) fn drop_writer(&mut self) {
+        self.writer = None;
+    }
+
+    /// Its peer is gone: the writer, for the next one.
+    pub(super) fn detach(self) -> Option<DetachedWriter> {
+        match (self.delivery, self.writer) {
+            (Delivery::Peer { bytes, .. }, Some(writer)) => Some(DetachedWriter {
+                writer,
+                bytes,
+                functions: self.functions,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Ends the connection behind what was sent.
+    pub(super) fn end(self) {
+        if let Delivery::Peer { socket, .. } = self.delivery {
+            socket.end();
+        }
+    }
+}
+
+/// Gives the same calls to several receivers.
+pub(super) struct AllReceivers<'a>(pub(super) &'a mut [Receiver]);
+
+impl AllReceivers<'_> {
+    fn each(&mut self, mut tell: impl FnMut(&mut dyn Writer)) {
+        let ready = self.0.iter_mut().filter(|receiver| receiver.is_ready());
+        for writer in ready.filter_map(|receiver| receiver.writer.as_mut()) {
+            tell(&mut **writer);
+        }
+    }
+}
+
+impl Sink for AllReceivers<'_> {
+    fn thread(&mut self, thread: &Thread) {
+        self.each(|writer| writer.thread(thread));
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        self.each(|writer| writer.calls(calls));
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        self.each(|writer| writer.mark(mark));
+    }
+
+    fn diagnostic(&mut self, _: Diagnostic) {}
+}

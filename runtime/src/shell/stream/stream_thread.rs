@@ -1,0 +1,419 @@
+//! The stream's thread at work: from the rings through the writers to the receivers. One chunk of each
+//! ring at a time, so that no thread's ring goes round while another's is emptied. Where nobody can
+//! take anything, nothing is read: the rings hold what they can, and what they can't is counted. Must
+//! never make a thread of the program's wait.
+
+mod end;
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use core::sync::atomic::Ordering;
+
+use fdr_formats::model::Thread;
+use fdr_formats::xray::ChunkDecoder;
+use fdr_formats::{Losses, ThreadId};
+
+use super::control::{CONTROL, Totals};
+use super::endpoint::Endpoint;
+use super::receiver::{AllReceivers, Batch, Receiver, Sent};
+use crate::dump::tail::{Next, Tail};
+use crate::ring::Ring;
+use crate::ring::counts;
+use crate::ring::layout::{CHUNK, Slot, state};
+use crate::shell::dumping;
+use crate::shell::install::State;
+use crate::shell::sites::table;
+use crate::sys;
+
+/// A batch is handed over when it has so many function records, or when a round is done.
+const BATCH: u64 = 32 * 1024;
+
+/// Chunks that are not filled are read this often.
+const PARTIAL: Duration = Duration::from_millis(100);
+
+/// Receivers that are behind the others are waited for so long, once.
+const LAG: Duration = Duration::from_millis(20);
+
+/// A thread of the program's that is followed.
+struct Followed {
+    tail: Tail,
+    decoder: ChunkDecoder,
+    thread: Thread,
+    /// Whether any record of it was ever taken.
+    taken: Rc<Cell<bool>>,
+}
+
+/// Everything that the thread has.
+pub(super) struct StreamThread {
+    ring: &'static Ring,
+    state: &'static State,
+    endpoint: Endpoint,
+    receivers: Vec<Receiver>,
+    slots: HashMap<usize, Followed>,
+    buffer: Box<[u8; CHUNK]>,
+    batch: Batch,
+    /// Batches that somebody has not taken yet.
+    in_flight: Vec<Rc<Batch>>,
+    totals: Totals,
+    /// Why there is no trace.
+    pub(super) failed: Option<io::Error>,
+    pub(super) losses: Losses,
+}
+
+impl StreamThread {
+    /// `place` is the trace's path, where it is none of an address.
+    pub(super) fn new(ring: &'static Ring, state: &'static State, place: PathBuf) -> StreamThread {
+        let target = state.config.format.0;
+        let endpoint = match state.config.address.clone() {
+            Some(address) => Endpoint::to_address(target, address),
+            None => Endpoint::to_path(target, place, state.output().makes_folders()),
+        };
+        let buffer = vec![0; CHUNK].into_boxed_slice();
+        StreamThread {
+            ring,
+            state,
+            endpoint,
+            receivers: Vec::new(),
+            slots: HashMap::new(),
+            buffer: buffer.try_into().unwrap_or_else(|_| Box::new([0; CHUNK])),
+            batch: Batch::default(),
+            in_flight: Vec::new(),
+            totals: Totals::default(),
+            failed: None,
+            losses: Losses::default(),
+        }
+    }
+
+    /// Streams until the process ends.
+    pub(super) fn run(&mut self) {
+        let pause = pause(self.ring.region_size());
+        let chunks = self.ring.region_size() / CHUNK;
+        let mut last_partial = Instant::now();
+        // Rounds since a flush, or the end, was asked for: what was there then is read after so many.
+        let mut rounds = 0;
+        let mut end = None;
+        loop {
+            let wake_word = CONTROL.wake_word();
+            let (stops, wanted) = (CONTROL.stops(), CONTROL.wanted());
+            self.accept_receivers();
+            self.push();
+            let partial = stops || wanted.is_some() || last_partial.elapsed() >= PARTIAL;
+            if partial {
+                last_partial = Instant::now();
+            }
+            let more = self.round(partial);
+            CONTROL.publish(self.totals, self.receivers.len());
+            let idle = self.receivers.iter().all(Receiver::is_ready);
+            rounds = if stops || wanted.is_some() {
+                rounds + usize::from(idle)
+            } else {
+                0
+            };
+            let done = self.receivers.is_empty() || idle && (!more || rounds > chunks + 1);
+            if let Some(ticket) = wanted.filter(|_| done) {
+                CONTROL.answer(ticket);
+                rounds = 0;
+            }
+            if stops {
+                let end = *end.get_or_insert_with(Instant::now);
+                self.give_up(end);
+                if done {
+                    return self.end(end);
+                }
+            }
+            // Where nobody is there, all that is there waits, and so do we.
+            if !(more && idle) || self.receivers.is_empty() {
+                self.sleep(wake_word, pause);
+            }
+        }
+    }
+
+    /// Sleeps until there is something to do, as far as one can know that.
+    fn sleep(&self, wake_word: u32, pause: Duration) {
+        let behind = self.receivers.iter().find(|receiver| !receiver.is_ready());
+        match behind.and_then(Receiver::socket) {
+            // Whoever asks for something meanwhile waits no longer than he would anyway.
+            Some(socket) if self.receivers.iter().all(|receiver| !receiver.is_ready()) => {
+                socket.wait(pause);
+            }
+            _ => CONTROL.sleep(wake_word, pause),
+        }
+    }
+
+    fn accept_receivers(&mut self) {
+        if self.failed.is_some() {
+            return;
+        }
+        let (ring, state, is_path) = (self.ring, self.state, self.endpoint.is_path());
+        let info = || {
+            let mut info = dumping::trace_info(ring, state, "stream");
+            // The path's own number: `next_path` has counted on.
+            info.dump = info.dump.map(|next| next.saturating_sub(is_path.into()));
+            // It is not over.
+            info.end = None;
+            info
+        };
+        if let Err(error) = self.endpoint.accept_receivers(&mut self.receivers, info) {
+            self.failed = Some(error);
+        }
+    }
+
+    /// One chunk of each ring; whether there may be more.
+    fn round(&mut self, partial: bool) -> bool {
+        let mut more = false;
+        for slot in self.ring.slots() {
+            if !self.receivers.iter().any(Receiver::is_ready) {
+                more = true;
+                break;
+            }
+            more |= self.slot(slot, partial);
+            if self.batch.records >= BATCH {
+                self.hand_over();
+            }
+        }
+        self.hand_over();
+        more
+    }
+
+    /// One chunk of one ring; whether there may be more.
+    fn slot(&mut self, slot: &Slot, partial: bool) -> bool {
+        let key = core::ptr::from_ref(slot).addr();
+        if !self
+            .slots
+            .get(&key)
+            .is_some_and(|known| known.tail.is_of(slot))
+        {
+            self.slots.remove(&key);
+            self.receivers
+                .iter_mut()
+                .for_each(|receiver| receiver.forget(key));
+            let Some(followed) = follow(slot) else {
+                return false;
+            };
+            self.slots.insert(key, followed);
+        }
+        let Some(followed) = self.slots.get_mut(&key) else {
+            return false;
+        };
+        // Before the look: a thread that ends after it may have made records that were not read.
+        let ended = slot.state.load(Ordering::Acquire) == state::ENDED;
+        match followed.tail.next(slot, partial, &mut self.buffer) {
+            Next::Part {
+                bytes,
+                first,
+                lost,
+                filled,
+            } => {
+                self.totals.lost += lost;
+                self.part(key, bytes, first);
+                filled
+            }
+            Next::Nothing => {
+                if partial && ended {
+                    self.count(slot, key, false);
+                }
+                false
+            }
+            Next::Other => false,
+        }
+    }
+
+    /// Gives the buffer's first bytes to whoever is ready.
+    fn part(&mut self, key: usize, bytes: usize, first: u64) {
+        // After the copy and before the calls: what is in the copy is in the table by now.
+        self.learn();
+        let Some(followed) = self.slots.get_mut(&key) else {
+            return;
+        };
+        let ready = |receivers: &mut Vec<Receiver>, tell: &mut dyn FnMut(&mut Receiver)| {
+            receivers
+                .iter_mut()
+                .filter(|receiver| receiver.is_ready())
+                .for_each(tell);
+        };
+        let Followed {
+            tail,
+            decoder,
+            thread,
+            taken,
+        } = followed;
+        ready(&mut self.receivers, &mut |receiver| {
+            receiver.begin(key, thread, first, decoder)
+        });
+        let bytes = self.buffer.get(..bytes).unwrap_or(&[]);
+        let records = decoder.decode(bytes, &mut AllReceivers(&mut self.receivers));
+        ready(&mut self.receivers, &mut |receiver| {
+            receiver.count_given(key, records)
+        });
+        tail.took(first, records);
+        if records > 0 {
+            self.batch.records += records;
+            self.batch.threads.push(Rc::clone(taken));
+        }
+    }
+
+    /// Tells writers functions that came since.
+    fn learn(&mut self) {
+        let known = self
+            .receivers
+            .iter()
+            .map(Receiver::functions)
+            .min()
+            .unwrap_or(0);
+        let more = {
+            let table = table();
+            if table.len() <= known {
+                return;
+            }
+            table.for_trace_from(known)
+        };
+        for receiver in &mut self.receivers {
+            receiver.learn(more.get(receiver.functions() - known..).unwrap_or(&[]));
+        }
+    }
+
+    /// Tells receivers the counts of a thread, as they are now.
+    fn count(&mut self, slot: &Slot, key: usize, last: bool) {
+        let Some(followed) = self.slots.get(&key) else {
+            return;
+        };
+        let Some((owner, counts)) = counts::count(slot) else {
+            return;
+        };
+        if followed.tail.is_of(slot) && counts.recorded > 0 {
+            for receiver in self
+                .receivers
+                .iter_mut()
+                .filter(|receiver| receiver.is_ready())
+            {
+                receiver.count(key, &followed.thread, counts, owner.ended || last);
+            }
+        }
+    }
+
+    /// Hands the batch over to everybody who was given it.
+    fn hand_over(&mut self) {
+        if self.batch.records == 0 {
+            return;
+        }
+        let batch = Rc::new(std::mem::take(&mut self.batch));
+        self.in_flight.push(Rc::clone(&batch));
+        let mut kept = Vec::new();
+        for mut receiver in std::mem::take(&mut self.receivers) {
+            match receiver
+                .is_ready()
+                .then(|| receiver.end_batch(Rc::clone(&batch)))
+            {
+                None | Some(Ok(())) => kept.push(receiver),
+                Some(Err(error)) => {
+                    receiver.drop_writer();
+                    self.endpoint.gone(receiver, &error);
+                }
+            }
+        }
+        self.receivers = kept;
+        drop(batch);
+        self.push();
+        self.wait_for_late();
+    }
+
+    /// Sends what waits, as far as it is taken now.
+    fn push(&mut self) {
+        let mut kept = Vec::new();
+        for mut receiver in std::mem::take(&mut self.receivers) {
+            match receiver.push() {
+                Sent::All => {
+                    if let Some(batch) = receiver.taken() {
+                        CONTROL.count_step();
+                        self.took(&batch);
+                    }
+                }
+                Sent::Some => CONTROL.count_step(),
+                Sent::Nothing => {}
+                Sent::Gone(error) => {
+                    self.endpoint.gone(receiver, &error);
+                    continue;
+                }
+            }
+            kept.push(receiver);
+        }
+        self.receivers = kept;
+        self.settle();
+    }
+
+    /// Somebody has taken a batch: its records are streamed, once.
+    fn took(&mut self, batch: &Batch) {
+        if batch.taken.replace(true) {
+            return;
+        }
+        self.totals.streamed += batch.records;
+        for thread in &batch.threads {
+            self.totals.threads += u64::from(!thread.replace(true));
+        }
+    }
+
+    /// Some have taken the batch and some have not: the latter shall not miss the next one for a
+    /// moment's delay.
+    fn wait_for_late(&mut self) {
+        let since = Instant::now();
+        while self.receivers.iter().any(Receiver::is_ready) && since.elapsed() < LAG {
+            let behind = self
+                .receivers
+                .iter()
+                .find(|receiver| !receiver.is_ready() && !receiver.late);
+            let Some(socket) = behind.and_then(Receiver::socket) else {
+                return;
+            };
+            socket.wait(LAG.saturating_sub(since.elapsed()));
+            self.push();
+        }
+        for receiver in self
+            .receivers
+            .iter_mut()
+            .filter(|receiver| !receiver.is_ready())
+        {
+            receiver.late = true;
+        }
+    }
+
+    /// Counts batches as lost that nobody has taken and nobody will.
+    fn settle(&mut self) {
+        let totals = &mut self.totals;
+        self.in_flight.retain(|batch| {
+            let over = Rc::strong_count(batch) == 1;
+            if over && !batch.taken.get() {
+                totals.lost += batch.records;
+            }
+            !over
+        });
+    }
+}
+
+/// Follows a slot's owner; `None` where nobody owns it.
+fn follow(slot: &Slot) -> Option<Followed> {
+    let tail = Tail::new(slot)?;
+    let tid = slot.tid.load(Ordering::Relaxed);
+    Some(Followed {
+        thread: Thread {
+            id: ThreadId(u64::from(tid)),
+            process: Some(u64::from(sys::process::pid())),
+            name: counts::name_of(slot),
+            counts: None,
+        },
+        tail,
+        decoder: ChunkDecoder::new(),
+        taken: Rc::new(Cell::new(false)),
+    })
+}
+
+/// How long to sleep where there is nothing to do: half the time in which the fastest of threads fills
+/// a ring of so many bytes (800 MB a second).
+fn pause(ring: usize) -> Duration {
+    let micros = ring as u64 / 2 / 800;
+    Duration::from_micros(micros).clamp(Duration::from_micros(500), Duration::from_millis(20))
+}

@@ -1,0 +1,73 @@
+//! The end of a stream: every thread's counts, the trace's own end, and a bounded wait for peers to take
+//! the rest. Must never keep the process from ending for a peer that does not.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::{CONTROL, Receiver, StreamThread, dumping};
+
+/// At the end, a peer that takes nothing for so long is given up, and each after the longer time.
+const GRACE: Duration = Duration::from_secs(2);
+const LONGEST_END: Duration = Duration::from_secs(30);
+
+impl StreamThread {
+    /// Gives peers up that keep the process from ending.
+    pub(super) fn give_up(&mut self, end: Instant) {
+        let over = end.elapsed() > LONGEST_END;
+        let stuck = |receiver: &Receiver| {
+            let still = receiver.progress.elapsed() > GRACE;
+            !receiver.is_ready() && (over || still)
+        };
+        let (stuck, others) = std::mem::take(&mut self.receivers)
+            .into_iter()
+            .partition(stuck);
+        self.receivers = others;
+        let stuck: Vec<Receiver> = stuck;
+        for receiver in stuck {
+            let error = io::Error::new(io::ErrorKind::TimedOut, "the peer does not take the rest");
+            self.endpoint.gone(receiver, &error);
+        }
+        self.settle();
+    }
+
+    /// Completes every receiver's trace, and has the last of it taken.
+    pub(super) fn end(&mut self, since: Instant) {
+        for slot in self.ring.slots() {
+            self.count(slot, core::ptr::from_ref(slot).addr(), true);
+        }
+        if self.endpoint.is_path() {
+            CONTROL.writes();
+        }
+        let end = dumping::now(self.state);
+        for mut receiver in std::mem::take(&mut self.receivers) {
+            match receiver.finish(end) {
+                Ok(losses) => {
+                    self.losses = losses;
+                    self.receivers.push(receiver);
+                }
+                Err(error) => self.failed = Some(error),
+            }
+        }
+        if self.failed.is_none() {
+            self.failed = self.endpoint.close().err();
+        }
+        loop {
+            self.push();
+            self.give_up(since);
+            let Some(socket) = self.receivers.iter().find(|receiver| !receiver.is_ready()) else {
+                break;
+            };
+            if let Some(socket) = socket.socket() {
+                socket.wait(Duration::from_millis(10));
+            }
+        }
+        self.receivers.drain(..).for_each(Receiver::end);
+        self.settle();
+        if self.failed.is_some() && self.endpoint.is_path() {
+            self.totals.streamed = 0;
+        }
+        let all = dumping::asked_for(self.ring);
+        self.totals.lost = all.saturating_sub(self.totals.streamed);
+        CONTROL.publish(self.totals, 0);
+    }
+}

@@ -1,0 +1,147 @@
+//! The rules about rooms, shown to refuse what breaks them. Each crate is a few lines of text.
+
+use super::*;
+
+const ROWS: [Row; 3] = [("low", &[]), ("middle", &["low"]), ("high", &["middle"])];
+
+fn sources(files: &[(&str, &str)]) -> Vec<Source> {
+    let owned = files
+        .iter()
+        .map(|&(path, text)| (path.to_owned(), text.to_owned()));
+    owned.collect()
+}
+
+fn whats(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(Finding::to_string).collect()
+}
+
+const GOOD: [(&str, &str); 4] = [
+    ("lib.rs", "pub use high::f;\nmod low;\n"),
+    (
+        "low.rs",
+        "//! Holds crate::high::f.\nconst X: &str = \"crate::high::f\";\n",
+    ),
+    ("middle/mod.rs", "use crate::low;\nuse super::low::g;\n"),
+    ("high.rs", "use crate::middle::{self, inner};\n"),
+];
+
+#[test]
+fn a_good_crate_passes() {
+    assert_eq!(table(&ROWS, "src", &sources(&GOOD)), []);
+}
+
+#[test]
+fn a_planted_arrow_is_refused() {
+    for (path, planted) in [
+        ("low.rs", "fn f() {\n    crate::high::g();\n}\n"),
+        ("low.rs", "\nuse crate::{low::x, high::{a, b}};\n"),
+        ("low.rs", "\nuse super::high::g;\n"),
+        ("low.rs", "mod inner {\n    use super::super::high;\n}\n"),
+        ("low.rs", "#[cfg(not(test))]\nuse crate::high;\n"),
+        ("low/deep.rs", "\nuse super::super::{high, low};\n"),
+        ("low/deep/mod.rs", "\nuse super::super::high;\n"),
+    ] {
+        let mut files = GOOD.to_vec();
+        files.push((path, planted));
+        let found = whats(&table(&ROWS, "src", &sources(&files)));
+        let wanted =
+            format!("src/{path}:2: low must not use high: see {PAGE} for the order of rooms");
+        assert_eq!(found, [wanted], "{planted}");
+    }
+}
+
+#[test]
+fn what_is_no_arrow_passes() {
+    for (path, text) in [
+        ("low/tests.rs", "use crate::high;\n"),
+        ("low/tests/deep.rs", "use crate::high;\n"),
+        (
+            "low.rs",
+            "#[cfg(test)]\nmod tests {\n    use crate::high;\n    fn f() { {} }\n}\n",
+        ),
+        ("low.rs", "#[cfg(all(loom, test))]\nuse crate::high;\n"),
+        ("low.rs", "mod inner {\n    use super::high;\n}\n"),
+        ("low/deep.rs", "use super::high;\n"),
+        ("low.rs", "// crate::high\nuse crate::low::high;\n"),
+    ] {
+        let mut files = GOOD.to_vec();
+        files.push((path, text));
+        assert_eq!(table(&ROWS, "src", &sources(&files)), [], "{text}");
+    }
+}
+
+#[test]
+fn a_table_that_says_too_much_is_refused() {
+    let rows: [Row; 4] = [
+        ("low", &["high"]),
+        ROWS[1],
+        ("high", &["middle", "low"]),
+        ("attic", &[]),
+    ];
+    let found = whats(&table(&rows, "src", &sources(&GOOD)));
+    assert_eq!(
+        found,
+        [
+            "xtask/src/tidy/rooms.rs: low may use high, but does not: take it out of the table",
+            "xtask/src/tidy/rooms.rs: low uses high, which is no lower room: change the order",
+            "xtask/src/tidy/rooms.rs: high may use low, but does not: take it out of the table",
+            "xtask/src/tidy/rooms.rs: src has no room attic: take it out of the table",
+        ]
+    );
+}
+
+#[test]
+fn a_room_without_a_row_is_refused() {
+    let mut files = GOOD.to_vec();
+    files.extend([("new.rs", ""), ("middle/x.rs", "use crate::Thing;\n")]);
+    let found = whats(&table(&ROWS, "src", &sources(&files)));
+    assert_eq!(
+        found,
+        [
+            "xtask/src/tidy/rooms.rs: the room new is not in the table of src: add it",
+            "src/middle/x.rs:1: Thing is no room: name its room",
+        ]
+    );
+}
+
+#[test]
+fn the_page_has_each_row() {
+    let page = "low       -> no other room\nmiddle    -> low\n";
+    assert_eq!(
+        whats(&told(&ROWS, page)),
+        ["ARCHITECTURE.md: the map of rooms lacks the line `high      -> middle`"]
+    );
+}
+
+#[test]
+fn a_circle_of_formats_is_refused() {
+    let good = [
+        ("model.rs", "use crate::scale;\n"),
+        ("registry.rs", "use crate::xray;\nuse crate::ring;\n"),
+        ("ring/mod.rs", "use crate::xray;\n"),
+        ("scale.rs", ""),
+        ("xray/mod.rs", "use crate::model;\n"),
+    ];
+    let arrows_of = |more: (&'static str, &'static str)| {
+        let files: Vec<_> = good.into_iter().chain([more]).collect();
+        arrows("src", &sources(&files))
+    };
+    let apart = arrows_of(("heph/mod.rs", "use crate::model;\n"));
+    assert_eq!((circles(&apart), formats_apart(&apart)), (vec![], vec![]));
+    let circle = arrows_of(("scale/unit.rs", "use crate::model;\n"));
+    let found = whats(&circles(&circle));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].starts_with("src/model.rs:1: model uses scale"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].starts_with("src/scale/unit.rs:1: scale uses model"),
+        "{found:?}"
+    );
+    let named = arrows_of(("heph/mod.rs", "use crate::xray;\n"));
+    assert_eq!(
+        whats(&formats_apart(&named)),
+        ["src/heph/mod.rs:1: heph must not name the format xray"]
+    );
+}
