@@ -53,6 +53,7 @@ cargo xtask COMMAND
                         ripgrep, mini-redis, oxipng and boa with the attribute on each of their 10,000 functions:
                         their tests without it, off and on, and clippy's warnings; fetches them, takes hours
   model                 every order that the memory model allows, for writer, readers and recycling (loom)
+  platforms             Rust 1.85, and the recorder on aarch64 under emulation
   sanitize [thread|address]
                         ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
   miri                  the tests under Miri, where the toolchain has it
@@ -118,6 +119,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["fuzz", words @ ..] => fuzz::run(words),
         ["model"] => process::run(&mut sanitize::models()?),
         ["sanitize", words @ ..] => sanitize::run(words),
+        ["platforms"] => test::other_platforms()?.close(),
         ["miri"] => sanitize::miri(),
         ["torture", words @ ..] => torture::run(words),
         ["trial", words @ ..] => trial::run(words),

@@ -126,6 +126,8 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
     let skips = skip_list()?;
     let mut tests = cargo("test --package fdr-tests --test main --no-fail-fast");
     tests.env("FDR_SKIPS", &skips).args(["--", REST]);
+    // Of the packages that the tests build: a gigabyte that nobody looks at.
+    tests.env("CARGO_PROFILE_DEV_DEBUG", "0");
     // A workspace of its own: what the peers are measured by.
     let manifest = "--locked --manifest-path bench/peers/Cargo.toml";
     let mut harness = cargo(&format!("test {manifest} --package peer-harness"));
@@ -138,6 +140,19 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
     // Each case of the torture's short form counts as one test.
     tally.add(torture::short(&skips)?);
     tally.say_skips(&listed(&skips)?, sanitize::no_miri());
+    Ok(tally)
+}
+
+/// The part of [`rest`] about other platforms.
+///
+/// # Errors
+///
+/// Like [`run`].
+pub(crate) fn other_platforms() -> Result<Tally> {
+    readers::prepare(true, Suite::Rest)?;
+    let skips = skip_list()?;
+    let mut tally = platforms::run(true, &skips)?;
+    tally.say_skips(&listed(&skips)?, None);
     Ok(tally)
 }
 
