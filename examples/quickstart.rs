@@ -13,10 +13,10 @@ use fdr::traced;
 fn collatz(start: u64) -> u32 {
     let (mut n, mut steps) = (start, 0);
     while n != 1 {
-        n = if n.is_multiple_of(2) {
-            n / 2
-        } else {
-            3 * n + 1
+        // Rust 1.85 has no `is_multiple_of`.
+        n = match n % 2 {
+            0 => n / 2,
+            _ => 3 * n + 1,
         };
         steps += 1;
     }

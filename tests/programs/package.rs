@@ -48,6 +48,7 @@ impl Package {
             .args([command, "--offline", "--quiet"])
             .args(arguments)
             .env("CARGO_TARGET_DIR", &self.target)
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .current_dir(&self.folder)
             .env_remove("FDR")
             .output()

@@ -6,6 +6,7 @@ mod check;
 mod demo;
 mod dist;
 mod fuzz;
+mod platforms;
 mod sanitize;
 mod test;
 mod tidy;
@@ -26,7 +27,8 @@ cargo xtask COMMAND
                         otherwise says what it skips
   test --rest           the tests that take long and rarely say more: packages built outside of the
                         workspace, other people's programs, the build without assembly, the models,
-                        the harness of the peers, the torture in its short form
+                        the harness of the peers, Rust 1.85, aarch64 under emulation, the torture's
+                        short form
   check                 rustfmt, clippy, docs, tidy, guard. --add LINE, as for test: a tally
                         `N passed, N failed` to add to
   ci                    test, test --rest, then check: all of CI
@@ -51,6 +53,7 @@ cargo xtask COMMAND
                         ripgrep, mini-redis, oxipng and boa with the attribute on each of their 10,000 functions:
                         their tests without it, off and on, and clippy's warnings; fetches them, takes hours
   model                 every order that the memory model allows, for writer, readers and recycling (loom)
+  platforms             Rust 1.85, and the recorder on aarch64 under emulation
   sanitize [thread|address]
                         ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
   miri                  the tests under Miri, where the toolchain has it
@@ -116,6 +119,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["fuzz", words @ ..] => fuzz::run(words),
         ["model"] => process::run(&mut sanitize::models()?),
         ["sanitize", words @ ..] => sanitize::run(words),
+        ["platforms"] => test::other_platforms()?.close(),
         ["miri"] => sanitize::miri(),
         ["torture", words @ ..] => torture::run(words),
         ["trial", words @ ..] => trial::run(words),

@@ -107,6 +107,22 @@ const READERS: &[Reader] = &[
         what_for: "off means off: no file, thread, handler or mapping",
     },
     Reader {
+        name: "qemu-aarch64",
+        sign: Sign::Program(&["qemu-aarch64"]),
+        origin: Origin::Debian(&["qemu-user"]),
+        suite: Suite::Rest,
+        what_for: "the recorder on aarch64",
+    },
+    Reader {
+        name: "a linker and C library for aarch64",
+        sign: Sign::Shell(
+            "command -v aarch64-linux-gnu-gcc && test -e /usr/aarch64-linux-gnu/lib/libc.a",
+        ),
+        origin: Origin::Debian(&["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"]),
+        suite: Suite::Rest,
+        what_for: "the recorder on aarch64",
+    },
+    Reader {
         name: "valgrind",
         sign: Sign::Program(&["valgrind"]),
         origin: Origin::Debian(&["valgrind"]),

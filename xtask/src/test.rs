@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::platforms;
 use crate::sanitize;
 use crate::torture;
 use xtask::Result;
@@ -125,6 +126,8 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
     let skips = skip_list()?;
     let mut tests = cargo("test --package fdr-tests --test main --no-fail-fast");
     tests.env("FDR_SKIPS", &skips).args(["--", REST]);
+    // Of the packages that the tests build: a gigabyte that nobody looks at.
+    tests.env("CARGO_PROFILE_DEV_DEBUG", "0");
     // A workspace of its own: what the peers are measured by.
     let manifest = "--locked --manifest-path bench/peers/Cargo.toml";
     let mut harness = cargo(&format!("test {manifest} --package peer-harness"));
@@ -133,9 +136,23 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
     for mut suite in [tests, without_assembly()?, harness, sanitize::models()?] {
         tally.add(suites(&mut suite, &mut std::io::stdout())?);
     }
+    tally.add(platforms::run(install, &skips)?);
     // Each case of the torture's short form counts as one test.
     tally.add(torture::short(&skips)?);
     tally.say_skips(&listed(&skips)?, sanitize::no_miri());
+    Ok(tally)
+}
+
+/// The part of [`rest`] about other platforms.
+///
+/// # Errors
+///
+/// Like [`run`].
+pub(crate) fn other_platforms() -> Result<Tally> {
+    readers::prepare(true, Suite::Rest)?;
+    let skips = skip_list()?;
+    let mut tally = platforms::run(true, &skips)?;
+    tally.say_skips(&listed(&skips)?, None);
     Ok(tally)
 }
 
@@ -157,7 +174,7 @@ fn without_assembly() -> Result<Command> {
 }
 
 /// Runs `cargo test`, passes its output on as it comes, and adds up the results in it. No result is a failure.
-fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> {
+pub(crate) fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> {
     eprintln!("$ {}", shown(tests));
     let mut child = tests
         .stdout(Stdio::piped())

@@ -1,5 +1,6 @@
 //! aarch64: the virtual counter `cntvct_el0`. All CPUs share it, it has a fixed rate, and it never stops (Arm
-//! ARM, "The Generic Timer"). This file must offer the same items as those of the other architectures.
+//! ARM, "The Generic Timer"). This file must offer the same items as those of the other architectures. CI runs
+//! its tests under emulation.
 
 use core::arch::asm;
 

@@ -1,0 +1,253 @@
+//! Part of `cargo xtask test --rest`: the recorder built by the oldest compiler that it promises, and run on aarch64
+//! under emulation. Compiler and standard libraries are Debian's packages, unpacked below the target folder. It must
+//! never change the system's package lists, nor hide that a part was not run.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::test::{Tally, suites};
+use xtask::Result;
+use xtask::process::{cargo, command, on_path, output, run as run_command, target, work_folder};
+
+/// The oldest compiler for runtime, macros and formats.
+const RUST: &str = "1.85.0";
+/// What Debian calls its build of that compiler.
+const DEBIAN: &str = "1.85.0+dfsg3-1~deb12u3";
+/// The compiler with its library, and the standard libraries of both architectures.
+const PACKAGES: [&str; 4] = [
+    "rustc-web:amd64",
+    "libstd-rust-web-1.85:amd64",
+    "libstd-rust-web-dev:amd64",
+    "libstd-rust-web-dev:arm64",
+];
+
+const AARCH64: &str = "aarch64-unknown-linux-gnu";
+const LINKER: &str = "aarch64-linux-gnu-gcc";
+const EMULATOR: &str = "qemu-aarch64";
+/// What a trace of that architecture calls its clock.
+const CLOCK: &str = "cntvct_el0";
+
+/// What runs on aarch64: the recorder's own tests, with those of its clock, and the ring's.
+const SUITES: [&str; 2] = [
+    "test --package fdr --lib",
+    "test --package fdr-formats --lib ring::",
+];
+
+/// Tests of the recorder that ask the kernel for what the emulator does not pass on, with the reason.
+const NOT_EMULATED: [(&str, &str); 3] = [
+    (
+        "clock::rseq::tests::is_not_found_where_glibc_was_told_not_to_register",
+        "the kernel can't execute a program of another architecture",
+    ),
+    (
+        "ring::space::tests::what_has_no_space_can_not_be_touched_and_nothing_is_in_cores",
+        "the emulator ignores which pages stay out of a core file",
+    ),
+    (
+        "shell::last_thread::tests::a_thread_of_the_program_is_somebody",
+        "the emulator makes /proc/self/stat itself, with zeros",
+    ),
+];
+
+/// Programs whose trace is verified, with their arguments.
+const PROGRAMS: [(&str, &[&str]); 2] = [
+    ("quickstart", &[]),
+    ("index_builder", &["--threads", "2", "--documents", "400"]),
+];
+
+/// Runs all of it; each program and each build counts as one test. Where the compiler can't be had, that is a line in
+/// the list of skips.
+///
+/// # Errors
+///
+/// If cargo cannot be started, or a file of ours cannot be written.
+pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let toolchain = match Toolchain::provide(install) {
+        Ok(toolchain) => toolchain,
+        Err(why) => {
+            skip(skips, &format!("Rust {RUST}, and aarch64: {why}"))?;
+            return Ok(tally);
+        }
+    };
+    run_command(&mut cargo("build --quiet --package fdr-cli --bin fdr"))?;
+    let check = "check --quiet --package fdr --package fdr-macros --package fdr-formats";
+    let checked = run_command(&mut toolchain.cargo(check)?);
+    count(&mut tally, &format!("Rust {RUST}"), checked);
+    for needed in [LINKER, EMULATOR] {
+        if on_path(needed).is_none() {
+            skip(skips, &format!("aarch64: {needed} is not installed"))?;
+            return Ok(tally);
+        }
+    }
+    for (name, why) in NOT_EMULATED {
+        println!("not run on aarch64: {name}: {why}");
+    }
+    for suite in SUITES {
+        let mut tests = toolchain.cargo(&format!("{suite} --target {AARCH64} --"))?;
+        for (name, _) in NOT_EMULATED {
+            tests.args(["--skip", name]);
+        }
+        tally.add(suites(&mut tests, &mut std::io::stdout())?);
+    }
+    let mut build =
+        toolchain.cargo("build --quiet --package fdr-examples --ignore-rust-version")?;
+    for (program, _) in PROGRAMS {
+        build.args(["--example", program]);
+    }
+    let built = run_command(build.args(["--target", AARCH64]));
+    for (program, arguments) in PROGRAMS {
+        let outcome = built
+            .clone()
+            .and_then(|()| toolchain.records(program, arguments));
+        count(&mut tally, &format!("{program} on aarch64"), outcome);
+    }
+    Ok(tally)
+}
+
+/// A compiler in a folder of its own.
+struct Toolchain {
+    /// What the packages hold: `usr`.
+    root: PathBuf,
+    /// Cargo's target folder for what it builds.
+    built: PathBuf,
+}
+
+impl Toolchain {
+    /// The compiler, downloaded and unpacked if it is not there and `install`.
+    fn provide(install: bool) -> Result<Toolchain> {
+        let folder = work_folder("platforms")?;
+        let toolchain = Toolchain {
+            root: folder.join(format!("rust-{RUST}")),
+            built: folder.join("build"),
+        };
+        if toolchain.version().is_err() {
+            if !install {
+                return Err(format!("not in {}", toolchain.root.display()));
+            }
+            toolchain.download(&folder.join("packages"))?;
+        }
+        let version = toolchain.version()?;
+        if version.starts_with(&format!("rustc {RUST} ")) {
+            Ok(toolchain)
+        } else {
+            Err(format!("the compiler says that it is {version:?}"))
+        }
+    }
+
+    /// Downloads with package lists of our own, so that the system's hold no other architecture than before.
+    fn download(&self, folder: &Path) -> Result<()> {
+        for program in ["apt-get", "dpkg"] {
+            on_path(program).ok_or_else(|| format!("{program} is not installed"))?;
+        }
+        for new in ["lists/partial", "cache"] {
+            let new = folder.join(new);
+            fs::create_dir_all(&new).map_err(|error| format!("{}: {error}", new.display()))?;
+        }
+        let lists = format!("Dir::State::lists={}", folder.join("lists").display());
+        let cache = format!("Dir::Cache={}", folder.join("cache").display());
+        let apt = |words: &[&str]| {
+            let mut apt = command("apt-get");
+            apt.current_dir(folder).arg("-qq");
+            for option in [
+                &lists,
+                &cache,
+                "APT::Architectures::=amd64",
+                "APT::Architectures::=arm64",
+                "APT::Sandbox::User=root",
+                "Acquire::Languages=none",
+                "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
+            ] {
+                apt.args(["-o", option]);
+            }
+            apt.args(words);
+            apt
+        };
+        run_command(&mut apt(&["update"]))?;
+        let packages = PACKAGES.map(|package| format!("{package}={DEBIAN}"));
+        let mut words = vec!["download"];
+        words.extend(packages.iter().map(String::as_str));
+        run_command(&mut apt(&words))?;
+        let entries = fs::read_dir(folder).map_err(|error| error.to_string())?;
+        for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
+            if path.extension().is_some_and(|ending| ending == "deb") {
+                run_command(command("dpkg").arg("-x").arg(&path).arg(&self.root))?;
+            }
+        }
+        // 140 MB that nobody needs again.
+        fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
+    }
+
+    fn version(&self) -> Result<String> {
+        let mut rustc = command(self.root.join("usr/bin/rustc"));
+        rustc.env("LD_LIBRARY_PATH", self.libraries());
+        Ok(output(rustc.arg("--version"))?.0)
+    }
+
+    fn libraries(&self) -> String {
+        let root = self.root.display();
+        format!("{root}/usr/lib/x86_64-linux-gnu:{root}/usr/lib")
+    }
+
+    /// Our cargo with this compiler. Programs for aarch64 are static: with the dynamic C library this emulator hangs in
+    /// the first thread of any program.
+    fn cargo(&self, words: &str) -> Result<Command> {
+        let mut build = cargo(words);
+        build.env("RUSTC", self.root.join("usr/bin/rustc"));
+        build.env("LD_LIBRARY_PATH", self.libraries());
+        build.env("CARGO_TARGET_DIR", &self.built);
+        build.env("CARGO_INCREMENTAL", "0");
+        let of_target = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU";
+        build.env(format!("{of_target}_LINKER"), LINKER);
+        build.env(format!("{of_target}_RUNNER"), EMULATOR);
+        build.env(
+            format!("{of_target}_RUSTFLAGS"),
+            "-C target-feature=+crt-static",
+        );
+        Ok(build)
+    }
+
+    /// Runs an example of aarch64's that records; its trace must be whole, and name that architecture's clock.
+    fn records(&self, name: &str, words: &[&str]) -> Result<()> {
+        let folder = self.built.join(AARCH64).join("debug/examples");
+        let trace = self.built.join(format!("{name}.fdr"));
+        let mut run = command(EMULATOR);
+        run.arg(folder.join(name)).args(words);
+        run.env("FDR", "1").env("FDR_OUT", &trace);
+        output(run.stdin(Stdio::null()))?;
+        let tool = target()?.join("debug/fdr");
+        let (verified, _) = output(command(&tool).arg("verify").arg(&trace))?;
+        let (information, _) = output(command(&tool).arg("info").arg(&trace))?;
+        fs::remove_file(&trace).map_err(|error| format!("{}: {error}", trace.display()))?;
+        if !verified.contains(": OK: ") {
+            return Err(format!("not whole: {verified}"));
+        }
+        if !information.contains(CLOCK) {
+            return Err(format!("its clock is not {CLOCK}: {information}"));
+        }
+        Ok(())
+    }
+}
+
+fn count(tally: &mut Tally, name: &str, outcome: Result<()>) {
+    match outcome {
+        Ok(()) => {
+            println!("test {name} ... ok");
+            tally.passed += 1;
+        }
+        Err(error) => {
+            println!("test {name} ... FAILED: {error}");
+            tally.failed += 1;
+        }
+    }
+}
+
+/// A line for the list of skips, in the words of the tests' own.
+fn skip(skips: &Path, what: &str) -> Result<()> {
+    let line = format!("SKIPPED: {what}\n");
+    let file = OpenOptions::new().append(true).create(true).open(skips);
+    file.and_then(|mut file| file.write_all(line.as_bytes()))
+        .map_err(|error| format!("cannot append to {}: {error}", skips.display()))
+}
