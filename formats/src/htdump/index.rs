@@ -63,7 +63,7 @@ pub(super) fn word(order: ByteOrder) -> &'static str {
 /// Makes layouts at the first record of a klass, and after each change of the klass.
 struct Learner {
     schema: Schema,
-    /// Klasses whose layout is that of the schema's generation.
+    /// Klasses whose layout is up to date with the schema's generation.
     checked: HashSet<u32>,
     last: Option<u32>,
     generation: u64,
