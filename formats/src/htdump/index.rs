@@ -183,8 +183,8 @@ impl Indexer {
         Ok(())
     }
 
-    /// Takes the record at `offset`. It must end at `end`, where the next stream begins, unless it is
-    /// the last. Returns its bytes, or the fault.
+    /// Takes the record at `offset`. It must end at `end` or earlier. Another stream begins at `end`,
+    /// unless this one is the last. Returns the record's bytes, or the fault.
     fn record(
         &mut self,
         walker: &mut Walker<'_>,

@@ -47,7 +47,7 @@ pub const MAGIC: [u8; 8] = *b"FDRRING\x01";
 pub const CHUNK: usize = 64 * 1024;
 /// Bytes of the header that are looked at.
 pub const HEADER_SIZE: usize = 232;
-/// Where the counters are, up to the slots, and how far from each other.
+/// The place of the counters, up to the slots, and their distance from each other.
 pub const COUNTERS_AT: usize = 4096;
 /// Bytes from counter to counter.
 pub const COUNTER_STRIDE: usize = 128;
@@ -66,7 +66,7 @@ pub const HEADER_OFFSETS: [usize; 26] = [
     0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
     148, 152, 160, 168,
 ];
-/// Where in a slot the fields are: cursor, region, chunks, current chunk, dropped, clock steps, state,
+/// The places of a slot's fields: cursor, region, chunks, current chunk, dropped, clock steps, state,
 /// owner, generation, name, chunks with space.
 pub const SLOT_OFFSETS: [usize; 11] = [0, 24, 32, 40, 56, 64, 72, 76, 80, 96, 116];
 
