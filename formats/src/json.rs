@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-/// Objects and lists inside of each other; what is deeper is an error.
+/// The deepest nesting of objects and lists. Deeper nesting is an error.
 pub(crate) const MAX_DEPTH: usize = 512;
 
 /// What is wrong with a text, and where.
@@ -46,7 +46,7 @@ pub(crate) enum Value {
     Float(f64),
     Text(String),
     List(Vec<Value>),
-    /// In the order of the text; of two members with one name, the first counts.
+    /// The members in the order of the text. Of two members with one name, the first counts.
     Object(Vec<(String, Value)>),
 }
 
@@ -108,7 +108,7 @@ enum Expect {
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Of each open container, whether it is an object.
+    /// For each open container, whether it is an object.
     open: Vec<bool>,
     expect: Expect,
 }
@@ -140,8 +140,8 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// The next token. After [`Token::End`] it stays at the end; after an error nothing is promised
-    /// but that it ends.
+    /// The next token. After [`Token::End`] the reader stays at the end. After an error, the only
+    /// promise is that it ends.
     pub(crate) fn next(&mut self) -> Result<Token<'a>, Bad> {
         if self.expect == Expect::Next {
             let Some(&object) = self.open.last() else {
@@ -303,8 +303,8 @@ impl<'a> Reader<'a> {
         Ok(character)
     }
 
-    /// Four digits, or twice that and another `\u` for what is beyond 16 bits. Half of a pair alone
-    /// becomes U+FFFD.
+    /// Four digits. For a character above 16 bits, four digits, another `\u` and four digits. A lone
+    /// half of a pair becomes U+FFFD.
     fn utf16(&mut self) -> Result<char, Bad> {
         let first = self
             .digits(self.at)
@@ -337,9 +337,9 @@ impl<'a> Reader<'a> {
         u32::from_str_radix(digits, 16).ok()
     }
 
-    /// The value that comes next, whole. `None`: the container that is open ends instead.
+    /// The whole next value. `None`: the open container ends instead.
     pub(crate) fn value(&mut self) -> Result<Option<Value>, Bad> {
-        // Containers that are being filled, with the name of the member that comes next.
+        // The containers in work, each with the name of its next member.
         let mut open: Vec<(Value, String)> = Vec::new();
         loop {
             let value = match self.next()? {

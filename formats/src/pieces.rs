@@ -1,11 +1,12 @@
 //! Decoding on several cores. Whole lanes are decoded at the same time. A larger lane is decoded in pieces,
 //! so one busy thread of a program is read as fast as many.
 //!
-//! A piece goes into a sink that knows nothing of the earlier records. The sink keeps what it can tell by
-//! itself, and what depends on its past. The pieces of a lane are joined in order, while later ones are
-//! still being decoded. A piece cannot be joined if its beginning was a wrong guess, or if its records need
-//! its past. Then it is decoded again, in its turn, into the joined sink. So each sink ends with the result
-//! of one that got the whole lane. Must never give a sink figures that depend on the places of the cuts.
+//! A piece goes into a sink that knows nothing of the earlier records. The sink keeps finished results
+//! apart from the records that need the past. The pieces of a lane are joined in order, while later ones
+//! are still being decoded. A piece cannot be joined if its beginning was a wrong guess, or if its records
+//! need more of the past than the sink kept. Then it is decoded again, in its turn, into the joined sink.
+//! So each sink ends with the result of a sink that got the whole lane. Must never give a sink figures that
+//! depend on the places of the cuts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

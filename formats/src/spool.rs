@@ -245,7 +245,7 @@ mod tests {
             spool.push(strands[which], &bytes).expect("room");
             wanted[which].extend(bytes);
             assert!(spool.held <= BUDGET);
-            // One that was just written, and one that is in the file by then.
+            // One item was just written. The other is in the file already.
             for item in [round / 100, round / 1000] {
                 let at = item * ITEM as u64 + 8;
                 let bytes = [7, round as u8];
@@ -253,7 +253,7 @@ mod tests {
                 wanted[1][at as usize..][..2].copy_from_slice(&bytes);
             }
         }
-        // Longer than the budget, and than what is read at a time.
+        // The bytes exceed the budget, and the size of a read.
         let long: Vec<u8> = (0..3 * READ + 5).map(|byte| byte as u8).collect();
         spool.push(strands[0], &long).expect("room");
         wanted[0].extend(long);

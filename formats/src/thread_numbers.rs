@@ -66,7 +66,7 @@ mod tests {
         let mut numbers = ThreadNumbers::default();
         let given = ids.map(|id| numbers.begin(ThreadId(id)));
         let spare = i32::MAX as u32;
-        // The fourth one's own is taken by then.
+        // The fourth thread's own number is taken already.
         assert_eq!(given, [7, spare, spare - 1, spare - 2, u32::MAX, 0]);
         assert_eq!(numbers.renumbered, 3);
     }

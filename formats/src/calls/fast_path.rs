@@ -9,7 +9,7 @@ use crate::packed::Packed;
 
 /// The most calls that are taken at once; a power of two.
 pub const ROOM: usize = 256;
-/// Room for the open calls that so many calls may lead to, and the place below them.
+/// Room for the deepest stack after a full batch, and for the place below the outermost call.
 const WINDOW: usize = 2 * ROOM;
 
 /// A user of the fast path. [`CallHandler`] gets all other calls.
@@ -229,8 +229,8 @@ impl<T: Copy + Default> CallStack<T> {
         steps: impl Iterator<Item = Step>,
         untimed: &[i8],
     ) -> Followed {
-        // The window reaches as far as so many steps may lead, up or down. So an index under a mask
-        // needs no test.
+        // The steps can reach no place outside of the window, up or down. So an index under a mask needs
+        // no test.
         let base = self.open.len().saturating_sub(ROOM - 1);
         // The stack was higher in between, so it has the room.
         self.open.reserve(ROOM);

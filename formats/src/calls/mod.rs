@@ -1,23 +1,25 @@
-//! The calls of one thread as a stack: every exit matched with its entry, by one rule, for reports, checks and
-//! converters alike. What does not nest is made to, and marked. Must never believe a depth that a file
-//! claims, nor fail: damage gives calls whose edges are told as missing.
+//! The calls of one thread as a stack. One rule matches each exit with its entry, for reports, checks and
+//! converters. Calls that do not nest are made to nest, and marked. Must never believe a depth that a file
+//! claims, nor fail. In damaged traces, missing edges are marked as missing.
 //!
-//! The rule, for an exit of `f` ([`Exit`]):
-//! - `f` is the innermost open call: they match.
-//! - `f` is open further out (an exit was lost, or `longjmp` left several frames): the calls inside it end
-//!   at the time of the edge before.
-//! - Nothing is open: `f` was entered before the first record. It begins at the thread's first edge, around
-//!   all that came since.
-//! - Other calls are open, not `f` (its entry was lost, or a second stack runs on this thread), or records
-//!   were missing before: its entry is put at the time of the edge before it; right behind a gap, at the
-//!   exit itself. The open calls are left as they are, so that the damage stays in one place.
+//! The rule for an exit of `f` ([`Exit`]):
 //!
-//! What is open at the end ends at the latest edge, or at the moment of the dump where that is known.
+//! - `f` is the innermost open call. They match.
+//! - `f` is open further out, because an exit was lost or `longjmp` left several frames. The calls inside
+//!   `f` end at the time of the previous edge.
+//! - Nothing is open. `f` was entered before the first record. It begins at the thread's first edge, around
+//!   all later calls.
+//! - Other calls are open, but not `f`, or records were missing before. An entry was lost, or a second
+//!   stack runs on this thread. The entry of `f` gets the time of the previous edge; directly behind a gap,
+//!   the time of the exit. The open calls stay open, so that the damage stays in one place.
 //!
-//! A call is *measured* when its entry and its exit are both in the trace and nothing is in doubt between them.
-//! Else it is *clipped*: an edge is missing or was added by a writer, or records were lost or the clock jumped
-//! while it was open. The time of a clipped call that is in the trace counts for totals, and never for
-//! minimum, mean and percentiles.
+//! At the end of the trace, open calls end at the moment of the dump. If that moment is unknown, they end
+//! at the latest edge.
+//!
+//! A call is *measured* if its entry and its exit are in the trace and nothing between them is in doubt.
+//! Any other call is *clipped*: an edge is missing, or a writer added it. Or, while the call was open,
+//! records were lost or the clock jumped. The known part of a clipped call's time counts for totals. It
+//! never counts for minimum, mean and percentiles.
 //!
 //! ```
 //! use fdr_formats::calls::CallStack;

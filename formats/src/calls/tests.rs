@@ -126,7 +126,7 @@ fn what_is_open_at_the_end_lasts_until_the_dump() {
     assert_eq!(lines(&calls), ["2 4..4 0 m-!", "1 1..4 3 m-!"]);
     let events = calls.map(Event::Call);
     assert_eq!(lines_of(&events, Some(9)), ["2 4..9 5 m-!", "1 1..9 3 m-!"]);
-    // A moment that is not behind the records is none.
+    // A moment is ignored unless it is behind the records.
     assert_eq!(lines_of(&events, Some(2)), ["2 4..4 0 m-!", "1 1..4 3 m-!"]);
 }
 
@@ -266,7 +266,7 @@ impl FastPath<()> for Teller {
     fn root(&self) {}
 
     fn step(&mut self, plain: OrdinaryEdge<()>) -> Option<()> {
-        // As one that must learn of each function first.
+        // It imitates a user that must learn of each function first.
         if plain.exit == 0 && plain.total % 64 == 63 {
             return None;
         }
@@ -288,7 +288,8 @@ impl FastPath<()> for Teller {
 fn the_fast_path_tells_what_the_long_way_does() {
     let (mut seed, mut plain, mut all) = (11, 0, 0);
     for round in 0..600 {
-        // Of 100 calls: edges that are missing or were added, and times that go back. Stacks that go beyond the window.
+        // In 100 calls, some edges are missing or were added, and some times go back. Stacks grow beyond
+        // the window.
         let [odd, synthetic, back, up] = [
             [0, 0, 0, 50],
             [3, 2, 0, 50],

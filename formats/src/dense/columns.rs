@@ -49,7 +49,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Bytes of the body; 0 for numbers that no block has.
+    /// Bytes of the body. `None`: no block has these numbers.
     pub(super) fn body(self) -> Option<usize> {
         let parts = [self.calls, self.surprises, self.long, self.runs, self.rest];
         if parts.iter().any(|&part| part > BLOCK) {

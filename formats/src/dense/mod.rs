@@ -1,9 +1,9 @@
-//! XRay traces laid out anew so that a compressor makes them smaller: the *dense stream* of `fdr pack
-//! --dense`, and the way back. It knows what a record of XRay's looks like and no more, so any bytes come
-//! back as they were. Must never trust a length, or hold more than a block.
+//! XRay traces in another layout, which compresses better: the *dense stream* of `fdr pack --dense`, and
+//! the way back. It knows the shape of XRay's records and nothing else, so any bytes come back unchanged.
+//! Must never trust a length, or hold more than a block.
 //!
-//! A stream is a row of blocks, each of which stands for [`BLOCK`] bytes of the trace and is made and read
-//! without the others; the last one stands for fewer, perhaps none. A block, little-endian:
+//! A stream is a row of blocks. Each block stands for [`BLOCK`] bytes of the trace; the last one stands for
+//! fewer, perhaps for none. Each block is made and read without the others. A block, little-endian:
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |
@@ -15,10 +15,10 @@
 //! | 28 | 4 | checksum of the trace's bytes and their offset (`sum`) |
 //! | 32 | | body |
 //!
-//! Columns (`columns`) hold calls, the 8-byte records of functions, apart from all else. Of each call one bit
-//! says whether its function is the one that was expected (`model`), and two bytes its time; so that what
-//! the compressor sees is short, and like stands by like. Where that would not be shorter than the bytes
-//! themselves (damage, other formats, numbers of the other byte order), these are the body.
+//! Columns (`columns`) separate calls, the 8-byte records of functions, from all other bytes. One bit of
+//! each call says whether its function is the predicted one (`model`). Two bytes of each call are its time.
+//! So the compressor sees few bytes, with similar ones together. The body is the plain bytes of the trace
+//! if columns would not be shorter. Damage, other formats and the other byte order are such cases.
 //!
 //! Source: this project.
 

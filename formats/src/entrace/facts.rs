@@ -34,7 +34,7 @@ pub(super) mod flags {
     pub(in super::super) const TAIL_EXIT: u8 = 4;
     /// Only an exit is known, at `start_ns`; the entry is missing.
     pub(in super::super) const LONE_EXIT: u8 = 8;
-    /// The call was recorded with its arguments, but there are none.
+    /// The call was recorded with its arguments, but no argument is known.
     pub(in super::super) const NO_ARGUMENTS: u8 = 16;
 }
 

@@ -1,12 +1,12 @@
 //! Finds the names that a person may have meant. Messages use it for a filter without a match, and for an
 //! unknown variable or format. Must never take long on long names, so both sides are cut.
 
-/// How much of a name and of a pattern is compared, characters.
+/// The most characters of a name and of a pattern that are compared.
 const LONGEST: usize = 200;
 
-/// The `count` names nearest to the glob `pattern`, best first, each once. However far off they are: to a
-/// person who mistyped everything, a sample of what there is still helps. Each name costs up to 80,000 steps:
-/// who has names from a file bounds their number.
+/// The `count` names nearest to the glob `pattern`, best first, each once. Even far names are given,
+/// because a sample of the existing names helps a person who mistyped everything. Each name costs up to
+/// 80,000 steps, so a caller with names from a file must bound their number.
 #[must_use]
 pub fn nearest<'a>(
     names: impl IntoIterator<Item = &'a str>,
@@ -23,7 +23,7 @@ pub fn nearest<'a>(
     let mut best: Vec<(u32, usize, &'a str)> = Vec::new();
     for name in names {
         let chars: Vec<char> = name.chars().take(LONGEST).collect();
-        // What is worse than the last one kept need not be known exactly.
+        // A cost above that of the last kept name need not be exact.
         let limit = if best.len() < count {
             u32::MAX
         } else {
@@ -43,7 +43,7 @@ pub fn nearest<'a>(
     best.into_iter().map(|(_, _, name)| name).collect()
 }
 
-/// The name that was surely meant: at most a third of its characters differ.
+/// The name that the person certainly meant: at most a third of its characters differ.
 pub fn near<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> Option<&'a str> {
     let chars = |name: &str| name.chars().take(LONGEST).collect::<Vec<char>>();
     let word = chars(&word.to_lowercase());
@@ -52,10 +52,10 @@ pub fn near<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> Option<&'a 
     (cost as usize * 3 <= name.chars().count().max(word.len()).max(3)).then_some(name)
 }
 
-/// How many characters must be put in, taken out or exchanged until the glob matches the name; what
-/// `*` and `?` cover is free. Gives up above `limit`, with `u32::MAX`.
+/// The number of characters to insert, remove or exchange until the glob matches the name. Characters
+/// that `*` and `?` cover cost nothing. Above `limit`, the result is `u32::MAX`.
 fn distance(glob: &[char], name: &[char], limit: u32) -> u32 {
-    // row[j]: cost of matching the glob so far with the first j characters of the name.
+    // row[j]: the cost of matching the glob so far with the first j characters of the name.
     let mut row: Vec<u32> = (0..).take(name.len() + 1).collect();
     for &want in glob {
         let mut diagonal = row[0];

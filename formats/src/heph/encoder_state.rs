@@ -145,8 +145,8 @@ impl EncoderState {
         lane
     }
 
-    /// Everything stated so far, for a new reader. The numbers of these facts end where those of the
-    /// trace are.
+    /// Everything stated so far, for a new reader. The numbers of these facts end where the trace's own
+    /// facts end.
     pub(super) fn restart(&mut self) -> Vec<u8> {
         for lane in &mut self.threads.lanes {
             // The counts are of records that the previous reader got.

@@ -1,5 +1,5 @@
-//! This project's own events and attributes, for what Heph's document has no packet for. Decoded here;
-//! `encoder_state` encodes them. Decoding must never fail: a missing value is left empty.
+//! This project's own events and attributes, for facts that Heph's document has no packet for. Decoded
+//! here; `encoder_state` encodes them. Decoding must never fail: a missing value is left empty.
 //!
 //! Each of our events has at most 128 bytes, and its attributes are scalars. The reason is Heph's own
 //! converter: it refuses a trace because of one array, or one longer event. A payload that is no text is
@@ -30,7 +30,7 @@
 //! many bytes there are. Any other payload is `bytes` and `data`: a u64 array, eight bytes in each, the
 //! last one filled with zeros.
 //!
-//! All other events are calls. An attribute is left out where its value is the default:
+//! All other events are calls. An attribute that has nothing to state is left out:
 //!
 //! | attribute | meaning |
 //! | --- | --- |

@@ -63,7 +63,7 @@ pub(super) fn word(order: ByteOrder) -> &'static str {
 /// Makes layouts at the first record of a klass, and after each change of the klass.
 struct Learner {
     schema: Schema,
-    /// Klasses whose layout is that of the schema's generation.
+    /// Klasses whose layout is up to date with the schema's generation.
     checked: HashSet<u32>,
     last: Option<u32>,
     generation: u64,
@@ -183,8 +183,8 @@ impl Indexer {
         Ok(())
     }
 
-    /// Takes the record at `offset`. It must end at `end`, where the next stream begins, unless it is
-    /// the last. Returns its bytes, or the fault.
+    /// Takes the record at `offset`. It must end at `end` or earlier. Another stream begins at `end`,
+    /// unless this one is the last. Returns the record's bytes, or the fault.
     fn record(
         &mut self,
         walker: &mut Walker<'_>,

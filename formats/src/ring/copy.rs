@@ -41,7 +41,7 @@ pub(super) enum Found {
     Changing,
     /// A state that no slot has.
     Damaged,
-    /// There are records, but the slot's state is that of a slot without an owner.
+    /// There are records, but the state of the slot says that it has no owner.
     Unowned,
     /// The file ends before the slot does.
     CutOff,
@@ -127,7 +127,7 @@ impl Copy {
         Ok(found)
     }
 
-    /// Copies a slot that does not name its newest chunk while nobody writes.
+    /// Copies the slot of a thread that has stopped, if the slot does not name its newest chunk.
     fn mend(&mut self, place: &Place<'_>, most: u64) -> io::Result<Found> {
         self.clear();
         self.check_slot(place);

@@ -8,12 +8,12 @@ use super::place::{Place, is_owned};
 use super::walk::{PREAMBLE, opened_at};
 use crate::bytes::ReadAt;
 
-/// A thread that opens a chunk so long after its crash has survived it, s: what writes the trace of a
-/// crash, and what the program does in its own handlers, takes less.
+/// In seconds. The trace of a crash, and the program's own handlers, take less time. So a thread that
+/// opens a chunk later than this has survived its crash.
 const SURVIVED_AFTER_S: u64 = 10;
 
-/// Signals of a crash, as Linux counts them on every machine that the recorder runs on, and whether
-/// the kernel gives them the address at which it happened.
+/// Signals of a crash, with Linux's numbers on every supported machine. The flag says whether the kernel
+/// gives the address of the crash.
 const SIGNALS: [(u32, &str, bool); 8] = [
     (4, "SIGILL", true),
     (5, "SIGTRAP", true),
@@ -25,11 +25,11 @@ const SIGNALS: [(u32, &str, bool); 8] = [
     (31, "SIGSYS", true),
 ];
 
-/// The `si_code` of a SIGSEGV for an address that no address can be: the kernel does not say which.
+/// The `si_code` of a SIGSEGV for a non-canonical address. The kernel does not give the address.
 const SI_KERNEL: i32 = 0x80;
 
 impl Crash {
-    /// The signal's name: `SIGSEGV`; `signal 62` where it has none of a crash.
+    /// The signal's name: `SIGSEGV`; `signal 62` if it is no signal of a crash.
     #[must_use]
     pub fn signal_name(&self) -> String {
         let known = SIGNALS.iter().find(|known| known.0 == self.signal);
@@ -39,7 +39,7 @@ impl Crash {
         )
     }
 
-    /// Whether the thread that crashed went on recording.
+    /// Whether the crashed thread continued to record.
     pub(super) fn was_survived(&self, bytes: &dyn ReadAt, header: &Header) -> io::Result<bool> {
         let rate = match header.frequency {
             0 => 1_000_000_000,
@@ -101,7 +101,7 @@ mod tests {
         };
         for (signal, code, wanted) in [
             (11, 1, "crash: SIGSEGV at 0x10 in thread 71"),
-            // No address is known of one that is not canonical, nor of one that was sent by kill.
+            // No address is known if it is not canonical, or if kill sent the signal.
             (11, SI_KERNEL, "crash: SIGSEGV in thread 71"),
             (11, 0, "crash: SIGSEGV in thread 71"),
             (6, -6, "crash: SIGABRT in thread 71"),

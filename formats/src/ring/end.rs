@@ -8,13 +8,13 @@ use crate::model::Ticks;
 use crate::{scale, xray};
 
 impl Ring {
-    /// The process runs, and it is so late by CLOCK_MONOTONIC_RAW, in ns: a trace is of this moment.
+    /// The process runs. The value is the current time by CLOCK_MONOTONIC_RAW, in ns.
     pub fn lasts_until(&mut self, now: u64) {
         self.now = Some(now);
     }
 
-    /// The moment of a trace: that of the crash, or now, or, as far as is known of a process that was
-    /// killed, that of the latest record.
+    /// The moment of a trace. It is the moment of the crash, if there was one, or now, if the process
+    /// runs. Otherwise the process was killed, and the moment is that of its latest readable record.
     pub(super) fn end(&self) -> Option<Ticks> {
         if let Some(crash) = self.header.crash {
             return Some(Ticks(crash.ticks));
@@ -23,7 +23,7 @@ impl Ring {
         self.tick_now().map_or(latest, |now| Some(now.max(latest?)))
     }
 
-    /// The tick of `now`, by the clock's rate; `None` where one of the two is not known.
+    /// The tick of `now`, by the clock's rate; `None` if one of the two is unknown.
     fn tick_now(&self) -> Option<Ticks> {
         let Header {
             start_ticks,
@@ -37,7 +37,7 @@ impl Ring {
         start_ticks.checked_add(ticks).map(Ticks)
     }
 
-    /// The time of the latest record of any thread; what can't be read has none.
+    /// The time of the latest record of any thread. Unreadable records have no time.
     fn latest(&self) -> Option<Ticks> {
         let (mut copy, mut latest) = (Copy::default(), None);
         for index in 0..self.header.made {

@@ -47,7 +47,7 @@ pub const MAGIC: [u8; 8] = *b"FDRRING\x01";
 pub const CHUNK: usize = 64 * 1024;
 /// Bytes of the header that are looked at.
 pub const HEADER_SIZE: usize = 232;
-/// Where the counters are, up to the slots, and how far from each other.
+/// The place of the counters, up to the slots, and their distance from each other.
 pub const COUNTERS_AT: usize = 4096;
 /// Bytes from counter to counter.
 pub const COUNTER_STRIDE: usize = 128;
@@ -61,12 +61,12 @@ pub const MARK_SIZE: usize = 24;
 pub const FUNCTION_HEAD: usize = 16;
 /// Of the flags behind a function's texts.
 pub const UNTIMED: u32 = 1;
-/// Where in the header the parts are that the recorder checks against its own structure.
+/// The places in the header that the recorder checks against its own structure.
 pub const HEADER_OFFSETS: [usize; 26] = [
     0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
     148, 152, 160, 168,
 ];
-/// Where in a slot the fields are: cursor, region, chunks, current chunk, dropped, clock steps, state,
+/// The places of a slot's fields: cursor, region, chunks, current chunk, dropped, clock steps, state,
 /// owner, generation, name, chunks with space.
 pub const SLOT_OFFSETS: [usize; 11] = [0, 24, 32, 40, 56, 64, 72, 76, 80, 96, 116];
 
@@ -108,11 +108,11 @@ pub struct Header {
     pub start_realtime: u64,
     /// Ticks per second, in Hz; 0 = not known.
     pub frequency: u64,
-    /// Records of threads whose regions others have now.
+    /// Records of threads whose regions were given to others.
     pub missing_overwritten: u64,
     /// How many threads those are.
     pub missing_threads: u64,
-    /// Records of threads that have no region, besides those that CPUs count.
+    /// Records of threads without a region, except the records that CPUs count.
     pub missing_dropped: u64,
     /// The clock's rate is constant.
     pub clock_constant: bool,
@@ -153,13 +153,13 @@ pub struct Crash {
     pub code: i32,
     /// The thread, as the kernel counts.
     pub thread: u32,
-    /// The address, where the signal has one.
+    /// The address, if the signal has one.
     pub address: u64,
     /// When, in ticks.
     pub ticks: u64,
 }
 
-/// Decodes the head; `None` where it is none.
+/// Decodes the head; `None` if it is no head of a ring.
 #[must_use]
 pub fn decode_header(bytes: &[u8]) -> Option<Header> {
     let mut fields = Fields::new(bytes.strip_prefix(&MAGIC)?, ByteOrder::Little);
@@ -215,11 +215,11 @@ pub struct Slot {
     pub cursor: u64,
     /// Address of the region.
     pub base: u64,
-    /// Chunks that the owner goes round in.
+    /// The chunks that the owner uses in turns.
     pub chunks: u64,
     /// Number of the current chunk, from 1; 0 = none yet.
     pub chunk: u64,
-    /// Records that were asked for and not written.
+    /// Records that the program asked for and that were not written.
     pub dropped: u64,
     /// How often the clock went back.
     pub clock_steps: u64,
@@ -263,7 +263,7 @@ pub fn decode_slot(bytes: &[u8]) -> Option<Slot> {
     })
 }
 
-/// What is known of one chunk.
+/// The facts about one chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// Number of the chunk; 0 while it changes.
@@ -285,7 +285,7 @@ pub fn decode_mark(bytes: &[u8]) -> Option<Mark> {
     })
 }
 
-/// Decodes the function at the front of `bytes`; also returns its size. `None` where it is damaged.
+/// Decodes the function at the front of `bytes`; also returns its size. `None`: it is damaged.
 #[must_use]
 pub fn decode_function(bytes: &[u8]) -> Option<(Function, usize)> {
     let mut fields = Fields::new(bytes, ByteOrder::Little);

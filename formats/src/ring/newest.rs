@@ -8,7 +8,7 @@ use super::layout::{CHUNK, Slot};
 use super::place::Place;
 use super::walk::PREAMBLE;
 
-/// The newest chunk, as the marks around it have it.
+/// The newest chunk, by the marks around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Newest {
     pub(super) number: u64,
@@ -40,7 +40,7 @@ impl Place<'_> {
         (PREAMBLE..=CHUNK as u64).contains(&used)
     }
 
-    /// The newest chunk; `None` where no mark is of any.
+    /// The newest chunk; `None` if no chunk has a mark.
     pub(super) fn newest(&self, slot: &Slot) -> io::Result<Option<Newest>> {
         let mut greatest = 0;
         for index in 1..=self.chunks {
@@ -68,7 +68,7 @@ impl Place<'_> {
         }))
     }
 
-    /// Whether the chunk before that one is in its place, and the one behind it is not.
+    /// Whether the previous chunk is in its place, and the next one is not.
     fn is_head(&self, number: u64) -> io::Result<bool> {
         let next = number.saturating_add(1);
         let there = self.mark(next)?.number;

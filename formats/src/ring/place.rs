@@ -9,7 +9,7 @@ use super::layout::{self, CHUNK, ENDED, Header, LIVE, MARK_SIZE, Mark, SLOT_SIZE
 use super::walk::PREAMBLE;
 use crate::bytes::ReadAt;
 
-/// What is read where the file has no slot any more.
+/// The error of a read behind the end of a cut file.
 pub(super) const CUT_OFF: Slot = Slot {
     cursor: 0,
     base: 0,
@@ -34,7 +34,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The slot of that index, as one whose owner goes round in the whole region.
+    /// The slot with that index. Its owner is taken to use the whole region.
     pub(super) fn new(bytes: &'a dyn ReadAt, header: &'a Header, index: u32) -> Place<'a> {
         Place {
             bytes,
@@ -44,8 +44,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Chunks that the owner goes round in, by what the slot says where that can be: fewer than the region has
-    /// are used where no more have space, and then nothing is in those behind them.
+    /// The chunks that the owner uses, as far as the slot can be believed. It uses fewer chunks than the
+    /// region has if no more have space. Then the chunks behind them are empty.
     pub(super) fn round(&self, slot: &Slot) -> io::Result<u64> {
         let (all, fewer) = (self.header.region_size / CHUNK as u64, slot.chunks);
         let can_be = (1..all).contains(&fewer) && fewer <= slot.given.into();
@@ -55,7 +55,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Whether the marks of the chunks behind so many, of all, are empty.
+    /// Whether the marks of the chunks from `chunks` to `all` are empty.
     fn is_unused_behind(&self, chunks: u64, all: u64) -> io::Result<bool> {
         let mark = |chunks: u64| {
             let marks = SLOT_SIZE as u64 + chunks * MARK_SIZE as u64;
@@ -83,7 +83,7 @@ impl<'a> Place<'a> {
         header.slots.saturating_add(slots)
     }
 
-    /// Offset of the region. Where the slot says otherwise, it is damaged.
+    /// Offset of the region. If the slot states another offset, the slot is damaged.
     pub(super) fn region(&self) -> u64 {
         let header = self.header;
         let regions = self.index.saturating_mul(header.region_size);
@@ -98,15 +98,15 @@ impl<'a> Place<'a> {
     pub(super) fn slot(&self) -> io::Result<Slot> {
         let mut bytes = [0; SLOT_SIZE];
         let count = self.bytes.read_at(self.offset(), &mut bytes)?;
-        // Acquire: what is read from here on is read later.
+        // Acquire: later reads come after this one.
         fence(Ordering::Acquire);
         Ok(layout::decode_slot(&bytes[..count]).unwrap_or(CUT_OFF))
     }
 
-    /// The slot, all of it one owner's; `None` where that changed meanwhile.
+    /// The slot, if all of it belongs to one owner; `None` if the owner changed meanwhile.
     pub(super) fn settled(&self) -> io::Result<Option<Slot>> {
         let generation = self.slot()?.generation;
-        // An owner that is seen after its generation is there completely.
+        // An owner that is visible after its generation is complete.
         let middle = self.slot()?;
         let slot = self.slot()?;
         let same = middle.generation == generation && slot.generation == generation;
@@ -126,7 +126,7 @@ impl<'a> Place<'a> {
         Ok(layout::decode_mark(&bytes[..count]).unwrap_or_default())
     }
 
-    /// Bytes of a chunk up to the cursor; `None` where that is elsewhere.
+    /// The bytes of a chunk up to the cursor; `None` if the cursor is elsewhere.
     pub(super) fn up_to_cursor(&self, slot: &Slot, number: u64) -> io::Result<Option<u64>> {
         let start = slot.base.wrapping_add(self.within(number));
         let mut lowest = u64::MAX;
@@ -141,7 +141,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Whether a slot has records of somebody's.
+/// Whether a slot has a thread's records.
 pub(super) fn is_owned(slot: &Slot) -> bool {
     slot.state == LIVE || slot.state == ENDED
 }

@@ -2,7 +2,7 @@
 //! function records, `NewCPUId` and `TSCWrap`. Pure. Must accept nothing else, because a damaged file may
 //! hold anything.
 
-/// `NewBuffer`, `WallTime`, `NewCPUId`, in bytes: a chunk without them has no record.
+/// Bytes of `NewBuffer`, `WallTime` and `NewCPUId`. A chunk without them has no record.
 pub(super) const PREAMBLE: u64 = 48;
 
 /// First bytes of metadata records, which have 16 bytes.
@@ -14,7 +14,7 @@ const TSC_WRAP: u8 = 0x07;
 /// How far a chunk is good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Walked {
-    /// Bytes from its start; 0 where its head is not that thread's.
+    /// Bytes from its start; 0 if its head is not that thread's.
     pub(super) bytes: usize,
     /// Function records in them.
     pub(super) records: u64,
@@ -33,7 +33,7 @@ pub(super) fn walk(chunk: &[u8], thread: u32, most: u64) -> Walked {
         let word = u64::from_le_bytes(*word);
         if word & 1 == 0 {
             let (id, action) = (word as u32 >> 4, word >> 1 & 7);
-            // Id 0 is no function: this place was never written.
+            // Id 0 is no function, so this place was never written.
             if id == 0 || action > 1 || walked.records == most {
                 break;
             }
@@ -48,7 +48,7 @@ pub(super) fn walk(chunk: &[u8], thread: u32, most: u64) -> Walked {
     walked
 }
 
-/// The tick of a chunk's first record; `None` where it is not that thread's.
+/// The tick of a chunk's first record; `None` if the chunk is not that thread's.
 pub(super) fn opened_at(chunk: &[u8], thread: u32) -> Option<u64> {
     let ticks = chunk.get(35..43)?.try_into().ok()?;
     is_head(chunk, thread).then(|| u64::from_le_bytes(ticks))
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(good(&chunk()[..79]), (72, 1));
         assert_eq!(good(&chunk()[..71]), (56, 1));
         assert_eq!(good(&chunk()[..47]), (0, 0));
-        // A tail exit is none of the recorder's, nor is function 0.
+        // The recorder never writes a tail exit, nor function 0.
         for (place, byte, wanted) in [
             (72, 0x14, (72, 1)),
             (72, 0x02, (72, 1)),

@@ -47,7 +47,7 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    /// For a history of so many keys.
+    /// For a history with this many keys.
     pub(super) fn new(keys: u32) -> Planner {
         Planner {
             plan: Plan::default(),

@@ -85,7 +85,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Reads both files; there can be fewer than `most` keys.
+    /// Reads both files; there must be fewer than `most` keys.
     pub(super) fn read(types: &[u8], tree: &[u8], most: u32, told: &mut Told) -> Tree {
         let mut out = Tree::default();
         let kind = |element: &Value| Kind::of_name(element.get("type")?.text()?);

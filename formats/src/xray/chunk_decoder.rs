@@ -1,11 +1,11 @@
-//! Decodes ring chunks, or parts of them, to events. So the recorder reads its own rings while they are
-//! written. A chunk is a little-endian block without the additions of files: `NewBuffer`, `WallTime`,
+//! Decodes ring chunks, or parts of them, to events. With it the recorder reads its own rings while they
+//! are written. A chunk is a little-endian block without the additions of files: `NewBuffer`, `WallTime`,
 //! `NewCPUId`, then function records, `NewCPUId`, `TSCWrap`, `CallArgument`. The decoder keeps time and CPU
 //! between two parts. It must never guess a time, stop at an unknown record, or read a file.
 //!
-//! [`push_thread`] gives a sink the chunks of a thread, with all additions of
-//! [`DumpWriter`](super::DumpWriter). A dump in another format is written by it. The events are those that
-//! a reader gives of `DumpWriter`'s file of the same chunks.
+//! [`push_thread`] pushes a thread's chunks into any sink. The sink gets the events that a reader would
+//! give of [`DumpWriter`](super::DumpWriter)'s file of the same chunks. So a dump can be written in any
+//! format.
 
 use super::chunk_scan::{CHUNK_HEAD, PREAMBLE, Scan};
 use super::dump::{self, BlockSummary};

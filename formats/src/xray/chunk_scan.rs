@@ -1,12 +1,13 @@
-//! Goes through a thread's ring chunks once before they are copied into a file. Finds the records that are
-//! missing between theirs, the place where they end, and the places where the clock jumped ahead. The first
-//! two must never allocate where their memory does not, nor panic, because a crashed process runs them.
+//! Reads a thread's ring chunks once before they are copied into a file. [`Walk`] finds the records that
+//! are missing between theirs, and the place where they end. [`Jumps`] finds the places where the clock
+//! jumped ahead. [`Walk`] must never allocate where its memory does not, nor panic, because a crashed
+//! process runs it.
 //!
-//! A jump is found because each chunk has the time of day at its first tick. The clock jumped if the ticks
-//! ran ahead of that time by minutes, and a gap between two records is as long. An example is a virtual
-//! machine that moved to another host. A time of day that was set must never count as a jump. So there is
-//! no jump without such a gap, nor where the recorder compared its clock with the system's steady clock and
-//! both agreed.
+//! Each chunk has the time of day at its first tick. A jump shows in two facts: the ticks run ahead of the
+//! time of day by minutes, and a gap between two records is as long. An example is a virtual machine that
+//! moved to another host. A time of day that was set must never count as a jump. So without such a gap
+//! there is no jump. There is none either if the recorder compared its clock with the system's steady clock
+//! and both agreed.
 
 use super::balance::{Ids, Memory, Stack};
 use super::dump::first;

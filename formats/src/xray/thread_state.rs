@@ -79,9 +79,9 @@ impl ThreadState {
         end
     }
 
-    /// Makes records of calls as long as they are ordinary. An ordinary call is measured, its function
-    /// keeps its number (0 and `zero` do not), it comes a small step after the previous one, and it
-    /// needs no record in front.
+    /// Makes records of calls as long as they are ordinary. An ordinary call is measured and needs no
+    /// record in front. Its function keeps its number (0 and `zero` do not). It comes a small step after
+    /// the previous call.
     pub(super) fn plain(
         &mut self,
         calls: &[Call],
