@@ -21,7 +21,7 @@ use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::spool::Spool;
-use crate::writer::Writer;
+use crate::writer::{Writer, tell_kept};
 
 #[cfg(test)]
 mod tests;
@@ -296,14 +296,7 @@ impl Writer for EntraceWriter {
 
     /// Nothing is written before the end: what comes first in the file is known last.
     fn flush(&mut self) -> Result<(), Error> {
-        match self.failed.take() {
-            Some(error) => {
-                let again = io::Error::new(error.kind(), error.to_string());
-                self.failed = Some(error);
-                Err(again.into())
-            }
-            None => Ok(()),
-        }
+        Ok(tell_kept(&mut self.failed)?)
     }
 
     fn end(&mut self, end: Ticks) {

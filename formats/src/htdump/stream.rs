@@ -11,6 +11,7 @@ use crate::bytes::ByteOrder;
 use crate::model::{Function, FunctionId, TraceInfo};
 use crate::sink::Losses;
 use crate::spans::Span;
+use crate::writer::tell_kept;
 
 /// Bytes that are handed over at a time.
 const CHUNK: usize = 128 * 1024;
@@ -177,14 +178,7 @@ impl<W: Write> Stream<W> {
     /// Gives all that there is to the output.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.write();
-        match self.failed.take() {
-            // An error stays one; `io::Error` can't be cloned.
-            Some(error) => {
-                let again = io::Error::new(error.kind(), error.to_string());
-                self.failed = Some(again);
-                Err(error)
-            }
-            None => self.out.flush(),
-        }
+        tell_kept(&mut self.failed)?;
+        self.out.flush()
     }
 }

@@ -18,7 +18,7 @@ use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
-use crate::writer::Writer;
+use crate::writer::{Writer, tell_kept};
 
 /// Bytes of intervals that are collected before they are written.
 const CHUNK: usize = 256 * 1024;
@@ -273,14 +273,7 @@ impl Writer for TcstateWriter {
 
     /// Does nothing: a state can't be written before the last event is known.
     fn flush(&mut self) -> Result<(), Error> {
-        match self.failed.take() {
-            Some(error) => {
-                let again = io::Error::new(error.kind(), error.to_string());
-                self.failed = Some(error);
-                Err(again.into())
-            }
-            None => Ok(()),
-        }
+        Ok(tell_kept(&mut self.failed)?)
     }
 
     fn end(&mut self, end: Ticks) {

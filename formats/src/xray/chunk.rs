@@ -6,7 +6,8 @@
 use super::record::{self, Action, Bad, FUNCTION_SIZE, Layout, METADATA_SIZE, Record};
 use super::time::{Running, Turn};
 use crate::bytes::ByteOrder;
-use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
+use crate::model::{Call, CpuId, FunctionId, Mark, Ticks};
+use crate::packed::EDGES;
 use crate::sink::Sink;
 
 const RING: Layout = Layout {
@@ -15,16 +16,6 @@ const RING: Layout = Layout {
 };
 /// Calls handed over at once.
 const BATCH: usize = 512;
-/// Edge by action.
-const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
-
-const NO_CALL: Call = Call {
-    time: Ticks(0),
-    function: FunctionId(0),
-    edge: Edge::Entry,
-    synthetic: false,
-    has_arguments: false,
-};
 
 /// Decodes one thread's chunks, in order, in parts of whole records.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +48,7 @@ impl ChunkDecoder {
     /// A change of CPU is told only where it is one. The sink knows already which thread it is.
     pub fn decode(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> u64 {
         let mut batch = Batch {
-            calls: [NO_CALL; BATCH],
+            calls: [Call::NONE; BATCH],
             filled: 0,
             sink,
         };
