@@ -207,7 +207,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let delta = time
             .checked_sub(lane.base)
             .and_then(|delta| u32::try_from(delta).ok());
-        lane.base = time;
+        lane.rebase(time);
         if delta.is_none() {
             self.metadata(&Record::TscWrap { tsc: time });
         }
@@ -266,7 +266,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
                 lane.middle_entries += 1;
                 if lane.gap {
                     lane.reach(call.time.0);
-                    lane.base = call.time.0;
+                    lane.rebase(call.time.0);
                     self.metadata(&Record::TscWrap { tsc: call.time.0 });
                 }
                 self.repair(&[id], Action::Entry);
