@@ -36,6 +36,8 @@ pub(crate) struct Look {
     pub(crate) columns: Option<usize>,
     /// Without figures of time.
     pub(crate) timeless: bool,
+    /// Of a part that ends at a moment that was asked for.
+    pub(crate) ends_early: bool,
 }
 
 /// Writes all of a report.
@@ -53,7 +55,7 @@ pub(crate) fn write(
     if info.failed_thread().is_some() {
         writeln!(out, "{}", fitting(ui::clean(&info.reason).into_owned()))?;
     }
-    if let Some(line) = open_in_words(info, &report.open) {
+    if let Some(line) = open_in_words(info, &report.open, look.ends_early) {
         writeln!(out, "{}", fitting(line))?;
     }
     writeln!(out)?;
@@ -116,12 +118,17 @@ fn thread_line(thread: &ThreadRow, look: Look) -> String {
     parts.join(" · ")
 }
 
-/// Which calls were open when the trace was written, in a line; `None`: there are none.
-pub(crate) fn open_in_words(info: &TraceInfo, open: &[OpenRow]) -> Option<String> {
+/// Which calls were open when the trace was written, or where the part of it ends, in a line; `None`: there are none.
+pub(crate) fn open_in_words(
+    info: &TraceInfo,
+    open: &[OpenRow],
+    ends_early: bool,
+) -> Option<String> {
     if open.is_empty() || trace::is_timeless(info) {
         return None;
     }
     let when = match info.reason.as_str() {
+        _ if ends_early => "at the end of the window",
         "exit" => "at exit",
         "killed" => "when it was killed",
         reason if reason.starts_with("crash: ") => "when it crashed",
@@ -134,8 +141,17 @@ pub(crate) fn open_in_words(info: &TraceInfo, open: &[OpenRow]) -> Option<String
             name if name.is_empty() => format!("thread {}", row.thread),
             name => name.into_owned(),
         };
-        let least = if row.entered { "" } else { "at least " };
         let function = ui::clean(&row.function);
+        match (row.open_ns, row.entered) {
+            (0, true) => return format!("{function} in {thread}, just entered"),
+            (0, false) => return format!("{function} in {thread}, entered before the trace"),
+            _ => {}
+        }
+        // Where the moment of the dump is not known, the time is that up to the thread's last record.
+        let least = match row.entered && (ends_early || info.end.is_some()) {
+            true => "",
+            false => "at least ",
+        };
         let time = ui::duration(row.open_ns);
         format!("{function} in {thread} for {least}{time}")
     };
@@ -307,7 +323,7 @@ impl Fit {
             ));
         }
         if !self.left_out.is_empty() {
-            let names = LEFT_OUT.map(|name| self.left_out.contains(&name).then_some(name));
+            let names = HEAD.map(|name| self.left_out.contains(&name).then_some(name));
             let names: Vec<&str> = names.into_iter().flatten().collect();
             let names = names.join(", ");
             notes.push(format!(

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Answer;
 use crate::selection::moment::unix_of;
-use crate::ui;
+use crate::{trace, ui};
 
 /// What an attribute is of.
 enum Place<'a> {
@@ -106,7 +106,11 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
             let name = value_in_words(&attribute.value);
             match attribute.since {
                 Some(since) => {
-                    let duration = ui::duration(state.time.abs_diff(since));
+                    let ticks = state.time.abs_diff(since);
+                    let duration = match trace::is_timeless(info) {
+                        true => ui::things(ticks, "step"),
+                        false => ui::duration(ticks),
+                    };
                     writeln!(out, "{level:>3}  {name}  for {duration}")?;
                 }
                 None => writeln!(out, "{level:>3}  {name}")?,
@@ -151,8 +155,15 @@ fn head(answer: &Answer<'_>) -> String {
         (program, None) => format!("{} · ", ui::clean(program)),
         (program, Some(process)) => format!("{} (process {process}) · ", ui::clean(program)),
     };
-    let since = ui::duration(time.abs_diff(span.start));
-    let all = ui::duration(span.end.abs_diff(span.start));
+    let since = time.abs_diff(span.start);
+    let all = span.end.abs_diff(span.start);
+    if trace::is_timeless(info) {
+        let (since, all) = (ui::count(since), ui::count(all));
+        return format!(
+            "{program}step {since} of {all}: the trace has the order of its calls, and no times"
+        );
+    }
+    let (since, all) = (ui::duration(since), ui::duration(all));
     let date = unix_of(time, &info.clock).map(|unix| format!(" · {}", ui::utc(unix)));
     let date = date.unwrap_or_default();
     format!("{program}+{since} of {all} ({time} ns){date}")
