@@ -168,7 +168,8 @@ impl Lane {
         template.head(time, out);
     }
 
-    #[inline]
+    // The hot path is the other one of two callers.
+    #[inline(always)]
     pub(super) fn call(&mut self, call: &Call, times: &mut Times, cut: &mut CutShort) {
         self.settle();
         let time = self.reach(call.time, times, cut);
@@ -301,6 +302,8 @@ impl Lane {
     }
 
     /// The trace ends then: calls that are open last until it, and end with exits that were not measured.
+    #[cold]
+    #[inline(never)]
     pub(super) fn end(&mut self, end: Ticks, times: &mut Times, cut: &mut CutShort) {
         let nanos = times.nanos(end);
         // Else they end with the last event.

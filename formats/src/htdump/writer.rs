@@ -36,6 +36,25 @@ struct Lane {
     inside: bool,
 }
 
+impl Lane {
+    /// A time in ns: never before the last one, because a reader sorts by time.
+    #[inline]
+    fn reach(&mut self, ticks: Ticks, scale: &mut Scale, losses: &mut Losses) -> u64 {
+        let Nanos(nanos) = scale.nanos(ticks);
+        if nanos < self.last {
+            let what = "times before that of the thread's last event: moved up to that";
+            losses.add(what, 1);
+        } else if nanos > self.last {
+            (self.last, self.inside) = (nanos, false);
+        }
+        if nanos == u64::MAX && ticks.0 != u64::MAX {
+            let what = "times of 2^64 ns and more: moved there";
+            losses.add(what, 1);
+        }
+        self.last
+    }
+}
+
 /// A sink that writes an HTDUMP stream.
 pub struct HtdumpWriter<W: Write> {
     scale: Scale,
@@ -82,37 +101,12 @@ impl<W: Write> HtdumpWriter<W> {
         }
     }
 
-    /// The thread at hand; a sink that was told of none has none.
-    fn lane(&mut self) -> Option<&mut Lane> {
-        self.now.and_then(|now| self.lanes.get_mut(now))
-    }
-
-    /// A time of the thread at hand in ns: never before the last one, because a reader sorts by time.
-    #[inline]
-    fn time(&mut self, ticks: Ticks) -> u64 {
-        let Nanos(nanos) = self.scale.nanos(ticks);
-        let Some(lane) = self.now.and_then(|now| self.lanes.get_mut(now)) else {
-            return nanos;
-        };
-        if nanos < lane.last {
-            let what = "times before that of the thread's last event: moved up to that";
-            self.stream.losses.add(what, 1);
-        } else if nanos > lane.last {
-            (lane.last, lane.inside) = (nanos, false);
-        }
-        if nanos == u64::MAX && ticks.0 != u64::MAX {
-            let what = "times of 2^64 ns and more: moved there";
-            self.stream.losses.add(what, 1);
-        }
-        lane.last
-    }
-
     /// Begins a mark of the thread at hand; one without a time has that of the event before.
     fn begin(&mut self, klass: u32, time: Option<Ticks>) -> Option<Builder<'_>> {
+        let lane = self.now.and_then(|now| self.lanes.get_mut(now))?;
         if let Some(time) = time {
-            let _ = self.time(time);
+            lane.reach(time, &mut self.scale, &mut self.stream.losses);
         }
-        let lane = self.now.and_then(|now| self.lanes.get(now))?;
         let Stream {
             encoder, buffer, ..
         } = &mut self.stream;
@@ -177,14 +171,13 @@ impl<W: Write> Sink for HtdumpWriter<W> {
     }
 
     fn calls(&mut self, calls: &[Call]) {
-        let Some(lane) = self.lane() else { return };
-        let number = lane.number;
+        let Some(lane) = self.now.and_then(|now| self.lanes.get_mut(now)) else {
+            return;
+        };
+        let (number, stream) = (lane.number, &mut self.stream);
         for call in calls {
-            let time = Ticks(self.time(call.time));
-            if let Some(lane) = self.lane() {
-                lane.inside |= call.edge == Edge::Entry;
-            }
-            let stream = &mut self.stream;
+            let time = Ticks(lane.reach(call.time, &mut self.scale, &mut stream.losses));
+            lane.inside |= call.edge == Edge::Entry;
             let call = Call { time, ..*call };
             self.spans
                 .call(&call, &mut |span| stream.span(number, span));
