@@ -257,6 +257,43 @@ fn what_is_wrong_with_a_command_line_is_wrapped_between_words() {
 }
 
 #[test]
+fn very_long_names_lose_their_middle_wherever_they_stand() {
+    let folder = Folder::new("very-long");
+    let trace = folder.file("t.fdr");
+    let name = format!(
+        "<app::{}::Pool as app::Checkout>::next",
+        "PooledConnection::".repeat(12)
+    );
+    let info = TraceInfo {
+        functions: functions(&[&name]),
+        ..TraceInfo::default()
+    };
+    let thread = Thread {
+        id: ThreadId(7),
+        name: "tokio-runtime-worker-".repeat(2),
+        ..Thread::default()
+    };
+    write(
+        &trace,
+        &info,
+        &[(thread, common::calls(&[(1, 1), (5, 1), (9, -1)]))],
+    );
+    for columns in [60, 80, 120] {
+        for command in ["report", "state", "info"] {
+            let text = plain(&on_terminal(columns, &["FDR_PAGER="], &[command, &trace]));
+            let lines: Vec<&str> = text
+                .lines()
+                .filter(|line| !line.starts_with("file "))
+                .collect();
+            assert!(width(&lines.join("\n")) <= columns, "{columns}: {text}");
+            assert!(text.contains('\u{2026}'), "{columns}: {text}");
+        }
+    }
+    let piped = answer(&["state", &trace]);
+    assert!(piped.contains(&name), "{piped}");
+}
+
+#[test]
 fn columns_that_are_left_out_are_named_in_their_order() {
     let folder = Folder::new("left-out");
     let trace = folder.file("t.fdr");

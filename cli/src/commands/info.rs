@@ -81,7 +81,12 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
             false => format!(" ({})", ui::size(place::size(trace))),
         };
         writeln!(out, "{shape:<10} {}{size}", ui::path(trace))?;
-        let open = table::open_in_words(source.info(), &open, options.selection.ends_early());
+        let open = table::open_in_words(
+            source.info(),
+            &open,
+            options.selection.ends_early(),
+            ui::columns(),
+        );
         write_head(out, &*source, &tally, open)?;
         write_threads(out, source.info(), &tally)?;
         if options.functions {

@@ -55,7 +55,7 @@ pub(crate) fn write(
     if info.failed_thread().is_some() {
         writeln!(out, "{}", fitting(ui::clean(&info.reason).into_owned()))?;
     }
-    if let Some(line) = open_in_words(info, &report.open, look.ends_early) {
+    if let Some(line) = open_in_words(info, &report.open, look.ends_early, look.columns) {
         writeln!(out, "{}", fitting(line))?;
     }
     writeln!(out)?;
@@ -70,7 +70,7 @@ pub(crate) fn write(
         writeln!(out, "all threads")?;
     }
     write_rows(out, &report.rows, report.self_ns, look, &fit)?;
-    let mut told = fit.notes();
+    let mut told = fit.notes(look.columns);
     told.extend(notes(report));
     for note in told {
         writeln!(out, "{}", fitting(note))?;
@@ -118,11 +118,18 @@ fn thread_line(thread: &ThreadRow, look: Look) -> String {
     parts.join(" · ")
 }
 
+/// Characters of a name in a line of words: half of a terminal.
+fn most_of_a_name(columns: Option<usize>) -> usize {
+    columns.map_or(usize::MAX, |columns| (columns / 2).max(NAME))
+}
+
 /// Which calls were open when the trace was written, or where the part of it ends, in a line; `None`: there are none.
+/// `columns`: a name takes half of so many at most.
 pub(crate) fn open_in_words(
     info: &TraceInfo,
     open: &[OpenRow],
     ends_early: bool,
+    columns: Option<usize>,
 ) -> Option<String> {
     if open.is_empty() || trace::is_timeless(info) {
         return None;
@@ -136,12 +143,15 @@ pub(crate) fn open_in_words(
         "signal" | "call" | "snapshot" => "when it was dumped",
         _ => "at the end",
     };
+    let most = most_of_a_name(columns);
     let row = |row: &OpenRow| {
         let thread = match ui::clean(&row.thread_name) {
             name if name.is_empty() => format!("thread {}", row.thread),
             name => name.into_owned(),
         };
         let function = ui::clean(&row.function);
+        let function = ui::shorten(&function, most);
+        let thread = ui::shorten(&thread, most);
         match (row.open_ns, row.entered) {
             (0, true) => return format!("{function} in {thread}, just entered"),
             (0, false) => return format!("{function} in {thread}, entered before the trace"),
@@ -314,13 +324,11 @@ impl Fit {
     }
 
     /// What a reader must know of that.
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self, columns: Option<usize>) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.prefix.is_empty() {
-            notes.push(format!(
-                "all names begin with {}, which is left out",
-                self.prefix
-            ));
+            let prefix = ui::shorten(&self.prefix, most_of_a_name(columns));
+            notes.push(format!("all names begin with {prefix}, which is left out"));
         }
         if !self.left_out.is_empty() {
             let names = HEAD.map(|name| self.left_out.contains(&name).then_some(name));

@@ -69,7 +69,7 @@ fn thread_in_words(info: &TraceInfo, id: ThreadId) -> String {
 
 /// Prints it for people.
 pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
-    let (info, state) = (answer.info, &answer.state);
+    let (info, state, columns) = (answer.info, &answer.state, ui::columns());
     writeln!(out, "{}", ui::paragraph(&head(answer), 2))?;
     let mut frames: BTreeMap<u64, Vec<(u64, &Attribute)>> = BTreeMap::new();
     let shown = || {
@@ -104,17 +104,17 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         }
         for (level, attribute) in stack {
             let name = value_in_words(&attribute.value);
-            match attribute.since {
-                Some(since) => {
-                    let ticks = state.time.abs_diff(since);
-                    let duration = match trace::is_timeless(info) {
-                        true => ui::things(ticks, "step"),
-                        false => ui::duration(ticks),
-                    };
-                    writeln!(out, "{level:>3}  {name}  for {duration}")?;
+            let time = attribute.since.map_or_else(String::new, |since| {
+                let ticks = state.time.abs_diff(since);
+                match trace::is_timeless(info) {
+                    true => format!("  for {}", ui::things(ticks, "step")),
+                    false => format!("  for {}", ui::duration(ticks)),
                 }
-                None => writeln!(out, "{level:>3}  {name}")?,
-            }
+            });
+            let level = format!("{level:>3}  ");
+            let taken = level.len() + time.chars().count();
+            let most = columns.map_or(usize::MAX, |columns| columns.saturating_sub(taken).max(24));
+            writeln!(out, "{level}{}{time}", ui::shorten(&name, most))?;
         }
     }
     let mut first = true;
