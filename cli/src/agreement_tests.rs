@@ -2,16 +2,15 @@
 //! random traces with calls whose entries or exits are missing or were added, with gaps, and with clocks that jump.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use fdr_formats::bytes::FileBytes;
 use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Open, untimed};
 use fdr_formats::pieces::Share;
-use fdr_formats::source::{Record, drive};
+use fdr_formats::source::drive;
 use fdr_formats::tcstate::state::{At, Value};
 use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{
-    Call, Diagnostic, Edge, Error, FunctionId, Mark, Nanos, Sink, Source, Thread, ThreadId, Ticks,
+    Call, Diagnostic, Edge, FunctionId, Losses, Mark, Nanos, Sink, Source, Thread, ThreadId, Ticks,
     TraceInfo, registry,
 };
 
@@ -21,7 +20,7 @@ use crate::input;
 use crate::place::{self, Pending};
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection};
-use crate::testing::pieces::Random;
+use crate::testing::random_trace::RandomTrace;
 
 /// What is known of a function's calls: how many, how many of them clipped, ticks in them alone.
 type Sums = BTreeMap<u32, [u64; 3]>;
@@ -155,119 +154,12 @@ fn in_nanos(source: &dyn Source, sums: &Sums) -> Sums {
     sums.iter().map(nanos).collect()
 }
 
-/// A trace in memory, of two threads.
-struct RandomTrace {
-    info: TraceInfo,
-    threads: Vec<Vec<Event>>,
-}
-
-#[derive(Clone, Copy)]
-enum Event {
-    Call(Call),
-    Mark(Mark<'static>),
-}
-
-impl RandomTrace {
-    /// Of five functions; the odder, the more edges are missing. Times are whole microseconds, of which Heph's are.
-    /// `least`: so many are between two events at least. `back`: of 1,000 events, before so many the clock goes back.
-    fn new(seed: u64, least: u64, back: u64) -> RandomTrace {
-        let mut random = Random::new(seed);
-        let odd = [0, 5, 30, 100][seed as usize % 4];
-        let threads = (0..2).map(|_| {
-            let (mut time, mut open, mut events) = (1_000_000, Vec::new(), Vec::new());
-            for _ in 0..random.below(300) {
-                time += (least + random.below(9)) * 1000;
-                if back > 0 && random.below(1000) < back {
-                    time -= random.below(40) * 1000;
-                }
-                let function = 1 + random.below(5) as u32;
-                match random.below(1000) {
-                    nth if nth < odd => {
-                        let exit = Call::exit(Ticks(time), FunctionId(function));
-                        events.push(Event::Call(exit));
-                    }
-                    nth if nth < 2 * odd => drop(open.pop()),
-                    nth if nth < 2 * odd + odd / 5 => {
-                        events.push(Event::Mark(Mark::Lost { records: 1 + nth }));
-                    }
-                    nth if nth < 2 * odd + odd / 3 => {
-                        events.push(Event::Mark(Mark::Break { time: Ticks(time) }));
-                    }
-                    nth if nth.is_multiple_of(2) && !open.is_empty() => {
-                        let left = open.pop().map_or(1, |left| left);
-                        let exit = Call::exit(Ticks(time), FunctionId(left));
-                        events.push(Event::Call(exit));
-                    }
-                    _ => {
-                        open.push(function);
-                        let entry = Call::entry(Ticks(time), FunctionId(function));
-                        events.push(Event::Call(entry));
-                    }
-                }
-            }
-            events
-        });
-        let threads: Vec<_> = threads.collect();
-        let thread = |id| Thread {
-            id: ThreadId(id),
-            ..Thread::default()
-        };
-        RandomTrace {
-            info: TraceInfo {
-                threads: (1..=threads.len() as u64).map(thread).collect(),
-                // Before the end of some threads' records: these last longer.
-                end: (!seed.is_multiple_of(3)).then(|| Ticks(1_000_000 + seed % 7 * 300_000)),
-                ..TraceInfo::default()
-            },
-            threads,
-        }
-    }
-}
-
-impl Source for RandomTrace {
-    fn info(&self) -> &TraceInfo {
-        &self.info
-    }
-
-    fn diagnostics(&self) -> &[Diagnostic] {
-        &[]
-    }
-
-    fn lanes(&self) -> usize {
-        self.threads.len()
-    }
-
-    fn lane_bytes(&self, lane: usize) -> u64 {
-        self.threads[lane].len() as u64
-    }
-
-    fn decode(
-        &self,
-        lane: usize,
-        sink: &mut dyn Sink,
-        _progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), Error> {
-        sink.thread(&self.info.threads[lane]);
-        for event in &self.threads[lane] {
-            match event {
-                Event::Call(call) => sink.calls(&[*call]),
-                Event::Mark(mark) => sink.mark(mark),
-            }
-        }
-        Ok(())
-    }
-
-    fn records(&self, _visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
 /// Each trace as it is, and as the XRay writer balances it: with synthetic edges.
 fn traces(least: u64) -> impl Iterator<Item = (u64, Box<dyn Source>)> {
     (1..=500).flat_map(move |seed| {
         let trace = RandomTrace::new(seed, least, 0);
         let xray = registry::targets().find(|target| target.name == "xray");
-        let (balanced, _) = converted(&trace, xray.expect("XRay"), seed.is_multiple_of(2));
+        let balanced = converted(&trace, xray.expect("XRay"), seed.is_multiple_of(2)).back;
         [(seed, Box::new(trace) as Box<dyn Source>), (seed, balanced)]
     })
 }
@@ -380,12 +272,15 @@ fn has_synthetic(source: &dyn Source) -> bool {
     has(source, |_| false, |call| call.synthetic)
 }
 
+/// A trace in another format, with what the format can't hold. Its folder, if it has one, is removed with it.
+struct Converted {
+    back: Box<dyn Source>,
+    losses: Losses,
+    _folder: Option<Pending>,
+}
+
 /// The trace in another format. `late`: the writer learns last when the trace ends, as that of a stream does.
-fn converted(
-    source: &dyn Source,
-    target: &Target,
-    late: bool,
-) -> (Box<dyn Source>, Option<Pending>) {
+fn converted(source: &dyn Source, target: &Target, late: bool) -> Converted {
     let end = source.info().end;
     let info = TraceInfo {
         end: end.filter(|_| !late),
@@ -397,18 +292,26 @@ fn converted(
         if let Some(end) = end.filter(|_| late) {
             writer.end(end);
         }
-        writer.finish().expect("a trace");
+        writer.finish().expect("a trace")
     };
     if target.kind == Kind::Folder {
         let folder = place::unnamed_folder().expect("a folder");
-        write(Output::Folder(folder.temporary().to_owned()));
+        let losses = write(Output::Folder(folder.temporary().to_owned()));
         let back = input::open(folder.temporary()).expect("a trace");
-        return (back, Some(folder));
+        return Converted {
+            back,
+            losses,
+            _folder: Some(folder),
+        };
     }
     let file = place::unnamed().expect("a file");
-    write(Output::File(file.try_clone().expect("a file")));
+    let losses = write(Output::File(file.try_clone().expect("a file")));
     let bytes = FileBytes::new(file).expect("a file");
-    (registry::open(Box::new(bytes)).expect("a trace"), None)
+    Converted {
+        back: registry::open(Box::new(bytes)).expect("a trace"),
+        losses,
+        _folder: None,
+    }
 }
 
 /// Trace Compass leaves out what has no entry, and ends calls inside with the exit itself.
@@ -430,7 +333,7 @@ fn conversions_read_back_tell_the_same_calls() {
                 continue;
             }
             compared += 1;
-            let (back, _folder) = converted(source, target, seed.is_multiple_of(2));
+            let Converted { back, _folder, .. } = converted(source, target, seed.is_multiple_of(2));
             assert_eq!(back.info().end, source.info().end, "{name}, trace {seed}");
             let again = Reference::of(&*back).finish(back.info().end).sums;
             let (mut again, mut wanted) = (again, found.sums);
@@ -446,4 +349,54 @@ fn conversions_read_back_tell_the_same_calls() {
         let least = if name == OTHER_RULE { 5 } else { 200 };
         assert!(compared >= least, "{name}: {compared}");
     }
+}
+
+/// Some formats can't hold a time that is before the one that precedes it. Then the writer says so, and the calls are
+/// those of the trace all the same; where it says nothing, their times are, too.
+#[test]
+fn conversions_of_clocks_that_go_back_tell_the_same_calls_or_what_they_changed() {
+    let mut wrong = Vec::new();
+    for target in registry::targets() {
+        let (name, mut same, mut told) = (target.name, 0, 0);
+        for (seed, source) in traces_that_go_back().step_by(2) {
+            let source = &*source;
+            let found = Reference::of(source).finish(source.info().end);
+            if name == OTHER_RULE && found.missing.entries + found.missing.exits > 0 {
+                continue;
+            }
+            let Converted {
+                back,
+                losses,
+                _folder,
+            } = converted(source, target, seed.is_multiple_of(2));
+            let again = Reference::of(&*back).finish(back.info().end).sums;
+            let nth = |sums: &Sums, nth: usize| -> Vec<u64> {
+                sums.values().map(|sums| sums[nth]).collect()
+            };
+            let changed = |(what, _): (&str, u64)| what.contains("time") || what.contains("clock");
+            // Trace Compass also leaves out a call that has no duration any more.
+            let is_told = losses.iter().any(changed) || name == OTHER_RULE && !losses.is_empty();
+            match is_told {
+                true => told += 1,
+                false => same += 1,
+            }
+            let is_counted = name != OTHER_RULE || !is_told;
+            if back.info().end != source.info().end
+                || is_counted && nth(&again, 0) != nth(&found.sums, 0)
+                || !is_told && nth(&again, 2) != nth(&found.sums, 2)
+            {
+                let found = found.sums;
+                wrong.push(format!(
+                    "{name}, trace {seed}: {again:?}, not {found:?}: {losses}"
+                ));
+            }
+        }
+        // XRay and ENTRACE hold such times; others tell what they changed.
+        match name.starts_with("xray") || name.contains("et") {
+            true => assert_eq!((same, told), (250, 0), "{name}"),
+            false => assert!(told >= 5, "{name}: {told} of {}", same + told),
+        }
+    }
+    let first: Vec<_> = wrong.iter().take(5).collect();
+    assert!(wrong.is_empty(), "{} {first:#?}", wrong.len());
 }

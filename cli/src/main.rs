@@ -188,10 +188,15 @@ fn main() -> ExitCode {
 }
 
 /// Prints a help text, the version or what is wrong with the command line; without colours where that has
-/// something in it that a terminal would obey.
+/// something in it that a terminal would obey, or a line that is wider than the terminal.
 fn show(error: &clap::Error) -> ExitCode {
     let plain = error.render().to_string();
-    let lines = plain.lines().map(ui::clean);
+    let most = ui::error_columns().filter(|_| error.use_stderr());
+    let fitting = |line| match (ui::clean(line), most) {
+        (line, Some(most)) if line.chars().count() > most => Cow::Owned(ui::wrap(&line, most, 2)),
+        (line, _) => line,
+    };
+    let lines = plain.lines().map(fitting);
     let printed = match lines.clone().all(|line| matches!(line, Cow::Borrowed(_))) {
         true => error.print(),
         false => io::stderr().write_all((lines.collect::<Vec<_>>().join("\n") + "\n").as_bytes()),

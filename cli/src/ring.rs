@@ -134,13 +134,12 @@ pub(crate) fn open(path: &Path, file: File) -> anyhow::Result<ring::Ring> {
 }
 
 /// What a file is that should be a ring.
-pub(crate) fn no_ring(head: &[u8]) -> &'static str {
+pub(crate) fn no_ring(head: &[u8]) -> String {
     if head.iter().all(|&byte| byte == 0) {
-        "a ring that was never finished: its process ended before it recorded anything"
-    } else if head.starts_with(&layout::MAGIC[..7]) {
-        "a ring of another version of the recorder: read it with the fdr of that version"
+        "a ring that was never finished: its process ended before it recorded anything".to_owned()
     } else {
-        "is no ring file"
+        layout::other_version(head)
+            .unwrap_or_else(|| "not a ring file; fdr rings lists those of a folder".to_owned())
     }
 }
 
@@ -225,8 +224,8 @@ mod tests {
     fn what_is_no_ring_is_told_apart() {
         assert!(no_ring(&[0; 8]).contains("never finished"));
         assert!(no_ring(&[]).contains("never finished"));
-        assert!(no_ring(b"FDRRING\x02").contains("another version"));
-        assert_eq!(no_ring(b"FDR is a"), "is no ring file");
+        assert!(no_ring(b"FDRRING\x02").contains("version 2"));
+        assert!(no_ring(b"FDR is a").starts_with("not a ring file"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod packed;
 pub(crate) mod pieces;
+pub(crate) mod random_trace;
 
 use std::ops::ControlFlow;
 

@@ -22,8 +22,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Work that is done sooner shows no progress bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A path as it may be printed.
+/// A path as it may be printed. A trace that is called `-` is standard input; what goes to standard output has no path.
 pub(crate) fn path(path: &Path) -> String {
+    if path.as_os_str() == "-" {
+        return "standard input".to_owned();
+    }
     clean(&path.to_string_lossy()).into_owned()
 }
 
@@ -221,11 +224,17 @@ pub(crate) fn paragraph(text: &str, indent: usize) -> String {
 /// One line on stderr; a terminal gets it in lines that fit. A stderr that is gone is no reason to fail.
 pub(crate) fn complain(line: &str) {
     let line = format!("fdr: {}", clean(line));
-    let line = match terminal_size::terminal_size_of(io::stderr()) {
-        Some((width, _)) if width.0 > 20 => wrap(&line, usize::from(width.0), 5),
-        _ => line,
+    let line = match error_columns() {
+        Some(width) => wrap(&line, width, 5),
+        None => line,
     };
     let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// The width of stderr, where that is a terminal wide enough to wrap for.
+pub(crate) fn error_columns() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(io::stderr())?;
+    Some(usize::from(width.0)).filter(|&width| width > 20)
 }
 
 /// A number for an option of which there must be one at least.

@@ -51,7 +51,7 @@ fn what_cannot_be_read_is_one_line_and_exit_code_2() {
         "{folder}"
     );
     assert!(unread("/dev/null").contains("is no regular file"));
-    assert_eq!(unread("-"), "fdr: -: the file is empty\n", "standard input");
+    assert_eq!(unread("-"), "fdr: standard input: the file is empty\n");
     assert_eq!(fdr(&["report"]).status.code(), Some(2));
     assert_eq!(fdr(&["nonsense"]).status.code(), Some(2));
 }
@@ -185,7 +185,7 @@ fn what_is_missing_is_said() {
     );
     let info = answer(&["info", &trace]);
     assert!(info.contains(&format!("missing    {words}")), "{info}");
-    assert!(info.contains("written    by signal, dump 3\n"), "{info}");
+    assert!(info.contains("written    dump 3, by signal\n"), "{info}");
     assert!(
         info.contains("begin      2023-11-14T22:13:20.000005Z\n"),
         "{info}"

@@ -54,7 +54,7 @@ fn a_trace_comes_from_standard_input_packed_or_not() {
         assert_eq!(feed(&["report", "-"]), wanted);
         assert!(feed(&["report", "--last", "450ns", "-"]).contains("app::step"));
         assert!(feed(&["info", "-"]).contains("threads    2"));
-        assert!(feed(&["verify", "-"]).starts_with("-: OK"));
+        assert!(feed(&["verify", "-"]).starts_with("standard input: OK"));
         assert!(feed(&["records", "-"]).contains("app::run"));
         assert!(feed(&["state", "-"]).contains("nothing is open"));
         let out = folder.file("from-stdin.heph");
@@ -62,7 +62,10 @@ fn a_trace_comes_from_standard_input_packed_or_not() {
         assert!(answer(&["report", &out]).contains("app::run"));
     }
     let unnamed = fdr(&["convert", "-", "--to", "heph"]);
-    assert_eq!(stderr(&unnamed), "fdr: -: give the new trace a name: -o\n");
+    assert_eq!(
+        stderr(&unnamed),
+        "fdr: standard input: give the new trace a name: -o\n"
+    );
 }
 
 #[test]
@@ -189,7 +192,7 @@ fn an_output_folder_gets_a_file_for_each_trace() {
     assert_eq!(contents(&folder.path().join("out")), wanted);
     let output = fdr(&["convert", "--to", "heph", "-o", "-", &one, &two]);
     assert!(
-        stderr(&output).contains("-o -: takes one trace at a time"),
+        stderr(&output).contains("-o - takes one trace at a time"),
         "{output:?}"
     );
 }

@@ -198,7 +198,7 @@ fn names_and_refusals() {
             &["pack", "-o", "-", &one, &two],
             "takes one trace at a time",
         ),
-        (&["unpack", &one], "is not compressed"),
+        (&["unpack", &one], "nothing to unpack"),
         (&["unpack", &packed], "exists; --force replaces it"),
         (
             &["unpack", "-o", "-", &packed, &packed],
@@ -206,7 +206,7 @@ fn names_and_refusals() {
         ),
         (
             &["unpack", folder.path().to_str().unwrap()],
-            "is no regular file",
+            "a folder; name the packed files in it",
         ),
     ];
     for (words, why) in refused {

@@ -285,8 +285,11 @@ fn what_is_no_ring_is_explained() {
     for (path, why) in [
         (&unfinished, "was never finished"),
         (&empty, "was never finished"),
-        (&newer, "of another version of the recorder"),
-        (&text, "is no ring file"),
+        (
+            &newer,
+            "a ring file of version 2, and this fdr reads version 1",
+        ),
+        (&text, "not a ring file"),
         (&cut, "at byte 100: the ring file ends within its head"),
     ] {
         let output = fdr(&["recover", path]);
@@ -337,7 +340,10 @@ fn rings_are_listed_with_their_states() {
     assert_eq!(rows[1]["program"], "x\x1b[2J\n</script>");
     let empty = Folder::new("list-empty");
     let path = empty.path().to_str().expect("UTF-8");
-    assert_eq!(answer(&["list", path]), "no ring files\n");
+    assert_eq!(
+        answer(&["list", path]),
+        format!("no ring files in {path}\n")
+    );
     let absent = fdr(&["list", "/no/such/folder", path]);
     assert_eq!(absent.status.code(), Some(2));
     assert_eq!(

@@ -244,6 +244,77 @@ fn messages_are_wrapped_between_words() {
 }
 
 #[test]
+fn what_is_wrong_with_a_command_line_is_wrapped_between_words() {
+    for columns in [60, 80] {
+        let wrong = on_terminal(columns, &[], &["report", "--since", "xyz", "t.fdr"]);
+        let text = plain(&wrong);
+        assert!(width(&text) <= columns, "{columns}: {text}");
+        for word in ["(ns of the trace's clock)", "For more information"] {
+            let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(joined.contains(word), "{columns}: {text}");
+        }
+    }
+}
+
+#[test]
+fn very_long_names_lose_their_middle_wherever_they_stand() {
+    let folder = Folder::new("very-long");
+    let trace = folder.file("t.fdr");
+    let name = format!(
+        "<app::{}::Pool as app::Checkout>::next",
+        "PooledConnection::".repeat(12)
+    );
+    let info = TraceInfo {
+        functions: functions(&[&name]),
+        ..TraceInfo::default()
+    };
+    let thread = Thread {
+        id: ThreadId(7),
+        name: "tokio-runtime-worker-".repeat(2),
+        ..Thread::default()
+    };
+    write(
+        &trace,
+        &info,
+        &[(thread, common::calls(&[(1, 1), (5, 1), (9, -1)]))],
+    );
+    for columns in [60, 80, 120] {
+        for command in ["report", "state", "info"] {
+            let text = plain(&on_terminal(columns, &["FDR_PAGER="], &[command, &trace]));
+            let lines: Vec<&str> = text
+                .lines()
+                .filter(|line| !line.starts_with("file "))
+                .collect();
+            assert!(width(&lines.join("\n")) <= columns, "{columns}: {text}");
+            assert!(text.contains('\u{2026}'), "{columns}: {text}");
+        }
+    }
+    let piped = answer(&["state", &trace]);
+    assert!(piped.contains(&name), "{piped}");
+}
+
+#[test]
+fn columns_that_are_left_out_are_named_in_their_order() {
+    let folder = Folder::new("left-out");
+    let trace = folder.file("t.fdr");
+    large(&trace);
+    let text = plain(&on_terminal(80, &[], &["report", "--no-pager", &trace]));
+    assert!(
+        text.contains("no room for min, mean, p50, p90, p99:"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_ways_to_write_a_moment_are_a_list() {
+    let help = answer(&["state", "--help"]);
+    let (_, list) = help.split_once("is one of these:\n").expect("a list");
+    let (list, _) = list.split_once("\n\n").expect("an end of the list");
+    assert!(list.lines().all(|line| line.starts_with("  ")), "{list}");
+    assert_eq!(list.lines().count(), 7, "{list}");
+}
+
+#[test]
 fn wrong_values_are_explained_in_words_of_the_option() {
     let folder = Folder::new("values");
     let trace = folder.file("t.fdr");
@@ -309,8 +380,22 @@ fn completions_and_man_pages_are_made_of_the_command_line() {
         for word in ["report", "rings", "since", "tcstate"] {
             assert!(text.contains(word), "{shell}: {word}");
         }
-        assert!(!text.contains("per-thred"));
+        assert!(
+            !text.contains("generate"),
+            "{shell} offers a hidden command"
+        );
     }
+    // What a shell is offered where the next word is a trace, and where it is an option.
+    let offered = |word: &str| {
+        let script = format!(
+            "source {out}/completions/fdr.bash; COMP_WORDS=(fdr report '{word}'); COMP_CWORD=2; \
+             _fdr fdr '{word}' report; echo \"${{COMPREPLY[*]}}\""
+        );
+        let output = Command::new("bash").args(["-c", &script]).output();
+        stdout(&output.expect("bash is there")).trim().to_owned()
+    };
+    assert_eq!(offered(""), "", "else bash offers no files");
+    assert_eq!(offered("--per"), "--per-thread");
     for command in COMMANDS {
         let page = read(&format!("man/fdr-{command}.1"));
         assert!(page.starts_with(".ie") || page.contains(".TH"), "{page}");

@@ -46,8 +46,8 @@ pub struct PackedCall(u64);
 
 const _: () = assert!(size_of::<PackedCall>() == size_of::<Word>());
 
-/// Edge by action.
-const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
+/// The edge that a record's action stands for: the one table, for packed calls and for XRay's records.
+pub(crate) const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
 /// Entered with arguments.
 const WITH_ARGUMENTS: usize = 3;
 

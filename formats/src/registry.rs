@@ -100,10 +100,20 @@ pub fn open(bytes: Box<dyn ReadAt>) -> Opened {
     let head = head.get(..count).unwrap_or(&[]);
     match of_file(head).map(|format| format.opener) {
         Some(Opener::File { open, .. }) => open(bytes),
-        _ if head.is_empty() => Err(Error::NotATrace("the file is empty".into())),
-        _ => Err(unknown("file", |opener| {
-            matches!(opener, Opener::File { .. })
-        })),
+        _ => Err(unknown_file(head)),
+    }
+}
+
+#[cfg(feature = "read")]
+/// Why the file that begins with these bytes is no trace that the library knows.
+#[must_use]
+pub fn unknown_file(head: &[u8]) -> Error {
+    if head.is_empty() {
+        return Error::NotATrace("the file is empty".into());
+    }
+    match ring::layout::other_version(head) {
+        Some(what) => Error::NotATrace(what),
+        None => unknown("file", |opener| matches!(opener, Opener::File { .. })),
     }
 }
 

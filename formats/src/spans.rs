@@ -105,9 +105,8 @@ pub(crate) struct Spans {
     stacks: Vec<Stack>,
     stack_of: HashMap<ThreadId, usize>,
     now: usize,
-    backwards: u64,
-    /// Edges whose clock went back, but not behind the entry of their call.
-    disordered: u64,
+    /// Edges whose clock went back.
+    moved: u64,
     unheard_cpus: u64,
 }
 
@@ -133,16 +132,18 @@ impl Spans {
         if stack.calls.first().is_none() {
             stack.first_cpu = stack.cpu;
         }
-        let is_back = Some(call.time) < stack.calls.before();
-        let mut backwards = 0;
+        let mut call = *call;
+        if let Some(before) = stack.calls.before().filter(|&before| call.time < before) {
+            // A reader knows the order of calls by their times alone.
+            call.time = before;
+            self.moved += 1;
+        }
         if call.edge == Edge::Entry {
             stack.arguments = true;
-            stack.calls.enter(call, Kept::new(stack.cpu));
+            stack.calls.enter(&call, Kept::new(stack.cpu));
         } else {
-            backwards = stack.exit(call, out);
+            stack.exit(&call, out);
         }
-        self.backwards += backwards;
-        self.disordered += u64::from(is_back && backwards == 0);
         stack.last_cpu = stack.cpu;
         stack.moved = false;
     }
@@ -185,39 +186,33 @@ impl Spans {
             let mut closer = Closer {
                 exit_cpu: None,
                 cpus: (None, None),
-                backwards: 0,
                 out: &mut |span: &Span| out(thread, span),
             };
             stack.calls.finish(end, &mut closer);
-            self.backwards += closer.backwards;
             self.unheard_cpus += u64::from(std::mem::take(&mut stack.moved));
         }
     }
 
     /// Adds the facts that spans can't hold.
     pub(crate) fn losses(&self, losses: &mut Losses) {
-        let what = "calls whose clock went back: written with no duration";
-        losses.add(what, self.backwards);
-        let what = "entries and exits whose clock went back: read in the order of their times";
-        losses.add(what, self.disordered);
+        let what =
+            "entries and exits whose clock went back: moved up to the time of the one before";
+        losses.add(what, self.moved);
         let what = "changes of CPU without a call before the next one: left out";
         losses.add(what, self.unheard_cpus);
     }
 }
 
 impl Stack {
-    /// Returns how many spans ended before they began.
     #[inline]
-    fn exit(&mut self, call: &Call, out: &mut impl FnMut(&Span)) -> u64 {
+    fn exit(&mut self, call: &Call, out: &mut impl FnMut(&Span)) {
         self.arguments = false;
         let mut closer = Closer {
             exit_cpu: self.cpu.filter(|_| self.moved),
             cpus: (self.first_cpu, self.last_cpu),
-            backwards: 0,
             out,
         };
         self.calls.exit(call, &mut closer);
-        closer.backwards
     }
 }
 
@@ -227,8 +222,6 @@ struct Closer<'a, F> {
     exit_cpu: Option<CpuId>,
     /// The CPUs at the first and the last edge.
     cpus: (Option<CpuId>, Option<CpuId>),
-    /// Spans that ended before they began.
-    backwards: u64,
     out: &'a mut F,
 }
 
@@ -244,7 +237,6 @@ impl<F: FnMut(&Span)> CallHandler<Kept> for Closer<'_, F> {
     #[inline]
     fn ended(&mut self, ended: Ended<Kept>, open: &mut [Open<Kept>]) {
         let call = ended.call;
-        self.backwards += u64::from(ended.end < call.start);
         let mut flags = 0;
         for (flag, is_so) in [
             (flags::ENTRY_SYNTHETIC, call.entry() != EdgeStatus::Measured),
@@ -409,7 +401,8 @@ mod tests {
         };
         let outer = Span {
             start: Ticks(1),
-            end: Ticks(2),
+            // Its clock went back.
+            end: Ticks(3),
             function: FunctionId(1),
             cpu: Some(CpuId(3)),
             arguments: vec![77],

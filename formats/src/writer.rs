@@ -146,7 +146,34 @@ impl Output {
     }
 }
 
+/// Tells the first error that a writer met, if any. The error stays one for who asks again.
+pub(crate) fn tell_kept(kept: &mut Option<io::Error>) -> io::Result<()> {
+    let Some(error) = kept.take() else {
+        return Ok(());
+    };
+    // `io::Error` can't be cloned.
+    *kept = Some(io::Error::new(error.kind(), error.to_string()));
+    Err(error)
+}
+
 fn unfit(wanted: &str) -> io::Error {
     let what = format!("this format is written to {wanted}");
     io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_as_often_as_somebody_asks() {
+        let mut kept = None;
+        assert!(tell_kept(&mut kept).is_ok());
+        kept = Some(io::Error::new(io::ErrorKind::StorageFull, "no space"));
+        for _ in 0..3 {
+            let error = tell_kept(&mut kept).expect_err("the error that is kept");
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+            assert_eq!(error.to_string(), "no space");
+        }
+    }
 }

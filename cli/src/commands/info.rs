@@ -3,13 +3,13 @@
 mod json;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fdr_formats::model::Counts;
 use fdr_formats::pieces::{Division, drive_pieces};
 use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
 
-use super::{Status, each_trace};
+use super::{Status, Traces};
 use crate::columns::Columns;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{OpenRow, open_rows};
@@ -17,7 +17,7 @@ use crate::report::table;
 use crate::selection::{Filtering, Selection};
 use crate::tally::{Marks, Seen, Tally};
 use crate::ui::{self, Progress};
-use crate::{clock, place, trace};
+use crate::{clock, input, place, trace};
 
 /// Diagnostics that are shown.
 const SHOWN: usize = 20;
@@ -25,9 +25,10 @@ const SHOWN: usize = 20;
 const HELP: &str = "\
 Per thread: `recorded`, `overwritten` and `dropped` are the recorder's own
 counts, if the trace has them. `readable` counts the records in the file,
-without synthetic ones. `first` and `last` are the thread's first and last
-record, since the first record of the trace. An open call lasts until `last`.
-The thread that crashed or panicked comes first.
+without synthetic ones. `first` and `last` are the times of the thread's first
+and last record, since the first record of the trace. Where the recorder ended
+the thread's open calls, `last` is the moment of the dump. The thread that
+crashed or panicked comes first.
 
 Examples:
   fdr info app.fdr
@@ -38,9 +39,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// Traces, or folders of traces; `-` is standard input
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
     #[command(flatten)]
     selection: Selection,
     /// List the functions that have a name in the trace
@@ -54,9 +54,9 @@ pub(crate) struct Options {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let mut first = true;
-    each_trace(&options.traces, |trace, _| {
-        one(options, trace, std::mem::take(&mut first))
-    })
+    options
+        .traces
+        .each(|trace, _| one(options, trace, std::mem::take(&mut first)))
 }
 
 fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
@@ -76,9 +76,17 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
             writeln!(out)?;
         }
         let shape = if trace.is_dir() { "folder" } else { "file" };
-        let size = ui::size(place::size(trace));
-        writeln!(out, "{shape:<10} {} ({size})", ui::path(trace))?;
-        let open = table::open_in_words(source.info(), &open);
+        let size = match input::is_standard(trace) {
+            true => String::new(),
+            false => format!(" ({})", ui::size(place::size(trace))),
+        };
+        writeln!(out, "{shape:<10} {}{size}", ui::path(trace))?;
+        let open = table::open_in_words(
+            source.info(),
+            &open,
+            options.selection.ends_early(),
+            ui::columns(),
+        );
         write_head(out, &*source, &tally, open)?;
         write_threads(out, source.info(), &tally)?;
         if options.functions {
@@ -123,10 +131,11 @@ fn write_head(
         writeln!(out, "process    {process}")?;
     }
     if !info.reason.is_empty() {
-        let nth = info.dump.map(|dump| format!(", dump {dump}"));
+        // In front, because a panic's message may end in anything.
+        let nth = info.dump.map(|dump| format!("dump {dump}, "));
         let nth = nth.unwrap_or_default();
         let occasion = ui::clean(occasion(&info.reason));
-        fact(out, "written", &format!("{occasion}{nth}"))?;
+        fact(out, "written", &format!("{nth}{occasion}"))?;
     }
     let first = tally.threads().filter_map(|seen| seen.first).min();
     let last = tally.threads().map(|seen| seen.last).max();

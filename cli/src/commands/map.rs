@@ -31,7 +31,7 @@ use object::{
 };
 
 use super::recover::save;
-use super::{Status, each_trace};
+use super::{Status, Traces, to_stdout};
 use crate::place::{self, Pending, Shape};
 use crate::{input, memory, trace, ui};
 
@@ -57,9 +57,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// Traces, or folders of traces; `-` is standard input
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
     /// The file to write, or a folder for it; `-` is standard output
     #[arg(short, long, value_name = "MAP")]
     output: PathBuf,
@@ -73,18 +72,15 @@ pub(crate) struct Options {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    each_trace(&options.traces, |trace, several| {
-        one(options, trace, several)
-    })
+    let alone = to_stdout(Some(&options.output));
+    let run = |trace: &Path, several| one(options, trace, several);
+    options.traces.each_or_one(alone, run)
 }
 
 fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
     let to_stdout = options.output.as_os_str() == "-";
     if to_stdout && io::stdout().is_terminal() {
         bail!("-o -: a map is not for a terminal; give a file, or send it to a pipe");
-    }
-    if to_stdout && several {
-        bail!("-o -: takes one trace at a time");
     }
     let mut output = options.output.clone();
     if !to_stdout {

@@ -19,6 +19,8 @@ pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
+
 use crate::{input, ui};
 
 /// How a command ended, where it did not fail. The later, the worse.
@@ -32,10 +34,46 @@ pub(crate) enum Status {
     Code(u8),
 }
 
+/// The traces that a command reads.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Traces {
+    /// Traces, or folders of traces; `-` is standard input
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+}
+
+impl Traces {
+    /// Runs a command for each of them: see [`each_trace`].
+    pub(crate) fn each(
+        &self,
+        run: impl FnMut(&Path, bool) -> anyhow::Result<Status>,
+    ) -> anyhow::Result<Status> {
+        each_trace(&self.traces, None, run)
+    }
+
+    /// The same, where an option may be given that has room for one trace.
+    pub(crate) fn each_or_one(
+        &self,
+        alone: Option<&str>,
+        run: impl FnMut(&Path, bool) -> anyhow::Result<Status>,
+    ) -> anyhow::Result<Status> {
+        each_trace(&self.traces, alone, run)
+    }
+}
+
+/// The option that sends one trace to standard output, where it was given.
+pub(crate) fn to_stdout(output: Option<&Path>) -> Option<&'static str> {
+    output
+        .filter(|output| output.as_os_str() == "-")
+        .map(|_| "-o -")
+}
+
 /// Runs a command for the traces that are named, one after the other: of a folder, for all in it. As
-/// [`each`]. The command is also told whether there are several.
+/// [`each`]. The command is also told whether there are several. `alone`: an option that was given and that has room
+/// for one trace.
 pub(crate) fn each_trace(
     named: &[PathBuf],
+    alone: Option<&str>,
     mut run: impl FnMut(&Path, bool) -> anyhow::Result<Status>,
 ) -> anyhow::Result<Status> {
     let mut traces = Vec::new();
@@ -51,6 +89,9 @@ pub(crate) fn each_trace(
         }
     }
     let several = traces.len() > 1 || named.len() > 1;
+    if let (true, Some(option)) = (several, alone) {
+        bail!("{option} takes one trace at a time");
+    }
     let status = each(&traces, |trace| run(trace, several))?;
     Ok(match unread {
         true => Status::Code(2),

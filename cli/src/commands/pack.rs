@@ -10,10 +10,11 @@ use fdr_formats::registry::{self, Format};
 use fdr_formats::{ring, xray};
 
 use super::recover::save;
-use super::{Status, each_trace};
+use super::{Status, each_trace, to_stdout};
 use crate::input::packed::{self, Archive, PackFailure, Packed, Way};
 use crate::place::{self, Pending, Shape};
 use crate::ring::Ring;
+use crate::trace;
 use crate::ui::{self, Progress, StandardOutput};
 
 const HELP: &str = "\
@@ -72,11 +73,8 @@ fn level(text: &str) -> Result<i32, &'static str> {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let several = options.traces.len() > 1;
-    if several && options.output.as_deref().is_some_and(is_stdout) {
-        bail!("-o -: takes one trace at a time");
-    }
-    each_trace(&options.traces, |trace, several| {
+    let alone = to_stdout(options.output.as_deref());
+    each_trace(&options.traces, alone, |trace, several| {
         one(options, trace, several)
     })
 }
@@ -172,10 +170,7 @@ fn input(
         bail!("{}: is compressed already", text());
     }
     let Some(format) = registry::of_file(&head) else {
-        bail!(
-            "{}: not a trace file that fdr knows; zstd packs any file",
-            text()
-        );
+        return Err(trace::about(trace, registry::unknown_file(&head)));
     };
     if dense && !has_records(format) {
         bail!("{}: is {}; {ONLY_DENSE}", text(), format.title);

@@ -2,13 +2,13 @@
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fdr_formats::source::Record;
 use fdr_formats::{Clock, Ticks, TraceInfo};
 use serde::Serialize;
 
-use super::{Status, each_trace};
+use super::{Status, Traces};
 use crate::commands::Headings;
 use crate::report::json;
 use crate::selection::{Filtering, Selection};
@@ -28,9 +28,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// Traces, or folders of traces; `-` is standard input
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
     #[command(flatten)]
     selection: Selection,
     /// Show at most N records of each trace
@@ -55,7 +54,7 @@ fn offset(text: &str) -> Result<u64, String> {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let mut headings = None;
-    each_trace(&options.traces, |trace, several| {
+    options.traces.each(|trace, several| {
         let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
         one(options, trace, headings)
     })

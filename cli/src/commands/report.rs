@@ -1,14 +1,14 @@
 //! `fdr report`: figures per function.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 use fdr_formats::TraceInfo;
 use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::pieces::{self, Division};
 
-use super::{Status, each_trace};
+use super::{Status, Traces};
 use crate::commands::Headings;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
@@ -69,9 +69,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// Traces, or folders of traces; `-` is standard input
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
     /// Add a table for every thread
     #[arg(long)]
     per_thread: bool,
@@ -103,7 +102,7 @@ pub(crate) struct Options {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let mut place = None;
-    each_trace(&options.traces, |trace, several| {
+    options.traces.each(|trace, several| {
         let headings = several && !options.csv && !options.json;
         let place = place.get_or_insert_with(|| Place {
             headings: Headings::new(headings),
@@ -200,6 +199,7 @@ fn write(
         colour: ui::colour(),
         columns: ui::columns(),
         timeless: report.timeless,
+        ends_early: options.selection.ends_early(),
     };
     table::write(out, info, report, look)
 }

@@ -65,7 +65,8 @@ struct Row {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let (mut files, mut absent) = (Vec::new(), false);
-    for folder in folders(options) {
+    let looked = folders(options);
+    for folder in looked.clone() {
         if let Err(error) = fs::metadata(&folder) {
             ui::complain(&format!("{}: {error}", ui::path(&folder)));
             absent = true;
@@ -89,7 +90,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if options.json {
         ui::print(|out| json::print(out, &rows))?;
     } else {
-        ui::print(|out| write(out, &rows))?;
+        ui::print(|out| write(out, &rows, &looked))?;
     }
     Ok(if absent {
         Status::Code(2)
@@ -156,9 +157,15 @@ fn read(path: &Path, head: Option<Ring>) -> anyhow::Result<Row> {
     })
 }
 
-fn write(out: &mut dyn Write, rows: &[Row]) -> anyhow::Result<()> {
+fn write(out: &mut dyn Write, rows: &[Row], folders: &[PathBuf]) -> anyhow::Result<()> {
     if rows.is_empty() {
-        writeln!(out, "no ring files")?;
+        let text = |folder: &PathBuf| match folder.as_os_str() == "." {
+            true => "the current folder".to_owned(),
+            false => ui::path(folder),
+        };
+        let folders: Vec<String> = folders.iter().map(text).collect();
+        let line = format!("no ring files in {}", folders.join(", "));
+        writeln!(out, "{}", ui::paragraph(&line, 2))?;
         return Ok(());
     }
     let columns = Columns {
@@ -218,7 +225,7 @@ mod tests {
             error: None,
         };
         let mut out = Vec::new();
-        write(&mut out, &[row]).unwrap();
+        write(&mut out, &[row], &[]).unwrap();
         let text = String::from_utf8(out).unwrap();
         let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
         let wanted = [

@@ -53,7 +53,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let several = options.traces.len() > 1;
     if several && options.to_stdout() {
-        bail!("-o -: takes one packed trace at a time");
+        bail!("-o - takes one packed trace at a time");
     }
     each(&options.traces, |packed| one(options, packed, several))
 }
@@ -61,12 +61,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> {
     let kind = fs::metadata(path).with_context(|| ui::path(path))?;
     if !kind.is_file() {
-        bail!("{}: is no regular file", ui::path(path));
+        let what = match kind.is_dir() {
+            true => "a folder; name the packed files in it",
+            false => "is no regular file",
+        };
+        bail!("{}: {what}", ui::path(path));
     }
     let file = File::open(path).with_context(|| ui::path(path))?;
     if !packed::probe(&packed::head(&file)) {
         bail!(
-            "{}: is not compressed by zstd, gzip or xz, and no dense stream",
+            "{}: nothing to unpack: the file is neither compressed by zstd, gzip or xz, nor a dense stream",
             ui::path(path)
         );
     }

@@ -95,7 +95,7 @@ fn standard() -> anyhow::Result<File> {
     let mut input = io::stdin().lock();
     if input.is_terminal() {
         bail!(
-            "-: a trace is not typed; send it through a pipe, as in `ssh host cat app.fdr | fdr report -`"
+            "standard input: a trace is not typed; send it through a pipe, as in `ssh host cat app.fdr | fdr report -`"
         );
     }
     let mut file = place::unnamed()?;

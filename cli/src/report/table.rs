@@ -36,6 +36,8 @@ pub(crate) struct Look {
     pub(crate) columns: Option<usize>,
     /// Without figures of time.
     pub(crate) timeless: bool,
+    /// Of a part that ends at a moment that was asked for.
+    pub(crate) ends_early: bool,
 }
 
 /// Writes all of a report.
@@ -53,7 +55,7 @@ pub(crate) fn write(
     if info.failed_thread().is_some() {
         writeln!(out, "{}", fitting(ui::clean(&info.reason).into_owned()))?;
     }
-    if let Some(line) = open_in_words(info, &report.open) {
+    if let Some(line) = open_in_words(info, &report.open, look.ends_early, look.columns) {
         writeln!(out, "{}", fitting(line))?;
     }
     writeln!(out)?;
@@ -68,7 +70,7 @@ pub(crate) fn write(
         writeln!(out, "all threads")?;
     }
     write_rows(out, &report.rows, report.self_ns, look, &fit)?;
-    let mut told = fit.notes();
+    let mut told = fit.notes(look.columns);
     told.extend(notes(report));
     for note in told {
         writeln!(out, "{}", fitting(note))?;
@@ -116,12 +118,24 @@ fn thread_line(thread: &ThreadRow, look: Look) -> String {
     parts.join(" · ")
 }
 
-/// Which calls were open when the trace was written, in a line; `None`: there are none.
-pub(crate) fn open_in_words(info: &TraceInfo, open: &[OpenRow]) -> Option<String> {
+/// Characters of a name in a line of words: half of a terminal.
+fn most_of_a_name(columns: Option<usize>) -> usize {
+    columns.map_or(usize::MAX, |columns| (columns / 2).max(NAME))
+}
+
+/// Which calls were open when the trace was written, or where the part of it ends, in a line; `None`: there are none.
+/// `columns`: a name takes half of so many at most.
+pub(crate) fn open_in_words(
+    info: &TraceInfo,
+    open: &[OpenRow],
+    ends_early: bool,
+    columns: Option<usize>,
+) -> Option<String> {
     if open.is_empty() || trace::is_timeless(info) {
         return None;
     }
     let when = match info.reason.as_str() {
+        _ if ends_early => "at the end of the window",
         "exit" => "at exit",
         "killed" => "when it was killed",
         reason if reason.starts_with("crash: ") => "when it crashed",
@@ -129,13 +143,25 @@ pub(crate) fn open_in_words(info: &TraceInfo, open: &[OpenRow]) -> Option<String
         "signal" | "call" | "snapshot" => "when it was dumped",
         _ => "at the end",
     };
+    let most = most_of_a_name(columns);
     let row = |row: &OpenRow| {
         let thread = match ui::clean(&row.thread_name) {
             name if name.is_empty() => format!("thread {}", row.thread),
             name => name.into_owned(),
         };
-        let least = if row.entered { "" } else { "at least " };
         let function = ui::clean(&row.function);
+        let function = ui::shorten(&function, most);
+        let thread = ui::shorten(&thread, most);
+        match (row.open_ns, row.entered) {
+            (0, true) => return format!("{function} in {thread}, just entered"),
+            (0, false) => return format!("{function} in {thread}, entered before the trace"),
+            _ => {}
+        }
+        // Where the moment of the dump is not known, the time is that up to the thread's last record.
+        let least = match row.entered && (ends_early || info.end.is_some()) {
+            true => "",
+            false => "at least ",
+        };
         let time = ui::duration(row.open_ns);
         format!("{function} in {thread} for {least}{time}")
     };
@@ -298,16 +324,14 @@ impl Fit {
     }
 
     /// What a reader must know of that.
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self, columns: Option<usize>) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.prefix.is_empty() {
-            notes.push(format!(
-                "all names begin with {}, which is left out",
-                self.prefix
-            ));
+            let prefix = ui::shorten(&self.prefix, most_of_a_name(columns));
+            notes.push(format!("all names begin with {prefix}, which is left out"));
         }
         if !self.left_out.is_empty() {
-            let names = LEFT_OUT.map(|name| self.left_out.contains(&name).then_some(name));
+            let names = HEAD.map(|name| self.left_out.contains(&name).then_some(name));
             let names: Vec<&str> = names.into_iter().flatten().collect();
             let names = names.join(", ");
             notes.push(format!(

@@ -49,6 +49,7 @@ fn look(columns: Option<usize>, places: bool) -> Look {
         colour: false,
         columns,
         timeless: false,
+        ends_early: false,
     }
 }
 

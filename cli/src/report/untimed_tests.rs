@@ -146,6 +146,7 @@ fn outputs_say_so() {
         colour: false,
         columns: None,
         timeless: false,
+        ends_early: false,
     };
     let mut out = Vec::new();
     table::write(&mut out, &trace.info, &report, look).expect("memory");

@@ -26,8 +26,7 @@ use crate::ui::Progress;
 use crate::{input, ui};
 
 /// How a moment is written, for a help text.
-pub(crate) const MOMENTS: &str = "\
-  start, end              of the trace
+pub(crate) const MOMENTS: &str = "  start, end              of the trace
   +1.5ms, 1.5ms, -2s      since the start, before the end; in ns, us, ms, s,
                           min or h
   1700000123              ns of the trace's own clock
@@ -151,6 +150,11 @@ impl Selection {
     /// Whether it has a beginning or an end in time.
     pub(crate) fn has_window(&self) -> bool {
         self.since.is_some() || self.until.is_some() || self.last.is_some()
+    }
+
+    /// Whether a moment is given at which the part ends: what is open there need not be open when the trace ends.
+    pub(crate) fn ends_early(&self) -> bool {
+        self.until.is_some()
     }
 
     /// The same of a trace that is open.

@@ -172,7 +172,8 @@ impl ThreadEncoder {
         template.head(time, out);
     }
 
-    #[inline]
+    // The hot path is the other one of two callers.
+    #[inline(always)]
     pub(super) fn call(&mut self, call: &Call, times: &mut Times, cut: &mut CutShort) {
         self.settle();
         let time = self.reach(call.time, times, cut);
@@ -305,6 +306,8 @@ impl ThreadEncoder {
     }
 
     /// The trace ends then. Open calls last until then, and their exits were not measured.
+    #[cold]
+    #[inline(never)]
     pub(super) fn end(&mut self, end: Ticks, times: &mut Times, cut: &mut CutShort) {
         let nanos = times.nanos(end);
         // Otherwise they end with the last event.

@@ -18,7 +18,7 @@ use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
-use crate::writer::Writer;
+use crate::writer::{Writer, tell_kept};
 
 /// Items of a thread that wait for the end of a call.
 const HELD: usize = 1024;
@@ -348,10 +348,7 @@ impl Writer for EntraceStream {
         if self.failed.is_none() {
             self.failed = self.out.flush().err();
         }
-        match &self.failed {
-            Some(error) => Err(io::Error::new(error.kind(), error.to_string()).into()),
-            None => Ok(()),
-        }
+        Ok(tell_kept(&mut self.failed)?)
     }
 
     /// Head, root, facts, and the open calls that the previous reader has. Arguments are left out.

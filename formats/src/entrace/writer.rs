@@ -17,7 +17,7 @@ use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::spool::Spool;
-use crate::writer::Writer;
+use crate::writer::{Writer, tell_kept};
 
 /// Fewer entries are not worth a second thread.
 const FEW: u32 = if cfg!(test) { 64 } else { 1 << 14 };
@@ -295,14 +295,7 @@ impl Writer for EntraceWriter {
 
     /// Writes nothing, because the beginning of the file is known only at the end.
     fn flush(&mut self) -> Result<(), Error> {
-        match self.failed.take() {
-            Some(error) => {
-                let again = io::Error::new(error.kind(), error.to_string());
-                self.failed = Some(error);
-                Err(again.into())
-            }
-            None => Ok(()),
-        }
+        Ok(tell_kept(&mut self.failed)?)
     }
 
     fn end(&mut self, end: Ticks) {

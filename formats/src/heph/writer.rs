@@ -19,7 +19,7 @@ use crate::model::{Call, Edge, Function, Mark, Thread, Ticks, TraceInfo};
 use crate::sink::{Losses, Sink};
 use crate::spans::Spans;
 use crate::text::cut;
-use crate::writer::Writer;
+use crate::writer::{Writer, tell_kept};
 
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 64 * 1024;
@@ -55,10 +55,7 @@ impl<W: Write> Out<W> {
         if self.failed.is_none() {
             self.failed = self.out.flush().err();
         }
-        match &self.failed {
-            None => Ok(()),
-            Some(error) => Err(io::Error::new(error.kind(), error.to_string()).into()),
-        }
+        Ok(tell_kept(&mut self.failed)?)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::model::{Function, FunctionId, Thread, TraceInfo};
 use crate::sink::Losses;
 use crate::spans::Span;
 use crate::text;
+use crate::writer::tell_kept;
 
 /// Bytes that are handed over at a time.
 const CHUNK: usize = 128 * 1024;
@@ -181,15 +182,8 @@ impl<W: Write> Stream<W> {
     /// Gives all bytes to the output.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.write();
-        match self.failed.take() {
-            // The error must stay after a copy of it is returned, but `io::Error` can't be cloned.
-            Some(error) => {
-                let again = io::Error::new(error.kind(), error.to_string());
-                self.failed = Some(again);
-                Err(error)
-            }
-            None => self.out.flush(),
-        }
+        tell_kept(&mut self.failed)?;
+        self.out.flush()
     }
 }
 

@@ -34,6 +34,25 @@ struct ThreadState {
     inside: bool,
 }
 
+impl ThreadState {
+    /// A time in ns. It is never before the last one, because a reader sorts by time.
+    #[inline]
+    fn reach(&mut self, ticks: Ticks, scale: &mut Scale, losses: &mut Losses) -> u64 {
+        let Nanos(nanos) = scale.nanos(ticks);
+        if nanos < self.last {
+            let what = "times before that of the thread's last event: moved up to that";
+            losses.add(what, 1);
+        } else if nanos > self.last {
+            (self.last, self.inside) = (nanos, false);
+        }
+        if nanos == u64::MAX && ticks.0 != u64::MAX {
+            let what = "times of 2^64 ns and more: moved there";
+            losses.add(what, 1);
+        }
+        self.last
+    }
+}
+
 /// A sink that writes an HTDUMP stream.
 pub struct HtdumpWriter<W: Write> {
     scale: Scale,
@@ -80,38 +99,12 @@ impl<W: Write> HtdumpWriter<W> {
         }
     }
 
-    /// The current thread; `None` if the sink got no thread.
-    fn state(&mut self) -> Option<&mut ThreadState> {
-        self.now.and_then(|now| self.states.get_mut(now))
-    }
-
-    /// A time of the current thread in ns. It is never before the last one, because a reader sorts by
-    /// time.
-    #[inline]
-    fn time(&mut self, ticks: Ticks) -> u64 {
-        let Nanos(nanos) = self.scale.nanos(ticks);
-        let Some(state) = self.now.and_then(|now| self.states.get_mut(now)) else {
-            return nanos;
-        };
-        if nanos < state.last {
-            let what = "times before that of the thread's last event: moved up to that";
-            self.stream.losses.add(what, 1);
-        } else if nanos > state.last {
-            (state.last, state.inside) = (nanos, false);
-        }
-        if nanos == u64::MAX && ticks.0 != u64::MAX {
-            let what = "times of 2^64 ns and more: moved there";
-            self.stream.losses.add(what, 1);
-        }
-        state.last
-    }
-
     /// Begins a mark of the current thread. A mark without a time has the time of the previous event.
     fn begin(&mut self, klass: u32, time: Option<Ticks>) -> Option<Builder<'_>> {
+        let state = self.now.and_then(|now| self.states.get_mut(now))?;
         if let Some(time) = time {
-            let _ = self.time(time);
+            state.reach(time, &mut self.scale, &mut self.stream.losses);
         }
-        let state = self.now.and_then(|now| self.states.get(now))?;
         let Stream {
             encoder, buffer, ..
         } = &mut self.stream;
@@ -176,14 +169,13 @@ impl<W: Write> Sink for HtdumpWriter<W> {
     }
 
     fn calls(&mut self, calls: &[Call]) {
-        let Some(state) = self.state() else { return };
-        let number = state.number;
+        let Some(state) = self.now.and_then(|now| self.states.get_mut(now)) else {
+            return;
+        };
+        let (number, stream) = (state.number, &mut self.stream);
         for call in calls {
-            let time = Ticks(self.time(call.time));
-            if let Some(state) = self.state() {
-                state.inside |= call.edge == Edge::Entry;
-            }
-            let stream = &mut self.stream;
+            let time = Ticks(state.reach(call.time, &mut self.scale, &mut stream.losses));
+            state.inside |= call.edge == Edge::Entry;
             let call = Call { time, ..*call };
             self.spans
                 .call(&call, &mut |span| stream.span(number, span));

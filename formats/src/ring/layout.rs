@@ -43,6 +43,18 @@ use crate::model::{Function, FunctionId};
 
 /// First bytes of every ring file.
 pub const MAGIC: [u8; 8] = *b"FDRRING\x01";
+
+/// What to do with a file that begins so, where that is a ring file of another version; `None`: it is none.
+#[must_use]
+pub fn other_version(head: &[u8]) -> Option<String> {
+    let [name @ .., ours] = MAGIC;
+    let version = *head.strip_prefix(&name)?.first()?;
+    (version != ours).then(|| {
+        format!(
+            "a ring file of version {version}, and this fdr reads version {ours}: use the fdr of that version"
+        )
+    })
+}
 /// Bytes of a chunk.
 pub const CHUNK: usize = 64 * 1024;
 /// Bytes of the header that are looked at.

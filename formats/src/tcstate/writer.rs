@@ -27,7 +27,7 @@ use crate::json::push_text;
 use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
-use crate::writer::Writer;
+use crate::writer::{Writer, tell_kept};
 
 /// Bytes of intervals that are collected before they are written.
 const CHUNK: usize = 256 * 1024;
@@ -282,14 +282,7 @@ impl Writer for TcstateWriter {
 
     /// Does nothing, because a state can't be written before the last event is known.
     fn flush(&mut self) -> Result<(), Error> {
-        match self.failed.take() {
-            Some(error) => {
-                let again = io::Error::new(error.kind(), error.to_string());
-                self.failed = Some(error);
-                Err(again.into())
-            }
-            None => Ok(()),
-        }
+        Ok(tell_kept(&mut self.failed)?)
     }
 
     fn end(&mut self, end: Ticks) {

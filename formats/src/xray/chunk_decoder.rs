@@ -13,6 +13,7 @@ use super::record::{self, Action, Bad, FUNCTION_SIZE, Layout, METADATA_SIZE, Rec
 use super::time::{Running, Turn};
 use crate::bytes::{ByteOrder, groups};
 use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
+use crate::packed::EDGES;
 use crate::sink::Sink;
 
 const RING: Layout = Layout {
@@ -21,16 +22,6 @@ const RING: Layout = Layout {
 };
 /// Calls handed over at once.
 const BATCH: usize = 512;
-/// Edge by action.
-const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
-
-const NO_CALL: Call = Call {
-    time: Ticks(0),
-    function: FunctionId(0),
-    edge: Edge::Entry,
-    synthetic: false,
-    has_arguments: false,
-};
 
 /// Decodes one thread's chunks, in order, in parts of whole records.
 #[derive(Clone, Debug, Default)]
@@ -189,7 +180,7 @@ struct Batch<'a> {
 impl<'a> Batch<'a> {
     fn new(sink: &'a mut dyn Sink) -> Batch<'a> {
         Batch {
-            calls: [NO_CALL; BATCH],
+            calls: [Call::NONE; BATCH],
             filled: 0,
             sink,
         }

@@ -8,8 +8,8 @@ use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, Whe
 use super::time::{Running, Turn};
 use crate::bytes::{ByteOrder, Window, groups};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
-use crate::packed::{Packed, WORD, Word};
+use crate::model::{Call, CpuId, FunctionId, Mark, Ticks};
+use crate::packed::{EDGES, Packed, WORD, Word};
 use crate::sink::Sink;
 use crate::source::{Complaints, Position};
 
@@ -17,8 +17,6 @@ use crate::source::{Complaints, Position};
 const BATCH: usize = 512;
 /// The same for big-endian calls, whose bytes are swapped.
 const TURNED: usize = 64;
-/// Edge by action.
-const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
 
 /// Why a run of records stopped.
 enum Stop {

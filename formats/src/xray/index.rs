@@ -368,6 +368,11 @@ impl<'a> Indexer<'a> {
             ..
         } = &mut self.index;
         info.functions = self.functions.into_values().collect();
+        if blocks.iter().any(|block| block.cut) {
+            // Calls that are open where a block is cut need not have been open at the moment of the dump. A whole
+            // block has exits of that moment.
+            info.end = None;
+        }
         info.start = blocks.iter().filter_map(|block| block.tsc).min().map(Ticks);
         // Programs write a thread's buffers in the order of their queue, which may have wrapped.
         let tsc = |&place: &usize| blocks.get(place).and_then(|block| block.tsc);

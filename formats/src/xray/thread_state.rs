@@ -27,6 +27,8 @@ pub(super) struct ThreadState {
     /// Records that are missing before the first event.
     pub(super) lost: u64,
     pub(super) base: u64,
+    /// The latest base from which the clock went back.
+    pub(super) base_before: u64,
     pub(super) earliest: u64,
     pub(super) latest: u64,
     pub(super) stack: Stack,
@@ -48,6 +50,7 @@ impl ThreadState {
             first: None,
             lost: 0,
             base: 0,
+            base_before: 0,
             earliest: u64::MAX,
             latest: 0,
             stack: Stack::default(),
@@ -68,13 +71,20 @@ impl ThreadState {
         self.latest = self.latest.max(time);
     }
 
-    /// The moment until which open calls last: `end`, the moment of the dump, or the last event if it is
-    /// later.
+    /// The running base is that time from here on.
+    pub(super) fn rebase(&mut self, time: u64) {
+        self.base_before = self.base_before.max(self.base);
+        self.base = time;
+    }
+
+    /// The moment until which open calls last: `end`, the moment of the dump, or the latest entry or exit if it is
+    /// later. If the clock went back, the latest one is not the last one.
     pub(super) fn until(&mut self, end: Option<Ticks>) -> u64 {
         if self.stack.open().len() == 0 {
             return self.base;
         }
-        let end = end.map_or(self.base, |end| end.0.max(self.base));
+        let latest = self.base_before.max(self.base);
+        let end = end.map_or(latest, |end| end.0.max(latest));
         self.reach(end);
         end
     }

@@ -207,7 +207,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let delta = time
             .checked_sub(state.base)
             .and_then(|delta| u32::try_from(delta).ok());
-        state.base = time;
+        state.rebase(time);
         if delta.is_none() {
             self.metadata(&Record::TscWrap { tsc: time });
         }
@@ -266,7 +266,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
                 state.middle_entries += 1;
                 if state.gap {
                     state.reach(call.time.0);
-                    state.base = call.time.0;
+                    state.rebase(call.time.0);
                     self.metadata(&Record::TscWrap { tsc: call.time.0 });
                 }
                 self.repair(&[id], Action::Entry);

@@ -18,7 +18,7 @@ use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{Call, Diagnostic, Losses, Mark, Sink, Source, Thread, Writer, source};
 
 use super::recover::save;
-use super::{Status, each_trace};
+use super::{Status, Traces, to_stdout};
 use crate::clock;
 use crate::place::{self, Pending, Shape};
 use crate::selection::{Filtering, Selection};
@@ -30,9 +30,8 @@ use crate::{memory, trace};
 #[derive(clap::Args)]
 #[command(after_help = target::help())]
 pub(crate) struct Options {
-    /// Traces, or folders of traces; `-` is standard input
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
     /// The format to write; see below
     #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true)]
     to: &'static Target,
@@ -70,17 +69,14 @@ pub(super) struct Done {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    each_trace(&options.traces, |trace, several| {
-        one(options, trace, several)
-    })
+    let alone = to_stdout(options.output.as_deref());
+    let run = |trace: &Path, several| one(options, trace, several);
+    options.traces.each_or_one(alone, run)
 }
 
 fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
     let target = options.to;
     let output = match options.output.as_deref() {
-        Some(output) if output.as_os_str() == "-" && several => {
-            bail!("-o -: takes one trace at a time")
-        }
         Some(output) if output.as_os_str() == "-" => output.to_owned(),
         // A trace that is a folder takes the place of the one that is named.
         Some(output) if options.force && !several && is_folder(output, target) => output.to_owned(),

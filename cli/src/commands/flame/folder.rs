@@ -22,6 +22,8 @@ pub(super) struct Folder {
     untimed: Untimed,
     /// The moment of the dump, where it is known.
     end: Option<Ticks>,
+    /// Calls that were open then are told from others.
+    has_marks: bool,
     window: Window<NodeId>,
     /// Paths that are told apart in the end.
     most: usize,
@@ -50,6 +52,7 @@ impl Folder {
             one_by_one: false,
             untimed: untimed.clone(),
             end: None,
+            has_marks: true,
             window: Window::default(),
             most: MOST,
             tree: Tree::default(),
@@ -68,6 +71,11 @@ impl Folder {
     /// One for a trace that was written at that moment.
     pub(super) fn until(self, end: Option<Ticks>) -> Folder {
         Folder { end, ..self }
+    }
+
+    /// One that tells calls that were open in the end from others, or not.
+    pub(super) fn with_marks(self, has_marks: bool) -> Folder {
+        Folder { has_marks, ..self }
     }
 
     /// One that tells fewer paths apart.
@@ -119,7 +127,8 @@ impl Sink for Folder {
         };
         self.current = self.lines.len();
         self.by_id.insert(thread.id, self.current);
-        self.lines.push((thread.id, line));
+        self.lines
+            .push((thread.id, line.with_marks(self.has_marks)));
     }
 
     fn calls(&mut self, calls: &[Call]) {

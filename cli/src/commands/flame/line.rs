@@ -2,6 +2,8 @@
 //! times of all paths that end in a function are its self time in `fdr report`. A piece of a thread can be
 //! followed without what came before it, and joined to it. Must never match calls by itself.
 
+use std::collections::BTreeMap;
+
 use fdr_formats::calls::{
     CallHandler, CallStack, EdgeStatus, Ended, Exit, FastPath, Open, OrdinaryEdge, Untimed, Window,
 };
@@ -9,6 +11,7 @@ use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
 
 use super::tree::{Label, NodeId, Tree};
+use crate::report::open::is_end;
 
 /// Functions in a path. Deeper calls are the last one's.
 const MAX_PATH: usize = 1000;
@@ -21,6 +24,35 @@ pub(super) struct Line {
     stack: CallStack<NodeId>,
     /// The moment of the dump, where it is known.
     end: Option<Ticks>,
+    /// Calls that were open then have paths of their own.
+    has_marks: bool,
+    last_ends: LastEnds,
+}
+
+/// The calls that a writer ended and that no record follows, by path: ticks in them alone, and their number. Where the
+/// moment of the dump is not known, these were open then. There are never more than paths.
+#[derive(Debug, Default)]
+struct LastEnds {
+    /// Measured edges of the thread before them, and of a piece the exits of earlier calls before them.
+    records: u64,
+    earlier: usize,
+    ends: BTreeMap<NodeId, (u64, u64)>,
+}
+
+impl LastEnds {
+    /// Forgets those that a measured edge follows.
+    fn reach(&mut self, records: u64) {
+        if self.records != records {
+            self.records = records;
+            self.ends.clear();
+        }
+    }
+
+    fn add(&mut self, node: NodeId, own: u64, calls: u64) {
+        let (known, number) = self.ends.entry(node).or_default();
+        *known = known.saturating_add(own);
+        *number += calls;
+    }
 }
 
 /// Puts the calls that end into a tree.
@@ -28,6 +60,10 @@ struct Paths<'a> {
     tree: &'a mut Tree,
     root: NodeId,
     end: Option<Ticks>,
+    has_marks: bool,
+    last_ends: &'a mut LastEnds,
+    /// A measured edge follows the next calls that end, so many.
+    settled: usize,
     /// The thread has no more records.
     at_end: bool,
 }
@@ -45,11 +81,17 @@ impl CallHandler<NodeId> for Paths<'_> {
             EdgeStatus::Synthetic => self.end.is_some_and(|end| ended.end >= end),
             EdgeStatus::Missing => self.at_end,
         };
-        let node = match is_open {
+        let node = match is_open && self.has_marks {
             true => self.tree.child(ended.call.data, Label::Open),
             false => ended.call.data,
         };
         self.tree.count(node, ended.own());
+        let is_settled = self.settled > 0;
+        self.settled = self.settled.saturating_sub(1);
+        let is_last = self.end.is_none() && self.has_marks && !is_settled;
+        if ended.exit == EdgeStatus::Synthetic && is_last {
+            self.last_ends.add(node, ended.own(), 1);
+        }
     }
 }
 
@@ -90,7 +132,18 @@ impl Line {
     /// known.
     pub(super) fn new(root: NodeId, untimed: Untimed, end: Option<Ticks>) -> Line {
         let stack = CallStack::new().with_untimed(untimed);
-        Line { root, stack, end }
+        Line {
+            root,
+            stack,
+            end,
+            has_marks: true,
+            last_ends: LastEnds::default(),
+        }
+    }
+
+    /// One that tells calls that were open in the end from others, or not.
+    pub(super) fn with_marks(self, has_marks: bool) -> Line {
+        Line { has_marks, ..self }
     }
 
     /// A piece of a thread's calls, into a tree of its own.
@@ -104,11 +157,20 @@ impl Line {
 
     /// The call stack, and what it tells of calls.
     fn paths<'a>(&'a mut self, tree: &'a mut Tree) -> (&'a mut CallStack<NodeId>, Paths<'a>) {
-        let Line { root, stack, end } = self;
+        let Line {
+            root,
+            stack,
+            end,
+            has_marks,
+            last_ends,
+        } = self;
         let paths = Paths {
             tree,
             root: *root,
             end: *end,
+            has_marks: *has_marks,
+            last_ends,
+            settled: 0,
             at_end: false,
         };
         (stack, paths)
@@ -116,6 +178,25 @@ impl Line {
 
     /// Takes some calls, in order.
     pub(super) fn run(&mut self, window: &mut Window<NodeId>, tree: &mut Tree, calls: &[Call]) {
+        let mut rest = calls;
+        // Where the moment of the dump is known, it tells what was open.
+        if self.end.is_none() && calls.iter().fold(false, |any, call| any | call.synthetic) {
+            while let Some(at) = rest.iter().position(is_end) {
+                let (before, from) = rest.split_at(at);
+                let (end, after) = from.split_at(1);
+                self.follow(window, tree, before);
+                if self.last_ends.records != self.stack.measured() {
+                    self.last_ends.earlier = self.stack.exits_of_earlier();
+                }
+                self.last_ends.reach(self.stack.measured());
+                self.follow(window, tree, end);
+                rest = after;
+            }
+        }
+        self.follow(window, tree, rest);
+    }
+
+    fn follow(&mut self, window: &mut Window<NodeId>, tree: &mut Tree, calls: &[Call]) {
         let (stack, mut paths) = self.paths(tree);
         stack.run(window, &mut paths, calls);
         self.root = paths.root;
@@ -144,6 +225,9 @@ impl Line {
         for open in self.stack.open_mut() {
             open.data = places[open.data.index()];
         }
+        for (node, (own, calls)) in std::mem::take(&mut self.last_ends.ends) {
+            self.last_ends.add(places[node.index()], own, calls);
+        }
     }
 
     /// What comes now can't be told without the past.
@@ -162,8 +246,25 @@ impl Line {
         let root_of = |nth: usize| roots.get(nth).copied().unwrap_or(NodeId::ROOT);
         let places = tree.join(theirs, &root_of);
         piece.moved(&places);
+        let (records, more) = (self.stack.measured(), piece.stack.measured());
+        self.last_ends.reach(records);
+        let theirs = std::mem::take(&mut piece.last_ends);
+        if more > 0 {
+            self.last_ends.ends.clear();
+        }
+        self.last_ends.records = records + theirs.records;
         let (stack, mut paths) = self.paths(tree);
+        // Whether a measured edge follows, the piece knows.
+        paths.settled = match theirs.records == more {
+            true => theirs.earlier,
+            false => usize::MAX,
+        };
         stack.join(piece.stack, &mut paths);
+        if theirs.records == more {
+            for (node, (own, calls)) in theirs.ends {
+                self.last_ends.add(node, own, calls);
+            }
+        }
         true
     }
 
@@ -173,5 +274,10 @@ impl Line {
         let (stack, mut paths) = self.paths(tree);
         paths.at_end = true;
         stack.finish(end, &mut paths);
+        self.last_ends.reach(self.stack.measured());
+        for (node, (own, calls)) in std::mem::take(&mut self.last_ends.ends) {
+            let open = tree.child(node, Label::Open);
+            tree.reassign(node, open, own, calls);
+        }
     }
 }

@@ -9,7 +9,7 @@ mod tree;
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fdr_formats::calls::untimed;
 use fdr_formats::pieces::{self, Division};
@@ -17,7 +17,7 @@ use fdr_formats::{Ticks, TraceInfo};
 
 use self::folder::{Folder, gather};
 use self::tree::{Label, Node, NodeId, Tree};
-use super::{Status, each_trace};
+use super::{Status, Traces};
 use crate::report::rows::name_of;
 use crate::selection::{self, Filtering, Selection};
 use crate::ui::{self, Progress};
@@ -51,9 +51,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// Traces, or folders of traces; `-` is standard input
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
     /// Begin each path with the thread
     #[arg(long)]
     per_thread: bool,
@@ -69,7 +68,7 @@ pub(crate) struct Options {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    each_trace(&options.traces, |trace, _| one(options, trace))
+    options.traces.each(|trace, _| one(options, trace))
 }
 
 fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
@@ -89,7 +88,8 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let untimed = untimed(source.info());
     let one_by_one = trace::has_lane_for_each_thread(source);
     let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
-    let make = |share| make(share).until(source.info().end);
+    let has_marks = !options.selection.ends_early();
+    let make = |share| make(share).until(source.info().end).with_marks(has_marks);
     let division = Division::of(source, ui::jobs());
     let folders = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
     drop(progress);

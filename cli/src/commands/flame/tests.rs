@@ -221,6 +221,39 @@ fn what_open_calls_spent_by_themselves_has_lines_of_its_own() {
 }
 
 #[test]
+fn what_a_writer_ended_last_was_open_where_the_moment_of_the_dump_is_not_known() {
+    let end = |time, id| Call {
+        synthetic: true,
+        ..exit(time, id)
+    };
+    let calls = [entry(0, 1), entry(10, 2), entry(12, 3), exit(15, 3)];
+    let ended = [&calls[..], &[end(15, 2), end(15, 1)]].concat();
+    let open = "#1;#2;#3 3\n#1;#2;[open] 2\n#1;[open] 10\n";
+    assert_eq!(folded(&MemoryTrace::new(&[(1, &ended)]), false), open);
+    // What comes after shows that they had been left.
+    let left = [&ended[..], &[entry(20, 4), exit(21, 4)]].concat();
+    let closed = "#1 10\n#1;#2 2\n#1;#2;#3 3\n#4 1\n";
+    assert_eq!(folded(&MemoryTrace::new(&[(1, &left)]), false), closed);
+    let again = [&left[..], &[entry(30, 1), end(34, 1)]].concat();
+    assert_eq!(
+        folded(&MemoryTrace::new(&[(1, &again)]), false),
+        "#1 10\n#1;#2 2\n#1;#2;#3 3\n#1;[open] 4\n#4 1\n"
+    );
+    // So it is in pieces of any size.
+    for calls in [&ended, &left, &again] {
+        let trace = MemoryTrace::new(&[(1, calls)]);
+        let none = Untimed::default();
+        let make = |share| Folder::new(&none, false, share);
+        let whole = folded(&trace, false);
+        for piece in 1..8 {
+            let division = Division { jobs: 2, piece };
+            let folders = drive_pieces(&trace, division, make, &|_| {}).expect("in memory");
+            assert_eq!(lines(&trace, folders), whole, "pieces of {piece}");
+        }
+    }
+}
+
+#[test]
 fn time_in_untimed_functions_is_their_callers() {
     // f2 is untimed, and calls f3.
     let calls = [

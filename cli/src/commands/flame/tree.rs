@@ -227,6 +227,23 @@ impl Tree {
         node.calls += 1;
     }
 
+    /// So many of its calls, with what they spent, are another path's.
+    pub(super) fn reassign(&mut self, from: NodeId, to: NodeId, own: u64, calls: u64) {
+        let known = &mut self.nodes[from.index()];
+        let (own, calls) = (own.min(known.own), calls.min(known.calls));
+        (known.own, known.calls) = (known.own - own, known.calls - calls);
+        let label = self.nodes[to.index()].label;
+        self.take(
+            to,
+            &Node {
+                caller: from,
+                label,
+                own,
+                calls,
+            },
+        );
+    }
+
     /// The label of a path; of one of open calls, that of their function.
     pub(super) fn of(&self, node: &Node) -> Label {
         match node.label {

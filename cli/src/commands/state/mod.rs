@@ -13,7 +13,7 @@ use fdr_formats::tcstate::state::{At, State};
 use fdr_formats::tcstate::{self, TcstateSource};
 use fdr_formats::{Clock, Source, ThreadId, Ticks, TraceInfo, source};
 
-use super::{Status, each_trace};
+use super::{Status, Traces};
 use crate::commands::Headings;
 use crate::place::Pending;
 use crate::selection::moment::{self, Span, When};
@@ -44,16 +44,15 @@ Examples:
 
 fn help() -> String {
     let moments = selection::MOMENTS;
-    format!("A moment (--at, --since, --until) is one of these:\n{moments}\n{HELP}")
+    format!("A moment (--at, --since, --until) is one of these:\n{moments}\n\n{HELP}")
 }
 
 /// Show what ran at one moment: the open calls of every thread, the thread on every CPU
 #[derive(clap::Args)]
 #[command(after_help = help())]
 pub(crate) struct Options {
-    /// Traces, or folders of traces; `-` is standard input
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
     /// The moment; see below
     #[arg(short, long, value_name = "MOMENT", value_parser = moment::parse, default_value = "end", allow_hyphen_values = true)]
     at: When,
@@ -83,10 +82,8 @@ struct Answer<'a> {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let mut headings = None;
-    each_trace(&options.traces, |trace, several| {
-        if several && options.snapshot.is_some() {
-            bail!("--snapshot takes one trace at a time");
-        }
+    let alone = options.snapshot.as_ref().map(|_| "--snapshot");
+    options.traces.each_or_one(alone, |trace, several| {
         let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
         one(options, trace, headings)
     })

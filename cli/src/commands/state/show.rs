@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Answer;
 use crate::selection::moment::unix_of;
-use crate::ui;
+use crate::{trace, ui};
 
 /// What an attribute is of.
 enum Place<'a> {
@@ -69,7 +69,7 @@ fn thread_in_words(info: &TraceInfo, id: ThreadId) -> String {
 
 /// Prints it for people.
 pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
-    let (info, state) = (answer.info, &answer.state);
+    let (info, state, columns) = (answer.info, &answer.state, ui::columns());
     writeln!(out, "{}", ui::paragraph(&head(answer), 2))?;
     let mut frames: BTreeMap<u64, Vec<(u64, &Attribute)>> = BTreeMap::new();
     let shown = || {
@@ -104,13 +104,17 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         }
         for (level, attribute) in stack {
             let name = value_in_words(&attribute.value);
-            match attribute.since {
-                Some(since) => {
-                    let duration = ui::duration(state.time.abs_diff(since));
-                    writeln!(out, "{level:>3}  {name}  for {duration}")?;
+            let time = attribute.since.map_or_else(String::new, |since| {
+                let ticks = state.time.abs_diff(since);
+                match trace::is_timeless(info) {
+                    true => format!("  for {}", ui::things(ticks, "step")),
+                    false => format!("  for {}", ui::duration(ticks)),
                 }
-                None => writeln!(out, "{level:>3}  {name}")?,
-            }
+            });
+            let level = format!("{level:>3}  ");
+            let taken = level.len() + time.chars().count();
+            let most = columns.map_or(usize::MAX, |columns| columns.saturating_sub(taken).max(24));
+            writeln!(out, "{level}{}{time}", ui::shorten(&name, most))?;
         }
     }
     let mut first = true;
@@ -151,8 +155,15 @@ fn head(answer: &Answer<'_>) -> String {
         (program, None) => format!("{} · ", ui::clean(program)),
         (program, Some(process)) => format!("{} (process {process}) · ", ui::clean(program)),
     };
-    let since = ui::duration(time.abs_diff(span.start));
-    let all = ui::duration(span.end.abs_diff(span.start));
+    let since = time.abs_diff(span.start);
+    let all = span.end.abs_diff(span.start);
+    if trace::is_timeless(info) {
+        let (since, all) = (ui::count(since), ui::count(all));
+        return format!(
+            "{program}step {since} of {all}: the trace has the order of its calls, and no times"
+        );
+    }
+    let (since, all) = (ui::duration(since), ui::duration(all));
     let date = unix_of(time, &info.clock).map(|unix| format!(" · {}", ui::utc(unix)));
     let date = date.unwrap_or_default();
     format!("{program}+{since} of {all} ({time} ns){date}")

@@ -6,14 +6,14 @@ mod json;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fdr_formats::TraceInfo;
 use fdr_formats::pieces::{self, Division};
 
 use self::checker::{Checker, Verdict};
 use self::finding::{Finding, Where};
-use super::{Status, each_trace};
+use super::{Status, Traces};
 use crate::report::rows::name_of;
 use crate::selection::{Filtering, Selection};
 use crate::ui::{self, Progress};
@@ -50,9 +50,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// Traces, or folders of traces; `-` is standard input
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
     #[command(flatten)]
     selection: Selection,
     /// Accept calls that are open where a thread begins or ends
@@ -71,7 +70,7 @@ pub(crate) struct Options {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    each_trace(&options.traces, |trace, _| one(options, trace))
+    options.traces.each(|trace, _| one(options, trace))
 }
 
 fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {

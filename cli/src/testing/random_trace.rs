@@ -1,0 +1,120 @@
+//! Random traces in memory, for tests of what all commands and formats must agree on: calls whose entries or exits are
+//! missing, gaps, breaks, and clocks that go back. The same seed always gives the same trace.
+
+use std::ops::ControlFlow;
+
+use fdr_formats::source::Record;
+use fdr_formats::{
+    Call, Diagnostic, Error, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks, TraceInfo,
+};
+
+use crate::testing::pieces::Random;
+
+/// A trace in memory, of two threads.
+pub(crate) struct RandomTrace {
+    pub(crate) info: TraceInfo,
+    threads: Vec<Vec<Event>>,
+}
+
+#[derive(Clone, Copy)]
+enum Event {
+    Call(Call),
+    Mark(Mark<'static>),
+}
+
+impl RandomTrace {
+    /// Of five functions; the odder, the more edges are missing. Times are whole microseconds, of which Heph's are.
+    /// `least`: so many are between two events at least. `back`: of 1,000 events, before so many the clock goes back.
+    pub(crate) fn new(seed: u64, least: u64, back: u64) -> RandomTrace {
+        let mut random = Random::new(seed);
+        let odd = [0, 5, 30, 100][seed as usize % 4];
+        let threads = (0..2).map(|_| {
+            let (mut time, mut open, mut events) = (1_000_000, Vec::new(), Vec::new());
+            for _ in 0..random.below(300) {
+                time += (least + random.below(9)) * 1000;
+                if back > 0 && random.below(1000) < back {
+                    time -= random.below(40) * 1000;
+                }
+                let function = 1 + random.below(5) as u32;
+                match random.below(1000) {
+                    nth if nth < odd => {
+                        let exit = Call::exit(Ticks(time), FunctionId(function));
+                        events.push(Event::Call(exit));
+                    }
+                    nth if nth < 2 * odd => drop(open.pop()),
+                    nth if nth < 2 * odd + odd / 5 => {
+                        events.push(Event::Mark(Mark::Lost { records: 1 + nth }));
+                    }
+                    // A block of XRay begins with the first event, and with it the calls from before the trace.
+                    nth if nth < 2 * odd + odd / 3 && events.is_empty() => {}
+                    nth if nth < 2 * odd + odd / 3 => {
+                        events.push(Event::Mark(Mark::Break { time: Ticks(time) }));
+                    }
+                    nth if nth.is_multiple_of(2) && !open.is_empty() => {
+                        let left = open.pop().map_or(1, |left| left);
+                        let exit = Call::exit(Ticks(time), FunctionId(left));
+                        events.push(Event::Call(exit));
+                    }
+                    _ => {
+                        open.push(function);
+                        let entry = Call::entry(Ticks(time), FunctionId(function));
+                        events.push(Event::Call(entry));
+                    }
+                }
+            }
+            events
+        });
+        let threads: Vec<_> = threads.collect();
+        let thread = |id| Thread {
+            id: ThreadId(id),
+            ..Thread::default()
+        };
+        RandomTrace {
+            info: TraceInfo {
+                threads: (1..=threads.len() as u64).map(thread).collect(),
+                // Before the end of some threads' records: these last longer.
+                end: (!seed.is_multiple_of(3)).then(|| Ticks(1_000_000 + seed % 7 * 300_000)),
+                ..TraceInfo::default()
+            },
+            threads,
+        }
+    }
+}
+
+impl Source for RandomTrace {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn diagnostics(&self) -> &[Diagnostic] {
+        &[]
+    }
+
+    fn lanes(&self) -> usize {
+        self.threads.len()
+    }
+
+    fn lane_bytes(&self, lane: usize) -> u64 {
+        self.threads[lane].len() as u64
+    }
+
+    fn decode(
+        &self,
+        lane: usize,
+        sink: &mut dyn Sink,
+        _progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), Error> {
+        sink.thread(&self.info.threads[lane]);
+        for event in &self.threads[lane] {
+            match event {
+                Event::Call(call) => sink.calls(&[*call]),
+                Event::Mark(mark) => sink.mark(mark),
+            }
+        }
+        Ok(())
+    }
+
+    fn records(&self, _visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! What commands say of inputs that are odd: rings of other versions, standard input, files that are cut off, calls of
+//! which little is known. Each message must name the input and say what to do, once.
+
+mod common;
+
+use std::fs::{self, File};
+use std::process::Stdio;
+
+use common::{Folder, answer, calls, command, fdr, functions, small, stderr, stdout, write};
+use fdr_formats::{Thread, ThreadId, Ticks, TraceInfo};
+
+const NAMES: &[&str] = &["app::run", "app::step"];
+
+fn thread(id: u64) -> Thread {
+    Thread {
+        id: ThreadId(id),
+        name: format!("worker-{id}"),
+        ..Thread::default()
+    }
+}
+
+#[test]
+fn a_ring_of_another_version_is_named_by_every_command() {
+    let folder = Folder::new("other-version");
+    let [ring, other] = ["a.1.x.fdr-ring", "copy.bin"].map(|name| folder.file(name));
+    for path in [&ring, &other] {
+        fs::write(path, b"FDRRING\x09 and what version 9 has there").unwrap();
+    }
+    for command in [
+        "info", "report", "verify", "state", "records", "flame", "pack", "recover",
+    ] {
+        for path in [&ring, &other] {
+            let output = fdr(&[command, path]);
+            assert_eq!(output.status.code(), Some(2), "{command}: {output:?}");
+            let said = stderr(&output);
+            let wanted = "a ring file of version 9, and this fdr reads version 1: use the fdr of that version";
+            assert_eq!(said, format!("fdr: {path}: {wanted}\n"), "{command}");
+        }
+    }
+}
+
+#[test]
+fn what_can_not_be_taken_is_said_once_with_what_to_do() {
+    let folder = Folder::new("said-once");
+    let traces = folder.path().join("traces");
+    fs::create_dir(&traces).unwrap();
+    for name in ["1.fdr", "2.fdr", "3.fdr"] {
+        small(traces.join(name).to_str().unwrap(), NAMES);
+    }
+    let (traces, trace) = (traces.to_str().unwrap(), folder.file("t.fdr"));
+    small(&trace, NAMES);
+    let empty = folder.file("empty.fdr");
+    fs::write(&empty, b"").unwrap();
+    let one = "fdr: -o - takes one trace at a time\n";
+    let packed =
+        "nothing to unpack: the file is neither compressed by zstd, gzip or xz, nor a dense stream";
+    for (words, wanted) in [
+        (
+            &["convert", "--to", "heph", "-o", "-", traces][..],
+            one.to_owned(),
+        ),
+        (&["map", "-o", "-", traces], one.to_owned()),
+        (&["pack", "-o", "-", traces], one.to_owned()),
+        (
+            &["state", "--snapshot", "s", traces],
+            "fdr: --snapshot takes one trace at a time\n".to_owned(),
+        ),
+        (
+            &["pack", &empty],
+            format!("fdr: {empty}: the file is empty\n"),
+        ),
+        (&["unpack", &trace], format!("fdr: {trace}: {packed}\n")),
+        (
+            &["unpack", traces],
+            format!("fdr: {traces}: a folder; name the packed files in it\n"),
+        ),
+        (
+            &["recover", &trace],
+            format!("fdr: {trace}: not a ring file; fdr rings lists those of a folder\n"),
+        ),
+    ] {
+        let output = fdr(words);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert_eq!(stderr(&output), wanted, "{words:?}");
+    }
+}
+
+#[test]
+fn standard_input_has_a_name() {
+    let folder = Folder::new("standard-input");
+    let trace = folder.file("t.fdr");
+    small(&trace, NAMES);
+    let feed = |words: &[&str], from: &str| {
+        let input = Stdio::from(File::open(from).unwrap());
+        command().args(words).stdin(input).output().unwrap()
+    };
+    let info = feed(&["info", "-"], &trace);
+    assert!(
+        stdout(&info).starts_with("file       standard input\n"),
+        "{info:?}"
+    );
+    let verified = feed(&["verify", "-"], &trace);
+    assert!(
+        stdout(&verified).starts_with("standard input: OK"),
+        "{verified:?}"
+    );
+    let nothing = feed(&["report", "-"], "/dev/null");
+    assert_eq!(stderr(&nothing), "fdr: standard input: the file is empty\n");
+}
+
+#[test]
+fn a_call_that_had_just_been_entered_has_no_time() {
+    let folder = Folder::new("just-entered");
+    let trace = folder.file("t.fdr");
+    let info = TraceInfo {
+        functions: functions(NAMES),
+        reason: "exit".into(),
+        ..TraceInfo::default()
+    };
+    let open = [(1000, 1), (5000, 2)];
+    write(
+        &trace,
+        &info,
+        &[(thread(7), calls(&open)), (thread(8), calls(&open[..1]))],
+    );
+    let report = answer(&["report", &trace]);
+    let line = report.lines().nth(1).unwrap();
+    assert_eq!(
+        line,
+        "open at exit: app::step in worker-7, just entered, app::run in worker-8, just entered"
+    );
+    let known = TraceInfo {
+        end: Some(Ticks(9000)),
+        ..info
+    };
+    let later = folder.file("later.fdr");
+    write(&later, &known, &[(thread(7), calls(&open))]);
+    let report = answer(&["report", &later]);
+    let line = report.lines().nth(1).unwrap();
+    assert_eq!(line, "open at exit: app::step in worker-7 for 4.000 µs");
+}
+
+#[test]
+fn a_time_up_to_the_last_record_alone_is_the_least_that_it_can_be() {
+    let folder = Folder::new("least");
+    let trace = folder.file("t.fdr");
+    let info = TraceInfo {
+        functions: functions(NAMES),
+        reason: "exit".into(),
+        ..TraceInfo::default()
+    };
+    let open = [(1000, 1), (5000, 2), (8000, -2)];
+    write(&trace, &info, &[(thread(7), calls(&open))]);
+    let report = answer(&["report", &trace]);
+    let line = report.lines().nth(1).unwrap();
+    assert_eq!(
+        line,
+        "open at exit: app::run in worker-7 for at least 7.000 µs"
+    );
+}
+
+/// What is missing at the end of a file may have ended these calls.
+#[test]
+fn calls_of_a_file_that_is_cut_off_do_not_last_until_the_dump() {
+    let folder = Folder::new("cut-off");
+    let trace = folder.file("t.fdr");
+    let info = TraceInfo {
+        functions: functions(NAMES),
+        reason: "exit".into(),
+        end: Some(Ticks(1_000_000_000)),
+        ..TraceInfo::default()
+    };
+    let mut edges = vec![(1, 1)];
+    for nth in 0..1000 {
+        edges.extend([(10 + nth * 10, 2), (15 + nth * 10, -2)]);
+    }
+    edges.push((20_000, -1));
+    write(&trace, &info, &[(thread(7), calls(&edges))]);
+    let whole = fs::read(&trace).unwrap();
+    let cut = folder.file("cut.fdr");
+    fs::write(&cut, &whole[..whole.len() - 4000]).unwrap();
+    let report = answer(&["report", &cut]);
+    assert!(!report.contains("open at exit"), "{report}");
+    assert!(report.contains("entry without an exit"), "{report}");
+    let flame = answer(&["flame", &cut]);
+    let open = flame.lines().find(|line| line.contains("[open]")).unwrap();
+    let own: u64 = open.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(own < 20_000, "{flame}");
+}
+
+#[test]
+fn the_number_of_a_dump_stands_apart_from_what_the_panic_said() {
+    let folder = Folder::new("dump-number");
+    let trace = folder.file("t.fdr");
+    let info = TraceInfo {
+        functions: functions(NAMES),
+        reason: "panic in thread 7 (worker-7) at src/main.rs:1:1: the index is 1".into(),
+        dump: Some(2),
+        ..TraceInfo::default()
+    };
+    write(&trace, &info, &[(thread(7), calls(&[(1, 1), (9, -1)]))]);
+    let text = answer(&["info", &trace]);
+    let wanted =
+        "written    dump 2, panic in thread 7 (worker-7) at src/main.rs:1:1: the index is 1\n";
+    assert!(text.contains(wanted), "{text}");
+}
+
+#[test]
+fn a_state_without_times_counts_steps() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/entrace/v1.et");
+    let text = answer(&["state", "--at", "+5ns", trace]);
+    let head = "step 5 of 11: the trace has the order of its calls, and no times\n";
+    assert!(text.starts_with(head), "{text}");
+    assert!(
+        text.contains("  outer  for ") && text.contains(" step"),
+        "{text}"
+    );
+    assert!(!text.contains(" ns"), "{text}");
+}
+
+#[test]
+fn what_is_open_where_a_window_ends_was_not_open_at_the_exit() {
+    let folder = Folder::new("window-end");
+    let trace = folder.file("t.fdr");
+    let info = TraceInfo {
+        functions: functions(NAMES),
+        reason: "exit".into(),
+        ..TraceInfo::default()
+    };
+    let edges = [(1000, 1), (5000, 2), (8000, -2), (9000, -1)];
+    for end in [None, Some(Ticks(9000))] {
+        let info = TraceInfo {
+            end,
+            ..info.clone()
+        };
+        let _ = fs::remove_file(&trace);
+        write(&trace, &info, &[(thread(7), calls(&edges))]);
+        let open = "at the end of the window: app::step in worker-7 for 2.000 µs";
+        let report = answer(&["report", "--until", "6us", &trace]);
+        assert_eq!(report.lines().nth(1), Some(&*format!("open {open}")));
+        assert!(
+            answer(&["info", "--until", "6us", &trace]).contains(&format!("open       {open}\n"))
+        );
+        let flame = answer(&["flame", "--until", "6us", &trace]);
+        assert_eq!(flame, "app::run 4000\napp::run;app::step 2000\n");
+        assert!(!answer(&["report", &trace]).contains("open at"));
+    }
+}
