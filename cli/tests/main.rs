@@ -13,6 +13,7 @@ mod hostile;
 mod inputs;
 mod listen;
 mod llvm;
+mod messages;
 mod pack;
 mod pack_dense;
 mod record;

@@ -1,12 +1,10 @@
 //! What commands say of inputs that are odd: rings of other versions, standard input, files that are cut off, calls of
 //! which little is known. Each message must name the input and say what to do, once.
 
-mod common;
-
 use std::fs::{self, File};
 use std::process::Stdio;
 
-use common::{Folder, answer, calls, command, fdr, functions, small, stderr, stdout, write};
+use crate::common::{Folder, answer, calls, command, fdr, functions, small, stderr, stdout, write};
 use fdr_formats::{Thread, ThreadId, Ticks, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];

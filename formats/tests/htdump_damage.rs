@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common;
 use crate::common::htdump::{self, Stream};
 use crate::common::{Counted, Event, Read, enter, exit, list, read, synthetic, thread};
 use fdr_formats::bytes::ReadAt;

@@ -18,6 +18,7 @@ mod entrace_live;
 mod entrace_records;
 mod entrace_roundtrip;
 mod golden;
+mod guide;
 mod heph_damage;
 mod heph_edges;
 mod heph_golden;

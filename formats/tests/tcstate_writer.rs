@@ -4,7 +4,6 @@
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use crate::common;
 use crate::common::tcstate::{self, Folder, History, read_folder, write};
 use crate::common::{Event, Random, enter, exit, program, push, synthetic, thread};
 use fdr_formats::model::{Counts, Missing};
