@@ -10,8 +10,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fdr_formats::entrace::record::{Container, HEAD_SIZE, Version, decode_head};
-use fdr_formats::entrace::record::decode_entry;
+use fdr_formats::entrace::record::{Container, HEAD_SIZE, Version, decode_entry, decode_head};
 use fdr_formats::registry::{open_path, target};
 use fdr_formats::source::drive;
 use fdr_formats::writer::{Output, Writer};
