@@ -274,7 +274,8 @@ impl Receiver {
         given.records += records;
     }
 
-    /// Tells the receiver a thread's current counts, but not again after the thread's end.
+    /// Tells the receiver a thread's current counts, but not again after the thread's end. Then it is also told how
+    /// many of the last records it was not given: another receiver had them, or they were overwritten.
     pub(super) fn count(
         &mut self,
         key: usize,
@@ -287,9 +288,14 @@ impl Receiver {
             return;
         };
         given.ended = ended;
-        let missing = counts
-            .recorded
-            .saturating_sub(counts.dropped + given.records);
+        let made = counts.recorded.saturating_sub(counts.dropped);
+        let missing = made.saturating_sub(given.records);
+        if ended && made > given.position {
+            let records = made - given.position;
+            writer.thread(thread);
+            writer.mark(&Mark::Lost { records });
+            given.position = made;
+        }
         writer.thread(&Thread {
             counts: Some(Counts {
                 recorded: counts.recorded,
