@@ -7,7 +7,7 @@ mod faults_support;
 mod heph_packets_by_hand;
 #[path = "../programs/package.rs"]
 mod package;
-mod rest;
+mod the_rest;
 
 mod babeltrace;
 mod cli;

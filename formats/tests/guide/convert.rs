@@ -33,7 +33,7 @@ fn main() -> Result<(), Error> {
     let to = std::env::args().nth(2).unwrap_or("app.heph".into());
     let losses = convert(Path::new(&from), Path::new(&to), "heph")?;
     if !losses.is_empty() {
-        eprintln!("what is not in it: {losses}");
+        eprintln!("not in the new trace: {losses}");
     }
     Ok(())
 }

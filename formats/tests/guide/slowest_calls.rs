@@ -34,7 +34,7 @@ impl Sink for Slowest {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        // Where records are missing, or the clock jumped, open calls are clipped.
+        // If records are missing, or the clock jumped, open calls are clipped.
         let stack = self.stacks.entry(self.thread).or_default();
         match mark {
             Mark::Lost { .. } => stack.lose(),
@@ -56,7 +56,7 @@ pub(crate) fn slowest_calls(path: &Path) -> Result<Vec<String>, Error> {
     let info = source.info();
     let longest = &mut slowest.longest;
     for (&thread, stack) in &mut slowest.stacks {
-        // What is still open lasts until the trace was written, where that is known.
+        // Open calls last until the trace was written, if that moment is known.
         stack.finish(info.end, &mut |ended: Ended<()>, _: &mut [Open<()>]| {
             longest.push((ended.total(), thread, ended));
         });

@@ -9,7 +9,7 @@ use std::thread;
 use fdr_tests::reader;
 use fdr_tests::support::folder::Folder;
 
-use crate::rest::hawktracer_support::{converted, debug_events, debug_rows, recorded};
+use crate::the_rest::hawktracer_support::{converted, debug_events, debug_rows, recorded};
 
 #[test]
 fn a_client_gets_from_a_server_what_is_in_the_file() {

@@ -14,7 +14,7 @@ use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{fdr, verify};
 use serde_json::Value;
 
-use crate::rest::hawktracer_support::{
+use crate::the_rest::hawktracer_support::{
     Row, chains, converted, converter_of_hawktracer, debug_events, debug_rows, foreign, parsed,
     recorded, rows,
 };

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::rest::memory_support::{self, SHAPES, Shape, raw, ring, shape_called, write};
+use crate::the_rest::memory_support::{self, SHAPES, Shape, raw, ring, shape_called, write};
 use fdr_formats::registry::{target, targets};
 use fdr_tests::support::folder::Folder;
 
