@@ -20,8 +20,8 @@ const RING: Layout = Layout {
     order: ByteOrder::Little,
     version: 3,
 };
-/// Calls handed over at once.
-const BATCH: usize = 512;
+/// Calls handed over at once. They are on the stack of whoever asks for a dump.
+const BATCH: usize = 128;
 
 /// Decodes one thread's chunks, in order, in parts of whole records.
 #[derive(Clone, Debug, Default)]

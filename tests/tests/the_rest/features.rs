@@ -4,10 +4,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use crate::package::{Package, said};
 use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program};
 use object::{Object, ObjectSymbol};
 
 /// Parts of names that only readers have.
@@ -40,17 +40,13 @@ fn build(arguments: &[&str], profile: &str) -> PathBuf {
     package.built(&format!("{profile}/fdr-tests-lean"))
 }
 
-fn run(program: &Path, folder: &Folder, variables: &[(&str, &str)]) -> Output {
-    let output = Command::new(program)
-        .current_dir(folder.path())
-        .env("FDR", "1")
-        .env_remove("FDR_OUT")
-        .envs(variables.iter().copied())
-        .output()
-        .expect("it runs");
-    assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(output.stdout, b"2\n");
-    output
+fn run(program: &Path, folder: &Folder, variables: &[(&str, &str)]) -> Outcome {
+    let program = Program::new(program, folder).env("FDR", "1");
+    let with = |program: Program, &(name, value): &(&str, &str)| program.env(name, value);
+    let outcome = variables.iter().fold(program, with).run();
+    assert!(outcome.status.success(), "{outcome:?}");
+    assert_eq!(outcome.stdout, "2\n");
+    outcome
 }
 
 /// The files of a folder, by their extensions.
@@ -79,8 +75,8 @@ fn a_program_has_the_formats_of_its_features() {
     }
 
     let folder = Folder::new("features-left-out");
-    let output = run(&by_default, &folder, &[("FDR_FORMAT", "CTF")]);
-    let text = String::from_utf8_lossy(&output.stderr);
+    let outcome = run(&by_default, &folder, &[("FDR_FORMAT", "CTF")]);
+    let text = outcome.stderr;
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[0],
@@ -92,8 +88,8 @@ fn a_program_has_the_formats_of_its_features() {
 
     let folder = Folder::new("features-stream");
     let variables = [("FDR_FORMAT", "iet2"), ("FDR_OUT", "tcp://127.0.0.1:1")];
-    let output = run(&by_default, &folder, &variables);
-    let text = String::from_utf8_lossy(&output.stderr);
+    let outcome = run(&by_default, &folder, &variables);
+    let text = outcome.stderr;
     assert!(
         text.starts_with(
             "fdr: FDR_FORMAT=\"iet2\": this program has no such format: build it with the feature `entrace` of fdr; \
@@ -106,8 +102,8 @@ fn a_program_has_the_formats_of_its_features() {
 
     let with_ctf = build(&["--features", "ctf"], "debug");
     let folder = Folder::new("features-ctf");
-    let output = run(&with_ctf, &folder, &[("FDR_FORMAT", "ctf")]);
-    let text = String::from_utf8_lossy(&output.stderr);
+    let outcome = run(&with_ctf, &folder, &[("FDR_FORMAT", "ctf")]);
+    let text = outcome.stderr;
     assert_eq!(text.lines().count(), 1, "the dump's line alone: {text}");
     assert_eq!(extensions(&folder), ["ctf"]);
     assert_eq!(readers(&with_ctf), [""; 0]);
