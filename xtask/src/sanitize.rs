@@ -116,6 +116,8 @@ impl Sanitizer {
         // With a target of its own, the flags are not for build scripts and macros.
         build.args(["--target", host]).env("RUSTC_BOOTSTRAP", "1");
         build.env("RUSTFLAGS", flags.trim_end());
+        // SUPPRESSED names functions that are inlined: they are found by line tables.
+        build.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
         build.env("CARGO_TARGET_DIR", self.folder()?);
         self.set_options(&mut build)?;
         if !filters.is_empty() {
