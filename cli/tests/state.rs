@@ -52,6 +52,42 @@ thread 8 worker
 }
 
 #[test]
+fn calls_that_are_open_at_the_end_of_a_history_last_until_then() {
+    let state = json(&["state", "--json", &by_hand()]);
+    let attributes = state["attributes"].as_array().expect("attributes");
+    let open = attributes
+        .iter()
+        .find(|attribute| attribute["value"] == "Größe \"x\"\n")
+        .expect("a call that is open");
+    assert_eq!(
+        (&state["time_ns"], &open["since_ns"]),
+        (&200.into(), &150.into())
+    );
+    let report = json(&["report", "--json", &by_hand()]);
+    let functions = report["functions"].as_array().expect("functions");
+    let row = functions
+        .iter()
+        .find(|row| row["name"] == "Größe \"x\"\n")
+        .expect("a row");
+    assert_eq!(row["total_ns"], 50);
+    assert_eq!(report["open_calls"][0]["open_ns"], 50);
+    let folded = answer(&["flame", &by_hand()]);
+    assert!(folded.contains(";[open] 50\n"), "{folded}");
+    // A cut history says nothing of calls that are open at the cut.
+    let folder = Folder::new("state-cut");
+    let copy = folder.path().join("cut");
+    fs::create_dir(&copy).unwrap();
+    for file in fs::read_dir(by_hand()).unwrap() {
+        let path = file.unwrap().path();
+        fs::copy(&path, copy.join(path.file_name().unwrap())).unwrap();
+    }
+    let history = fs::read(copy.join("history.bin")).unwrap();
+    fs::write(copy.join("history.bin"), &history[..history.len() / 2]).unwrap();
+    let folded = answer(&["flame", copy.to_str().unwrap()]);
+    assert!(!folded.contains("[open]"), "{folded}");
+}
+
+#[test]
 fn a_history_shows_what_else_it_has() {
     let wanted = "\
 +70 ns of 100 ns (170 ns)

@@ -257,6 +257,19 @@ fn an_epoch_that_goes_back_moves_zero() {
 }
 
 #[test]
+fn what_a_trace_says_of_its_times_counts_from_its_epoch() {
+    let (trace, _) = heph::write_threads(&told_info(), &[]);
+    let plain = intact(&trace);
+    let moved = intact(&[epoch(1_700_000_000_000_000_000 - 5000), trace].concat());
+    let times = |read: &Read| {
+        let (anchor, unix) = read.info.clock.anchor.expect("an anchor");
+        (anchor.0, unix, read.info.end.expect("an end").0)
+    };
+    let (anchor, unix, end) = times(&plain);
+    assert_eq!(times(&moved), (anchor + 5000, unix, end + 5000));
+}
+
+#[test]
 fn two_traces_in_one_file_keep_their_functions() {
     let (first, _) = heph::write_threads(&told_info(), &[]);
     let mut info = told_info();

@@ -136,6 +136,23 @@ fn a_hang_is_seen_by_a_dump() {
 }
 
 #[test]
+fn a_hang_is_seen_by_a_dump_in_another_format() {
+    for target in registry::FORMATS.iter().flat_map(|format| format.targets) {
+        let folder = Folder::new("open-format");
+        let pause = PAUSE_MS.to_string();
+        let variables = format!("FDR=1 FDR_OUT=trace FDR_FORMAT={}", target.name);
+        let program = start(&folder, &variables, &["hang", &pause], "entered");
+        program.signal("USR2");
+        let path = folder.join("trace");
+        until("a trace", || path.exists().then_some(()));
+        let open_ns = agreed_in_every_format(&folder, &path);
+        let least = PAUSE_MS * 1_000_000;
+        assert!(open_ns >= least, "{}: {open_ns} ns", target.name);
+        let _ = program.end().ok();
+    }
+}
+
+#[test]
 fn a_hang_is_seen_from_outside() {
     let folder = Folder::new("open-snapshot");
     let program = hanging(&folder);

@@ -245,6 +245,8 @@ fn clock_line(clock: &Clock) -> String {
     };
     text += &format!(", {:.6} MHz", clock.frequency as f64 / 1e6);
     match clock.error_ppm {
+        // It would be shown as no error at all.
+        Some(ppm) if ppm > 0.0 && ppm < 0.05 => text += ", error < 0.1 ppm",
         Some(ppm) => text += &format!(" ± {ppm:.1} ppm"),
         None => text += " (error not stated)",
     }

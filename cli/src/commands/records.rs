@@ -85,7 +85,7 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
                 false => line(record, &info.clock, origin),
             };
             let line = match width {
-                Some(width) => ui::wrap(&line, width, 4),
+                Some(width) => fit(&line, width),
                 None => line,
             };
             match writeln!(out, "{line}") {
@@ -139,6 +139,17 @@ fn json_line(record: &Record<'_>, trace: &Path, info: &TraceInfo, origin: Option
     })
 }
 
+/// A line for a terminal. Words that are wider than the terminal lose their middle.
+fn fit(line: &str, width: usize) -> String {
+    const INDENT: usize = 4;
+    let most = width.saturating_sub(INDENT).max(1);
+    let words: Vec<_> = line
+        .split(' ')
+        .map(|word| ui::shorten(word, most))
+        .collect();
+    ui::wrap(&words.join(" "), width, INDENT)
+}
+
 fn line(record: &Record<'_>, clock: &Clock, origin: Option<Ticks>) -> String {
     let thread = record
         .thread
@@ -174,6 +185,18 @@ mod tests {
         assert_eq!(offset("0X1F40"), Ok(8000));
         assert!(offset("f").is_err());
         assert!(offset("0x").is_err());
+    }
+
+    #[test]
+    fn a_word_wider_than_the_terminal_loses_its_middle() {
+        let name = format!("a{}z", "::b".repeat(40));
+        let text = fit(&format!("0x00000020   16 B  {name} end"), 30);
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 30),
+            "{text}"
+        );
+        assert!(text.contains("a::b") && text.contains("bz\n"), "{text}");
+        assert_eq!(fit("short words", 30), "short words");
     }
 
     #[test]

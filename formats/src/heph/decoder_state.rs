@@ -322,6 +322,7 @@ impl DecoderState {
     fn describe_trace(&mut self, mut info: TraceInfo) -> Option<String> {
         let anchor = info.clock.anchor;
         info.clock.anchor = anchor.map(|(Ticks(time), unix)| (Ticks(self.ticks(time)), unix));
+        info.end = info.end.map(|Ticks(time)| Ticks(self.ticks(time)));
         let first = self.trace.get_or_insert_with(|| info.clone());
         // A clock's error may be NaN, which is not equal to itself.
         let comparable = |info: &TraceInfo| {

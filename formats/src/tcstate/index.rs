@@ -74,9 +74,11 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
     let mut table = |name: &str| load(folder, name, &mut told);
     let [types, tree, state] = [FILES[0].1, FILES[1].1, FILES[2].1].map(&mut table);
     let mut known = Meta::default();
+    let mut is_meta_whole = true;
     if folder.join(META).exists() {
         let (meta, damage) = Meta::read(&table(META));
         known = meta;
+        is_meta_whole = damage.is_none();
         if let Some(bad) = damage {
             told.add(
                 META,
@@ -121,9 +123,15 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
     index.threads(&meta);
     index.bounds(bytes, header, &meta, &mut told)?;
     let state = tree::read_state(&state, index.tree.keys(), &mut told);
-    let texts = index.intervals(bytes, header, (&state, meta.timestamp), &mut told)?;
+    let (texts, is_whole) = index.intervals(bytes, header, (&state, meta.timestamp), &mut told)?;
     index.functions(bytes, &meta, (&state, &texts), &mut told)?;
+    // Our writers describe each thread.
+    let is_foreign = is_meta_whole && meta.threads.is_empty();
     index.settle(meta);
+    if is_foreign && is_whole {
+        // Its open calls have no other end than that of the history.
+        index.info.end = u64::try_from(index.bounds.end).ok().map(Ticks);
+    }
     index.diagnostics = told.finish();
     Ok(index)
 }
@@ -256,14 +264,15 @@ impl Index {
         })
     }
 
-    /// The first pass over the intervals. Returns the strings that state.json should have, by key.
+    /// The first pass over the intervals. Returns the strings that state.json should have, by key, and
+    /// whether the history is whole.
     fn intervals(
         &mut self,
         bytes: &dyn ReadAt,
         header: &Header,
         (state, timestamp): (&[Option<json::Value>], Option<i64>),
         told: &mut Told,
-    ) -> Result<Vec<(u32, u32)>, Error> {
+    ) -> Result<(Vec<(u32, u32)>, bool), Error> {
         let mut planner = Planner::new(self.tree.keys());
         let timestamp = timestamp.unwrap_or(self.bounds.end);
         let (mut used, mut texts) = (Vec::new(), Vec::new());
@@ -318,7 +327,7 @@ impl Index {
         self.plan = planner.finish();
         self.function_of = used;
         texts.sort_unstable();
-        Ok(texts)
+        Ok((texts, whole && unfinished == 0))
     }
 
     /// Finds a function for each string that is on a call stack, and checks the strings of state.json.

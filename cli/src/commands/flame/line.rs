@@ -79,7 +79,8 @@ impl CallHandler<NodeId> for Paths<'_> {
             EdgeStatus::Measured => false,
             // The writer of the trace ended what was open.
             EdgeStatus::Synthetic => self.end.is_some_and(|end| ended.end >= end),
-            EdgeStatus::Missing => self.at_end,
+            // Without that moment, the trace may end before they did.
+            EdgeStatus::Missing => self.at_end && self.end.is_some(),
         };
         let node = match is_open && self.has_marks {
             true => self.tree.child(ended.call.data, Label::Open),

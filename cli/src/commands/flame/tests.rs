@@ -198,10 +198,7 @@ fn lines_of_a_function_add_up_to_its_self_time() {
 fn what_open_calls_spent_by_themselves_has_lines_of_its_own() {
     let calls = [entry(0, 1), entry(10, 2), entry(12, 3), exit(15, 3)];
     let mut trace = MemoryTrace::new(&[(1, &calls)]);
-    assert_eq!(
-        folded(&trace, false),
-        "#1;#2;#3 3\n#1;#2;[open] 2\n#1;[open] 10\n"
-    );
+    assert_eq!(folded(&trace, false), "#1 10\n#1;#2 2\n#1;#2;#3 3\n");
     trace.info.end = Some(Ticks(40));
     let open = "#1;#2;#3 3\n#1;#2;[open] 27\n#1;[open] 10\n";
     assert_eq!(folded(&trace, false), open);
