@@ -185,7 +185,7 @@ impl Complaints {
 }
 
 /// One on-disk unit, for people: what `fdr records` prints.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Record<'a> {
     /// Byte offset in the file.
     pub offset: u64,
@@ -202,6 +202,57 @@ pub struct Record<'a> {
     pub kind: &'a str,
     /// Its fields, in words.
     pub detail: &'a str,
+}
+
+/// What looks at the records of a listing.
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
+
+/// Gives records to a visitor, each with the words that were put into `detail` for it.
+pub(crate) struct Listing<'a> {
+    visit: Visit<'a>,
+    pub(crate) detail: String,
+}
+
+/// Why a listing stops before the end.
+pub(crate) enum Stop {
+    /// The visitor has seen enough.
+    Enough,
+    /// The file can't be read.
+    Failed(Error),
+}
+
+impl<E: Into<Error>> From<E> for Stop {
+    fn from(error: E) -> Stop {
+        Stop::Failed(error.into())
+    }
+}
+
+impl<'a> Listing<'a> {
+    /// Lists by `list`, as far as the visitor wants.
+    ///
+    /// # Errors
+    /// If the file can't be read.
+    pub(crate) fn run(
+        visit: Visit<'a>,
+        list: impl FnOnce(Listing<'a>) -> Result<(), Stop>,
+    ) -> Result<(), Error> {
+        let detail = String::new();
+        match list(Listing { visit, detail }) {
+            Ok(()) | Err(Stop::Enough) => Ok(()),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
+    /// The next record, but for its detail.
+    pub(crate) fn emit(&mut self, record: Record<'_>) -> Result<(), Stop> {
+        let detail = &self.detail;
+        let flow = (self.visit)(&Record { detail, ..record });
+        self.detail.clear();
+        match flow {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Stop::Enough),
+        }
+    }
 }
 
 /// Decodes every lane, one after the other, into one sink.

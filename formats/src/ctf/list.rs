@@ -2,86 +2,68 @@
 //! stream file, the packets' heads, events and paddings. Offsets are those in the file that the line names.
 //! Must never hide a byte: skipped bytes have lines too.
 
-use std::ops::ControlFlow;
+use std::fmt::Write as _;
 
 use super::index::{Index, Stream};
 use super::stream::{Reader, Step, WINDOW};
 use crate::error::Error;
 use crate::model::{ThreadId, Ticks};
-use crate::source::Record;
-
-type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
+use crate::source::{Listing, Record, Stop, Visit};
 
 /// Visits every unit of the folder.
 pub(super) fn records(index: &Index, visit: Visit<'_>) -> Result<(), Error> {
-    if metadata(index, visit).is_break() {
-        return Ok(());
+    Listing::run(visit, |mut listing| {
+        metadata(index, &mut listing)?;
+        let mut files = index.files.iter();
+        files.try_for_each(|file| stream(index, file, &mut listing))
+    })
+}
+
+fn metadata(index: &Index, listing: &mut Listing<'_>) -> Result<(), Stop> {
+    let text = &index.metadata;
+    if text.packets.is_empty() {
+        let lines = text.text.lines().count();
+        let _ = write!(listing.detail, "file=metadata {lines} lines");
+        return listing.emit(Record {
+            size: text.size,
+            kind: "Metadata",
+            ..Record::default()
+        });
     }
-    for file in &index.files {
-        if stream(index, file, visit)?.is_break() {
-            break;
-        }
+    for (_, _, start, end) in &text.packets {
+        listing.detail.push_str("file=metadata");
+        listing.emit(Record {
+            offset: *start,
+            size: end - start,
+            kind: "MetadataPacket",
+            ..Record::default()
+        })?;
     }
     Ok(())
 }
 
-fn metadata(index: &Index, visit: Visit<'_>) -> ControlFlow<()> {
-    let text = &index.metadata;
-    let lines = text.text.lines().count();
-    let mut line = |offset, size, kind, detail: &str| {
-        visit(&Record {
-            offset,
-            size,
-            thread: None,
-            time: None,
-            function: None,
-            kind,
-            detail,
-        })
-    };
-    if text.packets.is_empty() {
-        let detail = format!("file=metadata {lines} lines");
-        return line(0, text.size, "Metadata", &detail);
-    }
-    for (_, _, start, end) in &text.packets {
-        line(*start, end - start, "MetadataPacket", "file=metadata")?;
-    }
-    ControlFlow::Continue(())
-}
-
-fn stream(index: &Index, file: &Stream, visit: Visit<'_>) -> Result<ControlFlow<()>, Error> {
+fn stream(index: &Index, file: &Stream, listing: &mut Listing<'_>) -> Result<(), Stop> {
     let schema = &index.schema;
     let bytes = file.open()?;
     let mut reader = Reader::new(schema, &bytes, WINDOW);
     reader.describe = true;
     let thread = file.thread.and_then(|place| index.info.threads.get(place));
     let thread = thread.map(|thread| thread.id);
-    let mut line = |offset, size, time, thread, kind: &str, detail: &str| {
-        visit(&Record {
-            offset,
-            size,
-            thread,
-            time,
-            function: None,
-            kind,
-            detail,
-        })
-    };
     loop {
         let step = reader.step()?;
-        let flow = match &step {
-            Step::End => return Ok(ControlFlow::Continue(())),
+        let detail = &mut listing.detail;
+        let record = match &step {
+            Step::End => return Ok(()),
             Step::Packet(packet) => {
-                let detail = format!("file={} {}", file.name, reader.text);
-                let size = packet.head / 8;
-                line(
-                    packet.offset,
-                    size,
-                    packet.begin.map(Ticks),
+                let _ = write!(detail, "file={} {}", file.name, reader.text);
+                Record {
+                    offset: packet.offset,
+                    size: packet.head / 8,
+                    time: packet.begin.map(Ticks),
                     thread,
-                    "Packet",
-                    &detail,
-                )
+                    kind: "Packet",
+                    ..Record::default()
+                }
             }
             Step::Event(event) => {
                 let stream = schema.streams.get(event.stream);
@@ -90,27 +72,36 @@ fn stream(index: &Index, file: &Stream, visit: Visit<'_>) -> Result<ControlFlow<
                 let own = class.map(|class| class.thread).unwrap_or_default();
                 let slot = own.thread.or(slots.thread).filter(|_| !schema.ours);
                 let id = slot.map(|slot| ThreadId(reader.values.number(slot)));
-                let name = class.map_or("?", |class| &class.name);
-                let time = Some(Ticks(event.time));
-                line(
-                    event.offset,
-                    event.size,
-                    time,
-                    id.or(thread),
-                    name,
-                    &reader.text,
-                )
+                detail.push_str(&reader.text);
+                Record {
+                    offset: event.offset,
+                    size: event.size,
+                    time: Some(Ticks(event.time)),
+                    thread: id.or(thread),
+                    kind: class.map_or("?", |class| &class.name),
+                    ..Record::default()
+                }
             }
-            Step::Padding { offset, size } => line(*offset, *size, None, thread, "Padding", ""),
+            Step::Padding { offset, size } => Record {
+                offset: *offset,
+                size: *size,
+                thread,
+                kind: "Padding",
+                ..Record::default()
+            },
             // Missing bytes have no line.
-            Step::Damage { size: 0, .. } => ControlFlow::Continue(()),
+            Step::Damage { size: 0, .. } => continue,
             Step::Damage { at, size, .. } => {
-                let detail = format!("file={} {}", file.name, at.what);
-                line(at.offset, *size, None, thread, "Skipped", &detail)
+                let _ = write!(detail, "file={} {}", file.name, at.what);
+                Record {
+                    offset: at.offset,
+                    size: *size,
+                    thread,
+                    kind: "Skipped",
+                    ..Record::default()
+                }
             }
         };
-        if flow.is_break() {
-            return Ok(flow);
-        }
+        listing.emit(record)?;
     }
 }

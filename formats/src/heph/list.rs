@@ -2,7 +2,6 @@
 //! people, so it shows everything that a packet has. It must never hide a byte.
 
 use std::fmt::Write as _;
-use std::ops::ControlFlow;
 
 use super::decoder_state::DecoderState;
 use super::facts;
@@ -14,62 +13,58 @@ use crate::bytes::ReadAt;
 use crate::edges::What;
 use crate::error::Error;
 use crate::model::Ticks;
-use crate::source::Record;
+use crate::source::{Listing, Record, Visit};
 
 /// The most values of an array that are shown.
 const SHOWN: usize = 64;
 /// A longer line shows no further attributes.
 const MAX_LINE: usize = 64 * 1024;
 
-type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
-
 /// Visits every packet of the file.
 pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
     let mut walker = Walker::new(bytes);
     let mut state = DecoderState::new(index.epochs);
-    let mut detail = String::new();
-    while let Some(found) = walker.next()? {
-        detail.clear();
-        let step = state.unit(&found);
-        let (mut thread, mut time) = (None, None);
-        let function = match step.item.map(|(_, item)| item.what) {
-            Some(What::Span { function, .. }) => Some(function),
-            _ => None,
-        };
-        let kind = match &found.unit {
-            Unit::Event(event) => {
-                time = Some(Ticks(state.ticks(event.start)));
-                let threads = &index.info.threads;
-                thread = step
-                    .item
-                    .and_then(|(lane, _)| threads.get(lane))
-                    .map(|thread| thread.id);
-                event_line(&mut detail, event, found.size);
-                "Event"
-            }
-            Unit::Metadata(metadata) => {
-                metadata_line(&mut detail, metadata);
-                "Metadata"
-            }
-            Unit::Damage(what) => {
-                detail.push_str(what);
-                "Skipped"
-            }
-        };
-        let record = Record {
-            offset: found.offset,
-            size: found.size,
-            thread,
-            time,
-            function,
-            kind,
-            detail: &detail,
-        };
-        if visit(&record).is_break() {
-            break;
+    Listing::run(visit, |mut listing| {
+        while let Some(found) = walker.next()? {
+            let step = state.unit(&found);
+            let detail = &mut listing.detail;
+            let (mut thread, mut time) = (None, None);
+            let function = match step.item.map(|(_, item)| item.what) {
+                Some(What::Span { function, .. }) => Some(function),
+                _ => None,
+            };
+            let kind = match &found.unit {
+                Unit::Event(event) => {
+                    time = Some(Ticks(state.ticks(event.start)));
+                    let threads = &index.info.threads;
+                    thread = step
+                        .item
+                        .and_then(|(lane, _)| threads.get(lane))
+                        .map(|thread| thread.id);
+                    event_line(detail, event, found.size);
+                    "Event"
+                }
+                Unit::Metadata(metadata) => {
+                    metadata_line(detail, metadata);
+                    "Metadata"
+                }
+                Unit::Damage(what) => {
+                    detail.push_str(what);
+                    "Skipped"
+                }
+            };
+            listing.emit(Record {
+                offset: found.offset,
+                size: found.size,
+                thread,
+                time,
+                function,
+                kind,
+                ..Record::default()
+            })?;
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 fn metadata_line(detail: &mut String, metadata: &Metadata<'_>) {

@@ -2,7 +2,6 @@
 //! fields and functions. It must never hide a byte.
 
 use std::fmt::Write as _;
-use std::ops::ControlFlow;
 
 use super::index::{Index, WINDOW};
 use super::items::{self, Naming};
@@ -12,55 +11,48 @@ use super::schema::shown;
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::{FunctionId, Ticks};
-use crate::source::Record;
+use crate::source::{Listing, Record, Visit};
 use crate::text;
 
 /// The most bytes of a record's fields that are shown.
 const SHOWN: usize = 400;
-
-type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
 
 /// Visits every record of the file.
 pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
     let mut course = Course::new(file, &index.tables, WINDOW);
     let mut replay = Replay::new(&index.ties);
     let mut threads = index.threads.again();
-    let mut detail = String::new();
-    while let Some(step) = course.next()? {
-        detail.clear();
-        let flow = match step {
-            Step::Gap(from, to) => {
-                let _ = write!(detail, "bytes={} that are no records", to - from);
-                visit(&Record {
-                    offset: from,
-                    size: to - from,
-                    thread: None,
-                    time: None,
-                    function: None,
-                    kind: "Skipped",
-                    detail: &detail,
-                })
+    Listing::run(visit, |mut listing| {
+        while let Some(step) = course.next()? {
+            match step {
+                Step::Gap(from, to) => {
+                    let _ = write!(listing.detail, "bytes={} that are no records", to - from);
+                    listing.emit(Record {
+                        offset: from,
+                        size: to - from,
+                        kind: "Skipped",
+                        ..Record::default()
+                    })?;
+                }
+                Step::Event(event) => {
+                    let detail = &mut listing.detail;
+                    let (number, function) = fields(&event, index, &mut replay, detail);
+                    let place = number.and_then(|number| threads.find(number));
+                    let thread = place.and_then(|at| index.info.threads.get(at));
+                    listing.emit(Record {
+                        offset: event.offset,
+                        size: event.size(),
+                        thread: thread.map(|thread| thread.id),
+                        time: number.map(|_| Ticks(event.header.time)),
+                        function,
+                        kind: &shown(&event.layout.name),
+                        ..Record::default()
+                    })?;
+                }
             }
-            Step::Event(event) => {
-                let (number, function) = fields(&event, index, &mut replay, &mut detail);
-                let place = number.and_then(|number| threads.find(number));
-                let thread = place.and_then(|at| index.info.threads.get(at));
-                visit(&Record {
-                    offset: event.offset,
-                    size: event.size(),
-                    thread: thread.map(|thread| thread.id),
-                    time: number.map(|_| Ticks(event.header.time)),
-                    function,
-                    kind: &shown(&event.layout.name),
-                    detail: &detail,
-                })
-            }
-        };
-        if flow.is_break() {
-            break;
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Describes a record's fields. Returns the number of its thread and its function, if it has them.

@@ -3,7 +3,6 @@
 //! have lines too.
 
 use std::fmt::Write as _;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::index::Index;
@@ -15,12 +14,10 @@ use super::{FILES, META};
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::{ThreadId, Ticks};
-use crate::source::Record;
+use crate::source::{Listing, Record, Stop, Visit};
 
 /// The most characters of a string that are shown.
 const SHOWN: usize = 64;
-
-type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
 
 /// Visits the tables, then history.bin. Each offset is within its file.
 pub(super) fn records(
@@ -30,39 +27,15 @@ pub(super) fn records(
     index: &Index,
     visit: Visit<'_>,
 ) -> Result<(), Error> {
-    let mut lister = Lister {
-        index,
-        visit,
-        detail: String::new(),
-    };
-    match lister.all(folder, bytes, header) {
-        Ok(()) | Err(Stop::Enough) => Ok(()),
-        Err(Stop::Failed(error)) => Err(error),
-    }
-}
-
-/// Why a listing stops before the end.
-enum Stop {
-    Enough,
-    Failed(Error),
-}
-
-impl From<std::io::Error> for Stop {
-    fn from(error: std::io::Error) -> Stop {
-        Stop::Failed(error.into())
-    }
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Failed(error)
-    }
+    Listing::run(visit, |listing| {
+        let mut lister = Lister { index, listing };
+        lister.all(folder, bytes, header)
+    })
 }
 
 struct Lister<'a> {
     index: &'a Index,
-    visit: Visit<'a>,
-    detail: String,
+    listing: Listing<'a>,
 }
 
 impl Lister<'_> {
@@ -70,7 +43,7 @@ impl Lister<'_> {
         let tables = FILES[..3].iter().map(|(_, name)| *name);
         for name in tables.chain([META]) {
             if let Ok(file) = std::fs::metadata(folder.join(name)) {
-                self.detail.push_str(name);
+                self.listing.detail.push_str(name);
                 self.emit(0, file.len(), "Table", None)?;
             }
         }
@@ -81,7 +54,8 @@ impl Lister<'_> {
             match piece.interval {
                 Some(interval) => self.interval(piece.offset, piece.size, &interval)?,
                 None => {
-                    self.detail
+                    self.listing
+                        .detail
                         .push_str(piece.told.as_deref().unwrap_or_default());
                     self.emit(piece.offset, piece.size, "Skipped", None)?;
                 }
@@ -91,7 +65,7 @@ impl Lister<'_> {
         self.gap(scanner.offset(), place.from)?;
         let mut stop = Ok(());
         names::each(bytes, place, &mut |found| {
-            let _ = write!(self.detail, "{} ", found.number);
+            let _ = write!(self.listing.detail, "{} ", found.number);
             let shown = found
                 .text
                 .char_indices()
@@ -102,7 +76,7 @@ impl Lister<'_> {
             } else {
                 ""
             };
-            let _ = write!(self.detail, "{shown:?}{more}");
+            let _ = write!(self.listing.detail, "{shown:?}{more}");
             stop = self.emit(found.offset, found.size, "String", None);
             stop.is_ok()
         })?;
@@ -121,7 +95,7 @@ impl Lister<'_> {
             ..
         } = header;
         let _ = write!(
-            self.detail,
+            self.listing.detail,
             "version {}.{}, {start} to {end} ns, {intervals} intervals, {keys} keys, {strings} strings",
             header.major, header.minor
         );
@@ -134,7 +108,7 @@ impl Lister<'_> {
             return Ok(());
         }
         let _ = write!(
-            self.detail,
+            self.listing.detail,
             "{} bytes that are no interval and no string",
             to - from
         );
@@ -149,12 +123,12 @@ impl Lister<'_> {
             value,
         } = *interval;
         let path = self.index.tree.path(key).join("/");
-        let _ = write!(self.detail, "key={key} {path} to {end} ns: ");
+        let _ = write!(self.listing.detail, "key={key} {path} to {end} ns: ");
         let _ = match value {
-            Value::Null => write!(self.detail, "null"),
-            Value::Int(value) => write!(self.detail, "{value}"),
-            Value::Bool(value) => write!(self.detail, "{value}"),
-            Value::Double(value) => write!(self.detail, "{value:?}"),
+            Value::Null => write!(self.listing.detail, "null"),
+            Value::Int(value) => write!(self.listing.detail, "{value}"),
+            Value::Bool(value) => write!(self.listing.detail, "{value}"),
+            Value::Double(value) => write!(self.listing.detail, "{value:?}"),
             Value::Text(number) => {
                 let function = self
                     .index
@@ -164,7 +138,7 @@ impl Lister<'_> {
                     .flatten();
                 let function = function.and_then(|id| self.index.info.function(id));
                 let name = function.map_or("", |function| &function.name);
-                write!(self.detail, "string {number} {name}")
+                write!(self.listing.detail, "string {number} {name}")
             }
         };
         let time = u64::try_from(start).ok().map(Ticks);
@@ -188,20 +162,13 @@ impl Lister<'_> {
                 .map(|&id| ThreadId(id)),
             _ => None,
         };
-        let record = Record {
+        self.listing.emit(Record {
             offset,
             size,
             thread,
             time: place.map(|(time, _)| time),
-            function: None,
             kind,
-            detail: &self.detail,
-        };
-        let flow = (self.visit)(&record);
-        self.detail.clear();
-        match flow {
-            ControlFlow::Break(()) => Err(Stop::Enough),
-            ControlFlow::Continue(()) => Ok(()),
-        }
+            ..Record::default()
+        })
     }
 }

@@ -2,7 +2,6 @@
 //! functions. It must never hide a byte: bytes that are no record have lines too.
 
 use std::fmt::Write as _;
-use std::ops::ControlFlow;
 
 use super::index::{Block, Index, MAX_PAYLOAD};
 use super::payload::{self, Payload};
@@ -10,49 +9,32 @@ use super::record::{self, Bad, FUNCTION_SIZE, HEADER_SIZE, METADATA_SIZE, When};
 use crate::bytes::{ReadAt, Window};
 use crate::error::Error;
 use crate::model::{FunctionId, ThreadId, Ticks};
-use crate::source::Record;
+use crate::source::{Listing, Record, Stop, Visit};
 
 const WINDOW: usize = 256 * 1024;
 /// Bytes of a payload that are shown.
 const SHOWN: usize = 64;
 
-type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
-
 /// Visits every record of the file.
 pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
     let window = Window::new(bytes, WINDOW);
-    let mut lister = Lister {
-        window,
-        index,
-        visit,
-        detail: String::new(),
-        thread: None,
-        function: None,
-        base: 0,
-    };
-    match lister.file(bytes.size()) {
-        Ok(()) | Err(Stop::Enough) => Ok(()),
-        Err(Stop::Failed(error)) => Err(error.into()),
-    }
-}
-
-/// Why a listing stops before the end.
-enum Stop {
-    Enough,
-    Failed(std::io::Error),
-}
-
-impl From<std::io::Error> for Stop {
-    fn from(error: std::io::Error) -> Stop {
-        Stop::Failed(error)
-    }
+    Listing::run(visit, |listing| {
+        let mut lister = Lister {
+            window,
+            index,
+            listing,
+            thread: None,
+            function: None,
+            base: 0,
+        };
+        lister.file(bytes.size())
+    })
 }
 
 struct Lister<'a> {
     window: Window<'a>,
     index: &'a Index,
-    visit: Visit<'a>,
-    detail: String,
+    listing: Listing<'a>,
     thread: Option<ThreadId>,
     /// That of the record at hand.
     function: Option<FunctionId>,
@@ -64,7 +46,7 @@ impl Lister<'_> {
         let clock = &self.index.info.clock;
         let (constant, nonstop) = (clock.constant, clock.nonstop);
         let _ = write!(
-            self.detail,
+            self.listing.detail,
             "{}, {} Hz, constant={constant} nonstop={nonstop}",
             self.index.info.format, clock.frequency
         );
@@ -87,7 +69,7 @@ impl Lister<'_> {
             let view = self.window.at(at, METADATA_SIZE, end)?;
             let record = record::decode(view, self.index.layout);
             if let Ok(record::Record::BufferExtents { bytes }) = record {
-                let _ = write!(self.detail, "bytes={bytes}");
+                let _ = write!(self.listing.detail, "bytes={bytes}");
                 self.emit(at, extents, None, "BufferExtents")?;
                 at += extents;
                 continue;
@@ -95,7 +77,11 @@ impl Lister<'_> {
             // An empty or damaged block may be followed by the extents of the next one.
             let more = self.index.layout.version > 1 && end - at > extents;
             let stop = if more { end - extents } else { end };
-            let _ = write!(self.detail, "{} bytes outside of any block", stop - at);
+            let _ = write!(
+                self.listing.detail,
+                "{} bytes outside of any block",
+                stop - at
+            );
             self.emit(at, stop - at, None, "Skipped")?;
             at = stop;
         }
@@ -113,12 +99,12 @@ impl Lister<'_> {
                     at += size;
                     // As in the decoder, the rest of a cut block is the payload's.
                     if block.cut && lacks_payload(&record, size) && at < end {
-                        let _ = write!(self.detail, "bytes={} of a payload", end - at);
+                        let _ = write!(self.listing.detail, "bytes={} of a payload", end - at);
                         self.emit(at, end - at, None, "Cut")?;
                         return Ok(());
                     }
                     if layout.version == 1 && record == record::Record::EndOfBuffer && at < end {
-                        let _ = write!(self.detail, "bytes={}", end - at);
+                        let _ = write!(self.listing.detail, "bytes={}", end - at);
                         self.emit(at, end - at, None, "Fill")?;
                         return Ok(());
                     }
@@ -129,7 +115,7 @@ impl Lister<'_> {
                         Bad::Action(action) => (FUNCTION_SIZE as u64, format!("action={action}")),
                         Bad::Kind(kind) => (METADATA_SIZE as u64, format!("kind={kind}")),
                     };
-                    self.detail.push_str(&what);
+                    self.listing.detail.push_str(&what);
                     self.emit(at, size, None, "Unknown")?;
                     at += size;
                 }
@@ -149,32 +135,35 @@ impl Lister<'_> {
                 self.function = Some(FunctionId(id));
                 let function = self.index.info.function(FunctionId(id));
                 let name = function.map_or("?", |function| &function.name);
-                let _ = write!(self.detail, "function=#{id} {name} delta={delta} ticks");
+                let _ = write!(
+                    self.listing.detail,
+                    "function=#{id} {name} delta={delta} ticks"
+                );
                 if function.is_some_and(|function| function.untimed) {
-                    self.detail.push_str(" untimed");
+                    self.listing.detail.push_str(" untimed");
                 }
             }
             R::NewBuffer { thread } => {
                 self.thread = Some(ThreadId(thread.into()));
-                let _ = write!(self.detail, "thread={thread}");
+                let _ = write!(self.listing.detail, "thread={thread}");
             }
             R::EndOfBuffer => {}
             R::NewCpu { cpu, tsc } => {
                 (self.base, time) = (tsc, Some(tsc));
-                let _ = write!(self.detail, "cpu={cpu}");
+                let _ = write!(self.listing.detail, "cpu={cpu}");
             }
             R::TscWrap { tsc } => (self.base, time) = (tsc, Some(tsc)),
             R::WallTime { seconds, micros } => {
-                let _ = write!(self.detail, "{seconds}.{micros:06} s");
+                let _ = write!(self.listing.detail, "{seconds}.{micros:06} s");
             }
             R::CallArgument { value } => {
-                let _ = write!(self.detail, "value={value} (0x{value:x})");
+                let _ = write!(self.listing.detail, "value={value} (0x{value:x})");
             }
             R::BufferExtents { bytes } => {
-                let _ = write!(self.detail, "bytes={bytes}");
+                let _ = write!(self.listing.detail, "bytes={bytes}");
             }
             R::Pid { process } => {
-                let _ = write!(self.detail, "process={process}");
+                let _ = write!(self.listing.detail, "process={process}");
             }
             R::Custom {
                 size: bytes,
@@ -182,9 +171,9 @@ impl Lister<'_> {
                 cpu,
             } => {
                 time = Some(self.time_of(when));
-                let _ = write!(self.detail, "bytes={bytes}");
+                let _ = write!(self.listing.detail, "bytes={bytes}");
                 if let Some(cpu) = cpu {
-                    let _ = write!(self.detail, " cpu={cpu}");
+                    let _ = write!(self.listing.detail, " cpu={cpu}");
                 }
                 size += self.payload(at + size, bytes, end)?;
             }
@@ -194,7 +183,7 @@ impl Lister<'_> {
                 kind,
             } => {
                 time = Some(self.time_of(When::Delta(delta)));
-                let _ = write!(self.detail, "bytes={bytes} type={kind}");
+                let _ = write!(self.listing.detail, "bytes={bytes} type={kind}");
                 size += self.payload(at + size, bytes, end)?;
             }
         }
@@ -219,40 +208,32 @@ impl Lister<'_> {
             .ok()
             .filter(|&size| size > 0 && size <= left)
         else {
-            let _ = write!(self.detail, " (not valid: {left} bytes are left)");
+            let _ = write!(self.listing.detail, " (not valid: {left} bytes are left)");
             return Ok(0);
         };
         let held = usize::try_from(size).unwrap_or(MAX_PAYLOAD).min(WINDOW);
         let view = self.window.at(at, held, at + size)?;
         match payload::decode(view, self.index.layout.order) {
-            Some(payload) => describe(&mut self.detail, &payload),
+            Some(payload) => describe(&mut self.listing.detail, &payload),
             None => {
                 let shown = view.get(..SHOWN).unwrap_or(view);
                 let more = if size > shown.len() as u64 { "…" } else { "" };
-                let _ = write!(self.detail, " \"{}\"{more}", shown.escape_ascii());
+                let _ = write!(self.listing.detail, " \"{}\"{more}", shown.escape_ascii());
             }
         }
         Ok(size)
     }
 
     fn emit(&mut self, offset: u64, size: u64, time: Option<u64>, kind: &str) -> Result<(), Stop> {
-        let (thread, time) = (self.thread, time.map(Ticks));
-        let record = Record {
+        self.listing.emit(Record {
             offset,
             size,
-            thread,
-            time,
+            thread: self.thread,
+            time: time.map(Ticks),
             function: self.function.take(),
             kind,
-            detail: &self.detail,
-        };
-        let flow = (self.visit)(&record);
-        self.detail.clear();
-        if flow.is_break() {
-            Err(Stop::Enough)
-        } else {
-            Ok(())
-        }
+            ..Record::default()
+        })
     }
 }
 
