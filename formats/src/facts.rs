@@ -60,6 +60,16 @@ pub(crate) fn named(names: &Names, name: &[u8]) -> Option<Fact> {
 }
 
 impl Fact {
+    /// Whether its value is a text.
+    pub(crate) const fn is_text(self) -> bool {
+        matches!(self, Fact::Program | Fact::Reason | Fact::ClockName)
+    }
+
+    /// Whether it holds or does not.
+    pub(crate) const fn is_flag(self) -> bool {
+        matches!(self, Fact::Constant | Fact::Nonstop)
+    }
+
     /// `None`: the trace does not state this fact.
     pub(crate) fn get(self, info: &TraceInfo) -> Option<Value<'_>> {
         let (clock, missing, trouble) = (&info.clock, &info.missing, &info.clock.trouble);

@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::record::known;
+use super::record::{TRACE_BITS, TRACE_NAMES, known};
 use super::schema::{Fact, Schema};
 use super::stream::{Event, Reader};
-use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use crate::facts::{self, Value};
+use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, TraceInfo};
 
 /// What was learned.
 #[derive(Debug, Default)]
@@ -83,25 +84,23 @@ impl Facts {
 
 fn trace(fields: &mut Fields<'_, '_>, info: &mut TraceInfo) -> io::Result<()> {
     let bits = fields.number("known") as u8;
-    let has = |bit: u8| bits & bit != 0;
-    info.program = fields.text("program")?;
-    info.reason = fields.text("reason")?;
-    info.process = has(known::PROCESS).then(|| fields.number("process"));
-    info.dump = has(known::DUMP).then(|| fields.number("dump"));
-    info.missing.threads = fields.number("retired_threads");
-    info.missing.overwritten = fields.number("retired_records");
-    info.missing.dropped = fields.number("unplaced_records");
-    let clock = &mut info.clock;
-    clock.name = fields.text("clock_name")?;
-    clock.error_ppm = has(known::ERROR).then(|| fields.float("error_ppm"));
-    clock.constant = fields.number("constant") != 0;
-    clock.nonstop = fields.number("nonstop") != 0;
-    let anchor = (
-        Ticks(fields.number("anchor_time")),
-        fields.number("anchor_unix"),
-    );
-    clock.anchor = has(known::ANCHOR).then_some(anchor);
-    info.end = has(known::END).then(|| Ticks(fields.number("end_time")));
+    for &(fact, name) in TRACE_NAMES {
+        let bit = TRACE_BITS.iter().find(|(known, _)| *known == fact);
+        if bit.is_some_and(|(_, bit)| bits & bit == 0) {
+            continue;
+        }
+        let text;
+        let value = match fact {
+            fact if fact.is_text() => {
+                text = fields.text(name)?;
+                Value::Text(&text)
+            }
+            fact if fact.is_flag() => Value::Flag(fields.number(name) != 0),
+            facts::Fact::ErrorPpm => Value::Float(fields.float(name)),
+            _ => Value::Number(fields.number(name)),
+        };
+        fact.set(info, value);
+    }
     Ok(())
 }
 

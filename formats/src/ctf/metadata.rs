@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use super::record::{TRACE, TRACE_NAMES};
+use crate::facts::Fact;
 use crate::model::TraceInfo;
 use crate::text::cut;
 
@@ -87,29 +89,8 @@ const EVENTS: &[(&str, u32, u8, &[&str])] = &[
     ("fdr:lost", 0, 5, &["uint64_t records"]),
     ("fdr:wall", 0, 6, &["uint64_t seconds", "uint32_t micros"]),
     ("fdr:head", 0, 7, &[]),
-    (
-        "fdr:trace",
-        1,
-        0,
-        &[
-            "?program",
-            "?reason",
-            "?clock_name",
-            "uint8_t known",
-            "uint64_t process",
-            "uint64_t dump",
-            "uint64_t retired_threads",
-            "uint64_t retired_records",
-            "uint64_t unplaced_records",
-            "uint64_t frequency",
-            "float64_t error_ppm",
-            "uint8_t constant",
-            "uint8_t nonstop",
-            "uint64_t anchor_time",
-            "uint64_t anchor_unix",
-            "uint64_t end_time",
-        ],
-    ),
+    // The facts of the trace.
+    ("fdr:trace", 1, 0, &[]),
     (
         "fdr:function",
         1,
@@ -172,18 +153,42 @@ pub(super) fn text(info: &TraceInfo, uuid: [u8; 16], offset: i64) -> String {
             "\nevent {{\n\tname = \"{name}\";\n\tid = {id};\n\tstream_id = {stream};\n\
              \tfields := struct {{\n"
         );
+        if (*stream, *id) == (1, TRACE) {
+            push_facts(&mut text);
+        }
         for field in *fields {
-            let _ = match field.strip_prefix('?') {
-                Some(name) => writeln!(
-                    text,
-                    "\t\tuint32_t {name}_length;\n\t\tutf8_t {name}[ {name}_length ];"
-                ),
-                None => writeln!(text, "\t\t{field};"),
-            };
+            push_field(&mut text, field);
         }
         text.push_str("\t};\n};\n");
     }
     text
+}
+
+fn push_field(text: &mut String, field: &str) {
+    let _ = match field.strip_prefix('?') {
+        Some(name) => writeln!(
+            text,
+            "\t\tuint32_t {name}_length;\n\t\tutf8_t {name}[ {name}_length ];"
+        ),
+        None => writeln!(text, "\t\t{field};"),
+    };
+}
+
+/// The fields of `fdr:trace`.
+fn push_facts(text: &mut String) {
+    let mut known = Some("uint8_t known");
+    for &(fact, name) in TRACE_NAMES {
+        let kind = match fact {
+            fact if fact.is_text() => "?",
+            fact if fact.is_flag() => "uint8_t ",
+            Fact::ErrorPpm => "float64_t ",
+            _ => "uint64_t ",
+        };
+        if let Some(known) = known.take_if(|_| !fact.is_text()) {
+            push_field(text, known);
+        }
+        push_field(text, &format!("{kind}{name}"));
+    }
 }
 
 /// A text without characters that would need an escape, cut to this many bytes.

@@ -37,6 +37,7 @@
 //!
 //! A text is u32 bytes, then UTF-8.
 
+use crate::facts::{Fact, Names, Value};
 use crate::model::{Edge, Function, Thread, TraceInfo};
 
 /// First four bytes of a packet.
@@ -236,10 +237,37 @@ fn fact(class: u8, time: u64, out: &mut Vec<u8>) {
     out.extend(time.to_le_bytes());
 }
 
-/// `fdr:trace`: text program, text reason, text clock name, u8 known, u64 process, u64 dump, u64
-/// retired threads, u64 retired records, u64 unplaced records, u64 frequency in Hz of the clock that
-/// measured, f64 its error in ppm, u8 constant, u8 nonstop, u64 anchor in ns of this trace's clock,
-/// u64 anchor in Unix ns, u64 moment of the dump in ns of this trace's clock.
+/// The facts of `fdr:trace`, in their order. Texts come first, and `known` stands behind them.
+pub(super) const TRACE_NAMES: &Names = &[
+    (Fact::Program, "program"),
+    (Fact::Reason, "reason"),
+    (Fact::ClockName, "clock_name"),
+    (Fact::Process, "process"),
+    (Fact::Dump, "dump"),
+    (Fact::MissingThreads, "retired_threads"),
+    (Fact::MissingOverwritten, "retired_records"),
+    (Fact::MissingDropped, "unplaced_records"),
+    (Fact::Frequency, "frequency"),
+    (Fact::ErrorPpm, "error_ppm"),
+    (Fact::Constant, "constant"),
+    (Fact::Nonstop, "nonstop"),
+    (Fact::AnchorTime, "anchor_time"),
+    (Fact::AnchorUnix, "anchor_unix"),
+    (Fact::End, "end_time"),
+];
+
+/// The facts that `known` has a bit for.
+pub(super) const TRACE_BITS: &[(Fact, u8)] = &[
+    (Fact::Process, known::PROCESS),
+    (Fact::Dump, known::DUMP),
+    (Fact::AnchorTime, known::ANCHOR),
+    (Fact::AnchorUnix, known::ANCHOR),
+    (Fact::ErrorPpm, known::ERROR),
+    (Fact::End, known::END),
+];
+
+/// `fdr:trace`. The anchor and the end are in ns of this trace's clock. Each number has 64 bits, a flag
+/// has 8.
 pub(super) fn trace(
     time: u64,
     info: &TraceInfo,
@@ -247,36 +275,28 @@ pub(super) fn trace(
     end: Option<u64>,
     out: &mut Vec<u8>,
 ) {
-    let (clock, missing) = (&info.clock, &info.missing);
+    let value = |fact: Fact| match fact {
+        Fact::AnchorTime => anchor.map(|(here, _)| Value::Number(here)),
+        Fact::AnchorUnix => anchor.map(|(_, unix)| Value::Number(unix)),
+        Fact::End => end.map(Value::Number),
+        _ => fact.get(info),
+    };
+    let told = TRACE_BITS.iter().filter(|(fact, _)| value(*fact).is_some());
+    let mut bits = Some(told.fold(0, |bits, (_, bit)| bits | bit));
     fact(TRACE, time, out);
-    for name in [&info.program, &info.reason, &clock.name] {
-        text(name, out);
+    for &(fact, _) in TRACE_NAMES {
+        if !fact.is_text() {
+            out.extend(bits.take());
+        }
+        match value(fact) {
+            Some(Value::Text(value)) => text(value, out),
+            Some(Value::Number(number)) => out.extend(number.to_le_bytes()),
+            Some(Value::Float(number)) => out.extend(number.to_le_bytes()),
+            _ if fact.is_text() => text("", out),
+            value if fact.is_flag() => out.push(u8::from(value.is_some())),
+            _ => out.extend([0; 8]),
+        }
     }
-    let bits = [
-        (info.process.is_some(), known::PROCESS),
-        (info.dump.is_some(), known::DUMP),
-        (anchor.is_some(), known::ANCHOR),
-        (clock.error_ppm.is_some(), known::ERROR),
-        (end.is_some(), known::END),
-    ];
-    let bits = bits.iter().filter(|(known, _)| *known);
-    out.push(bits.map(|(_, bit)| bit).sum());
-    for number in [
-        info.process.unwrap_or_default(),
-        info.dump.unwrap_or_default(),
-        missing.threads,
-        missing.overwritten,
-        missing.dropped,
-        clock.frequency,
-        clock.error_ppm.unwrap_or_default().to_bits(),
-    ] {
-        out.extend(number.to_le_bytes());
-    }
-    out.extend([u8::from(clock.constant), u8::from(clock.nonstop)]);
-    let (here, unix) = anchor.unwrap_or_default();
-    out.extend(here.to_le_bytes());
-    out.extend(unix.to_le_bytes());
-    out.extend(end.unwrap_or_default().to_le_bytes());
 }
 
 /// `fdr:function`.

@@ -7,10 +7,11 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use super::klass::{self, KLASSES, MAX_ARGUMENTS, known, of_call};
+use super::klass::{self, KLASSES, MAX_ARGUMENTS, TRACE_BITS, TRACE_NAMES, known, of_call};
 use super::names::label_of;
 use super::record::{Builder, CALL, Header, MAPPING, SYSTEM, endianness, escape};
 use crate::bytes::ByteOrder;
+use crate::facts::Value;
 use crate::model::{Function, FunctionId, Thread, TraceInfo};
 use crate::sink::Losses;
 use crate::spans::Span;
@@ -264,36 +265,20 @@ impl Encoder {
 
     /// The facts of the trace.
     pub(super) fn trace(&mut self, out: &mut Vec<u8>, info: &TraceInfo) {
-        let clock = &info.clock;
-        let bits = [
-            (info.process.is_some(), known::PROCESS),
-            (info.dump.is_some(), known::DUMP),
-            (clock.error_ppm.is_some(), known::CLOCK_ERROR),
-            (clock.anchor.is_some(), known::ANCHOR),
-            (clock.constant, known::CONSTANT),
-            (clock.nonstop, known::NONSTOP),
-            (info.start.is_some(), known::START),
-            (info.end.is_some(), known::END),
-        ];
-        let bits = bits.iter().filter(|(set, _)| *set).map(|&(_, bit)| bit);
-        let (tick, unix) = clock.anchor.unwrap_or_default();
-        let (start, end) = (info.start.unwrap_or_default(), info.end.unwrap_or_default());
-        let _ = self
-            .begin(out, klass::TRACE, 0)
-            .u32(bits.sum::<u64>() as u32)
-            .text(&text(info.program.as_bytes()))
-            .text(&text(info.reason.as_bytes()))
-            .u64(info.process.unwrap_or_default())
-            .u64(info.dump.unwrap_or_default())
-            .u64(info.missing.threads)
-            .u64(info.missing.overwritten)
-            .u64(info.missing.dropped)
-            .text(&text(clock.name.as_bytes()))
-            .u64(clock.error_ppm.unwrap_or_default().to_bits())
-            .u64(clock.nanos(tick).0)
-            .u64(unix)
-            .u64(clock.nanos(start).0)
-            .u64(clock.nanos(end).0);
+        let told = TRACE_BITS
+            .iter()
+            .filter(|(fact, _)| fact.get(info).is_some());
+        let bits = told.fold(0, |bits, (_, bit)| bits | bit);
+        let mut record = self.begin(out, klass::TRACE, 0).u32(bits as u32);
+        for (fact, _) in TRACE_NAMES {
+            record = match fact.get(info) {
+                Some(Value::Text(value)) => record.text(&text(value.as_bytes())),
+                Some(Value::Number(number)) => record.u64(number),
+                Some(Value::Float(number)) => record.u64(number.to_bits()),
+                _ if fact.is_text() => record.text(""),
+                _ => record.u64(0),
+            };
+        }
     }
 
     /// A thread, with its number in the file.

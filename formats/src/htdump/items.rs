@@ -3,16 +3,15 @@
 
 use std::fmt::Write as _;
 
-use super::klass::known;
+use super::klass::{TRACE_BITS, TRACE_NAMES, known};
 use super::record::{unescape, unescape_text};
 use super::scan::{Event, Found, Tables, Walker};
 use super::schema::{Kind, Label, Meaning};
 use crate::bytes::ReadAt;
 use crate::edges::{Details, Item, What};
 use crate::error::Error;
-use crate::model::{
-    Counts, CpuId, Function, FunctionId, Mark, Missing, Thread, ThreadId, Ticks, TraceInfo,
-};
+use crate::facts::{Fact, Value};
+use crate::model::{Counts, CpuId, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::sink::Sink;
 
 /// How a call names its function.
@@ -192,25 +191,24 @@ pub(super) fn describe(event: &Event<'_>, text: &mut String) {
 /// The facts of the trace in our klass.
 pub(super) fn trace(event: &Event<'_>, info: &mut TraceInfo) {
     let bits = event.named("known");
-    let given = |bit: u64, name| (bits & bit != 0).then(|| event.named(name));
-    info.program = unescape_text(event.text("program"));
-    info.reason = unescape_text(event.text("reason"));
-    info.process = given(known::PROCESS, "process");
-    info.dump = given(known::DUMP, "dump");
-    info.missing = Missing {
-        threads: event.named("retired_threads"),
-        overwritten: event.named("retired_records"),
-        dropped: event.named("unplaced_records"),
-    };
-    info.start = given(known::START, "start_time").map(Ticks);
-    info.end = end(event);
-    let clock = &mut info.clock;
-    clock.name = unescape_text(event.text("clock"));
-    clock.error_ppm = given(known::CLOCK_ERROR, "clock_error_ppm").map(f64::from_bits);
-    clock.constant = bits & known::CONSTANT != 0;
-    clock.nonstop = bits & known::NONSTOP != 0;
-    let tick = given(known::ANCHOR, "anchor_time").map(Ticks);
-    clock.anchor = tick.map(|tick| (tick, event.named("anchor_unix")));
+    for &(fact, name) in TRACE_NAMES {
+        let bit = TRACE_BITS.iter().find(|(known, _)| *known == fact);
+        if bit.is_some_and(|(_, bit)| bits & bit == 0) {
+            continue;
+        }
+        let text;
+        let value = match fact {
+            fact if fact.is_text() => {
+                text = unescape_text(event.text(name));
+                Value::Text(&text)
+            }
+            Fact::ErrorPpm => Value::Float(f64::from_bits(event.named(name))),
+            _ => Value::Number(event.named(name)),
+        };
+        fact.set(info, value);
+    }
+    info.clock.constant = bits & known::CONSTANT != 0;
+    info.clock.nonstop = bits & known::NONSTOP != 0;
 }
 
 /// The moment of the dump, if our klass states it.

@@ -23,6 +23,7 @@ use super::record::{
     TEXT, UNSIGNED,
 };
 use crate::bytes::ByteOrder;
+use crate::facts::{Fact, Names};
 
 /// A field of a klass, as the stream announces it.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +117,53 @@ pub(super) mod known {
     pub(crate) const CPU: u64 = 1;
 }
 
+/// The facts of a trace behind `known`, in their order.
+pub(super) const TRACE_NAMES: &Names = &[
+    (Fact::Program, "program"),
+    (Fact::Reason, "reason"),
+    (Fact::Process, "process"),
+    (Fact::Dump, "dump"),
+    (Fact::MissingThreads, "retired_threads"),
+    (Fact::MissingOverwritten, "retired_records"),
+    (Fact::MissingDropped, "unplaced_records"),
+    (Fact::ClockName, "clock"),
+    (Fact::ErrorPpm, "clock_error_ppm"),
+    (Fact::AnchorTime, "anchor_time"),
+    (Fact::AnchorUnix, "anchor_unix"),
+    (Fact::Start, "start_time"),
+    (Fact::End, "end_time"),
+];
+
+/// The facts that `known` has a bit for.
+pub(super) const TRACE_BITS: &[(Fact, u64)] = &[
+    (Fact::Process, known::PROCESS),
+    (Fact::Dump, known::DUMP),
+    (Fact::ErrorPpm, known::CLOCK_ERROR),
+    (Fact::AnchorTime, known::ANCHOR),
+    (Fact::AnchorUnix, known::ANCHOR),
+    (Fact::Constant, known::CONSTANT),
+    (Fact::Nonstop, known::NONSTOP),
+    (Fact::Start, known::START),
+    (Fact::End, known::END),
+];
+
+/// The fields of `FDR_TraceEvent`: its base, `known`, and the facts.
+const TRACE_FIELDS: [Field; TRACE_NAMES.len() + 2] = {
+    let mut fields = [BASE; TRACE_NAMES.len() + 2];
+    fields[1] = u32("known");
+    let mut at = 0;
+    while at < TRACE_NAMES.len() {
+        let (fact, name) = TRACE_NAMES[at];
+        fields[at + 2] = if fact.is_text() {
+            text(name)
+        } else {
+            u64(name)
+        };
+        at += 1;
+    }
+    fields
+};
+
 /// HawkTracer's klasses, then ours, in the order of their numbers.
 pub(super) const KLASSES: &[Klass] = &[
     Klass {
@@ -189,23 +237,7 @@ pub(super) const KLASSES: &[Klass] = &[
     Klass {
         id: TRACE,
         name: "FDR_TraceEvent",
-        fields: &[
-            BASE,
-            u32("known"),
-            text("program"),
-            text("reason"),
-            u64("process"),
-            u64("dump"),
-            u64("retired_threads"),
-            u64("retired_records"),
-            u64("unplaced_records"),
-            text("clock"),
-            u64("clock_error_ppm"),
-            u64("anchor_time"),
-            u64("anchor_unix"),
-            u64("start_time"),
-            u64("end_time"),
-        ],
+        fields: &TRACE_FIELDS,
     },
     Klass {
         id: THREAD,
