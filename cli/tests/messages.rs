@@ -265,3 +265,25 @@ fn an_error_that_is_too_small_to_show_is_not_shown_as_none() {
     assert!(clock_of(0.05).contains("MHz ± 0.1 ppm"));
     assert!(clock_of(0.0).contains("MHz ± 0.0 ppm"));
 }
+
+#[test]
+fn lengths_of_time_may_have_units_and_several_traces_need_a_folder() {
+    let process = std::process::id().to_string();
+    let refused = |words: &[&str]| {
+        let output = fdr(words);
+        assert!(!output.status.success(), "{words:?}");
+        stderr(&output).to_owned()
+    };
+    let file = refused(&["snapshot", "--every", "1s", "-o", "x.fdr", &process]);
+    let wanted = "with --every there are several traces: name a folder, as x.fdr/";
+    assert!(file.contains(wanted), "{file}");
+    let pause = refused(&["snapshot", "--every", "0.5ms", &process]);
+    assert!(pause.contains("it must be 1ms or more"), "{pause}");
+    let pause = refused(&["snapshot", "--every", "soon", &process]);
+    assert!(pause.contains("not a length of time, as 10"), "{pause}");
+    let address = refused(&["listen", "tcp:127.0.0.1:7", "-o", "x"]);
+    assert!(
+        address.contains("two slashes are missing: tcp://127.0.0.1:7"),
+        "{address}"
+    );
+}

@@ -88,6 +88,16 @@ fn calls_that_are_open_at_the_end_of_a_history_last_until_then() {
 }
 
 #[test]
+fn names_in_json_can_not_act_on_a_terminal() {
+    let folder = Folder::new("state-names");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::\u{9b}2J", "app::</script>"]);
+    let text = answer(&["state", "--at", "1550", "--json", &trace]);
+    assert!(text.contains("app::\\u009b2J"), "{text}");
+    assert!(text.contains("app::\\u003c/script>"), "{text}");
+}
+
+#[test]
 fn a_history_shows_what_else_it_has() {
     let wanted = "\
 +70 ns of 100 ns (170 ns)

@@ -72,8 +72,15 @@ impl Address {
             return Some(socket(within, path.is_empty()));
         }
         let text = String::from_utf8_lossy(bytes);
-        let (scheme, place) = text.split_once("://")?;
         let least = |listens: Side| u16::from(side != listens);
+        let Some((scheme, place)) = text.split_once("://") else {
+            // A file with such a name would hide that nothing is sent.
+            let (scheme, place) = text.split_once(':')?;
+            let is_meant = matches!(scheme, "tcp" | "tcp-listen")
+                && !place.contains('/')
+                && host_and_port(place, 0).is_ok();
+            return is_meant.then(|| Err(format!("two slashes are missing: {scheme}://{place}")));
+        };
         match scheme {
             "tcp" => Some(host_and_port(place, least(Side::Tool)).map(Address::Connect)),
             "tcp-listen" => Some(host_and_port(place, least(Side::Program)).map(Address::Listen)),
@@ -199,6 +206,8 @@ mod tests {
             "tcp",
             "./-",
             "tcp:/x",
+            "tcp:x",
+            "tcp:a/b:7",
             "a/b://c",
             "://",
         ] {
@@ -220,6 +229,8 @@ mod tests {
             ("tcp://host:7/", "no port from 1 to 65535"),
             ("tcp-listen://::1:7", "brackets"),
             ("udp://host:7", "tcp-listen://host:port"),
+            ("tcp:host:7", "missing: tcp://host:7"),
+            ("tcp-listen:[::1]:7", "missing: tcp-listen://[::1]:7"),
             ("tcp-lisen://host:7", "tcp-listen://host:port"),
             ("unix:", "socket"),
             ("unix:/", "socket"),

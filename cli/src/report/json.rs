@@ -4,31 +4,29 @@
 //! Names are exact; characters that could act on a terminal are written as `\u` escapes, and so is what
 //! could end the script of a page that the text is put into.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use fdr_formats::{Diagnostic, TraceInfo};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use serde_json::ser::{Formatter, PrettyFormatter};
 
 use super::rows::{OpenRow, Report, Row, ThreadRow};
 use crate::ui;
 
 /// Indented JSON in which nothing but printable characters occurs.
 pub(crate) fn print<T: Serialize>(out: &mut dyn Write, value: &T) -> anyhow::Result<()> {
-    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Printable::default());
-    value.serialize(&mut serializer).map_err(io::Error::from)?;
-    writeln!(out)?;
+    let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    writeln!(out, "{}", printable(&text))?;
     Ok(())
 }
 
 /// JSON on one line in which nothing but printable characters occurs.
 pub(crate) fn line<T: Serialize>(value: &T) -> String {
-    let mut bytes = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, OneLine);
     // Nothing that is printed here has a map without text for keys.
-    let _ = value.serialize(&mut serializer);
-    String::from_utf8(bytes).unwrap_or_default()
+    let text = serde_json::to_string(value).unwrap_or_default();
+    printable(&text).into_owned()
 }
 
 /// Writes all of a report.
@@ -264,89 +262,24 @@ impl Problem<'_> {
     }
 }
 
-/// Where the first character is that has to be escaped.
-fn unfit(text: &str) -> Option<usize> {
-    let ends_script = |at: usize| text[at..].starts_with("</") || text[at..].starts_with("<!");
-    let mut all = text.char_indices();
-    let found = all.find(|&(at, character)| ui::is_unsafe(character) || ends_script(at));
-    found.map(|(at, _)| at)
-}
-
-/// Indents as usual, and escapes more than JSON asks for.
-#[derive(Default)]
-struct Printable<'a>(PrettyFormatter<'a>);
-
-/// On one line, with the same escapes.
-struct OneLine;
-
-impl Formatter for OneLine {
-    fn write_string_fragment<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        write_printable(writer, fragment)
-    }
-}
-
-fn write_printable<W: ?Sized + Write>(writer: &mut W, fragment: &str) -> io::Result<()> {
-    let mut rest = fragment;
-    while let Some(at) = unfit(rest) {
-        writer.write_all(&rest.as_bytes()[..at])?;
-        let mut left = rest[at..].chars();
-        if let Some(character) = left.next() {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                write!(writer, "\\u{unit:04x}")?;
-            }
+/// JSON with more escapes than it asks for. Outside of its texts JSON has none of these characters.
+fn printable(json: &str) -> Cow<'_, str> {
+    let is_unfit = |(at, character): (usize, char)| {
+        let ends_script = character == '<' && json[at + 1..].starts_with(['/', '!']);
+        let is_space = character == '\n';
+        ((ui::is_unsafe(character) && !is_space) || ends_script).then_some((at, character))
+    };
+    let (mut text, mut done) = (String::new(), 0);
+    for (at, character) in json.char_indices().filter_map(is_unfit) {
+        text.push_str(&json[done..at]);
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _ = write!(text, "\\u{unit:04x}");
         }
-        rest = left.as_str();
+        done = at + character.len_utf8();
     }
-    writer.write_all(rest.as_bytes())
-}
-
-impl Formatter for Printable<'_> {
-    fn write_string_fragment<W: ?Sized + Write>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        write_printable(writer, fragment)
-    }
-
-    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_array(writer)
-    }
-
-    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array(writer)
-    }
-
-    fn begin_array_value<W: ?Sized + Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_array_value(w, first)
-    }
-
-    fn end_array_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_array_value(writer)
-    }
-
-    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object(writer)
-    }
-
-    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object(writer)
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_object_key(w, first)
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.begin_object_value(writer)
-    }
-
-    fn end_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.0.end_object_value(writer)
+    match done {
+        0 => Cow::Borrowed(json),
+        _ => Cow::Owned(text + &json[done..]),
     }
 }
 

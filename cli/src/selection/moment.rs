@@ -1,6 +1,8 @@
 //! Moments as people write them, found in a trace. Must never guess: what is not in the trace is an
 //! error that says from when to when it is.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use fdr_formats::{Clock, Ticks};
 
@@ -80,6 +82,21 @@ pub(crate) fn parse(text: &str) -> Result<When, String> {
 pub(crate) fn length(text: &str) -> Result<i128, String> {
     let length = duration(text).filter(|&nanos| nanos > 0 && has_unit(text));
     length.ok_or_else(|| "a length of time is 2s, 1.5ms, 300us or 10min".to_owned())
+}
+
+/// A number of seconds, or a number with a unit.
+///
+/// # Errors
+/// What is accepted.
+pub(crate) fn seconds(text: &str) -> Result<Duration, &'static str> {
+    let nanos = match has_unit(text) {
+        true => duration(text),
+        false => decimal(text, SECOND),
+    };
+    let nanos = nanos.and_then(|nanos| u64::try_from(nanos).ok());
+    nanos
+        .map(Duration::from_nanos)
+        .ok_or("not a length of time, as 10 or 0.5 in seconds, 500ms or 2min")
 }
 
 /// Whether a number's unit is there.
@@ -299,6 +316,32 @@ mod tests {
                 find(text, None).is_err_and(|error| error.contains("a moment is")),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn a_number_without_a_unit_is_of_seconds() {
+        for (text, millis) in [
+            ("1.5", 1500),
+            ("0", 0),
+            ("500ms", 500),
+            ("1s", 1000),
+            ("2min", 120_000),
+        ] {
+            assert_eq!(seconds(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for wrong in [
+            "-1",
+            "nan",
+            "inf",
+            "1e300",
+            "x",
+            "",
+            "s",
+            "1 year",
+            "99999999999999",
+        ] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -17,6 +17,7 @@ use fdr_formats::writer::Target;
 use super::Status;
 use super::convert::{shape, target};
 use super::recover::save::{self, Job};
+use crate::selection::moment::seconds;
 use crate::{clock, place, ui};
 
 /// Numbers that are tried for a name that no file has.
@@ -49,8 +50,8 @@ pub(crate) struct Options {
     /// The format to write; fdr convert --help lists them
     #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true, default_value = "xray")]
     to: &'static Target,
-    /// Write another one every SECONDS, until the process ends
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Write another one every TIME, as 10 (seconds) or 500ms, until the process ends
+    #[arg(long, value_name = "TIME", value_parser = pause)]
     every: Option<Duration>,
     /// With --every: write N traces
     #[arg(short = 'n', long, alias = "count", value_name = "N", requires = "every", value_parser = ui::at_least_one)]
@@ -68,19 +69,24 @@ fn process_number(text: &str) -> Result<u32, &'static str> {
     number.ok_or("not the number of a process; `fdr rings` lists those that record")
 }
 
-fn seconds(text: &str) -> Result<Duration, &'static str> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
-    let wanted = Duration::try_from_secs_f64(seconds).ok();
-    let wanted = wanted.filter(|wanted| *wanted >= Duration::from_millis(1));
-    wanted.ok_or("it must be 0.001 or more")
+fn pause(text: &str) -> Result<Duration, &'static str> {
+    let pause = seconds(text)?;
+    let is_long = pause >= Duration::from_millis(1);
+    is_long.then_some(pause).ok_or("it must be 1ms or more")
 }
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    one(options)?;
     let Some(every) = options.every else {
+        one(options)?;
         return Ok(Status::Done);
     };
+    let output = options.output.as_deref();
+    if let Some(file) = output.filter(|output| is_for_one(output, options.to)) {
+        let file = ui::path(file);
+        bail!("-o {file}: with --every there are several traces: name a folder, as {file}/");
+    }
+    one(options)?;
     let more = options.limit.map_or(usize::MAX, |limit| limit.get() - 1);
     for _ in 0..more {
         thread::sleep(every);
@@ -96,6 +102,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         copied?;
     }
     Ok(Status::Done)
+}
+
+/// Whether a path is meant to be one trace.
+fn is_for_one(path: &Path, to: &Target) -> bool {
+    let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.is_dir();
+    !is_folder && path.extension().is_some_and(|end| end == to.extension)
 }
 
 fn one(options: &Options) -> anyhow::Result<()> {
@@ -165,10 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_numbers_of_some_length() {
-        assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1500)));
-        for wrong in ["0", "-1", "nan", "inf", "1e300", "x"] {
-            assert!(seconds(wrong).is_err(), "{wrong}");
+    fn a_pause_has_some_length() {
+        assert_eq!(pause("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(pause("1ms"), Ok(Duration::from_millis(1)));
+        for wrong in ["0", "0.9ms", "-1", "x"] {
+            assert!(pause(wrong).is_err(), "{wrong}");
         }
     }
 }

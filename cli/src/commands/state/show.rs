@@ -8,6 +8,7 @@ use fdr_formats::{ThreadId, TraceInfo};
 use serde::Serialize;
 
 use super::Answer;
+use crate::report::json;
 use crate::selection::moment::unix_of;
 use crate::{trace, ui};
 
@@ -223,7 +224,7 @@ pub(super) fn json(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         },
         since_ns: attribute.since,
     });
-    let json = Json {
+    let document = Json {
         file: answer.trace.to_string_lossy().into_owned(),
         format: &answer.info.format,
         time_ns: answer.state.time,
@@ -238,6 +239,5 @@ pub(super) fn json(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         },
         attributes: attributes.collect(),
     };
-    serde_json::to_writer_pretty(&mut *out, &json)?;
-    Ok(writeln!(out)?)
+    json::print(out, &document)
 }
