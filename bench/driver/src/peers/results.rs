@@ -174,10 +174,18 @@ impl Findings {
             "compiler": self.compiler,
             "load": self.load,
             "rounds": self.rounds,
-            "rows": self.rows.iter().map(json_of).collect::<Vec<_>>(),
         });
-        Ok(serde_json::to_string_pretty(&json)? + "\n")
+        let rows: Vec<Value> = self.rows.iter().map(json_of).collect();
+        lines(&json, &rows)
     }
+}
+
+/// An object with these rows, a line each, so that a difference shows the rows that moved.
+fn lines(head: &Value, rows: &[Value]) -> Result<String> {
+    let head = serde_json::to_string(head)?;
+    let head = head.trim_end_matches('}');
+    let rows: Vec<String> = rows.iter().map(Value::to_string).collect();
+    Ok(format!("{head},\"rows\":[\n{}\n]}}\n", rows.join(",\n")))
 }
 
 fn json_of(row: &Row) -> Value {
@@ -301,6 +309,17 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_documentation_has_the_form_that_is_written() {
+        let text = include_str!("../../../../docs/peers.json");
+        let mut all: Value = serde_json::from_str(text).expect("JSON");
+        let all = all.as_object_mut().expect("an object");
+        let rows = all.shift_remove("rows").expect("rows");
+        let rows = rows.as_array().expect("rows");
+        let written = lines(&Value::Object(all.clone()), rows).expect("JSON");
+        assert_eq!(written, text);
+    }
+
+    #[test]
     fn figures_and_ratios_are_right() {
         let text = findings().text();
         let words: Vec<&str> = line(&text, "fdr, rdtscp")
@@ -337,7 +356,7 @@ pub(super) mod tests {
             findings.text()
         );
         let json = findings.json().expect("JSON");
-        assert!(json.contains("\"not_measured\": \"no | header\""), "{json}");
+        assert!(json.contains("\"not_measured\":\"no | header\""), "{json}");
         let mut records = findings
             .rows
             .iter()
