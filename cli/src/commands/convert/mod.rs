@@ -4,11 +4,11 @@
 //! of them, for reading, encoding and writing are done at the same time. It must never leave half a trace,
 //! nor be silent about what the new format can't hold.
 
-mod ahead;
-mod behind;
+mod read_thread;
 pub(super) mod target;
 #[cfg(test)]
 mod tests;
+mod write_thread;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -234,7 +234,9 @@ fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Result<Done, F
 }
 
 fn stream(out: impl io::Write + Send + 'static) -> io::Result<Output> {
-    Ok(Output::Stream(Box::new(behind::Behind::new(out)?)))
+    Ok(Output::Stream(Box::new(write_thread::WriteThread::new(
+        out,
+    )?)))
 }
 
 /// Gives all events to the writer, and counts them.
@@ -245,7 +247,7 @@ fn drive(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Tally, fdr_formats::Error> {
     if jobs > 1 {
-        return ahead::drive(source, writer, progress);
+        return read_thread::drive(source, writer, progress);
     }
     let tally = Tally::default();
     let mut tee = Tee { writer, tally };

@@ -13,7 +13,7 @@ const CALLS: usize = 8 * 1024;
 /// Bytes of payloads of a batch, at least.
 const DATA: usize = 256 * 1024;
 /// Batches that wait.
-const AHEAD: usize = 8;
+const WAITING: usize = 8;
 
 /// Gives the events of a source to a sink, as [`source::drive`] does, but for what is wrong in the trace.
 /// Returns what there was.
@@ -25,7 +25,7 @@ pub(super) fn drive(
     sink: &mut dyn Sink,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Tally, Error> {
-    let (full, filled) = sync_channel(AHEAD);
+    let (full, filled) = sync_channel(WAITING);
     let (empty, emptied) = channel();
     std::thread::scope(|scope| {
         let reader = scope.spawn(move || -> Result<Tally, Error> {

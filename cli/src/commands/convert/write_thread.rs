@@ -11,7 +11,7 @@ const BUFFER: usize = 256 * 1024;
 const WAITING: usize = 4;
 
 /// What is written goes to the thread. [`Write::flush`], and dropping it, wait until that has written all.
-pub(super) struct Behind {
+pub(super) struct WriteThread {
     buffer: Vec<u8>,
     /// `None`: nothing can be written any more.
     thread: Option<Worker>,
@@ -26,12 +26,12 @@ struct Worker {
     handle: JoinHandle<io::Result<()>>,
 }
 
-impl Behind {
+impl WriteThread {
     /// Writes to `to`.
     ///
     /// # Errors
     /// Where there can be no more threads.
-    pub(super) fn new(mut to: impl Write + Send + 'static) -> io::Result<Behind> {
+    pub(super) fn new(mut to: impl Write + Send + 'static) -> io::Result<WriteThread> {
         let (full, filled) = sync_channel::<Vec<u8>>(WAITING);
         let (empty, emptied) = sync_channel(2 * WAITING);
         let work = move || {
@@ -44,7 +44,7 @@ impl Behind {
             to.flush()
         };
         let handle = std::thread::Builder::new().spawn(work)?;
-        Ok(Behind {
+        Ok(WriteThread {
             buffer: Vec::with_capacity(BUFFER),
             thread: Some(Worker {
                 full,
@@ -96,7 +96,7 @@ impl Worker {
     }
 }
 
-impl Write for Behind {
+impl Write for WriteThread {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.buffer.len() >= BUFFER {
             self.send()?;
@@ -121,7 +121,7 @@ impl Write for Behind {
     }
 }
 
-impl Drop for Behind {
+impl Drop for WriteThread {
     fn drop(&mut self) {
         // Who wants to know of errors has flushed.
         let _ = self.flush();
@@ -156,20 +156,20 @@ mod tests {
     #[test]
     fn all_bytes_come_in_order_and_are_there_after_a_flush() {
         let memory = Memory::default();
-        let mut behind = Behind::new(memory.clone()).unwrap();
+        let mut writer = WriteThread::new(memory.clone()).unwrap();
         let mut wanted = Vec::new();
         for nth in 0..300_000_u32 {
             let bytes = [nth.to_le_bytes(); 11];
-            behind.write_all(bytes.as_flattened()).unwrap();
+            writer.write_all(bytes.as_flattened()).unwrap();
             wanted.extend_from_slice(bytes.as_flattened());
             if nth % 100_000 == 7 {
-                behind.flush().unwrap();
+                writer.flush().unwrap();
                 assert!(*memory.0.lock().unwrap() == wanted);
             }
         }
-        behind.write_all(&wanted).unwrap();
+        writer.write_all(&wanted).unwrap();
         wanted.extend_from_within(..);
-        drop(behind);
+        drop(writer);
         assert!(*memory.0.lock().unwrap() == wanted);
     }
 
@@ -189,20 +189,20 @@ mod tests {
             io::Error::new(io::ErrorKind::StorageFull, "full")
         }
         for room in [0, BUFFER, 3 * BUFFER] {
-            let mut behind = Behind::new(Full(room)).unwrap();
+            let mut writer = WriteThread::new(Full(room)).unwrap();
             let bytes = vec![1; BUFFER];
             let mut error = None;
             for _ in 0..100 {
-                error = error.or_else(|| behind.write_all(&bytes).err());
+                error = error.or_else(|| writer.write_all(&bytes).err());
             }
-            let error = error.or_else(|| behind.flush().err());
+            let error = error.or_else(|| writer.flush().err());
             assert_eq!(error.unwrap().kind(), io::ErrorKind::StorageFull);
-            assert!(behind.flush().is_err());
+            assert!(writer.flush().is_err());
         }
-        let mut behind = Behind::new(Full(5)).unwrap();
-        behind.write_all(&[0; 6]).unwrap();
+        let mut writer = WriteThread::new(Full(5)).unwrap();
+        writer.write_all(&[0; 6]).unwrap();
         assert_eq!(
-            behind.flush().unwrap_err().kind(),
+            writer.flush().unwrap_err().kind(),
             io::ErrorKind::StorageFull
         );
     }
