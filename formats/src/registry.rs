@@ -39,6 +39,20 @@ pub const FORMATS: &[Format] = &[
     ring::FORMAT,
 ];
 
+/// Whether any trace is a folder. Code for folders is left out of a program whose formats are files.
+pub const HAS_FOLDERS: bool = has_folders();
+
+const fn has_folders() -> bool {
+    let mut at = 0;
+    while at < FORMATS.len() {
+        if matches!(FORMATS[at].opener, Opener::Folder { .. }) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
 /// Every way to write a trace.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     FORMATS.iter().flat_map(|format| format.targets)

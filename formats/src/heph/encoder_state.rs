@@ -216,7 +216,6 @@ impl EncoderState {
     }
 
     /// A call that has ended. Its times are in ns.
-    #[inline]
     pub(super) fn span(&mut self, lane: usize, span: &Span, out: &mut Vec<u8>) {
         let place = self.place(lane, span.start.0, span.end.0, 0);
         let Label {

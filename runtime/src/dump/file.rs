@@ -115,7 +115,7 @@ impl Dump<'_> {
     /// Writes any format, from the copies of the rings.
     fn convert(&self, output: Output) -> io::Result<Written> {
         let mut writer = (self.target.create)(output, self.info).map_err(as_io)?;
-        let mut written = self.threads(|thread, chunks, ended| {
+        let mut written = self.threads(&mut |thread, chunks, ended| {
             let sink = &mut writer;
             Ok(push_thread(self.info, thread, chunks, &[], ended, sink))
         })?;
@@ -126,7 +126,7 @@ impl Dump<'_> {
     /// Writes the recorder's own format, by copying.
     fn copy(&self, version: Version, file: File) -> io::Result<Written> {
         let mut writer = DumpWriter::new(file, version, self.info).map_err(as_io)?;
-        let mut written = self.threads(|thread, chunks, ended| {
+        let mut written = self.threads(&mut |thread, chunks, ended| {
             let block = writer.thread_with_gaps(thread, chunks, &[], ended);
             block.map_err(as_io)
         })?;
@@ -137,7 +137,7 @@ impl Dump<'_> {
     /// Copies one ring after the other. Passes on each thread, its chunks, and whether it has ended.
     fn threads(
         &self,
-        mut give: impl FnMut(&Thread, &[&[u8]], bool) -> io::Result<BlockSummary>,
+        give: &mut dyn FnMut(&Thread, &[&[u8]], bool) -> io::Result<BlockSummary>,
     ) -> io::Result<Written> {
         let mut snapshot = Snapshot::new(self.ring.region_size()).ok_or_else(|| {
             io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a copy of a ring")

@@ -136,6 +136,7 @@ impl Descriptor {
         Err(error)
     }
 
+    #[cfg(feature = "stream")]
     /// A second descriptor of the file that the program's own `fd` stands for.
     ///
     /// # Errors
@@ -167,6 +168,7 @@ impl Descriptor {
         self.fd
     }
 
+    #[cfg(feature = "stream")]
     /// The number by which the kernel knows the file, within its device.
     pub(crate) fn inode(&self) -> u64 {
         self.inode
@@ -187,6 +189,7 @@ impl Descriptor {
         }
     }
 
+    #[cfg(feature = "stream")]
     /// Closes the number if it still stands for that file. Async-signal-safe.
     pub(crate) fn close_if(fd: i32, inode: u64) {
         if identity(fd).is_some_and(|(_, now)| now == inode) {
