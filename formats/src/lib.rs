@@ -67,6 +67,7 @@ pub mod htdump;
 mod json;
 pub mod memory;
 pub mod model;
+mod number_map;
 pub mod packed;
 #[cfg(feature = "read")]
 pub mod pieces;

@@ -79,12 +79,10 @@ const FEATURES: [(&str, &[&str]); 3] = [
 #[must_use]
 pub fn missing_feature(name: &str) -> Option<&'static str> {
     let same = |known: &str| known.eq_ignore_ascii_case(name);
-    if targets().any(|target| same(target.name)) {
-        return None;
-    }
     let mut features = FEATURES.iter();
-    let feature = features.find(|(_, names)| names.iter().any(|known| same(known)));
-    feature.map(|(feature, _)| *feature)
+    let (feature, _) = features.find(|(_, names)| names.iter().any(|known| same(known)))?;
+    let has = |format: &Format| format.targets.iter().any(|target| same(target.name));
+    (!FORMATS.iter().any(has)).then_some(*feature)
 }
 
 #[cfg(feature = "read")]

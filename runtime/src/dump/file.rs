@@ -32,6 +32,9 @@ pub(crate) struct Written {
     pub(crate) losses: Losses,
 }
 
+/// Takes a thread, its chunks, and whether it has ended. It is no type parameter, so the code around it is there once.
+type Give<'a> = dyn FnMut(&Thread, &[&[u8]], bool) -> io::Result<BlockSummary> + 'a;
+
 /// The arguments of a dump.
 pub(crate) struct Dump<'a> {
     pub(crate) ring: &'a Ring,
@@ -135,10 +138,7 @@ impl Dump<'_> {
     }
 
     /// Copies one ring after the other. Passes on each thread, its chunks, and whether it has ended.
-    fn threads(
-        &self,
-        give: &mut dyn FnMut(&Thread, &[&[u8]], bool) -> io::Result<BlockSummary>,
-    ) -> io::Result<Written> {
+    fn threads(&self, give: &mut Give<'_>) -> io::Result<Written> {
         let mut snapshot = Snapshot::new(self.ring.region_size()).ok_or_else(|| {
             io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a copy of a ring")
         })?;

@@ -40,10 +40,14 @@ impl Staged {
         nonce: u64,
     ) -> io::Result<(Staged, Output)> {
         // With these rights no other user can put anything into the folders.
-        let folder = path.parent().filter(|_| make_folders);
-        let folders = folder.map_or(Ok(()), |folder| {
-            DirBuilder::new().recursive(true).mode(0o755).create(folder)
-        });
+        let folders = match make_folders {
+            true => {
+                let mut path = path.as_os_str().as_bytes().to_vec();
+                path.push(0);
+                sys::file::make_folders(&mut path).map_err(io::Error::from_raw_os_error)
+            }
+            false => Ok(()),
+        };
         let mut staged = Staged {
             temporary: path.with_file_name(format!(".fdr-{nonce:016x}.tmp")),
             path: path.to_owned(),

@@ -120,6 +120,7 @@ impl Ring {
         result
     }
 
+    #[inline(never)]
     fn consistently(&self, sum: &mut dyn FnMut()) {
         for _ in 0..CONSISTENT_TRIES {
             let before = self.reused.load(Ordering::Acquire);

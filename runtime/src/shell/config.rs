@@ -232,12 +232,24 @@ impl Reader<'_> {
 
     /// The parsed value. `None` if it is unset, or if it is invalid and the error is noted.
     fn text<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
-        let value = self.raw(name)?;
-        let text = value.text.to_str().map(str::trim);
-        let parsed = text.ok_or("not UTF-8".to_owned()).and_then(parse);
+        let mut parsed = None;
+        self.parse(name, &mut |text| {
+            parsed = Some(parse(text)?);
+            Ok(())
+        });
         parsed
-            .map_err(|problem| self.refuse(name, &value, &problem))
-            .ok()
+    }
+
+    /// The part of it that is the same for all types.
+    fn parse(&mut self, name: &str, parse: &mut dyn FnMut(&str) -> Result<(), String>) {
+        let Some(value) = self.raw(name) else { return };
+        let parsed = match value.text.to_str() {
+            Some(text) => parse(text.trim()),
+            None => Err("not UTF-8".to_owned()),
+        };
+        if let Err(problem) = parsed {
+            self.refuse(name, &value, &problem);
+        }
     }
 
     #[inline(never)]
@@ -256,29 +268,33 @@ impl Reader<'_> {
 
     /// The format. The error says that this build has no format that fits.
     fn format(&mut self, is_sent: bool) -> Result<Format, Vec<String>> {
-        let fits = |target: &&Target| !is_sent || target.kind == Kind::Stream;
-        let fitting: Vec<&str> = registry::targets()
-            .filter(fits)
-            .map(|target| target.name)
-            .collect();
+        let fits = |target: &Target| !is_sent || target.kind == Kind::Stream;
+        let refuse = |mut problem: String| {
+            problem.push_str("; accepted are ");
+            for (number, target) in registry::targets()
+                .filter(|&target| fits(target))
+                .enumerate()
+            {
+                problem.push_str(if number == 0 { "" } else { ", " });
+                problem.push_str(target.name);
+            }
+            problem
+        };
         let parse = |text: &str| {
             if let Some(feature) = registry::missing_feature(text) {
-                return Err(format!(
-                    "this program has no such format: build it with the feature `{feature}` of fdr; \
-                     accepted are {}",
-                    fitting.join(", ")
-                ));
+                return Err(refuse(format!(
+                    "this program has no such format: build it with the feature `{feature}` of fdr"
+                )));
             }
             let mut names = registry::targets().map(|target| target.name);
             let number = number_of(text, &mut names)?;
             let target = registry::targets().nth(number).ok_or("no such format")?;
-            if fits(&target) {
-                return Ok(Format(target));
+            match fits(target) {
+                true => Ok(Format(target)),
+                false => Err(refuse(
+                    "can't be sent as a stream, which FDR_OUT asks for".to_owned(),
+                )),
             }
-            Err(format!(
-                "can't be sent as a stream, which FDR_OUT asks for; accepted are {}",
-                fitting.join(", ")
-            ))
         };
         if let Some(format) = self.text("FDR_FORMAT", parse) {
             return Ok(format);
