@@ -103,7 +103,9 @@ fn a_program_has_the_formats_of_its_features() {
     assert_eq!(readers(&streams), [""; 0]);
     let outcome = run(&streams, &folder, &[("FDR_MODE", "stream")]);
     assert!(
-        outcome.stderr.starts_with("fdr: streamed 2 records of 1 thread"),
+        outcome
+            .stderr
+            .starts_with("fdr: streamed 2 records of 1 thread"),
         "{outcome:?}"
     );
     assert_eq!(extensions(&folder), ["fdr"]);
