@@ -148,7 +148,7 @@ fn names_klass(head: &[u8]) -> bool {
 }
 
 /// Puts the fields of one record behind its header. Its methods are calls, because few records are not calls of the
-/// program, and those have [`call`].
+/// program, and those have a function of their own.
 pub struct Builder<'a> {
     out: &'a mut Vec<u8>,
     order: ByteOrder,
