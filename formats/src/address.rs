@@ -9,18 +9,38 @@
 //! | `-` | writes to its standard output | reads its standard input |
 
 use std::ffi::OsStr;
+#[cfg(feature = "stream")]
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
+#[cfg(feature = "stream")]
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "stream")]
 use crate::text::clean;
 
 /// The longest path of a socket, bytes: `sun_path` has one more, for a NUL.
+#[cfg(feature = "stream")]
 const LONGEST_SOCKET: usize = 107;
 
 /// The form of an address.
 pub const SHAPES: &str = "tcp://host:port, tcp-listen://host:port, unix:/path or -";
 
+/// Whether a text is an address, be it a right or a wrong one. Otherwise it is the name of a file.
+#[must_use]
+pub fn is_address(text: &OsStr) -> bool {
+    let bytes = text.as_bytes();
+    let scheme = bytes.windows(3).position(|bytes| bytes == b"://");
+    bytes == b"-"
+        || bytes.starts_with(b"unix:")
+        || scheme.is_some_and(|end| is_scheme(bytes.get(..end).unwrap_or_default()))
+}
+
+fn is_scheme(word: &[u8]) -> bool {
+    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    !word.is_empty() && word.iter().all(fits)
+}
+
+#[cfg(feature = "stream")]
 /// Where a stream goes. The verbs are the program's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -34,6 +54,7 @@ pub enum Address {
     Stdout,
 }
 
+#[cfg(feature = "stream")]
 /// The user of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -43,6 +64,7 @@ pub enum Side {
     Tool,
 }
 
+#[cfg(feature = "stream")]
 impl Address {
     /// The address in a text, for that side. `None`: the text is the name of a file. A relative path is
     /// within `start`. The side that listens may have port 0, which stands for any free port.
@@ -63,6 +85,9 @@ impl Address {
     /// ```
     #[must_use]
     pub fn parse(text: &OsStr, start: &Path, side: Side) -> Option<Result<Address, String>> {
+        if !is_address(text) {
+            return None;
+        }
         let bytes = text.as_bytes();
         if bytes == b"-" {
             return Some(Ok(Address::Stdout));
@@ -84,7 +109,6 @@ impl Address {
         match scheme {
             "tcp" => Some(host_and_port(place, least(Side::Tool)).map(Address::Connect)),
             "tcp-listen" => Some(host_and_port(place, least(Side::Program)).map(Address::Listen)),
-            _ if !is_scheme(scheme) => None,
             _ => Some(Err(format!(
                 "no such kind of stream; accepted are {SHAPES}"
             ))),
@@ -104,11 +128,7 @@ impl Address {
     }
 }
 
-fn is_scheme(word: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    !word.is_empty() && word.bytes().all(fits)
-}
-
+#[cfg(feature = "stream")]
 fn socket(path: PathBuf, nothing: bool) -> Result<Address, String> {
     if nothing || path.file_name().is_none() {
         return Err("no socket in it, as in unix:/tmp/app.socket".to_owned());
@@ -121,6 +141,7 @@ fn socket(path: PathBuf, nothing: bool) -> Result<Address, String> {
     Ok(Address::Unix(path))
 }
 
+#[cfg(feature = "stream")]
 /// Checks `host:port`, where a host may be `[::1]` and the port is at least `least`.
 fn host_and_port(text: &str, least: u16) -> Result<String, String> {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
@@ -138,6 +159,7 @@ fn host_and_port(text: &str, least: u16) -> Result<String, String> {
     }
 }
 
+#[cfg(feature = "stream")]
 /// The address as it is written in `FDR_OUT`, without characters that a terminal would obey.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -150,7 +172,7 @@ impl fmt::Display for Address {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "stream"))]
 mod tests {
     use super::*;
 
@@ -169,6 +191,7 @@ mod tests {
         ] {
             let address = parse(text).expect("an address").expect("a valid one");
             assert_eq!(address.to_string(), text);
+            assert!(is_address(OsStr::new(text)));
         }
         let within = PathBuf::from("/start/app.socket");
         assert_eq!(parse("unix:app.socket"), Some(Ok(Address::Unix(within))));
@@ -212,6 +235,7 @@ mod tests {
             "://",
         ] {
             assert_eq!(parse(text), None, "{text}");
+            assert!(!is_address(OsStr::new(text)), "{text}");
         }
     }
 
@@ -236,6 +260,7 @@ mod tests {
             ("unix:/", "socket"),
             (&long, "longer than 107 bytes"),
         ] {
+            assert!(is_address(OsStr::new(text)), "{text}");
             let error = parse(text).expect("an address").expect_err("a bad one");
             assert!(
                 error.contains(what) && !error.contains('\n'),

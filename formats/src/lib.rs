@@ -37,7 +37,8 @@
 //! | [`xray`] | XRay flight data recorder files, versions 1 to 5 |
 //!
 //! The feature `read`, which is on by default, brings all readers and every format. Without it there are writers
-//! alone: those of XRay, Heph and HTDUMP, and by the features `ctf`, `entrace` and `tcstate` the others.
+//! alone: those of XRay, Heph and HTDUMP, and by the features `ctf`, `entrace` and `tcstate` the others. The feature
+//! `stream` brings addresses, and the writer that makes XRay of any events. A recorder that only dumps needs neither.
 #![forbid(unsafe_code)]
 // Layouts are kept whole, although without readers nobody asks for some of their parts.
 #![cfg_attr(not(feature = "read"), allow(dead_code))]
@@ -62,9 +63,11 @@ mod format;
 pub mod guide {}
 pub mod heph;
 pub mod htdump;
+#[cfg(any(feature = "ctf", feature = "tcstate"))]
 mod json;
 pub mod memory;
 pub mod model;
+mod number_map;
 pub mod packed;
 #[cfg(feature = "read")]
 pub mod pieces;
@@ -74,16 +77,20 @@ pub mod ring;
 mod runs;
 pub mod scale;
 pub mod sink;
+#[cfg(any(feature = "ctf", feature = "tcstate"))]
 pub mod snapshot_json;
 #[cfg(feature = "read")]
 pub mod source;
 mod spans;
+#[cfg(any(feature = "entrace", feature = "stream", feature = "tcstate"))]
 mod spool;
 #[cfg(feature = "tcstate")]
 pub mod tcstate;
+#[cfg(any(feature = "entrace", feature = "stream", feature = "tcstate"))]
 pub mod temporary;
 pub mod text;
 mod thread_numbers;
+#[cfg(any(feature = "entrace", feature = "tcstate"))]
 mod tournament;
 pub mod writer;
 pub mod xray;

@@ -309,6 +309,20 @@ pub struct TraceInfo {
 }
 
 impl TraceInfo {
+    /// The facts, without the format, and without functions and threads, which writers keep elsewhere.
+    #[inline(never)]
+    pub(crate) fn without_lists(&self) -> TraceInfo {
+        TraceInfo {
+            format: String::new(),
+            clock: self.clock.clone(),
+            functions: Vec::new(),
+            threads: Vec::new(),
+            program: self.program.clone(),
+            reason: self.reason.clone(),
+            ..*self
+        }
+    }
+
     /// The thread whose crash or panic made the recorder write, if the reason names it.
     #[must_use]
     pub fn failed_thread(&self) -> Option<ThreadId> {

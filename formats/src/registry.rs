@@ -39,6 +39,20 @@ pub const FORMATS: &[Format] = &[
     ring::FORMAT,
 ];
 
+/// Whether any trace is a folder. Code for folders is left out of a program whose formats are files.
+pub const HAS_FOLDERS: bool = has_folders();
+
+const fn has_folders() -> bool {
+    let mut at = 0;
+    while at < FORMATS.len() {
+        if matches!(FORMATS[at].opener, Opener::Folder { .. }) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
 /// Every way to write a trace.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     FORMATS.iter().flat_map(|format| format.targets)
@@ -65,12 +79,10 @@ const FEATURES: [(&str, &[&str]); 3] = [
 #[must_use]
 pub fn missing_feature(name: &str) -> Option<&'static str> {
     let same = |known: &str| known.eq_ignore_ascii_case(name);
-    if targets().any(|target| same(target.name)) {
-        return None;
-    }
     let mut features = FEATURES.iter();
-    let feature = features.find(|(_, names)| names.iter().any(|known| same(known)));
-    feature.map(|(feature, _)| *feature)
+    let (feature, _) = features.find(|(_, names)| names.iter().any(|known| same(known)))?;
+    let has = |format: &Format| format.targets.iter().any(|target| same(target.name));
+    (!FORMATS.iter().any(has)).then_some(*feature)
 }
 
 #[cfg(feature = "read")]

@@ -6,10 +6,11 @@
 //! Calls that do not nest are made to nest, by the rule of [`crate::calls`]. [`Span::flags`] marks the
 //! edges that were added.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open};
 use crate::model::{Call, CpuId, Edge, FunctionId, ThreadId, Ticks};
+use crate::number_map::NumberMap;
 use crate::sink::Losses;
 
 /// The bits of [`Span::flags`]. Formats that carry them leave the field out if it is 0.
@@ -103,7 +104,7 @@ struct Stack {
 #[derive(Debug, Default)]
 pub(crate) struct Spans {
     stacks: Vec<Stack>,
-    stack_of: HashMap<ThreadId, usize>,
+    stack_of: NumberMap,
     now: usize,
     /// Edges whose clock went back.
     moved: u64,
@@ -113,9 +114,10 @@ pub(crate) struct Spans {
 impl Spans {
     /// What follows belongs to this thread.
     pub(crate) fn thread(&mut self, thread: ThreadId) {
-        let next = self.stacks.len();
-        self.now = *self.stack_of.entry(thread).or_insert(next);
-        if self.now == next {
+        let known = self.stack_of.get(thread.0);
+        self.now = known.unwrap_or(self.stacks.len());
+        if known.is_none() {
+            self.stack_of.insert(thread.0, self.now);
             self.stacks.push(Stack {
                 thread,
                 ..Stack::default()

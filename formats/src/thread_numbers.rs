@@ -2,9 +2,8 @@
 //! thread may stand for a pair of numbers, or come from another system. Must never give two threads one
 //! number, because a reader would take their calls for one thread's.
 
-use std::collections::HashSet;
-
 use crate::model::ThreadId;
+use crate::number_map::NumberMap;
 
 /// The loss of threads with another number, in formats that also hold the whole number.
 pub(crate) const RENUMBERED: &str =
@@ -13,7 +12,7 @@ pub(crate) const RENUMBERED: &str =
 /// The numbers that were given.
 #[derive(Debug)]
 pub(crate) struct ThreadNumbers {
-    taken: HashSet<u32>,
+    taken: NumberMap,
     /// Threads whose own number does not fit get numbers from here down. Formats with signed numbers
     /// have no more bits, and no kernel counts that far.
     spare: u32,
@@ -24,7 +23,7 @@ pub(crate) struct ThreadNumbers {
 impl Default for ThreadNumbers {
     fn default() -> ThreadNumbers {
         ThreadNumbers {
-            taken: HashSet::new(),
+            taken: NumberMap::default(),
             spare: i32::MAX as u32,
             renumbered: 0,
         }
@@ -35,14 +34,14 @@ impl ThreadNumbers {
     /// The number of a thread that comes for the first time: its own, if it has 32 bits and is free.
     pub(crate) fn begin(&mut self, thread: ThreadId) -> u32 {
         let own = u32::try_from(thread.0).ok();
-        if let Some(own) = own.filter(|&own| self.taken.insert(own)) {
+        if let Some(own) = own.filter(|&own| self.taken.insert(own.into(), 0)) {
             return own;
         }
         self.renumbered += 1;
         loop {
             let number = self.spare;
             self.spare = number.wrapping_sub(1);
-            if self.taken.insert(number) {
+            if self.taken.insert(number.into(), 0) {
                 return number;
             }
         }

@@ -14,7 +14,7 @@ pub enum Mode {
     /// The oldest records are kept, and later ones are dropped.
     Full,
     /// Records are handed over while the program runs. Records that are not handed over in time are
-    /// overwritten.
+    /// overwritten. Needs the feature `stream`; without it nothing is recorded.
     Stream,
 }
 
@@ -134,7 +134,7 @@ impl Config {
         self.with("FDR", filter.as_ref())
     }
 
-    /// Where traces go, `FDR_OUT`: a file, a folder, or a stream's address.
+    /// Where traces go, `FDR_OUT`: a file, a folder, or with the feature `stream` an address.
     pub fn output(self, output: impl AsRef<OsStr>) -> Config {
         self.with("FDR_OUT", output)
     }

@@ -24,7 +24,8 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     .and_then(|()| {
         // As the recorder has it; among the workspace's crates it has all of its features.
         let writers = "clippy --package fdr-formats --no-default-features --quiet -- -D warnings";
-        run_command(&mut cargo(writers))
+        run_command(&mut cargo(writers))?;
+        run_command(&mut cargo("clippy --package fdr --quiet -- -D warnings"))
     })
     .and_then(|()| fuzzer_linted())
     .and_then(|()| run_command(&mut crate::driver(&["peers", "--lint"])));

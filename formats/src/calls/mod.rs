@@ -208,7 +208,7 @@ impl<T> CallStack<T> {
     /// Makes the call that contains `call` the innermost open one.
     #[cold]
     #[inline(never)]
-    fn mend(&mut self, call: &Call, out: &mut impl CallHandler<T>) -> Option<Exit> {
+    fn mend(&mut self, call: &Call, out: &mut dyn CallHandler<T>) -> Option<Exit> {
         let is = |open: &Open<T>| open.function == call.function;
         let exit = self.rule.other(&self.open, is);
         if let (Some(past), Exit::Before | Exit::Lone) = (&mut self.past, exit) {
@@ -276,7 +276,10 @@ impl<T> CallStack<T> {
 
     /// Ends the innermost open call.
     #[inline]
-    fn close(&mut self, end: Ticks, exit: EdgeStatus, tail: bool, out: &mut impl CallHandler<T>) {
+    fn close<H>(&mut self, end: Ticks, exit: EdgeStatus, tail: bool, out: &mut H)
+    where
+        H: CallHandler<T> + ?Sized,
+    {
         let Some(call) = self.open.pop() else { return };
         let before = call.before;
         let ended = Ended {
@@ -372,6 +375,11 @@ impl<T> CallStack<T> {
     /// Ends all open calls, innermost first: at `end`, the moment of the dump, or at the latest edge if
     /// `end` is unknown. Frees the memory. A second call changes nothing.
     pub fn finish(&mut self, end: Option<Ticks>, out: &mut impl CallHandler<T>) {
+        self.close_all(end, out);
+    }
+
+    #[inline(never)]
+    fn close_all(&mut self, end: Option<Ticks>, out: &mut dyn CallHandler<T>) {
         let end = end.unwrap_or_default().max(self.latest());
         while !self.open.is_empty() {
             self.close(end, EdgeStatus::Missing, false, out);

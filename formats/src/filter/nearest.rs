@@ -13,6 +13,14 @@ pub fn nearest<'a>(
     pattern: &str,
     count: usize,
 ) -> Vec<&'a str> {
+    nearest_of(&mut names.into_iter(), pattern, count)
+}
+
+fn nearest_of<'a>(
+    names: &mut dyn Iterator<Item = &'a str>,
+    pattern: &str,
+    count: usize,
+) -> Vec<&'a str> {
     let whole: Vec<char> = pattern.chars().take(LONGEST).collect();
     // The same, anywhere in the name: `parse` for `app::parser::run`.
     let within: Vec<char> = ['*']

@@ -56,15 +56,7 @@ pub(super) struct EncoderState {
 impl EncoderState {
     pub(super) fn new(info: &TraceInfo) -> EncoderState {
         let start = info.start.unwrap_or_default();
-        let info = TraceInfo {
-            format: String::new(),
-            clock: info.clock.clone(),
-            functions: Vec::new(),
-            threads: Vec::new(),
-            program: info.program.clone(),
-            reason: info.reason.clone(),
-            ..*info
-        };
+        let info = info.without_lists();
         let scale = Scale::new(info.clock.frequency);
         let mut state = EncoderState {
             info,
@@ -216,7 +208,6 @@ impl EncoderState {
     }
 
     /// A call that has ended. Its times are in ns.
-    #[inline]
     pub(super) fn span(&mut self, lane: usize, span: &Span, out: &mut Vec<u8>) {
         let place = self.place(lane, span.start.0, span.end.0, 0);
         let Label {
@@ -326,21 +317,19 @@ impl EncoderState {
         match mark {
             Untimed::Wall { seconds, micros } => {
                 let place = self.place(lane, time, time, 0);
-                let mut packet = EventPacket::begin(out, place, facts::WALL);
-                packet.number("seconds", seconds);
-                packet.number("micros", micros.into());
-                packet.end();
+                let mut parts = Parts::begin(out, place, facts::WALL, &mut self.facts);
+                parts.number("seconds", seconds);
+                parts.number("micros", micros.into());
+                parts.end();
             }
             Untimed::Lost { records } => {
                 let skipped = Some(records / 2);
                 let skipped = skipped.filter(|&events| (1..=MAX_SKIPPED).contains(&events));
                 let place = self.place(lane, time, time, skipped.unwrap_or(0) as u32);
-                let mut packet = EventPacket::begin(out, place, facts::LOST);
-                packet.number("records", records);
-                if let Some(skipped) = skipped {
-                    packet.number("skipped", skipped);
-                }
-                packet.end();
+                let mut parts = Parts::begin(out, place, facts::LOST, &mut self.facts);
+                parts.number("records", records);
+                parts.optional("skipped", skipped);
+                parts.end();
             }
         }
     }

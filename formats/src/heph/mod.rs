@@ -14,7 +14,8 @@
 //! | `writer` | [`HephWriter`]: events of any format to a stream |
 
 use crate::format::{Format, Opener};
-use crate::writer::{Kind, Target};
+use crate::model::TraceInfo;
+use crate::writer::{Begun, Kind, Output, Target};
 
 #[cfg(feature = "read")]
 mod decoder_state;
@@ -55,9 +56,12 @@ pub const FORMAT: Format = Format {
         extension: "heph",
         kind: Kind::Stream,
         file_as_stream: true,
-        create: |output, info| {
-            let out = output.into_stream()?;
-            Ok(Box::new(HephWriter::new(out, info)))
-        },
+        create,
     }],
 };
+
+/// It is no closure: those of a constant are compiled again in each crate that uses it.
+fn create(output: Output, info: &TraceInfo) -> Begun {
+    let out = output.into_stream()?;
+    Ok(Box::new(HephWriter::new(out, info)))
+}

@@ -1,11 +1,10 @@
 //! Functions and threads of a trace that is written: the name, number, stream and substream of each in the
 //! file. Must never give two threads one place, nor two functions one name without a number.
 
-use std::collections::{HashMap, HashSet};
-
 use super::facts::{FACTS, PREFIX};
 use super::names::{self, label};
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks};
+use crate::number_map::NumberMap;
 use crate::sink::Losses;
 use crate::text;
 
@@ -15,6 +14,8 @@ const HASH_SIZE: usize = 10;
 /// How the calls of a function are written.
 #[derive(Debug)]
 pub(super) struct Label {
+    /// The function was declared, and not only called.
+    declared: bool,
     pub(super) description: Box<str>,
     /// The description alone does not identify the function.
     pub(super) numbered: bool,
@@ -25,6 +26,7 @@ pub(super) struct Label {
 impl Label {
     fn new(description: &str, numbered: bool) -> Label {
         Label {
+            declared: false,
             description: description.into(),
             numbered,
             elided: None,
@@ -59,30 +61,45 @@ fn hash(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, step)
 }
 
+/// FNV-1a, 64 bits.
+fn long_hash(name: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
 /// All functions so far, in the order in which they were declared.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     pub(super) declared: Vec<Function>,
-    known: HashSet<FunctionId>,
-    names: HashSet<Box<str>>,
-    labels: HashMap<FunctionId, Label>,
+    /// Hashes of names. If two names have one hash, the second function has a number, which it does not need.
+    names: NumberMap,
+    labels: Vec<Label>,
+    label_of: NumberMap,
 }
 
 impl Functions {
     /// Adds a function that was not declared before; false: another one has its number.
     pub(super) fn declare(&mut self, function: &Function) -> bool {
-        if !self.known.insert(function.id) {
+        let known = self.label_of.get(function.id.0.into());
+        let known = known.and_then(|place| self.labels.get_mut(place));
+        if known.as_ref().is_some_and(|label| label.declared) {
             return false;
         }
         let name = &function.name;
         let numbered =
-            name.is_empty() || name.starts_with(PREFIX) || !self.names.insert(name.as_str().into());
-        let label = if name.is_empty() {
+            name.is_empty() || name.starts_with(PREFIX) || !self.names.insert(long_hash(name), 0);
+        let mut label = if name.is_empty() {
             Label::new(&label(function.id.0), numbered)
         } else {
             Label::new(name, numbered)
         };
-        self.labels.insert(function.id, label);
+        label.declared = true;
+        match known {
+            Some(known) => *known = label,
+            None => {
+                self.add(function.id, label);
+            }
+        }
         self.declared.push(function.clone());
         true
     }
@@ -90,9 +107,17 @@ impl Functions {
     /// How the calls of a function are written.
     #[inline]
     pub(super) fn label(&mut self, id: FunctionId) -> &mut Label {
-        self.labels
-            .entry(id)
-            .or_insert_with(|| Label::new(&label(id.0), true))
+        let known = self.label_of.get(id.0.into());
+        let place = known.unwrap_or_else(|| self.add(id, Label::new(&label(id.0), true)));
+        &mut self.labels[place]
+    }
+
+    #[cold]
+    fn add(&mut self, id: FunctionId, label: Label) -> usize {
+        let place = self.labels.len();
+        self.label_of.insert(id.0.into(), place);
+        self.labels.push(label);
+        place
     }
 }
 
@@ -130,9 +155,10 @@ impl Lane {
 #[derive(Debug)]
 pub(super) struct Threads {
     pub(super) lanes: Vec<Lane>,
-    lane_of: HashMap<ThreadId, usize>,
-    places: HashSet<(u32, u64)>,
-    counter_of: HashMap<u32, usize>,
+    lane_of: NumberMap,
+    /// Streams and substreams that are taken, as [`key`] has them.
+    places: NumberMap,
+    counter_of: NumberMap,
     /// Events written per stream.
     pub(super) counters: Vec<u32>,
     /// Streams above this one are taken.
@@ -143,19 +169,25 @@ impl Default for Threads {
     fn default() -> Threads {
         Threads {
             lanes: Vec::new(),
-            lane_of: HashMap::new(),
-            places: HashSet::new(),
-            counter_of: HashMap::new(),
+            lane_of: NumberMap::default(),
+            places: NumberMap::default(),
+            counter_of: NumberMap::default(),
             counters: Vec::new(),
             free: FACTS - 1,
         }
     }
 }
 
+/// One number for a stream and a substream. Pairs without a substream have numbers of their own. If others share one,
+/// the second thread gets another stream.
+fn key((stream, substream): (u32, u64)) -> u64 {
+    u64::from(stream) ^ substream.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 impl Threads {
     /// The lane of a thread, and whether it has new facts.
     pub(super) fn lane(&mut self, thread: &Thread, losses: &mut Losses) -> (usize, bool) {
-        let Some(&place) = self.lane_of.get(&thread.id) else {
+        let Some(place) = self.lane_of.get(thread.id.0) else {
             return (self.begin(thread, losses), true);
         };
         let known = &mut self.lanes[place].thread;
@@ -176,27 +208,30 @@ impl Threads {
     }
 
     pub(super) fn of(&self, thread: ThreadId) -> Option<usize> {
-        self.lane_of.get(&thread).copied()
+        self.lane_of.get(thread.0)
     }
 
     fn begin(&mut self, thread: &Thread, losses: &mut Losses) -> usize {
         let own = u32::try_from(thread.id.0).ok().filter(|&id| id != FACTS);
         let own = own.map(|stream| (stream, 0));
         let wanted = names::numbers(thread).or(own);
-        let wanted = wanted.filter(|&place| place.0 != FACTS && !self.places.contains(&place));
+        let wanted =
+            wanted.filter(|&place| place.0 != FACTS && self.places.get(key(place)).is_none());
         let (stream, substream) = wanted.unwrap_or_else(|| {
             let what = "thread ids that no stream can have (over 32 bits, or taken): other readers \
                         see another number";
             losses.add(what, 1);
             (self.unused(), 0)
         });
-        self.places.insert((stream, substream));
-        let counter = *self.counter_of.entry(stream).or_insert_with(|| {
+        self.places.insert(key((stream, substream)), 0);
+        let known = self.counter_of.get(stream.into());
+        let counter = known.unwrap_or(self.counters.len());
+        if known.is_none() {
+            self.counter_of.insert(stream.into(), counter);
             self.counters.push(0);
-            self.counters.len() - 1
-        });
+        }
         let place = self.lanes.len();
-        self.lane_of.insert(thread.id, place);
+        self.lane_of.insert(thread.id.0, place);
         self.lanes.push(Lane {
             thread: thread.clone(),
             stream,
@@ -212,7 +247,7 @@ impl Threads {
 
     /// A stream that nothing is on.
     fn unused(&mut self) -> u32 {
-        while self.counter_of.contains_key(&self.free) {
+        while self.counter_of.get(self.free.into()).is_some() {
             self.free = self.free.wrapping_sub(1);
         }
         self.free

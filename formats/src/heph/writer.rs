@@ -247,7 +247,8 @@ impl FactPlaces {
     }
 }
 
-/// An event and its `fdr:more` events, under construction.
+/// An event and its `fdr:more` events, under construction. Its methods are calls, because ordinary calls of the
+/// program do not use it.
 pub(super) struct Parts<'a> {
     packet: EventPacket<'a>,
     /// The name of the event for `fdr:more` events.
@@ -284,6 +285,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Begins an `fdr:more` event, which takes the next attributes.
+    #[inline(never)]
     pub(super) fn go_on(&mut self) {
         let place = self.places.next(self.time);
         self.packet.next(place, facts::MORE);
@@ -296,16 +298,19 @@ impl<'a> Parts<'a> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn number(&mut self, name: &str, value: u64) {
         self.make_room(number_size(name));
         self.packet.number(name, value);
     }
 
+    #[inline(never)]
     pub(super) fn signed(&mut self, name: &str, value: i64) {
         self.make_room(number_size(name));
         self.packet.signed(name, value);
     }
 
+    #[inline(never)]
     pub(super) fn float(&mut self, name: &str, value: f64) {
         self.make_room(number_size(name));
         self.packet.float(name, value);
@@ -324,6 +329,7 @@ impl<'a> Parts<'a> {
     }
 
     /// A text of any length: as many attributes of the name as it needs; one attribute if it is empty.
+    #[inline(never)]
     pub(super) fn text(&mut self, name: &str, value: &str) {
         let mut rest = value;
         loop {

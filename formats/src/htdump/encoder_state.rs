@@ -4,15 +4,15 @@
 //! The records that describe the trace, a thread or a function, and the marks, are encoded here too. Their
 //! functions are pure. They must never decide when a record is written.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 
 use super::klass::{self, KLASSES, MAX_ARGUMENTS, TRACE_BITS, TRACE_NAMES, known, of_call};
 use super::names::label_of;
-use super::record::{Builder, CALL, Header, MAPPING, SYSTEM, endianness, escape};
+use super::record::{Builder, CALL, Header, MAPPING, SYSTEM, call, endianness, escape};
 use crate::bytes::ByteOrder;
 use crate::facts::Value;
 use crate::model::{Function, FunctionId, Thread, TraceInfo};
+use crate::number_map::NumberMap;
 use crate::sink::Losses;
 use crate::spans::Span;
 use crate::text;
@@ -30,7 +30,7 @@ pub(super) struct Stream<W: Write> {
     pub(super) preamble: Vec<u8>,
     mapped: Mapped,
     /// The announced klasses of calls.
-    announced: HashSet<u32>,
+    announced: NumberMap,
     pub(super) losses: Losses,
     failed: Option<io::Error>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Stream<W: Write> {
 #[derive(Debug, Default)]
 struct Mapped {
     low: Vec<bool>,
-    high: HashSet<FunctionId>,
+    high: NumberMap,
 }
 
 impl Mapped {
@@ -48,7 +48,7 @@ impl Mapped {
     fn insert(&mut self, id: FunctionId) {
         let at = id.0 as usize;
         if at >= Self::LOW {
-            self.high.insert(id);
+            self.high.insert(id.0.into(), 0);
             return;
         }
         if at >= self.low.len() {
@@ -61,7 +61,7 @@ impl Mapped {
     fn contains(&self, id: FunctionId) -> bool {
         match self.low.get(id.0 as usize) {
             Some(&is_mapped) => is_mapped,
-            None => self.high.contains(&id),
+            None => self.high.get(id.0.into()).is_some(),
         }
     }
 }
@@ -75,7 +75,7 @@ impl<W: Write> Stream<W> {
             encoder: Encoder { order, number: 0 },
             preamble: endianness(order).to_vec(),
             mapped: Mapped::default(),
-            announced: HashSet::new(),
+            announced: NumberMap::default(),
             losses: Losses::default(),
             failed: None,
         };
@@ -150,7 +150,7 @@ impl<W: Write> Stream<W> {
     fn detailed(&mut self, thread: u32, span: &Span) {
         let (flagged, count) = (span.flags != 0, span.arguments.len().min(MAX_ARGUMENTS));
         let klass = of_call(flagged, count);
-        if !self.announced.contains(&klass) {
+        if self.announced.get(klass.into()).is_none() {
             self.announce(klass, flagged, count);
         }
         let mut record = self.encoder.call(&mut self.buffer, klass, thread, span);
@@ -176,7 +176,7 @@ impl<W: Write> Stream<W> {
         let from = self.preamble.len();
         self.encoder
             .call_klass(&mut self.preamble, flagged, arguments);
-        self.announced.insert(klass);
+        self.announced.insert(klass.into(), 0);
         self.lasting(from);
     }
 
@@ -213,7 +213,7 @@ pub(super) struct Encoder {
 
 impl Encoder {
     /// Begins a record.
-    #[inline]
+    #[inline(never)]
     pub(super) fn begin<'a>(&mut self, out: &'a mut Vec<u8>, klass: u32, time: u64) -> Builder<'a> {
         self.number += 1;
         let header = Header {
@@ -233,12 +233,15 @@ impl Encoder {
         thread: u32,
         span: &Span,
     ) -> Builder<'a> {
-        // All fields at once, so that the compiler makes nothing but stores.
-        out.reserve(64);
-        self.begin(out, klass, span.start.0)
-            .u64(span.end.since(span.start).0)
-            .u32(thread)
-            .u64(span.function.0.into())
+        self.number += 1;
+        let header = Header {
+            klass,
+            time: span.start.0,
+            number: self.number,
+        };
+        let duration = span.end.since(span.start).0;
+        let function = span.function.0.into();
+        call(out, self.order, header, duration, thread, function)
     }
 
     /// Announces all klasses but those of calls with arguments, as HawkTracer begins its streams.

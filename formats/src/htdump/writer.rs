@@ -2,7 +2,6 @@
 //! as HawkTracer does. A mark is written when it comes. Memory is the functions, the threads and the open
 //! calls. Must never write bytes at which a real parser stops: see `klass`.
 
-use std::collections::HashMap;
 use std::io::Write;
 
 use super::encoder_state::Stream;
@@ -10,9 +9,8 @@ use super::klass;
 use super::record::{Builder, MAX_RECORD, escape};
 use crate::bytes::ByteOrder;
 use crate::error::{Diagnostic, Error};
-use crate::model::{
-    Call, Edge, Function, Mark, Nanos, Thread, ThreadId, Ticks, TraceInfo, Trouble,
-};
+use crate::model::{Call, Edge, Function, Mark, Nanos, Thread, Ticks, TraceInfo, Trouble};
+use crate::number_map::NumberMap;
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::spans::Spans;
@@ -57,7 +55,7 @@ impl ThreadState {
 pub struct HtdumpWriter<W: Write> {
     scale: Scale,
     states: Vec<ThreadState>,
-    state_of: HashMap<ThreadId, usize>,
+    state_of: NumberMap,
     numbers: ThreadNumbers,
     now: Option<usize>,
     spans: Spans,
@@ -81,21 +79,13 @@ impl<W: Write> HtdumpWriter<W> {
         HtdumpWriter {
             scale: Scale::new(info.clock.frequency),
             states: Vec::new(),
-            state_of: HashMap::new(),
+            state_of: NumberMap::default(),
             numbers: ThreadNumbers::default(),
             now: None,
             spans: Spans::default(),
             arguments: false,
             stream,
-            info: TraceInfo {
-                format: String::new(),
-                clock: info.clock.clone(),
-                functions: Vec::new(),
-                threads: Vec::new(),
-                program: info.program.clone(),
-                reason: info.reason.clone(),
-                ..*info
-            },
+            info: info.without_lists(),
         }
     }
 
@@ -138,8 +128,8 @@ impl<W: Write> Sink for HtdumpWriter<W> {
     fn thread(&mut self, thread: &Thread) {
         self.spans.thread(thread.id);
         self.arguments = false;
-        let at = match self.state_of.get(&thread.id) {
-            Some(&at) => {
+        let at = match self.state_of.get(thread.id.0) {
+            Some(at) => {
                 self.now = Some(at);
                 if !renew(&mut self.states[at].thread, thread) {
                     return;
@@ -157,7 +147,7 @@ impl<W: Write> Sink for HtdumpWriter<W> {
                 self.states.len() - 1
             }
         };
-        self.state_of.insert(thread.id, at);
+        self.state_of.insert(thread.id.0, at);
         self.now = Some(at);
         let state = &self.states[at];
         self.stream.note_cut(&thread.name);
@@ -282,7 +272,7 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
         } = &mut *self;
         let end = info.end.map(|end| Ticks(scale.nanos(end).0));
         spans.finish(end, |thread, span| {
-            let state = state_of.get(&thread).and_then(|&at| states.get(at));
+            let state = state_of.get(thread.0).and_then(|at| states.get(at));
             if let Some(state) = state {
                 stream.span(state.number, span);
             }

@@ -243,7 +243,10 @@ impl Scan {
 
     /// Adds the places where the clock jumped.
     pub(super) fn jumps(&mut self, jumps: &[Jump]) {
-        self.repairs.extend(jumps.iter().map(|jump| Repair {
+        if jumps.is_empty() {
+            return;
+        }
+        let mut later = jumps.iter().map(|jump| Repair {
             chunk: jump.chunk,
             offset: jump.offset,
             time: jump.time,
@@ -251,11 +254,22 @@ impl Scan {
             first: 0,
             count: 0,
             jump: jump.ticks,
-        }));
-        if !jumps.is_empty() {
-            self.repairs
-                .sort_by_key(|repair| (repair.chunk, repair.offset));
+        });
+        // Both lists are in the order of their places. At one place, the jump is the second.
+        let place = |repair: &Repair| (repair.chunk, repair.offset);
+        let mut merged = Vec::with_capacity(self.repairs.len() + jumps.len());
+        let mut jump = later.next();
+        for repair in self.repairs.drain(..) {
+            while let Some(earlier) = jump.take_if(|jump| place(jump) < place(&repair)) {
+                merged.push(earlier);
+                jump = later.next();
+            }
+            merged.push(repair);
         }
+        merged.extend(jump);
+        merged.extend(later);
+        debug_assert!(merged.is_sorted_by_key(place), "each list is in order");
+        self.repairs = merged;
     }
 }
 

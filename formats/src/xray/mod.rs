@@ -18,6 +18,7 @@
 //! | [`crash_dump`] | the same without allocation, for a crashed process |
 //! | `thread_state`, `writer` | [`XrayWriter`]: events of any format to a file |
 
+#[cfg(feature = "stream")]
 use std::fs::File;
 
 use crate::format::{Format, Opener};
@@ -44,8 +45,10 @@ pub mod payload;
 #[cfg(feature = "read")]
 mod reader;
 pub mod record;
+#[cfg(feature = "stream")]
 mod thread_state;
 mod time;
+#[cfg(feature = "stream")]
 mod writer;
 
 pub use chunk_decoder::ChunkDecoder;
@@ -56,6 +59,7 @@ pub use dump::{BlockSummary, DumpSummary, DumpWriter};
 pub use frame::Version;
 #[cfg(feature = "read")]
 pub use reader::XraySource;
+#[cfg(feature = "stream")]
 pub use writer::XrayWriter;
 
 /// The format.
@@ -88,7 +92,15 @@ pub const FORMAT: Format = Format {
     ],
 };
 
+#[cfg(feature = "stream")]
 fn create(output: Output, version: Version, info: &TraceInfo) -> Begun {
     let file: File = output.into_file()?;
     Ok(Box::new(XrayWriter::new(file, version, info)?))
+}
+
+/// Without the writer of any events, there are [`DumpWriter`] and [`crash_dump`].
+#[cfg(not(feature = "stream"))]
+fn create(_: Output, _: Version, _: &TraceInfo) -> Begun {
+    let what = "fdr-formats writes events as XRay with its feature `stream`";
+    Err(std::io::Error::new(std::io::ErrorKind::Unsupported, what).into())
 }

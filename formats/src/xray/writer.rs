@@ -3,7 +3,6 @@
 //! stay where they nest, and are replaced elsewhere. Threads may come in pieces. Their records are spooled
 //! and written at the end. Must never keep more in memory than 64 MiB, and 4 bytes for each open call.
 
-use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
 
 use super::balance::Ids;
@@ -17,6 +16,7 @@ use crate::error::{Diagnostic, Error};
 use crate::model::{
     Call, Counts, Edge, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo,
 };
+use crate::number_map::NumberMap;
 use crate::sink::{Losses, Sink};
 use crate::spool::Spool;
 use crate::thread_numbers::ThreadNumbers;
@@ -34,7 +34,7 @@ pub struct XrayWriter<W: Read + Write + Seek> {
     mistaken: u64,
     spool: Spool,
     states: Vec<ThreadState>,
-    state_of: HashMap<ThreadId, usize>,
+    state_of: NumberMap,
     now: usize,
     numbers: ThreadNumbers,
     closed: Ids,
@@ -69,7 +69,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             mistaken: 0,
             spool: Spool::default(),
             states: Vec::new(),
-            state_of: HashMap::new(),
+            state_of: NumberMap::default(),
             now: 0,
             numbers: ThreadNumbers::default(),
             closed: Ids::default(),
@@ -383,7 +383,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
 
 impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
     fn thread(&mut self, thread: &Thread) {
-        if let Some(&state) = self.state_of.get(&thread.id) {
+        if let Some(state) = self.state_of.get(thread.id.0) {
             self.now = state;
             if thread.counts.is_some() {
                 self.states[state].thread = thread.clone();
@@ -391,7 +391,7 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
             return;
         }
         self.now = self.states.len();
-        self.state_of.insert(thread.id, self.now);
+        self.state_of.insert(thread.id.0, self.now);
         self.states
             .push(ThreadState::new(thread.clone(), self.spool.strand()));
     }

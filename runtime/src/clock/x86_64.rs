@@ -152,13 +152,17 @@ fn decide(request: Clock, offered: Features) -> Chosen {
         "the kernel does not keep time by the time-stamp counter (see current_clocksource): it may stop, \
          jump or differ between CPUs, and durations may be wrong; FDR_CLOCK=monotonic is not affected",
     );
-    let notes = replaced.into_iter().chain(unsteady).chain(distrusted);
-    let notes: Vec<&str> = notes.collect();
+    let mut note = None;
+    for line in [replaced, unsteady, distrusted].into_iter().flatten() {
+        let note: &mut String = note.get_or_insert_default();
+        note.push_str(if note.is_empty() { "" } else { "; " });
+        note.push_str(line);
+    }
     let steady = offered.invariant && !offered.distrusted;
     Chosen {
         kind,
         name,
-        note: (!notes.is_empty()).then(|| notes.join("; ")),
+        note,
         constant: steady,
         nonstop: steady,
         nominal_hz: None,

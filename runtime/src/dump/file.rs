@@ -32,6 +32,9 @@ pub(crate) struct Written {
     pub(crate) losses: Losses,
 }
 
+/// Takes a thread, its chunks, and whether it has ended. It is no type parameter, so the code around it is there once.
+type Give<'a> = dyn FnMut(&Thread, &[&[u8]], bool) -> io::Result<BlockSummary> + 'a;
+
 /// The arguments of a dump.
 pub(crate) struct Dump<'a> {
     pub(crate) ring: &'a Ring,
@@ -115,7 +118,7 @@ impl Dump<'_> {
     /// Writes any format, from the copies of the rings.
     fn convert(&self, output: Output) -> io::Result<Written> {
         let mut writer = (self.target.create)(output, self.info).map_err(as_io)?;
-        let mut written = self.threads(|thread, chunks, ended| {
+        let mut written = self.threads(&mut |thread, chunks, ended| {
             let sink = &mut writer;
             Ok(push_thread(self.info, thread, chunks, &[], ended, sink))
         })?;
@@ -126,7 +129,7 @@ impl Dump<'_> {
     /// Writes the recorder's own format, by copying.
     fn copy(&self, version: Version, file: File) -> io::Result<Written> {
         let mut writer = DumpWriter::new(file, version, self.info).map_err(as_io)?;
-        let mut written = self.threads(|thread, chunks, ended| {
+        let mut written = self.threads(&mut |thread, chunks, ended| {
             let block = writer.thread_with_gaps(thread, chunks, &[], ended);
             block.map_err(as_io)
         })?;
@@ -135,10 +138,7 @@ impl Dump<'_> {
     }
 
     /// Copies one ring after the other. Passes on each thread, its chunks, and whether it has ended.
-    fn threads(
-        &self,
-        mut give: impl FnMut(&Thread, &[&[u8]], bool) -> io::Result<BlockSummary>,
-    ) -> io::Result<Written> {
+    fn threads(&self, give: &mut Give<'_>) -> io::Result<Written> {
         let mut snapshot = Snapshot::new(self.ring.region_size()).ok_or_else(|| {
             io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a copy of a ring")
         })?;

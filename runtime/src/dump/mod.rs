@@ -13,6 +13,7 @@ pub(crate) mod file;
 pub(crate) mod output;
 pub(crate) mod snapshot;
 pub(crate) mod staged;
+#[cfg(any(test, feature = "stream"))]
 pub(crate) mod tail;
 
 use core::sync::atomic::{AtomicU32, Ordering};

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use fdr_formats::registry::{FORMATS, Format, Opener};
+use fdr_formats::registry::{FORMATS, Format, HAS_FOLDERS, Opener};
 
 use super::staged::is_open_file;
 
@@ -153,8 +153,9 @@ impl Output {
     /// The file of one dump.
     pub(crate) fn path(&self, names: &Names<'_>) -> PathBuf {
         let mut path = Vec::new();
-        self.write_folder(names, &mut |part| path.extend_from_slice(part));
-        self.write_file(names, &mut |part| path.extend_from_slice(part));
+        let out = &mut |part: &[u8]| path.extend_from_slice(part);
+        self.write_folder(names, out);
+        self.write_file(names, out);
         OsString::from_vec(path).into()
     }
 
@@ -322,7 +323,7 @@ fn names_a_folder(folder: &[PatternPart], file: &[PatternPart]) -> bool {
     let path = Path::new(OsStr::from_bytes(&path));
     let is_trace =
         |format: &Format| matches!(format.opener, Opener::Folder { probe, .. } if probe(path));
-    !file.is_empty() && path.is_dir() && !FORMATS.iter().any(is_trace)
+    !file.is_empty() && path.is_dir() && !(HAS_FOLDERS && FORMATS.iter().any(is_trace))
 }
 
 fn parse_parts(pattern: &[u8]) -> Result<Vec<PatternPart>, String> {
@@ -363,6 +364,7 @@ fn parse_parts(pattern: &[u8]) -> Result<Vec<PatternPart>, String> {
     Ok(parts)
 }
 
+#[inline(never)]
 fn expand(parts: &[PatternPart], names: &Names<'_>, out: &mut dyn FnMut(&[u8])) {
     for part in parts {
         match part {
@@ -376,6 +378,7 @@ fn expand(parts: &[PatternPart], names: &Names<'_>, out: &mut dyn FnMut(&[u8])) 
 }
 
 /// Writes a number with at least `least` digits and at most 20. Async-signal-safe.
+#[inline(never)]
 pub(crate) fn decimal(mut number: u64, least: usize, out: &mut dyn FnMut(&[u8])) {
     let mut digits = [b'0'; 20];
     let mut used = 0;

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use fdr_formats::registry::{FORMATS, Opener};
+use fdr_formats::registry::{FORMATS, HAS_FOLDERS, Opener};
 use fdr_formats::writer::{Kind, Output, Target};
 
 use crate::sys;
@@ -40,10 +40,14 @@ impl Staged {
         nonce: u64,
     ) -> io::Result<(Staged, Output)> {
         // With these rights no other user can put anything into the folders.
-        let folder = path.parent().filter(|_| make_folders);
-        let folders = folder.map_or(Ok(()), |folder| {
-            DirBuilder::new().recursive(true).mode(0o755).create(folder)
-        });
+        let folders = match make_folders {
+            true => {
+                let mut path = path.as_os_str().as_bytes().to_vec();
+                path.push(0);
+                sys::file::make_folders(&mut path).map_err(io::Error::from_raw_os_error)
+            }
+            false => Ok(()),
+        };
         let mut staged = Staged {
             temporary: path.with_file_name(format!(".fdr-{nonce:016x}.tmp")),
             path: path.to_owned(),
@@ -52,7 +56,7 @@ impl Staged {
             placed: true,
         };
         staged.check()?;
-        let made = if target.kind == Kind::Folder {
+        let made = if is_folder(target) {
             create_folder(&staged.temporary).map(|()| Output::Folder(staged.temporary.clone()))
         } else {
             create(&staged.temporary).map(Output::File)
@@ -68,7 +72,7 @@ impl Staged {
 
     /// Refuses a final name that a rename must not replace, such as a device or a pipe (`FDR_OUT=/dev/stdout`).
     fn check(&self) -> io::Result<()> {
-        let is_folder = self.target.kind == Kind::Folder;
+        let is_folder = is_folder(self.target);
         if is_planted(&self.path) {
             return Err(io::Error::other(
                 "a link that another user made; it is left as it is",
@@ -112,7 +116,7 @@ impl Staged {
     /// # Errors
     /// The rename failed. The temporary trace is then removed, and the object of that name is unchanged.
     pub(crate) fn place(mut self) -> io::Result<()> {
-        if self.target.kind == Kind::Folder {
+        if is_folder(self.target) {
             self.place_folder()?;
         } else {
             fs::rename(&self.temporary, &self.path)?;
@@ -170,6 +174,12 @@ impl Staged {
     }
 }
 
+/// Whether the target's traces are folders. The compiler knows that none is, if no format of the program has any.
+#[inline]
+fn is_folder(target: &Target) -> bool {
+    HAS_FOLDERS && target.kind == Kind::Folder
+}
+
 /// Renames a file or folder if no object has the new name.
 fn rename_where_free(from: &Path, to: &Path) -> io::Result<()> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
@@ -197,7 +207,7 @@ fn numberless(name: &OsString) -> Vec<u8> {
 impl Drop for Staged {
     fn drop(&mut self) {
         if self.placed {
-        } else if self.target.kind == Kind::Folder {
+        } else if is_folder(self.target) {
             let all = names(&self.temporary).unwrap_or_default();
             remove(&self.temporary, &all);
         } else {

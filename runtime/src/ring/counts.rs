@@ -152,6 +152,7 @@ pub(crate) fn steps_back(ring: &Ring) -> u64 {
         .sum()
 }
 
+#[cfg(feature = "stream")]
 /// The name in the slot, without its padding. Allocates.
 pub(crate) fn name_of(slot: &Slot) -> String {
     Owner::of(slot, false).name_text()

@@ -114,19 +114,26 @@ impl Ring {
     /// Returns `sum()` of a moment at which no slot changed from an ended thread to another one. During such a
     /// change the ended thread's records are counted nowhere for some microseconds. If no such moment comes,
     /// returns the last sum. Async-signal-safe.
-    pub(crate) fn sum_consistently<T>(&self, mut sum: impl FnMut() -> T) -> T {
+    pub(crate) fn sum_consistently<T: Default>(&self, mut sum: impl FnMut() -> T) -> T {
+        let mut result = T::default();
+        self.consistently(&mut || result = sum());
+        result
+    }
+
+    #[inline(never)]
+    fn consistently(&self, sum: &mut dyn FnMut()) {
         for _ in 0..CONSISTENT_TRIES {
             let before = self.reused.load(Ordering::Acquire);
             if self.reusing.load(Ordering::Acquire) == before {
-                let result = sum();
+                sum();
                 fence(Ordering::Acquire);
                 if self.reusing.load(Ordering::Relaxed) == before {
-                    return result;
+                    return;
                 }
             }
             sys::thread::give_way();
         }
-        sum()
+        sum();
     }
 
     /// Gives a slot in the state TAKEN to the calling thread.

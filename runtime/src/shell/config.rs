@@ -8,14 +8,14 @@ mod value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use fdr_formats::address::{Address, Side};
 use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::registry;
 use fdr_formats::writer::{Kind, Target};
 
+use super::stream::{self, Address};
 use crate::config::{Clock, Config, Log, Mode, VARIABLES};
 use crate::dump::output::Output;
-use value::{choice, escaped, named, size, size_text};
+use value::{choice, escaped, number_of, size, size_text};
 
 /// Bytes of a chunk of the ring. Rings and the budget are multiples of it.
 const CHUNK: u64 = 64 << 10;
@@ -82,7 +82,7 @@ impl Settings {
     /// # Errors
     /// One line per invalid value: the variable or the method, the value, and the accepted values.
     pub(crate) fn from(
-        get: impl Fn(&str) -> Option<OsString>,
+        get: &dyn Fn(&str) -> Option<OsString>,
         code: &Config,
         start: &Path,
     ) -> Result<Settings, Vec<String>> {
@@ -93,8 +93,8 @@ impl Settings {
         };
         let address = from.address(start);
         let (format, format_note) = match from.left_out() {
-            Some(problem) if address.is_none() => (from.default_format(None)?, Some(problem)),
-            _ => (from.format(address.as_ref())?, None),
+            Some(problem) if address.is_none() => (from.default_format(false)?, Some(problem)),
+            _ => (from.format(address.is_some())?, None),
         };
         let (buffer_bytes, memory_bytes) = from.sizes();
         let output = from.output(start, format.0.extension, address.is_some());
@@ -104,7 +104,7 @@ impl Settings {
             // A ring file can't be put beside a device.
             dir: dir.or_else(|| output.is_device().then(|| start.to_owned())),
             output,
-            address,
+            address: address.flatten(),
             format,
             format_note,
             signal: from
@@ -113,7 +113,7 @@ impl Settings {
             buffer_bytes,
             memory_bytes,
             mode: from
-                .text("FDR_MODE", |v| choice(v, &Mode::WORDS))
+                .text("FDR_MODE", |v| stream::check_mode(choice(v, &Mode::WORDS)?))
                 .unwrap_or(Mode::Ring),
             clock: from
                 .text("FDR_CLOCK", |v| choice(v, &Clock::WORDS))
@@ -139,11 +139,38 @@ impl Settings {
 impl Settings {
     /// Whether two settings differ at most in the filter.
     pub(crate) fn is_but_for_the_filter(&self, other: &Settings) -> bool {
-        let filter = other.filter.clone();
-        Settings {
-            filter,
-            ..self.clone()
-        } == *other
+        // All fields are named, so none is forgotten.
+        let Settings {
+            filter: _,
+            output,
+            address,
+            format,
+            format_note,
+            signal,
+            buffer_bytes,
+            memory_bytes,
+            mode,
+            clock,
+            dir,
+            log,
+            panic,
+            crash,
+        } = self;
+        let numbers = (buffer_bytes, memory_bytes, signal, panic, crash);
+        let words = (mode, clock, log, format);
+        numbers
+            == (
+                &other.buffer_bytes,
+                &other.memory_bytes,
+                &other.signal,
+                &other.panic,
+                &other.crash,
+            )
+            && words == (&other.mode, &other.clock, &other.log, &other.format)
+            && dir == &other.dir
+            && format_note == &other.format_note
+            && output == &other.output
+            && address == &other.address
     }
 }
 
@@ -167,8 +194,8 @@ pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<St
 }
 
 /// Reads values from the environment and the code, and collects their errors.
-struct Reader<'a, G> {
-    get: G,
+struct Reader<'a> {
+    get: &'a dyn Fn(&str) -> Option<OsString>,
     code: &'a Config,
     errors: Vec<String>,
 }
@@ -191,8 +218,9 @@ impl Value {
     }
 }
 
-impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
+impl Reader<'_> {
     /// The value of the environment, otherwise the value of the code.
+    #[inline(never)]
     fn raw(&self, name: &str) -> Option<Value> {
         let set = (self.get)(name).filter(|value| !value.is_empty());
         let (text, by_code) = match set {
@@ -204,59 +232,74 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
 
     /// The parsed value. `None` if it is unset, or if it is invalid and the error is noted.
     fn text<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
-        let value = self.raw(name)?;
+        let mut parsed = None;
+        self.parse(name, &mut |text| {
+            parsed = Some(parse(text)?);
+            Ok(())
+        });
+        parsed
+    }
+
+    /// The part of it that is the same for all types.
+    fn parse(&mut self, name: &str, parse: &mut dyn FnMut(&str) -> Result<(), String>) {
+        let Some(value) = self.raw(name) else { return };
         let parsed = match value.text.to_str() {
             Some(text) => parse(text.trim()),
             None => Err("not UTF-8".to_owned()),
         };
-        parsed
-            .map_err(|problem| self.refuse(name, &value, &problem))
-            .ok()
+        if let Err(problem) = parsed {
+            self.refuse(name, &value, &problem);
+        }
     }
 
+    #[inline(never)]
     fn refuse(&mut self, name: &str, value: &Value, problem: &str) {
         self.errors
             .push(format!("{}: {problem}", value.origin(name)));
     }
 
-    fn address(&mut self, start: &Path) -> Option<Address> {
+    /// `None` if `FDR_OUT` is no address. After an error it is an address and not a file's name: `Some(None)`.
+    fn address(&mut self, start: &Path) -> Option<Option<Address>> {
         let value = self.raw("FDR_OUT")?;
-        let parsed = Address::parse(&value.text, start, Side::Program)?;
-        // After an error the value still counts as an address and not as a file's name.
-        Some(parsed.unwrap_or_else(|problem| {
-            self.refuse("FDR_OUT", &value, &problem);
-            Address::Stdout
-        }))
+        let parsed = stream::parse(&value.text, start)?;
+        let noted = parsed.map_err(|problem| self.refuse("FDR_OUT", &value, &problem));
+        Some(noted.ok())
     }
 
     /// The format. The error says that this build has no format that fits.
-    fn format(&mut self, address: Option<&Address>) -> Result<Format, Vec<String>> {
-        let fits = |target: &&Target| address.is_none() || target.kind == Kind::Stream;
-        let fitting: Vec<&str> = registry::targets()
-            .filter(fits)
-            .map(|target| target.name)
-            .collect();
+    fn format(&mut self, is_sent: bool) -> Result<Format, Vec<String>> {
+        let fits = |target: &Target| !is_sent || target.kind == Kind::Stream;
+        let refuse = |mut problem: String| {
+            problem.push_str("; accepted are ");
+            for (number, target) in registry::targets()
+                .filter(|&target| fits(target))
+                .enumerate()
+            {
+                problem.push_str(if number == 0 { "" } else { ", " });
+                problem.push_str(target.name);
+            }
+            problem
+        };
         let parse = |text: &str| {
             if let Some(feature) = registry::missing_feature(text) {
-                return Err(format!(
-                    "this program has no such format: build it with the feature `{feature}` of fdr; \
-                     accepted are {}",
-                    fitting.join(", ")
-                ));
+                return Err(refuse(format!(
+                    "this program has no such format: build it with the feature `{feature}` of fdr"
+                )));
             }
-            let target = named(text, registry::targets(), |target| target.name)?;
-            if fits(&target) {
-                return Ok(Format(target));
+            let mut names = registry::targets().map(|target| target.name);
+            let number = number_of(text, &mut names)?;
+            let target = registry::targets().nth(number).ok_or("no such format")?;
+            match fits(target) {
+                true => Ok(Format(target)),
+                false => Err(refuse(
+                    "can't be sent as a stream, which FDR_OUT asks for".to_owned(),
+                )),
             }
-            Err(format!(
-                "can't be sent as a stream, which FDR_OUT asks for; accepted are {}",
-                fitting.join(", ")
-            ))
         };
         if let Some(format) = self.text("FDR_FORMAT", parse) {
             return Ok(format);
         }
-        self.default_format(address)
+        self.default_format(is_sent)
     }
 
     /// What is said where the format that was asked for is of a feature that this build does not have.
@@ -271,9 +314,9 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<'_, G> {
         ))
     }
 
-    fn default_format(&self, address: Option<&Address>) -> Result<Format, Vec<String>> {
-        let fits = |target: &&Target| address.is_none() || target.kind == Kind::Stream;
-        let default = if address.is_some() {
+    fn default_format(&self, is_sent: bool) -> Result<Format, Vec<String>> {
+        let fits = |target: &&Target| !is_sent || target.kind == Kind::Stream;
+        let default = if is_sent {
             DEFAULT_STREAM
         } else {
             DEFAULT_FORMAT

@@ -3,12 +3,12 @@
 //! compares the CPUs' clocks once. It must never stop a thread of the program.
 
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use super::calibrate::Refinement;
 use super::last_thread::{self, Looks};
 use super::sites::table;
+use super::threads::spawn;
 use super::{dumping, install, skew, stream};
 use crate::ring::{Ring, Shortage};
 use crate::sys::signal::Mask;
@@ -33,14 +33,12 @@ pub(crate) fn start(compare_clocks: bool) {
     if RUNS.swap(1, Ordering::AcqRel) != 0 {
         return;
     }
-    let builder = thread::Builder::new()
-        .name(last_thread::DUMPER.into())
-        .stack_size(512 * 1024);
     let spawned = sys::signal::with_all_blocked(|programs| {
-        builder.spawn(move || {
+        let body = move || {
             let looks = run(compare_clocks);
             end_process(programs, &looks);
-        })
+        };
+        spawn(last_thread::DUMPER, Some(512 * 1024), Box::new(body))
     });
     if let Err(error) = spawned {
         RUNS.store(0, Ordering::Release);

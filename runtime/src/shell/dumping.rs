@@ -353,6 +353,7 @@ fn discarded(ring: &Ring, path: PathBuf) -> Dump {
     dump
 }
 
+#[cfg(feature = "stream")]
 /// Returns [`dump_path`], and moves on to the next number.
 pub(crate) fn next_path(state: &State) -> PathBuf {
     let path = dump_path(state);
@@ -399,6 +400,7 @@ pub(crate) fn asked_for(ring: &Ring) -> u64 {
     })
 }
 
+#[cfg(feature = "stream")]
 /// The current tick of the recorder's clock.
 pub(crate) fn now(state: &State) -> Ticks {
     let (now, _) = state.settled_frequency();

@@ -15,7 +15,7 @@ use crate::crash;
 use crate::recorder::process_ring;
 use crate::sys::lock::me;
 use crate::sys::signal::{Mask, undisturbed};
-use crate::sys::{self, process, socket};
+use crate::sys::{self, process};
 
 /// How many forks are under way in the thread that holds the table. It is more than one if a fork hook of the
 /// program forks. The statics below belong to the same thread.
@@ -131,7 +131,6 @@ fn forget() {
     dumper::forget();
     last_thread::forget();
     stream::forget();
-    socket::forget();
     crash::after_fork();
     FORKER.store(me(), Ordering::Relaxed);
     process::notice_fork();

@@ -6,7 +6,6 @@ use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use fdr_formats::address::Address;
 use fdr_formats::filter::Filter;
 use fdr_formats::model::Trouble;
 
@@ -15,6 +14,7 @@ use super::clock_faults::BestFrequency;
 use super::config::{self, Settings};
 use super::sites::table;
 use super::skew::Skew;
+use super::stream::Address;
 use super::{connection, dumper, dumping, fork, guest, last_thread, panics, stream};
 use crate::api::Failure;
 use crate::clock::{self, Chosen};
@@ -108,7 +108,7 @@ fn record_from_start() -> Result<(), Failure> {
 /// The settings of the environment, otherwise those of the code. A setuid program ignores the environment.
 pub(crate) fn settings(code: &Config) -> Result<Settings, Vec<String>> {
     let start = std::env::current_dir().unwrap_or_else(|_| ".".into());
-    Settings::from(variable, code, &start)
+    Settings::from(&variable, code, &start)
 }
 
 /// Whether the environment sets the filter.
@@ -384,9 +384,8 @@ impl State {
     /// The address that traces are sent to, if any. A child of a fork shares the clients and the standard
     /// output of its parent, so its traces are files.
     pub(crate) fn address(&self) -> Option<&Address> {
-        let own = |address: &&Address| matches!(address, Address::Connect(_) | Address::Unix(_));
         let address = self.config.address.as_ref();
-        address.filter(|address| !sys::process::is_fork_child() || own(address))
+        address.filter(|address| !sys::process::is_fork_child() || stream::is_of_children(address))
     }
 
     /// The frequency as known now, without waiting.

@@ -5,6 +5,7 @@
 pub(crate) mod calibrate;
 pub(crate) mod clock_faults;
 pub(crate) mod config;
+#[cfg(feature = "stream")]
 pub(crate) mod connection;
 pub(crate) mod control;
 pub(crate) mod dumper;
@@ -14,7 +15,14 @@ pub(crate) mod guest;
 pub(crate) mod install;
 pub(crate) mod last_thread;
 pub(crate) mod names;
+#[cfg(not(feature = "stream"))]
+mod no_stream;
 pub(crate) mod panics;
 pub(crate) mod sites;
 pub(crate) mod skew;
+#[cfg(feature = "stream")]
 pub(crate) mod stream;
+mod threads;
+
+#[cfg(not(feature = "stream"))]
+use no_stream::{self as connection, self as stream};

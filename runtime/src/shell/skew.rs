@@ -7,7 +7,8 @@
 //! near ones. Many rounds narrow the bounds of the offset to about the time of one message.
 
 use std::hint;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use core_affinity::CoreId;
 use fdr_formats::{Ticks, scale};
 
 use super::calibrate::Frequency;
+use super::threads::spawn;
 use crate::clock::{self, Kind};
 
 /// Messages sent to each CPU and back. One takes well under a microsecond.
@@ -151,30 +153,29 @@ impl Bounds {
 /// Has two threads, pinned to `near` and `far`, exchange readings. `None` if that fails or takes longer than
 /// `deadline`.
 fn compare(kind: Kind, near: CoreId, far: CoreId, deadline: Instant) -> Option<Bounds> {
-    let table = Table {
-        turn: AtomicU64::new(0),
-        answer: AtomicU64::new(0),
+    let table = Arc::new(Table::new());
+    let (of_far, of_near) = (Arc::clone(&table), Arc::clone(&table));
+    let answer = move || {
+        let has_answered = pin(kind, far) && of_far.answer(kind, deadline);
+        of_far.has_answered.store(has_answered, Ordering::Relaxed); // Ordered by the join.
+        of_far.leave();
     };
-    thread::scope(|scope| {
-        let spawn = |name: &str| thread::Builder::new().name(name.to_owned());
-        let answers = spawn("fdr-skew-far")
-            .spawn_scoped(scope, || {
-                let answered = pin(kind, far) && table.answer(kind, deadline);
-                table.leave();
-                answered
-            })
-            .ok()?;
-        let asks = spawn("fdr-skew-near").spawn_scoped(scope, || {
-            pin(kind, near).then(|| table.ask(kind, deadline)).flatten()
-        });
-        let bounds = match asks {
-            Ok(thread) => thread.join().ok().flatten(),
-            Err(_) => None,
-        };
-        table.leave();
-        let answered = answers.join().unwrap_or(false);
-        bounds.filter(|_| answered)
-    })
+    let ask = move || {
+        let bounds = pin(kind, near)
+            .then(|| of_near.ask(kind, deadline))
+            .flatten();
+        *of_near
+            .bounds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = bounds;
+    };
+    let answers = spawn("fdr-skew-far", None, Box::new(answer)).ok()?;
+    let asks = spawn("fdr-skew-near", None, Box::new(ask));
+    let is_over = asks.is_ok_and(|thread| thread.join().is_ok());
+    table.leave();
+    let is_answered = answers.join().is_ok() && table.has_answered.load(Ordering::Relaxed);
+    let bounds = *table.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+    bounds.filter(|_| is_over && is_answered)
 }
 
 /// Pins the calling thread. Returns whether it runs on that CPU.
@@ -186,9 +187,21 @@ fn pin(kind: Kind, core: CoreId) -> bool {
 struct Table {
     turn: AtomicU64,
     answer: AtomicU64,
+    /// The results of the two.
+    has_answered: AtomicBool,
+    bounds: Mutex<Option<Bounds>>,
 }
 
 impl Table {
+    fn new() -> Table {
+        Table {
+            turn: AtomicU64::new(0),
+            answer: AtomicU64::new(0),
+            has_answered: AtomicBool::new(false),
+            bounds: Mutex::new(None),
+        }
+    }
+
     /// A turn that no exchange reaches. It says that the other side has given up.
     const GONE: u64 = u64::MAX;
 
@@ -384,10 +397,7 @@ mod tests {
     #[test]
     fn the_exchange_ends_when_the_other_side_does_not_come() {
         let kind = clock::choose(Clock::Rdtscp).kind;
-        let table = Table {
-            turn: AtomicU64::new(0),
-            answer: AtomicU64::new(0),
-        };
+        let table = Table::new();
         let passed = Instant::now();
         assert_eq!(table.ask(kind, passed), None);
         table.leave();

@@ -2,6 +2,7 @@
 //! descriptor number that is no longer ours.
 
 use core::ffi::CStr;
+use core::sync::atomic::AtomicU8;
 use std::fs::File;
 use std::os::fd::{FromRawFd, IntoRawFd};
 
@@ -136,6 +137,7 @@ impl Descriptor {
         Err(error)
     }
 
+    #[cfg(feature = "stream")]
     /// A second descriptor of the file that the program's own `fd` stands for.
     ///
     /// # Errors
@@ -167,6 +169,7 @@ impl Descriptor {
         self.fd
     }
 
+    #[cfg(feature = "stream")]
     /// The number by which the kernel knows the file, within its device.
     pub(crate) fn inode(&self) -> u64 {
         self.inode
@@ -187,6 +190,7 @@ impl Descriptor {
         }
     }
 
+    #[cfg(feature = "stream")]
     /// Closes the number if it still stands for that file. Async-signal-safe.
     pub(crate) fn close_if(fd: i32, inode: u64) {
         if identity(fd).is_some_and(|(_, now)| now == inode) {
@@ -275,8 +279,8 @@ impl Descriptor {
 
     /// Writes zeros, for file systems that can't allocate.
     fn allocate_by_writing(&self, mut offset: u64, mut length: u64) -> Result<(), i32> {
-        // One page only, because these zeros are in each traced program.
-        static ZEROS: [u8; 4096] = [0; 4096];
+        // Atomics are memory that the system zeroes. A constant would be a page in each traced program.
+        static ZEROS: [AtomicU8; 4096] = [const { AtomicU8::new(0) }; 4096];
         while length > 0 {
             let count = length.min(ZEROS.len() as u64) as usize;
             // SAFETY: `ZEROS` is valid for reading `count` bytes.

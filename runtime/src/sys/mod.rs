@@ -11,6 +11,7 @@ pub(crate) mod notes;
 pub(crate) mod process;
 pub(crate) mod raw;
 pub(crate) mod signal;
+#[cfg(feature = "stream")]
 pub(crate) mod socket;
 pub(crate) mod stack;
 pub(crate) mod thread;

@@ -128,6 +128,7 @@ const _: () = assert!(size_of::<libc::sigset_t>() >= size_of::<u64>());
 
 impl Mask {
     /// Holds back everything but faults on the calling thread. Returns the former mask. Async-signal-safe.
+    #[inline(never)]
     pub(crate) fn hold() -> Mask {
         // SAFETY: a sigset_t is plain memory that sigfillset fills in. Both sets are valid, and each begins
         // with the word that the kernel uses.
@@ -144,6 +145,7 @@ impl Mask {
     }
 
     /// Sets this mask on the calling thread. Async-signal-safe.
+    #[inline(never)]
     pub(crate) fn restore(self) {
         // SAFETY: as above.
         unsafe {

@@ -87,8 +87,31 @@ fn a_program_has_the_formats_of_its_features() {
     assert_eq!(extensions(&folder), ["fdr"]);
 
     let folder = Folder::new("features-stream");
+    for (name, value) in [("FDR_OUT", "tcp://127.0.0.1:1"), ("FDR_MODE", "stream")] {
+        let outcome = run(&by_default, &folder, &[(name, value)]);
+        assert_eq!(
+            outcome.stderr,
+            format!(
+                "fdr: {name}=\"{value}\": this program can't stream: build it with the feature `stream` of fdr; \
+                 recording is off\n"
+            )
+        );
+    }
+    assert_eq!(extensions(&folder), [""; 0]);
+
+    let streams = build(&["--features", "stream"], "debug");
+    assert_eq!(readers(&streams), [""; 0]);
+    let outcome = run(&streams, &folder, &[("FDR_MODE", "stream")]);
+    assert!(
+        outcome
+            .stderr
+            .starts_with("fdr: streamed 2 records of 1 thread"),
+        "{outcome:?}"
+    );
+    assert_eq!(extensions(&folder), ["fdr"]);
+    let folder = Folder::new("features-stream-left-out");
     let variables = [("FDR_FORMAT", "iet2"), ("FDR_OUT", "tcp://127.0.0.1:1")];
-    let outcome = run(&by_default, &folder, &variables);
+    let outcome = run(&streams, &folder, &variables);
     let text = outcome.stderr;
     assert!(
         text.starts_with(

@@ -1,5 +1,5 @@
 //! Encodes the custom events of this project, little-endian like each file that we write.
-//! [`payload`](super) has their layout. The functions that take a [`Place`] must never allocate.
+//! [`payload`](super) has their layout. Few of them are written, so small code counts here, and its parts are calls. The functions that take a [`Place`] must never allocate.
 
 use super::{BALANCE, BREAK, CLOCK, FUNCTIONS, LOST, PROCESS, SYNTHETIC, TAG, THREAD, VERSION};
 use crate::model::{Clock, Counts, Function, Thread, Ticks, TraceInfo};
@@ -21,6 +21,7 @@ impl Place for Vec<u8> {
     /// No real name has this length.
     const LONGEST_TEXT: usize = 64 * 1024;
 
+    #[inline(never)]
     fn put(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }
@@ -50,6 +51,7 @@ impl Short {
 impl Place for Short {
     const LONGEST_TEXT: usize = 200;
 
+    #[inline(never)]
     fn put(&mut self, bytes: &[u8]) {
         let end = self.used + bytes.len();
         if let Some(place) = self.bytes.get_mut(self.used..end) {
@@ -88,14 +90,17 @@ impl<P: Place> Draft<P> {
         self.0.put(&value.to_le_bytes());
     }
 
+    #[inline(never)]
     fn length(&mut self, text: &str) {
         self.u32(u32::try_from(clip::<P>(text).len()).unwrap_or(0));
     }
 
+    #[inline(never)]
     fn text(&mut self, text: &str) {
         self.0.put(clip::<P>(text).as_bytes());
     }
 
+    #[inline(never)]
     fn align(&mut self) {
         let used = self.0.bytes().len();
         let zeros = used.next_multiple_of(8) - used;

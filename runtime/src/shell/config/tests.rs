@@ -13,7 +13,7 @@ fn read(set: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
 fn both(set: &[(&str, &str)], code: &Config) -> Result<Settings, Vec<String>> {
     let set: HashMap<&str, &str> = set.iter().copied().collect();
     let get = |name: &str| set.get(name).map(OsString::from);
-    Settings::from(get, code, Path::new("/start"))
+    Settings::from(&get, code, Path::new("/start"))
 }
 
 fn error(name: &str, value: &str) -> String {
@@ -100,6 +100,7 @@ fn every_invalid_value_is_an_error_of_its_own_that_says_what_is_accepted() {
         ("FDR_MEMORY", "lots", "K, M or G"),
         ("FDR_MODE", "circle", "ring, full, stream"),
         ("FDR_OUT", "%q", "%e (program)"),
+        #[cfg(feature = "stream")]
         ("FDR_OUT", "udp://a:1", "tcp://host:port"),
         ("FDR_PANIC", "yes", "1, 0"),
         ("FDR_SIGNAL", "KILL", "USR2"),
@@ -149,14 +150,14 @@ fn sizes_have_limits_that_fit_each_other() {
 fn bytes_that_are_not_utf8_are_an_error_except_in_paths() {
     let odd = || OsString::from_vec(b"\xff\n".to_vec());
     let errors = Settings::from(
-        |name| (name == "FDR").then(odd),
+        &|name| (name == "FDR").then(odd),
         &Config::new(),
         Path::new("/"),
     )
     .unwrap_err();
     assert_eq!(errors, ["FDR=\"\u{fffd}\\n\": not UTF-8"]);
     let get = |name: &str| (name == "FDR_DIR" || name == "FDR_OUT").then(odd);
-    let config = Settings::from(get, &Config::new(), Path::new("/s")).unwrap();
+    let config = Settings::from(&get, &Config::new(), Path::new("/s")).unwrap();
     assert_eq!(config.dir, Some(Path::new("/s").join(odd())));
     assert_eq!(path(&config), Path::new("/s").join(odd()));
 }
@@ -194,6 +195,23 @@ fn every_target_of_the_registry_is_a_format_with_its_own_extension() {
     }
 }
 
+#[cfg(not(feature = "stream"))]
+#[test]
+fn what_needs_the_feature_stream_is_refused_in_one_line() {
+    let needs = "this program can't stream: build it with the feature `stream` of fdr";
+    for (name, value) in [
+        ("FDR_OUT", "tcp://h:1"),
+        ("FDR_OUT", "tcp-listen://"),
+        ("FDR_OUT", "unix:/s"),
+        ("FDR_OUT", "-"),
+        ("FDR_MODE", "stream"),
+    ] {
+        let errors = read(&[(name, value)]).unwrap_err();
+        assert_eq!(errors, [format!("{name}=\"{value}\": {needs}")]);
+    }
+}
+
+#[cfg(feature = "stream")]
 #[test]
 fn addresses_take_streams_only() {
     for address in ["tcp://h:1", "tcp-listen://h:0", "unix:/s", "-"] {
@@ -259,7 +277,8 @@ const ALL_SET: [(&str, &str); 12] = [
 fn code_and_environment_fill_the_same_settings() {
     assert_eq!(both(&[], &all_in_code()), read(&ALL_SET));
     assert_ne!(read(&ALL_SET), read(&[]));
-    for choice in Mode::WORDS {
+    let is_built = |mode: &Mode| cfg!(feature = "stream") || *mode != Mode::Stream;
+    for choice in Mode::WORDS.into_iter().filter(|(_, mode)| is_built(mode)) {
         let chosen = both(&[], &Config::new().mode(choice.1)).unwrap();
         assert_eq!(chosen.mode, choice.1);
     }

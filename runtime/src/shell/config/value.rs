@@ -8,24 +8,27 @@ const LONGEST_SHOWN: usize = 80;
 
 /// One of `choices`, in upper or lower case.
 pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
-    named(text, choices.iter(), |(word, _)| word).map(|(_, value)| *value)
+    let number = number_of(text, &mut choices.iter().map(|(word, _)| *word))?;
+    let (_, value) = choices.get(number).ok_or("no such choice")?;
+    Ok(*value)
 }
 
-/// The one of `choices` with this name, in upper or lower case.
-pub(super) fn named<'a, T>(
+/// The number of the word among `words`, from 0, in upper or lower case.
+pub(super) fn number_of(
     text: &str,
-    choices: impl Iterator<Item = &'a T>,
-    name: impl Fn(&'a T) -> &'a str,
-) -> Result<&'a T, String> {
-    let choices: Vec<&T> = choices.collect();
-    if let Some(found) = choices
-        .iter()
-        .find(|choice| name(choice).eq_ignore_ascii_case(text))
-    {
-        return Ok(found);
+    words: &mut dyn Iterator<Item = &str>,
+) -> Result<usize, String> {
+    let mut accepted = String::from("accepted are ");
+    for (number, word) in words.enumerate() {
+        if word.eq_ignore_ascii_case(text) {
+            return Ok(number);
+        }
+        if number > 0 {
+            accepted.push_str(", ");
+        }
+        accepted.push_str(word);
     }
-    let words: Vec<&str> = choices.iter().map(|choice| name(choice)).collect();
-    Err(format!("accepted are {}", words.join(", ")))
+    Err(accepted)
 }
 
 /// A size in bytes: a number, then `K`, `M` or `G` for a power of 1024, in upper or lower case.

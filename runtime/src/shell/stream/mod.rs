@@ -14,24 +14,44 @@ mod endpoint;
 mod receiver;
 mod stream_thread;
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+
+pub(crate) use fdr_formats::address::Address;
+use fdr_formats::address::Side;
 
 use control::{CONTROL, Life, Totals};
 use stream_thread::StreamThread;
 
 use super::install::state;
+use super::threads::spawn;
 use super::{connection, dumping, last_thread};
 use crate::api::{Dump, Error};
+use crate::config::Mode;
 use crate::messages;
 use crate::recorder::ring;
 use crate::ring::Ring;
 use crate::ring::counts;
-use crate::sys;
+use crate::sys::{self, socket};
 
 /// The path of the trace, or its address.
 static PLACE: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The address in the text of `FDR_OUT`. `None`: it is the name of a file.
+pub(crate) fn parse(text: &OsStr, start: &Path) -> Option<Result<Address, String>> {
+    Address::parse(text, start, Side::Program)
+}
+
+/// Any mode will do, because this build can stream.
+pub(crate) fn check_mode(mode: Mode) -> Result<Mode, String> {
+    Ok(mode)
+}
+
+/// Whether the child of a fork sends traces there: over a connection of its own.
+pub(crate) fn is_of_children(address: &Address) -> bool {
+    matches!(address, Address::Connect(_) | Address::Unix(_))
+}
 
 /// Starts the thread. All signals are blocked in it. So the program's handlers never run there, and a reader
 /// that goes away is an error and does not end the program.
@@ -44,10 +64,10 @@ pub(crate) fn start() {
         None => dumping::next_path(state),
     };
     *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
-    let builder = thread::Builder::new()
-        .name(last_thread::STREAM.into())
-        .stack_size(1024 * 1024);
-    let spawned = sys::signal::with_all_blocked(|_| builder.spawn(|| run(place)));
+    let spawned = sys::signal::with_all_blocked(|_| {
+        let body = Box::new(|| run(place));
+        spawn(last_thread::STREAM, Some(1024 * 1024), body)
+    });
     if let Err(error) = spawned {
         CONTROL.forget();
         messages::warn(format_args!(
@@ -66,9 +86,10 @@ pub(crate) fn is_running() -> bool {
     CONTROL.is_running()
 }
 
-/// Called in the child of a fork, which does not have the thread. Async-signal-safe.
+/// Called in the child of a fork, which does not have the thread or the connections. Async-signal-safe.
 pub(crate) fn forget() {
     CONTROL.forget();
+    socket::forget();
 }
 
 fn run(place: PathBuf) {

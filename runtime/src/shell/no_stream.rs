@@ -1,0 +1,71 @@
+//! The twin of `stream` and `connection` in a build without the feature `stream`: there are no addresses, so nothing
+//! can be sent to one. It must never take an address for the name of a file.
+
+use std::convert::Infallible;
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+
+use fdr_formats::address;
+use fdr_formats::writer::Output;
+
+use crate::api::{Dump, Error, Failure};
+use crate::config::Mode;
+use crate::ring::Ring;
+
+/// An address, of which there is none.
+pub(crate) type Address = Infallible;
+
+const NEEDS: &str = "this program can't stream: build it with the feature `stream` of fdr";
+
+/// `None`: the text is the name of a file. `Some`: it is an address, which this build refuses.
+pub(crate) fn parse(text: &OsStr, _: &Path) -> Option<Result<Address, String>> {
+    address::is_address(text).then(|| Err(NEEDS.to_owned()))
+}
+
+/// Refuses the mode that needs the feature.
+pub(crate) fn check_mode(mode: Mode) -> Result<Mode, String> {
+    match mode {
+        Mode::Stream => Err(NEEDS.to_owned()),
+        _ => Ok(mode),
+    }
+}
+
+pub(crate) fn is_of_children(address: &Address) -> bool {
+    match *address {}
+}
+
+pub(crate) fn name(address: &Address) -> String {
+    match *address {}
+}
+
+pub(crate) fn prepare(address: &Address) -> Result<(), Failure> {
+    match *address {}
+}
+
+pub(crate) fn open(address: &Address) -> io::Result<Output> {
+    match *address {}
+}
+
+pub(crate) fn start() {}
+
+pub(crate) fn is_begun() -> bool {
+    false
+}
+
+pub(crate) fn is_running() -> bool {
+    false
+}
+
+/// Never called, because no stream has begun.
+pub(crate) fn flush(_: &Ring) -> Result<Dump, Error> {
+    Err(Error::failed(NEEDS, ""))
+}
+
+/// Never called, because no stream has begun.
+pub(crate) fn finish() -> Result<(), Error> {
+    Ok(())
+}
+
+/// Called in the child of a fork. Async-signal-safe.
+pub(crate) fn forget() {}
