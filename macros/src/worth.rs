@@ -165,6 +165,24 @@ const LOOPS: [&str; 30] = [
     "try_fold",
 ];
 
+/// Methods that wait for another thread or for the system.
+const WAITS: [&str; 14] = [
+    "accept",
+    "block_on",
+    "connect",
+    "flush",
+    "output",
+    "read_exact",
+    "read_line",
+    "read_to_end",
+    "read_to_string",
+    "recv",
+    "recv_timeout",
+    "wait",
+    "wait_timeout",
+    "write_all",
+];
+
 /// Methods that compile to a few instructions.
 const LIGHT: [&str; 24] = [
     "as_bytes",
@@ -275,7 +293,9 @@ impl Measure {
                 self.statements += 1;
                 self.instructions += BRANCH;
             }
-            name if is_name && LOOPS.contains(&name) => self.has_loop = true,
+            name if is_name && (LOOPS.contains(&name) || WAITS.contains(&name)) => {
+                self.has_loop = true;
+            }
             _ => {}
         }
     }
@@ -375,6 +395,7 @@ mod tests {
             "loop { return; }",
             "self.a.iter().map(|b| b.c).sum()",
             "a.await",
+            "self.rt.block_on(self.inner.get(key))",
             "if a { while let Some(b) = c.next() {} }",
             "a(|| loop {})",
         ] {
