@@ -85,6 +85,10 @@ impl Copier<'_> {
             }
             names.insert(name);
         }
+        if from == self.root {
+            // Where the workspace has none, the copy's own stays.
+            names.insert("Cargo.lock".into());
+        }
         for entry in fs::read_dir(to).with_context(|| bad(to))? {
             let entry = entry.with_context(|| bad(to))?;
             if !names.contains(&entry.file_name()) {

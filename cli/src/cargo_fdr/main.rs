@@ -10,6 +10,8 @@ mod instrument;
 mod items;
 mod manifest;
 mod marks;
+#[cfg(test)]
+mod oracle_tests;
 mod plan;
 mod workspace;
 mod worth;

@@ -97,36 +97,53 @@ pub(crate) fn with_dependency(text: &str, recorder: &Recorder) -> anyhow::Result
 
 /// The manifest without the lines of this tool. Nothing where there are none.
 pub(crate) fn without_dependency(text: &str) -> Option<String> {
-    let mut lines: Vec<Range<usize>> = Vec::new();
+    let mut cuts: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let end = start + line.len();
         let content = line.trim_end_matches(['\n', '\r']);
-        let ours = ["fdr = ", "[dependencies]"];
-        if ours.iter().any(|begin| content.starts_with(begin)) {
-            if content.ends_with(MARK) {
-                lines.push(start..end);
-            } else if content.ends_with(MARK_UNENDED) {
+        let is_header = content.starts_with("[dependencies]");
+        let mark = [MARK, MARK_UNENDED]
+            .into_iter()
+            .find(|mark| content.ends_with(mark));
+        if let Some(mark) = mark.filter(|_| is_header || content.starts_with("fdr = ")) {
+            if is_header && has_more(&text[end..]) {
+                // A person's lines stay in the table that they were written into.
+                let content_end = start + content.len();
+                cuts.push(content_end - mark.len()..content_end);
+            } else if is_header && mark == MARK_UNENDED {
                 let before = &text[..start];
                 let unended = before.strip_suffix('\n').unwrap_or(before);
-                let unended = unended.strip_suffix('\r').unwrap_or(unended);
-                let is_first = content.starts_with('[');
-                lines.push(if is_first { unended.len() } else { start }..end);
+                cuts.push(unended.strip_suffix('\r').unwrap_or(unended).len()..end);
+            } else {
+                cuts.push(start..end);
             }
         }
         start = end;
     }
-    if lines.is_empty() {
+    if cuts.is_empty() {
         return None;
     }
     let mut rest = String::with_capacity(text.len());
     let mut copied = 0;
-    for line in lines {
-        rest += &text[copied..line.start.max(copied)];
-        copied = line.end;
+    for cut in cuts {
+        rest += &text[copied..cut.start.max(copied)];
+        copied = cut.end;
     }
     rest += &text[copied..];
     Some(rest)
+}
+
+/// Whether the table whose lines begin here has a line that a person wrote.
+fn has_more(lines: &str) -> bool {
+    let table = lines
+        .lines()
+        .take_while(|line| !line.trim_start().starts_with('['));
+    let is_ours = |line: &str| [MARK, MARK_UNENDED].iter().any(|mark| line.ends_with(mark));
+    table.map(str::trim_end).any(|line| {
+        let content = line.trim_start();
+        !content.is_empty() && !content.starts_with('#') && !is_ours(line)
+    })
 }
 
 /// The place behind the line `[dependencies]`.

@@ -352,9 +352,9 @@ impl Finder<'_> {
         let name = named(&around.scope, name.to_string().trim_start_matches("r#"));
         let left_out = left_out(item, tokens, &self.choice.rules);
         let verdict = match (left_out, &self.choice.filter) {
-            _ if inside.is_own => Verdict::Own,
             // A declaration is no function of the program.
             (Some(Reason::NoBody), _) => return,
+            _ if inside.is_own => Verdict::Own,
             _ if inside.is_test => Verdict::Test,
             (_, Some(filter)) if !filter.matches(&name) => Verdict::Filter,
             (Some(reason), _) => Verdict::LeftOut(reason),
