@@ -8,24 +8,15 @@ use std::path::{Path, PathBuf};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-use crate::marks::{Choice, Layout, Source, Verdict, mark, with_marks};
-use crate::worth::{Reason, Rules};
+use crate::marks::{Choice, Layout, Source, mark, with_marks};
+use crate::worth::Rules;
 
 /// Lines of functions with a body, outside of other functions and of macros.
 struct Functions(BTreeSet<usize>);
 
 impl Functions {
-    fn add(&mut self, attributes: &[syn::Attribute], first: proc_macro2::Span) {
-        let start = first.start().line;
-        let is_naked = attributes.iter().any(|attribute| {
-            let text = attribute.meta.path().is_ident("naked");
-            let list = attribute.parse_args::<syn::Path>();
-            text || (attribute.path().is_ident("unsafe")
-                && list.is_ok_and(|path| path.is_ident("naked")))
-        });
-        if !is_naked {
-            self.0.insert(start);
-        }
+    fn add(&mut self, first: proc_macro2::Span) {
+        self.0.insert(first.start().line);
     }
 }
 
@@ -38,16 +29,16 @@ fn first(visibility: &syn::Visibility, sig: &syn::Signature) -> proc_macro2::Spa
 
 impl<'ast> Visit<'ast> for Functions {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.add(&item.attrs, first(&item.vis, &item.sig));
+        self.add(first(&item.vis, &item.sig));
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        self.add(&item.attrs, first(&item.vis, &item.sig));
+        self.add(first(&item.vis, &item.sig));
     }
 
     fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
         if item.default.is_some() {
-            self.add(&item.attrs, item.sig.span());
+            self.add(item.sig.span());
         }
     }
 
@@ -107,13 +98,7 @@ fn every_function_of_the_project_is_found() {
         let source = Source::parse(&text).unwrap_or_else(|error| panic!("{shown}:{}", error.line));
         assert_eq!(source.without_marks(), None, "{shown}");
         let (functions, _) = source.find("c", &choice);
-        let is_naked =
-            |verdict: &Verdict| matches!(verdict, Verdict::LeftOut(Reason::Attribute("naked")));
-        let found: BTreeSet<usize> = functions
-            .iter()
-            .filter(|function| !is_naked(&function.verdict))
-            .map(|function| function.line)
-            .collect();
+        let found: BTreeSet<usize> = functions.iter().map(|function| function.line).collect();
         assert_eq!(found, expected.0, "{shown}");
         count += functions.len();
         let layout = match count % 2 {

@@ -1,0 +1,40 @@
+//! Functions and scopes in modules of edition 2015. It must name the recorder as `cargo fdr` does.
+#![deny(warnings)]
+#![forbid(unsafe_code)]
+
+mod first {
+    #[fdr::traced(auto)]
+    pub fn one() -> u32 {
+        second::two()
+    }
+
+    pub mod second {
+        #[fdr::traced(always)]
+        pub fn two() -> u32 {
+            let async = Sum([1, 1]);
+            async.sum()
+        }
+
+        struct Sum([u32; 2]);
+
+        #[fdr::traced]
+        impl Sum {
+            fn sum(&self) -> u32 {
+                let mut sum = 0;
+                for part in &self.0 {
+                    sum += *part;
+                }
+                sum
+            }
+        }
+    }
+}
+
+#[fdr::traced(untimed)]
+fn three() -> u32 {
+    first::one() + 1
+}
+
+fn main() {
+    assert_eq!(three(), 3);
+}
