@@ -69,10 +69,11 @@ impl Attribute {
         let mut path = String::new();
         let mut tokens = brackets.stream().into_iter().peekable();
         // A macro's `$meta` is in a group without delimiters.
-        if let Some(TokenTree::Group(group)) = tokens.peek() {
-            if group.delimiter() == Delimiter::None {
+        match tokens.peek() {
+            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::None => {
                 return Attribute::read(group);
             }
+            _ => {}
         }
         while let Some(token) = tokens.peek() {
             match token {
@@ -136,17 +137,17 @@ fn next_item(tokens: &[TokenTree], start: usize) -> Item {
         at += 2;
     }
     let head = at;
-    if let Some(TokenTree::Group(group)) = tokens.get(at) {
-        if group.delimiter() == Delimiter::None {
-            if !is_visibility(group) {
-                return Item {
-                    tokens: start..at + 1,
-                    head,
-                    kind: Kind::Given,
-                };
-            }
-            at += 1;
+    match tokens.get(at) {
+        Some(TokenTree::Group(group)) if group.delimiter() != Delimiter::None => {}
+        Some(TokenTree::Group(group)) if is_visibility(group) => at += 1,
+        Some(TokenTree::Group(_)) => {
+            return Item {
+                tokens: start..at + 1,
+                head,
+                kind: Kind::Given,
+            };
         }
+        _ => {}
     }
     if is_word(tokens.get(at), "pub") {
         at += 1;

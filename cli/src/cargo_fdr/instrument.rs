@@ -43,6 +43,9 @@ pub(crate) struct Options {
     /// Take out what this command put in
     #[arg(long, conflicts_with = "list")]
     remove: bool,
+    /// Put each attribute on the line of its function, so that no line moves
+    #[arg(long)]
+    same_line: bool,
     /// Change nothing: list all functions, and why some are left out
     #[arg(long, conflicts_with = "check")]
     list: bool,
@@ -63,7 +66,10 @@ pub(crate) fn run(
     } else {
         let marking = Marking {
             choice: selection.choice()?,
-            layout: Layout::OwnLine,
+            layout: match options.same_line {
+                false => Layout::OwnLine,
+                true => Layout::SameLine,
+            },
             recorder: Recorder::parse(selection.fdr.as_deref())?,
         };
         Plan::mark(&packages, &marking)?

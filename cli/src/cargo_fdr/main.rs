@@ -5,6 +5,7 @@
 
 mod build;
 mod copy;
+mod facts;
 mod files;
 mod instrument;
 mod items;

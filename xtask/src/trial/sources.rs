@@ -102,7 +102,11 @@ fn mark(original: &Path, marked: &Path, every: bool) -> Result<usize> {
         tool.args(["fdr", "instrument"]).arg(marked);
         Ok(output(tool.args(options))?.0)
     };
-    let all: &[&str] = if every { &["--all"] } else { &[] };
+    // Messages are compared by their lines.
+    let all: &[&str] = match every {
+        false => &["--same-line"],
+        true => &["--same-line", "--all"],
+    };
     run(all)?;
     run(&["--remove"])?;
     same(original, marked)?;

@@ -11,8 +11,7 @@ mod first {
     pub mod second {
         #[fdr::traced(always)]
         pub fn two() -> u32 {
-            let async = Sum([1, 1]);
-            async.sum()
+            ::first::second::Sum([1, 1]).sum()
         }
 
         struct Sum([u32; 2]);
