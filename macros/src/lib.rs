@@ -67,6 +67,26 @@ use crate::scope::Scope;
 /// (there is no clock at compile time), on a naked function, or on a function without a body, and
 /// there the compiler says so.
 ///
+/// On an `impl` block, a trait and a module that is written inline it stands for the functions inside, also for those
+/// of modules inside. It leaves out functions that are not worth two clock reads: those that have no loop, wait for
+/// nothing and run less than about 100 instructions of their own, as far as the source tells. It leaves out what cannot
+/// be traced, without a word. A function or scope inside that has the attribute itself keeps its own options.
+///
+/// ```text
+/// #[traced]
+/// impl Index {
+///     fn merge(&mut self, other: &Index) { for word in other { /* … */ } }
+///
+///     fn len(&self) -> usize { self.words.len() } // left out
+///
+///     #[traced(always)]
+///     fn version(&self) -> u32 { self.version }
+///
+///     #[traced(skip)]
+///     fn rebuild(&mut self) { for word in &self.words { /* … */ } }
+/// }
+/// ```
+///
 /// # What is recorded
 ///
 /// - The **entry**, before the first statement of the body.
@@ -88,6 +108,11 @@ use crate::scope::Scope;
 /// | `name = "…"` | the whole name to use in traces, in place of the function's path |
 /// | `crate = path` | where to find `fdr`, if it is renamed or reached through another crate: `crate = my_framework::fdr` |
 /// | `untimed` | records without times, for hot leaves: see below |
+/// | `always` | the function is traced, whatever a scope's rule leaves out; on a scope: each function is |
+/// | `skip` | the function or scope is not traced |
+/// | `min_statements = n` | on a scope: functions of fewer than n statements are left out, and no others |
+/// | `skip_inline` | on a scope: functions with any form of `#[inline]` are left out, too |
+/// | `auto` | `cargo fdr` wrote the attribute, and takes it out again; it changes nothing else |
 ///
 /// # Without times
 ///

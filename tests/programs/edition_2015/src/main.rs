@@ -1,9 +1,9 @@
-//! Functions and scopes in modules of edition 2015. It must name the recorder as `cargo fdr` does.
+//! Functions and scopes in modules of edition 2015. It must build without a warning.
 #![deny(warnings)]
 #![forbid(unsafe_code)]
 
 mod first {
-    #[fdr::traced(auto)]
+    #[fdr::traced]
     pub fn one() -> u32 {
         second::two()
     }
