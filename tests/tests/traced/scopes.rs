@@ -54,7 +54,7 @@ impl Pile {
     #[traced(name = "named")]
     fn unnamed(&self) {
         fn inner() {
-            for word in ["inner"] {
+            for word in ["in", "ner"] {
                 log(word);
             }
         }
@@ -80,7 +80,7 @@ fn an_impl_traces_what_is_worth_it() {
         "first { } first"
     );
     assert_eq!(logged(|| pile.quick()), "untimed quick { quick } quick");
-    assert_eq!(logged(|| pile.unnamed()), "named { inner } named");
+    assert_eq!(logged(|| pile.unnamed()), "named { in ner } named");
     let polls = logged(|| assert_eq!(finish(pile.wait()), (2, 1)));
     assert_eq!(polls, "wait { } wait");
     assert_eq!(logged(|| pile.clear()), "");
