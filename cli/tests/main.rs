@@ -3,6 +3,7 @@
 
 mod common;
 
+mod cargo_fdr;
 mod clock;
 mod convert;
 mod convert_threads;

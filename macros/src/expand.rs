@@ -4,6 +4,8 @@
 //! this macro's hygiene and names nothing but `fdr::private`. Its variables have names that nobody's
 //! constants have: a pattern would mean those.
 
+use std::sync::OnceLock;
+
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 
@@ -21,7 +23,12 @@ pub(crate) fn expand(function: &Function, options: &Options) -> TokenStream {
         None => quote_spanned!(span=> ::fdr::private),
     };
     // The compiler's own macros say where they are written: where the name is, by its span.
-    let place = quote_spanned!(function.name.span()=> ::core::file!(), ::core::line!());
+    let at = function.name.span();
+    let place = match is_edition_2015() {
+        false => quote_spanned!(at=> ::core::file!(), ::core::line!()),
+        // `::core` would be a module of the person's crate.
+        true => quote_spanned!(at=> core::file!(), core::line!()),
+    };
     let name = options.name.as_deref();
     let name = name.map(|name| quote_spanned!(span=> , named = #name));
     let untimed = options.untimed.then(|| quote_spanned!(span=> , untimed));
@@ -50,6 +57,22 @@ pub(crate) fn expand(function: &Function, options: &Options) -> TokenStream {
     let mut expanded: TokenStream = function.head.iter().cloned().collect();
     expanded.extend([TokenTree::Group(braces)]);
     expanded
+}
+
+/// Whether the crate is of the edition that the compiler takes if it is told none. A span with a place of the person's
+/// has the person's edition, too, and a macro cannot ask for it.
+fn is_edition_2015() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let words: Vec<_> = std::env::args_os().collect();
+        let says = |begin: &str| {
+            words
+                .iter()
+                .any(|word| word.to_string_lossy().starts_with(begin))
+        };
+        // An editor's process has other arguments, and a file of arguments may say anything.
+        says("--crate-name") && !says("@") && (!says("--edition") || says("--edition=2015"))
+    })
 }
 
 /// What an expansion names.

@@ -6,6 +6,9 @@
 //! | --- | --- |
 //! | `options` | reads what stands in the attribute's parentheses |
 //! | `parse` | finds a function's name, qualifiers and body in its tokens |
+//! | `items` | finds the functions of a scope in its tokens |
+//! | `worth` | says which of them are worth two clock reads |
+//! | `scope` | traces the functions of an `impl`, a trait or a module |
 //! | `params` | names what a signature binds by value |
 //! | `body` | splits a body where a statement can go in front |
 //! | `canonical` | finds bodies that clippy compares with one form |
@@ -17,15 +20,19 @@ mod body;
 mod canonical;
 mod expand;
 mod frame;
+mod items;
 mod options;
 mod params;
 mod parse;
+mod scope;
+mod worth;
 
 use proc_macro2::TokenStream;
 
 use crate::expand::expand;
 use crate::options::Options;
-use crate::parse::Function;
+use crate::parse::{Function, open_sole_group};
+use crate::scope::Scope;
 
 /// Records when a function is entered and when it is left.
 ///
@@ -60,6 +67,26 @@ use crate::parse::Function;
 /// (there is no clock at compile time), on a naked function, or on a function without a body, and
 /// there the compiler says so.
 ///
+/// On an `impl` block, a trait and a module that is written inline it stands for the functions inside, also for those
+/// of modules inside. It leaves out functions that are not worth two clock reads: those that have no loop, wait for
+/// nothing and run less than about 100 instructions of their own, as far as the source tells. It leaves out what cannot
+/// be traced, without a word. A function or scope inside that has the attribute itself keeps its own options.
+///
+/// ```text
+/// #[traced]
+/// impl Index {
+///     fn merge(&mut self, other: &Index) { for word in other { /* … */ } }
+///
+///     fn len(&self) -> usize { self.words.len() } // left out
+///
+///     #[traced(always)]
+///     fn version(&self) -> u32 { self.version }
+///
+///     #[traced(skip)]
+///     fn rebuild(&mut self) { for word in &self.words { /* … */ } }
+/// }
+/// ```
+///
 /// # What is recorded
 ///
 /// - The **entry**, before the first statement of the body.
@@ -81,6 +108,11 @@ use crate::parse::Function;
 /// | `name = "…"` | the whole name to use in traces, in place of the function's path |
 /// | `crate = path` | where to find `fdr`, if it is renamed or reached through another crate: `crate = my_framework::fdr` |
 /// | `untimed` | records without times, for hot leaves: see below |
+/// | `always` | the function is traced, whatever a scope's rule leaves out; on a scope: each function is |
+/// | `skip` | the function or scope is not traced |
+/// | `min_statements = n` | on a scope: functions of fewer than n statements are left out, and no others |
+/// | `skip_inline` | on a scope: functions with any form of `#[inline]` are left out, too |
+/// | `auto` | `cargo fdr` wrote the attribute, and takes it out again; it changes nothing else |
 ///
 /// # Without times
 ///
@@ -151,15 +183,46 @@ pub fn traced(
 fn checked(options: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let function = Function::parse(item.clone());
     let options = Options::parse(options);
+    // A function is the usual case, and a scope is looked for only where there is none.
+    let scope = match function {
+        Ok(_) => None,
+        Err(_) => Scope::parse(item.clone()),
+    };
+    let is_skipped = matches!(&options, Ok(options) if options.skip);
+    if let Some(scope) = scope {
+        let options = options?;
+        scope.check(&options)?;
+        if is_skipped || cfg!(not(feature = "record")) {
+            return Ok(item);
+        }
+        return Ok(scope.expand(&options));
+    }
     let (function, options) = match (function, options) {
+        // A scope leaves out what cannot be traced, and so can a person.
+        (Err(_), Ok(_)) if is_skipped && is_function(&item) => return Ok(item),
         (Err(mut first), Err(second)) => {
             first.combine(second);
             return Err(first);
         }
         (function, options) => (function?, options?),
     };
-    if cfg!(not(feature = "record")) {
+    if let Some(rule) = &options.of_scopes {
+        return Err(syn::Error::new(
+            rule.span(),
+            format!(
+                "`{rule}` is for an `impl`, a trait or a module: it says which functions are left out\n\
+                 remove it, or the whole attribute"
+            ),
+        ));
+    }
+    if options.skip || cfg!(not(feature = "record")) {
         return Ok(item);
     }
     Ok(expand(&function, &options))
+}
+
+fn is_function(item: &TokenStream) -> bool {
+    let tokens = open_sole_group(item.clone());
+    let items = items::split(&tokens);
+    matches!(&items[..], [item] if matches!(item.kind, items::Kind::Function { .. }))
 }

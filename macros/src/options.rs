@@ -4,12 +4,15 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Error, Lit, Path, Result, Token};
+use syn::{Error, Lit, LitInt, Path, Result, Token};
 
-const ACCEPTED: &str = "`#[traced]` takes `untimed`, `name = \"…\"` and `crate = path`";
+use crate::worth::Rules;
+
+const ACCEPTED: &str = "`#[traced]` takes `untimed`, `name = \"…\"`, `crate = path`, `always` and `skip`; on an `impl`, a trait or a \
+     module also `min_statements = n` and `skip_inline`";
 
 /// What a person may say beside `#[traced]`.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Options {
     /// The name to use in traces, in place of the function's path.
     pub(crate) name: Option<String>,
@@ -17,6 +20,15 @@ pub(crate) struct Options {
     pub(crate) krate: Option<Path>,
     /// Records have no times of their own.
     pub(crate) untimed: bool,
+    /// What a scope leaves out.
+    pub(crate) rules: Rules,
+    /// Nothing is traced.
+    pub(crate) skip: bool,
+    /// `cargo fdr` wrote the attribute. It changes nothing.
+    pub(crate) auto: bool,
+    /// The first option that only a scope can have, or only a function.
+    pub(crate) of_scopes: Option<Ident>,
+    pub(crate) of_functions: Option<Ident>,
 }
 
 impl Options {
@@ -27,15 +39,34 @@ impl Options {
 
 fn parse_list(input: ParseStream<'_>) -> Result<Options> {
     let mut options = Options::default();
+    let mut skip = None;
+    let mut count = 0;
     while !input.is_empty() {
         if !input.peek(syn::Ident::peek_any) {
             return Err(input.error(format!("expected an option: {ACCEPTED}")));
         }
         let key = input.call(Ident::parse_any)?;
         match key.to_string().as_str() {
-            "name" => set(&mut options.name, &key, input, parse_name)?,
+            "name" => {
+                set(&mut options.name, &key, input, parse_name)?;
+                options.of_functions.get_or_insert(key);
+            }
             "crate" => set(&mut options.krate, &key, input, parse_path)?,
-            "untimed" => set_untimed(&mut options.untimed, &key, input)?,
+            "untimed" => set_word(&mut options.untimed, &key, input)?,
+            "always" => set_word(&mut options.rules.always, &key, input)?,
+            "auto" => set_word(&mut options.auto, &key, input)?,
+            "skip" => {
+                set_word(&mut options.skip, &key, input)?;
+                skip = Some(key);
+            }
+            "skip_inline" => {
+                set_word(&mut options.rules.skip_inline, &key, input)?;
+                options.of_scopes.get_or_insert(key);
+            }
+            "min_statements" => {
+                set(&mut options.rules.min_statements, &key, input, parse_count)?;
+                options.of_scopes.get_or_insert(key);
+            }
             _ => {
                 return Err(Error::new(
                     key.span(),
@@ -43,6 +74,7 @@ fn parse_list(input: ParseStream<'_>) -> Result<Options> {
                 ));
             }
         }
+        count += 1;
         if input.is_empty() {
             break;
         }
@@ -50,6 +82,18 @@ fn parse_list(input: ParseStream<'_>) -> Result<Options> {
             return Err(input.error("expected `,` before the next option"));
         }
         input.parse::<Token![,]>()?;
+    }
+    if let (Some(skip), 2..) = (skip, count) {
+        return Err(Error::new(
+            skip.span(),
+            "`skip` stands alone: nothing is traced, so no other option has a meaning",
+        ));
+    }
+    if let (true, Some(rule)) = (options.rules.always, &options.of_scopes) {
+        return Err(Error::new(
+            rule.span(),
+            format!("`{rule}` leaves functions out, and `always` leaves none out: remove one"),
+        ));
     }
     Ok(options)
 }
@@ -61,17 +105,22 @@ fn twice(key: &Ident) -> Error {
     )
 }
 
-fn set_untimed(untimed: &mut bool, key: &Ident, input: ParseStream<'_>) -> Result<()> {
-    if *untimed {
+fn set_word(word: &mut bool, key: &Ident, input: ParseStream<'_>) -> Result<()> {
+    if *word {
         return Err(twice(key));
     }
     if input.peek(Token![=]) || input.peek(syn::token::Paren) {
+        let otherwise = if key == "untimed" {
+            " to have times"
+        } else {
+            ""
+        };
         return Err(Error::new(
             key.span(),
-            "`untimed` takes no value: write `untimed`, or leave it out to have times",
+            format!("`{key}` takes no value: write `{key}`, or leave it out{otherwise}"),
         ));
     }
-    *untimed = true;
+    *word = true;
     Ok(())
 }
 
@@ -85,10 +134,10 @@ fn set<T>(
         return Err(twice(key));
     }
     if !input.peek(Token![=]) {
-        let form = if key == "name" {
-            "name = \"…\""
-        } else {
-            "crate = path"
+        let form = match key.to_string().as_str() {
+            "name" => "name = \"…\"",
+            "crate" => "crate = path",
+            _ => "min_statements = 5",
         };
         return Err(Error::new(
             key.span(),
@@ -130,6 +179,21 @@ fn parse_name(key: &Ident, input: ParseStream<'_>) -> Result<String> {
     Ok(name)
 }
 
+fn parse_count(key: &Ident, input: ParseStream<'_>) -> Result<usize> {
+    let wrong = |span: Span| {
+        Error::new(
+            span,
+            "`min_statements` takes a number: functions of fewer statements are left out, as in `min_statements = 5`",
+        )
+    };
+    if input.is_empty() {
+        return Err(wrong(key.span()));
+    }
+    let span = input.span();
+    let literal: LitInt = input.parse().map_err(|_| wrong(span))?;
+    literal.base10_parse().map_err(|_| wrong(span))
+}
+
 fn parse_path(key: &Ident, input: ParseStream<'_>) -> Result<Path> {
     let wrong = |span: Span| {
         Error::new(
@@ -165,6 +229,9 @@ mod tests {
         assert_eq!(all.krate.expect("a path").segments.len(), 2);
         assert!(all.untimed);
         assert!(parse("untimed").expect("one option").untimed);
+        let scope = parse("auto, min_statements = 3, skip_inline").expect("a scope's options");
+        assert!(scope.auto && scope.rules.skip_inline && scope.rules.min_statements == Some(3));
+        assert!(parse("skip").expect("one option").skip);
     }
 
     #[test]
@@ -187,6 +254,14 @@ mod tests {
             ("crate = \"fdr\"", "without quotes"),
             ("crate =", "without quotes"),
             ("crate = a name = \"b\"", "expected `,`"),
+            ("always(x)", "takes no value"),
+            ("skip, untimed", "stands alone"),
+            ("always, min_statements = 2", "remove one"),
+            ("min_statements", "write `min_statements = 5`"),
+            ("min_statements =", "takes a number"),
+            ("min_statements = many", "takes a number"),
+            ("min_statements = -1", "takes a number"),
+            ("min_statements = 99999999999999999999999", "takes a number"),
             ("\"x\"", "expected an option"),
             (",", "expected an option"),
         ] {

@@ -6,6 +6,8 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use syn::{Error, Result};
 
+use crate::items::braces;
+
 /// A function with a body, cut where the expansion needs it.
 #[derive(Debug)]
 pub(crate) struct Function {
@@ -167,7 +169,7 @@ fn skip_attributes(tokens: &[TokenTree]) -> Result<usize> {
 }
 
 /// The item's tokens. A macro's `$item` arrives in a group without delimiters.
-fn open_sole_group(item: TokenStream) -> Vec<TokenTree> {
+pub(crate) fn open_sole_group(item: TokenStream) -> Vec<TokenTree> {
     let mut tokens: Vec<TokenTree> = item.into_iter().collect();
     loop {
         match &tokens[..] {
@@ -179,29 +181,14 @@ fn open_sole_group(item: TokenStream) -> Vec<TokenTree> {
     }
 }
 
-/// The token as a group of braces; a macro's `$body` holds one in a group without delimiters.
-fn braces(token: &TokenTree) -> Option<Group> {
-    let TokenTree::Group(group) = token else {
-        return None;
-    };
-    match group.delimiter() {
-        Delimiter::Brace => Some(group.clone()),
-        Delimiter::None => {
-            let mut tokens = group.stream().into_iter();
-            let sole = tokens.next().filter(|_| tokens.next().is_none());
-            sole.as_ref().and_then(braces)
-        }
-        Delimiter::Parenthesis | Delimiter::Bracket => None,
-    }
-}
-
 /// Says what the item is instead, at the word that says so in the source.
 fn not_a_function(tokens: &[TokenTree]) -> Error {
-    const EACH: &str = "put `#[traced]` on each function in it";
     const CALLER: &str = "put `#[traced]` on the functions that use it";
     let start = tokens.first().map_or_else(Span::call_site, TokenTree::span);
     let error = |what: &str, instead: &str, span: Span| {
-        let text = format!("`#[traced]` goes on functions, and this is {what}\n{instead}");
+        let text = format!(
+            "`#[traced]` goes on functions, `impl` blocks, traits and modules, and this is {what}\n{instead}"
+        );
         Error::new(span, text)
     };
     let mut is_const = false;
@@ -211,9 +198,11 @@ fn not_a_function(tokens: &[TokenTree]) -> Error {
             continue;
         };
         let (what, instead) = match word.to_string().as_str() {
-            "impl" => ("an `impl` block", EACH),
-            "trait" => ("a trait", EACH),
-            "mod" => ("a module", EACH),
+            "mod" => (
+                "a module in a file of its own",
+                "put it on the items in that file, or run `cargo fdr instrument`",
+            ),
+            "trait" => ("an alias of traits", "put it on the traits themselves"),
             "struct" => ("a struct", CALLER),
             "enum" => ("an enum", CALLER),
             "union" => ("a union", CALLER),
@@ -333,9 +322,8 @@ mod tests {
             ("pub struct A;", "a struct"),
             ("enum A {}", "an enum"),
             ("union A {}", "a union"),
-            ("unsafe impl A for B {}", "an `impl` block"),
-            ("unsafe auto trait A {}", "a trait"),
-            ("pub(crate) mod a {}", "a module"),
+            ("pub(crate) mod a;", "a module in a file"),
+            ("trait A = B + C;", "an alias"),
             ("static A: u8 = 1;", "a static"),
             ("type A = u8;", "a type"),
             ("use a::b;", "an import"),

@@ -4,6 +4,8 @@
 
 #[path = "../programs/double.rs"]
 mod double;
+#[path = "traced/scopes.rs"]
+mod scopes;
 
 use std::cell::RefCell;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! What a package of the tool holds: the program, completions for bash, zsh and fish, and man pages, below
+//! What a package of the tool holds: the programs, completions for bash, zsh and fish, and man pages, below
 //! the target folder. Must never write anywhere else.
 
 use std::fs;
@@ -23,8 +23,12 @@ pub(crate) fn run_all() -> Result<()> {
     fs::create_dir_all(&bin).map_err(named)?;
     let tool = bin.join("fdr");
     fs::copy(target()?.join("release/fdr"), &tool).map_err(named)?;
+    fs::copy(target()?.join("release/cargo-fdr"), bin.join("cargo-fdr")).map_err(named)?;
     let mut generate = command(&tool);
     run(generate.arg("generate").arg(&dist))?;
-    println!("{}: bin/fdr, completions/, man/", dist.display());
+    println!(
+        "{}: bin/fdr, bin/cargo-fdr, completions/, man/",
+        dist.display()
+    );
     Ok(())
 }

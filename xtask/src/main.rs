@@ -49,8 +49,8 @@ cargo xtask COMMAND
   torture [CASE…] [--minutes N] [--seed S] [--short] [--release] [--first I] [--tries N]
                         kill -9, crashes, signals, forks, faults, on programs that count for themselves;
                         about half an hour, or N minutes; --short: about two
-  trial [PROGRAM…] [--release] [--no-clippy]
-                        ripgrep, mini-redis, oxipng and boa with the attribute on each of their 10,000 functions:
+  trial [PROGRAM…] [--release] [--no-clippy] [--all]
+                        ripgrep, mini-redis, oxipng and boa as cargo fdr marks them, --all: on each of 10,000 functions:
                         their tests without it, off and on, and clippy's warnings; fetches them, takes hours
   model                 every order that the memory model allows, for writer, readers and recycling (loom)
   platforms             Rust 1.85, and the recorder on aarch64 under emulation

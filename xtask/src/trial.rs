@@ -1,5 +1,5 @@
-//! `cargo xtask trial`: other people's programs with the attribute on every function, against the same
-//! programs without it. Their tests, clippy's warnings and what they print must not differ, whether
+//! `cargo xtask trial`: other people's programs as `cargo fdr instrument` marks them, against the same
+//! programs without marks. Their tests, clippy's warnings and what they print must not differ, whether
 //! they record or not. Sources come from the package registry each time; none is ever committed.
 
 mod outcome;
@@ -79,6 +79,8 @@ struct Options<'a> {
     programs: Vec<&'static Program>,
     profiles: &'a [&'static str],
     clippy: bool,
+    /// Also the functions that are not worth it: more forms of code meet the attribute.
+    every: bool,
 }
 
 impl Options<'_> {
@@ -87,11 +89,13 @@ impl Options<'_> {
             programs: Vec::new(),
             profiles: &[""],
             clippy: true,
+            every: false,
         };
         for word in words {
             match *word {
                 "--release" => options.profiles = &["", "--release"],
                 "--no-clippy" => options.clippy = false,
+                "--all" => options.every = true,
                 name => match PROGRAMS.iter().find(|program| program.name == name) {
                     Some(program) => options.programs.push(program),
                     None => return Err(unknown(name)),
@@ -108,7 +112,7 @@ impl Options<'_> {
 fn unknown(word: &str) -> String {
     let names = PROGRAMS.each_ref().map(|program| program.name);
     format!(
-        "cannot make sense of {word:?}: programs are {}; options --release, --no-clippy",
+        "cannot make sense of {word:?}: programs are {}; options --release, --no-clippy, --all",
         names.join(", ")
     )
 }
@@ -121,14 +125,11 @@ fn unknown(word: &str) -> String {
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
     let folder = work_folder("trial")?;
-    run_command(&mut cargo("build --quiet --package fdr-cli --bin fdr"))?;
-    run_command(&mut cargo(
-        "build --quiet --package fdr-tests --example mark_functions",
-    ))?;
+    run_command(&mut cargo("build --quiet --package fdr-cli --bins"))?;
     let mut rows = Vec::new();
     let mut differences = Vec::new();
     for program in &options.programs {
-        let marked = prepare(&folder, program)?;
+        let marked = prepare(&folder, program, options.every)?;
         for profile in options.profiles {
             let trial = Trial {
                 folder: folder.join(program.name),

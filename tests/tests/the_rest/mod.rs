@@ -20,3 +20,4 @@ mod traced_frames;
 mod ui;
 mod ui_diagnostics;
 mod ui_editions;
+mod whole_crates;

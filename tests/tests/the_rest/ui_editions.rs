@@ -1,5 +1,5 @@
 //! The programs of `ui/pass` once more, in edition 2021 and before clippy; trybuild does it in this
-//! package's edition. Each denies warnings by itself; nothing here looks at what is recorded.
+//! package's edition. A program of edition 2015 stands for the oldest. Each denies warnings by itself; nothing here looks at what is recorded.
 
 use std::fmt::Write;
 use std::fs;
@@ -39,4 +39,11 @@ fn edition_2021_and_clippy() {
         let output = package.cargo("clippy", &["--bin", "clean"]);
         assert!(output.status.success(), "{}", said(&output));
     }
+}
+
+#[test]
+fn edition_2015() {
+    let package = Package::copy_of("edition_2015", "");
+    let output = package.cargo("run", &[]);
+    assert!(output.status.success(), "{}", said(&output));
 }

@@ -7,7 +7,7 @@ fn misspelt() {}
 #[traced("x")]
 fn without_a_key() {}
 
-#[traced(skip)]
+#[traced(instrument)]
 fn of_another_library() {}
 
 fn main() {}

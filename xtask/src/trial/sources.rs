@@ -1,5 +1,5 @@
-//! Other people's sources: as their packages hold them, and beside these the same with the attribute on
-//! every function. It must never write outside its folder, least of all into cargo's own.
+//! Other people's sources: as their packages hold them, and beside these the same as `cargo fdr instrument` marks
+//! them. It must never write outside its folder, least of all into cargo's own.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Program;
 use xtask::Result;
-use xtask::process::{cargo, command, output, root, run, target};
+use xtask::process::{cargo, command, output, run, target};
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq)]
@@ -27,7 +27,7 @@ impl Kind {
 }
 
 /// Puts both kinds of the program's sources below the folder, and says how many functions are marked.
-pub(super) fn prepare(folder: &Path, program: &Program) -> Result<usize> {
+pub(super) fn prepare(folder: &Path, program: &Program, every: bool) -> Result<usize> {
     let packages = fetch(&folder.join("fetched"), program)?;
     let folder = folder.join(program.name);
     let [original, marked] = [Kind::Original, Kind::Marked].map(|kind| folder.join(kind.name()));
@@ -39,12 +39,11 @@ pub(super) fn prepare(folder: &Path, program: &Program) -> Result<usize> {
         }
         write(&folder.join("Cargo.toml"), &workspace(program))?;
     }
-    let functions = mark(&marked, program)?;
     let mut lock = cargo("generate-lockfile --quiet");
     run(lock.current_dir(&original))?;
     let lock = fs::copy(original.join("Cargo.lock"), marked.join("Cargo.lock"));
     lock.map_err(|error| format!("{}: {error}", marked.display()))?;
-    Ok(functions)
+    mark(&original, &marked, every)
 }
 
 /// The folders in which cargo keeps the packages.
@@ -95,28 +94,58 @@ fn workspace(program: &Program) -> String {
     text
 }
 
-/// Puts the attribute on every function, and the dependency into every manifest.
-fn mark(folder: &Path, program: &Program) -> Result<usize> {
-    let folders = program.packages.iter().map(|(name, _)| folder.join(name));
-    let folders: Vec<PathBuf> = folders.collect();
-    for folder in &folders {
-        let path = folder.join("Cargo.toml");
-        let manifest =
-            fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let runtime = root().join("runtime");
-        write(
-            &path,
-            &format!("{manifest}\n[dependencies.fdr]\npath = {runtime:?}\n"),
-        )?;
-    }
-    let (said, _) =
-        output(command(target()?.join("debug/examples/mark_functions")).args(&folders))?;
+/// Has `cargo fdr` mark the functions, after it has shown that it can take all marks out again.
+fn mark(original: &Path, marked: &Path, every: bool) -> Result<usize> {
+    let tool = target()?.join("debug/cargo-fdr");
+    let run = |options: &[&str]| -> Result<String> {
+        let mut tool = command(&tool);
+        tool.args(["fdr", "instrument"]).arg(marked);
+        Ok(output(tool.args(options))?.0)
+    };
+    // Messages are compared by their lines.
+    let all: &[&str] = match every {
+        false => &["--same-line"],
+        true => &["--same-line", "--all"],
+    };
+    run(all)?;
+    run(&["--remove"])?;
+    same(original, marked)?;
+    let said = run(all)?;
     Ok(said.lines().filter_map(functions).sum())
 }
 
-/// `FOLDER: N functions in M files`
+/// `PACKAGE: N functions marked, M left out`
 fn functions(line: &str) -> Option<usize> {
-    line.rsplit_once(": ")?.1.split(' ').next()?.parse().ok()
+    let (_, said) = line.split_once(": ")?;
+    let (marked, _) = said.split_once(" marked, ")?;
+    marked.split(' ').next()?.parse().ok()
+}
+
+/// Refuses a folder whose files are not byte for byte those of another.
+fn same(one: &Path, other: &Path) -> Result<()> {
+    let bad = |path: &Path, error| format!("{}: {error}", path.display());
+    let mut names = 0;
+    for entry in fs::read_dir(one).map_err(|error| bad(one, error))? {
+        let one = entry.map_err(|error| bad(one, error))?.path();
+        let other = other.join(one.file_name().unwrap_or_default());
+        names += 1;
+        if one.is_dir() {
+            same(&one, &other)?;
+        } else {
+            let read = |path: &Path| fs::read(path).map_err(|error| bad(path, error));
+            if read(&one)? != read(&other)? {
+                let other = other.display();
+                return Err(format!(
+                    "{other}: cargo fdr instrument --remove does not restore it"
+                ));
+            }
+        }
+    }
+    let others = fs::read_dir(other).map_err(|error| bad(other, error))?;
+    match others.count() == names {
+        true => Ok(()),
+        false => Err(format!("{}: cargo fdr left files behind", other.display())),
+    }
 }
 
 /// A folder with all that is in it.
@@ -158,7 +187,9 @@ mod tests {
 
     #[test]
     fn marked_functions_are_counted() {
-        assert_eq!(functions("/a: b/c: 12 functions in 3 files"), Some(12));
-        assert_eq!(functions("nothing"), None);
+        assert_eq!(functions("a-b: 12 functions marked, 30 left out"), Some(12));
+        assert_eq!(functions("a: 1 function marked, 0 left out"), Some(1));
+        assert_eq!(functions("left out: 3 const; --list shows each"), None);
+        assert_eq!(functions("3 files changed"), None);
     }
 }

@@ -1,0 +1,271 @@
+//! A copy of a workspace whose functions are marked, below the target folder. Only what changed is written again, so
+//! that cargo builds no more than it has to. It must never write outside the copy's folder.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, FileTimes};
+use std::io;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, bail};
+use toml_edit::{DocumentMut, Item, TableLike, Value};
+
+use crate::plan::{Plan, read};
+use crate::workspace::Workspace;
+use crate::write::Change;
+
+/// Brings the copy up to date.
+///
+/// # Errors
+/// Where a file cannot be read or written, or the workspace has members elsewhere.
+pub(crate) fn update(workspace: &Workspace, plan: &Plan, copy: &Path) -> anyhow::Result<()> {
+    let root = &workspace.workspace_root;
+    for package in workspace.members() {
+        if !package.manifest_path.starts_with(root) {
+            let path = package.manifest_path.display();
+            bail!(
+                "{path}: a member outside the workspace's folder cannot be copied; use cargo fdr instrument"
+            );
+        }
+    }
+    fs::create_dir_all(copy).with_context(|| copy.display().to_string())?;
+    // Two commands at once would write the same files.
+    let lock = copy.with_extension("lock");
+    let lock = File::create(&lock).with_context(|| lock.display().to_string())?;
+    lock.lock().context("the lock of the copy")?;
+    let mut copier = Copier {
+        root,
+        copy,
+        build: &workspace.target_directory,
+        plan,
+        manifests: workspace
+            .members()
+            .map(|package| package.manifest_path.clone())
+            .collect(),
+    };
+    copier.manifests.insert(root.join("Cargo.toml"));
+    copier.folder(root, copy)
+}
+
+struct Copier<'a> {
+    root: &'a Path,
+    copy: &'a Path,
+    /// The target folder, which is not copied.
+    build: &'a Path,
+    plan: &'a Plan,
+    manifests: BTreeSet<PathBuf>,
+}
+
+impl Copier<'_> {
+    fn folder(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
+        let bad = |path: &Path| path.display().to_string();
+        if !to.symlink_metadata().is_ok_and(|there| there.is_dir()) {
+            remove(to)?;
+            fs::create_dir_all(to).with_context(|| bad(to))?;
+        }
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(from).with_context(|| bad(from))? {
+            let entry = entry.with_context(|| bad(from))?;
+            let (path, name) = (entry.path(), entry.file_name());
+            let kind = entry.file_type().with_context(|| bad(&path))?;
+            let to = to.join(&name);
+            if kind.is_dir() {
+                let is_build = path == self.build || path.join("CACHEDIR.TAG").is_file();
+                if is_build || name == ".git" {
+                    continue;
+                }
+                self.folder(&path, &to)?;
+            } else if kind.is_symlink() {
+                self.link(&path, &to)?;
+            } else if kind.is_file() {
+                self.file(&path, &to)?;
+            } else {
+                // A socket or a pipe is no source.
+                continue;
+            }
+            names.insert(name);
+        }
+        if from == self.root {
+            // Where the workspace has none, the copy's own stays.
+            names.insert("Cargo.lock".into());
+        }
+        for entry in fs::read_dir(to).with_context(|| bad(to))? {
+            let entry = entry.with_context(|| bad(to))?;
+            if !names.contains(&entry.file_name()) {
+                remove(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
+        if self.manifests.contains(from) {
+            return write_if_new(to, &self.manifest(from)?);
+        }
+        if from == self.root.join("Cargo.lock") {
+            return copy_lock(from, to, &self.copy.with_extension("Cargo.lock"));
+        }
+        let planned = self.plan.sources.iter().find(|change| change.path == from);
+        match planned {
+            Some(Change { text, .. }) => write_if_new(to, text),
+            None => copy_if_new(from, to),
+        }
+    }
+
+    /// A link stays what it is as long as it points into the workspace.
+    fn link(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
+        let bad = || from.display().to_string();
+        let mut target = fs::read_link(from).with_context(bad)?;
+        if target.is_relative() {
+            let full = plain(&from.parent().unwrap_or(from).join(&target));
+            if !full.starts_with(self.root) {
+                target = full;
+            }
+        }
+        if fs::read_link(to).is_ok_and(|there| there == target) {
+            return Ok(());
+        }
+        remove(to)?;
+        symlink(&target, to).with_context(|| to.display().to_string())
+    }
+
+    /// A manifest with the dependency. Paths that lead out of the workspace lead to the same folders as before.
+    fn manifest(&self, from: &Path) -> anyhow::Result<String> {
+        let planned = self
+            .plan
+            .manifests
+            .iter()
+            .find(|change| change.path == from);
+        let text = match planned {
+            Some(change) => change.text.clone(),
+            None => read(from)?,
+        };
+        let mut document: DocumentMut = text
+            .parse()
+            .map_err(|error| anyhow::anyhow!("{}: {error}", from.display()))?;
+        let folder = from.parent().unwrap_or(from);
+        let is_changed = self.paths(document.as_table_mut(), folder, false);
+        let is_root = folder == self.root;
+        let is_alone = is_root && !document.contains_key("workspace");
+        let mut text = if is_changed {
+            document.to_string()
+        } else {
+            text
+        };
+        if is_alone {
+            // Else cargo looks for a workspace in the folders above the copy.
+            text += "\n[workspace]\n";
+        }
+        Ok(text)
+    }
+
+    /// Makes the paths of dependencies absolute that lead out of the workspace; whether there were any.
+    fn paths(&self, table: &mut dyn TableLike, folder: &Path, is_dependency: bool) -> bool {
+        let mut is_changed = false;
+        for (key, item) in table.iter_mut() {
+            let inside = is_dependency || DEPENDENCIES.contains(&key.get());
+            if let (true, "path", Item::Value(value)) = (is_dependency, key.get(), &mut *item) {
+                is_changed |= self.path(value, folder);
+            } else if let Some(table) = item.as_table_like_mut() {
+                is_changed |= self.paths(table, folder, inside);
+            }
+        }
+        is_changed
+    }
+
+    fn path(&self, value: &mut Value, folder: &Path) -> bool {
+        let Some(path) = value
+            .as_str()
+            .map(Path::new)
+            .filter(|path| path.is_relative())
+        else {
+            return false;
+        };
+        let full = plain(&folder.join(path));
+        if full.starts_with(self.root) {
+            return false;
+        }
+        let decor = value.decor().clone();
+        *value = Value::from(full.to_string_lossy().into_owned());
+        *value.decor_mut() = decor;
+        true
+    }
+}
+
+/// The tables of a manifest in which `path` names a package.
+const DEPENDENCIES: [&str; 5] = [
+    "dependencies",
+    "dev-dependencies",
+    "build-dependencies",
+    "patch",
+    "replace",
+];
+
+/// A path without `.` and `..`, as cargo reads it: links are not looked at.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// The copy's lock file has the recorder in it. It is made anew when the original changed.
+fn copy_lock(from: &Path, to: &Path, before: &Path) -> anyhow::Result<()> {
+    let text = read(from)?;
+    if to.is_file() && fs::read_to_string(before).is_ok_and(|before| before == text) {
+        return Ok(());
+    }
+    write_if_new(to, &text)?;
+    write_if_new(before, &text)
+}
+
+fn write_if_new(path: &Path, text: &str) -> anyhow::Result<()> {
+    if fs::read(path).is_ok_and(|there| there == text.as_bytes()) {
+        return Ok(());
+    }
+    remove(path)?;
+    fs::write(path, text).with_context(|| path.display().to_string())
+}
+
+/// Copies a file unless size and time of the last change say that it is the same.
+fn copy_if_new(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let source = fs::metadata(from).with_context(|| from.display().to_string())?;
+    let is_same = |there: fs::Metadata| {
+        there.is_file()
+            && there.len() == source.len()
+            && (there.mtime(), there.mtime_nsec()) == (source.mtime(), source.mtime_nsec())
+    };
+    if fs::symlink_metadata(to).is_ok_and(is_same) {
+        return Ok(());
+    }
+    remove(to)?;
+    let copied = || -> io::Result<()> {
+        fs::copy(from, to)?;
+        let times = FileTimes::new().set_modified(source.modified()?);
+        File::options().append(true).open(to)?.set_times(times)
+    };
+    match copied() {
+        Ok(()) => Ok(()),
+        // A file that nobody may write keeps the time of the copy, and is copied again the next time.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && to.is_file() => Ok(()),
+        Err(error) => Err(error).with_context(|| to.display().to_string()),
+    }
+}
+
+/// Removes what is there, if anything is.
+fn remove(path: &Path) -> anyhow::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => Err(error),
+        Ok(there) if there.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+    };
+    removed.with_context(|| path.display().to_string())
+}

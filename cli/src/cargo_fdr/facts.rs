@@ -1,0 +1,152 @@
+//! What the tokens of an item say of it: the name that it gives to what is inside, the file of a module, whether it is a
+//! test, and whether an attribute decides about it. It must never look at a function's body.
+
+use proc_macro2::{TokenStream, TokenTree};
+
+use crate::items::{Attribute, Item, Kind};
+use crate::marks::Step;
+
+pub(crate) fn named(scope: &str, name: &str) -> String {
+    match name.strip_prefix('<') {
+        Some(rest) => format!("<{scope}::{rest}"),
+        // A name in `<Type as Trait>` is behind it.
+        None => format!("{scope}::{name}"),
+    }
+}
+
+/// The name that an item gives to what is in it.
+pub(crate) fn scope_name(item: &Item, tokens: &[TokenTree]) -> Option<String> {
+    match item.kind {
+        Kind::Module { name, .. } | Kind::Trait { name, .. } => {
+            let name = tokens.get(name)?.to_string();
+            Some(name.trim_start_matches("r#").to_owned())
+        }
+        Kind::Impl { body } => Some(impl_name(&tokens[item.head..body])),
+        _ => None,
+    }
+}
+
+/// `Type`, or `<Type as Trait>`, without arguments.
+fn impl_name(head: &[TokenTree]) -> String {
+    let mut parts = vec![String::new()];
+    let (mut depth, mut is_arrow) = (0_usize, false);
+    let start = head
+        .iter()
+        .position(|token| matches!(token, TokenTree::Ident(word) if word == "impl"));
+    for token in &head[start.map_or(0, |at| at + 1)..] {
+        let text = match token {
+            TokenTree::Punct(punct) if punct.as_char() == '<' => {
+                depth += 1;
+                continue;
+            }
+            TokenTree::Punct(punct) if punct.as_char() == '>' && !is_arrow => {
+                depth = depth.saturating_sub(1);
+                continue;
+            }
+            TokenTree::Ident(word) if depth == 0 && word == "for" => {
+                parts.push(String::new());
+                continue;
+            }
+            TokenTree::Ident(word) if depth == 0 && word == "where" => break,
+            token => token.to_string().replace(' ', ""),
+        };
+        is_arrow = text == "-";
+        if depth == 0
+            && let Some(part) = parts.last_mut()
+        {
+            part.push_str(&text);
+        }
+    }
+    match &parts[..] {
+        [one] => one.clone(),
+        [role, .., subject] => format!("<{subject} as {role}>"),
+        [] => String::new(),
+    }
+}
+
+pub(crate) fn step(item: &Item, tokens: &[TokenTree], name: &str, is_test: bool) -> Step {
+    let mut files = Vec::new();
+    let mut is_fixed = false;
+    for attribute in item.attributes(tokens) {
+        match attribute.path.as_str() {
+            "path" => {
+                is_fixed = true;
+                files.extend(attribute.rest.into_iter().find_map(|token| string(&token)));
+            }
+            "cfg_attr" => paths_in(attribute.arguments(), &mut files),
+            _ => {}
+        }
+    }
+    Step {
+        name: name.trim_start_matches("r#").to_owned(),
+        files,
+        is_fixed,
+        is_test,
+    }
+}
+
+/// What stands behind `path =` in the arguments of `cfg_attr`.
+fn paths_in(tokens: TokenStream, files: &mut Vec<String>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    for window in tokens.windows(3) {
+        if let [TokenTree::Ident(word), TokenTree::Punct(_), value] = window
+            && word == "path"
+        {
+            files.extend(string(value));
+        }
+    }
+    for token in tokens {
+        if let TokenTree::Group(group) = token {
+            paths_in(group.stream(), files);
+        }
+    }
+}
+
+/// The text of a string literal. Paths need no escapes but these.
+fn string(token: &TokenTree) -> Option<String> {
+    let TokenTree::Literal(literal) = token else {
+        return None;
+    };
+    let text = literal.to_string();
+    let inside = &text[text.find('"')? + 1..text.rfind('"')?];
+    match text.starts_with('r') {
+        true => Some(inside.to_owned()),
+        false => Some(inside.replace("\\\\", "\\").replace("\\\"", "\"")),
+    }
+}
+
+/// Whether a person has decided about the item.
+pub(crate) fn is_traced(attribute: &Attribute) -> bool {
+    let path = &attribute.path;
+    let is_traced = path == "traced" || path.ends_with("::traced");
+    (is_traced && !is_mark(attribute)) || (path == "cfg_attr" && attribute.says("traced"))
+}
+
+/// `#[test]` and its like, `#[cfg(test)]`, `#[cfg(all(test, …))]`.
+pub(crate) fn is_test(attribute: &Attribute) -> bool {
+    let name = attribute.path.rsplit(':').next();
+    match name {
+        Some("test" | "bench") => true,
+        Some("cfg") => needs_test(attribute.arguments()),
+        _ => false,
+    }
+}
+
+fn needs_test(condition: TokenStream) -> bool {
+    let tokens: Vec<TokenTree> = condition.into_iter().collect();
+    tokens.iter().enumerate().any(|(at, token)| match token {
+        TokenTree::Ident(word) if word == "test" => true,
+        TokenTree::Group(group) => {
+            matches!(at.checked_sub(1).map(|at| &tokens[at]), Some(TokenTree::Ident(all)) if all == "all")
+                && needs_test(group.stream())
+        }
+        _ => false,
+    })
+}
+
+/// Whether this tool wrote the attribute.
+pub(crate) fn is_mark(attribute: &Attribute) -> bool {
+    let is_traced = attribute.path.ends_with("::traced");
+    let first = attribute.arguments().into_iter().next();
+    is_traced && matches!(first, Some(TokenTree::Ident(word)) if word == "auto")
+}

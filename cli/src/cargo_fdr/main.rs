@@ -1,0 +1,143 @@
+//! `cargo fdr`: puts the attribute on the functions of a whole package or workspace, in its sources or in a copy that
+//! it builds. This file parses the command line and turns the end into an exit code. It must never do a command's
+//! work.
+#![forbid(unsafe_code)]
+
+mod build;
+mod copy;
+mod facts;
+mod files;
+mod instrument;
+mod items;
+mod manifest;
+mod marks;
+#[cfg(test)]
+mod oracle_tests;
+mod plan;
+mod workspace;
+mod worth;
+mod write;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use fdr_formats::filter::Filter;
+
+use crate::marks::Choice;
+use crate::worth::Rules;
+
+const HELP: &str = "\
+Cargo's own commands work on a copy of the workspace below target/fdr/src, with the
+attribute on every function that is worth it. The sources stay as they are. Options of
+cargo fdr stand before the command, cargo's behind it:
+
+  cargo fdr run --release -- --fast        builds and runs with FDR=1, if FDR is not set
+  cargo fdr test                           also: bench, build, check, clippy, doc, rustc
+  cargo fdr --filter 'my_app::*' build     marks some functions only
+  cargo fdr instrument                     marks the sources themselves
+  cargo fdr instrument --remove            takes the marks out again, byte for byte";
+
+/// The flight data recorder on whole packages
+#[derive(Parser)]
+#[command(
+    name = "cargo fdr",
+    bin_name = "cargo fdr",
+    version,
+    max_term_width = 100,
+    after_help = HELP
+)]
+struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Instrument(instrument::Options),
+    /// A command of cargo, with its arguments
+    #[command(external_subcommand)]
+    Cargo(Vec<OsString>),
+}
+
+/// Which functions are marked, and where the recorder is.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Which functions")]
+pub(crate) struct Selection {
+    /// Only functions whose names match, such as my_app::*,-my_app::hot::*
+    #[arg(long, global = true, value_name = "GLOBS")]
+    filter: Option<String>,
+    /// Functions of at least N statements, instead of what is worth it
+    #[arg(long, global = true, value_name = "N")]
+    min_statements: Option<usize>,
+    /// Leave out each function with #[inline]
+    #[arg(long, global = true)]
+    skip_inline: bool,
+    /// Every function that can be traced
+    #[arg(long, global = true, conflicts_with_all = ["min_statements", "skip_inline"])]
+    all: bool,
+    /// The recorder: its folder `runtime`, or a version [default: where this tool was built]
+    #[arg(long, global = true, value_name = "PATH|VERSION")]
+    pub(crate) fdr: Option<String>,
+}
+
+impl Selection {
+    /// # Errors
+    /// Where the filter is no filter.
+    pub(crate) fn choice(&self) -> anyhow::Result<Choice> {
+        let filter = self.filter.as_deref().map(Filter::parse).transpose();
+        let filter = filter.map_err(|error| anyhow::anyhow!("--filter: {error}"))?;
+        let rules = Rules {
+            always: self.all,
+            min_statements: self.min_statements,
+            skip_inline: self.skip_inline,
+        };
+        Ok(Choice { rules, filter })
+    }
+}
+
+fn main() -> ExitCode {
+    // Cargo runs `cargo-fdr fdr …`.
+    let mut words: Vec<_> = std::env::args_os().collect();
+    if words.get(1).is_some_and(|word| word == "fdr") {
+        words.remove(1);
+    }
+    let arguments = Arguments::parse_from(words);
+    let mut out = io::stdout().lock();
+    let done = match arguments.command {
+        Command::Instrument(options) => instrument::run(&options, &arguments.selection, &mut out),
+        Command::Cargo(words) => {
+            build::run(&words, &arguments.selection).map(|()| ExitCode::SUCCESS)
+        }
+    };
+    let done = done.and_then(|code| {
+        out.flush()?;
+        Ok(code)
+    });
+    match done {
+        Ok(code) => code,
+        Err(error) if is_closed(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cargo fdr: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether the reader of the output went away, which is no failure.
+fn is_closed(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// `1 file`, `2 files`.
+pub(crate) fn things(number: usize, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        _ => format!("{number} {thing}s"),
+    }
+}

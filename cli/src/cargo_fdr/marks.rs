@@ -1,0 +1,380 @@
+//! The attribute in a source file's text: where it is put, and how it is taken out again. Both work by the
+//! places of tokens, and whatever is between two places stays byte for byte. It must never touch an attribute
+//! that a person wrote: ours says `auto`.
+
+use std::fmt;
+use std::ops::Range;
+
+use proc_macro2::{TokenStream, TokenTree};
+
+use fdr_formats::filter::Filter;
+
+use crate::facts::{is_mark, is_test, is_traced, named, scope_name, step};
+use crate::items::{Attribute, Item, Kind, split};
+use crate::worth::{Reason, Rules, left_out};
+
+/// What a person chose.
+#[derive(Debug, Default)]
+pub(crate) struct Choice {
+    pub(crate) rules: Rules,
+    pub(crate) filter: Option<Filter>,
+}
+
+/// Where the attribute stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// On a line of its own, as rustfmt wants it.
+    OwnLine,
+    /// Before the function, so that no line moves.
+    SameLine,
+}
+
+/// A function of a file.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Function {
+    /// As far as the source tells: `crate::module::Type::name`.
+    pub(crate) name: String,
+    pub(crate) line: usize,
+    pub(crate) verdict: Verdict,
+    /// Where the attribute belongs.
+    place: usize,
+}
+
+/// What is done to a function.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Verdict {
+    Marked,
+    /// It, or a scope around it, has an attribute that a person wrote.
+    Own,
+    Test,
+    Filter,
+    LeftOut(Reason),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Marked => f.write_str("marked"),
+            Verdict::Own => f.write_str("left out: an attribute of its own, or around it"),
+            Verdict::Test => f.write_str("left out: part of a test"),
+            Verdict::Filter => f.write_str("left out: --filter"),
+            Verdict::LeftOut(reason) => write!(f, "left out: {reason}"),
+        }
+    }
+}
+
+impl Verdict {
+    /// Why a function is left out, as one of few reasons.
+    pub(crate) fn short(&self) -> Option<&'static str> {
+        match self {
+            Verdict::Marked => None,
+            Verdict::Own => Some("with an attribute of their own"),
+            Verdict::Test => Some("in tests"),
+            Verdict::Filter => Some("by --filter"),
+            Verdict::LeftOut(Reason::Const) => Some("const"),
+            Verdict::LeftOut(Reason::Inline) => Some("inline"),
+            Verdict::LeftOut(Reason::Statements(_) | Reason::Small(_)) => Some("small"),
+            Verdict::LeftOut(Reason::Attribute(_) | Reason::NoBody) => {
+                Some("that cannot be traced")
+            }
+        }
+    }
+}
+
+/// A module that is in a file of its own: the modules around it in this file, then itself.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Module {
+    pub(crate) path: Vec<Step>,
+}
+
+/// One module on the way to a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) name: String,
+    /// What `#[path]` says, under any condition.
+    pub(crate) files: Vec<String>,
+    /// Whether the `#[path]` always holds.
+    pub(crate) is_fixed: bool,
+    pub(crate) is_test: bool,
+}
+
+/// A file that cannot be read as Rust.
+#[derive(Debug)]
+pub(crate) struct NotRust {
+    pub(crate) line: usize,
+}
+
+/// A source file's tokens.
+pub(crate) struct Source<'a> {
+    text: &'a str,
+    /// How much of the text stands before the first token: a byte order mark and a `#!` line.
+    skipped: usize,
+    tokens: Vec<TokenTree>,
+}
+
+impl Drop for Source<'_> {
+    fn drop(&mut self) {
+        self.tokens.clear();
+        // Else the library keeps the text of each file to the end.
+        proc_macro2::extra::invalidate_current_thread_spans();
+    }
+}
+
+impl<'a> Source<'a> {
+    /// # Errors
+    /// Where the text is no Rust, with the line.
+    pub(crate) fn parse(text: &'a str) -> Result<Source<'a>, NotRust> {
+        let skipped = before_tokens(text);
+        match text[skipped..].parse::<TokenStream>() {
+            Ok(tokens) => Ok(Source {
+                text,
+                skipped,
+                tokens: tokens.into_iter().collect(),
+            }),
+            Err(error) => {
+                let lines = text[..skipped].matches('\n').count();
+                let line = error.span().start().line + lines;
+                proc_macro2::extra::invalidate_current_thread_spans();
+                Err(NotRust { line })
+            }
+        }
+    }
+
+    /// The functions, and the modules in files of their own. `scope` is the path of the file's module.
+    pub(crate) fn find(&self, scope: &str, choice: &Choice) -> (Vec<Function>, Vec<Module>) {
+        let mut finder = Finder {
+            source: self,
+            choice,
+            functions: Vec::new(),
+            modules: Vec::new(),
+            steps: Vec::new(),
+            line: (0, 1),
+        };
+        let around = Around {
+            scope: scope.to_owned(),
+            is_own: false,
+            is_test: false,
+        };
+        finder.items(&self.tokens, &around);
+        (finder.functions, finder.modules)
+    }
+
+    /// The text without the attributes that this tool wrote.
+    pub(crate) fn without_marks(&self) -> Option<String> {
+        let mut marks = Vec::new();
+        self.marks(&self.tokens, &mut marks);
+        if marks.is_empty() {
+            return None;
+        }
+        let mut text = String::with_capacity(self.text.len());
+        let mut copied = 0;
+        for mark in marks {
+            let range = self.with_space(mark);
+            text += &self.text[copied..range.start.max(copied)];
+            copied = range.end.max(copied);
+        }
+        text += &self.text[copied..];
+        Some(text)
+    }
+
+    /// The places of our attributes, wherever they have got to.
+    fn marks(&self, tokens: &[TokenTree], marks: &mut Vec<Range<usize>>) {
+        for (at, token) in tokens.iter().enumerate() {
+            let TokenTree::Group(group) = token else {
+                continue;
+            };
+            let before = at.checked_sub(1).map(|at| &tokens[at]);
+            if let Some(TokenTree::Punct(hash)) = before
+                && hash.as_char() == '#'
+                && is_mark(&Attribute::read(group))
+            {
+                let start = self.place(&tokens[at - 1]).start;
+                marks.push(start..self.place(token).end);
+                continue;
+            }
+            let inside: Vec<TokenTree> = group.stream().into_iter().collect();
+            self.marks(&inside, marks);
+        }
+    }
+
+    /// An attribute with the line that it has to itself, or with the one space behind it.
+    fn with_space(&self, mark: Range<usize>) -> Range<usize> {
+        let behind = &self.text[mark.end..];
+        let line_end = ["\n", "\r\n"]
+            .into_iter()
+            .find(|end| behind.starts_with(end));
+        let indent = indentation(self.text, mark.start);
+        match (line_end, indent) {
+            (Some(end), Some(indent)) => mark.start - indent.len()..mark.end + end.len(),
+            _ => mark.start..mark.end + usize::from(behind.starts_with(' ')),
+        }
+    }
+
+    fn place(&self, token: &TokenTree) -> Range<usize> {
+        let range = token.span().byte_range();
+        range.start + self.skipped..range.end + self.skipped
+    }
+}
+
+/// The text with the attribute before each function that is to have one.
+pub(crate) fn with_marks(text: &str, functions: &[Function], mark: &str, layout: Layout) -> String {
+    let line_end = match text.find('\n') {
+        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        _ => "\n",
+    };
+    let mut marked = String::with_capacity(text.len() + functions.len() * (mark.len() + 8));
+    let mut copied = 0;
+    for function in functions {
+        if function.verdict != Verdict::Marked {
+            continue;
+        }
+        marked += &text[copied..function.place];
+        copied = function.place;
+        marked += mark;
+        match (layout, indentation(text, function.place)) {
+            (Layout::OwnLine, Some(indent)) => {
+                marked += line_end;
+                marked += indent;
+            }
+            _ => marked.push(' '),
+        }
+    }
+    marked += &text[copied..];
+    marked
+}
+
+/// The attribute that this tool writes. `krate` is the name under which the package sees `fdr`.
+pub(crate) fn mark(krate: &str) -> String {
+    match krate {
+        "fdr" => "#[fdr::traced(auto)]".to_owned(),
+        _ => format!("#[{krate}::traced(auto, crate = {krate})]"),
+    }
+}
+
+/// The spaces and tabs before a place, where nothing else is before it on its line.
+fn indentation(text: &str, place: usize) -> Option<&str> {
+    let line = text[..place].rfind('\n').map_or(0, |at| at + 1);
+    let before = &text[line..place];
+    before
+        .bytes()
+        .all(|byte| matches!(byte, b' ' | b'\t'))
+        .then_some(before)
+}
+
+/// A byte order mark and a `#!` line, which are no tokens.
+fn before_tokens(text: &str) -> usize {
+    let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
+    let rest = &text[start..];
+    let is_script = rest.starts_with("#!") && !rest[2..].trim_start().starts_with('[');
+    match is_script {
+        true => start + rest.find('\n').unwrap_or(rest.len()),
+        false => start,
+    }
+}
+
+/// What is known of the scope of an item.
+#[derive(Clone)]
+struct Around {
+    scope: String,
+    is_own: bool,
+    is_test: bool,
+}
+
+struct Finder<'a> {
+    source: &'a Source<'a>,
+    choice: &'a Choice,
+    functions: Vec<Function>,
+    modules: Vec<Module>,
+    /// The inline modules around the item.
+    steps: Vec<Step>,
+    /// A place, and its line.
+    line: (usize, usize),
+}
+
+impl Finder<'_> {
+    fn items(&mut self, tokens: &[TokenTree], around: &Around) {
+        for item in split(tokens) {
+            let inside = Around {
+                scope: match scope_name(&item, tokens) {
+                    Some(name) => named(&around.scope, &name),
+                    None => around.scope.clone(),
+                },
+                is_own: around.is_own || item.attributes(tokens).any(|a| is_traced(&a)),
+                is_test: around.is_test || item.attributes(tokens).any(|a| is_test(&a)),
+            };
+            match item.kind {
+                Kind::Function { name, .. } => self.function(&item, name, tokens, around, &inside),
+                Kind::Impl { body } | Kind::Trait { body, .. } => {
+                    self.body(&tokens[body], &inside);
+                }
+                Kind::Module { name, body } => {
+                    let Some(name) = tokens.get(name) else {
+                        continue;
+                    };
+                    self.steps
+                        .push(step(&item, tokens, &name.to_string(), inside.is_test));
+                    match body {
+                        Some(body) => self.body(&tokens[body], &inside),
+                        None => self.modules.push(Module {
+                            path: self.steps.clone(),
+                        }),
+                    }
+                    self.steps.pop();
+                }
+                Kind::Given | Kind::Other => {}
+            }
+        }
+    }
+
+    fn body(&mut self, token: &TokenTree, around: &Around) {
+        if let TokenTree::Group(group) = token {
+            let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
+            self.items(&tokens, around);
+        }
+    }
+
+    fn function(
+        &mut self,
+        item: &Item,
+        name: usize,
+        tokens: &[TokenTree],
+        around: &Around,
+        inside: &Around,
+    ) {
+        let (Some(name), Some(first)) = (tokens.get(name), tokens.get(item.head)) else {
+            return;
+        };
+        let place = self.source.place(first).start;
+        let name = named(&around.scope, name.to_string().trim_start_matches("r#"));
+        let left_out = left_out(item, tokens, &self.choice.rules);
+        let verdict = match (left_out, &self.choice.filter) {
+            // A declaration is no function of the program.
+            (Some(Reason::NoBody), _) => return,
+            _ if inside.is_own => Verdict::Own,
+            _ if inside.is_test => Verdict::Test,
+            (_, Some(filter)) if !filter.matches(&name) => Verdict::Filter,
+            (Some(reason), _) => Verdict::LeftOut(reason),
+            (None, _) => Verdict::Marked,
+        };
+        let line = self.line_of(place);
+        self.functions.push(Function {
+            name,
+            line,
+            verdict,
+            place,
+        });
+    }
+
+    /// Places come in order, so that the text is gone through once.
+    fn line_of(&mut self, place: usize) -> usize {
+        let (before, line) = self.line;
+        let bytes = &self.source.text.as_bytes()[before..place];
+        let line = line + bytes.iter().filter(|byte| **byte == b'\n').count();
+        self.line = (place, line);
+        line
+    }
+}
+
+#[cfg(test)]
+#[path = "marks_tests.rs"]
+mod tests;
