@@ -1,6 +1,6 @@
-//! Libraries that are loaded while the program runs, each with a copy of the recorder of its own:
-//! whoever comes first keeps the records, a thread has one run of records whichever library it is
-//! in, and every copy's API speaks of the same recording.
+//! Libraries that are loaded while the program runs, each with its own copy of the recorder. The first copy keeps the
+//! records. A thread has one run of records, whichever libraries it calls. The API of every copy tells of the same
+//! recording.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, verify};
 use fdr_tests::support::trace::Trace;
-use fdr_tests::{Profile, example, plugin};
+use fdr_tests::{example, plugin};
 
 const TRACED: &str = env!("CARGO_BIN_EXE_traced_host");
 const BARE: &str = env!("CARGO_BIN_EXE_bare_host");
@@ -83,7 +83,7 @@ fn edges(trace: &Trace) -> Vec<String> {
 #[test]
 fn the_example() {
     let folder = Folder::new("plugin-example");
-    let host = example("plugin_host", Profile::Dev);
+    let host = example("plugin_host");
     let _ = Program::new(host, &folder).set("FDR=1").run().ok();
     let trace = checked(&folder.only_trace());
     assert_eq!(trace.names(), ["plugin_host"], "one thread, one block");

@@ -88,8 +88,8 @@ impl Sink for Places {
     }
 }
 
-/// A handler that records on another CPU, on every instruction of a record without a clock read of its own,
-/// does not make a later record look as if it were made there.
+/// A handler records on another CPU, on every instruction of a record that does not read the clock. A later record of
+/// the thread must not seem to be made on that CPU.
 #[test]
 fn handlers_on_another_cpu_leave_records_on_theirs() {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, fdr, verify};
 use fdr_tests::support::trace::Trace;
-use fdr_tests::{Profile, tool};
+use fdr_tests::tool;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_unwinding");
@@ -131,7 +131,7 @@ fn what_ends_within_a_call_leaves_it_open() {
 
 /// Runs a command of the tool within 1 GB of addresses.
 fn small(folder: &Folder, arguments: &[&str]) -> Outcome {
-    let tool = tool(Profile::Dev);
+    let tool = tool();
     let limit = "ulimit -v 1000000; exec \"$0\" \"$@\"";
     let tool = tool.to_str().expect("UTF-8");
     Program::in_shell(limit, tool, folder)
