@@ -1,5 +1,5 @@
-//! Dense packed traces through the whole tool: read like the plain ones by every command, given back byte
-//! for byte, told where they are damaged, and refused where there is nothing to lay out anew.
+//! Dense packed traces through the whole tool. Every command reads them like plain traces. `unpack` gives every byte
+//! back. Damage is told. A trace that has no dense form is refused.
 
 use std::fs;
 use std::path::Path;

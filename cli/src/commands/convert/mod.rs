@@ -179,8 +179,7 @@ pub(super) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow
     Ok(done)
 }
 
-/// Writes to standard output: at once where the format can be written to a pipe, through a file
-/// without a name where the writer must go back.
+/// Writes to standard output. A format whose writer goes back in its file is written to a file without a name first.
 fn print(source: &dyn Source, job: &Job<'_>) -> anyhow::Result<Done> {
     let mut stdout = StandardOutput::new()?;
     let file = match job.to.kind {
