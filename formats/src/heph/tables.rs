@@ -105,7 +105,7 @@ pub(super) enum Untimed {
 
 /// A thread of the file.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct ThreadState {
     pub(super) thread: Thread,
     pub(super) stream: u32,
     pub(super) substream: u64,
@@ -119,7 +119,7 @@ pub(super) struct Lane {
     pub(super) waiting: Vec<Untimed>,
 }
 
-impl Lane {
+impl ThreadState {
     /// Whether a reader would take another number for the thread's.
     pub(super) fn renumbered(&self) -> bool {
         names::derived(self.stream, self.substream) != Some(self.thread.id.0)
@@ -129,8 +129,8 @@ impl Lane {
 /// All threads so far.
 #[derive(Debug)]
 pub(super) struct Threads {
-    pub(super) lanes: Vec<Lane>,
-    lane_of: HashMap<ThreadId, usize>,
+    pub(super) states: Vec<ThreadState>,
+    index_of: HashMap<ThreadId, usize>,
     places: HashSet<(u32, u64)>,
     counter_of: HashMap<u32, usize>,
     /// Events written per stream.
@@ -142,8 +142,8 @@ pub(super) struct Threads {
 impl Default for Threads {
     fn default() -> Threads {
         Threads {
-            lanes: Vec::new(),
-            lane_of: HashMap::new(),
+            states: Vec::new(),
+            index_of: HashMap::new(),
             places: HashSet::new(),
             counter_of: HashMap::new(),
             counters: Vec::new(),
@@ -153,12 +153,12 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// The lane of a thread, and whether it has new facts.
-    pub(super) fn lane(&mut self, thread: &Thread, losses: &mut Losses) -> (usize, bool) {
-        let Some(&place) = self.lane_of.get(&thread.id) else {
+    /// The index of a thread, and whether it has new facts.
+    pub(super) fn merge(&mut self, thread: &Thread, losses: &mut Losses) -> (usize, bool) {
+        let Some(&place) = self.index_of.get(&thread.id) else {
             return (self.begin(thread, losses), true);
         };
-        let known = &mut self.lanes[place].thread;
+        let known = &mut self.states[place].thread;
         let name = if thread.name.is_empty() {
             known.name.clone()
         } else {
@@ -176,7 +176,7 @@ impl Threads {
     }
 
     pub(super) fn of(&self, thread: ThreadId) -> Option<usize> {
-        self.lane_of.get(&thread).copied()
+        self.index_of.get(&thread).copied()
     }
 
     fn begin(&mut self, thread: &Thread, losses: &mut Losses) -> usize {
@@ -195,9 +195,9 @@ impl Threads {
             self.counters.push(0);
             self.counters.len() - 1
         });
-        let place = self.lanes.len();
-        self.lane_of.insert(thread.id, place);
-        self.lanes.push(Lane {
+        let place = self.states.len();
+        self.index_of.insert(thread.id, place);
+        self.states.push(ThreadState {
             thread: thread.clone(),
             stream,
             substream,
