@@ -1,5 +1,5 @@
-//! Dumps by signal: at any moment, as often as it comes, whichever signal was chosen, without a trace
-//! of them in what the program does. A file is whole from the moment at which it has its name.
+//! Dumps by signal: at any moment, any number of times, and by any signal. They change nothing in what the program
+//! does. A file is whole from the moment at which it has its name.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,7 @@
-//! The tool, ended by signals while it makes files and folders: what it makes is in its place, whole, or it is
-//! not there; nothing is left under another name, in the output's folder or in the one for temporary files.
-//! strace sends the signal within system calls, of each kind and each number; other runs get it, and a
-//! second one, from outside, after one of many delays.
+//! Signals end the tool while it makes files and folders. Each output is complete under its name, or is not there.
+//! Nothing is left under another name, in the output's folder or in the one for temporary files. strace sends the
+//! signal within system calls, of each kind and each number; other runs get it, and a second one, from outside, after
+//! one of many delays.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,5 @@
-//! Records of unusual places: signal handlers, thread destructors, threads that Rust did not make,
-//! many threads. Everything that a program calls is recorded or counted, whatever interrupts what.
-//! And of one usual place, to hold the clocks against: a function that sleeps 10 ms.
+//! Records of unusual places: signal handlers, thread destructors, threads that Rust did not make, many threads. Every
+//! call is recorded or counted, whatever interrupts it. A function that sleeps 10 ms shows that the clocks are right.
 
 use std::ffi::OsStr;
 use std::thread;

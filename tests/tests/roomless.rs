@@ -1,5 +1,5 @@
-//! Threads beyond the budget: what they would have recorded is counted, to the last record and wherever it
-//! is told; and one that found no room records from the moment on that there is some.
+//! Threads beyond the budget. Each of their records is counted, and every count that is shown agrees. A thread that
+//! found no room records as soon as there is room.
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;

@@ -1,5 +1,5 @@
-//! Calls that never return: unwound, jumped over, left behind on a stack that moved to another thread, ended
-//! with their thread or process. Readers close them and say so, and what did return keeps its times.
+//! Calls that never return: unwound, jumped over, left behind on a stack that moved to another thread, ended with their
+//! thread or process. Readers end such calls and mark them. Calls that did return keep their times.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! `fdr convert`: a trace of any format becomes one of any other.
 //!
-//! The source pushes its events into the writer, thread after thread; what is kept here is a few batches
-//! of them, for reading, encoding and writing are done at the same time. It must never leave half a trace,
-//! nor be silent about what the new format can't hold.
+//! The source pushes its events into the writer, thread after thread; only a few batches of them are kept here, because
+//! reading, encoding and writing happen at the same time. It must never leave half a trace, nor be silent about what
+//! the new format can't hold.
 
 mod ahead;
 mod behind;
