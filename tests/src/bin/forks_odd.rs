@@ -55,6 +55,8 @@ extern "C" fn on_first(_: i32, _: *const libc::siginfo_t, state: *mut libc::c_vo
         work();
     } else if trap == FORK_AT.load(Ordering::Relaxed) {
         fork_here(1, state);
+        // SAFETY: this is the handler, and `state` is what the kernel gave it.
+        unsafe { end_steps(state) };
     }
 }
 
@@ -65,7 +67,7 @@ fn fork_here(trap: u64, state: *mut libc::c_void) {
     match unsafe { libc::fork() } {
         0 => {
             MAY_FORK.store(false, Ordering::Relaxed);
-            // SAFETY: this is the handler, and `state` is what the kernel gave it.
+            // SAFETY: as in `on_first`.
             unsafe { end_steps(state) };
             CALLS.anew();
             repeat(trap % 5, work);
