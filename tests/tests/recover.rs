@@ -117,11 +117,23 @@ fn every_record_before_a_kill_is_recovered() {
 
 #[test]
 fn snapshots_of_a_program_at_full_speed_are_whole() {
+    snapshots_at_full_speed(8, 2);
+}
+
+mod the_rest {
+    #[test]
+    fn many_snapshots_of_a_program_at_full_speed_are_whole() {
+        super::snapshots_at_full_speed(30, 8);
+    }
+}
+
+/// Takes so many snapshots, and compares every record of the first ones with the script.
+fn snapshots_at_full_speed(rounds: u32, compared: u32) {
     let folder = Folder::new("snapshot");
     let program = start(&folder, 100, "FDR_BUFFER=512K");
     let pid = program.id().to_string();
     let mut before = [0; THREADS.len()];
-    for round in 0..30 {
+    for round in 0..rounds {
         let sure: Vec<u64> = (0..THREADS.len())
             .map(|place| surely_made(&folder, place))
             .collect();
@@ -136,7 +148,7 @@ fn snapshots_of_a_program_at_full_speed_are_whole() {
         for (place, (name, seed)) in THREADS.into_iter().enumerate() {
             let lane = trace.thread(name);
             // A script of millions of edges takes its time.
-            let made = match round < 8 {
+            let made = match round < compared {
                 true => follows_script(&trace, lane, seed),
                 false => lane.checked_counts().recorded,
             };
