@@ -286,7 +286,7 @@ fn a_damaged_small_trace_gives_nothing_as_the_help_says() {
     let said: Vec<_> = help.split_whitespace().collect();
     assert!(
         said.join(" ")
-            .contains("up to a multiple of 4 MiB of the trace")
+            .contains("If the trace is smaller than 4 MiB, nothing of it can be read.")
     );
     let folder = Folder::new("dense-small-cut");
     let trace = folder.file("t.fdr");
