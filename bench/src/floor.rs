@@ -1,7 +1,6 @@
-//! The physical limit of an entry and an exit record: two clock reads and two 8-byte stores by inline
-//! assembly, with the cursor in a register, nothing else. It must never check, branch or call more
-//! than that: it is the denominator of the bench, and of the comparison with peers, whose workspace has
-//! this very file.
+//! The physical limit of an entry and an exit record: two clock reads and two 8-byte stores in inline assembly. The
+//! cursor is in a register. It must never check, branch or call more than that, because the figures of the bench and of
+//! the peers are divided by it. The peers' workspace has this very file.
 //!
 //! | bits | record |
 //! | --- | --- |

@@ -1,6 +1,6 @@
-//! What a dump takes: threads fill their rings and wait, then they are dumped, some times, and each time the
-//! time, the file's size, and the memory that the process had beyond what it has anyway are told. Beside it a
-//! plain file of the same size, written in blocks.
+//! What a dump takes. Threads fill their rings and wait. Then they are dumped several times. Each dump prints its time,
+//! the file's size, and the memory that the process had in addition. Beside it a plain file of the same size, written
+//! in blocks.
 
 use std::error::Error;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
-//! The measured functions and the measuring as a shared library with a copy of the recorder of its own: what
-//! a traced call costs in code that is not the executable's. See `loader`.
+//! The measured functions and the measurement as a shared library with its own copy of the recorder. It shows what a
+//! traced call costs outside of the executable. See `loader`.
 
 #[cfg(target_arch = "x86_64")]
 mod floor;

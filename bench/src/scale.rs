@@ -1,6 +1,6 @@
-//! Many threads that record at once: what a call takes on each of them, beside the floor on the same thread a
-//! moment before, and what the process holds and does for them. One process is one number of threads. Must
-//! count CPU time only where it says so: with more threads than cores, the wall tells how long they waited.
+//! Many threads that record at once. For each thread, a call is compared with the floor, measured on the same thread a
+//! moment before. The process's memory and work are measured, too. One process is one number of threads. Must count CPU
+//! time only where it says so: with more threads than cores, the wall tells how long they waited.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod pair;

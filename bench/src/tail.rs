@@ -17,8 +17,8 @@ const LAP: u64 = 300_000;
 /// Threads whose first call is measured.
 const STARTS: u32 = 2_000;
 
-/// Threads that make their first call at the same time, and how often: all of them, and the few others before
-/// them, have places of their own in a ring of the default size, so none is taken over from an ended thread.
+/// Threads that make their first call at the same time, and how often. A ring of the default size has a slot for each
+/// of them and for the few threads before them. So none inherits the slot of an ended thread.
 const BURST: usize = 64;
 const BURSTS: usize = 3;
 

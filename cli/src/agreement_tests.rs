@@ -1,5 +1,5 @@
-//! Do all commands say the same of a trace? Each is compared with the call stack of the formats, followed by itself, on
-//! random traces with calls whose entries or exits are missing or were added, with gaps, and with clocks that jump.
+//! Do all commands say the same of a trace? Each command is compared with the formats' call stack on random traces.
+//! These have calls without entry or exit, calls with synthetic edges, gaps, and clocks that jump.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What is wrong in a trace, as far as it is shown: the first problems in the order of the file, whoever
-//! met them, and the count of the others. Must never keep more than are shown.
+//! The problems of a trace that are shown: the first ones in the order of the file, whichever thread met them. The
+//! others are counted. Must never keep more than are shown.
 
 use std::collections::BinaryHeap;
 

@@ -1,6 +1,6 @@
-//! The one bound of memory: all that the process holds is counted where it is allocated, and a trace that needs
-//! more than `--max-memory` is refused, with what grew and the option that allows it. Must never look at
-//! what the machine or a container has, nor end the process: who asks ends what it does.
+//! The one bound of memory. All memory of the process is counted where it is allocated. A trace that needs more than
+//! `--max-memory` is refused. The message names what grew, and the option that allows more. Must never look at what the
+//! machine or a container has, nor end the process. A caller that is refused memory ends its own work.
 //!
 //! What a C library allocates is told by [`Lent`].
 

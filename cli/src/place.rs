@@ -1,8 +1,8 @@
-//! Where a command's output goes: a file or folder that is made under a temporary name beside its
-//! own, and is there under its own only when it is whole.
+//! Where a command's output goes. A file or folder is made under a temporary name, beside its own name. It gets its own
+//! name when it is complete.
 //!
-//! It must never replace what it was not told to replace, never remove a folder that is no trace,
-//! and never leave the temporary one behind.
+//! It must never replace a file without permission, never remove a folder that is no trace, and never leave the
+//! temporary one behind.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

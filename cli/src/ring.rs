@@ -1,6 +1,6 @@
-//! The recorder's own files, the rings: found, opened, and whose they are: whether that process still
-//! runs. Must never take the number alone for the process, for numbers are reused; and never follow a
-//! link that lies in a folder, for others may have put it there.
+//! The recorder's own files, the rings: how they are found and opened, which process each belongs to, and whether that
+//! process still runs. Must never identify a process by its number alone, because numbers are reused. Must never follow
+//! a link in a folder, because another user may have put it there.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};

@@ -1,6 +1,6 @@
-//! Signals that end a command of this tool: one thread waits for them, from the first moment on in which
-//! there is something to clean up, until the process ends. Must never take a signal that whoever started
-//! the tool has switched off: a job in the background does not end with the terminal's ^C.
+//! Signals that end a command of this tool. One thread waits for them. It begins when there is something to clean up,
+//! and ends with the process. Must never take a signal that whoever started the tool has switched off: a job in the
+//! background does not end with the terminal's ^C.
 
 use std::fs;
 use std::io::{self, Write};

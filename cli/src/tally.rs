@@ -272,6 +272,7 @@ mod tests {
     #[test]
     fn a_trace_in_pieces_is_as_in_one() {
         same_in_pieces(
+            300,
             |_| Tally::default(),
             |_, parts| {
                 let mut sum = Tally::default();

@@ -136,8 +136,8 @@ pub(crate) fn utc(unix_nanos: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
 }
 
-/// Text of at most so many characters: a longer one loses its middle, more of the front than of the
-/// end, which tells more in a function's name.
+/// Text of at most so many characters. A longer text loses its middle. More of its end stays than of its front, because
+/// the end says more in a function's name.
 pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     let length = text.chars().count();
     if length <= most {

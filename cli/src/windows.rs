@@ -1,6 +1,6 @@
-//! From when to when each thread's records are all there. A thread whose ring went round has lost its older
-//! records, so two threads may tell of different stretches of time. Must never take a thread that made no
-//! record for one that lost some.
+//! The stretch of time of which a thread's records are all there. A thread whose ring was overwritten has lost its
+//! older records. So two threads may show different stretches. Must never take a thread that made no record for one
+//! that lost some.
 
 use fdr_formats::{Clock, Source, Thread, Ticks};
 

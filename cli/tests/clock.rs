@@ -172,8 +172,8 @@ fn calls_that_are_open_at_a_break_are_clipped() {
     }
 }
 
-/// Every byte of the records changed, one after the other: whatever a report then says, no call is longer
-/// than the trace, and the trace not longer than its last record allows.
+/// Every byte of the records is changed, one after the other. In every report, no call is longer than the trace, and
+/// the trace is no longer than its last record allows.
 #[test]
 fn no_damage_makes_an_absurd_duration() {
     let folder = Folder::new("mangled");

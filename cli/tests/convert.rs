@@ -1,5 +1,4 @@
-//! `fdr convert`: what a report says of a trace, it says of the same trace in every other format, and
-//! what can't be written leaves nothing.
+//! `fdr convert`: a report says the same of a trace in every format. A conversion that fails leaves no file.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};

@@ -1,5 +1,5 @@
-//! `fdr convert` of threads and counts that a format has no room for: no two threads become one, and what
-//! a trace states of itself is true after it. `fdr verify` is the judge.
+//! `fdr convert` of threads and counts that a format has no room for. No two threads become one. What the new trace
+//! says of itself is true. `fdr verify` is the judge.
 
 use std::collections::BTreeMap;
 use std::fs;

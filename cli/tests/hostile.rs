@@ -1,6 +1,5 @@
-//! Names that somebody else chose, as badly as can be, through every command and every output of the tool:
-//! no terminal obeys them, no line is ended by them, no spreadsheet or page takes them for its own, no file
-//! is named, opened or made after them.
+//! Hostile names in traces, through every command and every output of the tool. No terminal, spreadsheet or page runs
+//! what is in a name. No name ends a line. No file is named, opened or made after a name.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

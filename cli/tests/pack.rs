@@ -1,5 +1,5 @@
-//! Packed traces through the whole tool: read like the plain ones by every command, given back byte for
-//! byte, and told where they are damaged or made to do harm.
+//! Packed traces through the whole tool. Every command reads them like plain traces. `unpack` gives every byte back.
+//! Damaged and hostile ones are told.
 
 use std::fs;
 use std::path::Path;

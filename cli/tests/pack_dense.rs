@@ -1,5 +1,5 @@
-//! Dense packed traces through the whole tool: read like the plain ones by every command, given back byte
-//! for byte, told where they are damaged, and refused where there is nothing to lay out anew.
+//! Dense packed traces through the whole tool. Every command reads them like plain traces. `unpack` gives every byte
+//! back. Damage is told. A trace that has no dense form is refused.
 
 use std::fs;
 use std::path::Path;
@@ -286,7 +286,7 @@ fn a_damaged_small_trace_gives_nothing_as_the_help_says() {
     let said: Vec<_> = help.split_whitespace().collect();
     assert!(
         said.join(" ")
-            .contains("up to a multiple of 4 MiB of the trace")
+            .contains("If the trace is smaller than 4 MiB, nothing of it can be read.")
     );
     let folder = Folder::new("dense-small-cut");
     let trace = folder.file("t.fdr");

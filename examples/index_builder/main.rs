@@ -1,14 +1,14 @@
-//! A program that does real work on several threads: it makes up documents, cuts them into words,
-//! and builds an inverted index of them with a pool of named threads. What it prints on stdout
-//! depends on `--documents` alone: never on threads, on time, or on whether it is recorded.
+//! A program that does real work on several threads. It makes up documents, cuts them into words, and builds an
+//! inverted index with a pool of named threads. What it prints on stdout depends on `--documents` alone: never on
+//! threads, on time, or on whether it is recorded.
 //!
 //! ```text
 //! cargo build --release -p fdr-examples --example index_builder
 //! FDR=1 target/release/examples/index_builder --seconds 5 --threads 2
 //! ```
 //!
-//! Every traced function counts its own calls besides, and `--counts FILE` writes them as JSON: what
-//! a trace says can be checked against what the program knows.
+//! Every traced function counts its own calls, too. `--counts FILE` writes these counts as JSON, so a trace can be
+//! compared with them.
 
 mod counts;
 mod index;

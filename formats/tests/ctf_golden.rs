@@ -168,11 +168,12 @@ fn in_words(read: &Read, thread: ThreadId) -> Vec<String> {
     events.iter().map(word).collect()
 }
 
-fn cut_everywhere(name: &str) {
+/// Cuts each file before every byte, or before every so many.
+fn cut_everywhere(name: &str, step: usize) {
     let whole = read(&golden(name)).expect("a trace");
     damaged(name, |folder, file, bytes| {
         let cut = folder.patch(file);
-        for end in (0..bytes.len()).rev() {
+        for end in (0..bytes.len()).rev().step_by(step) {
             cut.set_len(end as u64).expect("a file");
             let Ok(part) = read(folder.path()) else {
                 assert_eq!(file, "metadata", "cut at byte {end}");
@@ -199,7 +200,8 @@ fn cut_everywhere(name: &str) {
     });
 }
 
-fn flip_everywhere(name: &str, most: usize) {
+/// Flips bits of every byte, or of every so many.
+fn flip_everywhere(name: &str, most: usize, step: usize) {
     let all: usize = files(name).iter().map(|file| file.1.len()).sum();
     let (mut errors, mut reads) = (0, 0);
     damaged(name, |folder, file, bytes| {
@@ -208,7 +210,7 @@ fn flip_everywhere(name: &str, most: usize) {
             return;
         }
         let flipped = folder.patch(file);
-        for (place, byte) in bytes.iter().enumerate() {
+        for (place, byte) in bytes.iter().enumerate().step_by(step) {
             let put = |byte: u8| flipped.write_all_at(&[byte], place as u64).expect("a file");
             // A text is long, and its flips are much alike.
             let masks: &[u8] = match file {
@@ -244,32 +246,41 @@ fn flip_everywhere(name: &str, most: usize) {
 
 #[test]
 fn a_folder_of_files_per_cpu_cut_at_every_byte() {
-    cut_everywhere("compact");
+    cut_everywhere("compact", 1);
 }
 
 #[test]
 fn a_big_endian_folder_cut_at_every_byte() {
-    cut_everywhere("big");
+    cut_everywhere("big", 1);
 }
 
 #[test]
-fn a_folder_of_ours_cut_at_every_byte() {
-    cut_everywhere("ours");
+fn a_folder_of_ours_cut_and_flipped() {
+    // Prime to 2, 4, 5 and 8: every mask and every width of a field has its turn.
+    cut_everywhere("ours", 7);
+    flip_everywhere("ours", 24, 7);
+}
+
+mod the_rest {
+    #[test]
+    fn a_folder_of_ours_cut_at_every_byte() {
+        super::cut_everywhere("ours", 1);
+    }
+
+    #[test]
+    fn every_byte_of_a_folder_of_ours_flipped() {
+        super::flip_everywhere("ours", 24, 1);
+    }
 }
 
 #[test]
 fn every_byte_of_a_folder_of_files_per_cpu_flipped() {
-    flip_everywhere("compact", 12);
+    flip_everywhere("compact", 12, 1);
 }
 
 #[test]
 fn every_byte_of_a_big_endian_folder_flipped() {
-    flip_everywhere("big", 8);
-}
-
-#[test]
-fn every_byte_of_a_folder_of_ours_flipped() {
-    flip_everywhere("ours", 24);
+    flip_everywhere("big", 8, 1);
 }
 
 #[test]

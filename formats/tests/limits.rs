@@ -81,9 +81,9 @@ fn claims() -> Vec<Vec<u8>> {
 }
 
 /// The bytes with each claim at each place, and with each number that is written in digits grown. In a
-/// long trace (of so many bytes) the claims take turns, so that each place has some of them.
-fn each_claim(bytes: &[u8], trace: usize, mut check: impl FnMut(&[u8], usize)) {
-    let step = 1 + trace / 300;
+/// long trace (of so many bytes) the claims take turns: each is at about so many places.
+fn each_claim(bytes: &[u8], trace: usize, places: usize, mut check: impl FnMut(&[u8], usize)) {
+    let step = 1 + trace / places;
     for (nth, claim) in claims().into_iter().enumerate() {
         for at in (nth % step..bytes.len().saturating_sub(claim.len())).step_by(step) {
             let mut changed = bytes.to_vec();
@@ -133,13 +133,30 @@ fn held_to_limit(open: impl FnOnce() -> Opened, place: &Path, at: usize) {
 }
 
 #[test]
-fn claims_in_files() {
+fn claims_at_some_places() {
+    claims_in_files(60);
+    claims_in_folders(60);
+}
+
+mod the_rest {
+    #[test]
+    fn claims_in_files() {
+        super::claims_in_files(300);
+    }
+
+    #[test]
+    fn claims_in_folders() {
+        super::claims_in_folders(300);
+    }
+}
+
+fn claims_in_files(places: usize) {
     for format in FORMATS {
         let Opener::File { open, .. } = format.opener else {
             continue;
         };
         for (path, bytes) in seeds(format.name) {
-            each_claim(&bytes, bytes.len(), |changed, at| {
+            each_claim(&bytes, bytes.len(), places, |changed, at| {
                 let changed = changed.to_vec();
                 held_to_limit(|| open(Box::new(changed)), &path, at);
             });
@@ -147,8 +164,7 @@ fn claims_in_files() {
     }
 }
 
-#[test]
-fn claims_in_folders() {
+fn claims_in_folders(places: usize) {
     for format in FORMATS {
         let Opener::Folder { open, .. } = format.opener else {
             continue;
@@ -159,7 +175,7 @@ fn claims_in_folders() {
             for entry in fs::read_dir(folder.path()).expect("a readable folder") {
                 let file = entry.expect("a readable folder").path();
                 let bytes = fs::read(&file).expect("a readable file");
-                each_claim(&bytes, trace, |changed, at| {
+                each_claim(&bytes, trace, places, |changed, at| {
                     fs::write(&file, changed).expect("a file that can be written");
                     held_to_limit(|| open(folder.path()), &path.join(&file), at);
                 });

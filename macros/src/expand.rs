@@ -1,8 +1,7 @@
-//! From a [`Function`] to the function that records. The head goes out as it came in; the body gets a
-//! guard in front. What stands in the body must mean, and make the compiler and clippy say, exactly
-//! what it would without the attribute: user tokens are never rewritten, and everything added has
-//! this macro's hygiene and names nothing but `fdr::private`. Its variables have names that nobody's
-//! constants have: a pattern would mean those.
+//! From a [`Function`] to the function that records. The head goes out as it came in; the body gets a guard in front.
+//! The body must mean exactly what it means without the attribute, and the compiler and clippy must say the same of it.
+//! So the user's tokens are never rewritten. All that is added has this macro's hygiene, and names nothing but
+//! `fdr::private`. Its variables have names that nobody's constants have: a pattern would mean those.
 
 use std::sync::OnceLock;
 
@@ -84,8 +83,8 @@ struct Recorder {
     untimed: bool,
 }
 
-/// The guard lives in the body's own block, behind its leading items, so that the block's value, the
-/// order of drops and what lints see of it stay as they are.
+/// The guard is in the body's own block, behind its leading items. So the block's value, the order of drops, and what
+/// lints see stay as they are.
 fn around_body(body: Body, recorder: &Recorder) -> TokenStream {
     let Body {
         attributes,
@@ -137,11 +136,11 @@ fn around_frame(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
 
 /// The body moves into a future of its own, and that is what each poll goes through.
 ///
-/// - `__fdr_output` ties the inner future's output to the function's, so that `?`, coercions and closures
-///   in the body are inferred as before, without writing the return type (or an `impl Trait`) again.
-///   Where nothing is returned there is nothing to infer, and the tie would be unreachable code.
-/// - Parameters that the body names are captured whole and in such an order that they drop as those
-///   of an `async fn` do: after the temporaries of the body's tail, the last parameter first.
+/// - `__fdr_output` gives the inner future the function's type of output. So `?`, coercions and closures in the body
+///   are inferred as before. The return type may be an `impl Trait`, which cannot be written twice. Where nothing is
+///   returned there is nothing to infer, and the variable would be unreachable code.
+/// - Parameters that the body names are captured whole. Their order makes them drop as those of an `async fn` do: after
+///   the temporaries of the body's tail, the last parameter first.
 /// - The compiler takes the last write to a captured value for useless even where the value's drop
 ///   reads it; with a `mut` parameter that lint is silenced rather than wrong.
 fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {

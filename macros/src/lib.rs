@@ -61,11 +61,10 @@ use crate::scope::Scope;
 ///
 /// # Where it goes
 ///
-/// On every function that has a body: free and associated functions, methods whatever their `self`,
-/// methods of traits and their defaults, functions inside functions; generic, `unsafe`, `extern "C"`,
-/// `async`, diverging. Other attributes may stand before or after it. It does not go on a `const fn`
-/// (there is no clock at compile time), on a naked function, or on a function without a body, and
-/// there the compiler says so.
+/// On every function that has a body: free and associated functions, methods whatever their `self`, methods of traits
+/// and their defaults, functions inside functions; generic, `unsafe`, `extern "C"`, `async`, diverging. Other
+/// attributes may stand before or after it. It does not go on a `const fn`, because there is no clock at compile time.
+/// Nor does it go on a naked function, or on a function without a body. The compiler says so there.
 ///
 /// On an `impl` block, a trait and a module that is written inline it stands for the functions inside, also for those
 /// of modules inside. It leaves out functions that are not worth two clock reads: those that have no loop, wait for
@@ -135,8 +134,8 @@ use crate::scope::Scope;
 /// reported as without the attribute. The crate may forbid unsafe code and deny warnings. With the
 /// feature `record` of `fdr` off, the function is given back unchanged.
 ///
-/// What differs: these lints fall silent on a traced function, the first because its advice would be
-/// wrong there, the others because the body is no longer all there is.
+/// These lints say nothing of a traced function. The first one's advice would be wrong there. The others do
+/// not recognise a body to which code is added.
 ///
 /// | lint | where |
 /// | --- | --- |
@@ -152,9 +151,9 @@ use crate::scope::Scope;
 ///
 /// # Limits
 ///
-/// - An attribute that rewrites `async fn` into a function that returns a boxed future (such as
-///   `async_trait`) leaves nothing to poll: what is recorded then is the making of the future. The
-///   same holds for a `fn` that returns `impl Future`.
+/// - An attribute that rewrites `async fn` into a function that returns a boxed future (such as `async_trait`) leaves
+///   nothing to poll. The record is then of the making of the future. The same holds for a `fn` that returns
+///   `impl Future`.
 /// - Where nothing is optimized, a function takes more stack: up to some hundred bytes. A call whose result comes
 ///   in registers takes a slot for it. So a body of 16 calls or more is a closure, which backtraces
 ///   show as a frame of its own, if its parameters are references or numbers.

@@ -1,5 +1,5 @@
-//! The options in `#[traced(…)]`. It must never look at the function: what is written between the
-//! parentheses is judged on its own, and each mistake is reported where it stands.
+//! The options in `#[traced(…)]`. It must never look at the function. The text between the parentheses is judged alone,
+//! and each mistake is reported at its place.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::ext::IdentExt;

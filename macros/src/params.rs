@@ -1,5 +1,5 @@
-//! The names that a signature binds by value. Code must never need them to be correct: where a
-//! signature cannot be read there are none, and only the order in which parameters drop suffers.
+//! The names that a signature binds by value. Code must be correct without these names. A signature that cannot be read
+//! has none, and then only the order in which parameters drop differs.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::parse::{Parse, ParseStream, Parser};

@@ -1,7 +1,6 @@
-//! From an item's tokens to a [`Function`]: where its name is, whether it is `async`, where the body
-//! begins. It reads no further than that: signature and body are kept token for token, so syntax
-//! that this crate has never heard of passes, and spans stay the person's own. It must never change
-//! or reorder a token.
+//! From an item's tokens to a [`Function`]: where its name is, whether it is `async`, where the body begins. It reads
+//! no further than that. Signature and body are kept token for token. So newer syntax passes, and spans stay those of
+//! the source. It must never change or reorder a token.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use syn::{Error, Result};

@@ -19,19 +19,32 @@ impl Package {
     /// If it cannot be copied.
     pub(crate) fn copy_of(name: &str, more: &str) -> Package {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let workspace = tests.parent().expect("the workspace's folder");
         let original = tests.join("programs").join(name);
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
-        let folder = target.join("packages").join(name);
-        fs::create_dir_all(folder.join("src")).expect("a temporary folder");
+        let manifest = fs::read_to_string(original.join("Cargo.toml")).expect("Cargo.toml");
+        let package = Package::new(name, &(manifest + more));
+        let sources = package.folder.join("src");
+        fs::create_dir_all(&sources).expect("a temporary folder");
         // A package of other people's sources has none of its own.
         for file in fs::read_dir(original.join("src")).into_iter().flatten() {
             let file = file.expect("a source file");
-            fs::copy(file.path(), folder.join("src").join(file.file_name())).expect("a copy");
+            fs::copy(file.path(), sources.join(file.file_name())).expect("a copy");
         }
-        let manifest = fs::read_to_string(original.join("Cargo.toml")).expect("Cargo.toml");
+        package
+    }
+
+    /// A package without sources of its own. In the manifest, `../../..` is the workspace's folder.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be written.
+    pub(crate) fn new(name: &str, manifest: &str) -> Package {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let workspace = tests.parent().expect("the workspace's folder");
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
+        let folder = target.join("packages").join(name);
+        fs::create_dir_all(&folder).expect("a temporary folder");
         let root = workspace.to_str().expect("a path in UTF-8");
-        let manifest = manifest.replace("../../..", root) + more;
+        let manifest = manifest.replace("../../..", root);
         fs::write(folder.join("Cargo.toml"), manifest).expect("Cargo.toml");
         // The versions that are surely there.
         fs::copy(workspace.join("Cargo.lock"), folder.join("Cargo.lock")).expect("Cargo.lock");

@@ -1,6 +1,6 @@
-//! What whole-system tests share: where the built programs are, which readers of other people are
-//! installed, and how a test says that it was skipped. It must never hide a skip: each is printed
-//! past the test harness's capture, appended to the file that `FDR_SKIPS` names, and a failure in CI.
+//! What whole-system tests share: where the built programs are, which readers of other people are installed, and how a
+//! test says that it was skipped. It must never hide a skip. Each skip is printed past the test harness's capture, is
+//! appended to the file that `FDR_SKIPS` names, and is a failure in CI.
 #![deny(unsafe_code)]
 
 pub mod programs;
@@ -10,17 +10,9 @@ use std::env;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Mutex;
+use std::sync::OnceLock;
 
-/// How a program under test is built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Profile {
-    /// With debug assertions.
-    Dev,
-    /// As users run it; for tests that look at times.
-    Release,
-}
+use xtask::process::build_tested;
 
 /// Says aloud that a check does not take place: `skip("llvm-xray-19 is not installed: …")`.
 ///
@@ -78,10 +70,8 @@ fn on_path(program: &str) -> Option<PathBuf> {
 /// # Panics
 ///
 /// If it cannot be built.
-pub fn example(name: &str, profile: Profile) -> PathBuf {
-    build("fdr-examples", "--examples", profile)
-        .join("examples")
-        .join(name)
+pub fn example(name: &str) -> PathBuf {
+    built().join("examples").join(name)
 }
 
 /// The plug-in of the programs in `src/bin`, built if need be.
@@ -90,7 +80,7 @@ pub fn example(name: &str, profile: Profile) -> PathBuf {
 ///
 /// If it cannot be built.
 pub fn plugin() -> PathBuf {
-    build("fdr-tests", "--examples", Profile::Dev).join("examples/librecorded_plugin.so")
+    example("librecorded_plugin.so")
 }
 
 /// The tool `fdr`, built if need be.
@@ -98,43 +88,24 @@ pub fn plugin() -> PathBuf {
 /// # Panics
 ///
 /// If it cannot be built.
-pub fn tool(profile: Profile) -> PathBuf {
-    build("fdr-cli", "--bins", profile).join("fdr")
+pub fn tool() -> PathBuf {
+    built().join("fdr")
 }
 
-/// Builds and returns the profile's folder. Cargo decides whether anything is to be done, and is
-/// asked once a process.
-fn build(package: &'static str, targets: &str, profile: Profile) -> PathBuf {
-    static BUILT: Mutex<Vec<(&str, Profile)>> = Mutex::new(Vec::new());
+/// The folder of all programs. Cargo decides whether anything is to be built, and is asked once a process.
+fn built() -> PathBuf {
+    static BUILT: OnceLock<()> = OnceLock::new();
     let target = target_folder();
-    let mut built = BUILT
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
-    if !built.contains(&(package, profile)) {
-        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["build", "--quiet", "--package", package, targets]);
-        cargo
+    BUILT.get_or_init(|| {
+        let output = build_tested()
             .arg("--target-dir")
             .arg(&target)
-            .current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile == Profile::Release {
-            cargo.arg("--release");
-        }
-        let output = cargo
             .output()
             .unwrap_or_else(|error| panic!("cannot run cargo: {error}"));
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success(),
-            "cargo build {package} {targets}:\n{errors}"
-        );
-        built.push((package, profile));
-    }
-    target.join(if profile == Profile::Release {
-        "release"
-    } else {
-        "debug"
-    })
+        assert!(output.status.success(), "cargo build:\n{errors}");
+    });
+    target.join("debug")
 }
 
 /// Cargo's target folder: this program is TARGET/PROFILE/deps/PROGRAM in tests, and deeper nowhere.
@@ -148,6 +119,7 @@ fn target_folder() -> PathBuf {
 mod tests {
     use super::*;
     use std::fs;
+    use std::process::Command;
 
     #[test]
     fn a_skip_is_printed_and_listed() {
@@ -175,7 +147,7 @@ mod tests {
 
     #[test]
     fn examples_are_built_where_tests_find_them() {
-        let program = example("quickstart", Profile::Dev);
+        let program = example("quickstart");
         let output = Command::new(program)
             .env_remove("FDR")
             .output()

@@ -1,6 +1,5 @@
-//! The tool over the whole way: `fdr record` runs real programs, and what the other commands say of
-//! the traces is compared with what the programs counted themselves, and with llvm-xray. Must never
-//! compare our reader with our writer alone.
+//! The tool from end to end. `fdr record` runs real programs. What the other commands say of the traces is compared
+//! with the programs' own counts, and with llvm-xray. Must never compare our reader with our writer alone.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use fdr_tests::{Profile, example, reader, tool};
+use fdr_tests::{example, reader, tool};
 use serde_json::Value;
 
 /// An empty folder of the test's own, removed at its end.
@@ -39,7 +38,7 @@ impl Folder {
 
     /// Runs the tool.
     fn fdr(&self, arguments: &[&str]) -> Output {
-        let mut command = self.command(tool(Profile::Dev));
+        let mut command = self.command(tool());
         let output = command.args(arguments).output().expect("fdr runs");
         assert!(output.status.success(), "fdr {arguments:?}: {output:?}");
         output
@@ -51,7 +50,7 @@ impl Folder {
 
     /// Records an example; gives its output, what fdr said, and the one trace that was written.
     fn record(&self, options: &[&str], program: &str, arguments: &[&str]) -> Recording {
-        let program = example(program, Profile::Dev);
+        let program = example(program);
         let program = ["--", program.to_str().expect("UTF-8")];
         let output = self.fdr(&[&["record"], options, &program, arguments].concat());
         let said = String::from_utf8(output.stderr).expect("UTF-8");
@@ -231,14 +230,14 @@ fn ten_milliseconds_are_ten_milliseconds_by_every_clock() {
 #[test]
 fn the_ring_of_a_process_tells_whether_it_runs() {
     let folder = Folder::new("cli-ring");
-    let mut program = folder.command(example("index_builder", Profile::Dev));
+    let mut program = folder.command(example("index_builder"));
     let program = program.args(["--seconds", "600"]).env("FDR", "1");
     let mut running = program.stdout(Stdio::null()).spawn().expect("it runs");
     let recover = || {
         let files = fs::read_dir(&folder.0).expect("a folder");
         let paths = files.map(|file| file.expect("a file").path());
         let mut rings = paths.filter(|path| path.to_string_lossy().ends_with(".fdr-ring"));
-        let mut command = folder.command(tool(Profile::Dev));
+        let mut command = folder.command(tool());
         let output = command.arg("recover").arg(rings.next()?).output();
         let output = output.expect("fdr runs");
         let text = String::from_utf8(output.stderr).expect("UTF-8");
@@ -273,7 +272,7 @@ fn the_ring_of_a_process_tells_whether_it_runs() {
 #[test]
 fn a_ring_that_a_killed_command_left_is_named() {
     let folder = Folder::new("cli-left");
-    let program = example("index_builder", Profile::Dev);
+    let program = example("index_builder");
     // The shell stands for whoever kills it, as soon as there is a ring.
     let script = "\"$0\" --seconds 600 >/dev/null & \
                   until head -c 7 *.fdr-ring 2>/dev/null | grep -q FDRRING; do :; done; \

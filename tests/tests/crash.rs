@@ -1,6 +1,6 @@
-//! Crashes of every kind, on every kind of thread: the process ends as it would have without the recorder,
-//! and leaves a trace that is whole: the crashing function open and innermost, the signal, the thread and
-//! the address in its reason, no ring, no temporary file. Nothing takes two seconds.
+//! Crashes of every kind, on every kind of thread. The process ends as it does without the recorder, and leaves a whole
+//! trace. There the crashing function is open and innermost. The reason names signal, thread and address. No ring and
+//! no temporary file stays. Nothing takes two seconds.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

@@ -1,6 +1,6 @@
-//! Crashes of programs with handlers of their own, and with other plans: handlers that call ours, handlers
-//! that mend what they are called for, an `exit` meanwhile. The process ends, or goes on, as it would have
-//! without the recorder. Nothing takes two seconds.
+//! Crashes of programs that have handlers of their own: handlers that call ours, handlers that repair the fault, and an
+//! `exit` at the same time. The process ends, or goes on, as it would have without the recorder. Nothing takes two
+//! seconds.
 
 use std::os::unix::process::ExitStatusExt;
 

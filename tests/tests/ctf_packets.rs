@@ -1,7 +1,6 @@
-//! The stream files of CTF folders that the recorder writes of a real program: by a dump, by a stream,
-//! and by a conversion. Packets are walked here by hand, for Trace Compass ends a stream, without a
-//! word, at a packet that holds no event, unless the packet is the first. Must never ask the
-//! library's reader.
+//! The stream files of CTF folders that the recorder writes of a real program: by a dump, by a stream, and by a
+//! conversion. Packets are read here by hand. Trace Compass silently ends a stream at a packet without events, unless
+//! that packet is the first. Must never ask the library's reader.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! A program whose recorder lacks something (space, rights, descriptors, memory, a folder) prints and ends
-//! as one that is not recorded, to the byte, but for one line of the recorder's; and nothing half-made is
-//! left of its files. Each row of the tables is run once without and once with a recorder.
+//! A recorder may lack something: space, rights, descriptors, memory, a folder. Its program prints and ends exactly as
+//! without the recorder, except for one line of the recorder's; and nothing half-made is left of its files. Each row of
+//! the tables is run once without and once with a recorder.
 
 use crate::faults_support::{Row, UNSHARE, all_ways, may};
 use fdr_formats::registry;
@@ -81,7 +81,7 @@ fn the_tool_leaves_nothing_half_made() {
     let rings = std::fs::read_dir(folder.join("rings")).expect("rings");
     let ring = rings.map(|ring| ring.expect("a ring").path()).next();
     let ring = ring.expect("a ring is left");
-    let tool = fdr_tests::tool(fdr_tests::Profile::Dev);
+    let tool = fdr_tests::tool();
     let wants = [
         (
             "a full disk",
@@ -141,7 +141,7 @@ fn the_tool_names_the_disk_that_is_full() {
     let folder = Folder::new("fault-tool-full");
     let row = Row::new(PLACES, "mkdir traces rings", "much dump exit");
     let trace = row.check_in(&folder, &[]).traces[0].clone();
-    let tool = fdr_tests::tool(fdr_tests::Profile::Dev);
+    let tool = fdr_tests::tool();
     let script = format!(
         "{mount}; mv {} t.fdr; fdr() {{ \"$0\" \"$@\"; }}; fdr pack -q t.fdr || exit 99; \
          fdr convert -q t.fdr --to ctf -o t.ctf || exit 99; fdr pack -q t.ctf || exit 99; \

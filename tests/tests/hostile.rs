@@ -1,6 +1,6 @@
-//! Others on the machine: who plants files and links where traces go, who may run a program with more
-//! rights than his own, and who chooses the names that are printed. What is theirs is left as it is, what
-//! is ours is ours alone.
+//! Hostile users of the machine. They put files and links where traces go, run programs that have more rights than they
+//! have, and choose the names that are printed. The recorder leaves their files as they are, and nobody else can read
+//! or change the recorder's files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -177,7 +177,7 @@ fn the_tool_follows_no_link_of_another_user() {
         fdr_tests::skip("links of other users: no right to give a file away");
         return;
     }
-    let tool = fdr_tests::tool(fdr_tests::Profile::Dev);
+    let tool = fdr_tests::tool();
     for arguments in [
         "convert in.fdr --to heph -o out",
         "convert in.fdr --to heph -o out --force",

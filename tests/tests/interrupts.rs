@@ -1,7 +1,7 @@
-//! The tool, ended by signals while it makes files and folders: what it makes is in its place, whole, or it is
-//! not there; nothing is left under another name, in the output's folder or in the one for temporary files.
-//! strace sends the signal within system calls, of each kind and each number; other runs get it, and a
-//! second one, from outside, after one of many delays.
+//! Signals end the tool while it makes files and folders. Each output is complete under its name, or is not there.
+//! Nothing is left under another name, in the output's folder or in the one for temporary files. strace sends the
+//! signal within system calls, of each kind and each number; other runs get it, and a second one, from outside, after
+//! one of many delays.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use fdr_formats::registry::target;
 use fdr_formats::writer::Output;
 use fdr_formats::{Call, Edge, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo, Writer};
 use fdr_tests::support::folder::Folder;
-use fdr_tests::{Profile, reader, tool};
+use fdr_tests::{reader, tool};
 
 /// What is interrupted: the command's words, and what is fed to it. `IN` is the trace, `OUT` the output.
 const COMMANDS: [(&str, &str); 8] = [
@@ -31,8 +31,8 @@ const COMMANDS: [(&str, &str); 8] = [
     ("listen - -o OUT", "IN"),
 ];
 
-/// Calls within which the signal comes: all that make, name, write and close files, and those that begin
-/// and end threads and the handling of signals.
+/// Calls within which the signal comes: those that make, name, write and close files, and those that begin and end
+/// threads and signal handling.
 const CALLS: [&str; 16] = [
     "openat",
     "mkdir",
@@ -51,9 +51,6 @@ const CALLS: [&str; 16] = [
     "clone3",
     "futex",
 ];
-
-/// At most so many of one kind's calls are interrupted, from the whole length.
-const MOST: usize = 8;
 
 /// A trace of so many calls on each of three threads, and what the commands read of it.
 fn traces(folder: &Folder, calls: u64) -> PathBuf {
@@ -113,7 +110,7 @@ fn write_thread(writer: &mut dyn Writer, thread: u64, calls: u64) {
 
 /// The tool, without the recorder's variables of whoever runs the tests.
 fn command() -> Command {
-    clean(Command::new(tool(Profile::Dev)))
+    clean(Command::new(tool()))
 }
 
 fn clean(mut command: Command) -> Command {
@@ -144,7 +141,7 @@ impl Run {
 
     /// The command, whose words follow those of `around`.
     fn command(&self, around: &[String], (words, fed): (&str, &str), trace: &Path) -> Command {
-        let tool = tool(Profile::Dev);
+        let tool = tool();
         let mut all = around.to_vec();
         all.push(tool.to_str().expect("UTF-8").to_owned());
         let trace = trace.to_str().expect("UTF-8");
@@ -226,15 +223,38 @@ fn calls(log: &str) -> BTreeMap<&'static str, usize> {
     most
 }
 
-/// Numbers from 1 to `count`: the last ones, for what is made is made late, and some of the others.
-fn some(count: usize) -> BTreeSet<usize> {
-    let step = count.div_ceil(MOST / 2).max(1);
-    let last = count.saturating_sub(MOST / 2).max(1)..=count;
+/// About `most` numbers from 1 to `count`: the last ones, for what is made is made late, and some of the others.
+fn some(count: usize, most: usize) -> BTreeSet<usize> {
+    let step = count.div_ceil(most / 2).max(1);
+    let last = count.saturating_sub(most / 2).max(1)..=count;
     last.chain((1..=count).step_by(step)).collect()
 }
 
 #[test]
-fn a_signal_within_any_call_leaves_nothing() {
+fn a_signal_within_calls_of_each_kind_leaves_nothing() {
+    signals_within_calls(2);
+}
+
+#[test]
+fn signals_at_some_moments_leave_nothing() {
+    signals_at_moments(5);
+}
+
+/// The same with more calls of each kind, and at more moments.
+mod the_rest {
+    #[test]
+    fn a_signal_within_any_call_leaves_nothing() {
+        super::signals_within_calls(8);
+    }
+
+    #[test]
+    fn signals_at_any_time_leave_nothing() {
+        super::signals_at_moments(1);
+    }
+}
+
+/// Interrupts each command in about `most` calls of each kind.
+fn signals_within_calls(most: usize) {
     let Some(_) = reader("strace", "signals within system calls") else {
         return;
     };
@@ -256,7 +276,7 @@ fn a_signal_within_any_call_leaves_nothing() {
         let counts = calls(&fs::read_to_string(&log).expect("the calls"));
         let mut ended_by_signal = 0;
         for (name, count) in counts {
-            for number in some(count) {
+            for number in some(count, most) {
                 let inject = format!("inject={name}:signal={signal}:when={number}");
                 let around = [watch(name), vec!["-e".to_owned(), inject]].concat();
                 let once = || {
@@ -275,17 +295,20 @@ fn a_signal_within_any_call_leaves_nothing() {
                 ended_by_signal += usize::from(ended.signal() == Some(number_of_signal));
             }
         }
-        assert!(ended_by_signal > 5, "{known:?}: {ended_by_signal}");
+        assert!(
+            ended_by_signal >= most.min(6),
+            "{known:?}: {ended_by_signal}"
+        );
     }
 }
 
-#[test]
-fn signals_at_any_time_leave_nothing() {
+/// Ends each command after each of 24 delays, or after every so many of them.
+fn signals_at_moments(step: usize) {
     let folder = Folder::new("interrupts-delays");
     let trace = traces(&folder, 60_000);
     let signals = ["INT", "TERM", "HUP"];
     for (at, known) in COMMANDS.into_iter().enumerate() {
-        for nth in 0..24_u64 {
+        for nth in (0..24_u64).step_by(step) {
             let run = Run::new();
             let mut child = run.command(&[], known, &trace).spawn().expect("fdr runs");
             // Not a bound on anything: each delay is another moment of the command's.

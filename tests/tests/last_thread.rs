@@ -1,5 +1,5 @@
-//! A program whose main thread leaves before the others: the end of its last thread is the end of the
-//! process, with the same exit status and output as without the recorder, and with a dump.
+//! A program whose main thread ends before the others. The process ends with its last thread. Exit status and output
+//! are those without the recorder, and there is a dump.
 
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program};

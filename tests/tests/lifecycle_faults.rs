@@ -1,6 +1,6 @@
-//! What can go wrong around a recording: no folder, no space, no descriptors, no addresses, nobody who
-//! reads standard error, values that mean nothing. The program must run on as if it were not recorded
-//! (the same output, the same end), and one clear line per trouble must say what to do.
+//! What can go wrong around a recording: no folder, no space, no descriptors, no addresses, nobody who reads standard
+//! error, values that mean nothing. The program must run on as without the recorder, with the same output and the same
+//! end. For each trouble, one clear line must say what to do.
 
 use std::fs;
 use std::path::Path;
@@ -218,8 +218,8 @@ fn no_folder_for_traces() {
 
 #[test]
 fn a_limit_on_the_size_of_files_is_no_reason_to_die() {
-    // In units of 512 or 1024 bytes, as the shell likes: nothing at all, a part of the ring's head, a
-    // part of its regions, all but the trace.
+    // In units of 512 or 1024 bytes, which depends on the shell: nothing at all, a part of the ring's head, a part of
+    // its regions, all but the trace.
     for blocks in [0, 1, 64, 1000, 140_000] {
         let folder = Folder::new("fault-fsize");
         let outcome = limited(&folder, &format!("ulimit -f {blocks}"), "FDR=1");
@@ -255,9 +255,8 @@ fn few_descriptors_and_few_addresses() {
 #[test]
 fn nobody_listens_to_standard_error() {
     let folder = Folder::new("fault-stderr");
-    // A pipe without a reader: writing to it raises SIGPIPE, which ends a program that does not expect
-    // it, and before main nobody has had the time to ignore it. `fifo` is such a pipe: its only reader
-    // is gone when the program starts.
+    // A pipe without a reader. A write to it raises SIGPIPE, which ends a program that does not ignore it. Before
+    // `main` no program has ignored it yet. `fifo` is such a pipe: its only reader is gone when the program starts.
     let unread =
         "mkfifo fifo; exec 4<>fifo 5>fifo 4>&-; rm fifo; \"$0\" \"$@\" 2>&5; echo \"code $?\"";
     let closed = "exec 2>&-; \"$0\" \"$@\"; echo \"code $?\"";

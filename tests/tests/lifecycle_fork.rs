@@ -97,7 +97,8 @@ fn a_child_that_goes_on_records_by_itself() {
 #[test]
 fn a_child_may_have_a_dumper_of_its_own() {
     let folder = Folder::new("fork-enables");
-    let outcome = forks(&folder, "FDR=1", "enables");
+    // The child copies its ring's file, which is as long as the budget.
+    let outcome = forks(&folder, "FDR=1 FDR_MEMORY=16M", "enables");
     let child = fs::read_to_string(folder.join("child")).expect("the child's words");
     fs::remove_file(folder.join("child")).expect("the child's words");
     let pid = facts::one(&child, "pid").remove(0);

@@ -1,5 +1,5 @@
-//! Forks whose hooks record or fork, and children that have their parent's process number: each process has
-//! its own records in its own files, and its own signals.
+//! Forks whose hooks record or fork, and children with their parent's process number. Each process has its own records
+//! in its own files, and its own signals.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Children made in odd ways and at odd moments, and programs that execute themselves: what each process
-//! says that it recorded is in files of its own, and nothing else is.
+//! Children made in odd ways and at odd moments, and programs that execute themselves. The files of each process hold
+//! exactly the records that the process counted.
 
 use std::fs;
 use std::path::PathBuf;
@@ -53,8 +53,8 @@ fn ring_of(folder: &Folder, pid: u32) -> RingFile {
 fn ring_of_interrupted(folder: &Folder, pid: u32, records: u64) -> RingFile {
     let ring = ring_of(folder, pid);
     assert_eq!(ring.pid, pid);
-    // Of the call that the handler interrupted: its exit is the child's unless it was under way, and
-    // where it was counted after the fork its entry may be the parent's.
+    // The two are of the call that the handler interrupted. Its exit is the child's, unless the exit was under way. Its
+    // entry may be the parent's if the call was counted after the fork.
     let differs = ring.asked_for().abs_diff(records);
     assert!(differs <= 2, "{} of {records}", ring.asked_for());
     assert!(ring.threads.iter().all(|thread| thread.tid == pid));

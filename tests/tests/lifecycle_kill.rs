@@ -1,6 +1,6 @@
-//! What outlives a process: the ring file, private while it runs, gone after a clean end, complete
-//! after a kill. It is read here by a reader of its own, against a page of memory in which the killed
-//! program kept how many records it had surely made.
+//! What outlives a process: the ring file, private while it runs, gone after a clean end, complete after a kill. A
+//! reader of its own reads the ring here. The killed program kept in a page of memory how many records it had surely
+//! made.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -324,8 +324,8 @@ fn dump(version: Version, threads: u32, chunks: impl Fn(u32) -> Vec<Vec<u8>>) ->
 #[test]
 fn dumps_of_rings() {
     for version in VERSIONS {
-        // 60 threads, of which later ones begin earlier, each with frames cut at both ends, a lost
-        // exit and a lost entry, in two chunks that belong together.
+        // 60 threads; later ones begin earlier. Each has frames cut at both ends, a lost exit and a lost entry, in two
+        // chunks that belong together.
         let file = dump(version, 60, |id| {
             let start = 9000 - u64::from(id) * 50;
             let first = [

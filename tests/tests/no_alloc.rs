@@ -1,6 +1,6 @@
-//! The recorder asks nobody for memory where a signal may land: in every record (a thread's first, one
-//! that opens a chunk, one at a thread's end, the first in the child of a fork), in the dump signal's
-//! handler, and in the crash handler. The program ends at once where it does; that it would is shown first.
+//! The recorder allocates nothing where a signal may arrive: in any record, in the dump signal's handler, and in the
+//! crash handler. The records include a thread's first, one that opens a chunk, one at a thread's end, and the first in
+//! a forked child. The test's program ends at once when the recorder allocates. A first test shows that it does.
 
 use std::os::unix::process::ExitStatusExt;
 

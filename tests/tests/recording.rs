@@ -1,15 +1,14 @@
-//! Records of unusual places: signal handlers, thread destructors, threads that Rust did not make,
-//! many threads. Everything that a program calls is recorded or counted, whatever interrupts what.
-//! And of one usual place, to hold the clocks against: a function that sleeps 10 ms.
+//! Records of unusual places: signal handlers, thread destructors, threads that Rust did not make, many threads. Every
+//! call is recorded or counted, whatever interrupts it. A function that sleeps 10 ms shows that the clocks are right.
 
 use std::ffi::OsStr;
 use std::thread;
 
+use fdr_tests::example;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, fdr, verify};
 use fdr_tests::support::trace::Trace;
-use fdr_tests::{Profile, example};
 
 fn run(program: &str, folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
     let program = Program::new(program, folder).set("FDR=1").set(variables);
@@ -161,11 +160,11 @@ fn two_thousand_short_threads() {
     );
 }
 
-/// A function that sleeps 10 ms takes 10 ms on every clock: the machine adds to a sleep, never takes
-/// from it, so the median is at most a little more.
+/// A function that sleeps 10 ms takes 10 ms on every clock. A machine makes a sleep longer, never shorter, so the
+/// median is a little more at most.
 #[test]
 fn ten_milliseconds_are_ten_milliseconds() {
-    let sleeper = example("sleeper", Profile::Dev);
+    let sleeper = example("sleeper");
     thread::scope(|scope| {
         for clock in ["rdtscp", "rdtsc", "monotonic"] {
             let sleeper = &sleeper;

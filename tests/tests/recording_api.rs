@@ -1,5 +1,5 @@
-//! The API in a program whose environment says nothing of the recorder: bringing it up, filters, off
-//! and on in the middle of calls, dumps with and without records, and errors that say what to do.
+//! The API in a program whose environment says nothing of the recorder: enabling, filters, off and on in the middle of
+//! calls, dumps with and without records, and errors.
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
-//! What is left of programs that were killed, and what is seen of those that run: `fdr recover`, `fdr
-//! snapshot` and `fdr list` on real processes, against what these counted in a page of memory, and
-//! against the script that they follow.
+//! `fdr recover`, `fdr snapshot` and `fdr list` on real processes, killed and running. Traces are compared with what
+//! the processes counted in a page of memory, and with the script that they follow.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsStr;
@@ -16,13 +15,13 @@ use fdr_tests::support::random::Random;
 use fdr_tests::support::script::Script;
 use fdr_tests::support::trace::{Lane, Trace};
 use fdr_tests::support::wait::until;
-use fdr_tests::{Profile, tool};
+use fdr_tests::tool;
 use serde_json::Value;
 
 /// The program in that folder, once its threads have made so many records.
 fn start(folder: &Folder, records: u64, variables: &str) -> Running {
     // Built before, not beside a program that takes all there is of the processors.
-    let _ = tool(Profile::Dev);
+    let _ = tool();
     let program = endless::start(env!("CARGO_BIN_EXE_exact"), folder, variables);
     until("records of every thread", || {
         let all = (0..THREADS.len()).all(|place| surely_made(folder, place) > records);
@@ -40,7 +39,7 @@ fn kill(program: Running) -> u32 {
 
 /// Runs the tool in the folder, whatever comes of it.
 fn run(folder: &Folder, arguments: &[&OsStr]) -> Output {
-    let mut command = Command::new(tool(Profile::Dev));
+    let mut command = Command::new(tool());
     let command = command.args(arguments).current_dir(folder.path());
     command.env_remove("FDR_DIR").output().expect("fdr runs")
 }
@@ -118,11 +117,23 @@ fn every_record_before_a_kill_is_recovered() {
 
 #[test]
 fn snapshots_of_a_program_at_full_speed_are_whole() {
+    snapshots_at_full_speed(8, 2);
+}
+
+mod the_rest {
+    #[test]
+    fn many_snapshots_of_a_program_at_full_speed_are_whole() {
+        super::snapshots_at_full_speed(30, 8);
+    }
+}
+
+/// Takes so many snapshots, and compares every record of the first ones with the script.
+fn snapshots_at_full_speed(rounds: u32, compared: u32) {
     let folder = Folder::new("snapshot");
     let program = start(&folder, 100, "FDR_BUFFER=512K");
     let pid = program.id().to_string();
     let mut before = [0; THREADS.len()];
-    for round in 0..30 {
+    for round in 0..rounds {
         let sure: Vec<u64> = (0..THREADS.len())
             .map(|place| surely_made(&folder, place))
             .collect();
@@ -137,7 +148,7 @@ fn snapshots_of_a_program_at_full_speed_are_whole() {
         for (place, (name, seed)) in THREADS.into_iter().enumerate() {
             let lane = trace.thread(name);
             // A script of millions of edges takes its time.
-            let made = match round < 8 {
+            let made = match round < compared {
                 true => follows_script(&trace, lane, seed),
                 false => lane.checked_counts().recorded,
             };
@@ -176,7 +187,7 @@ fn snapshots_of_a_program_at_full_speed_are_whole() {
 
 #[test]
 fn a_ring_that_is_in_memory_only_can_not_be_had() {
-    let _ = tool(Profile::Dev);
+    let _ = tool();
     let folder = Folder::new("snapshot-memory");
     fs::write(folder.join("file"), "no folder").expect("a file");
     let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)
@@ -240,7 +251,7 @@ fn rings_of_living_and_dead_processes_are_listed_and_told_apart() {
 
 #[test]
 fn a_process_is_found_by_its_memory_whatever_its_number_and_main_thread_say() {
-    let _ = tool(Profile::Dev);
+    let _ = tool();
     let folder = Folder::new("recover-leaderless");
     // The system writes newlines in its list of mappings in another way.
     let rings = folder.join("ri\nngs");
@@ -311,7 +322,7 @@ fn the_ring_of_a_process_that_cannot_be_seen_is_not_removed() {
     }
     let program = start(&folder, 100, "FDR_BUFFER=128K");
     let ring = only_ring(&folder);
-    let tool = tool(Profile::Dev);
+    let tool = tool();
     let remove = ["recover", "--remove", "-o", "t.fdr"].map(OsStr::new);
     let arguments = [&[tool.as_os_str()], &remove[..], &[ring.as_os_str()]].concat();
     let output = within(&arguments, &folder).expect("unshare runs");
@@ -332,7 +343,7 @@ fn snapshots_end_with_the_process() {
     let program = start(&folder, 100, "FDR_BUFFER=128K");
     let pid = program.id().to_string();
     let every = ["snapshot", &pid, "--every", "0.005", "-o", "t/"];
-    let mut command = Command::new(tool(Profile::Dev));
+    let mut command = Command::new(tool());
     let command = command.args(every).current_dir(folder.path());
     let command = command.stderr(std::process::Stdio::piped());
     let snapshots = command.spawn().expect("fdr runs");

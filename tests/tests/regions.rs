@@ -1,6 +1,6 @@
-//! A thread's ring gets its space chunk by chunk: what few records cost, what becomes of a thread that finds
-//! no more space, who inherits it, and what is read of it when the process is dead. Counts must be exact
-//! in each case, and nothing but the recorder's one line may show in the program.
+//! A thread's ring gets its space chunk by chunk: the space that few records take, a thread that finds no more space,
+//! who inherits space, and what is read after the process's death. Counts must be exact in each case, and nothing but
+//! the recorder's one line may show in the program.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;

@@ -1,5 +1,5 @@
-//! Signals on every instruction of a child's first record, errno, and ends of the process in the midst of
-//! things: what is recorded or counted is all there was, nothing hangs, no half file has a final name.
+//! Signals on every instruction of a child's first record, errno, and ends of the process at any moment. Each record is
+//! recorded or counted, nothing hangs, and no incomplete file has a final name.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
-//! Records handed over while they are made: every way to a receiver, complete and exact while the
-//! receiver keeps up (here the rings hold everything, so that no machine is too slow for it). Troubles
-//! have a file of their own.
+//! Records are handed over while they are made, in every way to a receiver. All arrive if the receiver is fast enough.
+//! Here the rings hold all of them, so every machine is fast enough. Troubles have a file of their own.
 
 use std::fs;
 use std::path::Path;

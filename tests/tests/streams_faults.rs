@@ -1,6 +1,5 @@
-//! Receivers that stall, go away, come back or are not there at all: the program goes on and ends as
-//! it would without a recorder, and every record is either taken by somebody or counted as lost. No
-//! test here depends on how fast anything is.
+//! Receivers that stall, go away, come back or do not exist. The program goes on and ends as without the recorder.
+//! Every record is received, or is counted as lost. No test here depends on how fast anything is.
 
 use std::fs;
 

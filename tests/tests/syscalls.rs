@@ -1,14 +1,14 @@
-//! The system calls of the recorder's handlers, as strace sees them between a signal and its end, against
-//! a list of those that do nothing which another thread, or the interrupted code, could be in the midst
-//! of: no call that waits for a lock, none that changes the heap.
+//! The system calls of the recorder's handlers, as strace sees them between a signal and its end. Each must be on a
+//! list of safe calls: none waits for a lock, none changes the heap. Another thread, or the interrupted code, could be
+//! in the middle of that.
 
 use std::fs;
 
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
 
-/// What a handler may do, by number and name: signal-safety(7), and calls of the kernel's that keep no
-/// state in the C library: who and when it is, files by their names and descriptors, giving the signal on.
+/// What a handler may call, by number and name: the calls of signal-safety(7), and kernel calls that keep no state in
+/// the C library. Those tell process and time, work on files, or pass the signal on.
 const SAFE: &[&str] = &[
     "clock_gettime",
     "close",

@@ -1,5 +1,5 @@
-//! `#[traced(untimed)]` in a whole program: every call is there, in its place and without a time of its own,
-//! and the time in it is its caller's, in the trace and in what the tool says of it.
+//! `#[traced(untimed)]` in a whole program. Every call is in its place, without a time of its own. Its time is its
+//! caller's, in the trace and in the tool's reports.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::process::Command;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr, verify};
 use fdr_tests::support::trace::Trace;
-use fdr_tests::{Profile, tool};
+use fdr_tests::tool;
 use serde_json::Value;
 
 /// Rounds whose records do not fill a chunk: the clock is read for the first record and for timed ones.
@@ -171,7 +171,7 @@ fn what_is_converted_keeps_the_mark_or_says_that_it_does_not() {
         ("ctf", false),
     ] {
         let out = folder.join(target);
-        let output = Command::new(tool(Profile::Dev))
+        let output = Command::new(tool())
             .args(["convert", "--to", target, "-o"])
             .args([&out, &trace])
             .output()

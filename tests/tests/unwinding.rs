@@ -1,5 +1,5 @@
-//! Calls that never return: unwound, jumped over, left behind on a stack that moved to another thread, ended
-//! with their thread or process. Readers close them and say so, and what did return keeps its times.
+//! Calls that never return: unwound, jumped over, left behind on a stack that moved to another thread, ended with their
+//! thread or process. Readers end such calls and mark them. Calls that did return keep their times.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, fdr, verify};
 use fdr_tests::support::trace::Trace;
-use fdr_tests::{Profile, tool};
+use fdr_tests::tool;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_unwinding");
@@ -131,7 +131,7 @@ fn what_ends_within_a_call_leaves_it_open() {
 
 /// Runs a command of the tool within 1 GB of addresses.
 fn small(folder: &Folder, arguments: &[&str]) -> Outcome {
-    let tool = tool(Profile::Dev);
+    let tool = tool();
     let limit = "ulimit -v 1000000; exec \"$0\" \"$@\"";
     let tool = tool.to_str().expect("UTF-8");
     Program::in_shell(limit, tool, folder)

@@ -1,5 +1,5 @@
-//! `cargo xtask check`: what CI looks at beside the tests. All of it is looked at, also after a
-//! failure, and each look counts as one in the tally.
+//! `cargo xtask check`: what CI looks at beside the tests. All checks run, also after a failure. Each counts as one in
+//! the tally.
 
 use crate::test::Tally;
 use crate::tidy;

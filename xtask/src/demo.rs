@@ -1,6 +1,5 @@
-//! `cargo xtask demo`: the whole story on a fresh machine. A real program is recorded, dumped by signal
-//! while it runs, and its report printed. Nothing in it may be staged: program and tool are the ones
-//! that a user builds.
+//! `cargo xtask demo`: records a real program, dumps it by signal while it runs, and prints its report. It works on a
+//! fresh machine. Program and tool must be the ones that a user builds.
 
 use std::ffi::OsStr;
 use std::fs;

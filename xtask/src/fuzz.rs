@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: libFuzzer on every reader of the registry, and on the dense stream, one after the
-//! other, with the coverage of the whole library, and a limit of memory. What is found is told with the
-//! way to see it again; it never decides alone what is a finding: that is `fuzz/src/check.rs`, and
-//! `dense.rs`. Works with a stable compiler.
+//! `cargo xtask fuzz`: libFuzzer on every reader of the registry, and on the dense stream, one after the other. The
+//! coverage is of the whole library. Memory is limited. A finding is printed with the command that repeats it.
+//! `fuzz/src/check.rs` and `dense.rs` decide what a finding is, and this file must never do so. Works with a stable
+//! compiler.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! What the commands of `cargo xtask` share with the benches: where things are, how other programs are started, and
-//! which readers of other people are installed. It must stay without dependencies, for it is built on everybody's first
+//! which foreign readers are installed. It must stay without dependencies, for it is built on everybody's first
 //! command.
 #![forbid(unsafe_code)]
 

@@ -26,8 +26,8 @@ cargo xtask COMMAND
                         where it may (Debian's packages: as root; crates: below the target folder);
                         otherwise says what it skips
   test --rest           the tests that take long and rarely say more: packages built outside of the
-                        workspace, other people's programs, the build without assembly, the models,
-                        the harness of the peers, Rust 1.85, aarch64 under emulation, the torture's
+                        workspace, other people's programs, more repetitions, the benches' own tests,
+                        the build without assembly, the models, the harness of the peers, Rust 1.85, aarch64 under emulation, the torture's
                         short form
   check                 rustfmt, clippy, docs, tidy, guard. --add LINE, as for test: a tally
                         `N passed, N failed` to add to

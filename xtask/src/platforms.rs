@@ -7,9 +7,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::test::{Tally, suites};
+use crate::test::{Tally, once, suites};
 use xtask::Result;
-use xtask::process::{cargo, command, on_path, output, run as run_command, target, work_folder};
+use xtask::process::{
+    build_tested, cargo, command, on_path, output, run as run_command, target, work_folder,
+};
 
 /// The oldest compiler for runtime, macros and formats.
 const RUST: &str = "1.85.0";
@@ -72,7 +74,7 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
             return Ok(tally);
         }
     };
-    run_command(&mut cargo("build --quiet --package fdr-cli --bin fdr"))?;
+    run_command(&mut once(build_tested()))?;
     let check = "check --quiet --package fdr --package fdr-macros --package fdr-formats";
     let checked = run_command(&mut toolchain.cargo(check)?);
     count(&mut tally, &format!("Rust {RUST}"), checked);

@@ -66,6 +66,17 @@ pub fn cargo(arguments: &str) -> Command {
     cargo
 }
 
+/// The packages of which tests are run or programs are used, in cargo's words: all but the benches. Every build of the
+/// tests names these packages, because cargo unites the features of the packages that it is given. Other packages mean
+/// other features, and other features mean that most of the tree is compiled again.
+pub const TESTED: &str = "--workspace --exclude fdr-bench --exclude fdr-bench-driver";
+
+/// Builds every program that tests start, where `cargo test` has them, too. The examples are part of it because their
+/// dependencies add features, as those of tests do.
+pub fn build_tested() -> Command {
+    cargo(&format!("build --quiet {TESTED} --bins --examples"))
+}
+
 /// The command line as a person would type it.
 pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program())

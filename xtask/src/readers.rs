@@ -1,7 +1,6 @@
-//! Programs of other people that tests and bench hold our files against. Missing ones are installed
-//! where that is surely wanted and possible, and named otherwise: Debian's packages by root on a
-//! Debian-like system; crates by cargo, into a folder below the target folder that every program which
-//! we start has on its `PATH`.
+//! Foreign programs that read our files in tests and benches. Missing ones are installed if that is surely wanted and
+//! possible. Otherwise they are named: Debian's packages by root on a Debian-like system; crates by cargo, into a
+//! folder below the target folder that every program which we start has on its `PATH`.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;

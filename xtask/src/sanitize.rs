@@ -1,7 +1,7 @@
-//! `cargo xtask sanitize`, `model` and `miri`: the recorder under programs that watch memory. The first
-//! two sanitizers come with the stable compiler, behind a switch; std is not built for them, so what only
-//! std's own synchronisation would show to be in order is listed in [`SUPPRESSED`]. No result counts
-//! before a fault that was made on purpose has been found.
+//! `cargo xtask sanitize`, `model` and `miri`: the recorder under programs that watch memory. The first two sanitizers
+//! come with the stable compiler, behind a switch; std is not built for them. So code that only std's own
+//! synchronisation makes safe is listed in [`SUPPRESSED`]. No result counts before a fault that was made on purpose has
+//! been found.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! `cargo xtask test` and `cargo xtask test --rest`: together every test of the workspace, on a user's machine as in
-//! CI. A check that did not
-//! take place must never look like one that passed: skips are collected and said aloud, and the last
-//! line counts everything.
+//! CI. A check that did not take place must never look like one that passed. So skips are collected and printed. The
+//! last line counts everything.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,7 +12,7 @@ use crate::platforms;
 use crate::sanitize;
 use crate::torture;
 use xtask::Result;
-use xtask::process::{cannot_run, cargo, shown, work_folder};
+use xtask::process::{TESTED, cannot_run, cargo, shown, work_folder};
 use xtask::readers::{self, Suite};
 
 /// How many checks passed and failed.
@@ -100,6 +99,13 @@ impl Tally {
 /// whole names, so the text must be in no other one (`rest::` is in `nearest::`).
 const REST: &str = "the_rest::";
 
+/// Has cargo compile without keeping what a later compilation could use again. That state is two thirds of the target
+/// folder, and a run of all tests compiles each crate once.
+pub(crate) fn once(mut cargo: Command) -> Command {
+    cargo.env("CARGO_INCREMENTAL", "0");
+    cargo
+}
+
 /// Runs every test but the rest. A suite that does not compile or dies without a result counts as one failure.
 ///
 /// # Errors
@@ -108,7 +114,7 @@ const REST: &str = "the_rest::";
 pub(crate) fn run(install: bool) -> Result<Tally> {
     readers::prepare(install, Suite::Usual)?;
     let skips = skip_list()?;
-    let mut tests = cargo("test --workspace --no-fail-fast");
+    let mut tests = once(cargo(&format!("test {TESTED} --no-fail-fast")));
     tests.env("FDR_SKIPS", &skips).args(["--", "--skip", REST]);
     let mut tally = suites(&mut tests, &mut std::io::stdout())?;
     tally.say_skips(&listed(&skips)?, None);
@@ -116,8 +122,8 @@ pub(crate) fn run(install: bool) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Runs what [`run`] leaves out: tests that build other packages, the build without assembly, the harness of the peers,
-/// the models, other platforms, and the torture in its short form.
+/// Runs what [`run`] leaves out: tests that build other packages, the benches' own tests, the build without assembly,
+/// the harness of the peers, the models, other platforms, and the short torture.
 ///
 /// # Errors
 ///
@@ -125,16 +131,20 @@ pub(crate) fn run(install: bool) -> Result<Tally> {
 pub(crate) fn rest(install: bool) -> Result<Tally> {
     readers::prepare(install, Suite::Rest)?;
     let skips = skip_list()?;
-    let mut tests = cargo("test --package fdr-tests --test main --no-fail-fast");
+    let mut tests = once(cargo(&format!(
+        "test {TESTED} --bin fdr --test main --no-fail-fast"
+    )));
     tests.env("FDR_SKIPS", &skips).args(["--", REST]);
-    // Of the packages that the tests build: a gigabyte that nobody looks at.
-    tests.env("CARGO_PROFILE_DEV_DEBUG", "0");
+    let benches = "test --package fdr-bench --package fdr-bench-driver --no-fail-fast";
+    let mut benches = once(cargo(benches));
+    benches.env("FDR_SKIPS", &skips);
     // A workspace of its own: what the peers are measured by.
     let manifest = "--locked --manifest-path bench/peers/Cargo.toml";
     let mut harness = cargo(&format!("test {manifest} --package peer-harness"));
     harness.env("CARGO_TARGET_DIR", work_folder("peers")?);
     let mut tally = Tally::default();
-    for mut suite in [tests, without_assembly()?, harness, sanitize::models()?] {
+    let models = sanitize::models()?;
+    for mut suite in [tests, benches, without_assembly()?, harness, models] {
         tally.add(suites(&mut suite, &mut std::io::stdout())?);
     }
     tally.add(platforms::run(install, &skips)?);
@@ -168,7 +178,7 @@ fn skip_list() -> Result<PathBuf> {
 /// The recorder's own tests once more, with the writer that other architectures use: Miri, which has no
 /// assembly either, gives the switch its name.
 fn without_assembly() -> Result<Command> {
-    let mut tests = cargo("test --package fdr --lib");
+    let mut tests = once(cargo("test --package fdr --lib"));
     tests.env("RUSTFLAGS", "--cfg miri");
     tests.env("CARGO_TARGET_DIR", work_folder("portable")?);
     Ok(tests)

@@ -1,15 +1,17 @@
-//! `cargo xtask torture`: kills, crashes, signals, forks and full disks without number, on programs that
-//! count for themselves. The work is done by `tests/src/bin/torture`; here it is built, given its share
-//! of the time, and its results become a table. Must never show a case that did not run as a good one.
+//! `cargo xtask torture`: kills, crashes, signals, forks and full disks, repeated many times, on programs that count
+//! for themselves. The work is done by `tests/src/bin/torture`; here it is built, given its share of the time, and its
+//! results become a table. Must never show a case that did not run as a good one.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::test::Tally;
+use crate::test::{Tally, once};
 use xtask::Result;
-use xtask::process::{cannot_run, cargo, command, run as run_command, target, work_folder};
+use xtask::process::{
+    build_tested, cannot_run, cargo, command, run as run_command, target, work_folder,
+};
 
 /// A case, and how much of it there is.
 struct Case {
@@ -202,13 +204,15 @@ pub(crate) fn short(skips: &Path) -> Result<Tally> {
 
 fn torture(options: &Options) -> Result<Tally> {
     let profile = if options.release { "release" } else { "debug" };
-    let mut build = cargo("build --quiet --package fdr-tests");
-    for program in PROGRAMS {
-        build.args(["--bin", program]);
-    }
-    if options.release {
-        build.arg("--release");
-    }
+    let mut build = if options.release {
+        let mut build = cargo("build --quiet --release --package fdr-tests");
+        for program in PROGRAMS {
+            build.args(["--bin", program]);
+        }
+        build
+    } else {
+        once(build_tested())
+    };
     build.env("CARGO_TARGET_DIR", target()?);
     run_command(&mut build)?;
     println!("seed {}, {profile} build", options.seed);

@@ -36,8 +36,8 @@ pub(crate) const BODIES: [(&str, &str, &str); 4] = [
     ("leaf, 2 threads", "leaf", "2"),
 ];
 
-/// One way to run a body: label, the bench program's word for it, `FDR_CLOCK` where it records, and the place of
-/// the floor that its figure is divided by.
+/// One way to run a body: its label, the bench program's word for it, `FDR_CLOCK` if it records, and the place of the
+/// floor that divides its figure.
 pub(crate) const VARIANTS: [(&str, &str, Option<&str>, Option<usize>); 7] = [
     ("floor rdtscp", "floor-rdtscp", None, None),
     ("on rdtscp", "traced", Some("rdtscp"), Some(0)),

@@ -22,8 +22,8 @@ pub(crate) struct Options {
     rounds: u16,
 }
 
-/// Tools of others, their arguments, the format of the file, and ours: what writes is beside a conversion into
-/// another format, what only reads beside what only reads.
+/// Foreign tools, their arguments, the format of the file, and our command. A tool that writes is compared with a
+/// conversion; a tool that only reads is compared with a command that only reads.
 const OTHERS: [(&str, &str, &str, &str); 3] = [
     (
         "llvm-xray-19",

@@ -1,6 +1,7 @@
-//! `cargo xtask guard`: instructions of a recorded call, of one that is off, and of every format's reader and writer,
-//! counted by valgrind's callgrind, and bytes of a traced program, held against `bench/guard.toml`. It counts and never takes the time: a count
-//! is the same on a busy machine. Instructions are per call, entry and exit together.
+//! `cargo xtask guard`: valgrind's callgrind counts the instructions of a recorded call, of a call while off, and of
+//! every format's reader and writer. These counts, and the bytes of a traced program, are compared with
+//! `bench/guard.toml`. It counts and never takes the time: a count is the same on a busy machine. Instructions are per
+//! call, entry and exit together.
 
 use std::error::Error;
 use std::fmt;
@@ -25,12 +26,12 @@ const HEAD: &str = "\
 
 ";
 
-/// Fills whole chunks of the ring, again and again: what begins and ends a recording then takes the same for one and
-/// for twice as many.
+/// Fills whole chunks of the ring, again and again. So the beginning and the end of a recording cost the same for this
+/// number of calls and for twice the number.
 const CALLS: u32 = 163_840;
 
-/// Tables of the standard library's are keyed at random, and so take some more or less in each process: up to 1 % of
-/// a reader, the less the longer its trace.
+/// The standard library's tables have random keys, so their cost differs between processes. The difference is at most 1
+/// % of a reader, and less for a longer trace.
 const RUNS: usize = 3;
 
 /// A run's worst permitted distance from the baseline, either way.

@@ -1,5 +1,5 @@
-//! `cargo xtask bench lean`: what a library costs whoever adds it to a program of one function: a cold build, the size
-//! of the stripped program, and the crates that are built. The guard asks for the recorder's size and symbols. Every build
+//! `cargo xtask bench lean`: the cost of a library for a program of one function. It measures a cold build, the size of
+//! the stripped program, and the crates that are built. The guard asks for the recorder's size and symbols. Every build
 //! has a target folder of its own. Must never count the time in which sources are fetched.
 
 use std::fs;

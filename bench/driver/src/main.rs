@@ -1,5 +1,5 @@
-//! `cargo xtask bench` and `cargo xtask guard`: starts the measured programs, every configuration as a process
-//! of its own, and makes tables of what they say. Must never measure in its own process.
+//! `cargo xtask bench` and `cargo xtask guard`: starts the measured programs, and makes tables of their figures. Every
+//! configuration is a process of its own. Must never measure in its own process.
 #![forbid(unsafe_code)]
 
 mod calls;

@@ -235,8 +235,8 @@ fn lint(peers: &[Peer]) -> Result<()> {
 /// Crates of the workspace that are no peers: what those share.
 const SHARED: [&str; 2] = ["harness", "native"];
 
-/// Builds every peer, each on its own so that one does not choose the features of another's dependencies, and makes
-/// its one call of a probe.
+/// Builds every peer, and has it make its one call of a probe. Each peer is built alone, because otherwise its features
+/// would be united with another peer's.
 fn prepared(peers: &[Peer], place: &Path) -> Result<Vec<Row>> {
     let lock = fs::read_to_string(root().join("bench/peers/Cargo.lock"))?;
     let mut rows = Vec::new();

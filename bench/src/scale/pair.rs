@@ -2,9 +2,9 @@
 //! far from each other; and one alone. Where a line of the cache is written by both, the neighbours are slower.
 //! Controls show what would be seen of such a line on this machine.
 //!
-//! It shows nothing unless both are at work at the same time, which other programs may prevent for most of it.
-//! So the calls are taken in stretches of some microseconds, and only those count in which the other thread
-//! made about as many: neither had to leave its core then, and the wall tells the time.
+//! It shows nothing unless both are at work at the same time, which other programs may prevent for most of it. So the
+//! calls are measured in groups of some microseconds. A group counts only if the other thread made about as many calls
+//! in that time: then neither thread had to leave its core.
 
 use std::error::Error;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! `fdr info`: what a trace says of itself, and what is in it.
+//! `fdr info`: a trace's own facts, and the counts of its content.
 
 mod json;
 

@@ -15,8 +15,8 @@
 //! | 18 | 1 | version: 2 (addresses are relative, as said above) |
 //! | 19 | 13 | zero |
 //!
-//! Ids are not stored: they count from 1 and step where the function differs from the entry before,
-//! so ids that the trace does not name get entries too.
+//! Ids are not stored. They count from 1, and increase where the function differs from the previous entry's. So ids
+//! that the trace does not name get entries, too.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};

@@ -31,9 +31,9 @@ more than 200 times its size is refused.
 --dense rearranges the records of XRay FDR files and of rings before zstd
 compresses them, in columns, with functions and times apart. fdr unpack gives
 back the same bytes, and every command reads the file. But zstd -d gives a
-dense stream (.dense), which only fdr reads. Of a damaged file only whole
-blocks are read, up to a multiple of 4 MiB of the trace. Of a trace below 4 MiB
-that is nothing.
+dense stream (.dense), which only fdr reads. Of a damaged file, fdr reads only
+whole blocks of 4 MiB of the trace. If the trace is smaller than 4 MiB, nothing
+of it can be read.
 
 Examples:
   fdr pack app.1234.1.fdr                      app.1234.1.fdr.zst, beside it

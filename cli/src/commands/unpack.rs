@@ -1,5 +1,5 @@
-//! `fdr unpack`: what `fdr pack`, `zstd`, `gzip` or `xz` compressed, as it was. Must never put damaged bytes in their
-//! place without saying so.
+//! `fdr unpack`: gives back what `fdr pack`, `zstd`, `gzip` or `xz` compressed. Must never write damaged bytes without
+//! saying so.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal};

@@ -1,11 +1,10 @@
 //! Durations of one function, in ticks: a log-linear histogram with a bounded relative error.
 //!
-//! Every power of two is divided into 64 equal cells. Durations below 128 ticks are exact; above,
-//! a cell is at most 1/64 of its lower edge wide and stands for its middle, so that a quantile is
-//! off by at most 1/128 = 0.8 %. Minimum, maximum, count and sum are exact.
-//! The first few durations are kept as a list of cells, because a program may have a hundred
-//! thousand functions that are called now and then. This file must never hash, and after those few
-//! it allocates only when a power of two is met for the first time.
+//! Every power of two is divided into 64 equal cells. Durations below 128 ticks are exact; above, a cell is at most
+//! 1/64 of its lower edge wide. Its middle stands for all of its durations, so a quantile is off by at most 1/128 = 0.8
+//! %. Minimum, maximum, count and sum are exact. The first few durations are kept as a list of cells, because a program
+//! may have a hundred thousand functions with few calls each. This file must never hash, and after those few it
+//! allocates only when a power of two is met for the first time.
 
 use super::stack::add;
 
@@ -52,8 +51,8 @@ impl Default for Histogram {
     }
 }
 
-/// By how many bits a duration is shifted to have its cell, and what then remains of it: less than
-/// [`EXACT`], and not less than [`CELLS`] where it is shifted.
+/// By how many bits a duration is shifted to get its cell, and what remains of it. The remainder is less than
+/// [`EXACT`]. Of a shifted duration, the remainder is at least [`CELLS`].
 #[inline(always)]
 fn split(value: u64) -> (usize, usize) {
     // The first two octaves have cells of one tick.

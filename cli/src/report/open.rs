@@ -73,8 +73,8 @@ impl Ends {
         self.depth += 1;
     }
 
-    /// The thread has no more records, and the trace was written at `end`: what has no exit was open then, around
-    /// what a writer ended last.
+    /// The thread has no more records, and the trace was written at `end`. A call without exit was open at that moment,
+    /// around the calls that a writer ended last.
     pub(crate) fn finish(&mut self, stack: &Stack, end: Option<Ticks>) {
         let (Some(end), depth) = (end, stack.depth() as u64) else {
             return;

@@ -1,4 +1,4 @@
-//! Packed calls and single ones, in haste and with care: the figures must be the same.
+//! Packed calls and single calls, by the fast path and by the slow path. The figures must be the same.
 
 use fdr_formats::packed::Packed;
 use fdr_formats::pieces::Share;

@@ -1,7 +1,6 @@
 //! Figures as rows: ticks become nanoseconds, ids become names, rows are filtered and sorted.
 //!
-//! The last stop before an output. This file must never round twice: every time is converted from
-//! ticks once, here.
+//! Outputs take their figures from here. Must never round twice: every time is converted from ticks once, in this file.
 
 use std::collections::BTreeMap;
 use std::io;

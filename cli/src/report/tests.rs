@@ -439,6 +439,7 @@ fn a_trace_in_pieces_is_as_in_one() {
         }
         let selection = Selection { per_thread, ..ALL };
         same_in_pieces(
+            300,
             |share| Engine::new(&nothing, per_thread, share),
             |source, engines| {
                 let figures = gather(engines, per_thread).unwrap();

@@ -1,6 +1,6 @@
-//! Which files the processes of this machine have mapped, by one look at all of them: a ring's process is
-//! the one that has the ring in its memory, whatever number it counts itself by. Must never take a
-//! process for gone that could not be looked into.
+//! Which files the processes of this machine have mapped. All processes are looked at once. A ring's process is the one
+//! that has the ring in its memory, because its number may be another one in a container. Must never take a process for
+//! gone that could not be looked into.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata, TryLockError};
@@ -87,8 +87,8 @@ impl Mapped {
     }
 }
 
-/// A process's mappings, and the folder of it, or of its thread, that has them: a main thread that
-/// ended has none any more, while others go on. Empty where it has ended.
+/// A process's mappings, and the folder that lists them: the process's own, or a thread's. A main thread that has ended
+/// lists none, while other threads go on. Empty where it has ended.
 ///
 /// # Errors
 /// Where it may not be looked into, or is gone.

@@ -1,7 +1,7 @@
-//! The calls of a window, and those inside of chosen functions, picked out of a lane. The calls that are
-//! open are followed from the lane's beginning, so that those which reach over an edge are clipped there: a
-//! synthetic entry where the window begins, a synthetic exit where it ends. Must never change or reorder a
-//! record that was measured, nor match calls by itself: the rule of [`fdr_formats::calls`] does.
+//! The calls of a window, and those inside of chosen functions, picked out of a lane. Open calls are followed from the
+//! lane's beginning. A call that reaches over an edge of the window is clipped: it gets a synthetic entry where the
+//! window begins, or a synthetic exit where it ends. Must never change or reorder a record that was measured, nor match
+//! calls by itself: the rule of [`fdr_formats::calls`] does.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,6 @@
-//! Which part of a trace a command looks at: the options `--thread`, `--function`, `--since`, `--until`,
-//! `--last` and `--filter`, the same in every command that reads a trace, and what they make of it. A
-//! selected trace is a source around a source, so that no command knows of it. Must never stand between a
-//! trace and its reader where nothing is selected.
+//! Which part of a trace a command looks at: the options `--thread`, `--function`, `--since`, `--until`, `--last` and
+//! `--filter`. They are the same in every command that reads a trace. A selected trace is a source around a source, so
+//! that no command knows of it. Must never stand between a trace and its reader where nothing is selected.
 //!
 //! A call that is open where the window begins has a synthetic entry there; one that is open where it ends
 //! has a synthetic exit. So every command and every format shows such a call as clipped.

@@ -1,6 +1,6 @@
-//! The selected part of a trace as a source. Whole threads are still decoded in pieces; a window, and what
-//! is inside of functions, needs the calls that are open, so there a lane is decoded from its beginning.
-//! Must never say what the recorder counted of records that are not selected.
+//! The selected part of a trace as a source. Whole threads are still decoded in pieces. A window, or the inside of
+//! functions, needs the open calls. So such a lane is decoded from its beginning. Must never say what the recorder
+//! counted of records that are not selected.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;

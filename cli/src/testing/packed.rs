@@ -1,4 +1,4 @@
-//! Random calls as a source gives them by the hundred.
+//! Random calls in groups of about a hundred, as a source gives them.
 
 use fdr_formats::Ticks;
 use fdr_formats::packed::Word;

@@ -1,5 +1,5 @@
-//! Random traces in memory, for tests of what all commands and formats must agree on: calls whose entries or exits are
-//! missing, gaps, breaks, and clocks that go back. The same seed always gives the same trace.
+//! Random traces in memory, on which all commands and formats must agree. They have calls without entry or exit, gaps,
+//! breaks, and clocks that go back. The same seed always gives the same trace.
 
 use std::ops::ControlFlow;
 

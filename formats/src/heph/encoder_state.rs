@@ -4,7 +4,7 @@
 
 use super::facts;
 use super::record::{self, EVENT_SIZE, EventPacket, MAX_EVENT, MAX_PAYLOAD, Place, number_size};
-use super::tables::{Functions, Label, Lane, Threads, Untimed};
+use super::tables::{Functions, Label, ThreadState, Threads, Untimed};
 use super::writer::{FactPlaces, Parts};
 use crate::facts::{Value, of_counts};
 use crate::model::{Function, Nanos, Thread, Ticks, TraceInfo};
@@ -128,21 +128,21 @@ impl EncoderState {
         function_fact(function, self.latest, &mut self.facts, out);
     }
 
-    /// The next events are this thread's; returns its lane.
+    /// The next events are this thread's; returns its index.
     pub(super) fn thread(&mut self, thread: &Thread, out: &mut Vec<u8>) -> usize {
-        let (lane, news) = self.threads.lane(thread, &mut self.losses);
-        if let Some(lane) = self.threads.lanes.get(lane).filter(|_| news) {
-            thread_fact(lane, self.latest, &mut self.facts, out);
+        let (index, news) = self.threads.merge(thread, &mut self.losses);
+        if let Some(state) = self.threads.states.get(index).filter(|_| news) {
+            thread_fact(state, self.latest, &mut self.facts, out);
         }
-        lane
+        index
     }
 
     /// Everything stated so far, for a new reader. The numbers of these facts end where the trace's own
     /// facts end.
     pub(super) fn restart(&mut self) -> Vec<u8> {
-        for lane in &mut self.threads.lanes {
+        for state in &mut self.threads.states {
             // The counts are of records that the previous reader got.
-            lane.thread.counts = None;
+            state.thread.counts = None;
         }
         let before = self.facts;
         let _ = self.all_facts();
@@ -160,44 +160,44 @@ impl EncoderState {
         for function in &self.functions.declared {
             function_fact(function, self.latest, &mut self.facts, &mut out);
         }
-        for lane in &self.threads.lanes {
-            thread_fact(lane, self.latest, &mut self.facts, &mut out);
+        for state in &self.threads.states {
+            thread_fact(state, self.latest, &mut self.facts, &mut out);
         }
         out
     }
 
     /// A thread's next event has a time. Marks that wait for a time get the tick before.
     #[inline]
-    pub(super) fn arrive(&mut self, lane: usize, time: Ticks, out: &mut Vec<u8>) {
-        if self.threads.lanes[lane].last.replace(time).is_none() {
+    pub(super) fn arrive(&mut self, index: usize, time: Ticks, out: &mut Vec<u8>) {
+        if self.threads.states[index].last.replace(time).is_none() {
             // At least the ticks of a ns, because one tick may be rounded away.
             let nano = self.info.clock.frequency.div_ceil(NANOS_PER_SECOND);
-            self.settle(lane, Ticks(time.0.saturating_sub(nano)), out);
+            self.settle(index, Ticks(time.0.saturating_sub(nano)), out);
         }
     }
 
     /// The time of a thread's last event.
-    pub(super) fn reach(&mut self, lane: usize, time: Ticks) {
-        self.threads.lanes[lane].last = Some(time);
+    pub(super) fn reach(&mut self, index: usize, time: Ticks) {
+        self.threads.states[index].last = Some(time);
     }
 
-    fn settle(&mut self, lane: usize, time: Ticks, out: &mut Vec<u8>) {
-        for mark in std::mem::take(&mut self.threads.lanes[lane].waiting) {
-            self.untimed(lane, time, mark, out);
+    fn settle(&mut self, index: usize, time: Ticks, out: &mut Vec<u8>) {
+        for mark in std::mem::take(&mut self.threads.states[index].waiting) {
+            self.untimed(index, time, mark, out);
         }
     }
 
     /// Writes the marks that still wait, because no event comes any more.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
-        for lane in 0..self.threads.lanes.len() {
-            self.settle(lane, self.info.start.unwrap_or_default(), out);
+        for index in 0..self.threads.states.len() {
+            self.settle(index, self.info.start.unwrap_or_default(), out);
         }
     }
 
     /// An event of a thread begins at that time, in ns, but not before its last event.
     #[inline]
-    pub(super) fn starts(&mut self, lane: usize, time: u64) {
-        let last = &mut self.threads.lanes[lane].microsecond;
+    pub(super) fn starts(&mut self, index: usize, time: u64) {
+        let last = &mut self.threads.states[index].microsecond;
         if time.wrapping_sub(*last) < MICROSECOND {
             self.crowded += 1;
         } else {
@@ -208,8 +208,8 @@ impl EncoderState {
     }
 
     /// A call that has ended. Its times are in ns.
-    pub(super) fn span(&mut self, lane: usize, span: &Span, out: &mut Vec<u8>) {
-        let place = self.place(lane, span.start.0, span.end.0, 0);
+    pub(super) fn span(&mut self, index: usize, span: &Span, out: &mut Vec<u8>) {
+        let place = self.place(index, span.start.0, span.end.0, 0);
         let Label {
             description,
             numbered,
@@ -279,19 +279,19 @@ impl EncoderState {
     }
 
     /// The place of the next event of a thread. `skipped`: numbers of its stream to leave out.
-    fn place(&mut self, lane: usize, start: u64, end: u64, skipped: u32) -> Place {
+    fn place(&mut self, index: usize, start: u64, end: u64, skipped: u32) -> Place {
         let Threads {
-            lanes, counters, ..
+            states, counters, ..
         } = &mut self.threads;
-        let lane = &lanes[lane];
-        let next = &mut counters[lane.counter];
+        let state = &states[index];
+        let next = &mut counters[state.counter];
         let counter = next.wrapping_add(skipped);
         *next = counter.wrapping_add(1);
         self.latest = end;
         Place {
-            stream: lane.stream,
+            stream: state.stream,
             counter,
-            substream: lane.substream,
+            substream: state.substream,
             start,
             end,
         }
@@ -299,24 +299,24 @@ impl EncoderState {
 
     /// A mark without a time. It gets the time of the thread's last event, or stands in front of all
     /// events.
-    pub(super) fn mark(&mut self, lane: usize, mark: Untimed, out: &mut Vec<u8>) {
-        let Lane { last, waiting, .. } = &mut self.threads.lanes[lane];
+    pub(super) fn mark(&mut self, index: usize, mark: Untimed, out: &mut Vec<u8>) {
+        let ThreadState { last, waiting, .. } = &mut self.threads.states[index];
         match *last {
-            Some(time) => self.untimed(lane, time, mark, out),
+            Some(time) => self.untimed(index, time, mark, out),
             None if waiting.len() < MAX_WAITING => waiting.push(mark),
             None => {
-                self.arrive(lane, Ticks(0), out);
-                self.untimed(lane, Ticks(0), mark, out);
+                self.arrive(index, Ticks(0), out);
+                self.untimed(index, Ticks(0), mark, out);
             }
         }
     }
 
-    fn untimed(&mut self, lane: usize, time: Ticks, mark: Untimed, out: &mut Vec<u8>) {
+    fn untimed(&mut self, index: usize, time: Ticks, mark: Untimed, out: &mut Vec<u8>) {
         let time = self.nanos(time);
-        self.starts(lane, time);
+        self.starts(index, time);
         match mark {
             Untimed::Wall { seconds, micros } => {
-                let place = self.place(lane, time, time, 0);
+                let place = self.place(index, time, time, 0);
                 let mut parts = Parts::begin(out, place, facts::WALL, &mut self.facts);
                 parts.number("seconds", seconds);
                 parts.number("micros", micros.into());
@@ -325,7 +325,7 @@ impl EncoderState {
             Untimed::Lost { records } => {
                 let skipped = Some(records / 2);
                 let skipped = skipped.filter(|&events| (1..=MAX_SKIPPED).contains(&events));
-                let place = self.place(lane, time, time, skipped.unwrap_or(0) as u32);
+                let place = self.place(index, time, time, skipped.unwrap_or(0) as u32);
                 let mut parts = Parts::begin(out, place, facts::LOST, &mut self.facts);
                 parts.number("records", records);
                 parts.optional("skipped", skipped);
@@ -337,7 +337,7 @@ impl EncoderState {
     /// A custom or typed event, with its number.
     pub(super) fn payload(
         &mut self,
-        lane: usize,
+        index: usize,
         time: Ticks,
         number: Option<(&str, u64)>,
         data: &[u8],
@@ -348,10 +348,10 @@ impl EncoderState {
         self.losses
             .add("payloads over 16 MiB: cut", u64::from(most < data.len()));
         let data = &data[..most];
-        self.arrive(lane, time, out);
+        self.arrive(index, time, out);
         let time = self.nanos(time);
-        self.starts(lane, time);
-        let place = self.place(lane, time, time, 0);
+        self.starts(index, time);
+        let place = self.place(index, time, time, 0);
         let description = if typed { facts::TYPED } else { facts::CUSTOM };
         let mut parts = Parts::begin(out, place, description, &mut self.facts);
         if let Some((name, number)) = number {
@@ -421,17 +421,17 @@ fn function_fact(function: &Function, earliest: u64, places: &mut FactPlaces, ou
     parts.end();
 }
 
-fn thread_fact(lane: &Lane, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
+fn thread_fact(state: &ThreadState, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
     let Thread {
         id,
         process,
         name,
         counts,
-    } = &lane.thread;
+    } = &state.thread;
     let mut parts = Parts::fact(out, earliest, facts::THREAD, places);
-    parts.number("stream", lane.stream.into());
-    parts.count("substream", lane.substream);
-    parts.optional("thread", lane.renumbered().then_some(id.0));
+    parts.number("stream", state.stream.into());
+    parts.count("substream", state.substream);
+    parts.optional("thread", state.renumbered().then_some(id.0));
     parts.optional("process", *process);
     parts.name("name", name);
     if let Some(counts) = counts {

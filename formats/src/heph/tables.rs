@@ -130,7 +130,7 @@ pub(super) enum Untimed {
 
 /// A thread of the file.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct ThreadState {
     pub(super) thread: Thread,
     pub(super) stream: u32,
     pub(super) substream: u64,
@@ -144,7 +144,7 @@ pub(super) struct Lane {
     pub(super) waiting: Vec<Untimed>,
 }
 
-impl Lane {
+impl ThreadState {
     /// Whether a reader would take another number for the thread's.
     pub(super) fn renumbered(&self) -> bool {
         names::derived(self.stream, self.substream) != Some(self.thread.id.0)
@@ -154,8 +154,8 @@ impl Lane {
 /// All threads so far.
 #[derive(Debug)]
 pub(super) struct Threads {
-    pub(super) lanes: Vec<Lane>,
-    lane_of: NumberMap,
+    pub(super) states: Vec<ThreadState>,
+    index_of: NumberMap,
     /// Streams and substreams that are taken, as [`key`] has them.
     places: NumberMap,
     counter_of: NumberMap,
@@ -168,8 +168,8 @@ pub(super) struct Threads {
 impl Default for Threads {
     fn default() -> Threads {
         Threads {
-            lanes: Vec::new(),
-            lane_of: NumberMap::default(),
+            states: Vec::new(),
+            index_of: NumberMap::default(),
             places: NumberMap::default(),
             counter_of: NumberMap::default(),
             counters: Vec::new(),
@@ -185,12 +185,12 @@ fn key((stream, substream): (u32, u64)) -> u64 {
 }
 
 impl Threads {
-    /// The lane of a thread, and whether it has new facts.
-    pub(super) fn lane(&mut self, thread: &Thread, losses: &mut Losses) -> (usize, bool) {
-        let Some(place) = self.lane_of.get(thread.id.0) else {
+    /// The index of a thread, and whether it has new facts.
+    pub(super) fn merge(&mut self, thread: &Thread, losses: &mut Losses) -> (usize, bool) {
+        let Some(place) = self.index_of.get(thread.id.0) else {
             return (self.begin(thread, losses), true);
         };
-        let known = &mut self.lanes[place].thread;
+        let known = &mut self.states[place].thread;
         let name = if thread.name.is_empty() {
             known.name.clone()
         } else {
@@ -208,7 +208,7 @@ impl Threads {
     }
 
     pub(super) fn of(&self, thread: ThreadId) -> Option<usize> {
-        self.lane_of.get(thread.0)
+        self.index_of.get(thread.0)
     }
 
     fn begin(&mut self, thread: &Thread, losses: &mut Losses) -> usize {
@@ -230,9 +230,9 @@ impl Threads {
             self.counter_of.insert(stream.into(), counter);
             self.counters.push(0);
         }
-        let place = self.lanes.len();
-        self.lane_of.insert(thread.id.0, place);
-        self.lanes.push(Lane {
+        let place = self.states.len();
+        self.index_of.insert(thread.id.0, place);
+        self.states.push(ThreadState {
             thread: thread.clone(),
             stream,
             substream,

@@ -101,8 +101,8 @@ impl<W: Write> HephWriter<W> {
         } = &mut self;
         let end = state.end();
         spans.finish(end, |thread, span| {
-            if let Some(lane) = state.threads.of(thread) {
-                state.span(lane, span, &mut out.buffer);
+            if let Some(index) = state.threads.of(thread) {
+                state.span(index, span, &mut out.buffer);
                 out.settle();
             }
         });
@@ -126,33 +126,33 @@ impl<W: Write> Sink for HephWriter<W> {
             out,
             state,
             spans,
-            now: Some(lane),
+            now: Some(index),
         } = self
         else {
             return;
         };
         if let Some(call) = calls.first() {
-            state.arrive(*lane, call.time, &mut out.buffer);
+            state.arrive(*index, call.time, &mut out.buffer);
         }
         for call in calls {
             // Times are in ns already. Calls that begin in the same ns are held, so that their parent
             // comes first.
             let time = Ticks(state.nanos(call.time));
             if call.edge == Edge::Entry && !call.synthetic {
-                state.starts(*lane, time.0);
+                state.starts(*index, time.0);
             }
             spans.call(&Call { time, ..*call }, &mut |span| {
-                state.span(*lane, span, &mut out.buffer);
+                state.span(*index, span, &mut out.buffer);
                 out.settle();
             });
         }
         if let Some(call) = calls.last() {
-            state.reach(*lane, call.time);
+            state.reach(*index, call.time);
         }
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        let Some(lane) = self.now else { return };
+        let Some(index) = self.now else { return };
         match *mark {
             Mark::Cpu { cpu, .. } => self.spans.cpu(cpu),
             Mark::Argument { value } => {
@@ -162,27 +162,27 @@ impl<W: Write> Sink for HephWriter<W> {
             }
             Mark::Wall { seconds, micros } => {
                 let mark = Untimed::Wall { seconds, micros };
-                self.state.mark(lane, mark, &mut self.out.buffer);
+                self.state.mark(index, mark, &mut self.out.buffer);
             }
             Mark::Lost { records } => {
                 self.spans.lost();
                 let mark = Untimed::Lost { records };
-                self.state.mark(lane, mark, &mut self.out.buffer);
+                self.state.mark(index, mark, &mut self.out.buffer);
             }
             Mark::Break { .. } => {
                 // As `Mark::missing` reads it.
                 let mark = Untimed::Lost { records: 0 };
-                self.state.mark(lane, mark, &mut self.out.buffer);
+                self.state.mark(index, mark, &mut self.out.buffer);
             }
             Mark::Custom { time, cpu, data } => {
                 let cpu = cpu.map(|cpu| ("cpu", cpu.0.into()));
                 self.state
-                    .payload(lane, time, cpu, data, false, &mut self.out.buffer);
+                    .payload(index, time, cpu, data, false, &mut self.out.buffer);
             }
             Mark::Typed { time, kind, data } => {
                 let kind = Some(("kind", kind.into()));
                 self.state
-                    .payload(lane, time, kind, data, true, &mut self.out.buffer);
+                    .payload(index, time, kind, data, true, &mut self.out.buffer);
             }
         }
         self.out.settle();

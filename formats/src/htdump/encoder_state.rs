@@ -22,7 +22,7 @@ use crate::writer::tell_kept;
 const CHUNK: usize = 128 * 1024;
 
 /// The bytes on their way out.
-pub(super) struct Stream<W: Write> {
+pub(super) struct EncoderState<W: Write> {
     out: W,
     pub(super) buffer: Vec<u8>,
     pub(super) encoder: Encoder,
@@ -66,10 +66,10 @@ impl Mapped {
     }
 }
 
-impl<W: Write> Stream<W> {
+impl<W: Write> EncoderState<W> {
     /// Begins a stream: byte order, klasses, the facts of the trace, and its functions.
-    pub(super) fn new(out: W, order: ByteOrder, info: &TraceInfo) -> Stream<W> {
-        let mut stream = Stream {
+    pub(super) fn new(out: W, order: ByteOrder, info: &TraceInfo) -> EncoderState<W> {
+        let mut state = EncoderState {
             out,
             buffer: Vec::with_capacity(2 * CHUNK),
             encoder: Encoder { order, number: 0 },
@@ -79,14 +79,14 @@ impl<W: Write> Stream<W> {
             losses: Losses::default(),
             failed: None,
         };
-        stream.encoder.klasses(&mut stream.preamble);
-        stream.encoder.trace(&mut stream.preamble, info);
+        state.encoder.klasses(&mut state.preamble);
+        state.encoder.trace(&mut state.preamble, info);
         for text in [&info.program, &info.reason, &info.clock.name] {
-            stream.note_cut(text);
+            state.note_cut(text);
         }
-        stream.buffer.extend_from_slice(&stream.preamble);
-        stream.functions(&info.functions);
-        stream
+        state.buffer.extend_from_slice(&state.preamble);
+        state.functions(&info.functions);
+        state
     }
 
     /// Counts a name that is cut.

@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use super::encoder_state::Stream;
+use super::encoder_state::EncoderState;
 use super::klass;
 use super::record::{Builder, MAX_RECORD, escape};
 use crate::bytes::ByteOrder;
@@ -61,7 +61,7 @@ pub struct HtdumpWriter<W: Write> {
     spans: Spans,
     /// An argument of an open call may follow.
     arguments: bool,
-    stream: Stream<W>,
+    output: EncoderState<W>,
     /// The facts, without functions and threads, which have events of their own.
     info: TraceInfo,
 }
@@ -71,11 +71,11 @@ impl<W: Write> HtdumpWriter<W> {
     /// enough bytes, or [`Writer::flush`] is called.
     #[must_use]
     pub fn new(out: W, order: ByteOrder, info: &TraceInfo) -> HtdumpWriter<W> {
-        let mut stream = Stream::new(out, order, info);
+        let mut output = EncoderState::new(out, order, info);
         let what = "what is known to be wrong with the clock: left out";
         let trouble = info.clock.trouble != Trouble::default();
-        stream.losses.add(what, trouble.into());
-        stream.losses.add_untimed(&info.functions);
+        output.losses.add(what, trouble.into());
+        output.losses.add_untimed(&info.functions);
         HtdumpWriter {
             scale: Scale::new(info.clock.frequency),
             states: Vec::new(),
@@ -84,7 +84,7 @@ impl<W: Write> HtdumpWriter<W> {
             now: None,
             spans: Spans::default(),
             arguments: false,
-            stream,
+            output,
             info: info.without_lists(),
         }
     }
@@ -93,11 +93,11 @@ impl<W: Write> HtdumpWriter<W> {
     fn begin(&mut self, klass: u32, time: Option<Ticks>) -> Option<Builder<'_>> {
         let state = self.now.and_then(|now| self.states.get_mut(now))?;
         if let Some(time) = time {
-            state.reach(time, &mut self.scale, &mut self.stream.losses);
+            state.reach(time, &mut self.scale, &mut self.output.losses);
         }
-        let Stream {
+        let EncoderState {
             encoder, buffer, ..
-        } = &mut self.stream;
+        } = &mut self.output;
         let record = encoder.begin(buffer, klass, state.last).u32(state.number);
         Some(match klass {
             klass::CPU => record,
@@ -109,7 +109,7 @@ impl<W: Write> HtdumpWriter<W> {
         self.arguments = after_call && self.spans.argument(value);
         if !self.arguments && self.now.is_some() {
             let what = "arguments that no entry stands before: left out";
-            self.stream.losses.add(what, 1);
+            self.output.losses.add(what, 1);
         }
     }
 
@@ -119,7 +119,7 @@ impl<W: Write> HtdumpWriter<W> {
             return Some(text);
         }
         let what = "custom and typed events of 64 MiB and more, escaped: left out";
-        self.stream.losses.add(what, 1);
+        self.output.losses.add(what, 1);
         None
     }
 }
@@ -150,25 +150,25 @@ impl<W: Write> Sink for HtdumpWriter<W> {
         self.state_of.insert(thread.id.0, at);
         self.now = Some(at);
         let state = &self.states[at];
-        self.stream.note_cut(&thread.name);
-        let Stream {
+        self.output.note_cut(&thread.name);
+        let EncoderState {
             encoder, buffer, ..
-        } = &mut self.stream;
+        } = &mut self.output;
         encoder.thread(buffer, state.number, &state.thread);
-        self.stream.hand_over();
+        self.output.hand_over();
     }
 
     fn calls(&mut self, calls: &[Call]) {
         let Some(state) = self.now.and_then(|now| self.states.get_mut(now)) else {
             return;
         };
-        let (number, stream) = (state.number, &mut self.stream);
+        let (number, output) = (state.number, &mut self.output);
         for call in calls {
-            let time = Ticks(state.reach(call.time, &mut self.scale, &mut stream.losses));
+            let time = Ticks(state.reach(call.time, &mut self.scale, &mut output.losses));
             state.inside |= call.edge == Edge::Entry;
             let call = Call { time, ..*call };
             self.spans
-                .call(&call, &mut |span| stream.span(number, span));
+                .call(&call, &mut |span| output.span(number, span));
         }
         self.arguments = true;
     }
@@ -212,7 +212,7 @@ impl<W: Write> Sink for HtdumpWriter<W> {
                 let _ = record.map(|record| record.u32(kind.into()).text(&payload));
             }
         }
-        self.stream.hand_over();
+        self.output.hand_over();
     }
 
     fn diagnostic(&mut self, _: Diagnostic) {}
@@ -231,20 +231,20 @@ fn renew(old: &mut Thread, new: &Thread) -> bool {
 
 impl<W: Write + Send> Writer for HtdumpWriter<W> {
     fn functions(&mut self, more: &[Function]) {
-        self.stream.losses.add_untimed(more);
-        self.stream.functions(more);
+        self.output.losses.add_untimed(more);
+        self.output.functions(more);
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        Ok(self.stream.flush()?)
+        Ok(self.output.flush()?)
     }
 
     fn restart(&mut self) -> Option<Vec<u8>> {
-        let mut bytes = self.stream.preamble.clone();
+        let mut bytes = self.output.preamble.clone();
         for state in &mut self.states {
             // The counts are of records that the previous reader got.
             state.thread.counts = None;
-            let encoder = &mut self.stream.encoder;
+            let encoder = &mut self.output.encoder;
             encoder.thread(&mut bytes, state.number, &state.thread);
         }
         Some(bytes)
@@ -252,17 +252,17 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
 
     fn end(&mut self, end: Ticks) {
         self.info.end = Some(end);
-        let Stream {
+        let EncoderState {
             encoder, buffer, ..
-        } = &mut self.stream;
+        } = &mut self.output;
         encoder.trace(buffer, &self.info);
-        self.stream.hand_over();
+        self.output.hand_over();
     }
 
     fn finish(mut self: Box<Self>) -> Result<Losses, Error> {
         let Self {
             spans,
-            stream,
+            output,
             state_of,
             states,
             numbers,
@@ -274,12 +274,12 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
         spans.finish(end, |thread, span| {
             let state = state_of.get(thread.0).and_then(|at| states.get(at));
             if let Some(state) = state {
-                stream.span(state.number, span);
+                output.span(state.number, span);
             }
         });
-        spans.losses(&mut stream.losses);
-        stream.losses.note(RENUMBERED, numbers.renumbered);
-        stream.flush()?;
-        Ok(std::mem::take(&mut stream.losses))
+        spans.losses(&mut output.losses);
+        output.losses.note(RENUMBERED, numbers.renumbered);
+        output.flush()?;
+        Ok(std::mem::take(&mut output.losses))
     }
 }

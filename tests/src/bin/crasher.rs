@@ -1,6 +1,6 @@
-//! Crashes in the way that its argument says, inside `crash`, which `work` calls on the thread that the way
-//! names: the crashing function is the innermost call, its thread's last record is its entry. Before that,
-//! ten calls of `step`. Prints nothing but what a test reads.
+//! Crashes as its argument says, inside `crash`. `work` calls `crash` on the thread that the argument names. So the
+//! crashing function is the innermost call, and its entry is its thread's last record. Before that, ten calls of
+//! `step`. Prints nothing but what a test reads.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::env;
@@ -362,8 +362,8 @@ fn mended() {
 
 extern "C" fn returning_handler(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
-/// A thread crashes, and another calls `exit` when the trace is there: the handler is not done then, for
-/// stderr is full, and it waits for room.
+/// A thread crashes, and another one calls `exit` when the trace is there. The handler is still running then, because
+/// stderr is full and the handler waits for room.
 fn exit_meanwhile() {
     let filler = [b'.'; 4096];
     // SAFETY: descriptors of this program's own.

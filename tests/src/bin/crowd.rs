@@ -1,6 +1,6 @@
-//! Threads in numbers and of all kinds: short ones (`crowd short COUNT AT_ONCE`), ones whose
-//! destructors call traced functions (`crowd destructors`), ones that Rust did not make (`crowd
-//! foreign`). Every call is counted by the program itself.
+//! Many threads of each kind: short ones (`crowd short COUNT AT_ONCE`), those whose destructors call traced functions
+//! (`crowd destructors`), and those that Rust did not make (`crowd foreign`). Every call is counted by the program
+//! itself.
 
 use std::cell::RefCell;
 use std::env;

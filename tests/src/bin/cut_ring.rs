@@ -1,6 +1,6 @@
-//! A program whose ring file is cut short, by itself or by the test: `cut_ring WAY [LENGTH]`. It prints what it
-//! has come to, which is the same without the recorder, and ends with status 7. Must never recover from a SIGBUS
-//! that is its own, but where the way says so.
+//! A program whose ring file is cut short, by itself or by the test: `cut_ring WAY [LENGTH]`. It prints its result,
+//! which is the same without the recorder, and ends with status 7. Must never recover from its own SIGBUS, unless WAY
+//! says so.
 
 use std::fs::{self, OpenOptions};
 use std::hint::black_box;

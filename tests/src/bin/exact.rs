@@ -1,7 +1,7 @@
-//! Calls whose number and order are known: each argument is a wave of threads that run at once,
-//! `NAME:SEED:CALLS,…`, the next wave begins when all have ended. Every function counts its own calls;
-//! the counts and the recorder's are printed at the end. With `--page FILE` first, each thread also
-//! keeps in that file (8 bytes at 64 times its place in the wave) how many records are surely made.
+//! Calls whose number and order are known. Each argument is a wave of threads that run at once: `NAME:SEED:CALLS,…`.
+//! The next wave begins when all of them have ended. Every function counts its own calls; the counts and the recorder's
+//! are printed at the end. With `--page FILE` first, each thread also keeps its number of surely made records in that
+//! file: 8 bytes, at 64 times its place in the wave.
 
 use std::env;
 use std::fs::OpenOptions;

@@ -1,5 +1,5 @@
-//! Does on purpose what sanitizers look for, to show that they are on: a race between two threads, a read
-//! behind the end of a vector. Must never be taken for an example.
+//! Makes the faults that sanitizers look for, to show that these are on: a race between two threads, and a read behind
+//! the end of a vector. Must never be taken for an example.
 
 use std::cell::UnsafeCell;
 use std::env;

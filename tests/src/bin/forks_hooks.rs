@@ -1,7 +1,7 @@
-//! Forks whose hooks do what hooks hardly do: a child's record before the recorder is told of the child, or
-//! fork again; children made behind the C library's back beside a fork, and in namespaces where they have
-//! their parent's number. The hooks are registered before the recorder's own. Children tell in a shared page
-//! how many records they made.
+//! Forks whose hooks do unusual things: they record in the child before the recorder knows of the child, or they fork
+//! again; children made behind the C library's back beside a fork, and in namespaces where they have their parent's
+//! number. The hooks are registered before the recorder's own. Children tell in a shared page how many records they
+//! made.
 
 use std::env;
 use std::process;

@@ -11,7 +11,7 @@ use std::thread;
 use fdr::traced;
 use fdr_tests::programs::calls::{Calls, repeat};
 use fdr_tests::programs::children::{self, Reports, fork, leave, wait_for};
-use fdr_tests::programs::stepping::{on_each_step, stepping};
+use fdr_tests::programs::stepping::{end_steps, on_each_step_with_state, stepping};
 
 static CALLS: Calls = Calls::new();
 
@@ -34,11 +34,11 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
 /// Forks now and then. The child makes calls in the handler, and goes on where its parent goes on.
-extern "C" fn on_trap(_: i32) {
+extern "C" fn on_trap(_: i32, _: *const libc::siginfo_t, state: *mut libc::c_void) {
     let trap = TRAPS.fetch_add(1, Ordering::Relaxed);
     // 37: every place in a call has its turn.
     if trap.is_multiple_of(37) && MAY_FORK.load(Ordering::Relaxed) {
-        fork_here(trap);
+        fork_here(trap, state);
     }
 }
 
@@ -46,7 +46,7 @@ extern "C" fn on_trap(_: i32) {
 static RECORD_AT: AtomicU64 = AtomicU64::new(0);
 static FORK_AT: AtomicU64 = AtomicU64::new(0);
 
-extern "C" fn on_first(_: i32) {
+extern "C" fn on_first(_: i32, _: *const libc::siginfo_t, state: *mut libc::c_void) {
     let trap = TRAPS.fetch_add(1, Ordering::Relaxed);
     if !MAY_FORK.load(Ordering::Relaxed) {
         return;
@@ -54,16 +54,21 @@ extern "C" fn on_first(_: i32) {
     if trap == RECORD_AT.load(Ordering::Relaxed) {
         work();
     } else if trap == FORK_AT.load(Ordering::Relaxed) {
-        fork_here(1);
+        fork_here(1, state);
+        // SAFETY: this is the handler, and `state` is what the kernel gave it.
+        unsafe { end_steps(state) };
     }
 }
 
-/// In a handler.
-fn fork_here(trap: u64) {
+/// In a handler. The child's own steps show nothing: each of them costs a signal, and a first record in a child takes
+/// many thousands.
+fn fork_here(trap: u64, state: *mut libc::c_void) {
     // SAFETY: the child does what a handler may do, and goes on with the code that was interrupted.
     match unsafe { libc::fork() } {
         0 => {
             MAY_FORK.store(false, Ordering::Relaxed);
+            // SAFETY: as in `on_first`.
+            unsafe { end_steps(state) };
             CALLS.anew();
             repeat(trap % 5, work);
         }
@@ -85,7 +90,7 @@ fn fork_here(trap: u64) {
 /// In each thread's first record one handler records, and one a few instructions later forks. The child
 /// goes on in the handler, and in the record.
 fn first(reports: Reports) {
-    on_each_step(on_first);
+    on_each_step_with_state(on_first);
     let parent = process::id();
     for at in 0..250_u64 {
         RECORD_AT.store(at / 2, Ordering::Relaxed);
@@ -106,10 +111,10 @@ fn first(reports: Reports) {
     println!("failed {}", FAILED.load(Ordering::Relaxed));
 }
 
-/// Forks on every kind of instruction of a record: in the midst of common ones, of a chunk's last and
-/// first one, and of a thread's first one.
+/// Forks on every kind of instruction of a record: in common records, in a chunk's last and first record, and in a
+/// thread's first record.
 fn handler(reports: Reports, work: fn()) {
-    on_each_step(on_trap);
+    on_each_step_with_state(on_trap);
     let round = |before: u64| {
         repeat(before, work);
         let parent = process::id();

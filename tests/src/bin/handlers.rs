@@ -103,8 +103,8 @@ fn timer() {
     assert_eq!(set(&off), 0);
 }
 
-/// Signals in the midst of the very first record, as far as one can: the first calls of many threads,
-/// each with a signal on its way.
+/// Signals in the middle of first records, as often as possible: many threads make their first call while a signal is
+/// on its way to each.
 fn first_records() {
     install(libc::SIGUSR1, on_timer as *const () as usize, 0);
     for _ in 0..200 {

@@ -1,5 +1,5 @@
-//! Timed calls with untimed ones in them: `leaves ROUNDS`. A round is a timed call of `work`, in which there
-//! are 100 calls of an untimed leaf, and one of an untimed function that calls a timed one.
+//! Timed calls with untimed ones in them: `leaves ROUNDS`. A round is a timed call of `work`. It makes 100 calls of an
+//! untimed leaf, and one call of an untimed function that calls a timed one.
 
 use std::hint::black_box;
 

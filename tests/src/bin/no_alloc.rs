@@ -1,6 +1,6 @@
-//! Does one thing of the recorder's with an allocator that ends the program as soon as the thread that is
-//! watched asks it for memory, or gives some back: Rust's, and C's under every name that the C library
-//! calls itself. Must never allocate in its own watched parts.
+//! Does one thing of the recorder's, while one thread is watched. The allocator ends the program as soon as that thread
+//! allocates or frees memory. It stands for Rust's, and for C's under every name that the C library calls itself. Must
+//! never allocate in its own watched parts.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::env;

@@ -1,6 +1,6 @@
-//! Programs whose reports are easily misread: `hang` sleeps in a traced function until it is told to go on, `leave`
-//! until it is told to end, `panic` panics in one of several threads, `windows` has one thread that is quiet and one
-//! that is not. What it prints tells the test when to dump.
+//! Programs whose reports are easily misread. `hang` sleeps in a traced function until it is told to go on. `leave`
+//! sleeps until it is told to end. `panic` panics in one of several threads. `windows` has one quiet thread and one
+//! busy thread. What it prints tells the test when to dump.
 
 use std::env;
 use std::hint::black_box;

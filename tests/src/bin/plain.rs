@@ -1,5 +1,5 @@
-//! A small program with one traced function and one call of the API, built with the recorder and
-//! without: with `FDR` unset, or compiled out, it must do nothing but this.
+//! A small program with one traced function and one call of the API, built with the recorder and without it. Without
+//! the recorder, or with `FDR` unset, it must do nothing else.
 
 use std::thread;
 

@@ -187,8 +187,8 @@ extern "C" fn on_step(_: i32) {
     }
 }
 
-/// `exit` in a handler in the midst of a call of the recorder, one that allocates nothing: a handler that
-/// interrupts an allocation must not call `exit`, whatever the recorder does.
+/// `exit` in a handler that interrupts a call of the recorder. That call allocates nothing, because a handler that
+/// interrupts an allocation must never call `exit`, with or without the recorder.
 fn exit_in_call(step: i64) {
     install(libc::SIGALRM, exits);
     install(libc::SIGTRAP, on_step);

@@ -1,6 +1,5 @@
-//! A program that works on four threads until its input ends, and prints what depends on nothing but
-//! the work: the same whether it is recorded, signalled or dumped meanwhile. A signal must never
-//! interrupt its reading.
+//! A program that works on four threads until its input ends. Its output depends on the work alone: recording, signals
+//! and dumps change nothing in it. A signal must never interrupt its reading.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};

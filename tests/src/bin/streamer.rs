@@ -1,6 +1,6 @@
-//! A program that prints nothing: a wave of calls for each line of its input, or, with the argument
-//! `waves`, as many waves as it says. After each it appends `wave THREADS CALLS RECORDS` to the file of
-//! its first argument: what it knows of its own calls. `streamer FILE THREADS CALLS [waves N | handler]`.
+//! A program that prints nothing. It makes a wave of calls for each line of its input. The argument `waves` gives a
+//! number of waves instead. After each it appends `wave THREADS CALLS RECORDS` to the file of its first argument: what
+//! it knows of its own calls. `streamer FILE THREADS CALLS [waves N | handler]`.
 
 use std::env;
 use std::fs::OpenOptions;

@@ -1,6 +1,5 @@
-//! Calls that do not return, in every way that there is: unwound by a panic, jumped over, left on a
-//! stack that another thread goes on with, ended with their thread or their process. Each way runs a known
-//! number of calls, and says how many.
+//! Calls that do not return, in every way: a panic unwinds them, a jump leaves them, another thread goes on with their
+//! stack, or their thread or process ends. Each way runs a known number of calls, and says how many.
 
 use std::env;
 use std::panic::{self, AssertUnwindSafe};
@@ -85,8 +84,8 @@ mod context {
                 back: back.at(),
                 from: away.at(),
             };
-            // SAFETY: the context runs on a stack of its own, which lives on, and never returns: it is
-            // left for good, and begun anew each time. What it leaves open owns nothing.
+            // SAFETY: the context runs on a stack of its own, which lives on. The context never returns: it is left,
+            // and is started again each time. What it leaves open owns nothing.
             unsafe {
                 assert_eq!(libc::getcontext(away.at()), 0);
                 (*away.at()).uc_stack.ss_sp = stack.as_mut_ptr().cast();

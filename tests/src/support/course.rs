@@ -1,6 +1,5 @@
-//! A thread's calls without end, of which any window can be worked out alone: scripts in a row, each
-//! from a seed of its own, so that nobody needs to walk from the beginning. Must never depend on
-//! anything but seed and length.
+//! A thread's endless calls: scripts in a row, each from a seed of its own. So any part of the calls can be computed
+//! without the calls before it. Must never depend on anything but seed and length.
 
 use super::random::Random;
 use super::script::Script;

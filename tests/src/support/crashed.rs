@@ -1,6 +1,6 @@
-//! A program that crashes, run to its end, which must come soon after the crash. When that is it tells
-//! itself, in a file, so that a busy machine's time for its start is not taken for that of its end. Must
-//! never go by a clock that somebody can set.
+//! A program that crashes, run to its end, which must come soon after the crash. The program says in a file when that
+//! is. So the time that a busy machine takes to start it is not counted. Must never go by a clock that somebody can
+//! set.
 
 use std::env;
 use std::fs;

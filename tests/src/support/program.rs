@@ -304,7 +304,7 @@ impl Outcome {
 /// If it does not succeed.
 #[must_use]
 pub fn fdr(arguments: &[&OsStr]) -> String {
-    let output = Command::new(crate::tool(crate::Profile::Dev))
+    let output = Command::new(crate::tool())
         .args(arguments)
         .output()
         .expect("fdr runs");

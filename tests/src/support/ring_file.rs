@@ -1,6 +1,5 @@
-//! A second reader of the ring file, which shares nothing with the recorder but the documented
-//! layout: what a person with a dead process's file and the description could write. It must never
-//! use the recorder's own structures.
+//! A second reader of the ring file. It shares only the documented layout with the recorder, so it shows that the
+//! description is enough to read a dead process's file. It must never use the recorder's own structures.
 //!
 //! Native byte order. All fields are 8 bytes where nothing else is said.
 //!

@@ -1,6 +1,5 @@
-//! Calls that are known to the last edge: what a thread calls follows from a seed, so that a test can
-//! say which records a trace must hold, and in which order. Nested and recursive, and never from
-//! anything but the seed.
+//! Calls whose every edge is known. A thread's calls follow from a seed. So a test knows which records a trace must
+//! hold, and in which order. Nested and recursive, and never from anything but the seed.
 
 use super::random::Random;
 

@@ -1,5 +1,5 @@
-//! What a trace of any format holds, counted: calls of each function, edges and losses of each thread,
-//! whatever the order in which threads take turns. Must never accept a trace with a diagnostic.
+//! Counts of a trace of any format: calls of each function, and edges and losses of each thread. The order of the
+//! threads makes no difference. Must never accept a trace with a diagnostic.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The page in which a program keeps its own truth, as both sides know it: who keeps it and who reads it
-//! when the program is gone. Entry 0 is the program's, entry *n* that of its *n*-th thread.
+//! The page in which a program keeps its own counts: how the program writes them, and how a test reads them after the
+//! program's end. Entry 0 is the program's, entry *n* that of its *n*-th thread.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,6 +1,5 @@
-//! Traces of other people's writer before our reader: clang instruments a C++ program, LLVM's own runtime
-//! writes what it does, and the tool counts what the program counted itself. Must never read a trace that
-//! we wrote.
+//! Our reader on traces of LLVM's own runtime. clang instruments a C++ program, the runtime writes its trace, and our
+//! tool counts what the program counted. Must never read a trace that we wrote.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,6 +1,6 @@
-//! ENTRACE's own crate, in both versions of the format: what it writes through `tracing` is read as it
-//! was counted, and what we write its readers have entry by entry, from files and over TCP. Must never
-//! compare our reader with our writer alone.
+//! ENTRACE's own crate, in both versions of the format. We read what it writes through `tracing`, with the right
+//! counts. Its readers get each entry that we write, from files and over TCP. Must never compare our reader with our
+//! writer alone.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -75,8 +75,8 @@ fn the_rust_converter_reads_what_we_write() {
     assert_eq!(chrome.as_array().expect("a list").len(), wanted.len());
 }
 
-/// Without the example's untimed function: the converter goes by times alone, and takes a call of no length
-/// for one inside the call that ended at its moment.
+/// Without the example's untimed function, because the converter goes by times alone. It takes a call of no length for
+/// a child of the call that ended at that moment.
 fn with_length(chains: &BTreeSet<Vec<String>>) -> BTreeSet<Vec<String>> {
     let is_timed = |name: &&String| !name.ends_with("::is_stop_word");
     let timed = |chain: &Vec<String>| chain.iter().filter(is_timed).cloned().collect();

@@ -34,7 +34,7 @@ fn fdr(folder: &Folder, words: &str, file: &Path) -> Ended {
     let arguments = words.split(' ').map(|word| word.replace('@', file));
     let output = Command::new(env!("CARGO_BIN_EXE_peak"))
         .arg(&told)
-        .arg(fdr_tests::tool(fdr_tests::Profile::Dev))
+        .arg(fdr_tests::tool())
         .args(arguments)
         .current_dir(folder.path())
         .stdin(Stdio::null())
@@ -260,7 +260,7 @@ fn a_refusal_names_the_file_what_grew_and_the_option() {
         path.display()
     );
     assert_eq!((ended.code, ended.stderr), (2, text));
-    let output = Command::new(fdr_tests::tool(fdr_tests::Profile::Dev))
+    let output = Command::new(fdr_tests::tool())
         .args(["report", "--help"])
         .output();
     let help = output.expect("the tool runs").stdout;

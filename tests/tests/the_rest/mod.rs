@@ -1,6 +1,7 @@
-//! Tests that take long and rarely say anything that no other test says: `cargo xtask test --rest` runs these, and
-//! `cargo xtask test` leaves them out by the name of this module. They build packages outside of the workspace, or other
-//! people's programs, cut one run at each of its system calls, or hold each command against each hostile shape of a file.
+//! Tests that take long, and rarely find what no other test finds. `cargo xtask test --rest` runs them. `cargo xtask
+//! test` leaves them out by the name of this module. Some build packages outside of the workspace, or other people's
+//! programs. Others cut a run at each of its system calls, or try each command on each hostile shape of a file. Other
+//! files have a module of this name, too: it repeats a test of theirs more often, or with larger inputs.
 
 mod hawktracer_support;
 mod memory_support;
@@ -19,5 +20,4 @@ mod traced_counts;
 mod traced_frames;
 mod ui;
 mod ui_diagnostics;
-mod ui_editions;
 mod whole_crates;

@@ -1,5 +1,5 @@
-//! How much of the program's stacks the recorder takes: measured on a painted stack, and held on one of just
-//! that size above memory that can't be touched. The bounds are those of `docs/stacks.md`.
+//! How much of the program's stacks the recorder takes. This is measured on a stack filled with a pattern. Then the
+//! recorder runs on a stack of just the bound's size, above a guard. The bounds are those of `docs/stacks.md`.
 
 use std::path::{Path, PathBuf};
 

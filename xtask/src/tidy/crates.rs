@@ -24,6 +24,7 @@ const ARROWS: [(&str, &str, &[&str]); 9] = [
             "fdr-formats",
             "fdr-cli",
             "fdr-examples",
+            "xtask",
         ],
     ),
     ("xtask", "xtask", &[]),

@@ -1,5 +1,5 @@
-//! Licences of what is linked into our users' programs: only permissive ones. An expression that is
-//! not understood is refused, never waved through.
+//! Licences of what is linked into our users' programs: only permissive ones. An expression that is not understood is
+//! refused.
 
 /// Licences that ask for no more than their own text.
 const PERMISSIVE: [&str; 11] = [

@@ -1,5 +1,5 @@
-//! The rules about links between Markdown pages: a relative link leads to a file of the tree, an anchor to a
-//! heading of that page, and every page of docs/ is linked from another page. It must never look at the network.
+//! The rules about links between Markdown pages. A relative link leads to a file of the tree. An anchor leads to a
+//! heading of its page. Every page of docs/ is linked from another page. It must never look at the network.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -11,8 +11,8 @@ pub(super) struct Sample {
     pub(super) untraced: f64,
     /// What tracing adds to a call, on the thread that makes it.
     pub(super) thread: f64,
-    /// What it adds in the whole process: the recorder's own threads, what is done between slices and at the end, and
-    /// processes that belong to the recording.
+    /// What the recorder adds in the whole process: its own threads, work between slices and at the end, and processes
+    /// that belong to the recording.
     pub(super) process: f64,
 }
 

@@ -1,8 +1,8 @@
 //! `fdr convert`: a trace of any format becomes one of any other.
 //!
-//! The source pushes its events into the writer, thread after thread; what is kept here is a few batches
-//! of them, for reading, encoding and writing are done at the same time. It must never leave half a trace,
-//! nor be silent about what the new format can't hold.
+//! The source pushes its events into the writer, thread after thread; only a few batches of them are kept here, because
+//! reading, encoding and writing happen at the same time. It must never leave half a trace, nor be silent about what
+//! the new format can't hold.
 
 mod read_thread;
 pub(super) mod target;
@@ -179,8 +179,7 @@ pub(super) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow
     Ok(done)
 }
 
-/// Writes to standard output: at once where the format can be written to a pipe, through a file
-/// without a name where the writer must go back.
+/// Writes to standard output. A format whose writer goes back in its file is written to a file without a name first.
 fn print(source: &dyn Source, job: &Job<'_>) -> anyhow::Result<Done> {
     let mut stdout = StandardOutput::new()?;
     let file = match job.to.kind {

@@ -1,6 +1,5 @@
-//! Reads a trace in one thread and hands its events over in another, in the same order and in the same
-//! portions, so that a writer makes of them what it makes without. Must never hold more than a few
-//! portions.
+//! Reads a trace in one thread and hands its events over in another thread. Their order and their portions stay the
+//! same, so the writer's file is the same. Must never hold more than a few portions.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 

@@ -1,5 +1,5 @@
-//! The formats of `fdr convert`: their names, their help, and what an output is called where nobody
-//! says it. The registry is the list; but for the help text, nothing in here may know a format.
+//! The formats of `fdr convert`: their names, their help, and what an output is called where nobody says it. The
+//! registry is the list. Except for the help text, nothing in here may know a format.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is written by several threads is what one writes: the same bytes, losses and counts.
+//! Several threads write what one thread writes: the same bytes, losses and counts.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The sink of `fdr flame`: gives each thread's calls to its line, and all lines one tree. Every worker has
-//! a folder of its own, and every lane that is decoded in pieces. It must never keep an event.
+//! The sink of `fdr flame`: gives each thread's calls to its line, and all lines one tree. Every worker has a folder of
+//! its own. So has every lane that is decoded in pieces. It must never keep an event.
 
 use std::collections::HashMap;
 

@@ -99,18 +99,39 @@ fn a_deep_recursion_has_an_end() {
 
 #[test]
 fn a_trace_in_pieces_is_as_in_one() {
-    let none = Untimed::default();
-    for per_thread in [false, true] {
-        same_in_pieces(|share| Folder::new(&none, per_thread, share), lines);
-    }
+    pieces_are_as_one(60);
 }
 
 #[test]
 fn of_too_many_paths_the_same_ones_stay_whichever_pieces_they_come_in() {
+    too_many_paths_in_pieces(60);
+}
+
+/// The same with more traces.
+mod the_rest {
+    #[test]
+    fn a_trace_in_pieces_is_as_in_one() {
+        super::pieces_are_as_one(300);
+    }
+
+    #[test]
+    fn of_too_many_paths_the_same_ones_stay_whichever_pieces_they_come_in() {
+        super::too_many_paths_in_pieces(300);
+    }
+}
+
+fn pieces_are_as_one(random: u64) {
+    let none = Untimed::default();
+    for per_thread in [false, true] {
+        same_in_pieces(random, |share| Folder::new(&none, per_thread, share), lines);
+    }
+}
+
+fn too_many_paths_in_pieces(random: u64) {
     let none = Untimed::default();
     for (per_thread, most) in [(false, 150), (true, 60)] {
         let make = |share| Folder::new(&none, per_thread, share).with_most(most);
-        same_in_pieces(make, lines);
+        same_in_pieces(random, make, lines);
     }
 }
 

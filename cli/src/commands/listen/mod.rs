@@ -1,7 +1,7 @@
 //! `fdr listen`: the other end of what a program streams (`FDR_OUT`).
 //!
-//! What comes is kept as it comes, whatever it is; it is looked into only when it is whole. Must never
-//! lose what came: how a stream ended is said, and decides the exit code.
+//! All bytes are kept as they come. They are read as a trace only when the stream has ended. Must never lose what came.
+//! The command says how a stream ended, and its exit code says so, too.
 
 mod peers;
 mod receive;

@@ -1,8 +1,8 @@
 //! `fdr record`: runs a command with the recorder switched on.
 //!
-//! The recorder is in the command itself; this only sets the environment, stays out of the way
-//! while the command runs, and says afterwards what there is to read. It must never change what
-//! the command's caller sees: its output, its exit code, the signal that ended it.
+//! The recorder is in the command itself. This file only sets the environment, waits for the command, and says
+//! afterwards which traces there are. It must never change what the command's caller sees: its output, its exit code,
+//! the signal that ended it.
 
 mod child;
 mod told;

@@ -1,5 +1,5 @@
-//! `fdr recover`: the rings that dead processes left become traces. Must never take a ring from a
-//! process that runs, nor remove one of which anything is not in the trace.
+//! `fdr recover`: the rings that dead processes left become traces. Must never take a ring from a process that runs,
+//! nor remove a ring unless all of it is in the trace.
 
 pub(super) mod save;
 

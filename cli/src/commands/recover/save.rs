@@ -169,8 +169,8 @@ fn sync(path: &Path) -> std::io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Where a trace of that name goes: as `-o` says, which is a folder if there are `several`, if it ends
-/// with `/`, or if there is a folder which is no trace; else into `folder`.
+/// Where a trace of that name goes: as `-o` says. `-o` is a folder if there are `several` traces, if it ends with `/`,
+/// or if it names a folder that is no trace; else into `folder`.
 ///
 /// # Errors
 /// Where the folder can't be made.

@@ -1,6 +1,6 @@
-//! The rings of a process that runs, opened for reading: found among its mappings, so that neither its
-//! folder nor its environment need be known, and whether or not the files still have names. Must never
-//! disturb the process: nothing is sent to it, and it is not stopped.
+//! The rings of a process that runs, opened for reading. They are found among the process's mappings. So nobody needs
+//! to know its folder or its environment, and the files may have lost their names. Must never disturb the process:
+//! nothing is sent to it, and it is not stopped.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -135,9 +135,8 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// Opens what is mapped: by the process's own descriptor, by the mapping (for which one must be root),
-/// or by its name, where it has one.
-/// `folder` is that of a thread that has the process's files.
+/// Opens the mapped file: by the process's own descriptor, by the mapping (only root may do that), or by the file's
+/// name, if there is one. `folder` is that of a thread that has the process's files.
 fn open(process: u32, folder: &Path, mapping: &Mapping) -> io::Result<File> {
     let mut first = None;
     for entry in fs::read_dir(folder.join("fd"))?.flatten() {

@@ -1,5 +1,5 @@
-//! `fdr snapshot`: a trace of a process that runs, read out of its ring beside it. Must never stop the
-//! process, signal it, or wait for it.
+//! `fdr snapshot`: a trace of a process that runs. It is read from the process's ring while the process goes on. Must
+//! never stop the process, signal it, or wait for it.
 
 mod find;
 

@@ -345,6 +345,7 @@ fn findings_are_told_in_words() {
 fn a_trace_in_pieces_is_as_in_one() {
     for (allow_open, limit) in [(false, 1000), (true, 3)] {
         same_in_pieces(
+            300,
             |share| Checker::new(allow_open, limit, share),
             |source, checkers| format!("{:?}", conclude(checkers, &source.info().threads, limit)),
         );

@@ -27,7 +27,7 @@ fdr verify checks that the file follows the grammar of its format; that times
 never go back within a thread; and that every exit has its entry, and every
 entry its exit. If the trace has the recorder's counts, they must add up
 (recorded = readable + overwritten + dropped) and agree with the file. It does
-not ask for what the format can't hold.
+not require what the format can't hold.
 
 The trace of a crashed process, and traces of other recorders, may begin and
 end within calls. --allow-open accepts calls that are open at the beginning or

@@ -1,6 +1,6 @@
-//! Decodes a dense stream into the trace that it stands for, several blocks at a time: from frames of
-//! zstd's that hold a block each, as `fdr pack` makes them, or from a stream that was unpacked. Must never
-//! write more than it was allowed, nor give back bytes that follow damage.
+//! Decodes a dense stream into its trace, several blocks at a time. The blocks come from zstd frames of one block each,
+//! as `fdr pack` makes them, or from an unpacked stream. Must never write more than it was allowed, nor give back bytes
+//! that follow damage.
 //!
 //! Memory: for each worker a block, and the bytes that it stands for.
 

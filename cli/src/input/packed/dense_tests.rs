@@ -1,5 +1,5 @@
-//! Dense streams as `fdr pack --dense` makes them and as they come: whole, compressed anew by others, cut,
-//! damaged, out of order, and made to fill a disk.
+//! Dense streams: whole, as `fdr pack --dense` makes them; compressed again by other programs; cut, damaged, out of
+//! order; and built to fill a disk.
 
 use std::fs::File;
 use std::io::Write;

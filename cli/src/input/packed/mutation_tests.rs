@@ -1,6 +1,6 @@
-//! Changed compressed files whose checksums do not give them away: frames of zstd's without one, and blocks of a
-//! dense stream with theirs made right again. So changes reach what is beneath: it gives other bytes, or tells
-//! damage, and never more bytes than it may. The changes are the same each time.
+//! Changed compressed files that no checksum detects: zstd frames without a checksum, and blocks of a dense stream
+//! whose checksum is calculated again. So the changes reach the decoder behind the checksum. It gives other bytes or
+//! reports damage, and never gives more bytes than it may. The changes are the same each time.
 
 use std::fs::File;
 use std::io::Write;

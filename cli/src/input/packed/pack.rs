@@ -1,6 +1,6 @@
-//! Compresses into a zstd file of many frames, several at a time, so that it can be unpacked so, too.
-//! Each frame has its size and a checksum; of a dense stream, it is a block. Must never hold more than a
-//! frame for each worker.
+//! Compresses into a zstd file of many frames, several at a time, so that several can be unpacked at a time, too. Each
+//! frame has its size and a checksum; of a dense stream, it is a block. Must never hold more than a frame for each
+//! worker.
 
 use std::io::{self, Read, Write};
 use std::sync::{Condvar, Mutex, PoisonError};

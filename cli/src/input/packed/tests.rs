@@ -1,5 +1,4 @@
-//! Compressed files as they should be, and as they come: whole, cut, flipped, lying, and made to fill a
-//! disk or a memory.
+//! Compressed files: whole, cut, with flipped bits, with false sizes, and built to fill a disk or the memory.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
-//! Prints what its traced functions compute, and what the API says: with the recorder compiled out
-//! the same as with it, but that nothing is on.
+//! Prints what its traced functions compute, and what the API says. Without the recorder, only the API's answer
+//! differs: nothing is on.
 #![forbid(unsafe_code)]
 #![deny(warnings)]
 

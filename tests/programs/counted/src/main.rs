@@ -1,5 +1,5 @@
-//! Calls every kind of traced function a known number of times, and prints for each how often, its
-//! name and its line: what the trace must say.
+//! Calls every kind of traced function a known number of times. For each it prints the count, the name and the line
+//! that the trace must have.
 #![deny(warnings)]
 
 use std::future::Future;

@@ -1,6 +1,6 @@
-//! Traced calls, timed and untimed, one instruction at a time, with a handler that makes traced calls
-//! of its own after each: a signal on every instruction of a record. After which ones it makes calls is drawn
-//! from a seed. A program's, and a plug-in's.
+//! Traced calls, timed and untimed, one instruction at a time. After each instruction a handler makes traced calls, so
+//! there is a signal on every instruction of a record. After which ones it makes calls is drawn from a seed. A
+//! program's, and a plug-in's.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -75,9 +75,9 @@ pub(crate) fn thread(
     window(lane, course)
 }
 
-/// A ring that went around and stands still keeps all its chunks but the oldest, which the newest one
-/// takes the place of; full are those between. A chunk is full of records, 8 bytes each, but for its
-/// preamble, for 16 bytes at each change of the CPU, and for an end too short for both.
+/// A ring that went around and stands still keeps all its chunks but the oldest, which the newest one takes the place
+/// of; full are those between. A chunk holds a preamble, records of 8 bytes, and 16 bytes for each change of the CPU.
+/// Its end may be too short for one of these.
 pub(crate) fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
     const PREAMBLE: u64 = 48;
     const SHORT: u64 = 16;

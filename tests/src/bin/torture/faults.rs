@@ -115,8 +115,8 @@ fn end(mut process: Process) -> Result<(Outcome, Vec<String>), String> {
     Ok((outcome, own))
 }
 
-/// A line without what differs from run to run: the thread's id, which follows its name in a panic's
-/// message (`'main' (4711)`), and addresses, which the message of a panic in a panic is full of.
+/// A line without what differs from run to run. That is the thread's id, which follows its name in a panic's message
+/// (`'main' (4711)`), and addresses in the message of a panic in a panic.
 fn masked(line: &str) -> String {
     let mut masked = String::new();
     let mut rest = line;
@@ -159,9 +159,9 @@ fn trouble(random: &mut Random, way: &str) -> (String, String) {
         limits.push(format!("ulimit -f {}", random.below(most)));
     }
     if random.below(3) == 0 {
-        // The recorder has two descriptors of its own: a program that needs all up to its limit,
-        // as for the names in a backtrace, is not the same with it.
-        // Any program needs a fourth, for its libraries, before it begins.
+        // The recorder has two descriptors of its own. So a program that needs all descriptors up to its limit, as for
+        // the names in a backtrace, differs with the recorder. Any program needs a fourth, for its libraries, before it
+        // begins.
         let least = if way == "twice" { 7 } else { 4 };
         limits.push(format!("ulimit -n {}", least + random.below(8)));
     }

@@ -1,6 +1,6 @@
-//! SIGKILL at random moments: before the ring is there, at the first records, at the change of a chunk,
-//! after many rounds, between short threads that take each other's places. Whatever was committed is in
-//! the file, and nothing else.
+//! SIGKILL at random moments: before the ring exists, at the first records, at the change of a chunk, after many
+//! rounds, and between short threads that inherit each other's slots. Whatever was committed is in the file, and
+//! nothing else.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

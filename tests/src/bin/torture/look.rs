@@ -1,6 +1,5 @@
-//! A trace or a ring, looked at as `fdr verify` does: nothing that the reader complains of, times that
-//! never go back, calls that nest, counts that agree with what is there. Must never panic on what it
-//! finds: what is wrong is the result.
+//! Checks a trace or a ring as `fdr verify` does. The reader must have no complaint, times must never go back, calls
+//! must nest, and counts must agree with the records. Must never panic on what it finds: what is wrong is the result.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,6 @@
-//! Drives a case of the torture: starts programs that count for themselves, does to them what the case is
-//! about, and compares what is left with their own truth. `torture CASE --seed S --tries N --seconds T
-//! --first I --folder DIR --programs DIR`; the last line of the output is the result. Must never call
-//! right what it did not compare.
+//! Drives a case of the torture. It starts programs that count for themselves, does the case's harm to them, and
+//! compares the traces with their own counts. `torture CASE --seed S --tries N --seconds T --first I --folder DIR
+//! --programs DIR`; the last line of the output is the result. Must never call right what it did not compare.
 
 mod check;
 mod child;

@@ -1,6 +1,5 @@
-//! How a case is run: tries from a seed each, two at a time where they are processes of their own, until
-//! there were enough of them or the time is over. A try that fails keeps its folder and says how to see
-//! it again.
+//! How a case is run. Each try has a seed of its own. Tries that are processes run two at a time. The case ends after
+//! enough tries, or when the time is over. A try that fails keeps its folder and says how to see it again.
 
 use std::collections::BTreeMap;
 use std::fs;

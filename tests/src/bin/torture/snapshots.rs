@@ -1,5 +1,5 @@
-//! Snapshots of a living process that records as fast as it can: each is whole, right, and as new as the
-//! moment at which it was begun.
+//! Snapshots of a living process that records as fast as it can. Each is whole and right, and holds all records that
+//! were made before it began.
 
 use std::sync::Mutex;
 use std::time::Duration;

@@ -20,8 +20,8 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// Memory of all rings, KiB; head and table of the ring's file come on top.
 const BUDGET_KIB: u64 = 4 << 10;
 const HEAD_KIB: u64 = 1 << 10;
-/// What a process may hold more in the end, by chance: stacks that the C library keeps for the next
-/// threads, the allocator's arenas, the dumper's buffer.
+/// What a process may hold in addition at its end: stacks that the C library keeps for later threads, the allocator's
+/// arenas, and the dumper's buffer.
 const SLACK_KIB: u64 = 4 << 10;
 const SLACK_MAPPINGS: u64 = 64;
 

@@ -23,8 +23,8 @@ const OTHERS: usize = 3;
 /// Records that the crashing thread makes before, at most.
 const MOST: u64 = 40_000;
 
-/// The system's allocator behind a lock that is taken and never given back once a crash is to happen in
-/// it: whoever allocates in the handler waits for ever.
+/// The system's allocator behind a lock. A crash in the allocator happens while the lock is held for ever. So a handler
+/// that allocates never ends.
 struct Allocator;
 
 static CRASH_IN_MALLOC: AtomicU64 = AtomicU64::new(0);

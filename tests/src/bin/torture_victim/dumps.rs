@@ -1,5 +1,5 @@
-//! Threads that send the dump signal to one another while they record: each signal is handled once, and
-//! none may change the errno of the code that it interrupts.
+//! Threads that send the dump signal to one another while they record. Each signal is handled once. None may change the
+//! errno of the interrupted code.
 
 use std::sync::Arc;
 use std::sync::Barrier;

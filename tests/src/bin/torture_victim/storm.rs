@@ -1,5 +1,5 @@
-//! Eight lanes (or as many as asked for) of threads, one after the other in each, that record without a
-//! pause until the page says to stop, or somebody ends it all.
+//! Eight rows of threads, or as many as asked for. In a row, one thread follows the other. They record without a pause
+//! until the page says to stop, or until the process is ended.
 
 use std::thread;
 

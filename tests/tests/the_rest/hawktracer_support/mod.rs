@@ -1,6 +1,5 @@
-//! HawkTracer's own programs, and what the tests of them share: `tests/foreign/hawktracer` (its crates),
-//! its C++ converter, which comes with the sources in one of them, and calls as plain rows. What can't
-//! be built or found is a skip said aloud.
+//! What the tests of HawkTracer's programs share: its crates in `tests/foreign/hawktracer`, its C++ converter, whose
+//! sources are in one of the crates, and calls as plain rows. What can't be built or found is a skip said aloud.
 #![allow(dead_code, unreachable_pub)]
 
 use std::collections::BTreeSet;
@@ -13,7 +12,7 @@ use fdr_formats::writer::Output;
 use fdr_formats::{Call, Diagnostic, Edge, FunctionId, Mark, Sink, Source, Thread, registry};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
-use fdr_tests::{Profile, example, reader, skip};
+use fdr_tests::{example, reader, skip};
 
 /// A call: thread, start and duration in ns, name.
 pub type Row = (u64, u64, u64, String);
@@ -179,7 +178,7 @@ pub fn rows(source: &dyn Source) -> Vec<Row> {
 pub fn recorded(folder: &Folder, target: &str) -> (PathBuf, Vec<Row>) {
     let arguments = "--documents 20 --passes 1 --threads 3";
     let arguments: Vec<&str> = arguments.split(' ').collect();
-    let program = Program::new(example("index_builder", Profile::Dev), folder);
+    let program = Program::new(example("index_builder"), folder);
     let set = program.set("FDR=1 FDR_BUFFER=32M FDR_OUT=program.fdr");
     let _ = set.args(&arguments).run().ok();
     let path = convert(&folder.join("program.fdr"), target);

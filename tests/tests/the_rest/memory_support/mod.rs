@@ -239,8 +239,8 @@ pub(crate) fn shape_called(name: &str) -> Shape {
     *known.expect("a shape")
 }
 
-/// Writes an XRay file of version 3 without a word about functions: for each thread its records, each a
-/// function and an action, 3 ticks apart.
+/// Writes an XRay file of version 3 without names of functions. Each thread has records 3 ticks apart; each record is a
+/// function and an action.
 pub(crate) fn raw<I: Iterator<Item = (u32, u32)>>(
     path: &Path,
     threads: u32,

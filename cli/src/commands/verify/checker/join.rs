@@ -1,6 +1,5 @@
-//! A piece of a thread's calls, checked without knowing what came before it, and joined to what did: what it must
-//! know of that is in [`fdr_formats::calls::Past`]. Must never find anything else than a look at everything in
-//! order.
+//! A piece of a thread's calls is checked without the pieces before it, and is joined to them later. What a piece must
+//! know of them is in [`fdr_formats::calls::Past`]. Must find exactly what a check of all calls in order finds.
 
 use fdr_formats::calls::{self, EarlierExit};
 use fdr_formats::pieces::Join;

@@ -1,6 +1,6 @@
-//! Packed calls of which every exit is that of the innermost call: nearly all. Whether an entry or an exit
-//! comes next, no processor can foresee, so the same is done for both instead of a branch. What is not so
-//! plain is handed to the rules. Must never find anything by itself.
+//! Packed calls whose every exit ends the innermost call. Nearly all calls are of that kind. No processor can predict
+//! whether an entry or an exit comes next, so both take the same instructions instead of a branch. All other calls are
+//! handed to the rules. Must never find anything by itself.
 
 use fdr_formats::packed::PackedCall;
 use fdr_formats::{FunctionId, Ticks};
