@@ -52,6 +52,10 @@ pub(crate) struct Marks {
     pub(crate) lost: u64,
     /// Places where the clock jumped or began anew.
     pub(crate) breaks: u64,
+    /// Summaries of short calls, and changes of the threshold.
+    pub(crate) summaries: u64,
+    /// The shortest call that leaves records: the least and the largest such threshold, in ticks.
+    pub(crate) thresholds: Option<(u64, u64)>,
 }
 
 impl Marks {
@@ -64,6 +68,12 @@ impl Marks {
             + self.typed
             + self.gaps
             + self.breaks
+            + self.summaries
+    }
+
+    fn threshold(&mut self, ticks: u64) {
+        let (least, most) = self.thresholds.unwrap_or((ticks, ticks));
+        self.thresholds = Some((least.min(ticks), most.max(ticks)));
     }
 
     fn add(&mut self, more: &Marks) {
@@ -74,6 +84,14 @@ impl Marks {
         self.typed += more.typed;
         self.gaps += more.gaps;
         self.breaks += more.breaks;
+        self.summaries += more.summaries;
+        for threshold in more
+            .thresholds
+            .into_iter()
+            .flat_map(|(least, most)| [least, most])
+        {
+            self.threshold(threshold);
+        }
         self.lost = self.lost.saturating_add(more.lost);
     }
 }
@@ -164,6 +182,7 @@ impl Tally {
                 sum.readable = sum.readable.saturating_add(counts.readable);
                 sum.overwritten = sum.overwritten.saturating_add(counts.overwritten);
                 sum.dropped = sum.dropped.saturating_add(counts.dropped);
+                sum.summarised = sum.summarised.saturating_add(counts.summarised);
                 found += seen.records - seen.synthetic;
             }
         }
@@ -227,6 +246,11 @@ impl Sink for Tally {
                 marks.lost = marks.lost.saturating_add(records);
             }
             Mark::Break { .. } => marks.breaks += 1,
+            Mark::ShortCalls { .. } => marks.summaries += 1,
+            Mark::Threshold { ticks } => {
+                marks.summaries += 1;
+                marks.threshold(ticks);
+            }
         }
     }
 

@@ -78,6 +78,14 @@ pub(crate) fn warn_of_damage(file: &Path, diagnostics: &[Diagnostic], more: u64)
     ));
 }
 
+/// The records of short calls, behind the other counts. Empty if there are none.
+pub(crate) fn summarised(counts: &Counts) -> String {
+    match counts.summarised {
+        0 => String::new(),
+        records => format!(", {} summarised", ui::count(records)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -149,7 +149,8 @@ pub(crate) fn of_counts(counts: &Counts) -> [(&'static str, u64); 6] {
         dropped,
         synthetic_entries,
         synthetic_exits,
-    } = *counts;
+        summarised: _,
+    } = counts.without_summaries();
     [
         ("recorded", recorded),
         ("readable", readable),

@@ -50,6 +50,7 @@ pub mod calls;
 pub mod ctf;
 #[cfg(feature = "read")]
 pub mod dense;
+pub mod duration;
 #[cfg(feature = "read")]
 mod edges;
 #[cfg(feature = "entrace")]

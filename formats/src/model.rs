@@ -114,6 +114,21 @@ pub enum Mark<'a> {
         /// The last time before the break, and the first time after it.
         time: Ticks,
     },
+    /// Calls of the innermost open call that left no records, since the thread's record before. Their time
+    /// is no part of that call's self time.
+    ShortCalls {
+        /// When the last of them had surely ended.
+        time: Ticks,
+        /// How many.
+        calls: u64,
+        /// The ticks that they took together.
+        ticks: u64,
+    },
+    /// From here on, calls of the thread that are shorter may leave no records.
+    Threshold {
+        /// The ticks of the shortest call that leaves records.
+        ticks: u64,
+    },
     /// An event with a payload that the format does not interpret.
     Custom {
         /// When.
@@ -175,7 +190,7 @@ pub struct Thread {
     pub counts: Option<Counts>,
 }
 
-/// Function records of one thread: `recorded = readable + overwritten + dropped`.
+/// Function records of one thread: `recorded = readable + overwritten + dropped + summarised`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// The records that the program asked for.
@@ -187,10 +202,24 @@ pub struct Counts {
     /// Records that were never written. There was no space, a signal came during the making of a record,
     /// or a conversion left them out because the format cannot hold them.
     pub dropped: u64,
+    /// Records of calls that left none, because they were short: see [`Mark::ShortCalls`].
+    pub summarised: u64,
     /// Entries that a writer added at the start, for frames that were open before it.
     pub synthetic_entries: u64,
     /// Exits that a writer added at the end, for frames that were still open.
     pub synthetic_exits: u64,
+}
+
+impl Counts {
+    /// The counts for a format that can't tell of short calls: their records count as dropped.
+    #[must_use]
+    pub(crate) fn without_summaries(self) -> Counts {
+        Counts {
+            dropped: self.dropped.saturating_add(self.summarised),
+            summarised: 0,
+            ..self
+        }
+    }
 }
 
 /// Function records of threads that are not in the trace. The words are those of [`Counts`].

@@ -61,6 +61,14 @@ impl Losses {
         count_more(&mut self.notes, what, count);
     }
 
+    /// Counts what the target can't tell of short calls.
+    pub(crate) fn add_short_calls(&mut self, mark: &Mark<'_>) {
+        if let Mark::ShortCalls { calls, .. } = mark {
+            let what = "short calls without records: left out, so their time is self time of their callers";
+            self.add(what, *calls);
+        }
+    }
+
     /// Counts the untimed functions that the target can't mark as untimed.
     pub(crate) fn add_untimed(&mut self, functions: &[Function]) {
         let untimed = functions.iter().filter(|function| function.untimed);

@@ -51,6 +51,7 @@ fn worker() -> Thread {
             dropped: 3,
             synthetic_entries: 1,
             synthetic_exits: 0,
+            summarised: 0,
         }),
     }
 }

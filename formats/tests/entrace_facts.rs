@@ -55,6 +55,7 @@ fn facts_come_back() {
         dropped: 3,
         synthetic_entries: 2,
         synthetic_exits: u64::MAX,
+        summarised: 0,
     };
     let first = Thread {
         id: ThreadId(u64::MAX),

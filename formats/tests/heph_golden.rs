@@ -247,6 +247,7 @@ fn what_this_project_wrote_first() {
             dropped: 1,
             synthetic_entries: 0,
             synthetic_exits: 1,
+            summarised: 0,
         }),
     };
     assert_eq!(info.threads, [thread]);

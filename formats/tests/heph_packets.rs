@@ -72,6 +72,7 @@ fn thread(id: u64, name: &str) -> Thread {
             dropped: 1,
             synthetic_entries: 2,
             synthetic_exits: 3,
+            summarised: 0,
         }),
         ..named(id, name)
     }

@@ -168,6 +168,7 @@ fn what_a_trace_says_of_itself_comes_back() {
         dropped: 1,
         synthetic_entries: 2,
         synthetic_exits: 3,
+        summarised: 0,
     };
     let main = Thread {
         process: Some(4243),

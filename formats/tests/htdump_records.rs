@@ -164,6 +164,7 @@ fn thread() -> Thread {
             dropped: 0x46,
             synthetic_entries: 0x47,
             synthetic_exits: 0x48,
+            summarised: 0,
         }),
     }
 }

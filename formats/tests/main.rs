@@ -36,6 +36,7 @@ mod reading;
 mod regressions;
 mod ring;
 mod ring_live;
+mod ring_open_calls;
 mod ring_space;
 mod roundtrip;
 mod tcstate_damage;

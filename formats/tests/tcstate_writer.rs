@@ -202,6 +202,7 @@ fn info_comes_back() {
         dropped: 4,
         synthetic_entries: 5,
         synthetic_exits: 6,
+        summarised: 0,
     };
     let odd = "Größe \"quoted\" back\\slash \0 \u{1} \u{1b}[31m \n\r\t 😀 \u{2028}".to_owned();
     let long = "x".repeat(100 * 1024);

@@ -51,6 +51,10 @@ impl Sink for Lines {
             Mark::Cpu { time, cpu } => self.0.push(format!("cpu {} at {time}", cpu.0)),
             Mark::Argument { value } => self.0.push(format!("argument {value}")),
             Mark::Break { time } => self.0.push(format!("break at {time}")),
+            Mark::ShortCalls { time, calls, ticks } => {
+                self.0.push(format!("{calls} short, {ticks} until {time}"));
+            }
+            Mark::Threshold { ticks } => self.0.push(format!("below {ticks}")),
             _ => {}
         }
     }
@@ -72,6 +76,53 @@ fn wanted() -> Vec<String> {
         format!("{} tail 2", FIRST + 5),
         format!("{} + 3", FIRST + 10),
     ]
+}
+
+/// Function 1 entered at 107; calls below 64 ticks leave no records from there on; 3 calls without records took 50
+/// ticks; function 1 left at 210.
+const SHORT: &str = "\
+    01 09000000 0000000000000000000000\
+    09 0100000000000000 02000000 000000\
+    05 0300 6400000000000000 0000000000\
+    10000000 07000000\
+    0b 10000000 6b00000000000000 000000 66647200 01 0a 0000 4000000000000000\
+    0b 10000000 d200000000000000 000000 66647200 01 09 0000 030000 3200000000\
+    12000000 67000000";
+
+#[test]
+fn short_calls_are_told_at_their_place() {
+    let wanted = [
+        "cpu 3 at 100",
+        "107 + 1",
+        "below 64",
+        "3 short, 50 until 210",
+        "210 - 1",
+    ];
+    let bytes = hex(SHORT);
+    let (mut decoder, mut lines) = (ChunkDecoder::new(), Lines::default());
+    assert_eq!(decoder.decode(&bytes, &mut lines), 2);
+    assert_eq!(
+        (lines.0, decoder.unknown_bytes()),
+        (wanted.map(String::from).to_vec(), 0)
+    );
+    // A cut event is no event.
+    for cut in bytes.len() - 8 - 31..bytes.len() - 8 {
+        let (mut decoder, mut lines) = (ChunkDecoder::new(), Lines::default());
+        assert_eq!(decoder.decode(&bytes[..cut], &mut lines), 1, "{cut}");
+        assert_eq!(lines.0, wanted[..3], "{cut}");
+    }
+    // The reader of files gives the same of a dump.
+    let mut file = std::io::Cursor::new(Vec::new());
+    let info = TraceInfo::default();
+    let mut writer = DumpWriter::new(&mut file, Version::V3, &info).expect("a dump");
+    writer
+        .thread(&Thread::default(), &[&bytes])
+        .expect("a thread");
+    writer.finish().expect("a trace");
+    let source = XraySource::open(Box::new(file.into_inner())).expect("a trace");
+    let mut lines = Lines::default();
+    drive(&source, &mut lines, &|_| {}).expect("bytes in memory can be read");
+    assert_eq!(lines.0[lines.0.len() - 4..], wanted[1..]);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn random_lane(random: &mut Random) -> Lane {
         for _ in 0..random.below(40) {
             let delta = random.below(100) as u32;
             tick += u64::from(delta);
-            chunk = match random.below(12) {
+            chunk = match random.below(14) {
                 0..5 => {
                     open.push(1 + random.below(5) as u32);
                     chunk.enter(open[open.len() - 1], delta)
@@ -57,6 +57,8 @@ fn random_lane(random: &mut Random) -> Lane {
                     tick = moved(random, tick);
                     chunk.cpu(random.below(3) as u16, tick)
                 }
+                11 => chunk.short(tick, random.below(1 << 20), random.below(1 << 30)),
+                12 => chunk.event(tick, 10, random.next()),
                 _ => {
                     tick = moved(random, tick);
                     chunk.wrap(tick)

@@ -3,9 +3,12 @@
 
 use crate::common::hex;
 use fdr_formats::bytes::ByteOrder;
-use fdr_formats::model::Missing;
-use fdr_formats::xray::payload::{Payload, decode, encode_functions, encode_process};
-use fdr_formats::{Function, FunctionId, Ticks, TraceInfo};
+use fdr_formats::model::{Counts, Missing};
+use fdr_formats::xray::payload::{
+    Payload, decode, encode_functions, encode_process, encode_short_calls, encode_thread,
+    encode_threshold,
+};
+use fdr_formats::{Function, FunctionId, Thread, Ticks, TraceInfo};
 
 /// Tag, version 1, kind 4.
 const HEAD: &str = "66647200 01 04 0000";
@@ -52,6 +55,54 @@ fn what_is_missing_stands_behind_the_names() {
     assert_eq!(encode_process(&info), hex(&bytes));
     // What a later version may append.
     assert_eq!(read(&format!("{bytes} ffffffffffffffff")), Some(wanted));
+}
+
+#[test]
+fn short_calls_and_thresholds() {
+    let sum = "66647200 01 09 0000 030000 3200000000";
+    let short = Payload::ShortCalls {
+        calls: 3,
+        ticks: 50,
+    };
+    assert_eq!(read(sum), Some(short));
+    assert_eq!(encode_short_calls(3, 50).collect::<Vec<_>>(), [hex(sum)]);
+    let many = encode_short_calls((1 << 24) + 5, 7);
+    let many: Vec<_> = many
+        .map(|event| decode(&event, ByteOrder::Little))
+        .collect();
+    let some = |calls, ticks| Some(Payload::ShortCalls { calls, ticks });
+    assert_eq!(many, [some((1 << 24) - 1, 7), some(6, 0)]);
+    let threshold = "66647200 01 0a 0000 4000000000000000";
+    assert_eq!(read(threshold), Some(Payload::Threshold { ticks: 64 }));
+    assert_eq!(encode_threshold(64), hex(threshold));
+}
+
+#[test]
+fn summarised_records_stand_behind_the_latest_tick() {
+    let counts = Counts {
+        recorded: 21,
+        readable: 3,
+        overwritten: 2,
+        dropped: 4,
+        summarised: 12,
+        ..Counts::default()
+    };
+    let numbers = "1500000000000000 0300000000000000 0200000000000000 0400000000000000";
+    let bytes = format!(
+        "66647200 01 02 0000 07000000 01000000 {numbers} 78 00000000000000 0900000000000000 0c00000000000000"
+    );
+    let thread = Thread {
+        name: "x".into(),
+        counts: Some(counts),
+        ..Thread::default()
+    };
+    let wanted = Payload::Thread {
+        name: "x".into(),
+        counts: Some(counts),
+        latest: Some(Ticks(9)),
+    };
+    assert_eq!(encode_thread(&thread, Some(Ticks(9))), hex(&bytes));
+    assert_eq!(read(&bytes), Some(wanted));
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub struct Missing {
     pub dropped: u64,
 }
 
-/// What one thread recorded so far: `recorded = readable + overwritten + dropped`.
+/// What one thread recorded so far: `recorded = readable + overwritten + dropped + summarised`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadStatistics {
@@ -65,6 +65,8 @@ pub struct ThreadStatistics {
     pub overwritten: u64,
     /// Records that were never written.
     pub dropped: u64,
+    /// Records of calls that left none, because they were short (`FDR_KEEP`).
+    pub summarised: u64,
     /// How often the clock went back, because the clocks of CPUs disagree or a clock was reset.
     pub clock_steps: u64,
 }

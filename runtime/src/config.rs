@@ -4,6 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::time::Duration;
 
 /// What happens when a thread's ring is full: `FDR_MODE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,13 +75,14 @@ fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], choice: T) -> &'static
 
 #[cfg(feature = "record")]
 /// Every variable that is read, and the method that sets the same value.
-pub(crate) const VARIABLES: [(&str, &str); 12] = [
+pub(crate) const VARIABLES: [(&str, &str); 13] = [
     ("FDR", "filter"),
     ("FDR_BUFFER", "buffer"),
     ("FDR_CLOCK", "clock"),
     ("FDR_CRASH", "crash"),
     ("FDR_DIR", "dir"),
     ("FDR_FORMAT", "format"),
+    ("FDR_KEEP", "keep"),
     ("FDR_LOG", "log"),
     ("FDR_MEMORY", "memory"),
     ("FDR_MODE", "mode"),
@@ -159,6 +161,12 @@ impl Config {
     #[inline]
     pub fn memory(self, bytes: u64) -> Config {
         self.with_bytes("FDR_MEMORY", bytes)
+    }
+
+    /// The time that a full ring should hold, `FDR_KEEP`. Zero: each call leaves its records.
+    #[inline]
+    pub fn keep(self, time: Duration) -> Config {
+        self.with("FDR_KEEP", format!("{}ns", time.as_nanos()))
     }
 
     /// What happens when a ring is full, `FDR_MODE`.

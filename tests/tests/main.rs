@@ -44,6 +44,7 @@ mod recording_stepped;
 mod recover;
 mod regions;
 mod roomless;
+mod short_calls;
 mod signals;
 mod streams;
 mod streams_faults;

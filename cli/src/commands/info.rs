@@ -176,6 +176,9 @@ fn write_head(
         "threads    {}",
         ui::count(tally.threads().count() as u64)
     )?;
+    if let Some(short) = short_calls(&info.clock, tally) {
+        fact(out, "short", &short)?;
+    }
     if let Some(missing) = trace::missing(&info.missing) {
         fact(out, "missing", &missing)?;
     }
@@ -211,6 +214,25 @@ fn occasion(reason: &str) -> &str {
     }
 }
 
+/// The calls that left no records, and how short they were. `None`: each call left its records.
+fn short_calls(clock: &Clock, tally: &Tally) -> Option<String> {
+    let thresholds = tally.threads().filter_map(|seen| seen.marks.thresholds);
+    let widest = |(least, most): (u64, u64), one: (u64, u64)| (least.min(one.0), most.max(one.1));
+    let (least, most) = thresholds.reduce(widest)?;
+    let time = |ticks: u64| ui::duration(clock.nanos(Ticks(ticks)).0);
+    let below = match least == most {
+        true => time(most),
+        false => format!("{} to {}", time(least), time(most)),
+    };
+    let calls = tally
+        .counts()
+        .map_or(0, |(counts, _)| counts.summarised / 2);
+    let calls = ui::things(calls, "call");
+    Some(format!(
+        "{calls} left no records in the whole run; in this trace, those below {below}"
+    ))
+}
+
 /// Everything that is no call, by its kind.
 fn others(marks: &Marks) -> String {
     let kinds = [
@@ -219,6 +241,7 @@ fn others(marks: &Marks) -> String {
         (marks.arguments, "argument"),
         (marks.customs, "custom event"),
         (marks.typed, "typed event"),
+        (marks.summaries, "record of short calls"),
         (marks.gaps, "gap"),
     ];
     let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
@@ -271,19 +294,19 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
         }
         None => "-".into(),
     };
+    // Only calls of programs that keep seconds are summarised.
+    let is_short = |seen: &Seen| {
+        seen.thread
+            .counts
+            .is_some_and(|counts| counts.summarised > 0)
+    };
+    let has_short = tally.threads().any(is_short);
+    let mut head = vec!["thread", "recorded", "readable", "overwritten", "dropped"];
+    head.extend(has_short.then_some("summarised"));
+    head.extend(["synthetic", "first", "last", "name"]);
     let columns = Columns {
-        head: &[
-            "thread",
-            "recorded",
-            "readable",
-            "overwritten",
-            "dropped",
-            "synthetic",
-            "first",
-            "last",
-            "name",
-        ],
-        right: 8,
+        right: head.len() - 1,
+        head: &head,
         colour: ui::colour(),
         width: ui::columns(),
         spare: &["synthetic", "dropped", "overwritten"],
@@ -294,17 +317,21 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
             Some(counts) => ui::count(field(counts)),
             None => "-".into(),
         };
-        vec![
+        let mut cells = vec![
             seen.thread.id.to_string(),
             count(|counts| counts.recorded),
             ui::count(seen.records - seen.synthetic),
             count(|counts| counts.overwritten),
             count(|counts| counts.dropped),
+        ];
+        cells.extend(has_short.then(|| count(|counts| counts.summarised)));
+        cells.extend([
             ui::count(seen.synthetic),
             since(seen.first),
             since(seen.first.map(|_| seen.last)),
             ui::clean(&seen.thread.name).into_owned(),
-        ]
+        ]);
+        cells
     };
     let first = || tally.threads().filter(has_failed);
     let others = || tally.threads().filter(|seen| !has_failed(seen));

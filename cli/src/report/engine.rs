@@ -13,7 +13,7 @@ use fdr_formats::pieces::{Join, Share};
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
 use super::open::{self, Ends, OpenCall};
-use super::stack::{Batch, Flaws, Stack};
+use super::stack::{Batch, Flaws, ShortCalls, Stack};
 use super::stats::{Stats, Table};
 use crate::damage::Damage;
 use crate::{memory, trace};
@@ -58,6 +58,8 @@ pub(crate) struct ThreadPart {
     pub(crate) lost: u64,
     /// Places where its clock jumped or began anew.
     pub(crate) breaks: u64,
+    /// Its calls without records.
+    pub(crate) short: ShortCalls,
     /// What it was in when the trace was written.
     pub(crate) open: Option<OpenCall>,
     /// Its functions; empty unless asked for.
@@ -182,6 +184,7 @@ impl Sink for Engine {
         match mark {
             Mark::Lost { records } => stack.lose(*records),
             Mark::Break { .. } => stack.break_off(),
+            Mark::ShortCalls { time, calls, ticks } => stack.short_calls(*time, *calls, *ticks),
             _ => {}
         }
     }
@@ -266,6 +269,7 @@ fn part_of(thread: Thread, stack: &Stack) -> ThreadPart {
         synthetic: stack.synthetic(),
         lost: stack.lost,
         breaks: stack.breaks,
+        short: stack.short,
         open: None,
         functions: BTreeMap::new(),
     }
@@ -278,6 +282,7 @@ fn merge_parts(known: &mut ThreadPart, part: ThreadPart) {
     known.records += part.records;
     known.synthetic += part.synthetic;
     known.breaks += part.breaks;
+    known.short.add(part.short);
     known.lost = known.lost.saturating_add(part.lost);
     known.open = [known.open, part.open]
         .into_iter()

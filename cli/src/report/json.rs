@@ -168,6 +168,9 @@ pub(crate) struct Thread<'a> {
     readable: Option<u64>,
     overwritten: Option<u64>,
     dropped: Option<u64>,
+    summarised: Option<u64>,
+    short_calls: u64,
+    short_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     functions: Option<&'a [Row]>,
 }
@@ -190,6 +193,9 @@ impl Thread<'_> {
             readable: row.counts.map(|counts| counts.readable),
             overwritten: row.counts.map(|counts| counts.overwritten),
             dropped: row.counts.map(|counts| counts.dropped),
+            summarised: row.counts.map(|counts| counts.summarised),
+            short_calls: row.short_calls,
+            short_ns: row.short_ns,
             functions: row.rows.as_deref(),
         }
     }

@@ -68,6 +68,9 @@ pub(crate) struct ThreadRow {
     pub(crate) lost: u64,
     /// Places where its clock jumped or began anew.
     pub(crate) breaks: u64,
+    /// Its calls without records, and the time that they took.
+    pub(crate) short_calls: u64,
+    pub(crate) short_ns: u64,
     pub(crate) duration_ns: u64,
     /// Its first and its last record, since the first record of the trace.
     pub(crate) window_ns: Option<(u64, u64)>,
@@ -206,6 +209,15 @@ impl Report {
         self.threads.iter().map(|thread| thread.breaks).sum()
     }
 
+    /// The calls without records, and the time that they took, in ns.
+    pub(crate) fn short(&self) -> (u64, u64) {
+        let each = self.threads.iter();
+        each.fold((0, 0), |(calls, ns): (u64, u64), thread| {
+            let calls = calls.saturating_add(thread.short_calls);
+            (calls, ns.saturating_add(thread.short_ns))
+        })
+    }
+
     /// Whether nothing is missing that the program did while it was recorded.
     pub(crate) fn is_complete(&self) -> bool {
         let lost = self
@@ -238,6 +250,7 @@ impl Report {
             dropped: sum.dropped.saturating_add(more.dropped),
             synthetic_entries: sum.synthetic_entries.saturating_add(more.synthetic_entries),
             synthetic_exits: sum.synthetic_exits.saturating_add(more.synthetic_exits),
+            summarised: sum.summarised.saturating_add(more.summarised),
         }))
     }
 }
@@ -297,6 +310,8 @@ fn thread_row(
         synthetic: part.synthetic,
         lost: part.lost,
         breaks: part.breaks,
+        short_calls: part.short.calls,
+        short_ns: nanos(&info.clock, part.short.ticks),
         duration_ns: span(&info.clock, part.first, part.last),
         counts: part.thread.counts,
         name: part.thread.name,

@@ -61,6 +61,20 @@ pub(crate) struct Flaws {
     pub(crate) open: u64,
 }
 
+/// Calls that left no records, because they were short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ShortCalls {
+    pub(crate) calls: u64,
+    pub(crate) ticks: u64,
+}
+
+impl ShortCalls {
+    pub(crate) fn add(&mut self, more: ShortCalls) {
+        self.calls = self.calls.saturating_add(more.calls);
+        self.ticks = self.ticks.saturating_add(more.ticks);
+    }
+}
+
 /// The calls of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Stack {
@@ -73,6 +87,8 @@ pub(crate) struct Stack {
     pub(crate) breaks: u64,
     /// Records that are missing between others.
     pub(crate) lost: u64,
+    /// Calls without records.
+    pub(crate) short: ShortCalls,
     /// What was wrong.
     pub(crate) flaws: Flaws,
 }
@@ -134,6 +150,12 @@ impl Stack {
     pub(crate) fn lose(&mut self, records: u64) {
         self.lost = self.lost.saturating_add(records);
         self.calls.lose();
+    }
+
+    /// The innermost open call made so many calls that left no records.
+    pub(crate) fn short_calls(&mut self, time: Ticks, calls: u64, ticks: u64) {
+        let ticks = self.calls.short_calls(time, ticks);
+        self.short.add(ShortCalls { calls, ticks });
     }
 
     /// The clock jumped or began anew here.
@@ -206,6 +228,7 @@ impl Stack {
             self.open[place] += open;
         }
         self.flaws.missing_exits += piece.flaws.missing_exits;
+        self.short.add(piece.short);
         true
     }
 

@@ -408,15 +408,25 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
             ui::things(report.clipped, "call"),
         ));
     }
+    let (calls, short_ns) = report.short();
+    if calls > 0 {
+        notes.push(format!(
+            "short: {} left no records (FDR_KEEP); their {} are not self time of the functions that \
+             made them",
+            ui::things(calls, "call"),
+            ui::duration(short_ns),
+        ));
+    }
     if let Some(counts) = report.counts() {
         let damaged = !report.diagnostics.is_empty();
         let doubtful = trace::doubtful_counts(&counts, report.counted_records(), damaged);
         notes.push(doubtful.unwrap_or_else(|| {
             format!(
-                "of {}: {} overwritten by newer ones, {} dropped",
+                "of {}: {} overwritten by newer ones, {} dropped{}",
                 ui::things(counts.recorded, "record"),
                 ui::count(counts.overwritten),
                 ui::count(counts.dropped),
+                trace::summarised(&counts),
             )
         }));
     }

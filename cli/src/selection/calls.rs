@@ -298,14 +298,15 @@ impl Sink for Calls<'_> {
                 }
                 part
             }
-            Mark::Custom { time, .. } | Mark::Typed { time, .. } | Mark::Break { time } => {
-                self.part(time)
-            }
+            Mark::Custom { time, .. }
+            | Mark::Typed { time, .. }
+            | Mark::ShortCalls { time, .. }
+            | Mark::Break { time } => self.part(time),
             Mark::Argument { .. } => match self.open().is_some_and(|open| open.given) {
                 true => Part::Inside,
                 false => Part::Before,
             },
-            Mark::Wall { .. } | Mark::Lost { .. } => {
+            Mark::Wall { .. } | Mark::Lost { .. } | Mark::Threshold { .. } => {
                 self.open().map_or(Part::Behind, |open| open.part)
             }
         };

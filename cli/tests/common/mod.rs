@@ -303,6 +303,7 @@ fn one_rich_thread(writer: &mut dyn Sink, nth: u64, name: &str) {
             // One call was open before, two stay open.
             synthetic_entries: 1,
             synthetic_exits: 2,
+            summarised: 0,
         }),
     });
     let cpu = |writer: &mut dyn Sink, time, cpu| {

@@ -296,6 +296,20 @@ impl<T> CallStack<T> {
         out.ended(ended, &mut self.open);
     }
 
+    /// The innermost open call made calls that left no records. They took so many ticks together, and had
+    /// ended at `time`. Returns how many of these ticks lie behind the previous edge: all, unless the trace
+    /// begins between.
+    pub fn short_calls(&mut self, time: Ticks, ticks: u64) -> u64 {
+        if self.number == 0 {
+            // Only the piece before knows the previous edge.
+            self.make_unclear();
+        }
+        let since = self.before().map_or(0, |before| time.since(before).0);
+        let ticks = ticks.min(since);
+        self.children = self.children.saturating_add(ticks);
+        ticks
+    }
+
     /// Records are missing here. Open calls may have ended, and other calls of the same functions may
     /// have begun.
     pub fn lose(&mut self) {

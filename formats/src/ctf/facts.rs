@@ -69,6 +69,7 @@ impl Facts {
                     dropped: fields.number("dropped"),
                     synthetic_entries: fields.number("synthetic_entries"),
                     synthetic_exits: fields.number("synthetic_exits"),
+                    summarised: 0,
                 };
                 let process = fields.number("process");
                 let name = fields.text("name")?;

@@ -317,7 +317,7 @@ pub(super) fn thread(time: u64, thread: &Thread, out: &mut Vec<u8>) {
     out.push(process | counts);
     out.extend(thread.process.unwrap_or_default().to_le_bytes());
     text(&thread.name, out);
-    let counts = thread.counts.unwrap_or_default();
+    let counts = thread.counts.unwrap_or_default().without_summaries();
     for count in [
         counts.recorded,
         counts.readable,

@@ -271,6 +271,7 @@ impl Sink for CtfWriter {
         let Some(encoder) = self.now.and_then(|now| self.encoders.get_mut(now)) else {
             return;
         };
+        self.losses.add_short_calls(mark);
         encoder.mark(mark, &mut self.times, &mut self.cut);
         self.spill();
     }

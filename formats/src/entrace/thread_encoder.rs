@@ -202,6 +202,10 @@ impl ThreadEncoder {
             }
             // A gap without records, as `Mark::missing` reads it.
             Mark::Break { .. } => (self.item(Kind::Lost, self.last), &[]),
+            Mark::ShortCalls { .. } | Mark::Threshold { .. } => {
+                losses.add_short_calls(mark);
+                return;
+            }
             Mark::Custom { time, cpu, data } => {
                 let mut item = self.item(Kind::Custom, Some(scale.nanos(time).0));
                 self.on_cpu(&mut item, cpu);

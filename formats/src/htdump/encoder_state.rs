@@ -286,7 +286,7 @@ impl Encoder {
 
     /// A thread, with its number in the file.
     pub(super) fn thread(&mut self, out: &mut Vec<u8>, number: u32, thread: &Thread) {
-        let counts = thread.counts.unwrap_or_default();
+        let counts = thread.counts.unwrap_or_default().without_summaries();
         let mut bits = if thread.process.is_some() {
             known::PROCESS
         } else {

@@ -227,6 +227,7 @@ pub(super) fn thread(event: &Event<'_>) -> (u64, Thread) {
         dropped: event.named("dropped"),
         synthetic_entries: event.named("synthetic_entries"),
         synthetic_exits: event.named("synthetic_exits"),
+        summarised: 0,
     };
     let thread = Thread {
         id: ThreadId(event.named("thread")),

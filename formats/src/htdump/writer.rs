@@ -195,6 +195,9 @@ impl<W: Write> Sink for HtdumpWriter<W> {
                 let record = self.begin(klass::LOST, None);
                 let _ = record.map(|record| record.u64(0));
             }
+            Mark::ShortCalls { .. } | Mark::Threshold { .. } => {
+                self.output.losses.add_short_calls(mark);
+            }
             Mark::Custom { time, cpu, data } => {
                 let Some(payload) = self.payload(data) else {
                     return;

@@ -20,11 +20,13 @@ use std::io;
 use std::sync::atomic::{Ordering, fence};
 
 use super::layout::{CHUNK, ENDED, Header, LIVE, Slot};
+use super::open_calls::OpenCalls;
 use super::place::{CUT_OFF, Place};
 use super::walk::{PREAMBLE, walk};
 use crate::bytes::ReadAt;
 use crate::error::Diagnostic;
 use crate::model::Counts;
+use crate::xray;
 
 /// The number of attempts to copy beside a thread that overwrites the chunks, or while the slot changes
 /// owners.
@@ -66,6 +68,10 @@ pub(super) struct Copy {
     bytes: Vec<u8>,
     /// Newest first.
     parts: Vec<Part>,
+    /// The thread's open calls, before its newest chunk was copied and afterwards. Empty if the slot has none.
+    open: [Vec<u8>; 2],
+    /// The thread published nothing meanwhile.
+    is_exact: bool,
     /// Whose they are.
     pub(super) slot: Slot,
     /// What was recorded, kept and lost.
@@ -112,6 +118,7 @@ impl Copy {
                 found = Found::Changing;
             } else if whole && !(is_behind && now == slot) {
                 self.count();
+                self.append_open();
                 return Ok(Found::Thread);
             } else if now == slot && before == Some(slot) {
                 return self.mend(&place, most);
@@ -228,6 +235,34 @@ impl Copy {
         };
     }
 
+    /// Appends the records of open calls that have none to the newest chunk.
+    fn append_open(&mut self) {
+        let [before, after] = self.open.each_ref().map(|open| OpenCalls::decode(open));
+        let (Some(before), Some(after), Some(&newest)) = (before, after, self.parts.first()) else {
+            return;
+        };
+        let open = before.lasting(&after);
+        let (start, from) = (self.bytes.len(), newest.start);
+        self.bytes.extend_from_within(from..from + newest.length);
+        let last = xray::latest(&self.bytes[start..]).map_or(0, |last| last.0);
+        let bytes = &mut self.bytes;
+        open.records(last, self.is_exact, |record| {
+            bytes.extend_from_slice(record)
+        });
+        let (entries, summarised) = (open.unpublished() as u64, open.summarised.saturating_mul(2));
+        self.parts[0] = Part {
+            start,
+            length: self.bytes.len() - start,
+            records: newest.records.saturating_add(entries),
+            ..newest
+        };
+        let counts = &mut self.counts;
+        counts.readable = counts.readable.saturating_add(entries);
+        counts.summarised = summarised;
+        let more = entries.saturating_add(summarised);
+        counts.recorded = counts.recorded.saturating_add(more);
+    }
+
     /// The counts if the thread overwrites its chunks faster than they are copied. All records but the
     /// newest chunk's are known to have been made, and none could be copied.
     fn count_without(&mut self, place: &Place<'_>) -> io::Result<()> {
@@ -248,7 +283,11 @@ impl Copy {
         let oldest = newest.saturating_sub(place.chunks.min(most));
         for number in (oldest..newest).rev().map(|before| before + 1) {
             let marked = if number == newest { marked } else { number };
-            let Some(part) = self.chunk(place, number, marked)? else {
+            let part = match number == newest {
+                true => self.newest_chunk(place, number, marked)?,
+                false => self.chunk(place, number, marked)?,
+            };
+            let Some(part) = part else {
                 self.check_missing(place, number)?;
                 break;
             };
@@ -272,6 +311,29 @@ impl Copy {
             self.complain(place.mark_offset(number), what);
         }
         Ok(())
+    }
+
+    /// Copies the newest chunk, and the open calls at the same moment if the thread does not publish too fast.
+    fn newest_chunk(
+        &mut self,
+        place: &Place<'_>,
+        number: u64,
+        marked: u64,
+    ) -> io::Result<Option<Part>> {
+        for _ in 0..TRIES {
+            place.open_calls(&mut self.open[0])?;
+            let cursor = place.slot()?.cursor;
+            let (bytes, wrong) = (self.bytes.len(), (self.wrong.clone(), self.wrong_chunks));
+            let part = self.chunk(place, number, marked)?;
+            place.open_calls(&mut self.open[1])?;
+            self.is_exact = place.slot()?.cursor == cursor;
+            if self.is_exact || part.is_none() || self.open[0].is_empty() {
+                return Ok(part);
+            }
+            self.bytes.truncate(bytes);
+            (self.wrong, self.wrong_chunks) = wrong;
+        }
+        self.chunk(place, number, marked)
     }
 
     /// Copies one chunk behind the others. `None`: it was overwritten meanwhile.

@@ -21,6 +21,7 @@
 //! | | 140, 144, 148 | u32 each, of a crash: signal (0 = none), its code, thread |
 //! | | 152, 160 | of a crash: address, tick |
 //! | | 168 | the program's name, 64 bytes, padded with NULs |
+//! | | 232 | bytes from a slot to its open calls; 0 = the slots have none, as in older rings |
 //! | counter, one at each 128 bytes | 4096, up to the slots | records of threads that have no region, one CPU's; none in rings whose slots begin there |
 //! | slot, 128 bytes | 0 | cursor: address of the next free byte |
 //! | | 24, 32 | address of the region, the chunks that its owner goes round in: all that it has, or fewer where there was no space for the rest |
@@ -32,6 +33,11 @@
 //! | | 116 | u32: chunks that have space, from the region's start; 0 in rings whose regions have all of it |
 //! | mark, 24 bytes, one per chunk behind its slot | 0 | number of the chunk that lies here; 0 while it changes |
 //! | | 8, 16 | records made before it, bytes used once it is closed |
+//! | open calls of a slot, 8192 bytes | 0, 4 | how many calls are open; how many of them, the outermost ones, have their entry in a chunk (u32 each) |
+//! | | 16, 24 | calls that left no records; ticks of the shortest call that leaves records |
+//! | | 64 | frames, 32 bytes each: the first stands for the thread, then one for each open call, outermost first |
+//! | frame | 0, 4, 8 | low half of the entry record, CPU (u32 each); tick of the entry |
+//! | | 16, 24 | calls inside without records since the thread's record before; the ticks that they took |
 //! | function | 0, 4, 8 | bytes of the entry, a multiple of 8; id; line (u32 each) |
 //! | | 12, 14 | bytes of name and path (u16 each) |
 //! | | 16 | name, path, zeros up to a multiple of 8; where the entry goes on: u32 bit 0 = untimed, u32 zero |
@@ -58,7 +64,7 @@ pub fn other_version(head: &[u8]) -> Option<String> {
 /// Bytes of a chunk.
 pub const CHUNK: usize = 64 * 1024;
 /// Bytes of the header that are looked at.
-pub const HEADER_SIZE: usize = 232;
+pub const HEADER_SIZE: usize = 240;
 /// The place of the counters, up to the slots, and their distance from each other.
 pub const COUNTERS_AT: usize = 4096;
 /// Bytes from counter to counter.
@@ -74,13 +80,24 @@ pub const FUNCTION_HEAD: usize = 16;
 /// Of the flags behind a function's texts.
 pub const UNTIMED: u32 = 1;
 /// The places in the header that the recorder checks against its own structure.
-pub const HEADER_OFFSETS: [usize; 26] = [
+pub const HEADER_OFFSETS: [usize; 27] = [
     0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
-    148, 152, 160, 168,
+    148, 152, 160, 168, 232,
 ];
 /// The places of a slot's fields: cursor, region, chunks, current chunk, dropped, clock steps, state,
 /// owner, generation, name, chunks with space.
 pub const SLOT_OFFSETS: [usize; 11] = [0, 24, 32, 40, 56, 64, 72, 76, 80, 96, 116];
+
+/// Bytes of a slot's open calls.
+pub const OPEN_CALLS_SIZE: usize = 8192;
+/// How many frames they have.
+pub const FRAMES: usize = 254;
+/// The places of their fields: open, published, summarised, threshold, frames.
+pub const OPEN_CALLS_OFFSETS: [usize; 5] = [0, 4, 16, 24, 64];
+/// Bytes of a frame.
+pub const FRAME_SIZE: usize = 32;
+/// The places of a frame's fields: word, CPU, tick, calls without records, their ticks.
+pub const FRAME_OFFSETS: [usize; 5] = [0, 4, 8, 16, 24];
 
 /// The slot's owner lives.
 pub const LIVE: u32 = 3;
@@ -136,6 +153,8 @@ pub struct Header {
     pub crash: Option<Crash>,
     /// The program's name, padded with NULs.
     pub program: [u8; 64],
+    /// Bytes from a slot to its open calls; 0: the slots have none.
+    pub open_calls: u64,
 }
 
 impl Header {
@@ -217,6 +236,7 @@ pub fn decode_header(bytes: &[u8]) -> Option<Header> {
         clock_skew_ns: u64::from(clock_flags >> 8) * 1000,
         crash: (crash.signal != 0).then_some(crash),
         program: fields.bytes(64)?.try_into().ok()?,
+        open_calls: fields.u64()?,
     })
 }
 
@@ -350,6 +370,7 @@ mod tests {
         let mut program = [0; 64];
         program[..4].copy_from_slice(b"demo");
         bytes.extend(program);
+        bytes.extend(108u64.to_le_bytes());
         assert_eq!(bytes.len(), HEADER_SIZE);
         let header = decode_header(&bytes).expect("a header");
         let wanted = Header {
@@ -382,6 +403,7 @@ mod tests {
                 ticks: 107,
             }),
             program,
+            open_calls: 108,
         };
         assert_eq!(header, wanted);
         for end in 0..bytes.len() {

@@ -6,6 +6,7 @@
 //! | `walk` | what a chunk may hold, pure |
 //! | `crash` | a crash in words |
 //! | `end` | the moment of a trace |
+//! | [`open_calls`] | the open calls of a thread whose short calls leave no records, pure |
 //! | `newest` | a thread's newest chunk, where slot and marks disagree |
 //! | `place` | one slot, read part by part |
 //! | `copy` | one thread's records, beside a writer that may be at work |
@@ -26,6 +27,7 @@ mod end;
 pub mod layout;
 #[cfg(feature = "read")]
 mod newest;
+pub mod open_calls;
 #[cfg(feature = "read")]
 mod place;
 #[cfg(feature = "read")]

@@ -5,7 +5,9 @@
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 
-use super::layout::{self, CHUNK, ENDED, Header, LIVE, MARK_SIZE, Mark, SLOT_SIZE, Slot};
+use super::layout::{
+    self, CHUNK, ENDED, Header, LIVE, MARK_SIZE, Mark, OPEN_CALLS_SIZE, SLOT_SIZE, Slot,
+};
 use super::walk::PREAMBLE;
 use crate::bytes::ReadAt;
 
@@ -101,6 +103,22 @@ impl<'a> Place<'a> {
         // Acquire: later reads come after this one.
         fence(Ordering::Acquire);
         Ok(layout::decode_slot(&bytes[..count]).unwrap_or(CUT_OFF))
+    }
+
+    /// Reads the slot's open calls. Empty: it has none, or the file's head is damaged.
+    pub(super) fn open_calls(&self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        bytes.clear();
+        let (at, size) = (self.header.open_calls, OPEN_CALLS_SIZE as u64);
+        if at == 0 || at.saturating_add(size) > self.header.slot_stride {
+            return Ok(());
+        }
+        bytes.resize(OPEN_CALLS_SIZE, 0);
+        let count = self
+            .bytes
+            .read_at(self.offset().saturating_add(at), bytes)?;
+        bytes.truncate(count);
+        fence(Ordering::Acquire);
+        Ok(())
     }
 
     /// The slot, if all of it belongs to one owner; `None` if the owner changed meanwhile.

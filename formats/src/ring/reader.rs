@@ -5,7 +5,9 @@ use std::io::{self, Read, Seek, Write};
 use std::mem;
 
 use super::copy::{Copy, Found};
-use super::layout::{self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, SLOT_SIZE};
+use super::layout::{
+    self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, OPEN_CALLS_SIZE, SLOT_SIZE,
+};
 use crate::bytes::{FileBytes, ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::format::Opened;
@@ -425,7 +427,21 @@ fn check(header: &Header) -> Result<(), Error> {
         return wrong(64, "a region has a size that none has");
     }
     let least = SLOT_SIZE as u64 + chunks * MARK_SIZE as u64;
-    if header.slot_stride < least || header.slot_stride > 2 * least {
+    let open_calls = header.open_calls;
+    if open_calls > 0 && !(least..=2 * least).contains(&open_calls) {
+        return wrong(
+            232,
+            "the open calls of a slot are too near or too far from it",
+        );
+    }
+    let (least, most) = match open_calls {
+        0 => (least, 2 * least),
+        at => (
+            at + OPEN_CALLS_SIZE as u64,
+            2 * (at + OPEN_CALLS_SIZE as u64),
+        ),
+    };
+    if header.slot_stride < least || header.slot_stride > most {
         return wrong(32, "slots are too near or too far from one another");
     }
     if header.capacity > MOST_SLOTS || header.made > header.capacity {

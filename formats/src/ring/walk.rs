@@ -1,6 +1,8 @@
 //! What a chunk of the ring may hold, as the recorder writes it: `NewBuffer`, `WallTime`, `NewCPUId`, then
-//! function records, `NewCPUId` and `TSCWrap`. Pure. Must accept nothing else, because a damaged file may
+//! function records, `NewCPUId`, `TSCWrap`, and the events of short calls. Pure. Must accept nothing else, because a damaged file may
 //! hold anything.
+
+use crate::xray::payload;
 
 /// Bytes of `NewBuffer`, `WallTime` and `NewCPUId`. A chunk without them has no record.
 pub(super) const PREAMBLE: u64 = 48;
@@ -10,6 +12,10 @@ const NEW_BUFFER: u8 = 0x01;
 const WALL_TIME: u8 = 0x09;
 const NEW_CPU: u8 = 0x05;
 const TSC_WRAP: u8 = 0x07;
+const CUSTOM: u8 = 0x0b;
+
+/// Bytes of an event that the recorder writes, with its payload.
+const EVENT: usize = 32;
 
 /// How far a chunk is good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,11 +47,22 @@ pub(super) fn walk(chunk: &[u8], thread: u32, most: u64) -> Walked {
             walked.bytes += 8;
         } else if matches!(word as u8, NEW_CPU | TSC_WRAP) && chunk.len() - walked.bytes >= 16 {
             walked.bytes += 16;
+        } else if is_own_event(&chunk[walked.bytes..]) {
+            walked.bytes += EVENT;
         } else {
             break;
         }
     }
     walked
+}
+
+/// Whether these bytes begin with an event that the recorder writes.
+fn is_own_event(bytes: &[u8]) -> bool {
+    let Some(event) = bytes.first_chunk::<EVENT>() else {
+        return false;
+    };
+    let own = [payload::SHORT_CALLS, payload::THRESHOLD].map(payload::head);
+    event[..5] == [CUSTOM, 16, 0, 0, 0] && own.iter().any(|head| event[16..24] == *head)
 }
 
 /// The tick of a chunk's first record; `None` if the chunk is not that thread's.

@@ -267,6 +267,9 @@ impl Sink for TcstateWriter {
                 losses.add("missing records: their place is left out", records);
             }
             Mark::Break { .. } => losses.add("breaks of the clock: their place is left out", 1),
+            Mark::ShortCalls { .. } | Mark::Threshold { .. } => {
+                losses.add_short_calls(mark);
+            }
             Mark::Custom { .. } => losses.add("custom events: left out", 1),
             Mark::Typed { .. } => losses.add("typed events: left out", 1),
         }

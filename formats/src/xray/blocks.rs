@@ -123,6 +123,8 @@ impl Indexer<'_> {
             | Payload::Synthetic { .. }
             | Payload::Lost { .. }
             | Payload::Break { .. }
+            | Payload::ShortCalls { .. }
+            | Payload::Threshold { .. }
             | Payload::Unknown => {}
         }
     }

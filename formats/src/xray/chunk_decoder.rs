@@ -9,7 +9,8 @@
 
 use super::chunk_scan::{CHUNK_HEAD, PREAMBLE, Scan};
 use super::dump::{self, BlockSummary};
-use super::record::{self, Action, Bad, FUNCTION_SIZE, Layout, METADATA_SIZE, Record};
+use super::payload::{self, Payload};
+use super::record::{self, Action, Bad, FUNCTION_SIZE, Layout, METADATA_SIZE, Record, When};
 use super::time::{Running, Turn};
 use crate::bytes::{ByteOrder, groups};
 use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
@@ -147,12 +148,35 @@ impl ChunkDecoder {
                 batch.mark(&Mark::Argument { value });
                 METADATA_SIZE
             }
+            Ok(Record::Custom {
+                size,
+                when: When::Absolute(tsc),
+                ..
+            }) => self.event(bytes, (size, tsc), batch),
             // The reader of a ring knows the chunk's thread and time better.
             Ok(Record::NewBuffer { .. } | Record::WallTime { .. }) => METADATA_SIZE,
             Ok(_) | Err(Bad::Kind(_)) => self.skip(METADATA_SIZE),
             Err(Bad::Action(_)) => self.skip(FUNCTION_SIZE),
             Err(Bad::Short) => self.skip(bytes.len()),
         }
+    }
+
+    /// An event of the recorder; returns its size.
+    fn event(&mut self, bytes: &[u8], (size, tsc): (i32, u64), batch: &mut Batch<'_>) -> usize {
+        let size = usize::try_from(size).unwrap_or(0);
+        let whole = METADATA_SIZE.saturating_add(size);
+        let Some(data) = bytes.get(METADATA_SIZE..whole) else {
+            return self.skip(bytes.len());
+        };
+        match payload::short_calls(data) {
+            Some(Payload::ShortCalls { calls, ticks }) => {
+                let time = Ticks(self.time.of(tsc));
+                batch.mark(&Mark::ShortCalls { time, calls, ticks });
+            }
+            Some(Payload::Threshold { ticks }) => batch.mark(&Mark::Threshold { ticks }),
+            _ => return self.skip(whole),
+        }
+        whole
     }
 
     fn set_time(&mut self, tick: u64, batch: &mut Batch<'_>) -> Ticks {

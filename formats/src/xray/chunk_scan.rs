@@ -11,6 +11,7 @@
 
 use super::balance::{Ids, Memory, Stack};
 use super::dump::first;
+use super::payload;
 use super::record::{FUNCTION_SIZE, METADATA_SIZE};
 use crate::bytes::Groups;
 use crate::calls::Exit;
@@ -51,6 +52,28 @@ pub(super) const NEW_BUFFER: u8 = 0x01;
 pub(super) const WALL_TIME: u8 = 0x09;
 pub(super) const NEW_CPU: u8 = 0x05;
 pub(super) const TSC_WRAP: u8 = 0x07;
+const CUSTOM: u8 = 0x0b;
+
+/// Words of a custom event of the recorder, with its payload.
+const EVENT_WORDS: usize = 4;
+
+/// Whether a whole event of the recorder begins at that word.
+fn is_event(words: &Groups<'_, FUNCTION_SIZE>, place: usize) -> bool {
+    let is_sized = words
+        .get(place)
+        .is_some_and(|bytes| bytes[1..5] == [16, 0, 0, 0]);
+    let head = words.get(place + 2);
+    let is_ours = [payload::SHORT_CALLS, payload::THRESHOLD].map(payload::head);
+    is_sized && head.is_some_and(|head| is_ours.contains(&head)) && words.get(place + 3).is_some()
+}
+
+/// Words of a metadata record.
+fn words_of(first: u8) -> usize {
+    match first {
+        CUSTOM => EVENT_WORDS,
+        _ => METADATA_SIZE / FUNCTION_SIZE,
+    }
+}
 
 /// Bytes of `NewBuffer` and `WallTime`, which stand in front of a chunk's `NewCPUId`.
 pub(super) const PREAMBLE: usize = 2 * METADATA_SIZE;
@@ -134,9 +157,10 @@ impl<M: Memory> Walk<M> {
                 time = match bytes[0] {
                     NEW_CPU => (both >> 24) as u64,
                     TSC_WRAP => (both >> 8) as u64,
+                    CUSTOM if is_event(&words, place) => time,
                     _ => break,
                 };
-                place += 2;
+                place += words_of(bytes[0]);
             }
         }
         self.last = time;
@@ -386,6 +410,10 @@ fn widest(chunk: &[u8], nth: usize) -> (Jump, u64) {
         let tick = match bytes[0] {
             NEW_CPU => (both >> 24) as u64,
             TSC_WRAP => (both >> 8) as u64,
+            CUSTOM if is_event(&words, place) => {
+                place += EVENT_WORDS;
+                continue;
+            }
             _ => break,
         };
         let before = time.unwrap_or(tick);

@@ -341,7 +341,7 @@ impl<'a> Decoder<'a> {
                     return;
                 };
                 if payload::is_ours(data) {
-                    return self.own(data, at);
+                    return self.own(data, time, at);
                 }
                 let cpu = cpu.map(|cpu| CpuId(cpu.into()));
                 self.mark(&Mark::Custom { time, cpu, data });
@@ -375,11 +375,15 @@ impl<'a> Decoder<'a> {
     }
 
     /// Our own event. The index pass has read all events but those about single records.
-    fn own(&mut self, data: &[u8], at: u64) {
+    fn own(&mut self, data: &[u8], time: Ticks, at: u64) {
         match payload::decode(data, self.index.layout.order) {
             Some(Payload::Synthetic { count }) => self.synthetic = count,
             Some(Payload::Lost { records }) => self.mark(&Mark::Lost { records }),
             Some(Payload::Break { ticks }) => self.jump(ticks),
+            Some(Payload::ShortCalls { calls, ticks }) => {
+                self.mark(&Mark::ShortCalls { time, calls, ticks });
+            }
+            Some(Payload::Threshold { ticks }) => self.mark(&Mark::Threshold { ticks }),
             // The NewCPUId in front of it gives the block its start, and is no change of CPU.
             Some(_) => self.cpu = None,
             // The index pass has reported damage in a head.

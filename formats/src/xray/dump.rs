@@ -39,6 +39,7 @@ impl BlockSummary {
     /// The counts of the thread. Records that were stated as readable and are gone count as overwritten.
     pub(super) fn counted(&self, said: Counts) -> Counts {
         let kept = self.readable.saturating_add(said.dropped);
+        let kept = kept.saturating_add(said.summarised);
         Counts {
             readable: self.readable,
             overwritten: said.overwritten.max(said.recorded.saturating_sub(kept)),

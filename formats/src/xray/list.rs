@@ -312,6 +312,12 @@ fn describe(detail: &mut String, payload: &Payload) {
         Payload::Synthetic { count } => write!(detail, " the next {count} function records"),
         Payload::Lost { records } => write!(detail, " {records} function records"),
         Payload::Break { ticks } => write!(detail, " the clock jumped ahead by {ticks} ticks"),
+        Payload::ShortCalls { calls, ticks } => {
+            write!(detail, " {calls} calls without records took {ticks} ticks")
+        }
+        Payload::Threshold { ticks } => {
+            write!(detail, " calls below {ticks} ticks leave no records")
+        }
         Payload::Unknown => Ok(()),
     };
 }

@@ -17,20 +17,22 @@
 //! | kind | body |
 //! | --- | --- |
 //! | 1 functions | u32 count, u32 bit 0 = some are untimed; count times: u32 id, u32 line (0 unknown), u32 bytes of name, u32 bytes of file, name, file (UTF-8); with bit 0: zeros up to a multiple of 8, u32 how many are untimed, and for each u32 its place among these functions, from 0 |
-//! | 2 thread | u32 bit 0 = counts are known, u32 bytes of name; u64 recorded, u64 readable, u64 overwritten, u64 dropped (function records); name, zeros up to a multiple of 8; with bit 1: u64 the latest tick of a record of the block |
+//! | 2 thread | u32 bit 0 = counts are known, u32 bytes of name; u64 recorded, u64 readable, u64 overwritten, u64 dropped (function records); name, zeros up to a multiple of 8; with bit 1: u64 the latest tick of a record of the block; with bit 2: u64 records of calls that left none |
 //! | 3 clock | u32 bit 0 = error known, bit 1 = anchor known, bit 2 = its trouble known, bit 3 = second anchor known, u32 bytes of name; f64 error in ppm; u64 anchor tick, u64 anchor in Unix ns; name, zeros up to a multiple of 8; with bit 2: u64 skew of CPUs in ns, u64 steps back, i64 ns ahead, i64 ns by which the time of day was moved, u64 tick and u64 Unix ns of the second anchor |
 //! | 4 process | u32 bit 0 = process id known, bit 1 = dump number known, bit 2 = missing records known, bit 3 = end known, u32 bytes of program, u32 bytes of reason, u32 zero; u64 process id, u64 dump number; program, reason, zeros up to a multiple of 8; with bit 2: u64 retired threads, u64 retired records, u64 unplaced records, u64 the tick of the dump or of the process's death (with bit 3) |
 //! | 5 balance | u64 synthetic entries, u64 synthetic exits: totals of this block |
 //! | 6 synthetic | u32 count, u32 zero: the next count function records of this block were not measured |
 //! | 7 lost | u64 count: so many function records of this thread are missing at this place |
 //! | 8 break | u64 ticks by which the clock jumped ahead between the record before and the next `NewCPUId` or `TSCWrap`: they are taken from all ticks of this block from here on |
+//! | 9 short calls | u64 bits 0 to 23: so many calls left no records since the thread's record before, and were made by the innermost open call; bits 24 to 63: the ticks that they took |
+//! | 10 threshold | u64 ticks: from here on, shorter calls of this thread may leave no records |
 
 use crate::bytes::{ByteOrder, Fields};
 use crate::model::{Counts, Function, FunctionId, Missing, Ticks, Trouble};
 
 pub use draft::{
     encode_balance, encode_break, encode_clock, encode_functions, encode_lost, encode_process,
-    encode_synthetic, encode_thread,
+    encode_short_calls, encode_synthetic, encode_thread, encode_threshold,
 };
 
 pub(super) use draft::{
@@ -50,6 +52,21 @@ const BALANCE: u8 = 5;
 const SYNTHETIC: u8 = 6;
 const LOST: u8 = 7;
 const BREAK: u8 = 8;
+/// The kind of a summary of calls that left no records.
+pub const SHORT_CALLS: u8 = 9;
+/// The largest counts of one summary: 24 bits of calls, and 40 bits of ticks.
+pub const MOST_CALLS: u64 = (1 << 24) - 1;
+/// See [`MOST_CALLS`].
+pub const MOST_TICKS: u64 = (1 << 40) - 1;
+/// The kind of a threshold.
+pub const THRESHOLD: u8 = 10;
+
+/// The first bytes of a payload of that kind. Async-signal-safe.
+#[must_use]
+pub const fn head(kind: u8) -> [u8; 8] {
+    let [a, b, c, d] = TAG;
+    [a, b, c, d, VERSION, kind, 0, 0]
+}
 
 /// Whether a payload is one of ours, of any version and kind.
 #[must_use]
@@ -121,6 +138,18 @@ pub enum Payload {
         /// The ticks by which it jumped ahead. 0: the ticks of the file do not show the jump.
         ticks: u64,
     },
+    /// Calls that left no records since the thread's record before.
+    ShortCalls {
+        /// How many.
+        calls: u64,
+        /// The ticks that they took.
+        ticks: u64,
+    },
+    /// From here on, shorter calls may leave no records.
+    Threshold {
+        /// The ticks of the shortest call that leaves records.
+        ticks: u64,
+    },
     /// A payload of an unknown version or kind.
     Unknown,
 }
@@ -138,6 +167,8 @@ impl Payload {
             Payload::Synthetic { .. } => "synthetic",
             Payload::Lost { .. } => "lost",
             Payload::Break { .. } => "break",
+            Payload::ShortCalls { .. } => "short calls",
+            Payload::Threshold { .. } => "threshold",
             Payload::Unknown => "unknown kind",
         }
     }
@@ -169,7 +200,29 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
         BREAK => Payload::Break {
             ticks: fields.u64()?,
         },
+        SHORT_CALLS | THRESHOLD => about_short_calls(kind, &mut fields)?,
         _ => Payload::Unknown,
+    })
+}
+
+/// Decodes a little-endian payload about short calls. `None`: it is another one, or it is damaged.
+pub(super) fn short_calls(payload: &[u8]) -> Option<Payload> {
+    let kind = [SHORT_CALLS, THRESHOLD];
+    let kind = kind
+        .into_iter()
+        .find(|&kind| payload.starts_with(&head(kind)))?;
+    let mut fields = Fields::new(payload.get(8..)?, ByteOrder::Little);
+    about_short_calls(kind, &mut fields)
+}
+
+fn about_short_calls(kind: u8, fields: &mut Fields<'_>) -> Option<Payload> {
+    let number = fields.u64()?;
+    Some(match kind {
+        SHORT_CALLS => Payload::ShortCalls {
+            calls: number & MOST_CALLS,
+            ticks: number >> 24,
+        },
+        _ => Payload::Threshold { ticks: number },
     })
 }
 
@@ -201,7 +254,7 @@ fn functions(mut fields: Fields<'_>) -> Option<Vec<Function>> {
 
 fn thread(mut fields: Fields<'_>) -> Option<Payload> {
     let (flags, name_bytes) = (fields.u32()?, fields.u32()?);
-    let counts = Counts {
+    let mut counts = Counts {
         recorded: fields.u64()?,
         readable: fields.u64()?,
         overwritten: fields.u64()?,
@@ -210,9 +263,14 @@ fn thread(mut fields: Fields<'_>) -> Option<Payload> {
     };
     let name = fields.text(name_bytes)?;
     let mut latest = None;
-    if flags & 2 != 0 {
+    if flags & (2 | 4) != 0 {
         skip_to_8(&mut fields, name_bytes)?;
+    }
+    if flags & 2 != 0 {
         latest = Some(Ticks(fields.u64()?));
+    }
+    if flags & 4 != 0 {
+        counts.summarised = fields.u64()?;
     }
     Some(Payload::Thread {
         name,

@@ -12,7 +12,7 @@ use super::payload;
 use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
 use super::thread_state::{LAYOUT, ThreadState, action, highest_free, write_synthetic};
 use crate::calls::Exit;
-use crate::error::{Diagnostic, Error};
+use crate::error::Error;
 use crate::model::{
     Call, Counts, Edge, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo,
 };
@@ -344,11 +344,8 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
     fn custom(&mut self, tsc: u64, data: &[u8]) {
         let size = i32::try_from(data.len()).unwrap_or(0);
         if size == 0 {
-            self.losses.add(
-                "events without a payload, or of 2 GiB and more: left out",
-                1,
-            );
-            return;
+            let what = "events without a payload, or of 2 GiB and more: left out";
+            return self.losses.add(what, 1);
         }
         self.metadata(&Record::Custom {
             size,
@@ -422,18 +419,13 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
             .is_some_and(|state| std::mem::take(&mut state.arguments));
         match *mark {
             Mark::Cpu { time, cpu } => self.cpu(time.0, cpu.0),
-            Mark::Wall { seconds, micros } => {
-                let state = self
-                    .states
-                    .get_mut(self.now)
-                    .filter(|state| state.wall.is_none());
-                match state {
-                    Some(state) => state.wall = Some((seconds, micros)),
-                    None => self
-                        .losses
-                        .add("wall-clock times after a thread's first: left out", 1),
+            Mark::Wall { seconds, micros } => match self.states.get_mut(self.now) {
+                Some(state) if state.wall.is_none() => state.wall = Some((seconds, micros)),
+                _ => {
+                    let what = "wall-clock times after a thread's first: left out";
+                    self.losses.add(what, 1);
                 }
-            }
+            },
             Mark::Argument { value } if after_call => {
                 self.metadata(&Record::CallArgument { value });
                 if let Some(state) = self.state() {
@@ -460,6 +452,14 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                 // Times continue over the break. It only shows which calls are in doubt.
                 self.event(time.0, &payload::encode_break(0));
             }
+            Mark::ShortCalls { time, calls, ticks } => {
+                let events = payload::encode_short_calls(calls, ticks);
+                events.for_each(|event| self.event(time.0, &event));
+            }
+            Mark::Threshold { ticks } => {
+                let time = self.state().map_or(0, |state| state.base);
+                self.event(time, &payload::encode_threshold(ticks));
+            }
             Mark::Argument { .. } => {
                 self.losses
                     .add("arguments without a call that was kept: left out", 1);
@@ -476,8 +476,6 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
             }
         }
     }
-
-    fn diagnostic(&mut self, _: Diagnostic) {}
 }
 
 impl<W: Read + Write + Seek + Send> Writer for XrayWriter<W> {

@@ -31,6 +31,8 @@ pub enum Event {
     Argument(u64),
     Lost(u64),
     Break(u64),
+    Short(u64, u64, u64),
+    Threshold(u64),
     Custom(u64, Option<u32>, Vec<u8>),
     Typed(u64, u16, Vec<u8>),
 }
@@ -98,6 +100,8 @@ impl Sink for Kept {
             Mark::Argument { value } => Event::Argument(value),
             Mark::Lost { records } => Event::Lost(records),
             Mark::Break { time } => Event::Break(time.0),
+            Mark::ShortCalls { time, calls, ticks } => Event::Short(time.0, calls, ticks),
+            Mark::Threshold { ticks } => Event::Threshold(ticks),
             Mark::Custom { time, cpu, data } => {
                 Event::Custom(time.0, cpu.map(|CpuId(cpu)| cpu), data.to_vec())
             }
@@ -126,6 +130,14 @@ pub fn push(sink: &mut dyn Sink, event: &Event) {
         }
         Event::Lost(records) => sink.mark(&Mark::Lost { records: *records }),
         Event::Break(time) => sink.mark(&Mark::Break { time: Ticks(*time) }),
+        Event::Short(time, calls, ticks) => {
+            sink.mark(&Mark::ShortCalls {
+                time: Ticks(*time),
+                calls: *calls,
+                ticks: *ticks,
+            });
+        }
+        Event::Threshold(ticks) => sink.mark(&Mark::Threshold { ticks: *ticks }),
         Event::Argument(value) => sink.mark(&Mark::Argument { value: *value }),
         Event::Custom(time, cpu, data) => {
             sink.mark(&Mark::Custom {
@@ -435,6 +447,20 @@ impl Chunk {
 
     pub fn wrap(self, tsc: u64) -> Chunk {
         self.meta(0x07, &tsc.to_le_bytes())
+    }
+
+    /// What the recorder says of short calls: kind 9 with calls and ticks, kind 10 with a threshold.
+    pub fn event(self, tsc: u64, kind: u8, body: u64) -> Chunk {
+        let mut head = 16u32.to_le_bytes().to_vec();
+        head.extend(tsc.to_le_bytes());
+        let mut chunk = self.meta(0x0b, &head);
+        chunk.0.extend([b'f', b'd', b'r', 0, 1, kind, 0, 0]);
+        chunk.0.extend(body.to_le_bytes());
+        chunk
+    }
+
+    pub fn short(self, tsc: u64, calls: u64, ticks: u64) -> Chunk {
+        self.event(tsc, 9, calls | ticks << 24)
     }
 
     fn function(mut self, id: u32, action: u32, delta: u32) -> Chunk {

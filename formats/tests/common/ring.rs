@@ -11,6 +11,8 @@ pub(crate) const STRIDE: usize = 256;
 pub(crate) const FUNCTIONS: usize = 8192;
 pub(crate) const REGIONS: usize = 65536;
 pub(crate) const REGION: usize = 2 * CHUNK;
+/// Half of the place of the functions behind open calls.
+const OPEN_CALLS: usize = 8192;
 /// Where the process had the file.
 pub(crate) const BASE: u64 = 0x7f00_0000_0000;
 
@@ -33,6 +35,36 @@ impl Ring {
         ring.u64(104, 1_000_000_000);
         ring.functions(&[(1, "app::one"), (2, "app::two")]);
         ring
+    }
+
+    /// One with open calls: of the first slot alone, because they are in the place of the others.
+    pub(crate) fn with_open_calls() -> Ring {
+        let mut ring = Ring::new();
+        let table = ring.0[FUNCTIONS..FUNCTIONS + 64].to_vec();
+        ring.0[FUNCTIONS..FUNCTIONS + 64].fill(0);
+        ring.0[2 * OPEN_CALLS..2 * OPEN_CALLS + 64].copy_from_slice(&table);
+        ring.u64(40, 2 * OPEN_CALLS as u64);
+        ring.u64(32, (STRIDE + 8192) as u64);
+        ring.u32(72, 1);
+        ring.u32(76, 1);
+        ring.u64(232, STRIDE as u64);
+        ring
+    }
+
+    /// The open calls of the first slot. `frames`: word, CPU, tick, calls without records and their ticks, of the
+    /// thread itself first.
+    pub(crate) fn open_calls(&mut self, published: u32, frames: &[(u32, u32, u64, u64, u64)]) {
+        let at = SLOTS + STRIDE;
+        self.u32(at, frames.len() as u32 - 1);
+        self.u32(at + 4, published);
+        for (nth, &(word, cpu, tick, calls, ticks)) in frames.iter().enumerate() {
+            let frame = at + 64 + 32 * nth;
+            self.u32(frame, word);
+            self.u32(frame + 4, cpu);
+            self.u64(frame + 8, tick);
+            self.u64(frame + 16, calls);
+            self.u64(frame + 24, ticks);
+        }
     }
 
     pub(crate) fn u32(&mut self, at: usize, value: u32) {

@@ -160,8 +160,15 @@ fn lines<'a>(
 fn time(event: &Event) -> Option<u64> {
     match event {
         Event::Call(call) => Some(call.time.0),
-        Event::Cpu(time, _) | Event::Custom(time, ..) | Event::Typed(time, ..) => Some(*time),
-        Event::Wall(..) | Event::Argument(_) | Event::Lost(_) | Event::Break(_) => None,
+        Event::Cpu(time, _)
+        | Event::Custom(time, ..)
+        | Event::Typed(time, ..)
+        | Event::Short(time, ..) => Some(*time),
+        Event::Wall(..)
+        | Event::Argument(_)
+        | Event::Lost(_)
+        | Event::Break(_)
+        | Event::Threshold(_) => None,
     }
 }
 
@@ -198,6 +205,8 @@ fn add(
         Event::Lost(records) => PlainEvent::Lost(*records),
         // What most formats make of it.
         Event::Break(_) => PlainEvent::Lost(0),
+        // Only XRay has them: `xray_events`.
+        Event::Short(..) | Event::Threshold(_) => return,
         Event::Custom(time, cpu, data) => PlainEvent::Custom(since(*time), *cpu, data.clone()),
         Event::Typed(time, kind, data) => PlainEvent::Typed(since(*time), *kind, data.clone()),
     });

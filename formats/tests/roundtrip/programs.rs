@@ -234,6 +234,7 @@ fn restricted(events: Vec<Event>, holds: Holds) -> Vec<Event> {
                 holds.custom
             }
             Event::Typed(..) => holds.typed,
+            Event::Short(..) | Event::Threshold(_) => false,
         };
         if !wanted {
             continue;
@@ -297,8 +298,15 @@ fn begun(mut events: Vec<Event>, holds: Holds) -> Vec<Event> {
 fn time_of(event: &mut Event) -> Option<&mut u64> {
     match event {
         Event::Call(call) => Some(&mut call.time.0),
-        Event::Cpu(time, _) | Event::Custom(time, ..) | Event::Typed(time, ..) => Some(time),
-        Event::Wall(..) | Event::Argument(_) | Event::Lost(_) | Event::Break(_) => None,
+        Event::Cpu(time, _)
+        | Event::Custom(time, ..)
+        | Event::Typed(time, ..)
+        | Event::Short(time, ..) => Some(time),
+        Event::Wall(..)
+        | Event::Argument(_)
+        | Event::Lost(_)
+        | Event::Break(_)
+        | Event::Threshold(_) => None,
     }
 }
 

@@ -34,6 +34,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 use fdr_formats::model::TraceInfo;
+use fdr_formats::ring::open_calls;
 use fdr_formats::xray::crash_dump::Room;
 
 use crate::dump::output::Output;
@@ -152,7 +153,7 @@ pub(crate) fn prepare(setup: Setup) -> bool {
 }
 
 fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Option<Prepared> {
-    let numbers = Room::size(region_size);
+    let numbers = Room::size(region_size + open_calls::MOST_BYTES);
     let memory = memory::lasting(numbers * size_of::<u32>())?;
     // SAFETY: the memory stays mapped, is aligned to a page, and belongs to this call alone. Zeros are valid
     // numbers.

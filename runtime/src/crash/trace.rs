@@ -212,6 +212,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
                 recorded: counts.recorded,
                 overwritten: counts.overwritten,
                 dropped: counts.dropped,
+                summarised: counts.summarised,
                 ..Counts::default()
             },
             ended: snapshot.owner.ended,

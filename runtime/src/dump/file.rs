@@ -166,6 +166,7 @@ impl Dump<'_> {
                     readable: counts.readable,
                     overwritten: counts.overwritten,
                     dropped: counts.dropped,
+                    summarised: counts.summarised,
                     ..Counts::default()
                 }),
             };
@@ -173,7 +174,8 @@ impl Dump<'_> {
             let block = give(&thread, &chunks, snapshot.owner.ended)?;
             written.threads += 1;
             written.records += block.readable;
-            let gone = counts.recorded.saturating_sub(counts.dropped);
+            let without = counts.dropped.saturating_add(counts.summarised);
+            let gone = counts.recorded.saturating_sub(without);
             written.overwritten += gone.saturating_sub(block.readable);
             written.dropped += counts.dropped;
             let is_zeroed = snapshot.has_zeros || block.discarded_bytes > 0;

@@ -6,22 +6,33 @@
 //!
 //! Async-signal-safe in a buffer that [`Snapshot::new`] made, because that buffer never grows.
 
+use fdr_formats::ring::open_calls;
+
 use crate::primitive::{Ordering, fence};
-use crate::ring::chunk;
 use crate::ring::counts::{Counts, Owner, used};
-use crate::ring::layout::{CHUNK, Slot, state};
-use crate::ring::record::{PAIR, PREAMBLE, SINGLE};
+use crate::ring::layout::{CHUNK, OpenCalls, Slot, state};
+use crate::ring::open_calls::SIZE;
+use crate::ring::record::{self, PAIR, PREAMBLE, SINGLE};
+use crate::ring::{self, chunk};
 
 /// How often a copy is tried while the slot changes its owner.
 const TRIES: u32 = if cfg!(loom) { 1 } else { 4 };
 
+/// How often the newest chunk is copied until it and the open calls are of one moment.
+const PATIENCE: u32 = 16;
+
 /// A buffer for copies. It is used again for each thread.
 #[derive(Default)]
 pub(crate) struct Snapshot {
-    /// Copied chunks, newest first, CHUNK bytes each. Behind them are the bytes of earlier copies.
+    /// Copied chunks, newest first, CHUNK bytes each. Behind the newest one is room for the records of open
+    /// calls. Behind all of them are the bytes of earlier copies.
     bytes: Vec<u8>,
     /// Used bytes of each copied chunk.
     used: Vec<usize>,
+    /// The thread's open calls, before its newest chunk was copied and afterwards.
+    open: [Vec<u8>; 2],
+    /// The thread published nothing meanwhile.
+    is_exact: bool,
     pub(crate) counts: Counts,
     pub(crate) owner: Owner,
     /// Whether a chunk had zeros in the place of records. Somebody cut the file short, and it was made longer
@@ -44,7 +55,11 @@ impl Snapshot {
     /// without ending the program.
     pub(crate) fn new(region_size: usize) -> Option<Snapshot> {
         let mut snapshot = Snapshot::default();
-        snapshot.bytes.try_reserve_exact(region_size).ok()?;
+        let size = region_size + open_calls::MOST_BYTES;
+        snapshot.bytes.try_reserve_exact(size).ok()?;
+        for open in &mut snapshot.open {
+            open.try_reserve_exact(SIZE).ok()?;
+        }
         let chunks = region_size / CHUNK;
         snapshot.used.try_reserve_exact(chunks).ok()?;
         Some(snapshot)
@@ -71,6 +86,7 @@ impl Snapshot {
         }
         self.owner = Owner::of(slot, state == state::ENDED);
         let dropped = slot.dropped.load(Ordering::Relaxed);
+        let calls = ring::open_calls::of(slot);
         let Some((committed, oldest)) = self.copy_chunks(slot, on) else {
             return false;
         };
@@ -79,17 +95,53 @@ impl Snapshot {
             readable: committed.saturating_sub(oldest),
             overwritten: oldest,
             dropped,
+            summarised: 0,
         };
+        if calls.is_some() {
+            self.append_open(last(slot));
+        }
         fence(Ordering::Acquire);
         slot.generation.load(Ordering::Relaxed) == generation
     }
 
     /// The copied chunks, oldest first.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        let chunks = self.bytes.chunks_exact(CHUNK).zip(&self.used);
-        chunks
-            .rev()
-            .map(|(chunk, &used)| chunk.get(..used).unwrap_or(chunk))
+        let chunks = self.used.iter().enumerate().rev();
+        chunks.map(|(nth, &used)| {
+            let at = place_of(nth);
+            self.bytes.get(at..at + used).unwrap_or_default()
+        })
+    }
+
+    fn copy_open(&mut self, calls: &OpenCalls, nth: usize) {
+        if let Some(open) = self.open.get_mut(nth) {
+            open.resize(SIZE, 0);
+            ring::open_calls::copy(calls, open);
+        }
+    }
+
+    /// Appends the records of open calls that have none to the newest chunk. `last` is the tick of the
+    /// thread's last record.
+    fn append_open(&mut self, last: u64) {
+        let [before, after] = &self.open;
+        let (before, after) = (ring_open(before), ring_open(after));
+        let (Some(before), Some(after), Some(used)) = (before, after, self.used.first_mut()) else {
+            return;
+        };
+        let open = before.lasting(&after);
+        let bytes = &mut self.bytes;
+        bytes.resize(bytes.len().max(CHUNK + open_calls::MOST_BYTES), 0);
+        open.records(last, self.is_exact, |record| {
+            if let Some(place) = bytes.get_mut(*used..*used + record.len()) {
+                place.copy_from_slice(record);
+                *used += record.len();
+            }
+        });
+        let (entries, summarised) = (open.unpublished() as u64, 2 * open.summarised);
+        let counts = &mut self.counts;
+        counts.recorded += entries + summarised;
+        counts.readable += entries;
+        counts.summarised = summarised;
     }
 
     /// Returns how many function records the thread has made, and how many of them come before the oldest
@@ -106,7 +158,11 @@ impl Snapshot {
             if !self.used.is_empty() && !on() {
                 break;
             }
-            let (first, used) = match self.copy_chunk(slot, number) {
+            let copied = match self.used.is_empty() {
+                true => self.copy_newest(slot, number),
+                false => self.copy_chunk(slot, number),
+            };
+            let (first, used) = match copied {
                 Ok(copied) => copied,
                 Err(NotCopied::Overwritten) => break,
                 // Records before the zeros count as overwritten, because the run of records is broken.
@@ -127,6 +183,24 @@ impl Snapshot {
         (head == 0 || !self.used.is_empty()).then_some((committed, oldest))
     }
 
+    /// Copies the newest chunk, and the open calls at the same moment if the thread does not publish too fast.
+    fn copy_newest(&mut self, slot: &Slot, number: u64) -> Result<(u64, usize), NotCopied> {
+        let Some(calls) = ring::open_calls::of(slot) else {
+            return self.copy_chunk(slot, number);
+        };
+        for _ in 0..PATIENCE {
+            self.copy_open(calls, 0);
+            let cursor = slot.cursor.load(Ordering::Acquire);
+            let copied = self.copy_chunk(slot, number);
+            self.copy_open(calls, 1);
+            self.is_exact = slot.cursor.load(Ordering::Relaxed) == cursor;
+            if self.is_exact || copied.is_err() {
+                return copied;
+            }
+        }
+        self.copy_chunk(slot, number)
+    }
+
     /// Copies one chunk behind the chunks copied before. Returns how many function records come before the
     /// chunk, and its bytes.
     fn copy_chunk(&mut self, slot: &Slot, number: u64) -> Result<(u64, usize), NotCopied> {
@@ -138,7 +212,7 @@ impl Snapshot {
         }
         let first = mark.first.load(Ordering::Relaxed);
         let used = used(slot, place).ok_or(NotCopied::Overwritten)?;
-        let at = self.used.len() * CHUNK;
+        let at = place_of(self.used.len());
         if self.bytes.len() < at + CHUNK {
             self.bytes.resize(at + CHUNK, 0);
         }
@@ -161,6 +235,24 @@ impl Snapshot {
     }
 }
 
+/// The place of a copied chunk, counted from the newest.
+fn place_of(nth: usize) -> usize {
+    match nth {
+        0 => 0,
+        nth => nth * CHUNK + open_calls::MOST_BYTES,
+    }
+}
+
+fn ring_open(bytes: &[u8]) -> Option<open_calls::OpenCalls<'_>> {
+    open_calls::OpenCalls::decode(bytes)
+}
+
+/// Ticks of the last record.
+fn last(slot: &Slot) -> u64 {
+    let high = slot.high.load(Ordering::Relaxed);
+    u64::from(high) << 32 | u64::from(slot.last_low.load(Ordering::Relaxed))
+}
+
 /// Whether a chunk's preamble or its last record is zeros. No record is zeros.
 fn begins_or_ends_with_zeros(chunk: &[u8]) -> bool {
     let is_zeros = |bytes: Option<&[u8; PAIR as usize]>| {
@@ -172,13 +264,10 @@ fn begins_or_ends_with_zeros(chunk: &[u8]) -> bool {
 /// Function records in a copied chunk, counted by walking it.
 fn count_records(chunk: &[u8]) -> u64 {
     let (mut at, mut count) = (0, 0);
-    while let Some(&first) = chunk.get(at) {
-        if first & 1 == 0 {
-            count += 1;
-            at += SINGLE as usize;
-        } else {
-            at += PAIR as usize;
-        }
+    while let Some(word) = chunk.get(at..).and_then(<[u8]>::first_chunk) {
+        let word = u64::from_le_bytes(*word);
+        count += u64::from(word & 1 == 0);
+        at += record::words(word) * SINGLE as usize;
     }
     count
 }

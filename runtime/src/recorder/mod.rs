@@ -5,6 +5,7 @@
 //! nothing else of std. It must never know of files, names or configuration.
 
 mod claim;
+pub(crate) mod open_calls;
 pub(crate) mod process_ring;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
@@ -31,6 +32,7 @@ pub(crate) use plain::{
 };
 
 pub(crate) use claim::{on_thread_end, set_on_thread_begin};
+pub(crate) use open_calls::keep;
 pub(crate) use process_ring::ring;
 
 /// Action bits of an exit record.
@@ -78,6 +80,7 @@ const fn busy_slot() -> Slot {
         name: [AtomicU64::new(0), AtomicU64::new(0)],
         high: AtomicU32::new(0),
         given: AtomicU32::new(0),
+        open_calls: AtomicU64::new(0),
     }
 }
 
@@ -220,7 +223,7 @@ mod plain {
     }
 
     /// The bits of the words of sites, besides id and action.
-    pub(crate) fn prepare(_: Kind, _slot: Option<isize>) -> Bits {
+    pub(crate) fn prepare(_: Kind, _slot: Option<isize>, _keeps: bool) -> Bits {
         Bits {
             timed: 0,
             untimed: 0,

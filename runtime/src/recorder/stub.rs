@@ -53,6 +53,7 @@ macro_rules! address {
     }};
 }
 
+mod keeping;
 mod outline;
 mod slot_access;
 mod untimed;
@@ -85,26 +86,29 @@ const _: () = assert!(
 
 /// Chooses the code for a copy that records for itself, with this clock. Returns the bits that the words of its
 /// sites and of its guests' sites need besides id and action. It is called before the first site is on. `slot`
-/// is the result of [`fixed_offset`](super::fixed_offset).
-pub(crate) fn prepare(kind: Kind, slot: Option<isize>) -> Bits {
+/// is the result of [`fixed_offset`](super::fixed_offset). `keeps`: calls may be summarised, see `keeping`.
+pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
     outline::prepare();
-    SLOT_ACCESS.describe(kind, slot);
+    SLOT_ACCESS.describe(kind, slot, keeps);
     let other = other_way().unwrap_or_else(|| address!("slowly"));
     OTHER.0.store(other, Ordering::Relaxed);
-    let is_nearest = SLOT_ACCESS.is_fixed() && kind == Kind::TscRseq;
+    let is_nearest = SLOT_ACCESS.is_fixed() && kind == Kind::TscRseq && !keeps;
     Bits {
         timed: if is_nearest { 0 } else { OTHER_WAY },
-        untimed: untimed::prepare(),
+        untimed: untimed::prepare(keeps),
         guests: 0,
     }
 }
 
 /// This copy's code for the clock of [`SLOT_ACCESS`]. `None` if [`OTHER`] has no code for that clock.
 fn other_way() -> Option<*mut ()> {
-    let way = match SLOT_ACCESS.kind() {
-        Kind::Tscp => address!("by_rdtscp"),
-        Kind::TscPid => address!("by_rdpid"),
-        Kind::TscRseq | Kind::Counter | Kind::Monotonic => return None,
+    let way = match (SLOT_ACCESS.kind(), SLOT_ACCESS.keeps()) {
+        (Kind::Tscp, false) => address!("by_rdtscp"),
+        (Kind::Tscp, true) => address!("keeping_by_rdtscp"),
+        (Kind::TscPid, false) => address!("by_rdpid"),
+        (Kind::TscPid, true) => address!("keeping_by_rdpid"),
+        (Kind::TscRseq, true) => address!("keeping_by_rseq"),
+        (Kind::TscRseq | Kind::Counter | Kind::Monotonic, _) => return None,
     };
     SLOT_ACCESS.is_fixed().then_some(way)
 }

@@ -5,6 +5,8 @@
 mod clocks;
 #[cfg(loom)]
 mod model;
+#[cfg(not(loom))]
+mod open_calls;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
 mod tail;
@@ -19,16 +21,19 @@ use super::{EXIT, writer};
 use crate::clock::Stamp;
 use crate::dump::snapshot::Snapshot;
 use crate::ring::counts::{self, Counts};
-use crate::ring::layout::{self, CHUNK, ChunkMark, Slot, state};
+use crate::ring::layout::{self, CHUNK, ChunkMark, OpenCalls, Slot, state};
 use crate::ring::record::{PAIR, PREAMBLE, SINGLE};
 
 /// A slot, its marks and its region, without a ring file.
 struct Rig {
     slot: *mut u8,
     region: *mut u8,
+    open_calls: *mut u8,
     slot_memory: Memory,
     region_memory: Memory,
 }
+
+const OPEN_CALLS: Memory = Memory::new::<OpenCalls>();
 
 impl Rig {
     fn new(chunks: usize, full: bool) -> Rig {
@@ -37,11 +42,15 @@ impl Rig {
         let region_memory = Memory::from_size_align(chunks * CHUNK, CHUNK).unwrap();
         // SAFETY: neither layout is empty.
         let (slot, region) = unsafe { (alloc_zeroed(slot_memory), alloc_zeroed(region_memory)) };
-        slot.expose_provenance();
-        region.expose_provenance();
+        // SAFETY: as above.
+        let open_calls = unsafe { alloc_zeroed(OPEN_CALLS) };
+        for memory in [slot, region, open_calls] {
+            memory.expose_provenance();
+        }
         let rig = Rig {
             slot,
             region,
+            open_calls,
             slot_memory,
             region_memory,
         };
@@ -60,6 +69,20 @@ impl Rig {
     fn slot(&self) -> &Slot {
         // SAFETY: zeroed memory of the right size and alignment is a valid slot.
         unsafe { &*self.slot.cast::<Slot>() }
+    }
+
+    fn open_calls(&self) -> &OpenCalls {
+        // SAFETY: as above.
+        unsafe { &*self.open_calls.cast::<OpenCalls>() }
+    }
+
+    /// From now on, calls that are shorter leave no records.
+    fn set_threshold(&self, ticks: u64) {
+        self.open_calls().threshold.store(ticks, Relaxed);
+        let cpu = self.slot().cpu.load(Relaxed);
+        self.open_calls().cpu.store(cpu, Relaxed);
+        let address = self.open_calls.addr() as u64;
+        self.slot().open_calls.store(address, Relaxed);
     }
 
     fn write(&self, word: u32, ticks: u64, cpu: u32) {
@@ -90,6 +113,7 @@ impl Drop for Rig {
         unsafe {
             dealloc(self.slot, self.slot_memory);
             dealloc(self.region, self.region_memory);
+            dealloc(self.open_calls, OPEN_CALLS);
         }
     }
 }
@@ -116,7 +140,8 @@ fn the_first_record_opens_a_chunk_with_its_preamble() {
             recorded: 1,
             readable: 1,
             overwritten: 0,
-            dropped: 0
+            dropped: 0,
+            summarised: 0
         }
     );
     let [chunk] = chunks.as_slice() else {
@@ -357,6 +382,7 @@ fn a_full_ring_keeps_the_oldest_and_counts_the_rest() {
         readable: 2 * PER_CHUNK,
         overwritten: 0,
         dropped: PER_CHUNK,
+        summarised: 0,
     };
     assert_eq!(counts, expected);
     assert_eq!(counts::count(rig.slot()).unwrap().1, expected);
@@ -408,6 +434,13 @@ fn a_reader_beside_a_writer_finds_unbroken_records() {
     let rig = Rig::new(4, false);
     let address = rig.slot.expose_provenance();
     let reading = std::sync::atomic::AtomicBool::new(true);
+    /// Ends the writer, also if the reader fails.
+    struct End<'a>(&'a std::sync::atomic::AtomicBool);
+    impl Drop for End<'_> {
+        fn drop(&mut self) {
+            self.0.store(false, Relaxed);
+        }
+    }
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             // SAFETY: the rig outlives the scope; slots are made of atomics.
@@ -418,6 +451,7 @@ fn a_reader_beside_a_writer_finds_unbroken_records() {
                 writer::write(slot, FN_1, Stamp { ticks, cpu: 0 });
             }
         });
+        let end = End(&reading);
         let mut snapshot = Snapshot::default();
         for _ in 0..200 {
             if !snapshot.take(rig.slot()) {
@@ -436,7 +470,7 @@ fn a_reader_beside_a_writer_finds_unbroken_records() {
             }
             assert_eq!(expected, counts.readable + counts.overwritten);
         }
-        reading.store(false, Relaxed);
+        drop(end);
         // A join that sanitizers see; the scope's own end is inside std.
         writer.join().expect("the writer's end");
     });

@@ -21,8 +21,11 @@ use crate::clock::{self, CPU_MASK, Stamp};
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
 use crate::ring::chunk::{self, at_address};
 use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, STOPPED, Slot};
-use crate::ring::record::{self, PAIR, PREAMBLE, SINGLE};
+use crate::ring::record::{self, EVENT, PAIR, PREAMBLE, SINGLE};
 use crate::sys;
+use fdr_formats::xray::payload::{MOST_CALLS, MOST_TICKS};
+
+use super::open_calls;
 
 /// Mask of the cursor's offset in its chunk.
 const WITHIN: u64 = CHUNK as u64 - 1;
@@ -34,6 +37,9 @@ const LARGEST_STEP_BACK: u64 = u32::MAX as u64;
 /// Makes a function record of `word` (id << 4 | action << 1) at `stamp`.
 #[inline(always)]
 pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
+    if let Some(calls) = open_calls::of(slot) {
+        return open_calls::edge(slot, calls, word, stamp);
+    }
     let cpu = slot.cpu.load(Ordering::Relaxed);
     if cpu != stamp.cpu {
         return moved(slot, word, stamp.ticks, stamp.cpu);
@@ -56,10 +62,14 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
 }
 
 /// Makes a function record without a time of its own. Its delta is 0, so its time is the time of the record
-/// before it. Returns false if the record can't follow the last one in this way, or if the slot is busy. Then
+/// before it. Returns false if the record can't follow the last one in this way, if the slot is busy, or if its
+/// calls wait to be published. Then
 /// nothing was changed that a reader sees, and the caller makes the record by `write`, with a stamp.
 #[inline(always)]
 pub(crate) fn write_untimed(slot: &Slot, word: u32) -> bool {
+    if open_calls::of(slot).is_some() {
+        return false;
+    }
     let before = slot.cursor.load(Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let cpu = slot.cpu.load(Ordering::Relaxed);
@@ -147,8 +157,7 @@ fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
 fn finish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
     let after = make(slot, word, stamp, before);
     if after.is_none() {
-        slot.dropped.fetch_add(1, Ordering::Relaxed);
-        slot.full.store(STOPPED, Ordering::Relaxed);
+        add_dropped(slot);
     }
     // Without a cursor the slot has stopped. It is released like a slot whose chunk is full.
     release(slot, after.unwrap_or(0), stamp.cpu);
@@ -192,12 +201,60 @@ fn make(slot: &Slot, word: u32, mut stamp: Stamp, before: u32) -> Option<u64> {
     if reset || (behind > 0 && before != stamp.cpu && before != NO_CPU) {
         slot.clock_steps.fetch_add(1, Ordering::Relaxed);
     }
-    let [low, high] = halves(stamp.ticks);
+    set_last(slot, stamp.ticks);
+    // SAFETY: there is room for one record, because of the test above or because the chunk is new.
+    Some(unsafe { commit(slot, cursor, [record::function(word, delta as u32)]) })
+}
+
+/// Makes a function record that was not made at its time. The slot is busy. `before` is the CPU of the last
+/// record.
+pub(super) fn publish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
+    if make(slot, word, stamp, before).is_none() {
+        add_dropped(slot);
+    }
+}
+
+/// Says that `calls` calls left no records since the last record. They took so many ticks. The slot is busy.
+/// Returns whether the record is the first of a chunk, which names the CPU.
+pub(super) fn summarise(slot: &Slot, mut calls: u64, mut ticks: u64, mut stamp: Stamp) -> bool {
+    if slot.full.load(Ordering::Relaxed) == STOPPED || slot.chunks.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    stamp.ticks = stamp.ticks.max(last(slot));
+    let mut names_cpu = false;
+    // The record has room for fewer of both.
+    while calls > 0 || ticks > 0 {
+        let some = (calls.min(MOST_CALLS), ticks.min(MOST_TICKS));
+        let mut cursor = slot.cursor.load(Ordering::Relaxed);
+        if left(cursor) < EVENT {
+            let Some(opened) = open_chunk(slot, cursor, stamp) else {
+                break;
+            };
+            cursor = opened;
+            set_last(slot, stamp.ticks);
+            names_cpu = true;
+        }
+        slot.metadata.fetch_add(EVENT, Ordering::Relaxed);
+        let event = record::summary(some.0, some.1, stamp.ticks);
+        // SAFETY: `left` says that the record fits, or the chunk is new.
+        unsafe { commit(slot, cursor, event) };
+        (calls, ticks) = (calls - some.0, ticks - some.1);
+    }
+    names_cpu
+}
+
+/// Counts a record that can't be made, and stops.
+fn add_dropped(slot: &Slot) {
+    slot.dropped.fetch_add(1, Ordering::Relaxed);
+    slot.full.store(STOPPED, Ordering::Relaxed);
+}
+
+/// Keeps the time of the last record.
+fn set_last(slot: &Slot, ticks: u64) {
+    let [low, high] = halves(ticks);
     slot.last_low.store(low, Ordering::Relaxed);
     slot.last_high.store(high, Ordering::Relaxed);
     slot.high.store(high, Ordering::Relaxed);
-    // SAFETY: there is room for one record, because of the test above or because the chunk is new.
-    Some(unsafe { commit(slot, cursor, [record::function(word, delta as u32)]) })
 }
 
 /// Lower and upper half.
@@ -257,12 +314,19 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let [c, d] = record::wall_time(clock::realtime_ns());
     let [e, f] = record::new_cpu(stamp.cpu & CPU_MASK, stamp.ticks);
     // SAFETY: a chunk's start has room for the preamble.
-    let cursor = unsafe { commit(slot, start, [a, b, c, d, e, f]) };
+    let mut cursor = unsafe { commit(slot, start, [a, b, c, d, e, f]) };
     // Release, both: a reader that sees the number sees the mark and the preamble.
     new.number.store(next, Ordering::Release);
     slot.chunk.store(next, Ordering::Release);
     if chunk::wants_more(next, chunks) && cfg!(not(loom)) {
         sys::thread::wake_dumper();
+    }
+    let threshold = open_calls::adjust(slot, next, chunks, stamp);
+    if threshold > 0 {
+        slot.metadata.fetch_add(EVENT, Ordering::Relaxed);
+        let event = record::threshold(threshold, stamp.ticks);
+        // SAFETY: the chunk has room for it behind the preamble.
+        cursor = unsafe { commit(slot, cursor, event) };
     }
     Some(cursor)
 }

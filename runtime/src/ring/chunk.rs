@@ -3,6 +3,7 @@
 //! SIGBUS. Async-signal-safe.
 
 use super::layout::{CHUNK, ChunkMark, Slot};
+use super::record;
 use crate::primitive::{AtomicU64, Ordering};
 
 /// From this chunk on a thread is active: it makes many records. Chunks then get their space, and their memory,
@@ -72,9 +73,9 @@ pub(crate) fn count_records(place: Place<'_>, used: usize) -> u64 {
     while at < used.min(CHUNK) / 8 {
         // SAFETY: as in `copy`.
         let word = unsafe { AtomicU64::from_ptr(at_address::<u64>(place.start).add(at)) };
-        let is_function = word.load(Ordering::Relaxed) & 1 == 0;
-        count += u64::from(is_function);
-        at += if is_function { 1 } else { 2 };
+        let word = word.load(Ordering::Relaxed);
+        count += u64::from(word & 1 == 0);
+        at += record::words(word);
     }
     count
 }

@@ -7,23 +7,25 @@
 //!
 //! Async-signal-safe, except for functions that return text.
 
-use super::Ring;
 use super::chunk::{self, Place};
 use super::layout::{CHUNK, Slot, state};
 use super::record::PREAMBLE;
+use super::{Ring, open_calls};
 use crate::primitive::{AtomicU64, Ordering, fence};
 use crate::sys::thread::NAME_BYTES;
 
 /// How often a count is tried while the thread records.
 const PATIENCE: u32 = if cfg!(loom) { 1 } else { 1000 };
 
-/// The counts of one thread at one moment. `recorded = readable + overwritten + dropped`.
+/// The counts of one thread at one moment. `recorded = readable + overwritten + dropped + summarised`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) recorded: u64,
     pub(crate) readable: u64,
     pub(crate) overwritten: u64,
     pub(crate) dropped: u64,
+    /// Records of calls that left none.
+    pub(crate) summarised: u64,
 }
 
 /// The owner of records.
@@ -101,7 +103,8 @@ pub(crate) fn committed(slot: &Slot) -> Option<u64> {
 pub(crate) fn recorded(slot: &Slot) -> Option<u64> {
     let generation = slot.generation.load(Ordering::Acquire);
     let dropped = slot.dropped.load(Ordering::Relaxed);
-    let recorded = committed(slot)?.saturating_add(dropped);
+    let (short, open) = open_calls::without_records(slot);
+    let recorded = committed(slot)?.saturating_add(dropped + 2 * short + open);
     fence(Ordering::Acquire);
     (slot.generation.load(Ordering::Relaxed) == generation).then_some(recorded)
 }
@@ -117,12 +120,14 @@ pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {
     let owner = Owner::of(slot, state == state::ENDED);
     let overwritten = (0..PATIENCE).find_map(|_| first_kept(slot))?;
     let dropped = slot.dropped.load(Ordering::Relaxed);
+    let (short, open) = open_calls::without_records(slot);
     let committed = committed(slot)?.max(overwritten);
     let counts = Counts {
-        recorded: committed.saturating_add(dropped),
-        readable: committed - overwritten,
+        recorded: committed.saturating_add(dropped + 2 * short + open),
+        readable: committed - overwritten + open,
         overwritten,
         dropped,
+        summarised: 2 * short,
     };
     fence(Ordering::Acquire);
     let same = slot.generation.load(Ordering::Relaxed) == generation;

@@ -6,7 +6,7 @@
 //! | --- | --- | --- |
 //! | [`Header`] | 0 | one page |
 //! | records of threads that have no region, counted by [`COUNTERS`] CPUs | one page | [`COUNTER_STRIDE`] each |
-//! | [`Slot`]s, each followed by its [`ChunkMark`]s | `slots` | `slot_stride` each |
+//! | [`Slot`]s, each followed by its [`ChunkMark`]s and, with `FDR_KEEP`, its [`OpenCalls`] | `slots` | `slot_stride` each |
 //! | function table, append-only | `functions` | `functions_room` |
 //! | regions: 64 KiB chunks, each a valid XRay buffer | `regions` | `region_size` each |
 //!
@@ -90,6 +90,8 @@ pub(crate) struct Header {
     pub(crate) crash_ticks: AtomicU64,
     /// The program's name, UTF-8, padded with NULs.
     pub(crate) program: [AtomicU64; 8],
+    /// Bytes from a slot to its [`OpenCalls`]. 0 = the slots have none.
+    pub(crate) open_calls: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Header>() <= PAGE);
@@ -112,13 +114,19 @@ const _: () = {
         magic pid clock base slots slot_stride functions functions_length regions region_size capacity
         made start_ticks start_monotonic start_realtime frequency missing_overwritten missing_threads
         missing_dropped clock_flags crash_signal crash_code crash_thread crash_address crash_ticks
-        program
+        program open_calls
     );
     assert!(size_of::<Header>() == reader::HEADER_SIZE);
     same!(
         Slot, reader::SLOT_OFFSETS,
         cursor base chunks chunk dropped clock_steps state tid generation name given
     );
+    same!(
+        OpenCalls, reader::OPEN_CALLS_OFFSETS,
+        depth published summarised threshold frames
+    );
+    same!(Frame, reader::FRAME_OFFSETS, word cpu ticks short_calls short_ticks);
+    assert!(size_of::<OpenCalls>() == reader::OPEN_CALLS_SIZE && FRAMES == reader::FRAMES);
     assert!(cfg!(loom) || CHUNK == reader::CHUNK);
     assert!(COUNTERS.is_power_of_two() && COUNTERS <= reader::COUNTERS);
     assert!(PAGE == reader::COUNTERS_AT && COUNTER_STRIDE == reader::COUNTER_STRIDE);
@@ -167,6 +175,8 @@ pub(crate) struct Slot {
     pub(crate) high: AtomicU32,
     /// How many chunks have space, from the start of the region. It never falls, even if the owner changes.
     pub(crate) given: AtomicU32,
+    /// Address of the slot's [`OpenCalls`]. 0 as long as each call of the owner leaves its records.
+    pub(crate) open_calls: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Slot>() == 128);
@@ -213,6 +223,46 @@ pub(crate) struct ChunkMark {
 
 const _: () = assert!(size_of::<ChunkMark>() == 24);
 
+/// How many calls a slot's [`OpenCalls`] hold, with the place below the outermost call.
+pub(crate) const FRAMES: usize = 254;
+
+/// The open calls of a thread that makes more calls than its ring can hold for `FDR_KEEP`
+/// (`recorder::open_calls`). Only the owner writes them.
+#[repr(C, align(64))]
+pub(crate) struct OpenCalls {
+    /// How many calls are open. The frame of the innermost one has this index.
+    pub(crate) depth: AtomicU32,
+    /// How many of them, from the outermost on, have their entry record in the ring.
+    pub(crate) published: AtomicU32,
+    /// Open calls that are deeper than the frames. Their records are in the ring.
+    pub(crate) deeper: AtomicU32,
+    /// The CPU of the last record in the ring.
+    pub(crate) cpu: AtomicU32,
+    /// Calls that left no records of their own.
+    pub(crate) summarised: AtomicU64,
+    /// Ticks. A shorter call leaves no records of its own.
+    pub(crate) threshold: AtomicU64,
+    unused: [AtomicU64; 4],
+    /// The frame 0 stands for the thread itself, which no call is around.
+    pub(crate) frames: [Frame; FRAMES],
+}
+
+/// One open call.
+#[repr(C)]
+pub(crate) struct Frame {
+    /// Low half of the entry record.
+    pub(crate) word: AtomicU32,
+    /// CPU of the entry, as the clock gave it.
+    pub(crate) cpu: AtomicU32,
+    /// Ticks of the entry.
+    pub(crate) ticks: AtomicU64,
+    /// Calls inside that left no records since the thread's last record, and the ticks that they took.
+    pub(crate) short_calls: AtomicU64,
+    pub(crate) short_ticks: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Frame>() == 32 && size_of::<OpenCalls>() == 8192);
+
 /// The offsets and sizes of one ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -222,6 +272,8 @@ pub(crate) struct Layout {
     pub(crate) capacity: usize,
     pub(crate) slots: usize,
     pub(crate) slot_stride: usize,
+    /// Bytes from a slot to its open calls. 0 = the slots have none.
+    pub(crate) open_calls: usize,
     pub(crate) functions: usize,
     pub(crate) regions: usize,
     /// Bytes of the whole file, in addresses.
@@ -230,12 +282,16 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// The layout for rings of `buffer` bytes per thread within `memory` bytes. It has at least two chunks per
-    /// thread and at least one thread.
-    pub(crate) fn new(buffer: u64, memory: u64) -> Layout {
+    /// thread and at least one thread. `keeps`: the slots have open calls.
+    pub(crate) fn new(buffer: u64, memory: u64, keeps: bool) -> Layout {
         let chunks = (buffer / CHUNK as u64).clamp(2, 1 << 20) as usize;
         let region_size = chunks * CHUNK;
-        let slot_stride = size_of::<Slot>() + chunks * size_of::<ChunkMark>();
-        let slot_stride = slot_stride.next_multiple_of(SLOT_ALIGN);
+        let marked = size_of::<Slot>() + chunks * size_of::<ChunkMark>();
+        let marked = marked.next_multiple_of(SLOT_ALIGN);
+        let (open_calls, slot_stride) = match keeps {
+            true => (marked, marked + size_of::<OpenCalls>()),
+            false => (0, marked),
+        };
         let capacity = (memory / region_size as u64).clamp(1, 1 << 16) as usize;
         let slots = PAGE + COUNTERS * COUNTER_STRIDE;
         let functions = (slots + capacity * slot_stride).next_multiple_of(PAGE);
@@ -246,6 +302,7 @@ impl Layout {
             capacity,
             slots,
             slot_stride,
+            open_calls,
             functions,
             regions,
             length,
@@ -282,7 +339,7 @@ mod tests {
 
     #[test]
     fn default_layout_is_what_the_documents_say() {
-        let layout = Layout::new(4 << 20, 1 << 30);
+        let layout = Layout::new(4 << 20, 1 << 30, false);
         assert_eq!(layout.chunks(), 64);
         assert_eq!(layout.slot_stride, 1664);
         assert_eq!(layout.capacity, 256);
@@ -310,7 +367,7 @@ mod tests {
             (4 << 20, 1 << 30),
             (1 << 32, 1 << 40),
         ] {
-            let layout = Layout::new(buffer, memory);
+            let layout = Layout::new(buffer, memory, true);
             // The file is mapped at a multiple of CHUNK.
             for place in [
                 layout.slots,
@@ -335,7 +392,7 @@ mod tests {
     #[test]
     fn hostile_sizes_still_make_a_layout() {
         for (buffer, memory) in [(0, 0), (u64::MAX, 0), (1, u64::MAX), (u64::MAX, u64::MAX)] {
-            let layout = Layout::new(buffer, memory);
+            let layout = Layout::new(buffer, memory, true);
             assert!(layout.capacity >= 1 && layout.chunks() >= 2);
             assert!(layout.length >= layout.region_size);
         }

@@ -13,6 +13,7 @@ pub(crate) mod layout;
 mod lost;
 #[cfg(all(loom, test))]
 pub(crate) mod model;
+pub(crate) mod open_calls;
 pub(crate) mod record;
 mod slots;
 mod space;
@@ -25,7 +26,8 @@ use fdr_formats::text;
 use crate::clock::Kind;
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::sys::{self, file::Descriptor};
-use layout::{CHUNK, Header, Layout, MAGIC, Slot, state};
+use chunk::at_address;
+use layout::{CHUNK, Header, Layout, MAGIC, OpenCalls, Slot, state};
 pub(crate) use space::{Shortage, read_ahead};
 
 /// Bytes of a program's name in the head.
@@ -38,6 +40,8 @@ pub(crate) struct Options {
     pub(crate) memory: u64,
     /// Keep the oldest records and stop, instead of the newest.
     pub(crate) full: bool,
+    /// Whether calls may be summarised: the slots have open calls.
+    pub(crate) keeps: bool,
     pub(crate) clock: Kind,
     /// The template for the paths of children's rings.
     pub(crate) template: fork_ring::Template,
@@ -95,7 +99,7 @@ impl Ring {
         path: Option<&'static CStr>,
         options: &Options,
     ) -> Option<(Ring, Option<i32>)> {
-        let layout = Layout::new(options.buffer, options.memory);
+        let layout = Layout::new(options.buffer, options.memory, options.keeps);
         Ring::with_layout(path, layout, options.full, options.clock, options.template)
     }
 
@@ -182,6 +186,7 @@ impl Ring {
             (&header.functions, self.layout.functions),
             (&header.regions, self.layout.regions),
             (&header.region_size, self.layout.region_size),
+            (&header.open_calls, self.layout.open_calls),
         ] {
             field.store(value as u64, Ordering::Relaxed);
         }
@@ -267,6 +272,17 @@ impl Ring {
         // SAFETY: the place is inside the head of the mapping, which has its space since `create`. It is
         // aligned and an atomic. Zeros are valid.
         unsafe { &*self.base.add(Layout::counter(cpu)).cast::<AtomicU64>() }
+    }
+
+    /// The open calls of a slot of this ring. `None` if its slots have none.
+    pub(crate) fn open_calls_of(&self, slot: &Slot) -> Option<&'static OpenCalls> {
+        let at = self.layout.open_calls;
+        (at > 0).then(|| {
+            let address = core::ptr::from_ref(slot).addr() + at;
+            // SAFETY: the place is behind the slot's marks, inside the same stride. It is aligned, has its
+            // space since `create`, is never unmapped, and consists of atomics. Zeros are valid.
+            unsafe { &*at_address::<OpenCalls>(address as u64) }
+        })
     }
 
     /// The slot of that index in any state. `None` behind the last one.

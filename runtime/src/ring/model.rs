@@ -15,7 +15,7 @@ pub(crate) struct SmallRing {
 
 impl SmallRing {
     pub(crate) fn new(capacity: usize) -> SmallRing {
-        let mut layout = Layout::new(2 * CHUNK as u64, (2 * capacity * CHUNK) as u64);
+        let mut layout = Layout::new(2 * CHUNK as u64, (2 * capacity * CHUNK) as u64, false);
         // No functions are registered, because room for their table would be most of the memory.
         let regions = layout.functions.next_multiple_of(CHUNK);
         layout.length -= layout.regions - regions;

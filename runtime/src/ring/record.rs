@@ -10,6 +10,11 @@
 //! | NewCPUId | 0: 0x05; 1: u16 cpu; 3: u64 ticks |
 //! | TSCWrap | 0: 0x07; 1: u64 ticks |
 //! | WallTime | 0: 0x09; 1: u64 seconds; 9: u32 microseconds |
+//! | CustomEvent | 0: 0x0b; 1: i32 16, bytes of the payload; 5: u64 ticks; 16: the payload |
+//!
+//! The payloads are those of `fdr_formats::xray::payload`, with 8 bytes behind their head.
+
+use fdr_formats::xray::payload;
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("chunks are XRay buffers as they lie in memory, written little-endian only");
@@ -18,6 +23,8 @@ compile_error!("chunks are XRay buffers as they lie in memory, written little-en
 pub(crate) type Pair = [u64; 2];
 /// Bytes of a [`Pair`].
 pub(crate) const PAIR: u64 = 16;
+/// Bytes of a custom event with its payload.
+pub(crate) const EVENT: u64 = 32;
 /// Bytes of a function record.
 pub(crate) const SINGLE: u64 = 8;
 /// What every chunk begins with: NewBuffer, WallTime, NewCPUId.
@@ -48,6 +55,32 @@ pub(crate) fn tsc_wrap(ticks: u64) -> Pair {
 pub(crate) fn wall_time(nanos: u64) -> Pair {
     let (seconds, micros) = (nanos / 1_000_000_000, nanos % 1_000_000_000 / 1000);
     [0x09 | seconds << 8, seconds >> 56 | micros << 8]
+}
+
+/// So many calls left no records since the last record, and took so many ticks.
+pub(crate) fn summary(calls: u64, short_ticks: u64, ticks: u64) -> [u64; 4] {
+    event(ticks, payload::SHORT_CALLS, calls | short_ticks << 24)
+}
+
+/// From here on, calls shorter than the threshold leave no records.
+pub(crate) fn threshold(threshold: u64, ticks: u64) -> [u64; 4] {
+    event(ticks, payload::THRESHOLD, threshold)
+}
+
+fn event(ticks: u64, kind: u8, body: u64) -> [u64; 4] {
+    let size = EVENT - PAIR;
+    let [a, b] = [0x0b | size << 8 | ticks << 40, ticks >> 24];
+    [a, b, u64::from_le_bytes(payload::head(kind)), body]
+}
+
+/// Words of the record that begins with this word.
+#[inline]
+pub(crate) fn words(first: u64) -> usize {
+    match first as u8 {
+        even if even & 1 == 0 => 1,
+        0x0b => 2 + (first >> 8) as u32 as usize / 8,
+        _ => 2,
+    }
 }
 
 #[cfg(test)]

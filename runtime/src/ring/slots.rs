@@ -160,8 +160,23 @@ impl Ring {
             &slot.metadata,
             &slot.dropped,
             &slot.clock_steps,
+            &slot.open_calls,
         ] {
             field.store(0, Ordering::Relaxed);
+        }
+        if let Some(calls) = self.open_calls_of(slot) {
+            for field in [&calls.depth, &calls.published, &calls.deeper] {
+                field.store(0, Ordering::Relaxed);
+            }
+            let root = &calls.frames[0];
+            for field in [
+                &calls.summarised,
+                &calls.threshold,
+                &root.short_calls,
+                &root.short_ticks,
+            ] {
+                field.store(0, Ordering::Relaxed);
+            }
         }
         slot.cursor.store(base, Ordering::Relaxed);
         slot.cpu.store(NO_CPU, Ordering::Relaxed);

@@ -320,6 +320,7 @@ pub(super) mod tests {
             buffer: 8 * CHUNK as u64,
             memory: 8 * regions * CHUNK as u64,
             full: false,
+            keeps: false,
             clock: Kind::Monotonic,
             template: &[],
         };
@@ -366,6 +367,7 @@ pub(super) mod tests {
             buffer: 8 * CHUNK as u64,
             memory: 8000 * CHUNK as u64,
             full: false,
+            keeps: false,
             clock: Kind::Monotonic,
             template: &[],
         };

@@ -7,7 +7,9 @@ mod value;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use fdr_formats::duration;
 use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::registry;
 use fdr_formats::writer::{Kind, Target};
@@ -60,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) buffer_bytes: u64,
     /// `FDR_MEMORY`: all rings together, a multiple of the chunk, and at least one ring.
     pub(crate) memory_bytes: u64,
+    /// `FDR_KEEP`: the time that a full ring should hold. `None`: each call leaves its records.
+    pub(crate) keep: Option<Duration>,
     /// `FDR_MODE`.
     pub(crate) mode: Mode,
     /// `FDR_CLOCK`.
@@ -112,6 +116,9 @@ impl Settings {
                 .unwrap_or(Some(libc::SIGUSR2)),
             buffer_bytes,
             memory_bytes,
+            keep: from
+                .text("FDR_KEEP", duration::parse)
+                .filter(|time| !time.is_zero()),
             mode: from
                 .text("FDR_MODE", |v| stream::check_mode(choice(v, &Mode::WORDS)?))
                 .unwrap_or(Mode::Ring),
@@ -137,6 +144,11 @@ impl Settings {
 }
 
 impl Settings {
+    /// Whether calls may leave no records. In the other modes each call leaves its records.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keep.is_some() && self.mode == Mode::Ring
+    }
+
     /// Whether two settings differ at most in the filter.
     pub(crate) fn is_but_for_the_filter(&self, other: &Settings) -> bool {
         // All fields are named, so none is forgotten.
@@ -149,6 +161,7 @@ impl Settings {
             signal,
             buffer_bytes,
             memory_bytes,
+            keep,
             mode,
             clock,
             dir,
@@ -167,6 +180,7 @@ impl Settings {
                 &other.crash,
             )
             && words == (&other.mode, &other.clock, &other.log, &other.format)
+            && keep == &other.keep
             && dir == &other.dir
             && format_note == &other.format_note
             && output == &other.output

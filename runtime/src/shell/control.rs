@@ -184,6 +184,7 @@ fn of_thread(slot: &Slot) -> Option<ThreadStatistics> {
         readable: counts.readable,
         overwritten: counts.overwritten,
         dropped: counts.dropped,
+        summarised: counts.summarised,
         clock_steps: slot.clock_steps.load(Ordering::Relaxed),
     })
 }
@@ -261,13 +262,14 @@ fn encode_statistics(statistics: &Statistics) -> String {
             readable,
             overwritten,
             dropped,
+            summarised,
             ..
         } = thread;
         let ended = u8::from(thread.ended);
         let (steps, name) = (thread.clock_steps, thread.name.replace('\n', " "));
         let _ = writeln!(
             text,
-            "{id} {ended} {recorded} {readable} {overwritten} {dropped} {steps} {name}"
+            "{id} {ended} {recorded} {readable} {overwritten} {dropped} {summarised} {steps} {name}"
         );
     }
     text
@@ -288,7 +290,7 @@ fn decode_statistics(text: &str) -> Statistics {
         ..Statistics::default()
     };
     for line in lines {
-        let mut words = line.splitn(8, ' ');
+        let mut words = line.splitn(9, ' ');
         let mut next = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
         let thread = ThreadStatistics {
             id: next(),
@@ -297,6 +299,7 @@ fn decode_statistics(text: &str) -> Statistics {
             readable: next(),
             overwritten: next(),
             dropped: next(),
+            summarised: next(),
             clock_steps: next(),
             name: String::new(),
         };
@@ -328,6 +331,7 @@ mod tests {
             readable: 1,
             overwritten: 2,
             dropped: 3,
+            summarised: 4,
             clock_steps: 9,
         };
         let statistics = Statistics {

@@ -172,7 +172,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
             if recorder::host().is_some() {
                 return Err(TOO_LATE.into());
             }
-            table.set_bits(recorder::prepare(chosen.kind, slot));
+            table.set_bits(recorder::prepare(chosen.kind, slot, config.keeps()));
         }
         let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
         if !sys::thread::watch_ends(last_thread::on_thread_end) {
@@ -251,6 +251,8 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
 }
 
 /// Has a crash dumped unless the user opted out. Prepares what a dump without a dumper needs.
+// Out of line, because all of this runs on the stack of the program.
+#[inline(never)]
 fn prepare_for_crashes(state: &State) {
     let config = &state.config;
     let Some(ring) = ring() else { return };
@@ -276,6 +278,8 @@ fn prepare_for_crashes(state: &State) {
 }
 
 /// Makes the ring and publishes it.
+// Out of line, because all of this runs on the stack of the program.
+#[inline(never)]
 fn new_ring(state: &State) -> Result<(), Failure> {
     let config = &state.config;
     let template = ring_template(state);
@@ -302,6 +306,7 @@ fn new_ring(state: &State) -> Result<(), Failure> {
         buffer: config.buffer_bytes,
         memory: config.memory_bytes,
         full: config.mode == Mode::Full,
+        keeps: config.keeps(),
         clock: state.chosen.kind,
         template,
     };
@@ -335,9 +340,9 @@ fn new_ring(state: &State) -> Result<(), Failure> {
     header
         .start_realtime
         .store(start.realtime_ns, Ordering::Relaxed);
-    header
-        .frequency
-        .store(state.frequency().hz, Ordering::Relaxed);
+    let frequency = state.frequency().hz;
+    header.frequency.store(frequency, Ordering::Relaxed);
+    recorder::keep(config.keep.filter(|_| config.keeps()), frequency);
     header
         .clock_flags
         .store(state.clock_flags(), Ordering::Relaxed);

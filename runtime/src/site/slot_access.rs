@@ -22,6 +22,8 @@ pub(crate) struct SlotAccess {
     pub(crate) rseq: AtomicIsize,
     /// The clock: a `Kind` as a number.
     pub(crate) kind: AtomicU32,
+    /// 1 if calls may be summarised.
+    pub(crate) keeps: AtomicU32,
 }
 
 /// There are no numbers on this architecture.

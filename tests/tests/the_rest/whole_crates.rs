@@ -59,7 +59,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn instrument(package: &Path, options: &[&str]) -> Output {
-    let tool = fdr_tests::tool(fdr_tests::Profile::Dev).with_file_name("cargo-fdr");
+    let tool = fdr_tests::tool().with_file_name("cargo-fdr");
     let mut command = Command::new(tool);
     command.args(["fdr", "instrument"]).args(options);
     command.arg(package).output().expect("cargo fdr runs")

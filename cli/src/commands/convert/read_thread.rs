@@ -159,6 +159,8 @@ fn without<'a>(mark: &Mark<'a>) -> (Mark<'static>, &'a [u8]) {
         Mark::Argument { value } => (Mark::Argument { value }, NONE),
         Mark::Lost { records } => (Mark::Lost { records }, NONE),
         Mark::Break { time } => (Mark::Break { time }, NONE),
+        Mark::ShortCalls { time, calls, ticks } => (Mark::ShortCalls { time, calls, ticks }, NONE),
+        Mark::Threshold { ticks } => (Mark::Threshold { ticks }, NONE),
         Mark::Custom { time, cpu, data } => {
             let mark = Mark::Custom {
                 time,

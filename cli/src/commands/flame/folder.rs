@@ -150,8 +150,15 @@ impl Sink for Folder {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        if let (Mark::Lost { .. }, Some((_, line))) = (mark, self.lines.get_mut(self.current)) {
-            line.lose();
+        let Some((_, line)) = self.lines.get_mut(self.current) else {
+            return;
+        };
+        match *mark {
+            Mark::Lost { .. } => line.lose(),
+            Mark::ShortCalls { time, calls, ticks } => {
+                line.short_calls(&mut self.tree, time, calls, ticks);
+            }
+            _ => {}
         }
     }
 

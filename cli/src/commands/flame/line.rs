@@ -215,6 +215,14 @@ impl Line {
         self.root = paths.root;
     }
 
+    /// The innermost open call made so many calls that left no records.
+    pub(super) fn short_calls(&mut self, tree: &mut Tree, time: Ticks, calls: u64, ticks: u64) {
+        let caller = self.stack.open().last().map_or(self.root, |open| open.data);
+        let node = tree.child(caller, Label::Short);
+        let ticks = self.stack.short_calls(time, ticks);
+        tree.count_calls(node, ticks, calls);
+    }
+
     /// Records are missing here.
     pub(super) fn lose(&mut self) {
         self.stack.lose();

@@ -111,7 +111,9 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
         for (_, node) in folded.tree.nodes() {
             let is_shown = |label| match label {
                 Label::Function(id) => filter.matches(&name_of(info, id)),
-                Label::Root | Label::Thread(_) | Label::Others | Label::Open => false,
+                Label::Root | Label::Thread(_) | Label::Others | Label::Open | Label::Short => {
+                    false
+                }
             };
             let label = folded.tree.of(node);
             shown.entry(label).or_insert_with(|| is_shown(label));
@@ -177,5 +179,6 @@ fn name(info: &TraceInfo, label: Label) -> String {
         }
         Label::Others => "[more]".to_owned(),
         Label::Open => "[open]".to_owned(),
+        Label::Short => "[short]".to_owned(),
     }
 }

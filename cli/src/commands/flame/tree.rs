@@ -37,6 +37,8 @@ pub(super) enum Label {
     Others,
     /// The calls of the path above that were open when the trace was written.
     Open,
+    /// Calls that the path above made and that left no records.
+    Short,
 }
 
 /// A path.
@@ -63,6 +65,7 @@ impl Rank {
             Label::Thread(ThreadId(id)) => id << 2 | 2,
             Label::Others => 3,
             Label::Open => 7,
+            Label::Short => 11,
         };
         let mut hash = (caller.1.rotate_left(5) ^ label).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -225,6 +228,13 @@ impl Tree {
         let node = &mut self.nodes[node.0 as usize];
         node.own = node.own.saturating_add(own);
         node.calls += 1;
+    }
+
+    /// So many calls of that path have ended.
+    pub(super) fn count_calls(&mut self, node: NodeId, own: u64, calls: u64) {
+        let node = &mut self.nodes[node.index()];
+        node.own = node.own.saturating_add(own);
+        node.calls = node.calls.saturating_add(calls);
     }
 
     /// So many of its calls, with what they spent, are another path's.

@@ -67,6 +67,7 @@ struct Thread<'a> {
     readable: Option<u64>,
     overwritten: Option<u64>,
     dropped: Option<u64>,
+    summarised: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -145,6 +146,7 @@ pub(super) fn write(
                     readable: counts.map(|counts| counts.readable),
                     overwritten: counts.map(|counts| counts.overwritten),
                     dropped: counts.map(|counts| counts.dropped),
+                    summarised: counts.map(|counts| counts.summarised),
                 }
             })
             .collect(),

@@ -80,6 +80,9 @@ pub(crate) struct Options {
     /// Memory for all rings, such as 1G (FDR_MEMORY)
     #[arg(long, value_name = "SIZE")]
     memory: Option<OsString>,
+    /// The time that a full ring should hold, such as 10s: short calls are then summed up (FDR_KEEP)
+    #[arg(long, value_name = "TIME")]
+    keep: Option<OsString>,
     /// What to keep if a ring is full: ring (the newest records) or full (the oldest). Or stream:
     /// hand over all records while the command runs (FDR_MODE)
     #[arg(long, value_name = "MODE", value_parser = ["ring", "full", "stream"], ignore_case = true)]
@@ -119,6 +122,7 @@ impl Options {
             ("FDR_SIGNAL", self.signal.clone()),
             ("FDR_BUFFER", self.buffer.clone()),
             ("FDR_MEMORY", self.memory.clone()),
+            ("FDR_KEEP", self.keep.clone()),
             ("FDR_MODE", text(&self.mode)),
             ("FDR_CLOCK", text(&self.clock)),
             ("FDR_DIR", self.dir.clone()),
@@ -155,6 +159,9 @@ impl Options {
         {
             let title = format.title;
             bail!("--output: {title} can't be sent as a stream; --to chooses another");
+        }
+        if let Some(keep) = given(&self.keep) {
+            values::check_time(&keep).map_err(|what| anyhow!("--keep: {what}"))?;
         }
         // A budget in the environment is the recorder's business, and so is a ring beside it.
         let memory = given(&self.memory).or_else(|| variable("FDR_MEMORY"));
@@ -299,8 +306,8 @@ mod tests {
     fn every_option_has_its_variable() {
         let options = parse(&[
             "--filter", "-a::*", "-o", "t/", "--to", "xray1", "--signal", "USR1", "--buffer", "1M",
-            "--memory", "2G", "--mode", "full", "--clock", "rdtsc", "--dir", "/d", "--log", "info",
-            "--panic", "--", "app", "-o", "x",
+            "--memory", "2G", "--keep", "5s", "--mode", "full", "--clock", "rdtsc", "--dir", "/d",
+            "--log", "info", "--panic", "--", "app", "-o", "x",
         ]);
         let expected = [
             ("FDR", "-a::*"),
@@ -309,6 +316,7 @@ mod tests {
             ("FDR_SIGNAL", "USR1"),
             ("FDR_BUFFER", "1M"),
             ("FDR_MEMORY", "2G"),
+            ("FDR_KEEP", "5s"),
             ("FDR_MODE", "full"),
             ("FDR_CLOCK", "rdtsc"),
             ("FDR_DIR", "/d"),

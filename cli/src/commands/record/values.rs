@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use fdr_formats::duration;
 use fdr_formats::filter::Filter;
 use nix::libc;
 use nix::sys::signal::Signal;
@@ -60,6 +61,14 @@ pub(super) fn check_sizes(buffer: Option<&OsStr>, memory: Option<&OsStr>) -> Res
         ));
     }
     Ok(())
+}
+
+/// Checks a time.
+///
+/// # Errors
+/// What is accepted.
+pub(super) fn check_time(text: &OsStr) -> Result<(), String> {
+    duration::parse(text.to_str().unwrap_or("not UTF-8")).map(|_| ())
 }
 
 /// Checks the name or number of a signal.

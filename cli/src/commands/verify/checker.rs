@@ -236,11 +236,11 @@ impl State {
             readable,
             overwritten,
             dropped,
+            summarised,
             ..
         } = *counts;
-        let sum = readable
-            .checked_add(overwritten)
-            .and_then(|sum| sum.checked_add(dropped));
+        let parts = [readable, overwritten, dropped, summarised];
+        let sum = parts.into_iter().try_fold(0_u64, u64::checked_add);
         if sum != Some(recorded) {
             found.add(
                 thread,
@@ -250,6 +250,7 @@ impl State {
                     readable,
                     overwritten,
                     dropped,
+                    summarised,
                 },
             );
         }

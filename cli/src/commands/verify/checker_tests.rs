@@ -227,6 +227,7 @@ fn counts_must_add_up_and_agree() {
         dropped: 2,
         synthetic_entries: 1,
         synthetic_exits: 0,
+        summarised: 0,
     };
     let mut verdict = |counts: Counts| {
         trace.info.threads = vec![Thread {
@@ -250,7 +251,8 @@ fn counts_must_add_up_and_agree() {
             recorded: 11,
             readable: 3,
             overwritten: 5,
-            dropped: 2
+            dropped: 2,
+            summarised: 0
         }]
     );
     assert_eq!(

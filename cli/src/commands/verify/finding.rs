@@ -37,6 +37,7 @@ pub(super) enum What {
         readable: u64,
         overwritten: u64,
         dropped: u64,
+        summarised: u64,
     },
     Differs {
         what: &'static str,
@@ -75,9 +76,10 @@ impl What {
                 readable,
                 overwritten,
                 dropped,
+                summarised,
             } => format!(
                 "counts do not add up: {recorded} recorded, but {readable} readable + \
-                 {overwritten} overwritten + {dropped} dropped"
+                 {overwritten} overwritten + {dropped} dropped + {summarised} summarised"
             ),
             What::Differs {
                 what,

@@ -1,7 +1,10 @@
 //! Encodes the custom events of this project, little-endian like each file that we write.
 //! [`payload`](super) has their layout. Few of them are written, so small code counts here, and its parts are calls. The functions that take a [`Place`] must never allocate.
 
-use super::{BALANCE, BREAK, CLOCK, FUNCTIONS, LOST, PROCESS, SYNTHETIC, TAG, THREAD, VERSION};
+use super::{
+    BALANCE, BREAK, CLOCK, FUNCTIONS, LOST, MOST_CALLS, MOST_TICKS, PROCESS, SHORT_CALLS,
+    SYNTHETIC, TAG, THREAD, THRESHOLD, VERSION,
+};
 use crate::model::{Clock, Counts, Function, Thread, Ticks, TraceInfo};
 use crate::text;
 
@@ -171,7 +174,9 @@ pub(in super::super) fn put_thread<P: Place>(
 ) -> P {
     let counts = known.unwrap_or_default();
     let mut draft = Draft::within(place, THREAD);
-    draft.u32(u32::from(known.is_some()) | u32::from(latest.is_some()) << 1);
+    let is_summarised = counts.summarised > 0;
+    let bits = [known.is_some(), latest.is_some(), is_summarised];
+    draft.u32((0..).zip(bits).map(|(at, bit)| u32::from(bit) << at).sum());
     draft.length(name);
     for count in [
         counts.recorded,
@@ -182,10 +187,37 @@ pub(in super::super) fn put_thread<P: Place>(
         draft.u64(count);
     }
     draft.text(name);
-    if let Some(latest) = latest {
+    if latest.is_some() || is_summarised {
         draft.align();
+    }
+    if let Some(latest) = latest {
         draft.u64(latest.0);
     }
+    if is_summarised {
+        draft.u64(counts.summarised);
+    }
+    draft.finish()
+}
+
+/// Calls that left no records since the thread's record before, in as many events as they need.
+pub fn encode_short_calls(calls: u64, ticks: u64) -> impl Iterator<Item = Vec<u8>> {
+    let mut rest = (calls, ticks);
+    std::iter::from_fn(move || {
+        let now = (rest.0.min(MOST_CALLS), rest.1.min(MOST_TICKS));
+        rest = (rest.0 - now.0, rest.1 - now.1);
+        (now != (0, 0)).then(|| one_number(SHORT_CALLS, now.0 | now.1 << 24))
+    })
+}
+
+/// From here on, calls below this many ticks may leave no records.
+#[must_use]
+pub fn encode_threshold(ticks: u64) -> Vec<u8> {
+    one_number(THRESHOLD, ticks)
+}
+
+fn one_number(kind: u8, number: u64) -> Vec<u8> {
+    let mut draft = Draft::new(kind);
+    draft.u64(number);
     draft.finish()
 }
 

@@ -18,11 +18,13 @@ pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess {
     record_untimed: AtomicPtr::new(core::ptr::null_mut()),
     rseq: AtomicIsize::new(0),
     kind: AtomicU32::new(Kind::Monotonic as u32),
+    keeps: AtomicU32::new(0),
 };
 
 impl SlotAccess {
-    /// Sets the numbers for this copy's own slots: the offset, if it is fixed, and the clock.
-    pub(super) fn describe(&self, kind: Kind, slot: Option<isize>) {
+    /// Sets the numbers for this copy's own slots: the offset, if it is fixed, the clock, and whether calls may
+    /// be summarised.
+    pub(super) fn describe(&self, kind: Kind, slot: Option<isize>, keeps: bool) {
         self.outline.store(address!("outline"), Ordering::Relaxed);
         self.record_at
             .store(record_at as *mut (), Ordering::Relaxed);
@@ -33,6 +35,7 @@ impl SlotAccess {
         self.rseq
             .store(RSEQ_OFFSET.0.load(Ordering::Relaxed), Ordering::Relaxed);
         self.kind.store(kind as u32, Ordering::Relaxed);
+        self.keeps.store(u32::from(keeps), Ordering::Relaxed);
         self.slot.store(slot.unwrap_or(0), Ordering::Relaxed);
     }
 
@@ -49,8 +52,14 @@ impl SlotAccess {
         ] {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        let kind = host.kind.load(Ordering::Relaxed);
-        self.kind.store(kind, Ordering::Relaxed);
+        for (to, from) in [(&self.kind, &host.kind), (&self.keeps, &host.keeps)] {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether calls may be summarised.
+    pub(super) fn keeps(&self) -> bool {
+        self.keeps.load(Ordering::Relaxed) != 0
     }
 
     /// Whether the offset is fixed. Otherwise code asks for the slot.

@@ -21,9 +21,12 @@ static OTHER: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::
 
 /// Returns the bits in the words of a copy's untimed sites and of its guests'. The copy records for itself. The
 /// bit does not depend on the clock.
-pub(super) fn prepare() -> u32 {
+pub(super) fn prepare(keeps: bool) -> u32 {
     OTHER.0.store(address!("untimed_slowly"), Ordering::Relaxed);
-    if SLOT_ACCESS.is_fixed() { 0 } else { OTHER_WAY }
+    match SLOT_ACCESS.is_fixed() && !keeps {
+        true => 0,
+        false => OTHER_WAY,
+    }
 }
 
 /// Chooses the code for a guest of `host` whose own code can't make the records.

@@ -2,8 +2,8 @@
 //! around it, and the slot is put into each state that makes a record uncommon.
 
 use core::arch::asm;
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
@@ -19,12 +19,14 @@ use crate::ring::record::PREAMBLE;
 static BIT: AtomicU32 = AtomicU32::new(0);
 static UNTIMED_BIT: AtomicU32 = AtomicU32::new(0);
 static FORCED: AtomicU32 = AtomicU32::new(0);
+/// Whether calls may leave no records.
+static KEEPS: AtomicBool = AtomicBool::new(false);
 
 /// Runs `body` on a thread whose slot is the rig's.
 fn with_slot(kind: Kind, rig: &Rig, body: impl FnOnce()) {
     clock::choose(config::Clock::Rdtsc);
     CLOCK.store(kind as u32, Relaxed);
-    let bits = prepare(kind, tls::fixed_offset());
+    let bits = prepare(kind, tls::fixed_offset(), KEEPS.load(Relaxed));
     BIT.store(bits.timed | FORCED.load(Relaxed), Relaxed);
     UNTIMED_BIT.store(bits.untimed | FORCED.load(Relaxed), Relaxed);
     let address = core::ptr::from_ref(rig.slot()).expose_provenance();
@@ -65,8 +67,9 @@ fn the_stub_makes_what_the_writer_makes() {
     }
     for kind in kinds {
         // With the bit as well: that is how they come where slots can't be reached.
-        for forced in [0, OTHER_WAY] {
+        for (forced, keeps) in [(0, false), (OTHER_WAY, false), (0, true)] {
             FORCED.store(forced, Relaxed);
+            KEEPS.store(keeps, Relaxed);
             records_follow_each_other(kind);
             each_uncommon_state_is_handed_over(kind);
             chunks_follow_each_other(kind);
@@ -74,6 +77,10 @@ fn the_stub_makes_what_the_writer_makes() {
             untimed_ones_fill_chunks(kind);
             registers_are_kept(kind, entrance(), &BIT);
             registers_are_kept(kind, entrance_untimed(), &UNTIMED_BIT);
+            if keeps {
+                short_calls_are_counted_as_the_writer_counts_them(kind);
+                registers_are_kept_where_calls_are_short(kind);
+            }
         }
     }
 }
@@ -274,4 +281,71 @@ fn registers_are_kept(kind: Kind, stub: *mut (), bit: &AtomicU32) {
         }
     });
     assert_eq!(rig.read().1.recorded, 3);
+}
+
+fn short_calls_are_counted_as_the_writer_counts_them(kind: Kind) {
+    for (threshold, records) in [(u64::MAX, 2), (0, 6)] {
+        let rig = Rig::new(2, false);
+        with_slot(kind, &rig, || {
+            edge(FN_1);
+            rig.set_threshold(threshold);
+            let calls = rig.open_calls();
+            let before = now(kind);
+            edge(FN_1);
+            edge(FN_2);
+            assert_eq!(calls.depth.load(Relaxed), 2, "{kind:?}");
+            let frame = &calls.frames[2];
+            assert_eq!(frame.word.load(Relaxed), FN_2, "{kind:?}");
+            let entered = frame.ticks.load(Relaxed);
+            assert!((before..=now(kind)).contains(&entered), "{kind:?}");
+            edge(FN_2 | EXIT);
+            let inside = calls.frames[1].short_calls.load(Relaxed);
+            assert_eq!(inside, u64::from(threshold > 0), "{kind:?}");
+            edge(FN_1 | EXIT);
+            let root = &calls.frames[0];
+            let (count, ticks) = (
+                root.short_calls.load(Relaxed),
+                root.short_ticks.load(Relaxed),
+            );
+            assert_eq!(count, if threshold > 0 { 2 } else { 0 }, "{kind:?}");
+            assert!(ticks <= now(kind) - before, "{kind:?}");
+            assert_eq!(calls.summarised.load(Relaxed), count, "{kind:?}");
+            assert_eq!(calls.depth.load(Relaxed), 0, "{kind:?}");
+            // Without an entry.
+            edge(FN_2 | EXIT);
+            // Another record is being made.
+            let cpu = rig.slot().cpu.load(Relaxed);
+            rig.slot().cpu.store(layout::BUSY, Relaxed);
+            edge(FN_1);
+            assert_eq!(rig.slot().dropped.load(Relaxed), 1, "{kind:?}");
+            rig.slot().cpu.store(cpu, Relaxed);
+        });
+        let (_, counts) = rig.read();
+        assert_eq!((counts.recorded, counts.readable), (7, records), "{kind:?}");
+    }
+}
+
+fn registers_are_kept_where_calls_are_short(kind: Kind) {
+    let rig = Rig::new(2, false);
+    with_slot(kind, &rig, || {
+        edge(FN_1);
+        rig.set_threshold(u64::MAX);
+        for nth in 0..600 {
+            // More calls than there are frames, then their exits, and exits without an entry.
+            let exit = if nth < 300 { 0 } else { EXIT };
+            let sent = u64::from(FN_1 | exit | BIT.load(Relaxed));
+            let (mut di, mut si, mut r8, mut word) = (11_u64, 12_u64, 13_u64, sent);
+            // SAFETY: as in `stub::call`.
+            unsafe {
+                asm!(
+                    "call {stub}",
+                    stub = in(reg) entrance(),
+                    inout("rdi") di, inout("rsi") si, inout("r8") r8, inout("r11") word,
+                    out("rax") _, out("rcx") _, out("rdx") _, out("r9") _, out("r10") _,
+                );
+            }
+            assert_eq!((di, si, r8, word), (11, 12, 13, sent), "{kind:?}");
+        }
+    });
+    assert_eq!(rig.read().1.recorded, 601, "{kind:?}");
 }

@@ -250,6 +250,7 @@ fn all_in_code() -> Config {
         .crash(false)
         .dir("rings")
         .format("xray1")
+        .keep(Duration::from_millis(250))
         .log(Log::Info)
         .memory(300 << 10)
         .mode(Mode::Full)
@@ -258,13 +259,14 @@ fn all_in_code() -> Config {
         .signal("none")
 }
 
-const ALL_SET: [(&str, &str); 12] = [
+const ALL_SET: [(&str, &str); 13] = [
     ("FDR", "app::*"),
     ("FDR_BUFFER", "200000"),
     ("FDR_CLOCK", "monotonic"),
     ("FDR_CRASH", "0"),
     ("FDR_DIR", "rings"),
     ("FDR_FORMAT", "xray1"),
+    ("FDR_KEEP", "250ms"),
     ("FDR_LOG", "info"),
     ("FDR_MEMORY", "300K"),
     ("FDR_MODE", "full"),
@@ -302,6 +304,7 @@ fn the_environment_wins_variable_by_variable() {
         .clock(Clock::Rdtsc)
         .crash(true)
         .dir("/elsewhere")
+        .keep(Duration::from_secs(1))
         .format("ctf")
         .log(Log::Quiet)
         .memory(1 << 20)
@@ -334,7 +337,7 @@ fn a_value_in_the_code_is_refused_by_the_methods_name() {
         .signal("KILL")
         .output("%q");
     let errors = both(&[], &mistakes).unwrap_err().join("\n");
-    for (_, method) in [VARIABLES[0], VARIABLES[5], VARIABLES[11], VARIABLES[9]] {
+    for (_, method) in [VARIABLES[0], VARIABLES[5], VARIABLES[12], VARIABLES[10]] {
         assert!(errors.contains(&format!("Config::{method}(")), "{errors}");
     }
     // A ring in the code that a budget in the environment has no room for.

@@ -1,0 +1,146 @@
+//! The open calls of a thread whose short calls leave no records, as records that a chunk could hold. Whoever
+//! copies a ring appends them to the newest chunk. Pure. Must never allocate, because a crashed process runs it.
+//!
+//! Calls whose entry is in a chunk give nothing but their short calls. The records of the others are a
+//! `NewCPUId` or `TSCWrap` with the tick of the entry, and the entry.
+
+use super::layout::{FRAME_SIZE, FRAMES, OPEN_CALLS_OFFSETS};
+use crate::bytes::{ByteOrder, Fields};
+use crate::xray::payload;
+use crate::xray::record::{METADATA_SIZE, encode_metadata};
+
+use crate::xray::record::{Layout, Record, When};
+
+const RING: Layout = Layout {
+    order: ByteOrder::Little,
+    version: 3,
+};
+
+/// Bits of a CPU's number, as a clock gave it.
+const CPU_MASK: u32 = 0xfff;
+
+/// The most bytes of [`OpenCalls::records`].
+pub const MOST_BYTES: usize = FRAMES * (2 * METADATA_SIZE + 16 + 8);
+
+/// The open calls of a slot, copied.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenCalls<'a> {
+    /// How many are open.
+    depth: usize,
+    /// How many of them, from the outermost on, have their entry in a chunk.
+    published: usize,
+    /// Calls that left no records.
+    pub summarised: u64,
+    /// Ticks of the shortest call that leaves records; 0: every call does.
+    pub threshold: u64,
+    frames: &'a [u8],
+}
+
+/// A call that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Frame {
+    word: u32,
+    cpu: u32,
+    ticks: u64,
+    short_calls: u64,
+    short_ticks: u64,
+}
+
+impl<'a> OpenCalls<'a> {
+    /// Decodes a copy of [`OPEN_CALLS_SIZE`](super::layout::OPEN_CALLS_SIZE) bytes. `None`: it is damaged, or
+    /// cut. Async-signal-safe.
+    #[must_use]
+    pub fn decode(bytes: &'a [u8]) -> Option<OpenCalls<'a>> {
+        let mut fields = Fields::new(bytes, ByteOrder::Little);
+        let (depth, published) = (fields.u32()? as usize, fields.u32()? as usize);
+        let _deeper_and_cpu = fields.u64()?;
+        let (summarised, threshold) = (fields.u64()?, fields.u64()?);
+        let [.., frames] = OPEN_CALLS_OFFSETS;
+        let frames = bytes.get(frames..frames + (depth + 1) * FRAME_SIZE);
+        (depth < FRAMES && published <= depth).then_some(OpenCalls {
+            depth,
+            published,
+            summarised,
+            threshold,
+            frames: frames?,
+        })
+    }
+
+    /// How many open calls have no entry in a chunk. Async-signal-safe.
+    #[must_use]
+    pub fn unpublished(&self) -> usize {
+        self.depth - self.published
+    }
+
+    /// Only the calls that were the same in a later copy of the same slot. Async-signal-safe.
+    #[must_use]
+    pub fn lasting(self, later: &OpenCalls<'_>) -> OpenCalls<'a> {
+        let both = self.depth.min(later.depth);
+        let is_same = |&at: &usize| {
+            let (one, other) = (self.frame(at), later.frame(at));
+            one.map(|one| (one.word, one.ticks)) == other.map(|other| (other.word, other.ticks))
+        };
+        let depth = (1..=both).take_while(is_same).count();
+        OpenCalls {
+            depth,
+            published: self.published.max(later.published).min(depth),
+            summarised: later.summarised,
+            ..self
+        }
+    }
+
+    /// Gives the records of the calls that have none. `last` is the tick of the thread's last record.
+    /// `is_exact`: the thread published nothing while the calls were copied, so their counts of short calls
+    /// are of no record that was copied too. Async-signal-safe.
+    pub fn records(&self, last: u64, is_exact: bool, mut put: impl FnMut(&[u8])) {
+        let (mut last, mut known) = (last, None);
+        for at in self.published..=self.depth {
+            let Some(frame) = self.frame(at) else { return };
+            if at > self.published {
+                last = last.max(frame.ticks);
+                let cpu = (frame.cpu & CPU_MASK) as u16;
+                let time = match known.replace(cpu) == Some(cpu) {
+                    true => Record::TscWrap { tsc: last },
+                    false => Record::NewCpu { cpu, tsc: last },
+                };
+                put(&encode_metadata(&time, RING));
+                put(&u64::from(frame.word & !1).to_le_bytes());
+            }
+            if is_exact && frame.short_calls > 0 {
+                // They had ended when the next call began, or else now.
+                let next = self.frame(at + 1).filter(|_| at < self.depth);
+                let until =
+                    next.map_or_else(|| last.saturating_add(frame.short_ticks), |next| next.ticks);
+                summary(&frame, until, &mut put);
+            }
+        }
+    }
+
+    fn frame(&self, at: usize) -> Option<Frame> {
+        let bytes = self.frames.get(at * FRAME_SIZE..)?;
+        let mut fields = Fields::new(bytes, ByteOrder::Little);
+        Some(Frame {
+            word: fields.u32()?,
+            cpu: fields.u32()?,
+            ticks: fields.u64()?,
+            short_calls: fields.u64()?,
+            short_ticks: fields.u64()?,
+        })
+    }
+}
+
+/// The summary of a call's short calls, or the part that one record can hold.
+fn summary(frame: &Frame, last: u64, put: &mut impl FnMut(&[u8])) {
+    let size = 16;
+    let when = When::Absolute(last);
+    let event = Record::Custom {
+        size,
+        when,
+        cpu: None,
+    };
+    put(&encode_metadata(&event, RING));
+    put(&payload::head(payload::SHORT_CALLS));
+    let calls = frame.short_calls.min(payload::MOST_CALLS);
+    let ticks = frame.short_ticks.min(payload::MOST_TICKS);
+    put(&(calls | ticks << 24).to_le_bytes());
+}

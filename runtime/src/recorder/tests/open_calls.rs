@@ -1,0 +1,333 @@
+//! Calls of a thread whose short calls leave no records, with times typed by hand, and what a reader finds.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use fdr_formats::calls::CallStack;
+use fdr_formats::xray::ChunkDecoder;
+use fdr_formats::{Call, Edge, Mark, Sink};
+
+use super::super::open_calls;
+use super::{FN_1, FN_2, PER_CHUNK, Rig};
+use crate::dump::snapshot::Snapshot;
+use crate::recorder::EXIT;
+use crate::ring::layout::{FRAMES, NO_CPU};
+
+const FN_3: u32 = 3 << 4;
+
+/// What a reader finds, in words.
+#[derive(Default)]
+struct Found {
+    events: Vec<String>,
+    stack: CallStack,
+    own: Vec<(u32, u64, u64)>,
+}
+
+impl Sink for Found {
+    fn calls(&mut self, calls: &[Call]) {
+        for call in calls {
+            let sign = if call.edge == Edge::Entry { '+' } else { '-' };
+            let (function, time) = (call.function.0, call.time.0);
+            self.events.push(format!("{sign}{function} at {time}"));
+            let own = &mut self.own;
+            self.stack.call(call, |ended| {
+                own.push((ended.call.function.0, ended.total(), ended.own()));
+            });
+        }
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        match mark {
+            Mark::ShortCalls { time, calls, ticks } => {
+                self.stack.short_calls(*time, *ticks);
+                self.events.push(format!("{calls} short, {ticks}"));
+            }
+            Mark::Threshold { ticks } => self.events.push(format!("below {ticks}")),
+            Mark::Cpu { cpu, .. } => self.events.push(format!("cpu {}", cpu.0)),
+            _ => {}
+        }
+    }
+}
+
+fn found(rig: &Rig) -> Found {
+    let mut found = Found::default();
+    let mut decoder = ChunkDecoder::new();
+    for chunk in rig.read().0 {
+        decoder.decode(&chunk, &mut found);
+    }
+    assert_eq!(decoder.unknown_bytes(), 0);
+    found
+}
+
+/// A rig whose thread has made a record at 1 on CPU 0.
+fn rig(threshold: u64) -> Rig {
+    let rig = Rig::new(2, false);
+    rig.write(FN_3, 1, 0);
+    rig.set_threshold(threshold);
+    rig
+}
+
+/// The counts of a snapshot and those without one agree. (recorded, readable, summarised)
+fn counts(rig: &Rig) -> (u64, u64, u64) {
+    let mut snapshot = Snapshot::default();
+    assert!(snapshot.take(rig.slot()));
+    let counts = snapshot.counts;
+    let parts = counts.readable + counts.overwritten + counts.dropped + counts.summarised;
+    assert_eq!(counts.recorded, parts);
+    assert_eq!(
+        crate::ring::counts::count(rig.slot()).expect("counts").1,
+        counts
+    );
+    (counts.recorded, counts.readable, counts.summarised)
+}
+
+#[test]
+fn short_calls_are_summed_up_in_the_call_around_them() {
+    let rig = rig(100);
+    for (word, ticks) in [
+        (FN_1, 1000),
+        (FN_2, 1010),
+        (FN_2 | EXIT, 1050),
+        (FN_2, 1060),
+        (FN_3, 1062),
+        (FN_3 | EXIT, 1065),
+        (FN_2 | EXIT, 1070),
+        (FN_1 | EXIT, 2000),
+    ] {
+        rig.write(word, ticks, 0);
+    }
+    let found = found(&rig);
+    let events = [
+        "cpu 0",
+        "+3 at 1",
+        "+1 at 1000",
+        "3 short, 50",
+        "-1 at 2000",
+    ];
+    assert_eq!(found.events, events);
+    assert_eq!(found.own, [(1, 1000, 950)]);
+    assert_eq!(counts(&rig), (9, 3, 6));
+}
+
+#[test]
+fn a_long_call_brings_the_entries_of_the_calls_around_it() {
+    let rig = rig(100);
+    for (word, ticks) in [
+        (FN_1, 1000),
+        (FN_3, 1001),
+        (FN_3 | EXIT, 1003),
+        (FN_2, 1010),
+        (FN_3, 1020),
+        (FN_3 | EXIT, 1120),
+        (FN_2 | EXIT, 1125),
+        (FN_3, 1130),
+        (FN_3 | EXIT, 1131),
+        (FN_1 | EXIT, 1140),
+    ] {
+        rig.write(word, ticks, 0);
+    }
+    let found = found(&rig);
+    let events = [
+        "cpu 0",
+        "+3 at 1",
+        "+1 at 1000",
+        "1 short, 2",
+        "+2 at 1010",
+        "+3 at 1020",
+        "-3 at 1120",
+        "-2 at 1125",
+        "1 short, 1",
+        "-1 at 1140",
+    ];
+    assert_eq!(found.events, events);
+    assert_eq!(found.own, [(3, 100, 100), (2, 115, 15), (1, 140, 22)]);
+    assert_eq!(counts(&rig), (11, 7, 4));
+}
+
+#[test]
+fn open_calls_are_found_by_whoever_looks() {
+    let rig = rig(100);
+    for (word, ticks) in [
+        (FN_1, 1000),
+        (FN_3, 1001),
+        (FN_3 | EXIT, 1003),
+        (FN_2, 1010),
+    ] {
+        rig.write(word, ticks, 0);
+    }
+    let before = found(&rig).events;
+    assert_eq!(
+        before,
+        ["cpu 0", "+3 at 1", "+1 at 1000", "1 short, 2", "+2 at 1010"]
+    );
+    assert_eq!(counts(&rig), (5, 3, 2));
+    // Nothing of it is published.
+    let published = rig.slot().cursor.load(Relaxed) - rig.slot().base.load(Relaxed);
+    assert_eq!(published, 48 + 8);
+    rig.write(FN_2 | EXIT, 1011, 0);
+    assert_eq!(
+        found(&rig).events,
+        ["cpu 0", "+3 at 1", "+1 at 1000", "2 short, 3"]
+    );
+}
+
+#[test]
+fn a_call_that_was_left_by_a_jump_leaves_its_entry() {
+    let rig = rig(100);
+    for (word, ticks) in [
+        (FN_1, 1000),
+        (FN_2, 1010),
+        (FN_3, 1020),
+        (FN_1 | EXIT, 1030),
+        // Entered before there was a threshold, and never entered.
+        (FN_3 | EXIT, 1040),
+        (FN_2 | EXIT, 1050),
+    ] {
+        rig.write(word, ticks, 0);
+    }
+    let events = [
+        "cpu 0",
+        "+3 at 1",
+        "+1 at 1000",
+        "+2 at 1010",
+        "+3 at 1020",
+        "-1 at 1030",
+        "-3 at 1040",
+        "-2 at 1050",
+    ];
+    assert_eq!(found(&rig).events, events);
+    assert_eq!(counts(&rig), (7, 7, 0));
+}
+
+#[test]
+fn calls_that_are_too_deep_leave_their_records() {
+    let rig = rig(u64::MAX);
+    let deep = FRAMES as u64 + 50;
+    for at in 0..deep {
+        rig.write(FN_1, 1000 + at, 0);
+    }
+    for at in 0..deep {
+        rig.write(FN_1 | EXIT, 9000 + at, 0);
+    }
+    let found = found(&rig);
+    // All of them were published when the first of them was too deep.
+    assert_eq!(counts(&rig), (1 + 2 * deep, 1 + 2 * deep, 0));
+    assert_eq!(found.own.len() as u64, deep);
+    assert!(found.stack.open().len() == 1);
+    assert_eq!(rig.open_calls().depth.load(Relaxed), 0);
+    assert_eq!(rig.open_calls().deeper.load(Relaxed), 0);
+}
+
+#[test]
+fn a_record_names_the_cpu_of_its_moment() {
+    let rig = rig(100);
+    for (word, ticks, cpu) in [
+        (FN_1, 1000, 5),
+        (FN_2, 1001, 6),
+        (FN_2 | EXIT, 1002, 7),
+        (FN_1 | EXIT, 2000, 7),
+    ] {
+        rig.write(word, ticks, cpu);
+    }
+    let events = [
+        "cpu 0",
+        "+3 at 1",
+        "cpu 5",
+        "+1 at 1000",
+        "1 short, 1",
+        "cpu 7",
+        "-1 at 2000",
+    ];
+    assert_eq!(found(&rig).events, events);
+}
+
+#[test]
+fn counts_that_are_too_large_for_one_summary_are_in_several() {
+    let rig = rig(u64::MAX);
+    rig.write(FN_1, 1000, 0);
+    let root = &rig.open_calls().frames[1];
+    root.short_calls.store(3 << 24, Relaxed);
+    root.short_ticks.store(5 << 40, Relaxed);
+    rig.set_threshold(1);
+    rig.write(FN_1 | EXIT, 2000, 0);
+    let sums = found(&rig).events;
+    let sums = sums.iter().filter_map(|event| event.split_once(" short, "));
+    let sums = sums.map(|(calls, ticks)| (calls.parse::<u64>(), ticks.parse::<u64>()));
+    let sums: Vec<(u64, u64)> = sums
+        .map(|(a, b)| (a.expect("calls"), b.expect("ticks")))
+        .collect();
+    assert_eq!(sums.iter().map(|sum| sum.0).sum::<u64>(), 3 << 24);
+    assert_eq!(sums.iter().map(|sum| sum.1).sum::<u64>(), 5 << 40);
+}
+
+#[test]
+fn summaries_fill_chunks_and_are_overwritten_as_records_are() {
+    let rig = Rig::new(3, false);
+    rig.write(FN_1, 1, 0);
+    rig.set_threshold(100);
+    let calls = 5 * PER_CHUNK;
+    for at in 0..calls {
+        let from = 1000 + at * 1000;
+        for (word, ticks) in [
+            (FN_1, from),
+            (FN_2, from + 1),
+            (FN_2 | EXIT, from + 2),
+            (FN_1 | EXIT, from + 500),
+        ] {
+            rig.write(word, ticks, (at % 7 / 6) as u32);
+        }
+    }
+    let found = found(&rig);
+    let (recorded, readable, summarised) = counts_of(&rig);
+    assert_eq!((recorded, summarised), (1 + 4 * calls, 2 * calls));
+    let edges = found
+        .events
+        .iter()
+        .filter(|event| event.starts_with(['+', '-']));
+    assert_eq!(edges.count() as u64, readable);
+    // Each call has its summary between its edges.
+    assert!(
+        found.own.iter().skip(1).all(|own| *own == (1, 500, 499)),
+        "{:?}",
+        &found.own[..3]
+    );
+}
+
+fn counts_of(rig: &Rig) -> (u64, u64, u64) {
+    counts(rig)
+}
+
+#[test]
+fn the_threshold_rises_while_the_full_ring_holds_too_little_and_falls_afterwards() {
+    let rig = Rig::new(4, false);
+    rig.write(FN_1, 1000, 0);
+    let (slot, calls) = (rig.slot(), rig.open_calls());
+    let keep = 1_000_000;
+    let mut now = 1000;
+    // A chunk is opened so many ticks after the last one. What the threshold is then.
+    let mut open = |ticks: u64| {
+        now += ticks;
+        let stamp = crate::clock::Stamp { ticks: now, cpu: 0 };
+        let next = slot.chunk.load(Relaxed) + 1;
+        // The chunk's preamble, as the writer leaves it.
+        for _ in 0..PER_CHUNK {
+            rig.write(FN_1, now, 0);
+        }
+        assert_eq!(slot.chunk.load(Relaxed), next);
+        open_calls::adjust_for(slot, Some(calls), keep, next, 4, stamp)
+    };
+    assert_eq!(
+        [open(10), open(10), open(10)],
+        [0; 3],
+        "the ring is not full"
+    );
+    assert_eq!([open(10), open(10), open(10)], [128, 256, 512]);
+    // Slow enough, but the ring does not hold enough yet.
+    assert_eq!([open(340_000), open(340_000)], [512; 2]);
+    assert_eq!([open(340_000), open(340_000)], [256, 128]);
+    assert_eq!(open(10), 256, "it was filled too fast");
+    for _ in 0..20 {
+        open(2_000_000);
+    }
+    assert_eq!(open(2_000_000), 1, "never 0 again: calls may be open");
+    assert_ne!(slot.cpu.load(Relaxed), NO_CPU);
+}

@@ -1,0 +1,70 @@
+//! Makes many more short calls than the rings hold, with some long ones between them, and says how many it made.
+//! Tests record it with `FDR_KEEP`.
+//!
+//! ```text
+//! short_calls THREADS MILLISECONDS [abort]   -> lines: calls N, long N
+//! ```
+//! With `abort` it crashes then.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+static LONG: AtomicU64 = AtomicU64::new(0);
+
+#[fdr::traced]
+fn tiny(number: u64) -> u64 {
+    black_box(number).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+#[fdr::traced]
+fn small(number: u64) -> u64 {
+    (0..4).fold(number, |sum, more| sum ^ tiny(more))
+}
+
+/// Lasts a millisecond, and its calls are short.
+#[fdr::traced]
+fn long(number: u64, calls: &mut u64) -> u64 {
+    let begin = Instant::now();
+    let mut sum = number;
+    while begin.elapsed() < Duration::from_millis(1) {
+        sum ^= small(sum);
+        *calls += 5;
+    }
+    sum
+}
+
+#[fdr::traced]
+fn thread(time: Duration) -> u64 {
+    let (begin, mut sum, mut calls, mut longs) = (Instant::now(), 0, 1, 0);
+    while begin.elapsed() < time {
+        for _ in 0..1000 {
+            sum ^= small(sum);
+        }
+        calls += 5000;
+        sum ^= long(sum, &mut calls);
+        calls += 1;
+        longs += 1;
+    }
+    CALLS.fetch_add(calls, Ordering::Relaxed);
+    LONG.fetch_add(longs, Ordering::Relaxed);
+    sum
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
+    let threads: u64 = number(0).unwrap_or(1);
+    let time = Duration::from_millis(number(1).unwrap_or(1000));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| black_box(thread(time)));
+        }
+    });
+    println!("calls {}", CALLS.load(Ordering::Relaxed));
+    println!("long {}", LONG.load(Ordering::Relaxed));
+    if words.get(2).is_some_and(|word| word == "abort") {
+        std::process::abort();
+    }
+}
