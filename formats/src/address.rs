@@ -33,6 +33,18 @@ pub fn is_address(text: &OsStr) -> bool {
     bytes == b"-"
         || bytes.starts_with(b"unix:")
         || scheme.is_some_and(|end| is_scheme(bytes.get(..end).unwrap_or_default()))
+        || lacks_slashes(bytes)
+}
+
+/// Whether it is `tcp:host:port`. A file with such a name would hide that nothing is sent.
+fn lacks_slashes(bytes: &[u8]) -> bool {
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    let place = text.strip_prefix("tcp:");
+    let place = place.or_else(|| text.strip_prefix("tcp-listen:"));
+    let place = place.filter(|place| !place.contains('/'));
+    place
+        .and_then(|place| place.rsplit_once(':'))
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
 fn is_scheme(word: &[u8]) -> bool {
@@ -99,12 +111,8 @@ impl Address {
         let text = String::from_utf8_lossy(bytes);
         let least = |listens: Side| u16::from(side != listens);
         let Some((scheme, place)) = text.split_once("://") else {
-            // A file with such a name would hide that nothing is sent.
             let (scheme, place) = text.split_once(':')?;
-            let is_meant = matches!(scheme, "tcp" | "tcp-listen")
-                && !place.contains('/')
-                && host_and_port(place, 0).is_ok();
-            return is_meant.then(|| Err(format!("two slashes are missing: {scheme}://{place}")));
+            return Some(Err(format!("two slashes are missing: {scheme}://{place}")));
         };
         match scheme {
             "tcp" => Some(host_and_port(place, least(Side::Tool)).map(Address::Connect)),

@@ -142,3 +142,20 @@ fn a_crash_a_kill_and_a_snapshot_have_the_open_calls() {
     let report = is_whole(&to);
     assert!(sum(&report, "threads", "summarised") > 0);
 }
+
+#[test]
+fn calls_of_threads_whose_rings_were_reused_are_counted() {
+    let folder = Folder::new("short-calls-reused");
+    // Two rings for four threads.
+    let outcome = program(&folder, &["4", "150", "in-turn"])
+        .set("FDR_MEMORY=256K")
+        .run();
+    assert!(outcome.status.success(), "{}", outcome.stderr);
+    let report = is_whole(&only_trace(&folder));
+    let missing = &report["missing"];
+    assert!(number(&missing["threads"]) > 0, "{missing}");
+    let made = sum(&report, "threads", "recorded")
+        + number(&missing["overwritten"])
+        + number(&missing["dropped"]);
+    assert_eq!(made, 2 * said(&outcome.stdout, "calls"));
+}

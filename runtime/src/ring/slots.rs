@@ -4,7 +4,7 @@
 
 use super::layout::{COUNTERS, NO_CPU, Slot, state};
 use super::space::SPARES;
-use super::{Ring, chunk, counts, set_name};
+use super::{Ring, chunk, counts, open_calls, set_name};
 use crate::clock;
 use crate::primitive::{Ordering, fence};
 use crate::sys;
@@ -101,10 +101,11 @@ impl Ring {
         if taken {
             let records = counts::committed(slot).unwrap_or(0);
             let dropped = slot.dropped.load(Ordering::Relaxed);
+            let (short, open) = open_calls::without_records(slot);
             let header = self.header();
             header
                 .missing_overwritten
-                .fetch_add(records + dropped, Ordering::Relaxed);
+                .fetch_add(records + dropped + 2 * short + open, Ordering::Relaxed);
             header.missing_threads.fetch_add(1, Ordering::Relaxed);
         }
         self.reused.fetch_add(1, Ordering::AcqRel);

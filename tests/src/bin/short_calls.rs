@@ -4,7 +4,7 @@
 //! ```text
 //! short_calls THREADS MILLISECONDS [abort]   -> lines: calls N, long N
 //! ```
-//! With `abort` it crashes then.
+//! With `abort` it crashes then. With `in-turn` there is one thread at a time.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,14 +57,18 @@ fn main() {
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
     let threads: u64 = number(0).unwrap_or(1);
     let time = Duration::from_millis(number(1).unwrap_or(1000));
+    let is = |word: &str| words.get(2).is_some_and(|said| said == word);
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| black_box(thread(time)));
+            let running = scope.spawn(|| black_box(thread(time)));
+            if is("in-turn") {
+                let _ = running.join();
+            }
         }
     });
     println!("calls {}", CALLS.load(Ordering::Relaxed));
     println!("long {}", LONG.load(Ordering::Relaxed));
-    if words.get(2).is_some_and(|word| word == "abort") {
+    if is("abort") {
         std::process::abort();
     }
 }

@@ -77,10 +77,16 @@ impl What {
                 overwritten,
                 dropped,
                 summarised,
-            } => format!(
-                "counts do not add up: {recorded} recorded, but {readable} readable + \
-                 {overwritten} overwritten + {dropped} dropped + {summarised} summarised"
-            ),
+            } => {
+                let summarised = match summarised {
+                    0 => String::new(),
+                    records => format!(" + {records} summarised"),
+                };
+                format!(
+                    "counts do not add up: {recorded} recorded, but {readable} readable + \
+                     {overwritten} overwritten + {dropped} dropped{summarised}"
+                )
+            }
             What::Differs {
                 what,
                 stated,
