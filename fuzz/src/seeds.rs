@@ -125,6 +125,7 @@ fn info() -> TraceInfo {
             dropped: 1,
             synthetic_entries: 1,
             synthetic_exits: 1,
+            summarised: 0,
         }),
     };
     TraceInfo {
