@@ -7,9 +7,7 @@
 use super::layout::{FRAME_SIZE, FRAMES, OPEN_CALLS_OFFSETS};
 use crate::bytes::{ByteOrder, Fields};
 use crate::xray::payload;
-use crate::xray::record::{METADATA_SIZE, encode_metadata};
-
-use crate::xray::record::{Layout, Record, When};
+use crate::xray::record::{Layout, METADATA_SIZE, Record, When, encode_metadata};
 
 const RING: Layout = Layout {
     order: ByteOrder::Little,
@@ -130,12 +128,10 @@ impl<'a> OpenCalls<'a> {
 }
 
 /// The summary of a call's short calls, or the part that one record can hold.
-fn summary(frame: &Frame, last: u64, put: &mut impl FnMut(&[u8])) {
-    let size = 16;
-    let when = When::Absolute(last);
+fn summary(frame: &Frame, until: u64, put: &mut impl FnMut(&[u8])) {
     let event = Record::Custom {
-        size,
-        when,
+        size: 16,
+        when: When::Absolute(until),
         cpu: None,
     };
     put(&encode_metadata(&event, RING));

@@ -9,7 +9,7 @@
 use fdr_formats::ring::open_calls;
 
 use crate::primitive::{Ordering, fence};
-use crate::ring::counts::{Counts, Owner, used};
+use crate::ring::counts::{Counts, Owner, last_ticks, used};
 use crate::ring::layout::{CHUNK, OpenCalls, Slot, state};
 use crate::ring::open_calls::SIZE;
 use crate::ring::record::{self, PAIR, PREAMBLE, SINGLE};
@@ -98,7 +98,7 @@ impl Snapshot {
             summarised: 0,
         };
         if calls.is_some() {
-            self.append_open(last(slot));
+            self.append_open(last_ticks(slot));
         }
         fence(Ordering::Acquire);
         slot.generation.load(Ordering::Relaxed) == generation
@@ -245,12 +245,6 @@ fn place_of(nth: usize) -> usize {
 
 fn ring_open(bytes: &[u8]) -> Option<open_calls::OpenCalls<'_>> {
     open_calls::OpenCalls::decode(bytes)
-}
-
-/// Ticks of the last record.
-fn last(slot: &Slot) -> u64 {
-    let high = slot.high.load(Ordering::Relaxed);
-    u64::from(high) << 32 | u64::from(slot.last_low.load(Ordering::Relaxed))
 }
 
 /// Whether a chunk's preamble or its last record is zeros. No record is zeros.

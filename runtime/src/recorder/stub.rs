@@ -158,13 +158,15 @@ macro_rules! rdtsc_and_rseq {
     };
 }
 
-/// Makes the record. Ticks are in edx:eax, the CPU in ecx, the slot in r10. The given instructions store the
-/// word. They find its address in rdx and may change eax. The code ends with `ret`, or at labels 4 to 6.
+/// Makes the record. Ticks are in edx:eax, the CPU in ecx, the slot in r10. The first instructions given stand
+/// before the slot is busy, and may change r9. The others store the word. They find its address in rdx and may
+/// change eax. The code ends with `ret`, or at labels 4 to 6.
 macro_rules! place {
-    ($($store_word:literal),+) => {
+    ($before:literal, $($store_word:literal),+) => {
         concat!(
             "cmp ecx, dword ptr [r10 + {cpu}]\n",
             "jne 6f\n",
+            $before,
             "mov dword ptr [r10 + {cpu}], {busy}\n",
             "cmp edx, dword ptr [r10 + {last_high}]\n",
             "jne 5f\n",
@@ -200,7 +202,7 @@ macro_rules! full {
     };
 }
 
-use full;
+use {full, place};
 
 /// The code of one clock: first instructions, reading of time and CPU, store of the word, last instructions.
 macro_rules! way {
@@ -214,7 +216,7 @@ macro_rules! way {
                 $first,
                 slot_access::slot!(),
                 $stamp,
-                place!($($store_word),+),
+                place!("", $($store_word),+),
                 "4:",
                 full!(),
                 // an uncommon record: the slot is unchanged, and the writer gets the stamp

@@ -20,6 +20,7 @@
 use crate::clock::{self, CPU_MASK, Stamp};
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
 use crate::ring::chunk::{self, at_address};
+use crate::ring::counts::last_ticks;
 use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, STOPPED, Slot};
 use crate::ring::record::{self, EVENT, PAIR, PREAMBLE, SINGLE};
 use crate::sys;
@@ -169,7 +170,7 @@ fn make(slot: &Slot, word: u32, mut stamp: Stamp, before: u32) -> Option<u64> {
     if slot.full.load(Ordering::Relaxed) == STOPPED || slot.chunks.load(Ordering::Relaxed) == 0 {
         return None;
     }
-    let last = last(slot);
+    let last = last_ticks(slot);
     let behind = last.saturating_sub(stamp.ticks);
     // If a handler recorded after the stamp was taken, it may have run on another CPU.
     let moved = before != stamp.cpu || behind > 0;
@@ -220,7 +221,7 @@ pub(super) fn summarise(slot: &Slot, mut calls: u64, mut ticks: u64, mut stamp: 
     if slot.full.load(Ordering::Relaxed) == STOPPED || slot.chunks.load(Ordering::Relaxed) == 0 {
         return false;
     }
-    stamp.ticks = stamp.ticks.max(last(slot));
+    stamp.ticks = stamp.ticks.max(last_ticks(slot));
     let mut names_cpu = false;
     // The record has room for fewer of both.
     while calls > 0 || ticks > 0 {
@@ -261,12 +262,6 @@ fn set_last(slot: &Slot, ticks: u64) {
 #[inline(always)]
 fn halves(ticks: u64) -> [u32; 2] {
     [ticks as u32, (ticks >> 32) as u32]
-}
-
-/// Ticks of the last record.
-fn last(slot: &Slot) -> u64 {
-    let high = slot.high.load(Ordering::Relaxed);
-    u64::from(high) << 32 | u64::from(slot.last_low.load(Ordering::Relaxed))
 }
 
 /// Bytes left in the cursor's chunk.

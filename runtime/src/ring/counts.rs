@@ -57,6 +57,12 @@ impl Owner {
     }
 }
 
+/// Ticks of the owner's last record. Only the owner knows that both halves are of one record.
+pub(crate) fn last_ticks(slot: &Slot) -> u64 {
+    let high = slot.high.load(Ordering::Relaxed);
+    u64::from(high) << 32 | u64::from(slot.last_low.load(Ordering::Relaxed))
+}
+
 /// Bytes of a chunk that hold records. They end at the cursor if the cursor is in the chunk, otherwise at the
 /// chunk's end.
 pub(crate) fn used(slot: &Slot, place: Place<'_>) -> Option<usize> {

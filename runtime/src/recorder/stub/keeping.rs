@@ -7,7 +7,7 @@
 
 use core::mem::offset_of;
 
-use super::{OTHER_WAY, full, slot_access};
+use super::{OTHER_WAY, full, place, slot_access};
 use crate::recorder::EXIT;
 use crate::ring::layout::{BUSY, CHUNK, FRAMES, Frame, NO_HIGH, OpenCalls, Slot};
 use crate::site::slot_access::SlotAccess;
@@ -27,29 +27,12 @@ macro_rules! way {
             [
                 slot_access::slot!(),
                 $($stamp,)+
-                "cmp ecx, dword ptr [r10 + {cpu}]",
-                "jne 6f",
-                "mov r9, qword ptr [r10 + {open_calls}]",
-                "test r9, r9",
-                "jne 7f",
-
-                // each call leaves its records: as in `stub`
-                "mov dword ptr [r10 + {cpu}], {busy}",
-                "cmp edx, dword ptr [r10 + {last_high}]",
-                "jne 5f",
-                "mov r9d, eax",
-                "sub r9d, dword ptr [r10 + {last_low}]",
-                "jb 5f",
-                "mov rdx, qword ptr [r10 + {cursor}]",
-                "mov dword ptr [r10 + {last_low}], eax",
-                "lea eax, [r11 - {other_way}]",
-                "mov dword ptr [rdx], eax",
-                "mov dword ptr [rdx + 4], r9d",
-                "add dx, 8",
-                "je 4f",
-                "mov qword ptr [r10 + {cursor}], rdx",
-                "mov dword ptr [r10 + {cpu}], ecx",
-                "ret",
+                // Each call leaves its records, as in `stub`, if there are no open calls.
+                place!(
+                    "mov r9, qword ptr [r10 + {open_calls}]\ntest r9, r9\njne 7f\n",
+                    "lea eax, [r11 - {other_way}]",
+                    "mov dword ptr [rdx], eax"
+                ),
                 "4:",
                 full!(),
 

@@ -277,7 +277,7 @@ fn summaries_fill_chunks_and_are_overwritten_as_records_are() {
         }
     }
     let found = found(&rig);
-    let (recorded, readable, summarised) = counts_of(&rig);
+    let (recorded, readable, summarised) = counts(&rig);
     assert_eq!((recorded, summarised), (1 + 4 * calls, 2 * calls));
     let edges = found
         .events
@@ -290,10 +290,6 @@ fn summaries_fill_chunks_and_are_overwritten_as_records_are() {
         "{:?}",
         &found.own[..3]
     );
-}
-
-fn counts_of(rig: &Rig) -> (u64, u64, u64) {
-    counts(rig)
 }
 
 #[test]
