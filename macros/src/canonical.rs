@@ -2,6 +2,7 @@
 //! `partial_cmp` of one that is `Ord`. With a guard in front they have another form. It must find
 //! exactly the forms that clippy accepts, so that every other body is reported as ever.
 
+use crate::items::{is_punct, is_word};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Whether the method of that name has the body that clippy asks for.
@@ -78,14 +79,6 @@ fn is_path(tokens: &[TokenTree]) -> bool {
         TokenTree::Punct(punct) => punct.as_char() == ':',
         TokenTree::Group(_) | TokenTree::Literal(_) => false,
     })
-}
-
-fn is_word(token: Option<&TokenTree>, word: &str) -> bool {
-    matches!(token, Some(TokenTree::Ident(ident)) if ident == word)
-}
-
-fn is_punct(token: Option<&TokenTree>, char: char) -> bool {
-    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == char)
 }
 
 #[cfg(test)]

@@ -300,11 +300,11 @@ fn is_ident(token: Option<&TokenTree>) -> bool {
     matches!(token, Some(TokenTree::Ident(_)))
 }
 
-fn is_word(token: Option<&TokenTree>, word: &str) -> bool {
+pub(crate) fn is_word(token: Option<&TokenTree>, word: &str) -> bool {
     matches!(token, Some(TokenTree::Ident(ident)) if ident == word)
 }
 
-fn is_punct(token: Option<&TokenTree>, char: char) -> bool {
+pub(crate) fn is_punct(token: Option<&TokenTree>, char: char) -> bool {
     matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == char)
 }
 
