@@ -53,7 +53,7 @@ macro_rules! address {
     }};
 }
 
-mod keeping;
+mod open_calls;
 mod outline;
 mod slot_access;
 mod untimed;
@@ -86,7 +86,7 @@ const _: () = assert!(
 
 /// Chooses the code for a copy that records for itself, with this clock. Returns the bits that the words of its
 /// sites and of its guests' sites need besides id and action. It is called before the first site is on. `slot`
-/// is the result of [`fixed_offset`](super::fixed_offset). `keeps`: calls may be summarised, see `keeping`.
+/// is the result of [`fixed_offset`](super::fixed_offset). `keeps`: calls may be summarised, see `open_calls`.
 pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
     outline::prepare();
     SLOT_ACCESS.describe(kind, slot, keeps);
@@ -104,10 +104,10 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
 fn other_way() -> Option<*mut ()> {
     let way = match (SLOT_ACCESS.kind(), SLOT_ACCESS.keeps()) {
         (Kind::Tscp, false) => address!("by_rdtscp"),
-        (Kind::Tscp, true) => address!("keeping_by_rdtscp"),
+        (Kind::Tscp, true) => address!("open_calls_by_rdtscp"),
         (Kind::TscPid, false) => address!("by_rdpid"),
-        (Kind::TscPid, true) => address!("keeping_by_rdpid"),
-        (Kind::TscRseq, true) => address!("keeping_by_rseq"),
+        (Kind::TscPid, true) => address!("open_calls_by_rdpid"),
+        (Kind::TscRseq, true) => address!("open_calls_by_rseq"),
         (Kind::TscRseq | Kind::Counter | Kind::Monotonic, _) => return None,
     };
     SLOT_ACCESS.is_fixed().then_some(way)

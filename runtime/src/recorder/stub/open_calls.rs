@@ -133,10 +133,10 @@ macro_rules! way {
 }
 
 // Entered by a jump from "stub", if calls may be summarised.
-way! { "keeping_by_rdtscp": "rdtscp" }
-way! { "keeping_by_rdpid": "rdtsc", "rdpid rcx" }
+way! { "open_calls_by_rdtscp": "rdtscp" }
+way! { "open_calls_by_rdpid": "rdtsc", "rdpid rcx" }
 way! {
-    "keeping_by_rseq":
+    "open_calls_by_rseq":
         "rdtsc",
         "mov rcx, qword ptr [rip + {access} + {access_rseq}]",
         "mov ecx, dword ptr fs:[rcx + 4]";
