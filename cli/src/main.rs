@@ -10,6 +10,7 @@ mod cleanup;
 mod clock;
 mod columns;
 mod commands;
+mod completions;
 mod damage;
 mod input;
 mod memory;
@@ -34,7 +35,7 @@ use std::process::ExitCode;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    Status, convert, flame, generate, info, listen, map, pack, record, records, recover,
+    Status, convert, ctl, flame, generate, info, listen, map, pack, record, records, recover,
     report as report_command, rings, snapshot, state, unpack, verify,
 };
 
@@ -62,6 +63,7 @@ Examples:
   fdr rings                           ring files here: running, dead, crashed
   fdr recover app.1234.5f0c.fdr-ring  what a killed program had recorded
   fdr snapshot 1234                   what a running program has recorded
+  fdr ctl 1234 filter 'my_app::*'     other functions, while it runs
   fdr listen tcp://:7000 -o FILE      receives a stream (the program's FDR_OUT)
 
 Only terminals get colours. NO_COLOR and TERM=dumb turn them off.
@@ -105,6 +107,7 @@ enum Command {
     Unpack(unpack::Options),
     Recover(recover::Options),
     Snapshot(snapshot::Options),
+    Ctl(ctl::Options),
     #[command(alias = "list")]
     Rings(rings::Options),
     Listen(listen::Options),
@@ -170,9 +173,10 @@ fn main() -> ExitCode {
         Command::Unpack(options) => unpack::run(&options),
         Command::Recover(options) => recover::run(&options),
         Command::Snapshot(options) => snapshot::run(&options),
+        Command::Ctl(options) => ctl::run(&options),
         Command::Rings(options) => rings::run(&options),
         Command::Listen(options) => listen::run(&options),
-        Command::Generate(options) => generate::run(&options, Arguments::command()),
+        Command::Generate(options) => generate::run(&options, &Arguments::command()),
     };
     pager::end();
     match status {

@@ -16,6 +16,7 @@ use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 use crate::{trace, ui};
 
+pub(crate) mod find;
 pub(crate) mod mapped;
 
 use mapped::Mapped;
@@ -28,7 +29,7 @@ pub(crate) const END: &str = ".fdr-ring";
 pub(crate) struct Ring {
     path: PathBuf,
     /// The process that records, or did.
-    process: u32,
+    pub(crate) process: u32,
     pub(crate) owner: Owner,
 }
 

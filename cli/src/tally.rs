@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use fdr_formats::packed::{Packed, PackedCall};
 use fdr_formats::pieces::{Division, Join, drive_pieces};
 use fdr_formats::{
-    Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, model::Counts,
+    Call, Diagnostic, Edge, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, model::Counts,
 };
 
 use crate::damage::Damage;
@@ -33,6 +33,10 @@ pub(crate) struct Seen {
     /// Entries and exits, synthetic ones too.
     pub(crate) records: u64,
     pub(crate) synthetic: u64,
+    /// Entries, less exits.
+    unbalanced: i64,
+    /// Exits that a writer added.
+    added_exits: u64,
     pub(crate) marks: Marks,
     pub(crate) first: Option<Ticks>,
     pub(crate) last: Ticks,
@@ -46,6 +50,8 @@ pub(crate) struct Marks {
     pub(crate) arguments: u64,
     pub(crate) customs: u64,
     pub(crate) typed: u64,
+    /// What the program says beside its calls.
+    pub(crate) notes: u64,
     /// Places where records are missing.
     pub(crate) gaps: u64,
     /// Records that are missing there.
@@ -66,12 +72,17 @@ impl Marks {
             + self.arguments
             + self.customs
             + self.typed
+            + self.notes
             + self.gaps
             + self.breaks
             + self.summaries
     }
 
+    /// 0 says that each call leaves its records again.
     fn threshold(&mut self, ticks: u64) {
+        if ticks == 0 {
+            return;
+        }
         let (least, most) = self.thresholds.unwrap_or((ticks, ticks));
         self.thresholds = Some((least.min(ticks), most.max(ticks)));
     }
@@ -82,6 +93,7 @@ impl Marks {
         self.arguments += more.arguments;
         self.customs += more.customs;
         self.typed += more.typed;
+        self.notes += more.notes;
         self.gaps += more.gaps;
         self.breaks += more.breaks;
         self.summaries += more.summaries;
@@ -135,6 +147,8 @@ impl Tally {
             let known = &mut self.threads[self.current];
             known.records += seen.records;
             known.synthetic += seen.synthetic;
+            known.unbalanced += seen.unbalanced;
+            known.added_exits += seen.added_exits;
             known.marks.add(&seen.marks);
             known.first = [known.first, seen.first].into_iter().flatten().min();
             known.last = known.last.max(seen.last);
@@ -163,6 +177,13 @@ impl Tally {
     /// Entries and exits that were not.
     pub(crate) fn synthetic(&self) -> u64 {
         self.threads.iter().map(|seen| seen.synthetic).sum()
+    }
+
+    /// Whether a thread may have been in a call when the trace was written: a writer has ended calls, or some have no
+    /// exit.
+    pub(crate) fn may_be_open(&self) -> bool {
+        let may_be = |seen: &Seen| seen.added_exits > 0 || seen.unbalanced != 0;
+        self.synthetic() > 0 && self.threads.iter().any(may_be)
     }
 
     /// Everything that is no call.
@@ -218,7 +239,10 @@ impl Sink for Tally {
     fn calls(&mut self, calls: &[Call]) {
         let seen = self.now();
         for call in calls {
+            let is_exit = call.edge != Edge::Entry;
             seen.synthetic += u64::from(call.synthetic);
+            seen.added_exits += u64::from(call.synthetic && is_exit);
+            seen.unbalanced += if is_exit { -1 } else { 1 };
             seen.last = seen.last.max(call.time);
         }
         seen.records += calls.len() as u64;
@@ -229,6 +253,8 @@ impl Sink for Tally {
         let seen = self.now();
         let ticks: u64 = packed.calls().map(PackedCall::delta).sum();
         seen.last = seen.last.max(Ticks(packed.base.0.saturating_add(ticks)));
+        let exits: u64 = packed.calls().map(|call| call.left() & 1).sum();
+        seen.unbalanced += packed.len() as i64 - 2 * exits as i64;
         seen.records += packed.len() as u64;
         seen.first = seen.first.or(packed.first());
     }
@@ -241,6 +267,7 @@ impl Sink for Tally {
             Mark::Argument { .. } => marks.arguments += 1,
             Mark::Custom { .. } => marks.customs += 1,
             Mark::Typed { .. } => marks.typed += 1,
+            Mark::Note { .. } => marks.notes += 1,
             Mark::Lost { records } => {
                 marks.gaps += 1;
                 marks.lost = marks.lost.saturating_add(records);
@@ -291,6 +318,22 @@ mod tests {
         assert_eq!(threads, [(7, 2, 1), (8, 4, 0)]);
         assert_eq!((tally.records(), tally.synthetic()), (5, 1));
         assert_eq!(tally.counts(), None);
+    }
+
+    #[test]
+    fn calls_may_be_open_where_a_writer_ended_some_or_an_exit_is_missing() {
+        let may_be_open = |calls: &[Call]| {
+            let trace = MemoryTrace::new(&[(7, calls)]);
+            Tally::of(&trace, &|_| {}).unwrap().may_be_open()
+        };
+        let begun = synthetic(entry(1, 2));
+        assert!(!may_be_open(&[begun, entry(3, 1), exit(4, 1), exit(5, 2)]));
+        assert!(may_be_open(&[begun, entry(3, 1), exit(4, 1)]));
+        assert!(may_be_open(&[entry(3, 1), synthetic(exit(4, 1))]));
+        assert!(
+            !may_be_open(&[entry(3, 1)]),
+            "nothing says that it was written then"
+        );
     }
 
     #[test]

@@ -9,18 +9,11 @@ use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use crate::pager;
 use anyhow::Context;
-use fdr_formats::Source;
 pub(crate) use fdr_formats::text::{clean, is_unsafe};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-/// Work that is done sooner shows no progress bar.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A path as it may be printed. A trace that is called `-` is standard input; what goes to standard output has no path.
 pub(crate) fn path(path: &Path) -> String {
@@ -360,72 +353,9 @@ pub(crate) fn size_of(text: &str) -> Result<u64, &'static str> {
         .ok_or("too large; it must be below 8 EiB")
 }
 
-/// A progress bar on stderr: only on a terminal, and only for work that takes its time.
-pub(crate) struct Progress {
-    started: Instant,
-    /// Hidden at first, so that its rate is right when it is shown.
-    bar: ProgressBar,
-    shown: Once,
-    wanted: bool,
-}
+mod progress;
 
-impl Progress {
-    /// For all lanes of a source.
-    pub(crate) fn new(source: &dyn Source) -> Progress {
-        let total = (0..source.lanes())
-            .map(|lane| source.lane_bytes(lane))
-            .sum();
-        let line = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-        Progress::of(Some(total), line, io::stderr().is_terminal())
-    }
-
-    /// For what comes, nobody knows how much.
-    pub(crate) fn endless() -> Progress {
-        let line = "{spinner} {bytes}, {bytes_per_sec}";
-        Progress::of(None, line, io::stderr().is_terminal())
-    }
-
-    /// One that is never shown.
-    pub(crate) fn hidden() -> Progress {
-        Progress::of(None, "", false)
-    }
-
-    fn of(total: Option<u64>, line: &str, wanted: bool) -> Progress {
-        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template(line) {
-            bar.set_style(style);
-        }
-        Progress {
-            started: Instant::now(),
-            bar,
-            shown: Once::new(),
-            wanted,
-        }
-    }
-
-    /// Lets something be said while it is shown.
-    pub(crate) fn aside<T>(&self, say: impl FnOnce() -> T) -> T {
-        self.bar.suspend(say)
-    }
-
-    /// Tells it bytes that were done. Any thread may.
-    pub(crate) fn add(&self, bytes: u64) {
-        if !self.wanted {
-            return;
-        }
-        self.bar.inc(bytes);
-        if self.started.elapsed() >= PATIENCE {
-            self.shown
-                .call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
-}
+pub(crate) use progress::{Arrivals, Progress};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,9 @@ use std::io::{self, Write};
 use std::process::Command;
 
 use crate::common::{self, Folder, answer, calls, functions, golden, json, write};
-use fdr_formats::{Function, FunctionId, Thread, ThreadId, TraceInfo};
+use fdr_formats::notes::{Field, FieldValue, Note};
+use fdr_formats::xray::{Version, XrayWriter};
+use fdr_formats::{Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
 
 /// Every llvm-xray that is tried.
 const READERS: [&str; 2] = ["llvm-xray-14", "llvm-xray-19"];
@@ -195,6 +197,96 @@ fn names_come_through_the_map() {
             "{reader}: {:?}",
             accounts[&1]
         );
+    }
+}
+
+/// A trace with a note of each kind among its calls.
+fn with_notes(trace: &str, version: Version) {
+    let info = TraceInfo {
+        functions: functions(&["app::outer", "app::inner"]),
+        ..TraceInfo::default()
+    };
+    let value = FieldValue::Text(b"a text", 6);
+    let field = Field {
+        name: 2,
+        place: 0,
+        value,
+    };
+    let notes = [
+        Note::Event {
+            name: 1,
+            form: 0,
+            level: 3,
+            span: 0,
+            fields: vec![field; 3],
+        },
+        Note::Task {
+            task: 1,
+            parent: 0,
+            by: 0,
+            name: 2,
+            state: 1,
+        },
+        Note::Argument(field),
+        Note::ThreadState {
+            object: 0x10,
+            holder: 8,
+            name: 0,
+            state: 2,
+            reason: 1,
+        },
+    ];
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create(true).truncate(true);
+    let file = options.open(trace).expect("a file");
+    let mut writer = XrayWriter::new(&file, version, &info).expect("a writer");
+    writer.thread(&Thread {
+        id: ThreadId(7),
+        ..Thread::default()
+    });
+    writer.calls(&calls(&[(100, 1)]));
+    for (note, time) in notes.iter().zip((200..).step_by(100)) {
+        let body = note.encode().expect("a note within bounds");
+        writer.calls(&calls(&[(time, 2)]));
+        writer.mark(&Mark::Note {
+            time: Ticks(time + 10),
+            kind: note.kind(),
+            body: &body,
+        });
+        writer.calls(&calls(&[(time + 50, -2)]));
+    }
+    writer.calls(&calls(&[(900, -1)]));
+    assert_eq!(writer.finish().expect("a file").to_string(), "");
+}
+
+#[test]
+fn notes_are_skipped_by_llvm_xray_and_kept_by_fdr() {
+    let folder = Folder::new("notes");
+    for (version, target) in [(Version::V1, "xray1"), (Version::V3, "xray")] {
+        let [trace, again, other] =
+            ["t", "again", "other"].map(|name| folder.file(&format!("{name}.{target}")));
+        with_notes(&trace, version);
+        answer(&["verify", &trace]);
+        answer(&["convert", &trace, "--to", target, "-o", &again]);
+        for trace in [&trace, &again] {
+            for reader in readers() {
+                let accounts = account(reader, trace, None);
+                assert_eq!(counts(&accounts), [(1, 1), (2, 4)].into(), "{reader}");
+            }
+            assert_eq!(our_counts(trace), [(1, 1), (2, 4)].into());
+            assert_eq!(json(&["info", "--json", trace])["others"]["notes"], 4);
+            let records = answer(&["records", trace]);
+            for note in [
+                "fdr event: #1 instant level=info span=0 #2=\"a text\" #2=\"a text\" #2=\"a text\"",
+                "fdr task: 1 #2 running parent=0 by=0",
+                "fdr argument: 0 #2=\"a text\"",
+                "fdr thread state: blocked (lock) object=0x10 #0 holder=8",
+            ] {
+                assert!(records.contains(note), "{note}: {records}");
+            }
+        }
+        let output = common::fdr(&["convert", &trace, "--to", "heph", "-o", &other]);
+        assert!(common::stderr(&output).contains("4 notes"), "{output:?}");
     }
 }
 

@@ -303,8 +303,9 @@ fn a_ring_that_is_left_is_named() {
             panic!("{output:?}")
         };
         assert!(first.contains("writes no trace at its end"), "{first}");
-        let named = format!("fdr: {file} was left: this is the ring of process 4294967295, ");
-        assert!(second.starts_with(&named), "{second}");
+        let named =
+            format!("fdr: the ring of process 4294967295 was left; next: fdr recover {file}");
+        assert_eq!(second, named);
         assert!(!stderr(&output).contains("not built"), "{output:?}");
     }
     // It was there before: nothing of this run.

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Folder, answer, convert, fdr, golden, json, rich, small, stderr, stdout};
+use crate::common::{
+    Folder, answer, calls, convert, fdr, functions, golden, json, rich, small, stderr, stdout,
+    write,
+};
+use fdr_formats::model::Counts;
 use fdr_formats::writer::Output;
 use fdr_formats::{
     Call, CpuId, Edge, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo, registry,
@@ -49,6 +53,42 @@ thread 8 worker
     );
     let end = answer(&["state", &trace]);
     assert_eq!(end.matches("nothing is open").count(), 2, "{end}");
+}
+
+#[test]
+fn a_call_whose_entry_may_be_overwritten_is_open_for_at_least_that_time() {
+    let folder = Folder::new("state-least");
+    let trace = folder.file("t.fdr");
+    let info = TraceInfo {
+        functions: functions(&["app::run", "app::step"]),
+        ..TraceInfo::default()
+    };
+    let counts = |overwritten| {
+        Some(Counts {
+            recorded: 4 + overwritten,
+            readable: 4,
+            overwritten,
+            ..Counts::default()
+        })
+    };
+    let thread = |id, overwritten| Thread {
+        id: ThreadId(id),
+        counts: counts(overwritten),
+        ..Thread::default()
+    };
+    let edges = || calls(&[(1000, 1), (1200, 2), (1500, -2), (1600, -1)]);
+    write(
+        &trace,
+        &info,
+        &[(thread(7, 8), edges()), (thread(8, 0), edges())],
+    );
+    let text = answer(&["state", "--at", "1300", &trace]);
+    let [_, cut, whole] = text.split("thread ").collect::<Vec<_>>()[..3] else {
+        panic!("{text}")
+    };
+    assert!(cut.contains("app::run  for at least 300 ns\n"), "{text}");
+    assert!(cut.contains("app::step  for 100 ns\n"), "{text}");
+    assert!(whole.contains("app::run  for 300 ns\n"), "{text}");
 }
 
 #[test]

@@ -225,6 +225,29 @@ fn help_fits_80_columns() {
 }
 
 #[test]
+fn help_of_cargo_fdr_fits_80_columns() {
+    for words in [&["fdr", "--help"][..], &["fdr", "instrument", "--help"]] {
+        let help = |columns: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-fdr"));
+            let output = command.args(words).env("COLUMNS", columns).output();
+            stdout(&output.expect("it runs")).to_owned()
+        };
+        let narrow = help("80");
+        assert!(width(&narrow) <= 80, "{words:?}: {narrow}");
+        // What is behind the options is not wrapped again, with stray words.
+        let paragraphs = |help: String| {
+            help.split("\n\n")
+                .skip(4)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let (narrow, wide) = (paragraphs(narrow), paragraphs(help("100")));
+        assert!(!narrow.is_empty());
+        assert_eq!(narrow.last(), wide.last(), "{words:?}");
+    }
+}
+
+#[test]
 fn messages_are_wrapped_between_words() {
     let text = on_terminal(60, &["FDR_PAGER="], &["report", &golden("v3-trunc.fdr")]);
     let words = |text: &str| {
@@ -402,4 +425,47 @@ fn completions_and_man_pages_are_made_of_the_command_line() {
     }
     assert!(read("man/fdr.1").contains("max\\-memory"));
     assert!(!answer(&["--help"]).contains("generate"));
+}
+
+#[test]
+fn completions_of_cargo_fdr_leave_cargos_own_alone() {
+    let folder = Folder::new("generate-cargo");
+    let out = folder.file("out");
+    let made = Command::new(env!("CARGO_BIN_EXE_cargo-fdr"))
+        .args(["generate", &out])
+        .status();
+    assert!(made.expect("it runs").success());
+    // What bash offers for the last of these words, where cargo's own function offers `of-cargo`.
+    let offered = |words: &[&str]| {
+        let (last, before) = words.split_last().expect("words");
+        let script = format!(
+            "_cargo() {{ COMPREPLY=(of-cargo); }}; source {out}/completions/cargo-fdr.bash; \
+             COMP_WORDS=({}); COMP_CWORD={}; _cargo_with_fdr cargo '{last}' '{}'; echo \"${{COMPREPLY[*]}}\"",
+            words
+                .iter()
+                .map(|word| format!("'{word}' "))
+                .collect::<String>(),
+            words.len() - 1,
+            before.last().expect("cargo"),
+        );
+        let output = Command::new("bash").args(["-c", &script]).output();
+        stdout(&output.expect("bash is there")).trim().to_owned()
+    };
+    assert_eq!(offered(&["cargo", "bu"]), "of-cargo");
+    assert_eq!(offered(&["cargo", "build", "--re"]), "of-cargo");
+    assert_eq!(offered(&["cargo", "fdr", "inst"]), "instrument");
+    assert_eq!(offered(&["cargo", "fdr", "gen"]), "", "it is hidden");
+    assert_eq!(
+        offered(&["cargo", "fdr", "instrument", "--same"]),
+        "--same-line"
+    );
+    assert_eq!(
+        offered(&["cargo", "fdr", "instrument", ""]),
+        "",
+        "else bash offers no files"
+    );
+    for page in ["cargo-fdr.1", "cargo-fdr-instrument.1"] {
+        let text = std::fs::read_to_string(format!("{out}/man/{page}")).expect(page);
+        assert!(text.contains(".TH"), "{text}");
+    }
 }

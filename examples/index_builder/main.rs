@@ -125,8 +125,12 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         println!("{} documents: {summary}", options.documents);
     }
     let seconds = since.elapsed().as_secs_f64();
+    let (es, s) = (
+        if passes == 1 { "" } else { "es" },
+        if options.threads == 1 { "" } else { "s" },
+    );
     eprintln!(
-        "{passes} passes on {} threads in {seconds:.2} s",
+        "{passes} pass{es} on {} thread{s} in {seconds:.2} s",
         options.threads
     );
     if let Some(path) = &options.counts {

@@ -113,6 +113,7 @@ fn trace(calls: u64) -> Trace {
         process: Some(1000),
         name: format!("worker-{nth}"),
         counts: None,
+        totals: Vec::new(),
     };
     let info = TraceInfo {
         clock: Clock {

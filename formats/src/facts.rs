@@ -2,6 +2,7 @@
 //! format chooses the names and the order, and encodes the values. This file alone knows which facts exist,
 //! and which values are left out. It must never know a format's bytes.
 
+use crate::identity::Part;
 use crate::model::{Counts, Ticks, TraceInfo};
 
 /// One fact about a trace. Times are in ns since tick 0.
@@ -28,6 +29,8 @@ pub(crate) enum Fact {
     StepsBack,
     AheadNs,
     WallStepNs,
+    /// One text of the identity.
+    Identity(Part),
 }
 
 /// The value of a fact.
@@ -62,7 +65,10 @@ pub(crate) fn named(names: &Names, name: &[u8]) -> Option<Fact> {
 impl Fact {
     /// Whether its value is a text.
     pub(crate) const fn is_text(self) -> bool {
-        matches!(self, Fact::Program | Fact::Reason | Fact::ClockName)
+        matches!(
+            self,
+            Fact::Program | Fact::Reason | Fact::ClockName | Fact::Identity(_)
+        )
     }
 
     /// Whether it holds or does not.
@@ -79,6 +85,7 @@ impl Fact {
             Fact::Program => Value::Text(&info.program),
             Fact::Reason => Value::Text(&info.reason),
             Fact::ClockName => Value::Text(&clock.name),
+            Fact::Identity(part) => Value::Text(info.identity.get(part)),
             Fact::Process => return info.process.map(Value::Number),
             Fact::Dump => return info.dump.map(Value::Number),
             Fact::Start => return nanos(info.start).map(Value::Number),
@@ -117,6 +124,7 @@ impl Fact {
             (Fact::Program, Value::Text(text)) => text.clone_into(&mut info.program),
             (Fact::Reason, Value::Text(text)) => text.clone_into(&mut info.reason),
             (Fact::ClockName, Value::Text(text)) => text.clone_into(&mut clock.name),
+            (Fact::Identity(part), Value::Text(text)) => info.identity.set(part, text),
             (Fact::Process, Value::Number(number)) => info.process = Some(number),
             (Fact::Dump, Value::Number(number)) => info.dump = Some(number),
             (Fact::Start, Value::Number(ns)) => info.start = Some(Ticks(ns)),
@@ -181,9 +189,9 @@ pub(crate) fn set_count(counts: &mut Option<Counts>, name: &[u8], value: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Clock, Missing, Trouble};
+    use crate::model::{Clock, Identity, Missing, Trouble};
 
-    const ALL: [Fact; 20] = [
+    const ALL: [Fact; 25] = [
         Fact::Program,
         Fact::Process,
         Fact::Reason,
@@ -204,6 +212,11 @@ mod tests {
         Fact::StepsBack,
         Fact::AheadNs,
         Fact::WallStepNs,
+        Fact::Identity(Part::Host),
+        Fact::Identity(Part::Boot),
+        Fact::Identity(Part::Build),
+        Fact::Identity(Part::Version),
+        Fact::Identity(Part::Tags),
     ];
 
     #[test]
@@ -225,6 +238,7 @@ mod tests {
             },
             program: "app".into(),
             process: Some(0),
+            identity: Identity::from_bytes(b"h\0b\0i\x001.0\0k=v\0"),
             reason: "exit".into(),
             dump: Some(1),
             missing: Missing {

@@ -37,8 +37,8 @@ impl Filter {
     /// `no`, `false`, in any case). Any other text is a list of globs separated by commas. `*` is any
     /// run of characters, `?` is one character, and `-` before a glob excludes. An exclude wins over
     /// every include. A list of excludes only means "everything but". A glob is matched with the whole
-    /// name. A glob that doesn't begin with `<` is also tried on the part behind the `<` of a name, so
-    /// that `my_app::*` covers `<my_app::T as Tr>::m`. A comma within a name is written as `?`.
+    /// name. A glob that doesn't begin with `<` is also tried on the part behind the `<` of a name. So
+    /// `my_app::*` covers `<my_app::T as Tr>::m`. A comma within a name is written as `?`.
     ///
     /// # Errors
     /// One line, for people, without the name of the variable or option.
@@ -118,6 +118,23 @@ impl Filter {
             .filter(idle)
             .map(String::as_str)
             .collect()
+    }
+
+    /// The filter in the words that [`Filter::parse`] takes.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        if self.is_off() {
+            return "off".to_owned();
+        }
+        let mut words = String::new();
+        for (sign, globs) in [("", &self.includes), ("-", &self.excludes)] {
+            for glob in globs {
+                words.push_str(if words.is_empty() { "" } else { "," });
+                words.push_str(sign);
+                words.push_str(glob);
+            }
+        }
+        words
     }
 
     /// The globs that ask for functions.
@@ -214,6 +231,14 @@ mod tests {
 
     fn is(glob: &str, name: &str) -> bool {
         is_match(glob.chars(), name.chars(), '*', '?')
+    }
+
+    #[test]
+    fn a_filter_has_the_words_that_make_it() {
+        for text in ["off", "*", "a::*,b?", "-a::*", "a::*,-a::hot,-b"] {
+            assert_eq!(filter(text).in_words(), text);
+        }
+        assert_eq!(filter(" -b , 1 ,a").in_words(), "*,a,-b");
     }
 
     #[test]

@@ -6,9 +6,9 @@
 //!
 //! The [`guide`] has three complete programs: they count calls, find the slowest ones, and convert a trace.
 //!
-//! The same file name does the same job in each format's folder: `record` is the pure layout, `scan` the
-//! walk over a file's units, `index` the first pass, `names` the functions, `list` the listing, `reader`
-//! the [`Source`], `writer` the [`Writer`], and `fast_path` the common case.
+//! The same file name does the same job in each format's folder. `record` is the pure layout, and `scan` walks
+//! over a file's units. `index` is the first pass, `names` has the functions, and `list` is the listing. `reader`
+//! is the [`Source`], `writer` the [`Writer`], and `fast_path` takes the common case.
 //!
 //! | room | what it holds |
 //! | --- | --- |
@@ -26,6 +26,8 @@
 //! | [`snapshot_json`] | Trace Compass's own state snapshot, written |
 //! | [`filter`] | which function names are wanted, and which are near to a mistyped one |
 //! | [`address`] | where a stream goes |
+//! | [`identity`] | whom a trace is of: host, boot, build, version, tags |
+//! | [`notes`] | what a program says beside its calls: events, tasks, arguments, states of threads |
 //! | [`text`] | text that others chose, made fit for a terminal |
 //! | [`dense`] | XRay records laid out to be compressed, and back |
 //! | [`ctf`] | Common Trace Format 1.8 folders |
@@ -64,10 +66,14 @@ mod format;
 pub mod guide {}
 pub mod heph;
 pub mod htdump;
+pub mod identity;
 #[cfg(any(feature = "ctf", feature = "tcstate"))]
 mod json;
+pub mod lengths;
 pub mod memory;
 pub mod model;
+pub mod moments;
+pub mod notes;
 mod number_map;
 pub mod packed;
 #[cfg(feature = "read")]
@@ -77,6 +83,7 @@ pub mod ring;
 #[cfg(feature = "read")]
 mod runs;
 pub mod scale;
+pub mod share;
 pub mod sink;
 #[cfg(any(feature = "ctf", feature = "tcstate"))]
 pub mod snapshot_json;

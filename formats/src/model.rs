@@ -6,8 +6,13 @@
 
 use std::fmt;
 
+pub use crate::identity::Identity;
+pub use crate::notes::NoteKind;
 use crate::scale;
+mod totals;
+
 pub use crate::scale::{Nanos, Ticks};
+pub use totals::FunctionTotals;
 
 /// A logical CPU, as the operating system numbers it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,6 +134,15 @@ pub enum Mark<'a> {
         /// The ticks of the shortest call that leaves records.
         ticks: u64,
     },
+    /// What the program says beside its calls. [`Note::decode`](crate::notes::Note::decode) reads it.
+    Note {
+        /// When.
+        time: Ticks,
+        /// What it is.
+        kind: NoteKind,
+        /// Its bytes.
+        body: &'a [u8],
+    },
     /// An event with a payload that the format does not interpret.
     Custom {
         /// When.
@@ -188,6 +202,8 @@ pub struct Thread {
     pub name: String,
     /// The recorded, kept and lost records; `None` if the trace does not say.
     pub counts: Option<Counts>,
+    /// What its calls took, for the whole of its life; empty if the trace does not say.
+    pub totals: Vec<FunctionTotals>,
 }
 
 /// Function records of one thread: `recorded = readable + overwritten + dropped + summarised`.
@@ -231,6 +247,17 @@ pub struct Missing {
     pub overwritten: u64,
     /// Records of threads that had no ring.
     pub dropped: u64,
+}
+
+/// A moment that somebody named while the program ran (`fdr ctl PID mark`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Which one of the process it is, from 1.
+    pub number: u64,
+    /// When.
+    pub time: Ticks,
+    /// Its name.
+    pub name: String,
 }
 
 /// How ticks become time.
@@ -324,12 +351,18 @@ pub struct TraceInfo {
     pub program: String,
     /// The process id, if known.
     pub process: Option<u64>,
+    /// Host, boot, build, version and tags, as far as they are known.
+    pub identity: Identity,
     /// Why the trace was written (`exit`, `signal`, …); empty if unknown.
     pub reason: String,
     /// Number of the dump within its process, counted from 1; `None` if the trace has none.
     pub dump: Option<u64>,
     /// Records of threads that are not in the trace.
     pub missing: Missing,
+    /// What the calls of the ended ones among them took; empty if the trace does not say.
+    pub missing_totals: Vec<FunctionTotals>,
+    /// The named moments, in the order of their numbers.
+    pub moments: Vec<Moment>,
     /// Earliest time of the trace, if it is known without reading the whole trace.
     pub start: Option<Ticks>,
     /// The moment of the dump, or of the process's death as far as it is known. Calls that are open then
@@ -346,8 +379,11 @@ impl TraceInfo {
             clock: self.clock.clone(),
             functions: Vec::new(),
             threads: Vec::new(),
+            missing_totals: Vec::new(),
+            moments: Vec::new(),
             program: self.program.clone(),
             reason: self.reason.clone(),
+            identity: self.identity.clone(),
             ..*self
         }
     }

@@ -1,6 +1,6 @@
 //! A map from numbers to places in a list: threads, functions and streams by their ids. It is one type with few
-//! functions, because std's map is compiled once for each type, and a traced program would carry a dozen of them. Its
-//! hash has a random seed. So a hostile trace must never choose numbers that all fall on one place.
+//! functions. Std's map is compiled once for each type, so a traced program would carry a dozen maps. The hash has a
+//! random seed. So a hostile trace must never choose numbers that all fall on one place.
 
 use std::hash::{BuildHasher, RandomState};
 

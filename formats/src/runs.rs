@@ -1,6 +1,6 @@
 //! Sorts items that stand near their place in time, in two passes, a run at a time. The first pass cuts
-//! them into runs. It notes each item that begins in an earlier run than the one in which it stands: it was
-//! open between two runs. The second pass adds the noted items to their run. Must never hold more than the
+//! the items into runs. It notes each item that was open between two runs: such an item stands in a later
+//! run than the one in which it begins. The second pass adds the noted items to the run of their beginning. Must never hold more than the
 //! notes.
 
 /// The runs, and the items that are early.
@@ -9,8 +9,8 @@ pub(crate) struct Runs<T, I> {
     /// The end of each run. An item that begins there or later belongs neither to that run nor to an
     /// earlier one.
     pub(crate) ends: Vec<T>,
-    /// Items that begin in an earlier run than the one in which they stand, with that earlier run;
-    /// sorted by it.
+    /// Items that begin in an earlier run than the one in which they stand. Each has the number of that earlier
+    /// run, by which the list is sorted.
     pub(crate) early: Vec<(u32, I)>,
 }
 

@@ -1,5 +1,5 @@
-//! Ticks become nanoseconds here alone, by one rule: the time of a tick is the ns since tick 0, rounded to
-//! the nearest, a half rounded up. A distance between two ticks is the difference of their times. A
+//! Ticks become nanoseconds here alone, by one rule. The time of a tick is the number of ns since tick 0,
+//! rounded to the nearest, and a half is rounded up. A distance between two ticks is the difference of their times. A
 //! distance without ticks is rounded by itself. So a tick has the same time in every format, and a later
 //! tick never has an earlier time. The fast path must never round differently.
 

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::error::Diagnostic;
-use crate::model::{Call, Function, Mark, Thread};
+use crate::model::{Call, Function, Mark, Moment, Thread};
 use crate::packed::Packed;
 
 /// Receives the events of a trace, in order per thread.
@@ -61,18 +61,32 @@ impl Losses {
         count_more(&mut self.notes, what, count);
     }
 
-    /// Counts what the target can't tell of short calls.
-    pub(crate) fn add_short_calls(&mut self, mark: &Mark<'_>) {
-        if let Mark::ShortCalls { calls, .. } = mark {
-            let what = "short calls without records: left out, so their time is self time of their callers";
-            self.add(what, *calls);
+    /// Counts what only XRay can tell: short calls, and notes.
+    pub(crate) fn add_left_out(&mut self, mark: &Mark<'_>) {
+        match mark {
+            Mark::ShortCalls { calls, .. } => {
+                let what = "short calls without records: left out, so their time is self time of their callers";
+                self.add(what, *calls);
+            }
+            Mark::Note { .. } => {
+                self.add(
+                    "notes (events, tasks, arguments, thread states): left out",
+                    1,
+                );
+            }
+            _ => {}
         }
+    }
+
+    /// Counts the named moments, which only XRay can tell.
+    pub fn add_moments(&mut self, moments: &[Moment]) {
+        self.add("named moments: left out", moments.len() as u64);
     }
 
     /// Counts the untimed functions that the target can't mark as untimed.
     pub(crate) fn add_untimed(&mut self, functions: &[Function]) {
         let untimed = functions.iter().filter(|function| function.untimed);
-        let what = "functions that are untimed: their calls look as if they had times of their own";
+        let what = "functions that are untimed: calls look as if they had times of their own";
         self.add(what, untimed.count() as u64);
     }
 

@@ -238,7 +238,7 @@ mod tests {
         let mut spool = Spool::default();
         let strands = [spool.strand(), spool.strand(), spool.strand()];
         let mut wanted = [Vec::new(), Vec::new(), Vec::new()];
-        // 200 times the test's budget for the first strand, so much that it is read in parts.
+        // The first strand gets 200 times the test's budget, so it is read in parts.
         for round in 0..20_000u64 {
             let which = if round % 100 == 0 { 1 } else { 0 };
             let bytes = [round as u8; ITEM];

@@ -51,6 +51,7 @@ fn files_per_cpu_with_threads_in_several() {
         process: Some(4242),
         name: "worker".into(),
         counts: None,
+        totals: Vec::new(),
     };
     assert_eq!(read.info.threads, [thread(7), thread(8)]);
     assert_eq!(read.info.start, Some(Ticks(BASE)));

@@ -3,7 +3,7 @@
 
 use crate::common::ctf::{Folder, packets, read_whole, write};
 use crate::common::{Event, call, enter, exit, hex, synthetic};
-use fdr_formats::model::{Counts, Missing};
+use fdr_formats::model::{Counts, Identity, Missing};
 use fdr_formats::{Call, Clock, Edge, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
 fn info() -> TraceInfo {
@@ -30,6 +30,7 @@ fn info() -> TraceInfo {
         reason: "exit".into(),
         dump: Some(2),
         end: Some(Ticks(0x20)),
+        identity: Identity::from_bytes(b"h\0b\0i\x001.2\0k=v\0"),
         missing: Missing {
             threads: 1,
             overwritten: 2,
@@ -53,6 +54,7 @@ fn worker() -> Thread {
             synthetic_exits: 0,
             summarised: 0,
         }),
+        totals: Vec::new(),
     }
 }
 
@@ -169,7 +171,7 @@ fn the_file_of_facts_has_these_bytes() {
         "00 {time} 04000000 70726f67 04000000 65786974 06000000 726474736370 1f \
          9210000000000000 0200000000000000 0100000000000000 0200000000000000 0300000000000000 \
          00ca9a3b00000000 000000000000e03f 01 00 0500000000000000 07002a36fe9c9717 \
-         2000000000000000"
+         2000000000000000 01000000 68 01000000 62 01000000 69 03000000 312e32 03000000 6b3d76"
     );
     let functions = format!(
         "01 {time} 01000000 03000000 01000000 61 04000000 612e7273 \
@@ -195,6 +197,7 @@ fn the_file_of_facts_has_these_bytes() {
     assert_eq!(read.info.functions, wanted.functions);
     assert_eq!(read.info.threads, [worker()]);
     assert_eq!(read.info.missing, wanted.missing);
+    assert_eq!(read.info.identity, wanted.identity);
     let told = (
         &*read.info.program,
         &*read.info.reason,

@@ -62,6 +62,7 @@ fn facts_come_back() {
         process: Some(0),
         name: "worker \u{1F980}".into(),
         counts: None,
+        totals: Vec::new(),
     };
     let second = Thread {
         id: ThreadId(0),

@@ -249,6 +249,7 @@ fn what_this_project_wrote_first() {
             synthetic_exits: 1,
             summarised: 0,
         }),
+        totals: Vec::new(),
     };
     assert_eq!(info.threads, [thread]);
     let text = format!("{}and more", "x".repeat(100)).into_bytes();

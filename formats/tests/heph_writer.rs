@@ -188,14 +188,18 @@ fn what_a_trace_says_of_itself_comes_back() {
         reason,
         dump,
         missing,
+        missing_totals: _,
+        moments: _,
         start,
         end,
+        identity,
         threads: _,
     } = read.info;
     assert_eq!(format, "Heph, version 0.1.0");
     assert_eq!((clock, functions), (info.clock, info.functions));
     assert_eq!((program, process), (info.program, info.process));
     assert_eq!((reason, dump), (info.reason, info.dump));
+    assert_eq!(identity, info.identity);
     assert_eq!((missing, start, end), (info.missing, info.start, info.end));
 }
 

@@ -5,7 +5,7 @@ use crate::common::htdump;
 use crate::common::{Event, call, enter, exit, hex, list, read, synthetic};
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::htdump::record::{self, Builder, Header};
-use fdr_formats::model::{Counts, Function, Missing};
+use fdr_formats::model::{Counts, Function, Identity, Missing};
 use fdr_formats::{Call, Clock, Edge, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
 /// Text and its zero byte, in hexadecimal.
@@ -119,6 +119,7 @@ fn info() -> TraceInfo {
         },
         start: Some(Ticks(0x26)),
         end: Some(Ticks(0x27)),
+        identity: Identity::from_bytes(b"h\0b\0i\x001.2\0k=v\0"),
         ..TraceInfo::default()
     }
 }
@@ -166,6 +167,7 @@ fn thread() -> Thread {
             synthetic_exits: 0x48,
             summarised: 0,
         }),
+        totals: Vec::new(),
     }
 }
 
@@ -197,7 +199,12 @@ fn wanted() -> Vec<(&'static str, u64, String)> {
                 + &u64(0x0a)
                 + &u64(0x0b)
                 + &u64(0x26)
-                + &u64(0x27),
+                + &u64(0x27)
+                + &text("h")
+                + &text("b")
+                + &text("i")
+                + &text("1.2")
+                + &text("k=v"),
         ),
         // Known: listed.
         (
@@ -338,7 +345,7 @@ fn every_klass_is_announced_as_hawktracer_does_it() {
         (6, "HT_CallstackStringEvent", 2),
         (7, "HT_StringMappingEvent", 3),
         (8, "HT_SystemInfoEvent", 4),
-        (9, "FDR_TraceEvent", 15),
+        (9, "FDR_TraceEvent", 20),
         (10, "FDR_ThreadEvent", 12),
         (11, "FDR_FunctionEvent", 7),
         (12, "FDR_CpuEvent", 3),

@@ -3,6 +3,7 @@
 
 use crate::common::ring::{BASE, CHUNK, FUNCTIONS, REGIONS, Ring, SLOTS, STRIDE, chunk, counts};
 use crate::common::{self, Chunk, Event, Read, assert_nested, read, synthetic};
+use fdr_formats::identity::Part;
 use fdr_formats::model::Missing;
 use fdr_formats::{Call, Edge, FunctionId, ThreadId, Ticks};
 
@@ -169,6 +170,23 @@ fn what_each_cpu_counted_is_counted() {
     ring.u64(counters, u64::MAX);
     let read = common::read(&ring.0).expect("a ring");
     assert_eq!(read.info.missing.dropped, u64::MAX);
+}
+
+#[test]
+fn an_identity_stands_where_the_head_says() {
+    let mut ring = Ring::new();
+    ring.0[1024..1040].copy_from_slice(b"h\0b\0i\x001.2\0a=b,c\0");
+    assert!(read(&ring.0).expect("a ring").info.identity.is_empty());
+    ring.u64(240, 1024);
+    let whole = read(&ring.0).expect("a ring").info.identity;
+    let all = Part::ALL.map(|part| whole.get(part).to_owned());
+    assert_eq!(all, ["h", "b", "i", "1.2", "a=b,c"]);
+    // A place that is not in the file, and one that holds other things.
+    for lie in [u64::MAX, ring.0.len() as u64 - 1, 7] {
+        ring.u64(240, lie);
+        let identity = read(&ring.0).expect("a ring").info.identity;
+        assert!(identity.get(Part::Host).len() <= Part::Host.most_bytes());
+    }
 }
 
 #[test]
@@ -364,7 +382,7 @@ fn a_file_may_be_cut_anywhere() {
     for end in places.chain(REGIONS + CHUNK..ring.0.len()) {
         let Ok(read) = read(&ring.0[..end]) else {
             assert!(
-                end < 240,
+                end < fdr_formats::ring::layout::HEADER_SIZE,
                 "cut at byte {end}: only a cut head may be an error"
             );
             continue;

@@ -3,7 +3,8 @@
 
 use crate::common::ring::{Ring, SLOTS, STRIDE, chunk, counts};
 use crate::common::{Event, assert_nested, call, read};
-use fdr_formats::Edge;
+use fdr_formats::model::FunctionTotals;
+use fdr_formats::{Edge, FunctionId, Ticks};
 
 #[test]
 fn open_calls_without_records_are_in_the_trace() {
@@ -11,7 +12,6 @@ fn open_calls_without_records_are_in_the_trace() {
     ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5))], 3);
     // 9 calls left no records in all. Function 1 is published; 2 and 1 again are not.
     let at = SLOTS + STRIDE;
-    ring.u64(at + 16, 9);
     let frames = [
         (0, 0, 0, 0, 0),
         (0x10, 3, 2005, 4, 40),
@@ -19,6 +19,7 @@ fn open_calls_without_records_are_in_the_trace() {
         (0x10, 4, 2110, 5, 50),
     ];
     ring.open_calls(1, &frames);
+    ring.u32(at + 2, 9);
     let read = read(&ring.0).expect("a ring");
     assert_eq!(read.diagnostics, []);
     let counts = read.info.threads[0].counts.expect("counts");
@@ -41,11 +42,11 @@ fn open_calls_without_records_are_in_the_trace() {
 
 #[test]
 fn damaged_open_calls_harm_nothing_else() {
-    for (offset, value) in [(0, 254), (0, u32::MAX), (4, 2), (4, u32::MAX)] {
+    for (offset, value) in [(0, 203), (0, 0xff), (1, 2), (1, 0xff)] {
         let mut ring = Ring::with_open_calls();
         ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5))], 0);
         ring.open_calls(0, &[(0, 0, 0, 7, 70), (0x20, 3, 2006, 0, 0)]);
-        ring.u32(SLOTS + STRIDE + offset, value);
+        ring.0[SLOTS + STRIDE + offset] = value;
         let read = read(&ring.0).expect("a ring");
         assert_eq!(counts(&read, 0), [1, 1, 0, 0], "{value} at {offset}");
     }
@@ -64,5 +65,100 @@ fn damaged_open_calls_harm_nothing_else() {
         ring.u64(232, place);
         let what = read(&ring.0).expect_err("no ring").to_string();
         assert!(what.contains("open calls"), "{what}");
+    }
+}
+
+/// A process that was killed just after it published the entry of function 2, behind a summary: the frames tell it to
+/// whoever finds the cursor there, and nothing is in the trace twice.
+#[test]
+fn a_record_that_was_published_before_its_frame_says_so_is_there_once() {
+    let at = SLOTS + STRIDE;
+    let chunk = || chunk(2000).enter(1, 5).enter(2, 95);
+    let frames = [
+        (0, 0, 0, 0, 0),
+        (0x10, 3, 2005, 4, 40),
+        (0x20, 3, 2100, 2, 20),
+    ];
+    for (is_there, readable, short) in [(true, 2, 2), (false, 3, 6)] {
+        let mut ring = Ring::with_open_calls();
+        ring.thread(0, &[(1, 0, chunk())], 0);
+        ring.open_calls(1, &frames);
+        let cursor = ring.0[SLOTS..SLOTS + 8].to_vec();
+        ring.0[at + 16..at + 24].copy_from_slice(&cursor);
+        if !is_there {
+            ring.0[at + 16] ^= 8;
+        }
+        // Two calls have their entry, and the first one has no short calls left.
+        ring.u64(at + 40, 1 << 8 | 2);
+        let read = read(&ring.0).expect("a ring");
+        let counts = read.info.threads[0].counts.expect("counts");
+        assert_eq!((counts.recorded, counts.readable), (readable, readable));
+        let events = read.kept.events(100);
+        let calls = |event: &Event| match event {
+            Event::Short(_, calls, _) => *calls,
+            _ => 0,
+        };
+        assert_eq!(events.iter().map(calls).sum::<u64>(), short);
+    }
+}
+
+fn totals(function: u32, calls: u64, longest: u64, lengths: &[(u8, u64)]) -> FunctionTotals {
+    FunctionTotals {
+        function: FunctionId(function),
+        calls,
+        untimed: 1,
+        total: Ticks(900),
+        own: Ticks(800),
+        longest: Ticks(longest),
+        lengths: lengths.to_vec(),
+    }
+}
+
+#[test]
+fn totals_of_threads_and_of_ended_ones_are_in_the_trace() {
+    let mut ring = Ring::with_open_calls();
+    ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5))], 0);
+    let [own, ended] = ring.totals();
+    // All further functions.
+    ring.row(own, 0, [0, 2, 1, 900, 800, 500], &[(0, 1), (247, 1)]);
+    ring.row(own, 1, [7, 3, 1, 900, 800, 600], &[(5, 3)]);
+    ring.row(ended, 0, [7, 1, 1, 900, 800, 700], &[(3, 1)]);
+    let read = read(&ring.0).expect("a ring");
+    assert_eq!(read.diagnostics, []);
+    let threads = &read.info.threads;
+    let wanted = [
+        totals(0, 2, 500, &[(0, 1), (247, 1)]),
+        totals(7, 3, 600, &[(5, 3)]),
+    ];
+    assert_eq!(threads[0].totals, wanted);
+    assert_eq!(read.info.missing_totals, [totals(7, 1, 700, &[(3, 1)])]);
+}
+
+#[test]
+fn damaged_totals_harm_nothing_else() {
+    let ring = || {
+        let mut ring = Ring::with_open_calls();
+        ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5))], 0);
+        let [own, _] = ring.totals();
+        ring.row(own, 0, [1, 2, 1, 900, 800, 500], &[(0, 2)]);
+        (ring, own)
+    };
+    // More rows than there is room for.
+    let (mut many, own) = ring();
+    many.u32(own, u32::MAX);
+    let read_many = read(&many.0).expect("a ring");
+    assert_eq!(read_many.info.threads[0].totals.len(), 1);
+    // Lengths that are not as many as the calls: the process was killed as it counted.
+    let (mut torn, own) = ring();
+    torn.row(own, 0, [1, 5, 1, 900, 800, 500], &[(0, 4)]);
+    let torn = read(&torn.0).expect("a ring");
+    assert_eq!(torn.info.threads[0].totals, [totals(1, 5, 500, &[(0, 4)])]);
+    // Places outside of the file.
+    for (offset, value) in [(256, u64::MAX), (256, 1 << 40), (264, u64::MAX), (264, 0)] {
+        let (mut ring, _) = ring();
+        ring.u64(offset, value);
+        let read = read(&ring.0).expect("a ring");
+        assert_eq!(counts(&read, 0), [1, 1, 0, 0], "{value} at {offset}");
+        assert_eq!(read.info.threads[0].totals, []);
     }
 }

@@ -239,6 +239,7 @@ fn info_comes_back() {
         process: Some(3),
         name: odd.clone(),
         counts: None,
+        totals: Vec::new(),
     };
     let idle = thread(5);
     let events = [

@@ -3,10 +3,11 @@
 
 use crate::common::hex;
 use fdr_formats::bytes::ByteOrder;
-use fdr_formats::model::{Counts, Missing};
+use fdr_formats::identity::Identity;
+use fdr_formats::model::{Counts, Missing, Moment};
 use fdr_formats::xray::payload::{
-    Payload, decode, encode_functions, encode_process, encode_short_calls, encode_thread,
-    encode_threshold,
+    Payload, decode, encode_functions, encode_identity, encode_moment, encode_process,
+    encode_short_calls, encode_thread, encode_threshold,
 };
 use fdr_formats::{Function, FunctionId, Thread, Ticks, TraceInfo};
 
@@ -75,6 +76,41 @@ fn short_calls_and_thresholds() {
     let threshold = "66647200 01 0a 0000 4000000000000000";
     assert_eq!(read(threshold), Some(Payload::Threshold { ticks: 64 }));
     assert_eq!(encode_threshold(64), hex(threshold));
+}
+
+#[test]
+fn an_identity_is_texts_with_a_nul_behind_each() {
+    let identity = Identity::from_bytes(b"h\0b\0i\x002.1\0k=v\0");
+    // 14 bytes, 2 zeros.
+    let bytes = "66647200 01 0b 0000 0e000000 00000000 6800 6200 6900 322e3100 6b3d7600 0000";
+    assert_eq!(encode_identity(&identity), Some(hex(bytes)));
+    assert_eq!(read(bytes), Some(Payload::Identity(identity.clone())));
+    // A later version may append texts, and fields.
+    let later =
+        "66647200 01 0b 0000 10000000 00000000 6800 6200 6900 322e3100 6b3d7600 7a00 ffffffff";
+    assert_eq!(read(later), Some(Payload::Identity(identity)));
+    assert_eq!(encode_identity(&Identity::default()), None);
+    let lies = "66647200 01 0b 0000 ffffffff 00000000 6800";
+    assert_eq!(read(lies), None);
+}
+
+#[test]
+fn a_moment_is_a_tick_a_number_and_a_name() {
+    let moment = Moment {
+        number: 33,
+        time: Ticks(0x102),
+        name: "größe".into(),
+    };
+    // 7 bytes, 1 zero.
+    let bytes =
+        "66647200 01 0f 0000 0201000000000000 2100000000000000 07000000 00000000 6772c3b6c39f65 00";
+    assert_eq!(encode_moment(&moment), hex(bytes));
+    assert_eq!(read(bytes), Some(Payload::Moment(moment.clone())));
+    // A later version may append fields.
+    let later = format!("{bytes} ffffffffffffffff");
+    assert_eq!(read(&later), Some(Payload::Moment(moment)));
+    let lies = "66647200 01 0f 0000 0201000000000000 2100000000000000 ffffffff 00000000 67";
+    assert_eq!(read(lies), None);
 }
 
 #[test]

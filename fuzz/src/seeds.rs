@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use fdr_formats::dense::Encoder;
-use fdr_formats::model::Counts;
+use fdr_formats::model::{Counts, FunctionTotals, Identity, NoteKind};
 use fdr_formats::registry::{FORMATS, Opener};
 use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{
@@ -127,6 +127,15 @@ fn info() -> TraceInfo {
             synthetic_exits: 1,
             summarised: 0,
         }),
+        totals: vec![FunctionTotals {
+            function: FunctionId(2),
+            calls: 3,
+            total: Ticks(900),
+            own: Ticks(800),
+            longest: Ticks(500),
+            lengths: vec![(10, 2), (18, 1)],
+            ..FunctionTotals::default()
+        }],
     };
     TraceInfo {
         clock: Clock {
@@ -144,6 +153,7 @@ fn info() -> TraceInfo {
         process: Some(7),
         reason: "signal".into(),
         dump: Some(2),
+        identity: Identity::from_bytes(b"host\0boot\0ab12\x001.0\0k=v,a=b\0"),
         start: Some(Ticks(1_000_000)),
         ..TraceInfo::default()
     }
@@ -195,6 +205,11 @@ fn events(sink: &mut dyn Sink, start: u64) {
         call(400, 2, Edge::Entry),
         call(900, 2, Edge::Exit),
     ]);
+    sink.mark(&Mark::Note {
+        time: Ticks(start + 950),
+        kind: NoteKind::Task,
+        body: &[1; 32],
+    });
     sink.mark(&Mark::Lost { records: 3 });
     // An exit without its entry, and an entry without its exit.
     sink.calls(&[

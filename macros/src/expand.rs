@@ -31,8 +31,10 @@ pub(crate) fn expand(function: &Function, options: &Options) -> TokenStream {
     let name = options.name.as_deref();
     let name = name.map(|name| quote_spanned!(span=> , named = #name));
     let untimed = options.untimed.then(|| quote_spanned!(span=> , untimed));
+    let auto = options.auto.then(|| quote_spanned!(span=> , auto));
+    let version = program_version().map(|version| quote_spanned!(span=> , version = #version));
     let recorder = Recorder {
-        site: quote_spanned!(span=> #private::site!(#place #name #untimed)),
+        site: quote_spanned!(span=> #private::site!(#place #name #untimed #auto #version)),
         private,
         untimed: options.untimed,
     };
@@ -72,6 +74,14 @@ fn is_edition_2015() -> bool {
         // An editor's process has other arguments, and a file of arguments may say anything.
         says("--crate-name") && !says("@") && (!says("--edition") || says("--edition=2015"))
     })
+}
+
+/// The version of the program, where cargo compiles a binary: that of its package. A library does not know
+/// which program it will be part of.
+fn program_version() -> Option<String> {
+    std::env::var_os("CARGO_BIN_NAME")?;
+    let version = std::env::var("CARGO_PKG_VERSION").ok()?;
+    (!version.is_empty()).then_some(version)
 }
 
 /// What an expansion names.

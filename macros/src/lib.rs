@@ -36,9 +36,9 @@ use crate::scope::Scope;
 
 /// Records when a function is entered and when it is left.
 ///
-/// Each call writes an entry record and an exit record of 8 bytes into the ring of the calling thread,
-/// provided that recording is on for this function (see the `FDR` environment variable, `fdr::enable`
-/// and `fdr::set_filter`). While it is off, a call costs one load and one branch.
+/// Each call writes an entry record and an exit record of 8 bytes into the ring of the calling thread. While
+/// recording is off for this function, a call costs one load and one branch. The environment variable `FDR`,
+/// `fdr::enable` and `fdr::set_filter` turn recording on and off.
 ///
 /// ```text
 /// use fdr::traced;
@@ -61,15 +61,15 @@ use crate::scope::Scope;
 ///
 /// # Where it goes
 ///
-/// On every function that has a body: free and associated functions, methods whatever their `self`, methods of traits
-/// and their defaults, functions inside functions; generic, `unsafe`, `extern "C"`, `async`, diverging. Other
-/// attributes may stand before or after it. It does not go on a `const fn`, because there is no clock at compile time.
+/// It goes on every function that has a body: free and associated functions, methods of types and of traits, and
+/// functions inside functions. They may be generic, `unsafe`, `extern "C"`, `async` or diverging. Other attributes may
+/// stand before or after it. It does not go on a `const fn`, because there is no clock at compile time.
 /// Nor does it go on a naked function, or on a function without a body. The compiler says so there.
 ///
-/// On an `impl` block, a trait and a module that is written inline it stands for the functions inside, also for those
-/// of modules inside. It leaves out functions that are not worth two clock reads: those that have no loop, wait for
-/// nothing and run less than about 100 instructions of their own, as far as the source tells. It leaves out what cannot
-/// be traced, without a word. A function or scope inside that has the attribute itself keeps its own options.
+/// On an `impl` block, a trait or an inline module it stands for the functions inside, also for those of modules
+/// inside. It leaves out functions that are not worth two clock reads. Such a function has no loop, waits for nothing,
+/// and runs less than about 75 instructions of its own, as far as the source shows. What cannot be traced is left out
+/// without a message. A function or scope inside that has the attribute itself keeps its own options.
 ///
 /// ```text
 /// #[traced]
@@ -107,11 +107,11 @@ use crate::scope::Scope;
 /// | `name = "…"` | the whole name to use in traces, in place of the function's path |
 /// | `crate = path` | where to find `fdr`, if it is renamed or reached through another crate: `crate = my_framework::fdr` |
 /// | `untimed` | records without times, for hot leaves: see below |
-/// | `always` | the function is traced, whatever a scope's rule leaves out; on a scope: each function is |
+/// | `always` | the function is traced, even if a scope's rule would leave it out; on a scope: each function is traced |
 /// | `skip` | the function or scope is not traced |
 /// | `min_statements = n` | on a scope: functions of fewer than n statements are left out, and no others |
 /// | `skip_inline` | on a scope: functions with any form of `#[inline]` are left out, too |
-/// | `auto` | `cargo fdr` wrote the attribute, and takes it out again; it changes nothing else |
+/// | `auto` | `cargo fdr` wrote the attribute, and takes it out again; calls of the function may be only counted, see `FDR_BUDGET` |
 ///
 /// # Without times
 ///
@@ -124,14 +124,14 @@ use crate::scope::Scope;
 /// fn hash(word: &str) -> u64 { /* a few nanoseconds of work, called millions of times */ }
 /// ```
 ///
-/// Traces say of a function that it is untimed. `fdr` shows its calls and no times; the time that passed in it
-/// is self time of the timed function that called it, while timed functions that it calls keep their own.
-/// Other people's tools see calls of no length. In an `async fn`, it is each poll that has no times.
+/// Traces say of a function that it is untimed. `fdr` shows its calls and no times. The time that passed in it is
+/// self time of the timed function that called it. Timed functions that it calls keep their own time. Other people's
+/// tools show its calls with duration zero. In an `async fn`, each poll has no times.
 ///
 /// # What it leaves alone
 ///
-/// The body is compiled as it is written: types are inferred, borrows checked, errors and clippy's lints
-/// reported as without the attribute. The crate may forbid unsafe code and deny warnings. With the
+/// The body is compiled as it is written. Types, borrows, errors and clippy's lints are the same as without the
+/// attribute. The crate may forbid unsafe code and deny warnings. With the
 /// feature `record` of `fdr` off, the function is given back unchanged.
 ///
 /// These lints say nothing of a traced function. The first one's advice would be wrong there. The others do
@@ -152,15 +152,17 @@ use crate::scope::Scope;
 /// # Limits
 ///
 /// - An attribute that rewrites `async fn` into a function that returns a boxed future (such as `async_trait`) leaves
-///   nothing to poll. The record is then of the making of the future. The same holds for a `fn` that returns
+///   nothing to poll. The records are then those of the call that makes the future. The same holds for a `fn` that returns
 ///   `impl Future`.
-/// - Where nothing is optimized, a function takes more stack: up to some hundred bytes. A call whose result comes
-///   in registers takes a slot for it. So a body of 16 calls or more is a closure, which backtraces
-///   show as a frame of its own, if its parameters are references or numbers.
-/// - In an `async fn` that awaits, what the parameters' patterns do not bind by value to a name that
-///   the body uses (`_`, `_name`, `ref name`, a name only in `"{name}"`) is dropped after all that they
-///   do. The future stores the parameters that the body uses once more. Notes below an error say "async block" where they would say "async function", and a closure
-///   that it returns as `impl Fn(…)` needs the types of its arguments.
+/// - Where nothing is optimized, a function takes more stack: up to some hundred bytes. Each call whose result comes
+///   in registers takes a slot for the result. So a body of 16 calls or more becomes a closure, if the function's
+///   parameters are references or numbers. Backtraces show the closure as a frame of its own.
+/// - In an `async fn` that awaits, a part of a parameter may be dropped later than in the plain function. Such a part is
+///   not bound by value to a name that the body uses: `_`, `_name`, `ref name`, or a name only in `"{name}"`. It is
+///   dropped after the parts that are.
+/// - The future of such a function stores the parameters that the body uses once more. Notes below an error say "async
+///   block" instead of "async function". A closure that the function returns as `impl Fn(…)` needs the types of its
+///   arguments.
 #[proc_macro_attribute]
 pub fn traced(
     options: proc_macro::TokenStream,

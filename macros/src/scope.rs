@@ -60,6 +60,7 @@ impl Scope {
     pub(crate) fn expand(&self, options: &Options) -> TokenStream {
         let mut options = options.clone();
         let rules = std::mem::take(&mut options.rules);
+        options.auto = true;
         let options = ScopeOptions {
             krate: options.krate.as_ref().map(|path| quote!(crate = #path)),
             rules,

@@ -68,15 +68,16 @@ impl Log {
 }
 
 /// A choice as the word that stands for it.
-fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], choice: T) -> &'static str {
+pub(crate) fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], choice: T) -> &'static str {
     let found = words.iter().find(|(_, value)| *value == choice);
     found.map_or("", |(word, _)| word)
 }
 
 #[cfg(feature = "record")]
 /// Every variable that is read, and the method that sets the same value.
-pub(crate) const VARIABLES: [(&str, &str); 13] = [
+pub(crate) const VARIABLES: [(&str, &str); 16] = [
     ("FDR", "filter"),
+    ("FDR_BUDGET", "budget"),
     ("FDR_BUFFER", "buffer"),
     ("FDR_CLOCK", "clock"),
     ("FDR_CRASH", "crash"),
@@ -89,6 +90,8 @@ pub(crate) const VARIABLES: [(&str, &str); 13] = [
     ("FDR_OUT", "output"),
     ("FDR_PANIC", "panic"),
     ("FDR_SIGNAL", "signal"),
+    ("FDR_TAGS", "tags"),
+    ("FDR_VERSION", "version"),
 ];
 
 /// How a program is to be recorded, chosen in its code.
@@ -169,6 +172,12 @@ impl Config {
         self.with("FDR_KEEP", format!("{}ns", time.as_nanos()))
     }
 
+    /// How much of the program's CPU time recording may take, `FDR_BUDGET`, in percent. 0: as much as it takes.
+    #[inline]
+    pub fn budget(self, percent: u8) -> Config {
+        self.with("FDR_BUDGET", format!("{percent}%"))
+    }
+
     /// What happens when a ring is full, `FDR_MODE`.
     #[inline]
     pub fn mode(self, mode: Mode) -> Config {
@@ -202,6 +211,17 @@ impl Config {
     #[inline]
     pub fn log(self, log: Log) -> Config {
         self.with("FDR_LOG", word(&Log::WORDS, log))
+    }
+
+    /// What tells this run from others, `FDR_TAGS`: `key=value`, with commas between. Traces say it.
+    pub fn tags(self, tags: impl AsRef<str>) -> Config {
+        self.with("FDR_TAGS", tags.as_ref())
+    }
+
+    /// The version of the program, `FDR_VERSION`. Traces say it. Default: the version of the binary's package, if a
+    /// function of the binary itself is traced.
+    pub fn version(self, version: impl AsRef<str>) -> Config {
+        self.with("FDR_VERSION", version.as_ref())
     }
 
     #[inline]

@@ -10,3 +10,19 @@ static AT_LOAD: extern "C" fn() = at_load;
 extern "C" fn at_load() {
     install::at_load();
 }
+
+// A linker takes from an archive only the objects that others name. Nothing names the entry above where the
+// archive is a `staticlib` and another language's linker reads it. So the code of each record names this
+// symbol, and this symbol names the entry. Its name is like those in `recorder::stub`.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+core::arch::global_asm!(
+    ".pushsection .text.fdr.at_load,\"ax\",@progbits",
+    ".hidden {access}.at_load",
+    ".globl {access}.at_load",
+    "{access}.at_load:",
+    ".reloc ., R_X86_64_NONE, {entry}",
+    ".byte 0",
+    ".popsection",
+    access = sym crate::recorder::SLOT_ACCESS,
+    entry = sym AT_LOAD,
+);

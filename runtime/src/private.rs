@@ -14,7 +14,7 @@ use crate::recorder;
 
 /// The [`CallSite`] of the surrounding function, as `&'static CallSite`.
 ///
-/// Use: `site!("file", line)`, with `, named = "…"` or `, untimed` behind it. The path of the local type has
+/// Use: `site!("file", line)`, with `, named = "…"`, `, untimed`, `, auto` or `, version = "…"` behind it. The path of the local type has
 /// the module, type and trait, which an attribute on a method cannot see. The static is one call with few
 /// arguments, because that compiles fastest.
 #[doc(hidden)]
@@ -23,9 +23,9 @@ macro_rules! __fdr_site {
     ($file:expr, $line:expr $(, $said:ident $(= $value:literal)?)*) => {{
         enum __FdrHere {}
         #[used]
-        #[unsafe(link_section = "fdr_sites")]
+        #[unsafe(link_section = "fdr_sites_8")]
         static SITE: $crate::private::CallSite =
-            $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($($value)?))*;
+            $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($(&$value)?))*;
         &SITE
     }};
 }

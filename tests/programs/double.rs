@@ -17,16 +17,16 @@ pub(crate) mod private {
     }
 
     macro_rules! site {
-        ($file:expr, $line:expr) => {
+        ($file:expr, $line:expr $(, auto)?) => {
             $crate::double::private::site!(@ "", $file, $line, false)
         };
-        ($file:expr, $line:expr, named = $name:literal) => {
+        ($file:expr, $line:expr, named = $name:literal $(, auto)?) => {
             $crate::double::private::site!(@ $name, $file, $line, false)
         };
-        ($file:expr, $line:expr, untimed) => {
+        ($file:expr, $line:expr, untimed $(, auto)?) => {
             $crate::double::private::site!(@ "", $file, $line, true)
         };
-        ($file:expr, $line:expr, named = $name:literal, untimed) => {
+        ($file:expr, $line:expr, named = $name:literal, untimed $(, auto)?) => {
             $crate::double::private::site!(@ $name, $file, $line, true)
         };
         (@ $name:literal, $file:expr, $line:expr, $untimed:literal) => {{

@@ -68,6 +68,12 @@ impl Package {
             .expect("cargo runs")
     }
 
+    /// Its own folder.
+    #[allow(dead_code, reason = "not every test changes a package")]
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Where cargo puts programs: `PROFILE/PROGRAM`.
     #[allow(dead_code, reason = "not every test runs what it builds")]
     pub(crate) fn built(&self, path: &str) -> PathBuf {

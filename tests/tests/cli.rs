@@ -166,7 +166,7 @@ fn a_ring_that_wrapped_says_what_it_lost() {
         let count = |key: &str| thread[key].as_u64().expect("a count");
         assert_eq!(
             count("recorded"),
-            count("readable") + count("overwritten") + count("dropped")
+            count("readable") + count("overwritten") + count("dropped") + count("summarised")
         );
         assert_eq!(count("readable"), count("records"));
         overwritten += count("overwritten");
@@ -281,9 +281,7 @@ fn a_ring_that_a_killed_command_left_is_named() {
     let output = folder.fdr(&["record", "--", "sh", "-c", script, program]);
     let said = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(said.contains("fdr: no trace was written: "), "{said}");
-    assert!(
-        said.contains(".fdr-ring was left: this is the ring of process "),
-        "{said}"
-    );
+    assert!(said.contains("fdr: the ring of process "), "{said}");
+    assert!(said.contains(" was left; next: fdr recover "), "{said}");
     assert!(!said.contains("not built"), "{said}");
 }

@@ -151,6 +151,7 @@ fn a_ring_that_went_round_is_the_same_in_every_format() {
                 "{}",
                 target.name
             );
+            assert_eq!(counts.summarised, thread.summarised, "{}", target.name);
             assert_eq!(of_trace.name, thread.name, "{}", target.name);
         }
     }

@@ -122,6 +122,25 @@ fn a_ring_that_is_cut_under_threads_and_dumps() {
 }
 
 #[test]
+fn a_ring_that_is_cut_where_short_calls_are_counted() {
+    // The threads' rings are full when it is cut, so their short calls leave no records.
+    let variables = "FDR=1 FDR_KEEP=10s FDR_BUFFER=128K FDR_OUT=t.fdr";
+    for way in ["threads", "dumps", "signals"] {
+        for length in ["rows", "totals", "regions", "open-calls", "0"] {
+            let folder = Folder::new("lost-short-calls");
+            let outcome = run(&folder, variables, &[way, length]);
+            let what = format!("{way} {length}");
+            assert_eq!(outcome.status.code(), Some(7), "{what} {outcome:?}");
+            let plain = untraced(&["threads", length]);
+            assert_eq!(outcome.stdout, plain.stdout, "{what}");
+            let lines = said(&outcome);
+            let ended = |line: &&&str| line.contains("recording has ended");
+            assert_eq!(lines.iter().filter(ended).count(), 1, "{what} {outcome:?}");
+        }
+    }
+}
+
+#[test]
 fn a_stream_ends_with_what_it_has() {
     let folder = Folder::new("lost-stream");
     let variables = "FDR=1 FDR_MODE=stream FDR_OUT=t.htdump FDR_FORMAT=htdump";

@@ -294,8 +294,8 @@ fn windows_that_differ_are_told_and_can_be_cut() {
     let wanted = format!("older records of busy (thread {busy}) are overwritten");
     assert!(note.contains(&wanted), "{note}");
     assert!(function(&report, "open_calls::early").is_some());
-    for command in ["report", "info"] {
-        assert!(answer(&[command], &path).contains(note), "{command}");
+    for command in [&["report", "--window"][..], &["info"]] {
+        assert!(answer(command, &path).contains(note), "{command:?}");
     }
     // Only `busy` has records of the end.
     let common = json(&["report", "--json", "--common"], &path);

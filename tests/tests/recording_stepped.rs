@@ -24,6 +24,8 @@ mod the_rest {
 fn handlers_that_record(seed: u64) {
     for variables in [
         "FDR_BUFFER=128K",
+        "FDR_BUFFER=128K FDR_KEEP=0",
+        "FDR_BUFFER=128K FDR_KEEP=0 FDR_CLOCK=rdtsc",
         "FDR_BUFFER=128K FDR_CLOCK=rdtsc",
         "FDR_BUFFER=128K FDR_CLOCK=monotonic",
         "FDR_BUFFER=128K FDR_MODE=full",
@@ -108,7 +110,8 @@ fn handlers_on_another_cpu_leave_records_on_theirs() {
     for variables in ["FDR_CLOCK=rdtsc", "FDR_CLOCK=rdtscp"] {
         let folder = Folder::new("record-apart");
         let _ = Program::new(env!("CARGO_BIN_EXE_stepped"), &folder)
-            .set("FDR=1 FDR_BUFFER=4M")
+            // By default each record reads the clock.
+            .set("FDR=1 FDR_KEEP=0 FDR_BUFFER=4M")
             .set(variables)
             .args(&["3", "100", "apart"])
             .run()

@@ -48,10 +48,14 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What is kept of a thread is an unbroken run of its script; returns how many records it made.
+/// What is kept of a thread is an unbroken run of its script, unless short calls left no records; returns how many
+/// records it made.
 fn follows_script(trace: &Trace, lane: &Lane, seed: u64) -> u64 {
     let counts = lane.checked_counts();
     let made = counts.recorded - counts.dropped;
+    if counts.summarised > 0 {
+        return made;
+    }
     let edges = Script::new(seed, u64::MAX).edges(made);
     let expected = &edges[counts.overwritten as usize..];
     let name = &lane.thread.name;
@@ -87,11 +91,14 @@ fn recovered(records: u64, variables: &str, to: &str) {
     for (place, (name, seed)) in THREADS.into_iter().enumerate() {
         let lane = trace.thread(name);
         let made = follows_script(&trace, lane, seed);
-        let asked = made + lane.checked_counts().dropped;
+        let counts = lane.checked_counts();
+        let asked = made + counts.dropped;
         let sure = surely_made(&folder, place);
+        // A short call that was being counted may be counted already, and still be open.
+        let most = sure + if counts.summarised > 0 { 2 } else { 1 };
         assert!(
-            asked == sure || asked == sure + 1,
-            "{name}: {asked} asked for, {sure} for sure"
+            (sure..=most).contains(&asked),
+            "{name}: {asked} asked for, {sure} for sure: {counts:?}"
         );
     }
 }
@@ -101,7 +108,9 @@ fn every_record_before_a_kill_is_recovered() {
     let mut random = Random::new(4);
     // Within the first chunk, within the first round, after many rounds; full; in any format.
     for bound in [2_000, 30_000, 500_000] {
-        recovered(random.below(bound), "FDR_BUFFER=256K", "xray");
+        for variables in ["FDR_BUFFER=256K", "FDR_BUFFER=256K FDR_KEEP=0"] {
+            recovered(random.below(bound), variables, "xray");
+        }
     }
     recovered(
         random.below(200_000),
@@ -117,20 +126,21 @@ fn every_record_before_a_kill_is_recovered() {
 
 #[test]
 fn snapshots_of_a_program_at_full_speed_are_whole() {
-    snapshots_at_full_speed(8, 2);
+    snapshots_at_full_speed(8, 2, "FDR_BUFFER=512K FDR_KEEP=0");
+    snapshots_at_full_speed(8, 2, "FDR_BUFFER=512K");
 }
 
 mod the_rest {
     #[test]
     fn many_snapshots_of_a_program_at_full_speed_are_whole() {
-        super::snapshots_at_full_speed(30, 8);
+        super::snapshots_at_full_speed(30, 8, "FDR_BUFFER=512K FDR_KEEP=0");
     }
 }
 
 /// Takes so many snapshots, and compares every record of the first ones with the script.
-fn snapshots_at_full_speed(rounds: u32, compared: u32) {
+fn snapshots_at_full_speed(rounds: u32, compared: u32, variables: &str) {
     let folder = Folder::new("snapshot");
-    let program = start(&folder, 100, "FDR_BUFFER=512K");
+    let program = start(&folder, 100, variables);
     let pid = program.id().to_string();
     let mut before = [0; THREADS.len()];
     for round in 0..rounds {

@@ -24,7 +24,7 @@ const AFTER: u64 = 2 * 10;
 #[test]
 fn what_finds_no_room_is_counted_exactly_and_room_that_comes_up_is_used() {
     let folder = Folder::new("roomless-over");
-    let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=512K";
+    let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=1M";
     let mut program = program(&folder, variables, "over").start();
     while program.line() != "waiting" {}
     // All of them live: the sums are those of the moment, in the file as well.

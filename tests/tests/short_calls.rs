@@ -1,5 +1,5 @@
-//! `FDR_KEEP`: short calls leave no records, and nothing else is lost. Every call is counted, and the self times with
-//! the time of short calls are all of the time, however the trace was made.
+//! `FDR_KEEP`: short calls leave no records, and nothing else is lost. Every call is counted, also in the totals of its
+//! function. The self times with the time of short calls are all of the time, however the trace was made.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,30 +12,31 @@ use fdr_tests::support::wait::until;
 use serde_json::Value;
 
 /// A ring of two chunks, which a thread fills in less than a millisecond.
-const VARIABLES: &str = "FDR=1 FDR_KEEP=300ms FDR_BUFFER=128K FDR_DIR=rings/ FDR_OUT=out/";
+pub(super) const VARIABLES: &str =
+    "FDR=1 FDR_KEEP=300ms FDR_BUFFER=128K FDR_DIR=rings/ FDR_OUT=out/";
 
-fn program(folder: &Folder, arguments: &[&str]) -> Program {
+pub(super) fn program(folder: &Folder, arguments: &[&str]) -> Program {
     let program = Program::new(env!("CARGO_BIN_EXE_short_calls"), folder);
     program.set(VARIABLES).args(arguments)
 }
 
-fn report(path: &Path) -> Value {
+pub(super) fn report(path: &Path) -> Value {
     let arguments = ["report".as_ref(), "--json".as_ref(), path.as_os_str()];
     serde_json::from_str(&fdr(&arguments)).expect("JSON")
 }
 
-fn number(value: &Value) -> u64 {
+pub(super) fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
 /// The sum over all threads, or functions.
-fn sum(report: &Value, list: &str, of: &str) -> u64 {
+pub(super) fn sum(report: &Value, list: &str, of: &str) -> u64 {
     let list = report[list].as_array().expect("a list");
     list.iter().map(|one| number(&one[of])).sum()
 }
 
 /// The trace is whole, and no count is missing.
-fn is_whole(path: &Path) -> Value {
+pub(super) fn is_whole(path: &Path) -> Value {
     verify(path);
     let report = report(path);
     let parts = ["readable", "overwritten", "dropped", "summarised"];
@@ -57,7 +58,24 @@ fn all_time_is_told(report: &Value) {
     assert!(differs <= 20, "{differs} ns: {report:#}");
 }
 
-fn only_trace(folder: &Folder) -> PathBuf {
+/// The self time of all functions is the time of the outermost ones, and the table for people has the same calls.
+fn the_whole_run_is_shown(path: &Path, report: &Value) {
+    let whole = report["whole_run"].as_array().expect("figures");
+    let outermost = |row: &&Value| row["name"] == "short_calls::thread";
+    let outermost = whole.iter().find(outermost).expect("the function `thread`");
+    let own = sum(report, "whole_run", "self_ns");
+    // Each sum is rounded.
+    assert!(number(&outermost["total_ns"]).abs_diff(own) <= 10);
+    let csv = fdr(&["report".as_ref(), "--csv".as_ref(), path.as_os_str()]);
+    for row in whole {
+        let calls = format!(",{},", row["calls"]);
+        assert!(csv.contains(&calls), "{calls} in {csv}");
+    }
+    let words = ["report", "--csv", "--window"].map(OsStr::new);
+    assert_ne!(fdr(&[&words[..], &[path.as_os_str()]].concat()), csv);
+}
+
+pub(super) fn only_trace(folder: &Folder) -> PathBuf {
     let mut files = std::fs::read_dir(folder.join("out")).expect("a folder");
     let file = files.next().expect("a trace").expect("an entry").path();
     assert!(files.next().is_none());
@@ -65,7 +83,7 @@ fn only_trace(folder: &Folder) -> PathBuf {
 }
 
 /// The number behind a word of the program's output.
-fn said(stdout: &str, word: &str) -> u64 {
+pub(super) fn said(stdout: &str, word: &str) -> u64 {
     let line = stdout.lines().find_map(|line| line.strip_prefix(word));
     line.and_then(|number| number.trim().parse().ok())
         .expect("a number")
@@ -84,8 +102,20 @@ fn every_call_is_counted_and_all_time_is_told() {
         2 * said(&outcome.stdout, "calls")
     );
     assert!(sum(&report, "threads", "summarised") > 0);
+    assert_eq!(
+        sum(&report, "whole_run", "calls"),
+        said(&outcome.stdout, "calls")
+    );
+    the_whole_run_is_shown(&path, &report);
     let info = fdr(&["info".as_ref(), path.as_os_str()]);
-    assert!(info.contains("left no records in the whole run"), "{info}");
+    assert!(
+        info.contains("left no records in the whole run; the threshold"),
+        "{info}"
+    );
+    assert!(
+        info.contains(" summary records") && !info.contains("callss"),
+        "{info}"
+    );
     let flame = fdr(&["flame".as_ref(), path.as_os_str()]);
     assert!(flame.contains(";[short] "), "{flame}");
     // Other formats can't tell of them. What they hold is right nevertheless.
@@ -96,6 +126,7 @@ fn every_call_is_counted_and_all_time_is_told() {
         verify(&to);
     }
     let again = is_whole(&folder.join("as-xray"));
+    assert_eq!(again["whole_run"], report["whole_run"]);
     for of in ["short_calls", "short_ns", "summarised"] {
         assert_eq!(
             sum(&again, "threads", of),
@@ -116,6 +147,10 @@ fn a_crash_a_kill_and_a_snapshot_have_the_open_calls() {
         sum(&report, "threads", "recorded"),
         2 * said(&outcome.stdout, "calls")
     );
+    assert_eq!(
+        sum(&report, "whole_run", "calls"),
+        said(&outcome.stdout, "calls")
+    );
 
     let folder = Folder::new("short-calls-killed-9");
     let running = program(&folder, &["2", "100000"]).start();
@@ -130,7 +165,9 @@ fn a_crash_a_kill_and_a_snapshot_have_the_open_calls() {
         let pid = running.id().to_string();
         let words = ["snapshot", "--quiet", "--force", &pid, "-o"].map(OsStr::new);
         let _ = fdr(&[&words[..], &[trace.as_os_str()]].concat());
-        let report = is_whole(&trace);
+        // The ring may have no thread yet.
+        let records = self::report(&trace)["threads"][0]["recorded"].as_u64();
+        let report = records.map(|_| is_whole(&trace))?;
         (sum(&report, "threads", "summarised") > 0).then_some(())
     };
     until("short calls", is_short);
@@ -141,6 +178,61 @@ fn a_crash_a_kill_and_a_snapshot_have_the_open_calls() {
     let _ = fdr(&[&words[..], &[to.as_os_str(), ring.as_os_str()]].concat());
     let report = is_whole(&to);
     assert!(sum(&report, "threads", "summarised") > 0);
+    // Each thread has at most four calls open, and may have been counting one when it was killed.
+    let ended = 2 * sum(&report, "whole_run", "calls");
+    let recorded = sum(&report, "threads", "recorded");
+    assert!(recorded.abs_diff(ended) <= 2 * (4 + 2), "{report:#}");
+}
+
+/// The report of a program that ran until the calls of functions were only counted, and timed for a moment.
+fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
+    let program = Program::new(env!("CARGO_BIN_EXE_controlled"), folder);
+    let program = program.set(VARIABLES).set(variables).args(arguments);
+    let mut running = program.start();
+    assert_eq!(running.line(), "ready");
+    let status = || -> Value {
+        let words = ["ctl", &running.id().to_string(), "status", "--json"].map(String::from);
+        serde_json::from_str(&fdr(&words.each_ref().map(OsStr::new))).expect("JSON")
+    };
+    until("functions that are only counted", || {
+        (number(&status()["counted_functions"]) > 0).then_some(())
+    });
+    let recorded = number(&status()["recorded"]);
+    until("timed calls of such functions", || {
+        (number(&status()["recorded"]) > recorded + 1000).then_some(())
+    });
+    let outcome = running.end().ok();
+    let report = is_whole(&only_trace(folder));
+    let made = said(&outcome.stdout, "calls");
+    assert_eq!(sum(&report, "whole_run", "calls"), made, "{report:#}");
+    let counted = sum(&report, "whole_run", "counted");
+    assert!(counted > 0);
+    let recorded = sum(&report, "threads", "recorded");
+    assert_eq!(recorded, 2 * (made - counted), "{report:#}");
+    report
+}
+
+#[test]
+fn calls_that_cost_more_than_the_budget_are_counted_without_a_clock() {
+    let folder = Folder::new("short-calls-budget");
+    let report = counted(&folder, "FDR_BUDGET=1%", &["load"]);
+    let whole = report["whole_run"].as_array().expect("figures");
+    for row in whole.iter().filter(|row| number(&row["counted"]) > 0) {
+        assert!(number(&row["total_ns"]) > number(&row["self_ns"]) / 2);
+        assert!(row["error_ns"].is_u64(), "{row}");
+    }
+    let text = fdr(&["report".as_ref(), only_trace(&folder).as_os_str()]);
+    assert!(text.contains("were only counted"), "{text}");
+}
+
+#[test]
+fn functions_that_somebody_marked_by_themselves_are_timed_unless_he_says_otherwise() {
+    let folder = Folder::new("short-calls-auto");
+    let report = counted(&folder, "", &["load", "auto"]);
+    for row in report["whole_run"].as_array().expect("figures") {
+        let is_counted = number(&row["counted"]) > 0;
+        assert_eq!(is_counted, row["name"] == "controlled::unnamed", "{row}");
+    }
 }
 
 #[test]
@@ -148,7 +240,7 @@ fn calls_of_threads_whose_rings_were_reused_are_counted() {
     let folder = Folder::new("short-calls-reused");
     // Two rings for four threads.
     let outcome = program(&folder, &["4", "150", "in-turn"])
-        .set("FDR_MEMORY=256K")
+        .set("FDR_MEMORY=512K")
         .run();
     assert!(outcome.status.success(), "{}", outcome.stderr);
     let report = is_whole(&only_trace(&folder));
@@ -158,4 +250,6 @@ fn calls_of_threads_whose_rings_were_reused_are_counted() {
         + number(&missing["overwritten"])
         + number(&missing["dropped"]);
     assert_eq!(made, 2 * said(&outcome.stdout, "calls"));
+    let counted = sum(&report, "whole_run", "calls");
+    assert_eq!(counted, said(&outcome.stdout, "calls"));
 }

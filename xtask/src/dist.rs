@@ -24,8 +24,9 @@ pub(crate) fn run_all() -> Result<()> {
     let tool = bin.join("fdr");
     fs::copy(target()?.join("release/fdr"), &tool).map_err(named)?;
     fs::copy(target()?.join("release/cargo-fdr"), bin.join("cargo-fdr")).map_err(named)?;
-    let mut generate = command(&tool);
-    run(generate.arg("generate").arg(&dist))?;
+    for tool in [tool, bin.join("cargo-fdr")] {
+        run(command(tool).arg("generate").arg(&dist))?;
+    }
     println!(
         "{}: bin/fdr, bin/cargo-fdr, completions/, man/",
         dist.display()

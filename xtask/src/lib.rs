@@ -1,9 +1,10 @@
-//! What the commands of `cargo xtask` share with the benches: where things are, how other programs are started, and
-//! which foreign readers are installed. It must stay without dependencies, for it is built on everybody's first
+//! What the commands of `cargo xtask` share with the benches: where things are, how other programs are started,
+//! which foreign readers are installed, and other people's programs. It must stay without dependencies, for it is built on everybody's first
 //! command.
 #![forbid(unsafe_code)]
 
 pub mod process;
+pub mod programs;
 pub mod readers;
 
 /// What a command hands back: an error message for people, without the program's name.

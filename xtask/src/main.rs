@@ -50,8 +50,13 @@ cargo xtask COMMAND
                         kill -9, crashes, signals, forks, faults, on programs that count for themselves;
                         about half an hour, or N minutes; --short: about two
   trial [PROGRAM…] [--release] [--no-clippy] [--all]
-                        ripgrep, mini-redis, oxipng and boa as cargo fdr marks them, --all: on each of 10,000 functions:
-                        their tests without it, off and on, and clippy's warnings; fetches them, takes hours
+                        ripgrep, mini-redis, oxipng, boa, a SQL engine, a parser, crates without std, crates of 100,000
+                        lines, as cargo fdr marks them, --all: each function: their tests without it, off and on, and
+                        clippy's warnings; fetches them, takes hours
+  trial --sources [PROGRAM…] [--all]
+                        marks their sources and takes the marks out again: every byte must be restored
+  trial --rule [PROGRAM…]
+                        callgrind counts their functions: those that are left out must be short (needs valgrind)
   model                 every order that the memory model allows, for writer, readers and recycling (loom)
   platforms             Rust 1.85, and the recorder on aarch64 under emulation
   sanitize [thread|address]
@@ -59,9 +64,10 @@ cargo xtask COMMAND
   miri                  the tests under Miri, where the toolchain has it
 ";
 
-/// The program of the benches and the guard, with these words. It has dependencies, which xtask has not.
+/// The program of the benches and the guard, with these words. It has dependencies, which xtask has not. It measures
+/// nothing in its own process, so it is built as the tests are: they have built all of it.
 fn driver(words: &[&str]) -> Command {
-    let mut driver = cargo("run --release --quiet --package fdr-bench-driver --");
+    let mut driver = cargo("run --quiet --package fdr-bench-driver --");
     driver.args(words);
     driver
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::test::{Tally, once, suites};
+use crate::test::{PLAIN_FORMATS, Tally, once, suites};
 use xtask::Result;
 use xtask::process::{
     build_tested, cargo, command, on_path, output, run as run_command, target, work_folder,
@@ -196,7 +196,7 @@ impl Toolchain {
     /// Our cargo with this compiler. Programs for aarch64 are static: with the dynamic C library this emulator hangs in
     /// the first thread of any program.
     fn cargo(&self, words: &str) -> Result<Command> {
-        let mut build = cargo(words);
+        let mut build = cargo(&format!("--config {PLAIN_FORMATS} {words}"));
         build.env("RUSTC", self.root.join("usr/bin/rustc"));
         build.env("LD_LIBRARY_PATH", self.libraries());
         build.env("CARGO_TARGET_DIR", &self.built);

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::test::PLAIN_FORMATS;
 use xtask::Result;
 use xtask::process::{
     cannot_run, cargo, command, on_path, output, run as run_command, work_folder,
@@ -205,6 +206,12 @@ fn host() -> Result<String> {
 /// assembly, which loom can't stand in for; in a target folder of its own.
 pub(crate) fn models() -> Result<Command> {
     let mut tests = cargo("test --package fdr --lib");
+    // The search is loom's, in generator's coroutines. It takes six times as long if they are not optimized.
+    for package in ["loom", "generator"] {
+        tests.arg("--config");
+        tests.arg(format!("profile.dev.package.{package}.opt-level=2"));
+    }
+    tests.args(["--config", PLAIN_FORMATS]);
     tests.env("RUSTFLAGS", "--cfg loom --cfg miri");
     tests.env("CARGO_TARGET_DIR", work_folder("model")?);
     tests.args(["recorder::tests::model", "--", "--nocapture"]);

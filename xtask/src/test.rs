@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use crate::platforms;
 use crate::sanitize;
@@ -106,6 +107,9 @@ pub(crate) fn once(mut cargo: Command) -> Command {
     cargo
 }
 
+/// For builds in which the formats are not what is tested: compiling them without optimizations takes half as long.
+pub(crate) const PLAIN_FORMATS: &str = "profile.dev.package.fdr-formats.opt-level=0";
+
 /// Runs every test but the rest. A suite that does not compile or dies without a result counts as one failure.
 ///
 /// # Errors
@@ -143,11 +147,23 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
     let mut harness = cargo(&format!("test {manifest} --package peer-harness"));
     harness.env("CARGO_TARGET_DIR", work_folder("peers")?);
     let mut tally = Tally::default();
-    let models = sanitize::models()?;
-    for mut suite in [tests, benches, without_assembly()?, harness, models] {
+    for mut suite in [tests, benches, without_assembly()?, harness] {
         tally.add(suites(&mut suite, &mut std::io::stdout())?);
     }
-    tally.add(platforms::run(install, &skips)?);
+    // The models run on one core, so they run beside the builds for other platforms. Their words follow when they end.
+    let mut models = sanitize::models()?;
+    let (of_models, of_platforms) = thread::scope(|scope| {
+        let models = scope.spawn(move || {
+            let mut said = Vec::new();
+            suites(&mut models, &mut said).map(|tally| (tally, said))
+        });
+        let platforms = platforms::run(install, &skips);
+        (models.join(), platforms)
+    });
+    let (of_models, said) = of_models.map_err(|_| "the thread of the models has panicked")??;
+    let _ = std::io::stdout().write_all(&said);
+    tally.add(of_models);
+    tally.add(of_platforms?);
     // Each case of the torture's short form counts as one test.
     tally.add(torture::short(&skips)?);
     tally.say_skips(&listed(&skips)?, sanitize::no_miri());
@@ -178,7 +194,8 @@ fn skip_list() -> Result<PathBuf> {
 /// The recorder's own tests once more, with the writer that other architectures use: Miri, which has no
 /// assembly either, gives the switch its name.
 fn without_assembly() -> Result<Command> {
-    let mut tests = once(cargo("test --package fdr --lib"));
+    let mut tests = once(cargo("test --package fdr --lib --config"));
+    tests.arg(PLAIN_FORMATS);
     tests.env("RUSTFLAGS", "--cfg miri");
     tests.env("CARGO_TARGET_DIR", work_folder("portable")?);
     Ok(tests)

@@ -2,8 +2,9 @@
 //! programs without marks. Their tests, clippy's warnings and what they print must not differ, whether
 //! they record or not. Sources come from the package registry each time; none is ever committed.
 
+mod callgrind;
 mod outcome;
-mod sources;
+mod rule;
 
 use std::fs;
 use std::io::Write;
@@ -11,64 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use outcome::{Outcome, new_lines, warnings};
-use sources::{Kind, prepare};
 use xtask::Result;
 use xtask::process::{
     cannot_run, cargo, command, output, run as run_command, shown, target, work_folder,
 };
-
-/// What is tried: its packages are built together, with the attribute in each.
-struct Program {
-    name: &'static str,
-    /// With versions: newer ones may come without their tests.
-    packages: &'static [(&'static str, &'static str)],
-    /// A run of it, for programs whose packages hold few tests: arguments, and standard input.
-    run: Option<(&'static str, &'static [u8])>,
-}
-
-const PROGRAMS: [Program; 4] = [
-    Program {
-        name: "ripgrep",
-        packages: &[
-            ("globset", "0.4.21"),
-            ("grep", "0.4.1"),
-            ("grep-cli", "0.1.12"),
-            ("grep-matcher", "0.1.9"),
-            ("grep-printer", "0.3.1"),
-            ("grep-regex", "0.1.14"),
-            ("grep-searcher", "0.1.17"),
-            ("ignore", "0.4.34"),
-            ("ripgrep", "15.1.0"),
-        ],
-        run: Some(("--bin rg -- --line-number b.t", b"a\nbat\nbut\nc\n")),
-    },
-    Program {
-        name: "mini-redis",
-        packages: &[("mini-redis", "0.4.1")],
-        run: None,
-    },
-    Program {
-        name: "oxipng",
-        packages: &[("oxipng", "10.1.1")],
-        run: Some(("--bin oxipng -- --opt max --stdout -", PICTURE)),
-    },
-    Program {
-        name: "boa",
-        packages: &[
-            ("boa_ast", "0.21.1"),
-            ("boa_engine", "0.21.1"),
-            ("boa_gc", "0.21.1"),
-            ("boa_interner", "0.21.1"),
-            ("boa_macros", "0.21.1"),
-            ("boa_parser", "0.21.1"),
-            ("boa_string", "0.21.1"),
-        ],
-        run: None,
-    },
-];
-
-/// A PNG of 16 times 16 pixels.
-const PICTURE: &[u8] = include_bytes!("trial/picture.png");
+use xtask::programs::{Kind, PROGRAMS, Program, prepare};
 
 /// Rings of a process, so that hundreds of test threads leave traces of a moderate size.
 const MEMORY: &str = "256M";
@@ -81,6 +29,10 @@ struct Options<'a> {
     clippy: bool,
     /// Also the functions that are not worth it: more forms of code meet the attribute.
     every: bool,
+    /// Hold the rule of marking against callgrind, and do nothing else.
+    rule: bool,
+    /// Mark the sources and take the marks out again, and do nothing else.
+    sources: bool,
 }
 
 impl Options<'_> {
@@ -90,12 +42,16 @@ impl Options<'_> {
             profiles: &[""],
             clippy: true,
             every: false,
+            rule: false,
+            sources: false,
         };
         for word in words {
             match *word {
                 "--release" => options.profiles = &["", "--release"],
                 "--no-clippy" => options.clippy = false,
                 "--all" => options.every = true,
+                "--rule" => options.rule = true,
+                "--sources" => options.sources = true,
                 name => match PROGRAMS.iter().find(|program| program.name == name) {
                     Some(program) => options.programs.push(program),
                     None => return Err(unknown(name)),
@@ -112,7 +68,7 @@ impl Options<'_> {
 fn unknown(word: &str) -> String {
     let names = PROGRAMS.each_ref().map(|program| program.name);
     format!(
-        "cannot make sense of {word:?}: programs are {}; options --release, --no-clippy, --all",
+        "cannot make sense of {word:?}: programs are {}; options --release, --no-clippy, --all, --rule, --sources",
         names.join(", ")
     )
 }
@@ -126,10 +82,24 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let options = Options::parse(words)?;
     let folder = work_folder("trial")?;
     run_command(&mut cargo("build --quiet --package fdr-cli --bins"))?;
+    let tool = target()?.join("debug/cargo-fdr");
+    if options.sources {
+        for program in &options.programs {
+            let marked = prepare(&folder, program, &tool, options.every)?;
+            println!(
+                "{}: {marked} functions marked; every byte restored",
+                program.name
+            );
+        }
+        return Ok(());
+    }
+    if options.rule {
+        return rules(&folder, &tool, &options.programs);
+    }
     let mut rows = Vec::new();
     let mut differences = Vec::new();
     for program in &options.programs {
-        let marked = prepare(&folder, program, options.every)?;
+        let marked = prepare(&folder, program, &tool, options.every)?;
         for profile in options.profiles {
             let trial = Trial {
                 folder: folder.join(program.name),
@@ -150,7 +120,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         }
     }
     println!(
-        "{:<12} {:<8} {:>9} {:>26} {:>26} {:>26} {:>14}",
+        "{:<18} {:<8} {:>9} {:>26} {:>26} {:>26} {:>14}",
         "program", "", "functions", "original", "marked, off", "marked, on", "traces"
     );
     for row in rows {
@@ -165,6 +135,20 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
             "{count} differences; what the programs said is in {}",
             folder.display()
         )),
+    }
+}
+
+/// Holds the rule against each program, whatever it finds in another one.
+fn rules(folder: &Path, tool: &Path, programs: &[&Program]) -> Result<()> {
+    let mut bad = Vec::new();
+    for program in programs {
+        prepare(folder, program, tool, false)?;
+        let judged = rule::run_program(&folder.join(program.name), &folder.join("build"), program);
+        bad.extend(judged.err());
+    }
+    match bad.is_empty() {
+        true => Ok(()),
+        false => Err(bad.join("\n")),
     }
 }
 
@@ -208,7 +192,7 @@ impl Trial<'_> {
             "release"
         };
         Ok(format!(
-            "{:<12} {profile:<8} {marked:>9} {:>26} {:>26} {:>26} {count:>14}",
+            "{:<18} {profile:<8} {marked:>9} {:>26} {:>26} {:>26} {count:>14}",
             self.program.name,
             original.to_string(),
             off.to_string(),

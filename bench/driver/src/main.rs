@@ -18,6 +18,7 @@ mod read;
 mod scale;
 mod table;
 mod tail;
+mod whole;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -52,6 +53,7 @@ enum Bench {
     Read(read::Options),
     Peers(peers::Options),
     Pack(pack::Options),
+    Whole(whole::Options),
     Formats(formats::Options),
     #[command(hide = true)]
     Guard(guard::Options),
@@ -69,6 +71,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Some(Bench::Read(options)) => read::run(options),
         Some(Bench::Peers(options)) => peers::run(options),
         Some(Bench::Pack(options)) => pack::run(options),
+        Some(Bench::Whole(options)) => whole::run(options),
         Some(Bench::Formats(options)) => formats::run(options),
         Some(Bench::Guard(options)) => guard::run(options),
     }

@@ -36,7 +36,8 @@ pub(crate) fn run(_: &Options) -> Result<()> {
         ["real.fdr", "real.fdr.zst", "real.again"].map(|name| folder.path().join(name));
     let mut program = command(target()?.join("release/examples/index_builder"));
     program.args(["--threads", "2", "--passes", "3"]);
-    program.env("FDR", "1").env("FDR_BUFFER", "128M");
+    program.env("FDR", "1").env("FDR_KEEP", "0");
+    program.env("FDR_BUFFER", "128M");
     output(program.env("FDR_OUT", &trace))?;
     let bytes = fs::metadata(&trace)?.len() as f64;
     let both = |seconds: f64| {

@@ -123,11 +123,11 @@ impl Program {
     }
 }
 
-/// Environment of a program that records into a folder.
+/// Environment of a program that records every call into a folder.
 pub(crate) fn recording(mut program: Command, clock: Option<&str>, folder: &TempDir) -> Command {
     if let Some(clock) = clock {
         program.env("FDR", "1").env("FDR_CLOCK", clock);
-        program.env("FDR_LOG", "warn");
+        program.env("FDR_KEEP", "0").env("FDR_LOG", "warn");
         program.env("FDR_OUT", folder.path().join(""));
     }
     program

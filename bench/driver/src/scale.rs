@@ -279,6 +279,7 @@ fn footprint(program: &Program) -> Result<String> {
         let variables = [
             ("FDR", "1"),
             ("FDR_CLOCK", "rdtscp"),
+            ("FDR_KEEP", "0"),
             ("FDR_LOG", "quiet"),
             ("FDR_OUT", out),
         ];

@@ -1,5 +1,5 @@
-//! What the tokens of an item say of it: the name that it gives to what is inside, the file of a module, whether it is a
-//! test, and whether an attribute decides about it. It must never look at a function's body.
+//! Facts about an item, taken from its tokens: the name that it gives to what is inside, and the file of a module. Also
+//! whether it is a test, and whether an attribute decides about it. It must never look at a function's body.
 
 use proc_macro2::{TokenStream, TokenTree};
 

@@ -15,17 +15,19 @@ use crate::write::{Change, write};
 use crate::{Selection, things};
 
 const HELP: &str = "\
-Puts #[fdr::traced(auto)] before each function that is worth two clock reads, and the
-dependency fdr into Cargo.toml. A function is worth them if it has a loop or waits, or
-runs about 100 instructions of its own. --list says why a function is left out.
-#[traced(always)] and #[traced(skip)] on a function decide for it.
+Puts #[fdr::traced(auto)] before each function that is worth two clock reads,
+and the dependency fdr into Cargo.toml. A function is worth them if it has a
+loop or waits, or runs about 75 instructions of its own. --list says why a
+function is left out. #[traced(always)] and #[traced(skip)] on a function
+decide for it.
 
-Files are found along the mod declarations of libraries and programs. Tests, benches,
-examples, build scripts, proc-macro crates and included files are left as they are.
-Nothing between two marks changes, and --remove restores every byte.
+Files are found along the mod declarations of libraries and programs. Tests,
+benches, examples, build scripts, proc-macro crates and included files are left
+as they are. Nothing between two marks changes, and --remove restores every
+byte.
 
-Exit codes: 0 done; 1 --check found something to change; 2 wrong usage, or a file that
-cannot be read or written";
+Exit codes: 0: done. 1: --check found something to change. 2: wrong usage, or a
+file that can't be read or written.";
 
 /// Marks the functions of a package or a workspace in place
 #[derive(Args)]

@@ -4,9 +4,12 @@
 #![forbid(unsafe_code)]
 
 mod build;
+#[path = "../completions.rs"]
+mod completions;
 mod copy;
 mod facts;
 mod files;
+mod generate;
 mod instrument;
 mod items;
 mod manifest;
@@ -22,7 +25,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use fdr_formats::filter::Filter;
 
@@ -30,15 +33,18 @@ use crate::marks::Choice;
 use crate::worth::Rules;
 
 const HELP: &str = "\
-Cargo's own commands work on a copy of the workspace below target/fdr/src, with the
-attribute on every function that is worth it. The sources stay as they are. Options of
-cargo fdr stand before the command, cargo's behind it:
+Cargo's own commands work on a copy of the workspace below target/fdr/src, with
+the attribute on every function that is worth it. The sources stay as they are.
+Options of cargo fdr stand before the command, cargo's behind it.
 
-  cargo fdr run --release -- --fast        builds and runs with FDR=1, if FDR is not set
-  cargo fdr test                           also: bench, build, check, clippy, doc, rustc
-  cargo fdr --filter 'my_app::*' build     marks some functions only
-  cargo fdr instrument                     marks the sources themselves
-  cargo fdr instrument --remove            takes the marks out again, byte for byte";
+Examples:
+  cargo fdr run --release -- --fast     builds and runs, with FDR=1 unless FDR
+                                        is set
+  cargo fdr test                        also: bench, build, check, clippy, doc,
+                                        rustc
+  cargo fdr --filter 'my_app::*' build  marks some functions only
+  cargo fdr instrument                  marks the sources themselves
+  cargo fdr instrument --remove         takes the marks out, byte for byte";
 
 /// The flight data recorder on whole packages
 #[derive(Parser)]
@@ -59,6 +65,8 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Instrument(instrument::Options),
+    #[command(hide = true)]
+    Generate(generate::Options),
     /// A command of cargo, with its arguments
     #[command(external_subcommand)]
     Cargo(Vec<OsString>),
@@ -110,6 +118,9 @@ fn main() -> ExitCode {
     let mut out = io::stdout().lock();
     let done = match arguments.command {
         Command::Instrument(options) => instrument::run(&options, &arguments.selection, &mut out),
+        Command::Generate(options) => {
+            generate::run(&options, &Arguments::command()).map(|()| ExitCode::SUCCESS)
+        }
         Command::Cargo(words) => {
             build::run(&words, &arguments.selection).map(|()| ExitCode::SUCCESS)
         }

@@ -5,6 +5,7 @@ mod json;
 use std::io::Write;
 use std::path::Path;
 
+use fdr_formats::identity::Part;
 use fdr_formats::model::Counts;
 use fdr_formats::pieces::{Division, drive_pieces};
 use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
@@ -12,6 +13,7 @@ use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
 use super::{Status, Traces};
 use crate::columns::Columns;
 use crate::report::engine::{Engine, gather};
+use crate::report::moments::Moments;
 use crate::report::rows::{OpenRow, open_rows};
 use crate::report::table;
 use crate::selection::{Filtering, Selection};
@@ -99,7 +101,7 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
 
 /// What the threads were in when the trace was written. The calls are followed only where there may be any.
 fn open_calls(source: &dyn Source, tally: &Tally) -> Result<Vec<OpenRow>, Error> {
-    if tally.synthetic() == 0 {
+    if !tally.may_be_open() {
         return Ok(Vec::new());
     }
     let division = Division::of(source, ui::jobs());
@@ -129,6 +131,12 @@ fn write_head(
     }
     if let Some(process) = info.process {
         writeln!(out, "process    {process}")?;
+    }
+    for part in Part::ALL {
+        let text = info.identity.get(part);
+        if !text.is_empty() {
+            fact(out, part_name(part), &ui::clean(text))?;
+        }
     }
     if !info.reason.is_empty() {
         // In front, because a panic's message may end in anything.
@@ -179,6 +187,9 @@ fn write_head(
     if let Some(short) = short_calls(&info.clock, tally) {
         fact(out, "short", &short)?;
     }
+    for said in Moments::of(info, first).in_words("") {
+        fact(out, "mark", &said)?;
+    }
     if let Some(missing) = trace::missing(&info.missing) {
         fact(out, "missing", &missing)?;
     }
@@ -201,6 +212,17 @@ fn write_head(
     Ok(())
 }
 
+/// What a text of the identity is called.
+fn part_name(part: Part) -> &'static str {
+    match part {
+        Part::Host => "host",
+        Part::Boot => "boot",
+        Part::Build => "build",
+        Part::Version => "version",
+        Part::Tags => "tags",
+    }
+}
+
 /// What made the recorder write.
 fn occasion(reason: &str) -> &str {
     match reason {
@@ -208,6 +230,7 @@ fn occasion(reason: &str) -> &str {
         "signal" => "by signal",
         "panic" => "on panic",
         "call" => "by call",
+        "control" => "by fdr ctl",
         "killed" => "after the process had ended without a dump (kill -9, _exit)",
         "snapshot" => "by fdr, beside the process",
         other => other,
@@ -220,16 +243,20 @@ fn short_calls(clock: &Clock, tally: &Tally) -> Option<String> {
     let widest = |(least, most): (u64, u64), one: (u64, u64)| (least.min(one.0), most.max(one.1));
     let (least, most) = thresholds.reduce(widest)?;
     let time = |ticks: u64| ui::duration(clock.nanos(Ticks(ticks)).0);
-    let below = match least == most {
-        true => time(most),
-        false => format!("{} to {}", time(least), time(most)),
+    let thresholds = match least == most {
+        true => format!("threshold in this trace is {}", time(most)),
+        false => format!(
+            "thresholds in this trace are {} to {}",
+            time(least),
+            time(most)
+        ),
     };
     let calls = tally
         .counts()
         .map_or(0, |(counts, _)| counts.summarised / 2);
     let calls = ui::things(calls, "call");
     Some(format!(
-        "{calls} left no records in the whole run; in this trace, those below {below}"
+        "{calls} left no records in the whole run; the {thresholds}"
     ))
 }
 
@@ -241,7 +268,8 @@ fn others(marks: &Marks) -> String {
         (marks.arguments, "argument"),
         (marks.customs, "custom event"),
         (marks.typed, "typed event"),
-        (marks.summaries, "record of short calls"),
+        (marks.notes, "note"),
+        (marks.summaries, "summary record"),
         (marks.gaps, "gap"),
     ];
     let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);

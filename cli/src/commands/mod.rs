@@ -1,6 +1,7 @@
 //! One file per command: its options, its help, and what it does.
 
 pub(crate) mod convert;
+pub(crate) mod ctl;
 pub(crate) mod flame;
 pub(crate) mod generate;
 pub(crate) mod info;

@@ -13,7 +13,7 @@ use crate::commands::Headings;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
-use crate::report::{csv, json, table};
+use crate::report::{csv, json, notes, table};
 use crate::selection::Filtering;
 use crate::ui::{self, Progress};
 use crate::windows::Windows;
@@ -47,6 +47,12 @@ Functions marked #[traced(untimed)] have calls and no times. The time in them
 is self time of the function that called them. --filter shows only its
 functions, with the figures that they have among all. --function, --thread and
 a window leave all other calls out.
+
+Unless FDR_KEEP is 0, the recorder counts each call when it ends. The figures
+are then those of the whole run, with the calls whose records are gone: all
+exact but p50, p90 and p99, which are within 7 %. There is no min, and total
+counts each call of a function that recurses. --window, --common and a
+selection have the figures of the records. --json has both.
 
 On a terminal a table fits the width. Names lose their middle first. Then
 columns are left out, and named below the table. In a file or a pipe, names and
@@ -83,6 +89,9 @@ pub(crate) struct Options {
     /// Only the stretch of time of which all threads have records
     #[arg(long)]
     common: bool,
+    /// Only what the records have, also where the trace has figures of the whole run
+    #[arg(long)]
+    window: bool,
     /// Show at most N functions
     #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
@@ -158,6 +167,10 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
         .filter(|_| options.selection.filter().is_some());
     let called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
     let mut report = Report::new(info, figures, &selection).with_context(|| ui::path(trace))?;
+    if !options.window && !options.common && !options.json {
+        let shown = report.show_whole(info, &selection);
+        shown.with_context(|| ui::path(trace))?;
+    }
     if let Some(windows) = windows {
         let common = windows.common_in_words(&info.clock);
         report.window_note = Some(format!("--common: of all threads, {common}"));
@@ -168,7 +181,7 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
         write(out, options, trace, info, &report, &mut place.csv)
     })?;
     if options.csv && (report.timeless || !report.is_complete()) {
-        table::notes(&report)
+        notes::notes(&report)
             .iter()
             .for_each(|note| ui::complain(note));
     }

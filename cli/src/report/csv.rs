@@ -10,9 +10,9 @@ use std::io::Write;
 use super::rows::{Report, Row, ThreadRow};
 use crate::ui;
 
-const HEAD: [&str; 13] = [
+const HEAD: [&str; 15] = [
     "name", "file", "line", "calls", "clipped", "total_ns", "self_ns", "min_ns", "mean_ns",
-    "p50_ns", "p90_ns", "p99_ns", "max_ns",
+    "p50_ns", "p90_ns", "p99_ns", "max_ns", "counted", "error_ns",
 ];
 
 /// What formulas begin with.
@@ -72,7 +72,7 @@ fn thread_fields(thread: &ThreadRow) -> [String; 2] {
     [thread.id.to_string(), harmless(&thread.name).into_owned()]
 }
 
-fn fields(row: &Row) -> [String; 13] {
+fn fields(row: &Row) -> [String; 15] {
     let time = |time: Option<u64>| {
         let time = time.filter(|_| !row.untimed);
         time.map(|time| time.to_string()).unwrap_or_default()
@@ -91,6 +91,8 @@ fn fields(row: &Row) -> [String; 13] {
         time(row.p90_ns),
         time(row.p99_ns),
         time(row.max_ns),
+        row.counted.to_string(),
+        time(row.error_ns),
     ]
 }
 

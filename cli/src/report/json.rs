@@ -1,17 +1,20 @@
 //! The report as JSON, for scripts. Times are integers in nanoseconds; `null` where no call of a
 //! function was measured from its entry to its exit, and where the function is untimed.
 //!
-//! Names are exact; characters that could act on a terminal are written as `\u` escapes, and so is what
-//! could end the script of a page that the text is put into.
+//! Names are exact. Characters that could act on a terminal are written as `\u` escapes. So are characters that
+//! could end the script of a page into which somebody puts the text.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use fdr_formats::identity::{self, Part};
 use fdr_formats::{Diagnostic, TraceInfo};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::moments::Moment;
 use super::rows::{OpenRow, Report, Row, ThreadRow};
 use crate::ui;
 
@@ -45,6 +48,7 @@ struct Document<'a> {
     format: &'a str,
     program: &'a str,
     process: Option<u64>,
+    identity: Identity<'a>,
     reason: &'a str,
     clock: Clock<'a>,
     has_times: bool,
@@ -53,8 +57,11 @@ struct Document<'a> {
     lost_records: u64,
     functions: &'a [Row],
     functions_not_shown: usize,
+    whole_run: Option<&'a [Row]>,
     failed_thread: Option<u64>,
     open_calls: Vec<OpenCall<'a>>,
+    marks: &'a [Moment],
+    earlier_marks: u64,
     window_note: Option<&'a str>,
     threads: Vec<Thread<'a>>,
     missing: Missing,
@@ -64,6 +71,29 @@ struct Document<'a> {
     clock_notes: &'a [String],
 }
 
+/// Whom the trace is of; `null` for what it does not say.
+#[derive(Serialize)]
+pub(crate) struct Identity<'a> {
+    host: Option<&'a str>,
+    boot_id: Option<&'a str>,
+    build_id: Option<&'a str>,
+    version: Option<&'a str>,
+    tags: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Identity<'a> {
+    pub(crate) fn of(identity: &'a identity::Identity) -> Identity<'a> {
+        let part = |part| Some(identity.get(part)).filter(|text| !text.is_empty());
+        Identity {
+            host: part(Part::Host),
+            boot_id: part(Part::Boot),
+            build_id: part(Part::Build),
+            version: part(Part::Version),
+            tags: identity.tags().collect(),
+        }
+    }
+}
+
 impl<'a> Document<'a> {
     fn new(file: &'a str, info: &'a TraceInfo, report: &'a Report) -> Document<'a> {
         Document {
@@ -71,6 +101,7 @@ impl<'a> Document<'a> {
             format: &info.format,
             program: &info.program,
             process: info.process,
+            identity: Identity::of(&info.identity),
             reason: &info.reason,
             clock: Clock::of(info),
             has_times: !report.timeless,
@@ -79,8 +110,11 @@ impl<'a> Document<'a> {
             lost_records: report.lost(),
             functions: &report.rows,
             functions_not_shown: report.hidden,
+            whole_run: report.whole.as_ref().map(|whole| whole.rows.as_slice()),
             failed_thread: info.failed_thread().map(|thread| thread.0),
             open_calls: report.open.iter().map(OpenCall::of).collect(),
+            marks: &report.moments.list,
+            earlier_marks: report.moments.earlier,
             window_note: report.window_note.as_deref(),
             threads: report.threads.iter().map(Thread::of).collect(),
             missing: Missing::of(&report.missing),
@@ -99,7 +133,7 @@ impl<'a> Document<'a> {
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let timed = |ns: u64| (!self.untimed).then_some(ns);
-        let mut row = serializer.serialize_struct("Row", 15)?;
+        let mut row = serializer.serialize_struct("Row", 17)?;
         row.serialize_field("name", &self.name)?;
         row.serialize_field("file", &self.file)?;
         row.serialize_field("line", &self.line)?;
@@ -107,6 +141,8 @@ impl Serialize for Row {
         row.serialize_field("calls", &self.calls)?;
         row.serialize_field("clipped", &self.clipped)?;
         row.serialize_field("untimed", &self.untimed)?;
+        row.serialize_field("counted", &self.counted)?;
+        row.serialize_field("error_ns", &self.error_ns)?;
         row.serialize_field("total_ns", &timed(self.total_ns))?;
         row.serialize_field("self_ns", &timed(self.self_ns))?;
         row.serialize_field("min_ns", &self.min_ns)?;

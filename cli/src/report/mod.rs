@@ -7,6 +7,7 @@
 //! | [`stack`] | one thread's calls: what the call stack tells of each, by function |
 //! | [`open`] | which calls a thread was in when the trace was written |
 //! | [`engine`] | the sink that feeds the stacks, one per worker, and their sum |
+//! | [`moments`] | the moments that `fdr ctl` named |
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
 //! | [`table`], [`csv`], [`json`] | the outputs |
 //!
@@ -16,11 +17,14 @@ pub(crate) mod csv;
 pub(crate) mod engine;
 mod histogram;
 pub(crate) mod json;
+pub(crate) mod moments;
+pub(crate) mod notes;
 pub(crate) mod open;
 pub(crate) mod rows;
 mod stack;
 mod stats;
 pub(crate) mod table;
+mod whole;
 
 #[cfg(test)]
 mod gap_tests;

@@ -11,8 +11,10 @@ use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
 
 use super::engine::{Figures, ThreadPart};
+use super::moments::Moments;
 use super::stack::Flaws;
 use super::stats::{OTHERS, Stats};
+use super::whole::Whole;
 use crate::clock::notes as clock_notes;
 use crate::memory;
 use crate::trace::is_timeless;
@@ -45,6 +47,10 @@ pub(crate) struct Row {
     pub(crate) clipped: u64,
     /// It has no times: those here are zeros, and none.
     pub(crate) untimed: bool,
+    /// Calls of a timed function that were only counted. The others stand for them in the times.
+    pub(crate) counted: u64,
+    /// The standard error of the total, if calls were only counted.
+    pub(crate) error_ns: Option<u64>,
     pub(crate) total_ns: u64,
     pub(crate) self_ns: u64,
     pub(crate) min_ns: Option<u64>,
@@ -113,6 +119,10 @@ pub(crate) struct Selection {
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
+    /// The same of the whole run, where the trace has them and they are not shown in place of the others.
+    pub(crate) whole: Option<Whole>,
+    /// The rows are of the whole run.
+    pub(crate) is_whole: bool,
     /// Rows that the limit left out.
     pub(crate) hidden: usize,
     /// Self time of all functions, shown or not.
@@ -121,6 +131,8 @@ pub(crate) struct Report {
     pub(crate) threads: Vec<ThreadRow>,
     /// The innermost open call of each thread that is in one, as [`open_rows`] sorts them.
     pub(crate) open: Vec<OpenRow>,
+    /// What `fdr ctl` marked.
+    pub(crate) moments: Moments,
     /// That windows differ, in words.
     pub(crate) window_note: Option<String>,
     pub(crate) duration_ns: u64,
@@ -171,7 +183,10 @@ impl Report {
         let threads = figures.threads.into_iter();
         let threads = threads.map(|thread| thread_row(info, thread, first, selection));
         Ok(Report {
+            whole: Whole::of(info, selection)?,
+            is_whole: false,
             open,
+            moments: Moments::of(info, first),
             window_note: windows.and_then(|windows| windows.note(clock)),
             rows,
             hidden,
@@ -332,24 +347,26 @@ fn rows(
     functions: &BTreeMap<FunctionId, Box<Stats>>,
     selection: &Selection,
 ) -> io::Result<(Vec<Row>, usize)> {
-    let wanted = |name: &str| {
-        selection
-            .filter
-            .as_ref()
-            .is_none_or(|filter| filter.matches(name))
-    };
     let mut rows = Vec::new();
     for (&id, stats) in functions {
-        let name = name_of(info, id);
-        if wanted(&name) {
-            memory::check()?;
-            rows.push(row(info, id, name, stats));
-        }
+        memory::check()?;
+        rows.push(row(info, id, name_of(info, id), stats));
     }
+    Ok(arrange(rows, selection, is_timeless(info)))
+}
+
+/// Filters and sorts rows, and leaves out those behind the limit. Also returns how many those are.
+pub(super) fn arrange(
+    mut rows: Vec<Row>,
+    selection: &Selection,
+    timeless: bool,
+) -> (Vec<Row>, usize) {
+    let filter = selection.filter.as_ref();
+    rows.retain(|row| filter.is_none_or(|filter| filter.matches(&row.name)));
     let sort = match selection.sort {
         Key::Name => Key::Name,
         // Steps are nothing to sort by.
-        _ if is_timeless(info) => Key::Calls,
+        _ if timeless => Key::Calls,
         key => key,
     };
     rows.sort_by(|a, b| {
@@ -368,7 +385,7 @@ fn rows(
     let all = rows.len();
     rows.truncate(selection.limit.unwrap_or(all));
     let hidden = all - rows.len();
-    Ok((rows, hidden))
+    (rows, hidden)
 }
 
 fn sort_value(key: Key, row: &Row) -> Option<u64> {
@@ -404,6 +421,8 @@ fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
         id: id.0,
         calls: stats.calls(),
         clipped: stats.clipped,
+        counted: 0,
+        error_ns: None,
         total_ns: time(Some(stats.total)).unwrap_or(0),
         self_ns: time(Some(stats.own)).unwrap_or(0),
         min_ns: time(measured.min()),

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use fdr_formats::TraceInfo;
+use fdr_formats::identity::Part;
 
+use super::notes::notes;
 use super::rows::{OpenRow, Report, Row, ThreadRow};
 use crate::columns::Columns;
 use crate::{trace, ui};
@@ -52,6 +54,9 @@ pub(crate) fn write(
         None => text,
     };
     writeln!(out, "{}", fitting(headline(info, report)))?;
+    if let Some(line) = identity(info) {
+        writeln!(out, "{}", fitting(line))?;
+    }
     if info.failed_thread().is_some() {
         writeln!(out, "{}", fitting(ui::clean(&info.reason).into_owned()))?;
     }
@@ -94,6 +99,21 @@ fn headline(info: &TraceInfo, report: &Report) -> String {
     parts.push(ui::things(report.threads.len() as u64, "thread"));
     parts.push(ui::things(report.records(), "record"));
     parts.join(" · ")
+}
+
+/// Version, host and tags, which tell traces of one program apart. `None`: the trace has none of them.
+fn identity(info: &TraceInfo) -> Option<String> {
+    let words = [
+        ("version ", Part::Version),
+        ("host ", Part::Host),
+        ("", Part::Tags),
+    ];
+    let known = words.map(|(word, part)| (word, info.identity.get(part)));
+    let known = known.iter().filter(|(_, text)| !text.is_empty());
+    let parts: Vec<String> = known
+        .map(|(word, text)| format!("{word}{}", ui::clean(text)))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
 fn thread_line(thread: &ThreadRow, look: Look) -> String {
@@ -140,7 +160,7 @@ pub(crate) fn open_in_words(
         "killed" => "when it was killed",
         reason if reason.starts_with("crash: ") => "when it crashed",
         reason if reason.starts_with("panic") => "at the panic",
-        "signal" | "call" | "snapshot" => "when it was dumped",
+        "signal" | "call" | "control" | "snapshot" => "when it was dumped",
         _ => "at the end",
     };
     let most = most_of_a_name(columns);
@@ -226,7 +246,11 @@ impl Line {
             Some(time) => ui::duration(time),
             None => "-".to_owned(),
         };
-        let share = match timeless {
+        let about = |text: String| match row.counted {
+            0 => text,
+            _ => format!("~{text}"),
+        };
+        let share = match timeless || row.counted > 0 {
             true => "-".to_owned(),
             false => format!("{share:.1} %"),
         };
@@ -234,8 +258,8 @@ impl Line {
         Line {
             numbers: [
                 ui::count(row.calls),
-                time(Some(row.total_ns)),
-                time(Some(row.self_ns)),
+                about(time(Some(row.total_ns))),
+                about(time(Some(row.self_ns))),
                 share,
                 time(row.min_ns),
                 time(row.mean_ns),
@@ -372,99 +396,6 @@ fn shared<'a>(path: &'a str, name: &str) -> &'a str {
     let same = same.count();
     let ends = path.match_indices("::").map(|(at, _)| at + 2);
     &path[..ends.filter(|&end| end <= same).last().unwrap_or(0)]
-}
-
-/// What a reader of the figures must know.
-pub(crate) fn notes(report: &Report) -> Vec<String> {
-    let mut notes = Vec::new();
-    if let Some(note) = &report.window_note {
-        let common = match note.starts_with("windows") {
-            true => " (--common takes only that)",
-            false => "",
-        };
-        notes.push(format!("{note}{common}"));
-    }
-    if report.timeless {
-        let what = "the trace has the order of its calls, and no times";
-        notes.push(what.to_owned());
-    }
-    if report.hidden > 0 {
-        notes.push(format!(
-            "{} not shown (--limit)",
-            ui::things(report.hidden as u64, "function")
-        ));
-    }
-    if report.untimed > 0 {
-        notes.push(format!(
-            "untimed: the calls of {} are counted, without times; what passed in them is self time of \
-             the functions that called them",
-            ui::things(report.untimed as u64, "function"),
-        ));
-    }
-    if report.clipped > 0 {
-        notes.push(format!(
-            "clipped: {} seen in part (open where the trace begins or ends, or without an exit): in \
-             calls, total and self, not in min to max",
-            ui::things(report.clipped, "call"),
-        ));
-    }
-    let (calls, short_ns) = report.short();
-    if calls > 0 {
-        notes.push(format!(
-            "short: {} left no records (FDR_KEEP); their {} are not self time of the functions that \
-             made them",
-            ui::things(calls, "call"),
-            ui::duration(short_ns),
-        ));
-    }
-    if let Some(counts) = report.counts() {
-        let damaged = !report.diagnostics.is_empty();
-        let doubtful = trace::doubtful_counts(&counts, report.counted_records(), damaged);
-        notes.push(doubtful.unwrap_or_else(|| {
-            format!(
-                "of {}: {} overwritten by newer ones, {} dropped{}",
-                ui::things(counts.recorded, "record"),
-                ui::count(counts.overwritten),
-                ui::count(counts.dropped),
-                trace::summarised(&counts),
-            )
-        }));
-    }
-    if report.lost() > 0 {
-        notes.push(format!(
-            "{} lost in the middle: calls that were open there are clipped",
-            ui::things(report.lost(), "record")
-        ));
-    }
-    if report.breaks() > 0 {
-        notes.push(crate::clock::breaks_in_words(report.breaks()));
-    }
-    notes.extend(report.clock_notes.iter().cloned());
-    if let Some(missing) = trace::missing(&report.missing) {
-        notes.push(format!("not in the trace: {missing}"));
-    }
-    let flaws = &report.flaws;
-    for (number, what) in [
-        (flaws.missing_entries, "exit without an entry"),
-        (flaws.missing_exits + flaws.open, "entry without an exit"),
-    ] {
-        if number > 0 {
-            notes.push(format!(
-                "unbalanced: {} × {what} (see fdr verify)",
-                ui::count(number)
-            ));
-        }
-    }
-    for diagnostic in &report.diagnostics {
-        notes.push(format!("damaged: {}", ui::clean(&diagnostic.to_string())));
-    }
-    if report.more_diagnostics > 0 {
-        notes.push(format!(
-            "damaged: {} more places",
-            ui::count(report.more_diagnostics)
-        ));
-    }
-    notes
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ fn row(name: &str) -> Row {
         calls: 12_345,
         clipped: 0,
         untimed: false,
+        counted: 0,
+        error_ns: None,
         total_ns: 1_234_567,
         self_ns: 1_234_567,
         min_ns: Some(1),
@@ -25,6 +27,8 @@ fn row(name: &str) -> Row {
 /// A report of those functions, in one table.
 fn report(names: &[&str]) -> Report {
     Report {
+        whole: None,
+        is_whole: false,
         rows: names.iter().map(|name| row(name)).collect(),
         hidden: 0,
         self_ns: 2_469_134,
@@ -36,6 +40,7 @@ fn report(names: &[&str]) -> Report {
         untimed: 0,
         missing: Default::default(),
         open: Vec::new(),
+        moments: Default::default(),
         window_note: None,
         clock_notes: Vec::new(),
         diagnostics: Vec::new(),

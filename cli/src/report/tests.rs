@@ -297,6 +297,7 @@ fn threads_are_summed_and_can_be_told_apart() {
         name: "w".into(),
         counts: Some(counts),
         process: None,
+        totals: Vec::new(),
     }];
     let report = report(
         &trace,

@@ -6,7 +6,7 @@ use fdr_formats::{Call, Function, FunctionId};
 
 use super::engine::{Engine, gather};
 use super::rows::{Key, Report, Row, Selection};
-use super::{csv, json, table};
+use super::{csv, json, notes, table};
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
 /// A trace of one thread in which f2 and f5 are untimed.
@@ -120,7 +120,7 @@ fn calls_in_part_are_counted_without_times_as_well() {
 fn outputs_say_so() {
     let trace = trace(&[entry(0, 1), entry(0, 2), exit(0, 2), exit(100, 1)]);
     let report = report(&trace);
-    let notes = table::notes(&report);
+    let notes = notes::notes(&report);
     assert!(
         notes[0].starts_with("untimed: the calls of 1 function are counted"),
         "{notes:?}"
@@ -128,7 +128,7 @@ fn outputs_say_so() {
     let mut out = Vec::new();
     csv::write(&mut out, "t", &report, &mut csv::Files::new(false)).expect("memory");
     let text = String::from_utf8(out).expect("UTF-8");
-    assert!(text.contains("\nf2,,0,1,0,,,,,,,,\n"), "{text}");
+    assert!(text.contains("\nf2,,0,1,0,,,,,,,,,0,\n"), "{text}");
     let mut out = Vec::new();
     json::write(&mut out, "t", &trace.info, &report).expect("memory");
     let value: serde_json::Value = serde_json::from_slice(&out).expect("JSON");

@@ -263,6 +263,7 @@ impl Sink for Calls<'_> {
             // They are counts of all that was recorded.
             let thread = Thread {
                 counts: None,
+                totals: Vec::new(),
                 ..thread.clone()
             };
             threads.push((
@@ -300,6 +301,7 @@ impl Sink for Calls<'_> {
             }
             Mark::Custom { time, .. }
             | Mark::Typed { time, .. }
+            | Mark::Note { time, .. }
             | Mark::ShortCalls { time, .. }
             | Mark::Break { time } => self.part(time),
             Mark::Argument { .. } => match self.open().is_some_and(|open| open.given) {

@@ -25,11 +25,15 @@ impl Selected {
     pub(super) fn new(source: Box<dyn Source>, chosen: Chosen) -> Selected {
         let mut info = source.info().clone();
         info.threads.retain(|thread| chosen.has_thread(thread.id));
-        info.missing = Default::default();
+        (info.missing, info.missing_totals) = Default::default();
+        info.moments.retain(|moment| {
+            let (from, to) = (chosen.from, chosen.to);
+            from.is_none_or(|from| moment.time >= from) && to.is_none_or(|to| moment.time <= to)
+        });
         if !chosen.is_threads() {
-            info.threads
-                .iter_mut()
-                .for_each(|thread| thread.counts = None);
+            for thread in &mut info.threads {
+                (thread.counts, thread.totals) = (None, Vec::new());
+            }
         }
         if let Some(filter) = &chosen.filter {
             let all = source.info();

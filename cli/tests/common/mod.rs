@@ -305,6 +305,7 @@ fn one_rich_thread(writer: &mut dyn Sink, nth: u64, name: &str) {
             synthetic_exits: 2,
             summarised: 0,
         }),
+        totals: Vec::new(),
     });
     let cpu = |writer: &mut dyn Sink, time, cpu| {
         writer.mark(&Mark::Cpu {

@@ -106,7 +106,7 @@ impl<T> Ended<T> {
         }
     }
 
-    /// The part of those ticks that was spent in no call that it made.
+    /// The part of those ticks that the call spent outside of the calls that it made.
     #[inline]
     #[must_use]
     pub fn own(&self) -> u64 {

@@ -279,7 +279,7 @@ impl Indexer {
             id: ThreadId(id),
             process,
             name,
-            counts: None,
+            ..Thread::default()
         });
         Ok(threads.len() - 1)
     }

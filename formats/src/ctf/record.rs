@@ -38,6 +38,7 @@
 //! A text is u32 bytes, then UTF-8.
 
 use crate::facts::{Fact, Names, Value};
+use crate::identity::Part;
 use crate::model::{Edge, Function, Thread, TraceInfo};
 
 /// First four bytes of a packet.
@@ -254,6 +255,11 @@ pub(super) const TRACE_NAMES: &Names = &[
     (Fact::AnchorTime, "anchor_time"),
     (Fact::AnchorUnix, "anchor_unix"),
     (Fact::End, "end_time"),
+    (Fact::Identity(Part::Host), "host"),
+    (Fact::Identity(Part::Boot), "boot_id"),
+    (Fact::Identity(Part::Build), "build_id"),
+    (Fact::Identity(Part::Version), "program_version"),
+    (Fact::Identity(Part::Tags), "tags"),
 ];
 
 /// The facts that `known` has a bit for.

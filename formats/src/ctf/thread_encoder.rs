@@ -232,7 +232,7 @@ impl ThreadEncoder {
             // As `Mark::missing` reads it.
             Mark::Break { .. } => Untimed::Lost(0),
             Mark::Argument { value } => Untimed::Argument(value),
-            Mark::ShortCalls { .. } | Mark::Threshold { .. } => return,
+            Mark::ShortCalls { .. } | Mark::Threshold { .. } | Mark::Note { .. } => return,
         };
         match self.packets.last() {
             Some(last) => self.untimed(untimed, last),

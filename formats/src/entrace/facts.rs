@@ -3,6 +3,7 @@
 
 use super::record::{Entry, Level, Metadata, Value};
 use crate::facts::{self, Fact, Names};
+use crate::identity::Part;
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
 /// Target of the entries that are no calls.
@@ -122,6 +123,8 @@ fn truth(name: &str, value: bool) -> Option<(&str, Value<'_>)> {
 const TRACE_NAMES: &Names = &[
     (Fact::AnchorTime, "anchor_ns"),
     (Fact::AnchorUnix, "anchor_unix_ns"),
+    (Fact::Identity(Part::Boot), "boot_id"),
+    (Fact::Identity(Part::Build), "build_id"),
     (Fact::ClockName, "clock"),
     (Fact::AheadNs, "clock_ahead_ns"),
     (Fact::Constant, "clock_constant"),
@@ -133,13 +136,16 @@ const TRACE_NAMES: &Names = &[
     (Fact::WallStepNs, "clock_wall_step_ns"),
     (Fact::Dump, "dump"),
     (Fact::End, "end_ns"),
+    (Fact::Identity(Part::Host), "host"),
     (Fact::MissingOverwritten, "missing_retired_records"),
     (Fact::MissingThreads, "missing_retired_threads"),
     (Fact::MissingDropped, "missing_unplaced_records"),
     (Fact::Process, "process"),
     (Fact::Program, "program"),
+    (Fact::Identity(Part::Version), "program_version"),
     (Fact::Reason, "reason"),
     (Fact::Start, "start_ns"),
+    (Fact::Identity(Part::Tags), "tags"),
 ];
 
 /// The entry about the trace.

@@ -202,8 +202,8 @@ impl ThreadEncoder {
             }
             // A gap without records, as `Mark::missing` reads it.
             Mark::Break { .. } => (self.item(Kind::Lost, self.last), &[]),
-            Mark::ShortCalls { .. } | Mark::Threshold { .. } => {
-                losses.add_short_calls(mark);
+            Mark::ShortCalls { .. } | Mark::Threshold { .. } | Mark::Note { .. } => {
+                losses.add_left_out(mark);
                 return;
             }
             Mark::Custom { time, cpu, data } => {

@@ -427,6 +427,7 @@ fn thread_fact(state: &ThreadState, earliest: u64, places: &mut FactPlaces, out:
         process,
         name,
         counts,
+        totals: _,
     } = &state.thread;
     let mut parts = Parts::fact(out, earliest, facts::THREAD, places);
     parts.number("stream", state.stream.into());

@@ -12,7 +12,7 @@
 //!
 //! | description | attributes |
 //! | --- | --- |
-//! | `fdr:trace` | `version` 2; where known: `program`, `process`, `reason`, `dump` (from 1), `retired_threads`, `retired_records`, `unplaced_records`, `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor_time` (in ns as events have it), `anchor_unix` (the Unix time in ns at that time), `skew_ns`, `steps_back`, `ahead_ns` (i64), `wall_step_ns` (i64), `end_time` (the moment of the dump, in ns as events have it) |
+//! | `fdr:trace` | `version` 2; where known: `program`, `process`, `reason`, `dump` (from 1), `retired_threads`, `retired_records`, `unplaced_records`, `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor_time` (in ns as events have it), `anchor_unix` (the Unix time in ns at that time), `skew_ns`, `steps_back`, `ahead_ns` (i64), `wall_step_ns` (i64), `end_time` (the moment of the dump, in ns as events have it), `host`, `boot_id`, `build_id`, `program_version`, `tags` (texts) |
 //! | `fdr:function` | `id`, `name`, `file`, `line`, `untimed` (1 where it is); comes before the function's first call |
 //! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `process`, `name`; of the records: `recorded` (always, if any is known), `readable`, `overwritten`, `dropped`, `synthetic_entries`, `synthetic_exits` (0 where left out); the last one of a thread holds |
 //!
@@ -48,6 +48,7 @@
 
 use super::record::{Attribute, Event, Value};
 use crate::facts::{self, Fact, Names};
+use crate::identity::Part;
 use crate::model::{Counts, CpuId, TraceInfo};
 
 /// The stream of facts. No thread is written to it.
@@ -169,6 +170,11 @@ pub(super) const TRACE_NAMES: &Names = &[
     (Fact::StepsBack, "steps_back"),
     (Fact::AheadNs, "ahead_ns"),
     (Fact::WallStepNs, "wall_step_ns"),
+    (Fact::Identity(Part::Host), "host"),
+    (Fact::Identity(Part::Boot), "boot_id"),
+    (Fact::Identity(Part::Build), "build_id"),
+    (Fact::Identity(Part::Version), "program_version"),
+    (Fact::Identity(Part::Tags), "tags"),
 ];
 
 /// Takes the facts about the trace from an event, which may be `fdr:more`.

@@ -60,7 +60,7 @@ pub const FORMAT: Format = Format {
     }],
 };
 
-/// It is no closure: those of a constant are compiled again in each crate that uses it.
+/// A function, because a closure in a constant is compiled again in each crate that uses the constant.
 fn create(output: Output, info: &TraceInfo) -> Begun {
     let out = output.into_stream()?;
     Ok(Box::new(HephWriter::new(out, info)))

@@ -134,7 +134,7 @@ impl Names {
         }
     }
 
-    /// A free id. In other programs' traces, which have no numbers, it is the lowest one.
+    /// A free id. Traces of other programs have no numbers for functions, so there it is the lowest free id.
     fn free(&mut self, ours: bool) -> FunctionId {
         loop {
             let id = FunctionId(if ours {

@@ -71,7 +71,7 @@ fn long_hash(name: &str) -> u64 {
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     pub(super) declared: Vec<Function>,
-    /// Hashes of names. If two names have one hash, the second function has a number, which it does not need.
+    /// Hashes of names. If two names have the same hash, the second function gets a number, although it does not need one.
     names: NumberMap,
     labels: Vec<Label>,
     label_of: NumberMap,
@@ -201,6 +201,7 @@ impl Threads {
             process: thread.process.or(known.process),
             name,
             counts: thread.counts.or(known.counts),
+            totals: Vec::new(),
         };
         let news = merged != *known;
         *known = merged;

@@ -174,8 +174,8 @@ impl<W: Write> Sink for HephWriter<W> {
                 let mark = Untimed::Lost { records: 0 };
                 self.state.mark(index, mark, &mut self.out.buffer);
             }
-            Mark::ShortCalls { .. } | Mark::Threshold { .. } => {
-                self.state.losses.add_short_calls(mark);
+            Mark::ShortCalls { .. } | Mark::Threshold { .. } | Mark::Note { .. } => {
+                self.state.losses.add_left_out(mark);
             }
             Mark::Custom { time, cpu, data } => {
                 let cpu = cpu.map(|cpu| ("cpu", cpu.0.into()));

@@ -234,6 +234,7 @@ pub(super) fn thread(event: &Event<'_>) -> (u64, Thread) {
         process: (bits & known::PROCESS != 0).then(|| event.named("process")),
         name: unescape_text(event.text("thread_name")),
         counts: (bits & known::COUNTS != 0).then_some(counts),
+        totals: Vec::new(),
     };
     (event.named("thread_id"), thread)
 }

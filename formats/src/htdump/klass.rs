@@ -24,6 +24,7 @@ use super::record::{
 };
 use crate::bytes::ByteOrder;
 use crate::facts::{Fact, Names};
+use crate::identity::Part;
 
 /// A field of a klass, as the stream announces it.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +133,11 @@ pub(super) const TRACE_NAMES: &Names = &[
     (Fact::AnchorUnix, "anchor_unix"),
     (Fact::Start, "start_time"),
     (Fact::End, "end_time"),
+    (Fact::Identity(Part::Host), "host"),
+    (Fact::Identity(Part::Boot), "boot_id"),
+    (Fact::Identity(Part::Build), "build_id"),
+    (Fact::Identity(Part::Version), "program_version"),
+    (Fact::Identity(Part::Tags), "tags"),
 ];
 
 /// The facts that `known` has a bit for.

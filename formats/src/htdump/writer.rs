@@ -195,8 +195,8 @@ impl<W: Write> Sink for HtdumpWriter<W> {
                 let record = self.begin(klass::LOST, None);
                 let _ = record.map(|record| record.u64(0));
             }
-            Mark::ShortCalls { .. } | Mark::Threshold { .. } => {
-                self.output.losses.add_short_calls(mark);
+            Mark::ShortCalls { .. } | Mark::Threshold { .. } | Mark::Note { .. } => {
+                self.output.losses.add_left_out(mark);
             }
             Mark::Custom { time, cpu, data } => {
                 let Some(payload) = self.payload(data) else {

@@ -32,6 +32,9 @@ use crate::xray;
 /// owners.
 const TRIES: u32 = 16;
 
+/// How often the newest chunk is copied until it and the open calls are of one moment.
+const PATIENCE: u32 = 4;
+
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
@@ -70,6 +73,8 @@ pub(super) struct Copy {
     parts: Vec<Part>,
     /// The thread's open calls, before its newest chunk was copied and afterwards. Empty if the slot has none.
     open: [Vec<u8>; 2],
+    /// The slot's cursor at these moments.
+    cursors: [u64; 2],
     /// The thread published nothing meanwhile.
     is_exact: bool,
     /// Whose they are.
@@ -237,7 +242,7 @@ impl Copy {
 
     /// Appends the records of open calls that have none to the newest chunk.
     fn append_open(&mut self) {
-        let [before, after] = self.open.each_ref().map(|open| OpenCalls::decode(open));
+        let [before, after] = [0, 1].map(|at| OpenCalls::decode(&self.open[at], self.cursors[at]));
         let (Some(before), Some(after), Some(&newest)) = (before, after, self.parts.first()) else {
             return;
         };
@@ -320,20 +325,24 @@ impl Copy {
         number: u64,
         marked: u64,
     ) -> io::Result<Option<Part>> {
-        for _ in 0..TRIES {
+        let mut tries = 0;
+        loop {
             place.open_calls(&mut self.open[0])?;
-            let cursor = place.slot()?.cursor;
+            self.cursors[0] = place.slot()?.cursor;
             let (bytes, wrong) = (self.bytes.len(), (self.wrong.clone(), self.wrong_chunks));
             let part = self.chunk(place, number, marked)?;
             place.open_calls(&mut self.open[1])?;
-            self.is_exact = place.slot()?.cursor == cursor;
-            if self.is_exact || part.is_none() || self.open[0].is_empty() {
+            let now = place.slot()?;
+            self.cursors[1] = now.cursor;
+            self.is_exact = now.cursor == self.cursors[0];
+            tries += 1;
+            let is_last = tries == PATIENCE || now.chunk != self.slot.chunk;
+            if self.is_exact || part.is_none() || self.open[0].is_empty() || is_last {
                 return Ok(part);
             }
             self.bytes.truncate(bytes);
             (self.wrong, self.wrong_chunks) = wrong;
         }
-        self.chunk(place, number, marked)
     }
 
     /// Copies one chunk behind the others. `None`: it was overwritten meanwhile.

@@ -22,7 +22,11 @@
 //! | | 152, 160 | of a crash: address, tick |
 //! | | 168 | the program's name, 64 bytes, padded with NULs |
 //! | | 232 | bytes from a slot to its open calls; 0 = the slots have none, as in older rings |
-//! | counter, one at each 128 bytes | 4096, up to the slots | records of threads that have no region, one CPU's; none in rings whose slots begin there |
+//! | | 240 | offset of the identity; 0 = none, as in older rings |
+//! | identity, 784 bytes | | whom the ring is of, as [`Identity`](crate::identity::Identity) has it, padded with NULs |
+//! | | 248 | offset of the control block ([`super::control`]); 0 = none, as in older rings |
+//! | | 256, 264 | offset of the first thread's totals, bytes from one thread's to the next's; 0 = there are none, as in older rings |
+//! | counter, one at each 128 bytes | 4096, up to the slots, at most 128 | records of threads that have no region, one CPU's; none in rings whose slots begin there |
 //! | slot, 128 bytes | 0 | cursor: address of the next free byte |
 //! | | 24, 32 | address of the region, the chunks that its owner goes round in: all that it has, or fewer where there was no space for the rest |
 //! | | 40 | number of the current chunk, from 1; 0 = none yet |
@@ -33,11 +37,21 @@
 //! | | 116 | u32: chunks that have space, from the region's start; 0 in rings whose regions have all of it |
 //! | mark, 24 bytes, one per chunk behind its slot | 0 | number of the chunk that lies here; 0 while it changes |
 //! | | 8, 16 | records made before it, bytes used once it is closed |
-//! | open calls of a slot, 8192 bytes | 0, 4 | how many calls are open; how many of them, the outermost ones, have their entry in a chunk (u32 each) |
-//! | | 16, 24 | calls that left no records; ticks of the shortest call that leaves records |
-//! | | 64 | frames, 32 bytes each: the first stands for the thread, then one for each open call, outermost first |
-//! | frame | 0, 4, 8 | low half of the entry record, CPU (u32 each); tick of the entry |
+//! | open calls of a slot, 8192 bytes | 0, 1, 2 | how many calls are open; how many of them, the outermost ones, have their entry in a chunk (a byte each); calls that left no records (6 bytes) |
+//! | | 16 | the cursor behind the record that is being published, or 0. If the cursor is there, the next three words are true |
+//! | | 24 | ticks of the shortest call that leaves records |
+//! | | 40, 41 | how many calls have their entry in a chunk; the number of a frame |
+//! | | 48, 56 | that frame's calls inside without records; the ticks that they took |
+//! | | 64 | frames, 40 bytes each: the first stands for the thread, then one for each open call, outermost first |
+//! | frame, 40 bytes | 0, 4, 8 | low half of the entry record, CPU (u32 each); tick of the entry |
 //! | | 16, 24 | calls inside without records since the thread's record before; the ticks that they took |
+//! | | 32 | ticks of all calls inside that have ended |
+//! | totals, 64 KiB, one for each slot, and a last one for ended threads | 0 | u32: rows in use |
+//! | | 128 | by function id, u32: number of the function's row, from 1; 0 = none |
+//! | row, 2048 bytes, from 65536 behind the totals' start | 0 | u32: the function; 0 = all that have no row of their own |
+//! | | 8, 16 | calls that have ended with a time, and without one |
+//! | | 24, 32, 40 | ticks of the calls with a time: total, self, the longest |
+//! | | 64 | 248 counts of calls by their length (`crate::lengths`) |
 //! | function | 0, 4, 8 | bytes of the entry, a multiple of 8; id; line (u32 each) |
 //! | | 12, 14 | bytes of name and path (u16 each) |
 //! | | 16 | name, path, zeros up to a multiple of 8; where the entry goes on: u32 bit 0 = untimed, u32 zero |
@@ -45,12 +59,13 @@
 //! Fields without a size have 8 bytes.
 
 use crate::bytes::{ByteOrder, Fields};
+use crate::identity;
 use crate::model::{Function, FunctionId};
 
 /// First bytes of every ring file.
 pub const MAGIC: [u8; 8] = *b"FDRRING\x01";
 
-/// What to do with a file that begins so, where that is a ring file of another version; `None`: it is none.
+/// A line of advice if a file with these first bytes is a ring file of another version. `None`: it is not.
 #[must_use]
 pub fn other_version(head: &[u8]) -> Option<String> {
     let [name @ .., ours] = MAGIC;
@@ -64,7 +79,11 @@ pub fn other_version(head: &[u8]) -> Option<String> {
 /// Bytes of a chunk.
 pub const CHUNK: usize = 64 * 1024;
 /// Bytes of the header that are looked at.
-pub const HEADER_SIZE: usize = 240;
+pub const HEADER_SIZE: usize = 272;
+/// Bytes of the place of the identity.
+pub const IDENTITY_SIZE: usize = 784;
+
+const _: () = assert!(IDENTITY_SIZE >= identity::MOST_BYTES);
 /// The place of the counters, up to the slots, and their distance from each other.
 pub const COUNTERS_AT: usize = 4096;
 /// Bytes from counter to counter.
@@ -80,9 +99,9 @@ pub const FUNCTION_HEAD: usize = 16;
 /// Of the flags behind a function's texts.
 pub const UNTIMED: u32 = 1;
 /// The places in the header that the recorder checks against its own structure.
-pub const HEADER_OFFSETS: [usize; 27] = [
+pub const HEADER_OFFSETS: [usize; 31] = [
     0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
-    148, 152, 160, 168, 232,
+    148, 152, 160, 168, 232, 240, 248, 256, 264,
 ];
 /// The places of a slot's fields: cursor, region, chunks, current chunk, dropped, clock steps, state,
 /// owner, generation, name, chunks with space.
@@ -91,13 +110,24 @@ pub const SLOT_OFFSETS: [usize; 11] = [0, 24, 32, 40, 56, 64, 72, 76, 80, 96, 11
 /// Bytes of a slot's open calls.
 pub const OPEN_CALLS_SIZE: usize = 8192;
 /// How many frames they have.
-pub const FRAMES: usize = 254;
-/// The places of their fields: open, published, summarised, threshold, frames.
-pub const OPEN_CALLS_OFFSETS: [usize; 5] = [0, 4, 16, 24, 64];
+pub const FRAMES: usize = 203;
+/// The places of their fields: the word of their counts, where the record that is being published ends,
+/// threshold, what is so then (a word, calls, ticks), frames.
+pub const OPEN_CALLS_OFFSETS: [usize; 7] = [0, 16, 24, 40, 48, 56, 64];
 /// Bytes of a frame.
-pub const FRAME_SIZE: usize = 32;
-/// The places of a frame's fields: word, CPU, tick, calls without records, their ticks.
-pub const FRAME_OFFSETS: [usize; 5] = [0, 4, 8, 16, 24];
+pub const FRAME_SIZE: usize = 40;
+/// The places of a frame's fields: word, CPU, tick, calls without records, their ticks, ticks of all calls.
+pub const FRAME_OFFSETS: [usize; 6] = [0, 4, 8, 16, 24, 32];
+/// Bytes of totals without their rows.
+pub const TOTALS_SIZE: usize = 1 << 16;
+/// The places of their fields: rows, index.
+pub const TOTALS_OFFSETS: [usize; 2] = [0, 128];
+/// Bytes of a row.
+pub const ROW_SIZE: usize = 2048;
+/// The places of its fields: function, calls with and without a time, total, self, longest, lengths.
+pub const ROW_OFFSETS: [usize; 7] = [0, 8, 16, 24, 32, 40, 64];
+/// How many classes of lengths a row counts.
+pub const LENGTHS: usize = crate::lengths::CLASSES;
 
 /// The slot's owner lives.
 pub const LIVE: u32 = 3;
@@ -155,6 +185,14 @@ pub struct Header {
     pub program: [u8; 64],
     /// Bytes from a slot to its open calls; 0: the slots have none.
     pub open_calls: u64,
+    /// Offset of the identity; 0: the file has none.
+    pub identity: u64,
+    /// Offset of the control block; 0: there is none.
+    pub control: u64,
+    /// Offset of the first totals, and bytes from one to the next; 0: there are none.
+    pub totals: u64,
+    /// See `totals`.
+    pub totals_size: u64,
 }
 
 impl Header {
@@ -237,6 +275,10 @@ pub fn decode_header(bytes: &[u8]) -> Option<Header> {
         crash: (crash.signal != 0).then_some(crash),
         program: fields.bytes(64)?.try_into().ok()?,
         open_calls: fields.u64()?,
+        identity: fields.u64()?,
+        control: fields.u64()?,
+        totals: fields.u64()?,
+        totals_size: fields.u64()?,
     })
 }
 
@@ -370,7 +412,9 @@ mod tests {
         let mut program = [0; 64];
         program[..4].copy_from_slice(b"demo");
         bytes.extend(program);
-        bytes.extend(108u64.to_le_bytes());
+        for number in 108..=112_u64 {
+            bytes.extend(number.to_le_bytes());
+        }
         assert_eq!(bytes.len(), HEADER_SIZE);
         let header = decode_header(&bytes).expect("a header");
         let wanted = Header {
@@ -404,6 +448,10 @@ mod tests {
             }),
             program,
             open_calls: 108,
+            identity: 109,
+            control: 110,
+            totals: 111,
+            totals_size: 112,
         };
         assert_eq!(header, wanted);
         for end in 0..bytes.len() {

@@ -4,11 +4,14 @@
 //! | --- | --- |
 //! | [`layout`] | every part of the file, pure |
 //! | `walk` | what a chunk may hold, pure |
+//! | [`control`] | what `fdr ctl` and a running recorder write to each other, pure |
+//! | [`moments`] | the named moments, pure |
 //! | `crash` | a crash in words |
 //! | `end` | the moment of a trace |
 //! | [`open_calls`] | the open calls of a thread whose short calls leave no records, pure |
 //! | `newest` | a thread's newest chunk, where slot and marks disagree |
 //! | `place` | one slot, read part by part |
+//! | `totals` | what a thread's calls of each function took |
 //! | `copy` | one thread's records, beside a writer that may be at work |
 //! | `reader` | [`Ring`]: the whole file, and its way into a trace |
 //!
@@ -18,6 +21,7 @@
 #[cfg(feature = "read")]
 use crate::format::{Format, Opener};
 
+pub mod control;
 #[cfg(feature = "read")]
 mod copy;
 #[cfg(feature = "read")]
@@ -25,6 +29,7 @@ mod crash;
 #[cfg(feature = "read")]
 mod end;
 pub mod layout;
+pub mod moments;
 #[cfg(feature = "read")]
 mod newest;
 pub mod open_calls;
@@ -32,6 +37,8 @@ pub mod open_calls;
 mod place;
 #[cfg(feature = "read")]
 mod reader;
+#[cfg(feature = "read")]
+mod totals;
 #[cfg(feature = "read")]
 mod walk;
 

@@ -3,6 +3,13 @@
 //!
 //! Calls whose entry is in a chunk give nothing but their short calls. The records of the others are a
 //! `NewCPUId` or `TSCWrap` with the tick of the entry, and the entry.
+//!
+//! The word of counts holds three of them, which change in one step: bits 0 to 7 say how many calls are open, bits 8 to
+//! 15 how many of those have their entry in a chunk, and the others how many calls left no records. A thread whose
+//! calls take 20 ns each needs 65 days for 2^48.
+//!
+//! A record that is published for a frame changes two places: the cursor, and the open calls. So the thread says
+//! before how the open calls are once the cursor has that value.
 
 use super::layout::{FRAME_SIZE, FRAMES, OPEN_CALLS_OFFSETS};
 use crate::bytes::{ByteOrder, Fields};
@@ -31,7 +38,24 @@ pub struct OpenCalls<'a> {
     pub summarised: u64,
     /// Ticks of the shortest call that leaves records; 0: every call does.
     pub threshold: u64,
+    /// A frame, and its calls without records with their ticks, in place of what the frame says.
+    left: Option<(usize, u64, u64)>,
     frames: &'a [u8],
+}
+
+/// The word of counts, taken apart.
+struct Counts {
+    depth: usize,
+    published: usize,
+    summarised: u64,
+}
+
+fn counts(word: u64) -> Counts {
+    Counts {
+        depth: word as usize & 0xff,
+        published: (word >> 8) as usize & 0xff,
+        summarised: word >> 16,
+    }
 }
 
 /// A call that is open.
@@ -45,21 +69,31 @@ struct Frame {
 }
 
 impl<'a> OpenCalls<'a> {
-    /// Decodes a copy of [`OPEN_CALLS_SIZE`](super::layout::OPEN_CALLS_SIZE) bytes. `None`: it is damaged, or
-    /// cut. Async-signal-safe.
+    /// Decodes a copy of [`OPEN_CALLS_SIZE`](super::layout::OPEN_CALLS_SIZE) bytes, made when the slot's cursor had
+    /// that value. `None`: it is damaged, or cut. Async-signal-safe.
     #[must_use]
-    pub fn decode(bytes: &'a [u8]) -> Option<OpenCalls<'a>> {
-        let mut fields = Fields::new(bytes, ByteOrder::Little);
-        let (depth, published) = (fields.u32()? as usize, fields.u32()? as usize);
-        let _deeper_and_cpu = fields.u64()?;
-        let (summarised, threshold) = (fields.u64()?, fields.u64()?);
-        let [.., frames] = OPEN_CALLS_OFFSETS;
+    pub fn decode(bytes: &'a [u8], cursor: u64) -> Option<OpenCalls<'a>> {
+        let word = |at: usize| {
+            let word = bytes.get(at..)?.first_chunk()?;
+            Some(u64::from_le_bytes(*word))
+        };
+        let [open, publishing, threshold, next, calls, ticks, frames] = OPEN_CALLS_OFFSETS;
+        let (mut counts, next) = (counts(word(open)?), word(next)?);
+        let mut left = None;
+        if cursor != 0 && word(publishing)? == cursor {
+            counts.published = next as usize & 0xff;
+            left = Some(((next >> 8) as usize & 0xff, word(calls)?, word(ticks)?));
+        }
+        let Counts {
+            depth, published, ..
+        } = counts;
         let frames = bytes.get(frames..frames + (depth + 1) * FRAME_SIZE);
         (depth < FRAMES && published <= depth).then_some(OpenCalls {
             depth,
             published,
-            summarised,
-            threshold,
+            summarised: counts.summarised,
+            threshold: word(threshold)?,
+            left,
             frames: frames?,
         })
     }
@@ -83,6 +117,7 @@ impl<'a> OpenCalls<'a> {
             depth,
             published: self.published.max(later.published).min(depth),
             summarised: later.summarised,
+            left: later.left.or(self.left),
             ..self
         }
     }
@@ -117,13 +152,17 @@ impl<'a> OpenCalls<'a> {
     fn frame(&self, at: usize) -> Option<Frame> {
         let bytes = self.frames.get(at * FRAME_SIZE..)?;
         let mut fields = Fields::new(bytes, ByteOrder::Little);
-        Some(Frame {
+        let mut frame = Frame {
             word: fields.u32()?,
             cpu: fields.u32()?,
             ticks: fields.u64()?,
             short_calls: fields.u64()?,
             short_ticks: fields.u64()?,
-        })
+        };
+        if let Some((_, calls, ticks)) = self.left.filter(|(left, ..)| *left == at) {
+            (frame.short_calls, frame.short_ticks) = (calls, ticks);
+        }
+        Some(frame)
     }
 }
 

@@ -8,10 +8,15 @@ use super::copy::{Copy, Found};
 use super::layout::{
     self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, OPEN_CALLS_SIZE, SLOT_SIZE,
 };
+use super::place::Place;
+use super::{moments, totals};
 use crate::bytes::{FileBytes, ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::format::Opened;
-use crate::model::{Clock, Counts, Function, Missing, Thread, ThreadId, Ticks, TraceInfo, Trouble};
+use crate::model::{
+    Clock, Counts, Function, FunctionTotals, Identity, Missing, Thread, ThreadId, Ticks, TraceInfo,
+    Trouble,
+};
 use crate::temporary;
 use crate::xray::{DumpSummary, DumpWriter, Version, XraySource};
 
@@ -116,6 +121,17 @@ impl Ring {
         padded(&self.header.program)
     }
 
+    /// Whom it is of; empty where the file has no identity, or cannot be read there.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        let mut texts = [0; layout::IDENTITY_SIZE];
+        let count = match self.header.identity {
+            0 => 0,
+            at => self.bytes.read_at(at, &mut texts).unwrap_or(0),
+        };
+        Identity::from_bytes(texts.get(..count).unwrap_or(&[]))
+    }
+
     /// Unix time at the start of the recording, in ns.
     #[must_use]
     pub fn started(&self) -> u64 {
@@ -134,8 +150,8 @@ impl Ring {
         &self.diagnostics
     }
 
-    /// What a trace of it says of itself, with the reason that the caller knows; where the process
-    /// crashed, that is the reason. The functions are taken out of the ring: there may be many.
+    /// What a trace of the ring says of itself. Its reason is the crash if the process crashed, else the
+    /// caller's `reason`. The functions are moved out of the ring, because there may be many.
     #[must_use]
     pub fn take_info(&mut self, reason: &str) -> TraceInfo {
         let functions = mem::take(&mut self.functions);
@@ -162,6 +178,8 @@ impl Ring {
             },
             functions,
             program: self.program(),
+            identity: self.identity(),
+            moments: moments::read(&*self.bytes, header.control),
             process: Some(header.process.into()),
             reason: crash.unwrap_or_else(|| reason.to_owned()),
             missing: Missing {
@@ -169,6 +187,7 @@ impl Ring {
                 overwritten: header.missing_overwritten,
                 dropped: header.missing_dropped,
             },
+            missing_totals: totals::read(&*self.bytes, header, header.capacity).unwrap_or_default(),
             start: Some(start),
             end,
             ..TraceInfo::default()
@@ -247,6 +266,7 @@ impl Ring {
                 process: info.process,
                 name: padded(&copy.slot.name),
                 counts: Some(copy.counts),
+                totals: self.totals(index, &copy.slot)?,
             };
             let (chunks, gaps) = copy.chunks();
             let ended = copy.slot.state == layout::ENDED;
@@ -280,6 +300,14 @@ impl Ring {
             other => other,
         })?;
         Ok((file, copied))
+    }
+
+    /// What the calls of a slot's owner took. Empty if it has another owner by now.
+    fn totals(&self, index: u32, slot: &layout::Slot) -> io::Result<Vec<FunctionTotals>> {
+        let totals = totals::read(&*self.bytes, &self.header, index)?;
+        let now = Place::new(&*self.bytes, &self.header, index).slot()?;
+        let is_same = now.generation == slot.generation;
+        Ok(totals).map(|totals| if is_same { totals } else { Vec::new() })
     }
 
     /// Slots that were made by now: a process that runs makes more.
@@ -353,8 +381,8 @@ pub struct Copied {
     pub counts: Counts,
     /// What was damaged, with offsets in the ring.
     pub diagnostics: Vec<Diagnostic>,
-    /// Threads that ended while the ring was copied, and whose space was given to newer ones before it
-    /// was their turn: neither in the trace nor in its counts.
+    /// Threads that ended while the ring was copied, and whose space a newer thread got before it was copied.
+    /// They are neither in the trace nor in its counts.
     pub moved: u64,
 }
 

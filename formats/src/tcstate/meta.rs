@@ -6,7 +6,7 @@
 //! format, version {major, minor}   "tcstate", 1.0
 //! start, end, unit, timestamp      of the history, of state.json; unit "ns"
 //! files {types, tree, state, history}
-//! program, process, reason, dump, begin, dump_time, missing {…}, clock {name, error_ppm, constant, nonstop,
+//! program, process, reason, dump, begin, dump_time, host, boot_id, build_id, program_version, tags, missing {…}, clock {name, error_ppm, constant, nonstop,
 //!                                  skew_ns, steps_back, ahead_ns, wall_step_ns,
 //!                                  anchor {time, unix}}
 //! threads [{id, process, name, counts {…}, wall [seconds, micros],
@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use crate::facts::{self, Fact, Names};
+use crate::identity::Part;
 use crate::json::{Bad, Reader, Token, Value, push_text};
 use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
@@ -57,6 +58,11 @@ const TRACE_NAMES: &Names = &[
     (Fact::Dump, "dump"),
     (Fact::Start, "begin"),
     (Fact::End, "dump_time"),
+    (Fact::Identity(Part::Host), "host"),
+    (Fact::Identity(Part::Boot), "boot_id"),
+    (Fact::Identity(Part::Build), "build_id"),
+    (Fact::Identity(Part::Version), "program_version"),
+    (Fact::Identity(Part::Tags), "tags"),
 ];
 const MISSING_NAMES: &Names = &[
     (Fact::MissingThreads, "retired_threads"),
@@ -385,6 +391,7 @@ impl ThreadMeta {
                 process: member(value, "process"),
                 name: text_of(value, "name"),
                 counts,
+                totals: Vec::new(),
             },
             wall,
             span: member(value, "first").zip(member(value, "last")),

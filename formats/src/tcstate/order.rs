@@ -1,8 +1,8 @@
 //! Turns intervals into entries and exits in order of time. Intervals come in the order of their ends.
 //!
-//! The first pass ([`Planner`]) cuts the intervals into runs. It notes each interval that begins in an
-//! earlier run than the one in which it stands: it was open between two runs. The second pass ([`Orderer`])
-//! sorts one run at a time, with the noted intervals. Memory is one run and the notes. A run has at most
+//! The first pass ([`Planner`]) cuts the intervals into runs. It notes each interval that was
+//! open between two runs: such an interval stands in a later run than the one in which it begins. The second
+//! pass ([`Orderer`]) sorts one run at a time, with the noted intervals. Memory is one run and the notes. A run has at most
 //! one note for each key, and is several times as long as there are keys. Must never hold all of the
 //! events.
 //!

@@ -4,8 +4,8 @@
 //!
 //! - Frames that were open before the thread's first record have synthetic entries at its beginning. They
 //!   are pushed 1 ns before that record, so that they are visible even if that record is their exit.
-//! - Frames that are open at the end stay open, with or without synthetic exits in the source, because
-//!   people want to see the state at the end.
+//! - Frames that are open at the end stay open, because people want to see the state at the end. Synthetic
+//!   exits at the end do not close them.
 //! - The rule of [`crate::calls`] decides which frame an exit ends. As in Trace Compass, frames inside end
 //!   at the exit's own time, and an exit of a frame that is not open is left out.
 

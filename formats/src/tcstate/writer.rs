@@ -267,8 +267,8 @@ impl Sink for TcstateWriter {
                 losses.add("missing records: their place is left out", records);
             }
             Mark::Break { .. } => losses.add("breaks of the clock: their place is left out", 1),
-            Mark::ShortCalls { .. } | Mark::Threshold { .. } => {
-                losses.add_short_calls(mark);
+            Mark::ShortCalls { .. } | Mark::Threshold { .. } | Mark::Note { .. } => {
+                losses.add_left_out(mark);
             }
             Mark::Custom { .. } => losses.add("custom events: left out", 1),
             Mark::Typed { .. } => losses.add("typed events: left out", 1),

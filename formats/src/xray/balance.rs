@@ -4,8 +4,8 @@
 //!
 //! The rule of [`crate::calls`] decides what an exit ends:
 //! - Calls that are open inside get synthetic exits in front of it, at the time of the previous record.
-//! - A call from before the block gets a synthetic entry at the block's start, outside of those given
-//!   before.
+//! - A call from before the block gets a synthetic entry at the block's start. It is put around the calls that
+//!   already have such an entry.
 //! - An exit without an entry gets a synthetic one in front of it, at the time of the previous record.
 //!   Directly behind a gap, the time is that of the exit.
 //!

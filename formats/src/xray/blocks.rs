@@ -22,7 +22,7 @@ impl Indexer<'_> {
     /// time.
     pub(super) fn head(&mut self, lane: usize, mut at: u64, end: u64) -> io::Result<Option<u64>> {
         let mut first = None;
-        let mut balance = (0, 0);
+        let mut balance = None;
         self.latest = None;
         while end.saturating_sub(at) >= RECORD {
             let (start, record) = (at, self.record_at(at)?);
@@ -41,7 +41,9 @@ impl Indexer<'_> {
                     };
                     at += payload.len() as u64;
                     match payload::decode(&payload, self.header.layout.order) {
-                        Some(Payload::Balance { entries, exits }) => balance = (entries, exits),
+                        Some(Payload::Balance { entries, exits }) => {
+                            balance = Some((entries, exits))
+                        }
                         Some(payload) => self.learn(lane, payload),
                         None => self.complain(start, DAMAGED_OWN.into()),
                     }
@@ -49,7 +51,7 @@ impl Indexer<'_> {
                 _ => break,
             }
         }
-        if let Some(counts) = &mut self.thread(lane).counts {
+        if let (Some(counts), Some(balance)) = (&mut self.thread(lane).counts, balance) {
             (counts.synthetic_entries, counts.synthetic_exits) = balance;
         }
         Ok(first)
@@ -119,12 +121,22 @@ impl Indexer<'_> {
                 (info.dump, info.missing, info.end) = (dump, missing, end);
                 info.process = process.or(info.process);
             }
+            Payload::Identity(identity) => self.index.info.identity = identity,
+            Payload::Moment(moment) => self.index.info.moments.push(moment),
+            Payload::Totals {
+                is_of_missing,
+                rows,
+            } => match is_of_missing {
+                true => self.index.info.missing_totals.extend(rows),
+                false => self.thread(lane).totals.extend(rows),
+            },
             Payload::Balance { .. }
             | Payload::Synthetic { .. }
             | Payload::Lost { .. }
             | Payload::Break { .. }
             | Payload::ShortCalls { .. }
             | Payload::Threshold { .. }
+            | Payload::Note(_)
             | Payload::Unknown => {}
         }
     }

@@ -9,9 +9,10 @@ use super::dump::{BlockSummary, First, first};
 use super::payload::{self, Place, Short};
 use super::record::{self, Action, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When};
 use crate::bytes::ByteOrder;
-use crate::model::{Counts, Function, Ticks, TraceInfo};
+use crate::model::{Counts, Function, Identity, Ticks, TraceInfo};
+use crate::moments;
 
-const LAYOUT: Layout = Layout {
+pub(super) const LAYOUT: Layout = Layout {
     order: ByteOrder::Little,
     version: 3,
 };
@@ -35,8 +36,27 @@ pub fn header(info: &TraceInfo) -> [u8; HEADER_SIZE] {
 /// Allocates, so it must be called beforehand.
 #[must_use]
 pub fn functions(functions: &[Function], start: Ticks) -> Vec<u8> {
+    customs(start, &mut payload::encode_functions(functions))
+}
+
+/// Whom the trace is of, in the same way.
+#[must_use]
+pub fn identity(identity: &Identity, start: Ticks) -> Vec<u8> {
+    customs(start, &mut payload::encode_identity(identity).into_iter())
+}
+
+/// A named moment, in the same way. Async-signal-safe. False: `out` refused bytes.
+pub fn moment(number: u64, time: Ticks, name: &str, start: Ticks, out: &mut Out<'_>) -> bool {
+    let moment = payload::put_moment(Short::new(), number, time, name);
+    custom(start.0, moment.bytes(), out)
+}
+
+/// The most bytes that [`moment`] gives.
+pub const MOMENT_BYTES: usize = METADATA_SIZE + 32 + moments::MOST_BYTES;
+
+fn customs(start: Ticks, payloads: &mut dyn Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for payload in payload::encode_functions(functions) {
+    for payload in payloads {
         custom(start.0, &payload, &mut |part| {
             bytes.extend_from_slice(part);
             true
@@ -302,7 +322,7 @@ fn synthetic(
     Some(())
 }
 
-fn custom(tsc: u64, payload: &[u8], out: &mut Out<'_>) -> bool {
+pub(super) fn custom(tsc: u64, payload: &[u8], out: &mut Out<'_>) -> bool {
     let event = Record::Custom {
         size: i32::try_from(payload.len()).unwrap_or(i32::MAX),
         when: When::Absolute(tsc),
@@ -311,10 +331,10 @@ fn custom(tsc: u64, payload: &[u8], out: &mut Out<'_>) -> bool {
     metadata(&event, out).is_some() && out(payload)
 }
 
-fn metadata(record: &Record, out: &mut Out<'_>) -> Option<()> {
+pub(super) fn metadata(record: &Record, out: &mut Out<'_>) -> Option<()> {
     taken(out(&record::encode_metadata(record, LAYOUT)))
 }
 
-fn taken(yes: bool) -> Option<()> {
+pub(super) fn taken(yes: bool) -> Option<()> {
     yes.then_some(())
 }

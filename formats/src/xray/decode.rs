@@ -384,6 +384,10 @@ impl<'a> Decoder<'a> {
                 self.mark(&Mark::ShortCalls { time, calls, ticks });
             }
             Some(Payload::Threshold { ticks }) => self.mark(&Mark::Threshold { ticks }),
+            Some(Payload::Note(kind)) => {
+                let body = payload::note(data).unwrap_or_default();
+                self.mark(&Mark::Note { time, kind, body });
+            }
             // The NewCPUId in front of it gives the block its start, and is no change of CPU.
             Some(_) => self.cpu = None,
             // The index pass has reported damage in a head.

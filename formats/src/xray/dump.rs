@@ -145,6 +145,25 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         Ok(summary)
     }
 
+    /// The head of a thread's block. Also the tick of the first record.
+    fn block_head(&mut self, thread: &Thread, valid: Option<&[u8]>) -> (Head, u64) {
+        let First { wall, cpu, tsc } = first(valid.unwrap_or(&[]), self.info);
+        let process = thread.process.or(self.info.process);
+        let head = Head {
+            thread: narrow(
+                thread.id.0,
+                "thread ids over 32 bits: cut",
+                &mut self.summary.losses,
+            ),
+            seconds: wall.0,
+            micros: wall.1,
+            process: process.and_then(|process| u32::try_from(process).ok()),
+            start: self.info.start.map_or(tsc, |start| start.0),
+            cpu,
+        };
+        (head, tsc)
+    }
+
     fn head(
         &mut self,
         thread: &Thread,
@@ -154,30 +173,18 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
     ) -> io::Result<()> {
         let valid = valid(chunks, scan);
         let valid_head = valid.is_some();
-        let First { wall, cpu, tsc } = first(valid.unwrap_or(&[]), self.info);
-        let start = self.info.start.map_or(tsc, |start| start.0);
+        let (head, tsc) = self.block_head(thread, valid);
+        let start = head.start;
         let early = valid_head && tsc < start;
         self.summary.losses.add(
             "threads older than the start of the trace: llvm-xray's account and stack refuse them",
             u64::from(early),
         );
-        let process = thread.process.or(self.info.process);
-        self.frame.begin(&Head {
-            thread: narrow(
-                thread.id.0,
-                "thread ids over 32 bits: cut",
-                &mut self.summary.losses,
-            ),
-            seconds: wall.0,
-            micros: wall.1,
-            process: process.and_then(|process| u32::try_from(process).ok()),
-            start,
-            cpu,
-        })?;
-        let counts = thread.counts.map(|counts| summary.counted(counts));
+        self.frame.begin(&head)?;
         let described = Thread {
-            counts,
-            ..thread.clone()
+            name: thread.name.clone(),
+            counts: thread.counts.map(|counts| summary.counted(counts)),
+            ..Thread::default()
         };
         let latest = valid_head.then_some(Ticks(scan.walk.latest));
         self.frame
@@ -185,6 +192,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         let (entries, exits) = (summary.synthetic_entries, summary.synthetic_exits);
         self.frame
             .custom(start, &payload::encode_balance(entries, exits))?;
+        self.frame.totals(start, &thread.totals, false)?;
         if std::mem::take(&mut self.first) {
             tables(&mut self.frame, self.info, start, &mut self.summary.losses)?;
         }
@@ -340,9 +348,16 @@ pub(super) fn tables<W: Read + Write + Seek>(
 ) -> io::Result<()> {
     frame.custom(start, &payload::encode_process(info))?;
     frame.custom(start, &payload::encode_clock(&info.clock))?;
+    if let Some(identity) = payload::encode_identity(&info.identity) {
+        frame.custom(start, &identity)?;
+    }
+    for moment in &info.moments {
+        frame.custom(start, &payload::encode_moment(moment))?;
+    }
     for batch in payload::encode_functions(&info.functions) {
         frame.custom(start, &batch)?;
     }
+    frame.totals(start, &info.missing_totals, true)?;
     let beyond = info
         .functions
         .iter()

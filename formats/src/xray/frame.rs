@@ -8,9 +8,10 @@
 
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
+use super::payload;
 use super::record::{self, Action, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When};
 use crate::bytes::ByteOrder;
-use crate::model::Clock;
+use crate::model::{Clock, FunctionTotals};
 
 /// A version that can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,6 +118,17 @@ impl<W: Read + Write + Seek> Frame<W> {
             cpu: None,
         })?;
         self.bytes(payload.get(..size as usize).unwrap_or(payload))
+    }
+
+    /// What the calls of functions took. `is_of_missing`: of threads that are not in the trace.
+    pub(super) fn totals(
+        &mut self,
+        tsc: u64,
+        rows: &[FunctionTotals],
+        is_of_missing: bool,
+    ) -> io::Result<()> {
+        let mut payloads = payload::encode_totals(rows, is_of_missing);
+        payloads.try_for_each(|payload| self.custom(tsc, &payload))
     }
 
     pub(super) fn begin(&mut self, head: &Head) -> io::Result<()> {

@@ -8,7 +8,9 @@ use super::payload::{self, Payload};
 use super::record::{self, Bad, FUNCTION_SIZE, HEADER_SIZE, METADATA_SIZE, When};
 use crate::bytes::{ReadAt, Window};
 use crate::error::Error;
+use crate::identity::Part;
 use crate::model::{FunctionId, ThreadId, Ticks};
+use crate::notes::Note;
 use crate::source::{Listing, Record, Stop, Visit};
 
 const WINDOW: usize = 256 * 1024;
@@ -214,7 +216,15 @@ impl Lister<'_> {
         let held = usize::try_from(size).unwrap_or(MAX_PAYLOAD).min(WINDOW);
         let view = self.window.at(at, held, at + size)?;
         match payload::decode(view, self.index.layout.order) {
-            Some(payload) => describe(&mut self.listing.detail, &payload),
+            Some(payload) => {
+                describe(&mut self.listing.detail, &payload);
+                if let Payload::Note(kind) = payload {
+                    let body = payload::note(view).unwrap_or_default();
+                    if let Some(note) = Note::decode(kind, body) {
+                        let _ = write!(self.listing.detail, " {note}");
+                    }
+                }
+            }
             None => {
                 let shown = view.get(..SHOWN).unwrap_or(view);
                 let more = if size > shown.len() as u64 { "…" } else { "" };
@@ -303,6 +313,16 @@ fn describe(detail: &mut String, payload: &Payload) {
             );
             end.map_or(Ok(()), |end| write!(detail, ", ends at tick {end}"))
         }
+        Payload::Identity(identity) => {
+            for part in Part::ALL {
+                let _ = write!(detail, " {:?}", identity.get(part));
+            }
+            Ok(())
+        }
+        Payload::Moment(moment) => {
+            let (number, time) = (moment.number, moment.time.0);
+            write!(detail, " {number} {:?} at tick {time}", moment.name)
+        }
         Payload::Balance { entries, exits } => {
             write!(
                 detail,
@@ -318,6 +338,16 @@ fn describe(detail: &mut String, payload: &Payload) {
         Payload::Threshold { ticks } => {
             write!(detail, " calls below {ticks} ticks leave no records")
         }
-        Payload::Unknown => Ok(()),
+        Payload::Totals {
+            is_of_missing,
+            rows,
+        } => {
+            let whose = match is_of_missing {
+                true => " of threads that are not in the trace",
+                false => "",
+            };
+            write!(detail, " {} functions{whose}", rows.len())
+        }
+        Payload::Note(_) | Payload::Unknown => Ok(()),
     };
 }

@@ -16,6 +16,7 @@
 //! | `frame` | header, blocks and their ends, written |
 //! | `dump` | [`DumpWriter`]: ring chunks to a file, by copying |
 //! | [`crash_dump`] | the same without allocation, for a crashed process |
+//! | [`crash_totals`] | what the calls of its threads took |
 //! | `thread_state`, `writer` | [`XrayWriter`]: events of any format to a file |
 
 #[cfg(feature = "stream")]
@@ -31,6 +32,7 @@ mod blocks;
 mod chunk_decoder;
 mod chunk_scan;
 pub mod crash_dump;
+pub mod crash_totals;
 #[cfg(feature = "read")]
 mod decode;
 mod dump;

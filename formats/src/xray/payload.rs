@@ -26,17 +26,26 @@
 //! | 8 break | u64 ticks by which the clock jumped ahead between the record before and the next `NewCPUId` or `TSCWrap`: they are taken from all ticks of this block from here on |
 //! | 9 short calls | u64 bits 0 to 23: so many calls left no records since the thread's record before, and were made by the innermost open call; bits 24 to 63: the ticks that they took |
 //! | 10 threshold | u64 ticks: from here on, shorter calls of this thread may leave no records |
+//! | 11 identity | u32 bytes, u32 zero; whom the trace is of, as [`Identity`] has it |
+//! | 12, 13, 14, 16 | an event, a task, an argument, a state of the thread: see [`notes`](crate::notes) |
+//! | 15 moment | u64 tick, u64 number, from 1; u32 bytes, u32 zero; its name (UTF-8) |
+//! | 17 totals | u32 count, u32 bit 0 = of ended threads that are not in the trace, else of the thread of this block; count times what the calls of a function took since the thread began: u32 id (0 = all others), u32 number of lengths, u64 calls with a time, u64 calls without one, u64 ticks in total, u64 self ticks, u64 ticks of the longest; for each length u64 bits 0 to 7: its class (`lengths`), bits 8 to 63: calls |
 
 use crate::bytes::{ByteOrder, Fields};
-use crate::model::{Counts, Function, FunctionId, Missing, Ticks, Trouble};
+use crate::model::{
+    Counts, Function, FunctionId, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble,
+};
+use crate::notes::{Note, NoteKind};
 
 pub use draft::{
-    encode_balance, encode_break, encode_clock, encode_functions, encode_lost, encode_process,
-    encode_short_calls, encode_synthetic, encode_thread, encode_threshold,
+    TotalsRow, encode_balance, encode_break, encode_clock, encode_functions, encode_identity,
+    encode_lost, encode_moment, encode_process, encode_short_calls, encode_synthetic,
+    encode_thread, encode_threshold, encode_totals,
 };
 
 pub(super) use draft::{
-    Place, Short, put_balance, put_clock, put_process, put_synthetic, put_thread,
+    Place, Short, put_balance, put_clock, put_moment, put_process, put_synthetic, put_thread,
+    put_totals_row, totals_head,
 };
 
 mod draft;
@@ -60,6 +69,12 @@ pub const MOST_CALLS: u64 = (1 << 24) - 1;
 pub const MOST_TICKS: u64 = (1 << 40) - 1;
 /// The kind of a threshold.
 pub const THRESHOLD: u8 = 10;
+const IDENTITY: u8 = 11;
+/// A named moment.
+const MOMENT: u8 = 15;
+
+/// The kind of totals.
+const TOTALS: u8 = 17;
 
 /// The first bytes of a payload of that kind. Async-signal-safe.
 #[must_use]
@@ -116,6 +131,10 @@ pub enum Payload {
         /// The moment of the dump, or of the process's death.
         end: Option<Ticks>,
     },
+    /// Whom the trace is of.
+    Identity(Identity),
+    /// A named moment.
+    Moment(Moment),
     /// The records of the block that were not measured.
     Balance {
         /// Entries.
@@ -150,6 +169,15 @@ pub enum Payload {
         /// The ticks of the shortest call that leaves records.
         ticks: u64,
     },
+    /// What the program says beside its calls. [`note`] has its body.
+    Note(NoteKind),
+    /// What calls took since their threads began.
+    Totals {
+        /// Of ended threads that are not in the trace.
+        is_of_missing: bool,
+        /// Each function.
+        rows: Vec<FunctionTotals>,
+    },
     /// A payload of an unknown version or kind.
     Unknown,
 }
@@ -163,12 +191,16 @@ impl Payload {
             Payload::Thread { .. } => "thread",
             Payload::Clock { .. } => "clock",
             Payload::Process { .. } => "process",
+            Payload::Identity(_) => "identity",
+            Payload::Moment(_) => "moment",
             Payload::Balance { .. } => "balance",
             Payload::Synthetic { .. } => "synthetic",
             Payload::Lost { .. } => "lost",
             Payload::Break { .. } => "break",
             Payload::ShortCalls { .. } => "short calls",
             Payload::Threshold { .. } => "threshold",
+            Payload::Note(kind) => kind.name(),
+            Payload::Totals { .. } => "totals",
             Payload::Unknown => "unknown kind",
         }
     }
@@ -187,6 +219,16 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
         THREAD => thread(fields)?,
         CLOCK => clock(fields)?,
         PROCESS => process(fields)?,
+        IDENTITY => {
+            let (bytes, _zero) = (fields.u32()?, fields.u32()?);
+            Payload::Identity(Identity::from_bytes(fields.bytes(bytes as usize)?))
+        }
+        MOMENT => {
+            let (time, number) = (Ticks(fields.u64()?), fields.u64()?);
+            let (bytes, _zero) = (fields.u32()?, fields.u32()?);
+            let name = fields.text(bytes)?;
+            Payload::Moment(Moment { number, time, name })
+        }
         BALANCE => Payload::Balance {
             entries: fields.u64()?,
             exits: fields.u64()?,
@@ -200,9 +242,28 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
         BREAK => Payload::Break {
             ticks: fields.u64()?,
         },
+        TOTALS => totals(fields)?,
         SHORT_CALLS | THRESHOLD => about_short_calls(kind, &mut fields)?,
-        _ => Payload::Unknown,
+        kind => match NoteKind::of(kind) {
+            Some(kind) => {
+                Note::decode(kind, note(payload)?)?;
+                Payload::Note(kind)
+            }
+            None => Payload::Unknown,
+        },
     })
+}
+
+/// The body of a payload that is a note.
+#[must_use]
+pub fn note(payload: &[u8]) -> Option<&[u8]> {
+    payload.get(8..)
+}
+
+/// A note: its kind and its body.
+#[must_use]
+pub fn encode_note(kind: NoteKind, body: &[u8]) -> Vec<u8> {
+    [&head(kind as u8), body].concat()
 }
 
 /// Decodes a little-endian payload about short calls. `None`: it is another one, or it is damaged.
@@ -223,6 +284,36 @@ fn about_short_calls(kind: u8, fields: &mut Fields<'_>) -> Option<Payload> {
             ticks: number >> 24,
         },
         _ => Payload::Threshold { ticks: number },
+    })
+}
+
+fn totals(mut fields: Fields<'_>) -> Option<Payload> {
+    let (count, flags) = (fields.u32()?, fields.u32()?);
+    let mut rows = Vec::new();
+    for _ in 0..count {
+        let (function, lengths) = (FunctionId(fields.u32()?), fields.u32()?);
+        let (calls, untimed) = (fields.u64()?, fields.u64()?);
+        let (total, own, longest) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        let mut row = FunctionTotals {
+            function,
+            calls,
+            untimed,
+            total: Ticks(total),
+            own: Ticks(own),
+            longest: Ticks(longest),
+            lengths: Vec::new(),
+        };
+        for _ in 0..lengths {
+            let length = fields.u64()?;
+            row.lengths.push((length as u8, length >> 8));
+        }
+        // Others count on this order.
+        let ordered = row.lengths.is_sorted_by(|one, next| one.0 < next.0);
+        rows.push(Some(row).filter(|_| ordered)?);
+    }
+    Some(Payload::Totals {
+        is_of_missing: flags & 1 != 0,
+        rows,
     })
 }
 

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, Write};
 use super::balance::Ids;
 use super::dump::{EXACT_TICKS, tables, wall_time};
 use super::frame::{Frame, Head, Version};
-use super::payload;
+use super::payload::{self, encode_note};
 use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
 use super::thread_state::{LAYOUT, ThreadState, action, highest_free, write_synthetic};
 use crate::calls::Exit;
@@ -168,6 +168,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let entries = before.len() as u64 + state.middle_entries;
         let exits = open.len() as u64 + state.middle_exits;
         frame.custom(start, &payload::encode_balance(entries, exits))?;
+        frame.totals(start, &state.thread.totals, false)?;
         if nth == 0 {
             tables(frame, info, start, losses)?;
         }
@@ -460,6 +461,7 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                 let time = self.state().map_or(0, |state| state.base);
                 self.event(time, &payload::encode_threshold(ticks));
             }
+            Mark::Note { time, kind, body } => self.event(time.0, &encode_note(kind, body)),
             Mark::Argument { .. } => {
                 self.losses
                     .add("arguments without a call that was kept: left out", 1);

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fdr_formats::bytes::ReadAt;
+use fdr_formats::notes::NoteKind;
 use fdr_formats::source::drive;
 use fdr_formats::{
     Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
@@ -35,6 +36,7 @@ pub enum Event {
     Threshold(u64),
     Custom(u64, Option<u32>, Vec<u8>),
     Typed(u64, u16, Vec<u8>),
+    Note(u64, NoteKind, Vec<u8>),
 }
 
 /// A sink that keeps everything.
@@ -106,6 +108,7 @@ impl Sink for Kept {
                 Event::Custom(time.0, cpu.map(|CpuId(cpu)| cpu), data.to_vec())
             }
             Mark::Typed { time, kind, data } => Event::Typed(time.0, kind, data.to_vec()),
+            Mark::Note { time, kind, body } => Event::Note(time.0, kind, body.to_vec()),
         });
     }
 
@@ -146,6 +149,10 @@ pub fn push(sink: &mut dyn Sink, event: &Event) {
                 data,
             });
         }
+        Event::Note(time, kind, body) => {
+            let (time, kind) = (Ticks(*time), *kind);
+            sink.mark(&Mark::Note { time, kind, body });
+        }
         Event::Typed(time, kind, data) => {
             sink.mark(&Mark::Typed {
                 time: Ticks(*time),
@@ -159,9 +166,8 @@ pub fn push(sink: &mut dyn Sink, event: &Event) {
 pub fn thread(id: u64) -> Thread {
     Thread {
         id: ThreadId(id),
-        process: None,
         name: format!("thread {id}"),
-        counts: None,
+        ..Thread::default()
     }
 }
 

@@ -13,6 +13,9 @@ pub(crate) const REGIONS: usize = 65536;
 pub(crate) const REGION: usize = 2 * CHUNK;
 /// Half of the place of the functions behind open calls.
 const OPEN_CALLS: usize = 8192;
+/// Bytes of totals without their rows, and of a row.
+const TOTALS: usize = 65_536;
+const ROW: usize = 2048;
 /// Where the process had the file.
 pub(crate) const BASE: u64 = 0x7f00_0000_0000;
 
@@ -55,15 +58,41 @@ impl Ring {
     /// thread itself first.
     pub(crate) fn open_calls(&mut self, published: u32, frames: &[(u32, u32, u64, u64, u64)]) {
         let at = SLOTS + STRIDE;
-        self.u32(at, frames.len() as u32 - 1);
-        self.u32(at + 4, published);
+        self.u32(at, (frames.len() as u32 - 1) | published << 8);
         for (nth, &(word, cpu, tick, calls, ticks)) in frames.iter().enumerate() {
-            let frame = at + 64 + 32 * nth;
+            let frame = at + 64 + 40 * nth;
             self.u32(frame, word);
             self.u32(frame + 4, cpu);
             self.u64(frame + 8, tick);
             self.u64(frame + 16, calls);
             self.u64(frame + 24, ticks);
+        }
+    }
+
+    /// Totals for the only slot and for ended threads, of two rows each. Returns where they begin.
+    pub(crate) fn totals(&mut self) -> [usize; 2] {
+        let (first, size) = (self.0.len(), TOTALS + 2 * ROW);
+        self.0.resize(first + 2 * size, 0);
+        self.u64(256, first as u64);
+        self.u64(264, size as u64);
+        [first, first + size]
+    }
+
+    /// A row of totals: function, calls with and without a time, total, self, longest; and calls by length.
+    pub(crate) fn row(
+        &mut self,
+        totals: usize,
+        nth: usize,
+        numbers: [u64; 6],
+        lengths: &[(usize, u64)],
+    ) {
+        self.u32(totals, nth as u32 + 1);
+        let row = totals + TOTALS + nth * ROW;
+        for (at, number) in numbers.into_iter().enumerate() {
+            self.u64(row + 8 * at, number);
+        }
+        for (class, calls) in lengths {
+            self.u64(row + 64 + 8 * class, *calls);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use fdr_formats::model::{Clock, Counts, Missing, TraceInfo};
+use fdr_formats::model::{Clock, Counts, Identity, Missing, TraceInfo};
 use fdr_formats::source::drive;
 use fdr_formats::{Edge, FunctionId, Sink, Source, Thread, Ticks};
 
@@ -39,6 +39,7 @@ pub(crate) struct PlainThread {
 pub(crate) struct Plain {
     pub(crate) program: String,
     pub(crate) process: Option<u64>,
+    pub(crate) identity: Identity,
     pub(crate) dump: Option<(String, Option<u64>, Missing)>,
     pub(crate) clock: Option<Clock>,
     /// Unix time of the first event, in ns.
@@ -120,6 +121,7 @@ impl Plain {
         Plain {
             program: info.program.clone(),
             process: info.process,
+            identity: info.identity.clone(),
             dump: holds
                 .dump
                 .then(|| (info.reason.clone(), info.dump, info.missing)),
@@ -168,6 +170,7 @@ fn time(event: &Event) -> Option<u64> {
         | Event::Argument(_)
         | Event::Lost(_)
         | Event::Break(_)
+        | Event::Note(..)
         | Event::Threshold(_) => None,
     }
 }
@@ -206,7 +209,7 @@ fn add(
         // What most formats make of it.
         Event::Break(_) => PlainEvent::Lost(0),
         // Only XRay has them: `xray_events`.
-        Event::Short(..) | Event::Threshold(_) => return,
+        Event::Short(..) | Event::Threshold(_) | Event::Note(..) => return,
         Event::Custom(time, cpu, data) => PlainEvent::Custom(since(*time), *cpu, data.clone()),
         Event::Typed(time, kind, data) => PlainEvent::Typed(since(*time), *kind, data.clone()),
     });

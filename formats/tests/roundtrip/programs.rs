@@ -1,6 +1,7 @@
 //! Programs at random, always the same for the same seed, cut to what a pair of targets holds.
 
-use fdr_formats::model::{Clock, Counts, Missing, TraceInfo};
+use fdr_formats::identity::Part;
+use fdr_formats::model::{Clock, Counts, Identity, Missing, TraceInfo};
 use fdr_formats::{Call, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks};
 
 use super::holds::{Cpus, Holds};
@@ -166,6 +167,7 @@ fn info(random: &mut Random, holds: Holds) -> TraceInfo {
         process: Some(1 + random.below(1 << 22)),
         ..TraceInfo::default()
     };
+    info.identity = identity(&mut Random(random.0 ^ 0x1d));
     if holds.clock {
         info.clock.name = "rdtscp".into();
         info.clock.error_ppm = Some(1.25);
@@ -181,6 +183,21 @@ fn info(random: &mut Random, holds: Holds) -> TraceInfo {
         };
     }
     info
+}
+
+/// Texts of any length and with any characters; some are empty.
+fn identity(random: &mut Random) -> Identity {
+    let letters = [
+        'a', '=', ',', '"', '\\', '\n', '\u{1b}', 'ü', '🦀', '\u{202e}',
+    ];
+    let mut identity = Identity::default();
+    for part in Part::ALL {
+        let most = random.below(part.most_bytes() as u64);
+        let letter = |_| letters[random.below(letters.len() as u64) as usize];
+        let text: String = (0..most).map(letter).collect();
+        identity.set(part, &text);
+    }
+    identity
 }
 
 /// Adds events of the rarer kinds.
@@ -234,7 +251,7 @@ fn restricted(events: Vec<Event>, holds: Holds) -> Vec<Event> {
                 holds.custom
             }
             Event::Typed(..) => holds.typed,
-            Event::Short(..) | Event::Threshold(_) => false,
+            Event::Short(..) | Event::Threshold(_) | Event::Note(..) => false,
         };
         if !wanted {
             continue;
@@ -301,6 +318,7 @@ fn time_of(event: &mut Event) -> Option<&mut u64> {
         Event::Cpu(time, _)
         | Event::Custom(time, ..)
         | Event::Typed(time, ..)
+        | Event::Note(time, ..)
         | Event::Short(time, ..) => Some(time),
         Event::Wall(..)
         | Event::Argument(_)
@@ -357,5 +375,6 @@ fn thread(id: u64, process: Option<u64>, events: &[Event], holds: Holds) -> Thre
             dropped: 2,
             ..Counts::default()
         }),
+        totals: Vec::new(),
     }
 }

@@ -43,6 +43,11 @@ pub(crate) fn monotonic_raw_ns() -> u64 {
     nanoseconds(libc::CLOCK_MONOTONIC_RAW)
 }
 
+/// CPU time of all threads of the process, ns.
+pub(crate) fn process_cpu_ns() -> u64 {
+    nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 /// Nanoseconds since 1970, UTC. Async-signal-safe.
 pub(crate) fn realtime_ns() -> u64 {
     nanoseconds(libc::CLOCK_REALTIME)

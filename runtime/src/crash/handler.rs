@@ -55,8 +55,8 @@ const OVER: u32 = u32::MAX;
 /// The last thread in [`OWNER`].
 static CRASHED: AtomicU32 = AtomicU32::new(0);
 
-/// Signals that the process survived and that reach this handler through one that was installed later. From
-/// then on only that handler treats them.
+/// Signals that the process survived, and that reached this handler through one that was installed later. From
+/// then on, only that later handler handles these signals.
 static SURVIVED: AtomicU64 = AtomicU64::new(0);
 
 /// Whether crashes are handled. Otherwise only SIGBUS of the ring is. It is set before the handlers are

@@ -35,7 +35,8 @@ use core::time::Duration;
 
 use fdr_formats::model::TraceInfo;
 use fdr_formats::ring::open_calls;
-use fdr_formats::xray::crash_dump::Room;
+use fdr_formats::xray::crash_dump::{self, Room};
+use fdr_formats::xray::crash_totals::CrashTotals;
 
 use crate::dump::output::Output;
 use crate::dump::snapshot::Snapshot;
@@ -63,6 +64,9 @@ const DEADLINE_NS: u64 = 1_000_000_000;
 
 /// Bytes of the reason's text.
 const LONGEST_REASON: usize = 256;
+
+/// Bytes of the named moments.
+const MOMENTS: usize = fdr_formats::moments::MOST * crash_dump::MOMENT_BYTES;
 
 /// What a trace is made with.
 pub(crate) struct Setup {
@@ -99,7 +103,13 @@ struct Prepared {
 struct Work {
     snapshot: Snapshot,
     room: Room<'static>,
+    /// For the totals of threads.
+    totals: &'static mut [u8],
     info: TraceInfo,
+    /// Whom the trace is of, in the form of a trace.
+    identity: &'static [u8],
+    /// For the named moments, in the same form.
+    moments: &'static mut [u8],
     file: TraceFile,
     path: Text<'static>,
     reason: Text<'static>,
@@ -145,34 +155,42 @@ pub(crate) fn prepare(setup: Setup) -> bool {
         return false;
     };
     // Release: pairs with the Acquire in `prepared`.
-    PREPARED.store(Box::into_raw(Box::new(prepared)), Ordering::Release);
+    PREPARED.store(Box::into_raw(prepared), Ordering::Release);
     if setup.handle {
         handler::handle_crashes();
     }
     true
 }
 
-fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Option<Prepared> {
+// Out of line, because what it moves takes a part of the program's stack.
+#[inline(never)]
+fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Option<Box<Prepared>> {
     let numbers = Room::size(region_size + open_calls::MOST_BYTES);
     let memory = memory::lasting(numbers * size_of::<u32>())?;
     // SAFETY: the memory stays mapped, is aligned to a page, and belongs to this call alone. Zeros are valid
     // numbers.
     let numbers = unsafe { core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), numbers) };
     // The texts are not on the stack, because the program's stack may be small.
-    let texts = memory::lasting(file::BUFFER + 2 * LONGEST_PATH + LONGEST_REASON)?;
+    let size = file::BUFFER + CrashTotals::ROOM + MOMENTS + 2 * LONGEST_PATH + LONGEST_REASON;
+    let texts = memory::lasting(size)?;
     let (buffer, texts) = texts.split_at_mut(file::BUFFER);
+    let (totals, texts) = texts.split_at_mut(CrashTotals::ROOM);
+    let (moments, texts) = texts.split_at_mut(MOMENTS);
     let (temporary, texts) = texts.split_at_mut(LONGEST_PATH);
     let (path, reason) = texts.split_at_mut(LONGEST_PATH);
     let program = info.program.clone();
     let work = Work {
         snapshot: Snapshot::new(region_size)?,
         room: Room::new(numbers),
+        identity: crash_dump::identity(&info.identity, info.start.unwrap_or_default()).leak(),
+        moments,
+        totals,
         info,
         file: TraceFile::new(buffer, Text::new(temporary)),
         path: Text::new(path),
         reason: Text::new(reason),
     };
-    Some(Prepared {
+    Some(Box::new(Prepared {
         outputs: [output.clone(), output.of_children()],
         program,
         quiet,
@@ -182,7 +200,7 @@ fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Opt
         spare: Descriptor::spare(),
         nonce: process::random(),
         work: UnsafeCell::new(work),
-    })
+    }))
 }
 
 /// Installs the handlers if that is allowed. Otherwise returns when to try again. The dumper calls this.

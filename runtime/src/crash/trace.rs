@@ -6,6 +6,7 @@ use core::ffi::CStr;
 use fdr_formats::Ticks;
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::xray::crash_dump::{self, CrashThread, CrashWriter};
+use fdr_formats::xray::crash_totals::{CrashTotals, TotalsRow};
 
 use super::text::Text;
 use super::{DEADLINE_NS, Prepared, Work, file, names};
@@ -14,9 +15,10 @@ use crate::dump;
 use crate::dump::output::Names;
 use crate::primitive::Ordering;
 use crate::recorder;
-use crate::ring::Ring;
 use crate::ring::counts::{recorded, steps_back};
-use crate::ring::layout::{CHUNK, Slot, state};
+use crate::ring::layout::{CHUNK, Slot, Totals, state};
+use crate::ring::totals::Copy;
+use crate::ring::{self, Ring};
 use crate::sys::raw;
 
 /// After the deadline no more records are taken in. Writing those that were taken may need this much longer,
@@ -162,7 +164,10 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     let Work {
         snapshot,
         room,
+        totals,
         info,
+        identity,
+        moments,
         file,
         reason,
         ..
@@ -179,7 +184,11 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     info.clock.trouble.steps_back = steps_back(ring);
     info.end = Some(end(ring));
     file.put(&crash_dump::header(info));
-    let mut writer = CrashWriter::new(info, reason.text(), names::all());
+    let start = info.start.unwrap_or_default();
+    let moments = moments_in(ring, start, moments);
+    let names = names::all().map(|part| -> &[u8] { part });
+    let tables = [*identity, moments].into_iter().chain(names);
+    let mut writer = CrashWriter::new(info, reason.text(), tables);
     let mut done = Done::default();
     let in_time = || raw::monotonic_ns() < deadline;
     let is_first = |slot: &&Slot| slot.tid.load(Ordering::Relaxed) == first;
@@ -218,6 +227,15 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
             ended: snapshot.owner.ended,
         };
         let mut put = |bytes: &[u8]| file.put(bytes);
+        let chunk = snapshot.chunks().next().unwrap_or_default();
+        if let Some(of_missing) = ring.totals_of_ended().filter(|_| done.threads == 0) {
+            let batch = CrashTotals::new(info, thread.id, chunk, true, totals);
+            put_totals(of_missing, batch, &mut put);
+        }
+        if let Some(own) = ring.totals_of(slot) {
+            let batch = CrashTotals::new(info, thread.id, chunk, false, totals);
+            put_totals(own, batch, &mut put);
+        }
         if let Some(block) = writer.thread(&thread, snapshot.chunks(), room, &mut put) {
             done.threads += 1;
             done.records += block.readable;
@@ -225,6 +243,45 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     }
     done.unreadable |= ring.is_lost();
     done
+}
+
+/// The named moments in the form of a trace.
+fn moments_in<'a>(ring: &Ring, start: Ticks, place: &'a mut [u8]) -> &'a [u8] {
+    let mut used = 0;
+    for moment in ring::moments::all(ring.moments()) {
+        let (number, time) = (moment.number, Ticks(moment.ticks));
+        crash_dump::moment(number, time, moment.name(), start, &mut |bytes| {
+            let end = used + bytes.len();
+            let to = place.get_mut(used..end);
+            to.is_some_and(|to| {
+                to.copy_from_slice(bytes);
+                used = end;
+                true
+            })
+        });
+    }
+    place.get(..used).unwrap_or(&[])
+}
+
+/// Writes what the calls of each function took. Without room in the file, the rest is left out.
+fn put_totals(totals: &Totals, mut batch: CrashTotals<'_>, put: &mut crash_dump::Out<'_>) {
+    let mut copy = Copy::EMPTY;
+    for row in ring::totals::rows(totals) {
+        let _ = copy.read(row);
+        let head = TotalsRow {
+            function: copy.function,
+            calls: copy.calls,
+            untimed: copy.untimed,
+            total: copy.total,
+            own: copy.own.min(copy.total),
+            longest: copy.longest,
+        };
+        let is_empty = copy.calls == 0 && copy.untimed == 0;
+        if !is_empty && batch.row(&head, &copy.lengths, put).is_none() {
+            return;
+        }
+    }
+    batch.finish(put);
 }
 
 /// The moment of the trace: the tick of the crash, or of now if the program asked for the trace.

@@ -6,15 +6,16 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use fdr_formats::model::{Counts, Thread};
+use fdr_formats::model::{Counts, FunctionTotals, Moment, Thread};
 use fdr_formats::writer::{Output, Target};
 use fdr_formats::xray::{BlockSummary, DumpWriter, Version, push_thread};
-use fdr_formats::{Losses, ThreadId, TraceInfo};
+use fdr_formats::{FunctionId, Losses, ThreadId, Ticks, TraceInfo};
 
 use super::snapshot::Snapshot;
 use super::staged::{self, Staged};
 use crate::primitive::Ordering;
-use crate::ring::layout::Slot;
+use crate::ring::layout::{Slot, Totals};
+use crate::ring::totals::Copy;
 use crate::ring::{self, Ring};
 use crate::sys::signal;
 
@@ -123,6 +124,9 @@ impl Dump<'_> {
             Ok(push_thread(self.info, thread, chunks, &[], ended, sink))
         })?;
         written.losses = writer.finish().map_err(as_io)?;
+        if native(self.target).is_none() {
+            written.losses.add_moments(&self.info.moments);
+        }
         Ok(written)
     }
 
@@ -135,6 +139,15 @@ impl Dump<'_> {
         })?;
         written.losses = writer.finish().map_err(as_io)?.losses;
         Ok(written)
+    }
+
+    /// What the calls of that owner of the slot took. Empty if the slot has another owner by now.
+    fn totals_of(&self, slot: &Slot, generation: u64) -> Vec<FunctionTotals> {
+        let list = self.ring.totals_of(slot).map(totals).unwrap_or_default();
+        match slot.generation.load(Ordering::Acquire) == generation {
+            true => list,
+            false => Vec::new(),
+        }
     }
 
     /// Copies one ring after the other. Passes on each thread, its chunks, and whether it has ended.
@@ -153,6 +166,7 @@ impl Dump<'_> {
         let others = self.ring.owned_slots().filter(|slot| !has_failed(slot));
         for slot in first.chain(others) {
             ring::read_ahead(slot);
+            let generation = slot.generation.load(Ordering::Acquire);
             if !snapshot.take(slot) || snapshot.counts.recorded == 0 {
                 continue;
             }
@@ -169,6 +183,7 @@ impl Dump<'_> {
                     summarised: counts.summarised,
                     ..Counts::default()
                 }),
+                totals: self.totals_of(slot, generation),
             };
             let chunks: Vec<&[u8]> = snapshot.chunks().collect();
             let block = give(&thread, &chunks, snapshot.owner.ended)?;
@@ -188,6 +203,39 @@ impl Dump<'_> {
         }
         Ok(written)
     }
+}
+
+/// What the calls of each function took.
+pub(crate) fn totals(totals: &Totals) -> Vec<FunctionTotals> {
+    let mut copy = Copy::EMPTY;
+    let mut list = Vec::new();
+    for row in ring::totals::rows(totals) {
+        let _ = copy.read(row);
+        if copy.calls == 0 && copy.untimed == 0 {
+            continue;
+        }
+        let lengths = (0..).zip(copy.lengths).filter(|(_, count)| *count > 0);
+        list.push(FunctionTotals {
+            function: FunctionId(copy.function),
+            calls: copy.calls,
+            untimed: copy.untimed,
+            total: Ticks(copy.total),
+            own: Ticks(copy.own.min(copy.total)),
+            longest: Ticks(copy.longest),
+            lengths: lengths.collect(),
+        });
+    }
+    list
+}
+
+/// The named moments.
+pub(crate) fn moments(ring: &Ring) -> Vec<Moment> {
+    let moments = ring::moments::all(ring.moments()).map(|of| Moment {
+        number: of.number,
+        time: Ticks(of.ticks),
+        name: of.name().to_owned(),
+    });
+    moments.collect()
 }
 
 /// The version of the recorder's own format, if `target` is one.

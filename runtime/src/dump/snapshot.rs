@@ -9,17 +9,14 @@
 use fdr_formats::ring::open_calls;
 
 use crate::primitive::{Ordering, fence};
-use crate::ring::counts::{Counts, Owner, last_ticks, used};
+use crate::ring::counts::{Counts, Owner, count, used, used_at};
 use crate::ring::layout::{CHUNK, OpenCalls, Slot, state};
 use crate::ring::open_calls::SIZE;
 use crate::ring::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::ring::{self, chunk};
 
-/// How often a copy is tried while the slot changes its owner.
-const TRIES: u32 = if cfg!(loom) { 1 } else { 4 };
-
-/// How often the newest chunk is copied until it and the open calls are of one moment.
-const PATIENCE: u32 = 16;
+/// How often a copy is tried while the slot changes its owner, or the thread overwrites its newest chunk.
+const TRIES: u32 = if cfg!(loom) { 1 } else { 16 };
 
 /// A buffer for copies. It is used again for each thread.
 #[derive(Default)]
@@ -29,10 +26,9 @@ pub(crate) struct Snapshot {
     bytes: Vec<u8>,
     /// Used bytes of each copied chunk.
     used: Vec<usize>,
-    /// The thread's open calls, before its newest chunk was copied and afterwards.
-    open: [Vec<u8>; 2],
-    /// The thread published nothing meanwhile.
-    is_exact: bool,
+    /// The thread's open calls, and the slot's cursor at the same moment. `None`: they were not copied.
+    open: Vec<u8>,
+    cursor: Option<u64>,
     pub(crate) counts: Counts,
     pub(crate) owner: Owner,
     /// Whether a chunk had zeros in the place of records. Somebody cut the file short, and it was made longer
@@ -57,22 +53,37 @@ impl Snapshot {
         let mut snapshot = Snapshot::default();
         let size = region_size + open_calls::MOST_BYTES;
         snapshot.bytes.try_reserve_exact(size).ok()?;
-        for open in &mut snapshot.open {
-            open.try_reserve_exact(SIZE).ok()?;
-        }
+        snapshot.open.try_reserve_exact(SIZE).ok()?;
         let chunks = region_size / CHUNK;
         snapshot.used.try_reserve_exact(chunks).ok()?;
         Some(snapshot)
     }
 
-    /// Copies the slot's records. False if the slot has no owner or changes its owner too often.
+    /// Copies the slot's records, or only its counts if the thread overwrites its chunks faster than they are
+    /// copied. False if the slot has no owner or changes its owner too often.
     pub(crate) fn take(&mut self, slot: &Slot) -> bool {
         self.take_while(slot, &|| true)
     }
 
     /// Copies the slot's records. Once `on` returns false, older chunks are left out and count as overwritten.
     pub(crate) fn take_while(&mut self, slot: &Slot, on: &dyn Fn() -> bool) -> bool {
-        (0..TRIES).any(|_| self.try_take(slot, on))
+        // Counts have models of their own.
+        (0..TRIES).any(|_| self.try_take(slot, on)) || (!cfg!(loom) && self.take_counts(slot))
+    }
+
+    /// No record can be copied, so all of them count as overwritten.
+    fn take_counts(&mut self, slot: &Slot) -> bool {
+        let Some((owner, counts)) = count(slot) else {
+            return false;
+        };
+        self.used.clear();
+        self.owner = owner;
+        self.counts = Counts {
+            readable: 0,
+            overwritten: counts.overwritten + counts.readable,
+            ..counts
+        };
+        true
     }
 
     fn try_take(&mut self, slot: &Slot, on: &dyn Fn() -> bool) -> bool {
@@ -97,11 +108,17 @@ impl Snapshot {
             dropped,
             summarised: 0,
         };
-        if calls.is_some() {
-            self.append_open(last_ticks(slot));
+        if let Some(calls) = calls {
+            self.append_open(calls);
         }
         fence(Ordering::Acquire);
         slot.generation.load(Ordering::Relaxed) == generation
+    }
+
+    /// Whether the open calls were copied, or there are none.
+    #[cfg(all(loom, test))]
+    pub(crate) fn has_open_calls(&self) -> bool {
+        self.cursor.is_some()
     }
 
     /// The copied chunks, oldest first.
@@ -113,35 +130,37 @@ impl Snapshot {
         })
     }
 
-    fn copy_open(&mut self, calls: &OpenCalls, nth: usize) {
-        if let Some(open) = self.open.get_mut(nth) {
-            open.resize(SIZE, 0);
-            ring::open_calls::copy(calls, open);
-        }
+    /// Appends the records of open calls that have none to the newest chunk.
+    fn append_open(&mut self, calls: &OpenCalls) {
+        let (entries, summarised) = self.append_records_of_open();
+        let summarised = match summarised {
+            Some(summarised) => summarised,
+            None => ring::open_calls::summarised(calls),
+        };
+        let counts = &mut self.counts;
+        counts.recorded += entries + 2 * summarised;
+        counts.readable += entries;
+        counts.summarised = 2 * summarised;
     }
 
-    /// Appends the records of open calls that have none to the newest chunk. `last` is the tick of the
-    /// thread's last record.
-    fn append_open(&mut self, last: u64) {
-        let [before, after] = &self.open;
-        let (before, after) = (ring_open(before), ring_open(after));
-        let (Some(before), Some(after), Some(used)) = (before, after, self.used.first_mut()) else {
-            return;
+    /// Returns how many entries were appended, and how many calls left no records. `None`: not known.
+    fn append_records_of_open(&mut self) -> (u64, Option<u64>) {
+        let Some(open) = self.cursor.and_then(|cursor| ring_open(&self.open, cursor)) else {
+            return (0, None);
         };
-        let open = before.lasting(&after);
         let bytes = &mut self.bytes;
+        let Some(used) = self.used.first_mut() else {
+            return (0, Some(open.summarised));
+        };
+        let last = last_tick(bytes.get(..*used).unwrap_or_default());
         bytes.resize(bytes.len().max(CHUNK + open_calls::MOST_BYTES), 0);
-        open.records(last, self.is_exact, |record| {
+        open.records(last, true, |record| {
             if let Some(place) = bytes.get_mut(*used..*used + record.len()) {
                 place.copy_from_slice(record);
                 *used += record.len();
             }
         });
-        let (entries, summarised) = (open.unpublished() as u64, 2 * open.summarised);
-        let counts = &mut self.counts;
-        counts.recorded += entries + summarised;
-        counts.readable += entries;
-        counts.summarised = summarised;
+        (open.unpublished() as u64, Some(open.summarised))
     }
 
     /// Returns how many function records the thread has made, and how many of them come before the oldest
@@ -160,7 +179,7 @@ impl Snapshot {
             }
             let copied = match self.used.is_empty() {
                 true => self.copy_newest(slot, number),
-                false => self.copy_chunk(slot, number),
+                false => self.copy_chunk(slot, number, None),
             };
             let (first, used) = match copied {
                 Ok(copied) => copied,
@@ -183,27 +202,31 @@ impl Snapshot {
         (head == 0 || !self.used.is_empty()).then_some((committed, oldest))
     }
 
-    /// Copies the newest chunk, and the open calls at the same moment if the thread does not publish too fast.
+    /// Copies the newest chunk, as far as it was written when the open calls were copied.
     fn copy_newest(&mut self, slot: &Slot, number: u64) -> Result<(u64, usize), NotCopied> {
+        self.cursor = None;
         let Some(calls) = ring::open_calls::of(slot) else {
-            return self.copy_chunk(slot, number);
+            return self.copy_chunk(slot, number, None);
         };
-        for _ in 0..PATIENCE {
-            self.copy_open(calls, 0);
-            let cursor = slot.cursor.load(Ordering::Acquire);
-            let copied = self.copy_chunk(slot, number);
-            self.copy_open(calls, 1);
-            self.is_exact = slot.cursor.load(Ordering::Relaxed) == cursor;
-            if self.is_exact || copied.is_err() {
-                return copied;
-            }
+        self.open.resize(SIZE, 0);
+        if let Some(open) = self.open.first_chunk_mut() {
+            self.cursor = ring::open_calls::copy(slot, calls, open);
         }
-        self.copy_chunk(slot, number)
+        // Relaxed: the cursor was loaded with Acquire, after the number of its chunk had been stored.
+        if slot.chunk.load(Ordering::Relaxed) != number {
+            return Err(NotCopied::Overwritten);
+        }
+        self.copy_chunk(slot, number, self.cursor)
     }
 
     /// Copies one chunk behind the chunks copied before. Returns how many function records come before the
-    /// chunk, and its bytes.
-    fn copy_chunk(&mut self, slot: &Slot, number: u64) -> Result<(u64, usize), NotCopied> {
+    /// chunk, and its bytes. `cursor` is the slot's cursor at a moment, or else now.
+    fn copy_chunk(
+        &mut self,
+        slot: &Slot,
+        number: u64,
+        cursor: Option<u64>,
+    ) -> Result<(u64, usize), NotCopied> {
         let place = chunk::place(slot, number);
         let mark = place.mark;
         // Acquire: pairs with the Release in `open_chunk`.
@@ -211,7 +234,11 @@ impl Snapshot {
             return Err(NotCopied::Overwritten);
         }
         let first = mark.first.load(Ordering::Relaxed);
-        let used = used(slot, place).ok_or(NotCopied::Overwritten)?;
+        let used = match cursor {
+            Some(cursor) => used_at(cursor, place),
+            None => used(slot, place),
+        };
+        let used = used.ok_or(NotCopied::Overwritten)?;
         let at = place_of(self.used.len());
         if self.bytes.len() < at + CHUNK {
             self.bytes.resize(at + CHUNK, 0);
@@ -243,8 +270,8 @@ fn place_of(nth: usize) -> usize {
     }
 }
 
-fn ring_open(bytes: &[u8]) -> Option<open_calls::OpenCalls<'_>> {
-    open_calls::OpenCalls::decode(bytes)
+fn ring_open(bytes: &[u8], cursor: u64) -> Option<open_calls::OpenCalls<'_>> {
+    open_calls::OpenCalls::decode(bytes, cursor)
 }
 
 /// Whether a chunk's preamble or its last record is zeros. No record is zeros.
@@ -253,6 +280,22 @@ fn begins_or_ends_with_zeros(chunk: &[u8]) -> bool {
         bytes.is_some_and(|bytes| *bytes == [0; PAIR as usize])
     };
     is_zeros(chunk.first_chunk()) || is_zeros(chunk.last_chunk())
+}
+
+/// The tick of the last record of a copied chunk.
+fn last_tick(chunk: &[u8]) -> u64 {
+    let (mut at, mut tick) = (0, 0);
+    while let Some(first) = chunk.get(at..).and_then(<[u8]>::first_chunk) {
+        let first = u64::from_le_bytes(*first);
+        let second = chunk.get(at + 8..).and_then(<[u8]>::first_chunk);
+        tick = record::tick(
+            first,
+            second.map_or(0, |word| u64::from_le_bytes(*word)),
+            tick,
+        );
+        at += record::words(first) * SINGLE as usize;
+    }
+    tick
 }
 
 /// Function records in a copied chunk, counted by walking it.

@@ -2,11 +2,11 @@
 //! slot back after its last one. All functions are async-signal-safe, because a thread's first record may be
 //! made in a signal handler. They must never give a slot to two threads.
 
-use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, process_ring, tls, writer};
+use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, process_ring, tls};
 use crate::clock::{self, Kind};
 use crate::primitive::{AtomicPtr, Ordering, compiler_fence};
 use crate::ring::Ring;
-use crate::ring::layout::Slot;
+use crate::ring::layout::{Slot, Totals};
 use crate::site::unit;
 use crate::sys;
 
@@ -117,9 +117,9 @@ fn tell_begin(end_is_told: bool) {
     }
 }
 
-fn write_now(slot: &Slot, word: u32) {
+fn write_now(slot: &'static Slot, word: u32) {
     let kind = Kind::from_raw(super::CLOCK.load(Ordering::Relaxed));
-    writer::write(slot, word, clock::read(kind));
+    super::write(slot, word, clock::read(kind));
 }
 
 /// Claims a slot. The error is the slot that the thread keeps until it asks again. It asks at its next record
@@ -157,6 +157,17 @@ pub(super) fn extend(slot: &Slot, opened: u64) {
         }
     }
     sys::set_errno(errno);
+}
+
+/// Gives space to further rows of the calling thread's totals. Keeps errno.
+#[cold]
+pub(super) fn extend_totals(totals: &Totals) -> bool {
+    let errno = sys::errno();
+    let ring = process_ring::ring().filter(|ring| ring.has_totals(totals));
+    // As in `extend`.
+    let given = sys::signal::undisturbed(|| ring.is_some_and(|ring| ring.give_rows(totals)));
+    sys::set_errno(errno);
+    given
 }
 
 /// Called at the end of the calling thread. `round` is the value that `set_end_value` stored. The C library

@@ -19,6 +19,7 @@ use crate::clock::{self, Kind};
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::ring::Ring;
 use crate::ring::layout::{self, Slot};
+use crate::site::COUNTED;
 use crate::site::unit::Host;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -32,7 +33,7 @@ pub(crate) use plain::{
 };
 
 pub(crate) use claim::{on_thread_end, set_on_thread_begin};
-pub(crate) use open_calls::keep;
+pub(crate) use open_calls::{keep, keep_no_more};
 pub(crate) use process_ring::ring;
 
 /// Action bits of an exit record.
@@ -115,7 +116,12 @@ pub(crate) fn set_host(host: &'static Host) {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
-    writer::write(slot, word & !stub::OTHER_WAY, clock::Stamp { ticks, cpu });
+    let word = word & !stub::OTHER_WAY;
+    match word & COUNTED {
+        0 => writer::write(slot, word, clock::Stamp { ticks, cpu }),
+        // Code that only counts reads no clock.
+        _ => record(word),
+    }
 }
 
 /// Makes a whole record without a stamp. `stub` calls it if it can't read the clock or can't find the slot.
@@ -145,7 +151,7 @@ extern "C" fn record_untimed(_slot: usize, word: u32) {
 /// Makes a whole untimed record. The record gets a time if it opens a chunk or is not like the last record. A
 /// reader of the chunk needs that time. Async-signal-safe.
 fn untimed(word: u32) {
-    if !writer::write_untimed(tls::get(), word) {
+    if word & COUNTED != 0 || !writer::write_untimed(tls::get(), word) {
         record(word);
     }
 }
@@ -154,7 +160,15 @@ fn untimed(word: u32) {
 fn record(word: u32) {
     let slot = tls::get();
     let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
-    writer::write(slot, word, clock::read(kind));
+    write(slot, word, clock::read(kind));
+}
+
+/// Writes the record, or counts the call if that is all that its function wants. Async-signal-safe.
+fn write(slot: &'static Slot, word: u32, stamp: clock::Stamp) {
+    match word & COUNTED {
+        0 => writer::write(slot, word, stamp),
+        _ => open_calls::count(slot, word, stamp.cpu),
+    }
 }
 
 /// Other architectures than x86-64. They have no assembly and use the calling convention of C.
@@ -163,7 +177,7 @@ mod plain {
     use super::{Bits, Kind, host, record, untimed};
     use crate::site::slot_access::SlotAccess;
 
-    /// Set in the words of a guest's sites, because the host makes its records.
+    /// Set in the words of sites that may be a guest's, because the host makes a guest's records.
     const GUESTS_BIT: u32 = 1;
 
     /// The access of this copy, without any numbers.
@@ -177,6 +191,8 @@ mod plain {
         } else if let Some(host) = host() {
             // SAFETY: the entrance of a copy of the same version: `enter`.
             unsafe { enter_at((host.record)(), word) };
+        } else {
+            record(word & !GUESTS_BIT);
         }
     }
 
@@ -188,6 +204,8 @@ mod plain {
         } else if let Some(host) = host() {
             // SAFETY: the entrance of a copy of the same version: `enter_untimed`.
             unsafe { enter_at((host.record_untimed)(), word) };
+        } else {
+            untimed(word & !GUESTS_BIT);
         }
     }
 

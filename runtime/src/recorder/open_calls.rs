@@ -4,41 +4,62 @@
 //!
 //! A published record never changes. So the entry of a call is not published at the entry. It waits in the
 //! thread's [`OpenCalls`], until the call or a call inside it has lasted long enough, and is published then with
-//! the time of the entry. The published calls are always the outermost ones. `depth` and `published` count both.
+//! the time of the entry. The published calls are always the outermost ones.
 //!
-//! The protocol with readers (`ring::open_calls`): a reader reads the frames, then the thread's records, then the
-//! frames again. The slot's cursor moves at each publication. A frame that is the same in both readings was open
-//! all the time. If the cursor is the same too, none was published meanwhile.
+//! The protocol with readers (`ring::open_calls`). One store ends a short call: it takes the call from those that are
+//! open, and counts it. A record that is published for a frame changes both the cursor and the frames. So the thread
+//! says before how the frames are once the cursor has its new value ([`OpenCalls::will_be`]). Readers copy cursor and
+//! frames until both are of one moment, and then the records before that cursor.
 //!
 //! The protocol with signal handlers is that of [`writer`](super::writer): the slot is busy meanwhile.
 //!
-//! The threshold begins at 0, and the thread records each call in the ordinary way. [`adjust`] raises it when the
-//! ring is full and holds less time than it should. From then on the slot has the address of its open calls.
+//! The threshold begins at 0, and each edge is published at once. [`adjust`] raises the threshold when the ring is
+//! full and holds less time than it should.
+//!
+//! Each call that ends is counted in the row of its function (`ring::totals`), however long it was. So the totals
+//! are exact for all of the thread's life.
 
 use core::time::Duration;
 
 use super::{EXIT, claim, writer};
 use crate::clock::Stamp;
-use crate::primitive::{AtomicU64, Ordering, compiler_fence};
+use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
 use crate::ring::chunk;
-use crate::ring::layout::{BUSY, FRAMES, Frame, OpenCalls, Slot};
+use crate::ring::layout::{BUSY, FRAMES, Frame, OpenCalls, Row, Slot};
 pub(super) use crate::ring::open_calls::of;
+use crate::ring::totals;
+use fdr_formats::xray::payload::{MOST_CALLS, MOST_TICKS};
 
-/// How many ticks a ring should hold. 0 = each call leaves its records.
+/// How many ticks a ring should hold. 0 = each call leaves its records, and no thread has a threshold.
 static KEEP_TICKS: AtomicU64 = AtomicU64::new(0);
+
+/// The value of [`KEEP_TICKS`] if each call leaves its records from now on.
+const NO_MORE: u64 = u64::MAX;
 
 /// The first threshold above 0, in ticks. Calls of small functions are shorter.
 const FIRST_THRESHOLD: u64 = 128;
 
+/// The largest threshold. Shorter calls have a class of lengths of their own, as `stub` needs it.
+const LARGEST_THRESHOLD: u64 = 1 << 37;
+
+const _: () = assert!(LARGEST_THRESHOLD < fdr_formats::lengths::LONGEST);
+
 /// Offset of the tick in a chunk: in its NewCPUId.
 const CHUNK_TICK: u64 = 35;
 
-/// Sets the time that a ring should hold, with a clock of so many Hz. `None` = each call leaves its records.
+/// Sets the time that a ring should hold, with a clock of so many Hz. `None` = each call leaves its records. A thread
+/// notices it at its next chunk.
 pub(crate) fn keep(time: Option<Duration>, frequency: u64) {
     let ticks = time.map_or(0, |time| {
         time.as_nanos() * u128::from(frequency) / 1_000_000_000
     });
-    KEEP_TICKS.store(u64::try_from(ticks).unwrap_or(u64::MAX), Ordering::Relaxed);
+    let ticks = u64::try_from(ticks).unwrap_or(NO_MORE);
+    KEEP_TICKS.store(ticks.min(NO_MORE - 1), Ordering::Relaxed);
+}
+
+/// Ends what [`keep`] began. A thread notices it at its next chunk.
+pub(crate) fn keep_no_more() {
+    KEEP_TICKS.store(NO_MORE, Ordering::Relaxed);
 }
 
 /// Notes the edge of a call. `stub` does the same for a call that is shorter than the threshold.
@@ -58,36 +79,52 @@ pub(super) fn edge(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
     } else {
         exit(slot, calls, word, stamp);
     }
-    compiler_fence(Ordering::SeqCst);
-    slot.cpu.store(stamp.cpu, Ordering::Relaxed);
+    // `stub` relies on what `release` does at the end of a chunk.
+    let cursor = match writer::has_stopped(slot) {
+        true => 0,
+        false => slot.cursor.load(Ordering::Relaxed),
+    };
+    writer::release(slot, cursor, stamp.cpu);
 }
 
 fn enter(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
-    let depth = calls.depth.load(Ordering::Relaxed) as usize;
+    let (depth, published) = calls.open();
     let Some(frame) = calls.frames.get(depth + 1) else {
         publish_open(slot, calls);
         publish(slot, calls, word, stamp);
-        calls.deeper.fetch_add(1, Ordering::Relaxed);
+        let deeper = calls.deeper.load(Ordering::Relaxed);
+        calls.deeper.store(deeper + 1, Ordering::Relaxed);
         return;
     };
+    // Release: pairs with the Acquire of `ring::open_calls::copy`. A reader that finds the new call in the frame sees
+    // that the former one has ended.
+    fence(Ordering::Release);
     frame.word.store(word, Ordering::Relaxed);
     frame.cpu.store(stamp.cpu, Ordering::Relaxed);
     frame.ticks.store(stamp.ticks, Ordering::Relaxed);
     frame.short_calls.store(0, Ordering::Relaxed);
     frame.short_ticks.store(0, Ordering::Relaxed);
-    // Release: a reader that sees the depth sees the frame.
-    calls.depth.store(depth as u32 + 1, Ordering::Release);
+    frame.inside.store(0, Ordering::Relaxed);
+    if calls.threshold.load(Ordering::Relaxed) == 0 && published == depth {
+        publish(slot, calls, word, stamp);
+        calls.set_open(depth + 1, depth + 1);
+    } else {
+        calls.set_open(depth + 1, published);
+    }
 }
 
 fn exit(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
     let deeper = calls.deeper.load(Ordering::Relaxed);
     if deeper > 0 {
         calls.deeper.store(deeper - 1, Ordering::Relaxed);
+        if let Some(row) = row_of(calls, word) {
+            totals::count_untimed(row);
+        }
         return publish(slot, calls, word, stamp);
     }
     let depth = depth(calls);
     let Some(at) = find(calls, depth, word) else {
-        // It was entered before the thread had a threshold, or its entry was dropped.
+        // Its entry was dropped.
         publish_open(slot, calls);
         return publish(slot, calls, word, stamp);
     };
@@ -97,21 +134,70 @@ fn exit(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
     let ticks = stamp
         .ticks
         .saturating_sub(frame.ticks.load(Ordering::Relaxed));
-    let is_published = at <= calls.published.load(Ordering::Relaxed) as usize;
+    let (_, published) = calls.open();
+    let is_published = at <= published;
     let is_short = ticks < calls.threshold.load(Ordering::Relaxed);
+    add(&around.inside, ticks);
+    if let Some(row) = row_of(calls, word) {
+        totals::count(row, ticks, frame.inside.load(Ordering::Relaxed));
+    }
     if at == depth && !is_published && is_short {
         let inside = frame.short_calls.load(Ordering::Relaxed);
+        // The call has ended by this one step, for whoever looks and after a kill. Until the next steps its time is
+        // the caller's.
+        calls.end_short();
+        // Release: pairs with the Acquire of `ring::open_calls::copy`, and so below.
+        fence(Ordering::Release);
         add(&around.short_calls, inside + 1);
         add(&around.short_ticks, ticks);
-        add(&calls.summarised, 1);
     } else {
         // If calls inside it have no exits, because a `longjmp` left them, their entries tell of them.
         publish_open(slot, calls);
         summarise(slot, calls, depth, stamp);
         publish(slot, calls, word, stamp);
-        calls.published.store(at as u32 - 1, Ordering::Relaxed);
+        calls.set_open(at - 1, at - 1);
     }
-    calls.depth.store(at as u32 - 1, Ordering::Release);
+}
+
+/// Counts a call of a function whose calls are only counted. Its exit does nothing.
+#[cold]
+#[inline(never)]
+pub(super) fn count(slot: &'static Slot, word: u32, cpu: u32) {
+    if word & EXIT != 0 {
+        return;
+    }
+    if claim::is_unnoticed_child() {
+        return claim::record_in_unnoticed_child(word, cpu);
+    }
+    let Some(calls) = of(slot) else {
+        // A thread without totals has neither the entry nor the exit.
+        match claim::is_real(slot) {
+            true => slot.dropped.fetch_add(2, Ordering::Relaxed),
+            false => return claim::busy(word, cpu),
+        };
+        return;
+    };
+    let Some(totals) = totals::at(calls.totals.load(Ordering::Relaxed)) else {
+        return;
+    };
+    let before = slot.cpu.load(Ordering::Relaxed);
+    if before == BUSY {
+        // This is a handler, and the thread may be about to begin a row.
+        return totals::count_untimed(totals::known_row_of(totals, word >> 4));
+    }
+    slot.cpu.store(BUSY, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    let more = || claim::extend_totals(totals);
+    totals::count_untimed(totals::row_of(totals, word >> 4, more));
+    compiler_fence(Ordering::SeqCst);
+    slot.cpu.store(before, Ordering::Relaxed);
+}
+
+/// The row of the function that `word` leaves.
+fn row_of(calls: &OpenCalls, word: u32) -> Option<&Row> {
+    let totals = totals::at(calls.totals.load(Ordering::Relaxed))?;
+    let more = || claim::extend_totals(totals);
+    Some(totals::row_of(totals, word >> 4, more))
 }
 
 /// The index of the innermost open call of the function that `word` leaves.
@@ -122,12 +208,12 @@ fn find(calls: &OpenCalls, depth: usize, word: u32) -> Option<usize> {
 }
 
 fn depth(calls: &OpenCalls) -> usize {
-    (calls.depth.load(Ordering::Relaxed) as usize).min(FRAMES - 1)
+    calls.open().0.min(FRAMES - 1)
 }
 
 /// Publishes the entries of all open calls, and the summaries between them.
 fn publish_open(slot: &Slot, calls: &OpenCalls) {
-    let published = calls.published.load(Ordering::Relaxed) as usize;
+    let (open, published) = calls.open();
     for at in published + 1..=depth(calls) {
         let Some(frame) = calls.frames.get(at) else {
             return;
@@ -137,8 +223,15 @@ fn publish_open(slot: &Slot, calls: &OpenCalls) {
             cpu: frame.cpu.load(Ordering::Relaxed),
         };
         summarise(slot, calls, at - 1, stamp);
-        publish(slot, calls, frame.word.load(Ordering::Relaxed), stamp);
-        calls.published.store(at as u32, Ordering::Relaxed);
+        let short = frame.short_calls.load(Ordering::Relaxed);
+        let ticks = frame.short_ticks.load(Ordering::Relaxed);
+        calls.will_be(at, at, short, ticks);
+        let word = frame.word.load(Ordering::Relaxed);
+        let before = calls.cpu.load(Ordering::Relaxed);
+        writer::publish(slot, word, stamp, before, Some(&calls.publishing));
+        calls.cpu.store(stamp.cpu, Ordering::Relaxed);
+        calls.set_open(open, at);
+        calls.is_so();
     }
 }
 
@@ -147,20 +240,32 @@ fn summarise(slot: &Slot, calls: &OpenCalls, at: usize, stamp: Stamp) {
     let Some(frame) = calls.frames.get(at) else {
         return;
     };
-    let count = frame.short_calls.load(Ordering::Relaxed);
-    if count > 0 {
-        let ticks = frame.short_ticks.load(Ordering::Relaxed);
-        if writer::summarise(slot, count, ticks, stamp) {
-            calls.cpu.store(stamp.cpu, Ordering::Relaxed);
+    let mut count = frame.short_calls.load(Ordering::Relaxed);
+    let mut ticks = frame.short_ticks.load(Ordering::Relaxed);
+    if count == 0 {
+        return;
+    }
+    let (_, published) = calls.open();
+    // One record has room for fewer of both.
+    while count > 0 || ticks > 0 {
+        let some = (count.min(MOST_CALLS), ticks.min(MOST_TICKS));
+        (count, ticks) = (count - some.0, ticks - some.1);
+        calls.will_be(published, at, count, ticks);
+        match writer::summarise(slot, some, stamp, &calls.publishing) {
+            None => (count, ticks) = (0, 0),
+            Some(false) => {}
+            Some(true) => calls.cpu.store(stamp.cpu, Ordering::Relaxed),
         }
-        frame.short_calls.store(0, Ordering::Relaxed);
-        frame.short_ticks.store(0, Ordering::Relaxed);
+        fence(Ordering::Release);
+        frame.short_calls.store(count, Ordering::Relaxed);
+        frame.short_ticks.store(ticks, Ordering::Relaxed);
+        calls.is_so();
     }
 }
 
 fn publish(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
     let before = calls.cpu.load(Ordering::Relaxed);
-    writer::publish(slot, word, stamp, before);
+    writer::publish(slot, word, stamp, before, None);
     calls.cpu.store(stamp.cpu, Ordering::Relaxed);
 }
 
@@ -172,14 +277,27 @@ fn add(count: &AtomicU64, more: u64) {
 
 /// Called when the chunk `next` has been opened. Raises the threshold if the full ring holds less time than it
 /// should and the last chunk was filled too fast. Lowers the threshold if the ring holds enough. Returns the
-/// threshold, in ticks.
-pub(super) fn adjust(slot: &Slot, next: u64, chunks: u64, stamp: Stamp) -> u64 {
+/// threshold, in ticks, if the chunk is to tell it.
+pub(super) fn adjust(slot: &Slot, next: u64, chunks: u64, stamp: Stamp) -> Option<u64> {
     let keep = KEEP_TICKS.load(Ordering::Relaxed);
-    if keep == 0 || next <= chunks {
-        return 0;
+    if keep == NO_MORE {
+        return end_threshold(of(slot)?);
     }
-    let calls = of(slot).or_else(|| super::ring()?.open_calls_of(slot));
-    adjust_for(slot, calls, keep, next, chunks, stamp)
+    if keep == 0 || next <= chunks {
+        return None;
+    }
+    let calls = of(slot)?;
+    let before = calls.threshold.load(Ordering::Relaxed);
+    let threshold = adjust_for(slot, Some(calls), keep, next, chunks, stamp);
+    (threshold > 0 || before > 0).then_some(threshold)
+}
+
+/// From now on each call leaves its records again. The calls that are open stay in their frames, so that their exits
+/// find them, and so do later calls.
+pub(super) fn end_threshold(calls: &OpenCalls) -> Option<u64> {
+    let before = calls.threshold.load(Ordering::Relaxed);
+    calls.threshold.store(0, Ordering::Relaxed);
+    (before > 0).then_some(0)
 }
 
 /// The same with the slot's open calls, and for a ring that should hold `keep` ticks.
@@ -198,18 +316,17 @@ pub(super) fn adjust_for(
     let before = calls.threshold.load(Ordering::Relaxed);
     // The oldest chunk is gone by now, so all others must hold enough.
     let threshold = if since(next + 1 - chunks) >= keep {
-        before - before / 2
+        if before > FIRST_THRESHOLD {
+            before / 2
+        } else {
+            0
+        }
     } else if since(next - 1) < keep / (chunks - 1).max(1) {
-        before.saturating_mul(2).max(FIRST_THRESHOLD)
+        (2 * before).clamp(FIRST_THRESHOLD, LARGEST_THRESHOLD)
     } else {
         before
     };
     calls.threshold.store(threshold, Ordering::Relaxed);
-    if threshold > 0 && before == 0 {
-        calls.cpu.store(stamp.cpu, Ordering::Relaxed);
-        let address = core::ptr::from_ref(calls).addr() as u64;
-        slot.open_calls.store(address, Ordering::Relaxed);
-    }
     threshold
 }
 

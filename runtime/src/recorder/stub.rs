@@ -53,6 +53,7 @@ macro_rules! address {
     }};
 }
 
+mod counted;
 mod open_calls;
 mod outline;
 mod slot_access;
@@ -251,7 +252,8 @@ way! {
     "stub": "test r11b, {other_way}\njne 3f",
     rdtsc_and_rseq!(),
     ["mov dword ptr [rdx], r11d"],
-    "3:\njmp qword ptr [rip + {other}]",
+    // The relocation changes nothing. Because of it, a linker that takes this code takes the entry in `load`, too.
+    "3:\njmp qword ptr [rip + {other}]\n.reloc ., R_X86_64_NONE, {access}.at_load",
     other = sym OTHER,
     access_rseq = const offset_of!(SlotAccess, rseq)
 }

@@ -3,6 +3,7 @@
 
 #[cfg(not(loom))]
 mod clocks;
+mod found;
 #[cfg(loom)]
 mod model;
 #[cfg(not(loom))]
@@ -21,7 +22,7 @@ use super::{EXIT, writer};
 use crate::clock::Stamp;
 use crate::dump::snapshot::Snapshot;
 use crate::ring::counts::{self, Counts};
-use crate::ring::layout::{self, CHUNK, ChunkMark, OpenCalls, Slot, state};
+use crate::ring::layout::{self, CHUNK, ChunkMark, OpenCalls, Row, Slot, Totals, state};
 use crate::ring::record::{PAIR, PREAMBLE, SINGLE};
 
 /// A slot, its marks and its region, without a ring file.
@@ -29,11 +30,18 @@ struct Rig {
     slot: *mut u8,
     region: *mut u8,
     open_calls: *mut u8,
+    totals: *mut u8,
     slot_memory: Memory,
     region_memory: Memory,
 }
 
 const OPEN_CALLS: Memory = Memory::new::<OpenCalls>();
+/// How many rows a rig's totals have.
+const ROWS: usize = 4;
+const TOTALS: Memory = Memory::new::<TotalsWithRows>();
+
+#[repr(C)]
+struct TotalsWithRows(Totals, [Row; ROWS]);
 
 impl Rig {
     fn new(chunks: usize, full: bool) -> Rig {
@@ -43,14 +51,15 @@ impl Rig {
         // SAFETY: neither layout is empty.
         let (slot, region) = unsafe { (alloc_zeroed(slot_memory), alloc_zeroed(region_memory)) };
         // SAFETY: as above.
-        let open_calls = unsafe { alloc_zeroed(OPEN_CALLS) };
-        for memory in [slot, region, open_calls] {
+        let (open_calls, totals) = unsafe { (alloc_zeroed(OPEN_CALLS), alloc_zeroed(TOTALS)) };
+        for memory in [slot, region, open_calls, totals] {
             memory.expose_provenance();
         }
         let rig = Rig {
             slot,
             region,
             open_calls,
+            totals,
             slot_memory,
             region_memory,
         };
@@ -63,6 +72,10 @@ impl Rig {
         slot.full.store(u32::from(full), Relaxed);
         slot.tid.store(0x1234, Relaxed);
         slot.state.store(state::LIVE, Relaxed);
+        rig.totals().rows.store(1, Relaxed);
+        rig.totals().given.store(ROWS as u32, Relaxed);
+        let address = rig.totals.addr() as u64;
+        rig.open_calls().totals.store(address, Relaxed);
         rig
     }
 
@@ -74,6 +87,11 @@ impl Rig {
     fn open_calls(&self) -> &OpenCalls {
         // SAFETY: as above.
         unsafe { &*self.open_calls.cast::<OpenCalls>() }
+    }
+
+    fn totals(&self) -> &Totals {
+        // SAFETY: as above.
+        unsafe { &*self.totals.cast::<Totals>() }
     }
 
     /// From now on, calls that are shorter leave no records.
@@ -114,6 +132,7 @@ impl Drop for Rig {
             dealloc(self.slot, self.slot_memory);
             dealloc(self.region, self.region_memory);
             dealloc(self.open_calls, OPEN_CALLS);
+            dealloc(self.totals, TOTALS);
         }
     }
 }

@@ -24,7 +24,6 @@ use crate::ring::counts::last_ticks;
 use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, STOPPED, Slot};
 use crate::ring::record::{self, EVENT, PAIR, PREAMBLE, SINGLE};
 use crate::sys;
-use fdr_formats::xray::payload::{MOST_CALLS, MOST_TICKS};
 
 use super::open_calls;
 
@@ -63,9 +62,11 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
 }
 
 /// Makes a function record without a time of its own. Its delta is 0, so its time is the time of the record
-/// before it. Returns false if the record can't follow the last one in this way, if the slot is busy, or if its
-/// calls wait to be published. Then
-/// nothing was changed that a reader sees, and the caller makes the record by `write`, with a stamp.
+/// before it.
+///
+/// Returns false if the record can't follow the last one in this way. It also returns false if the slot is busy, or
+/// if calls of the slot wait to be published. Then nothing was changed that a reader sees, and the caller makes the
+/// record by `write`, with a stamp.
 #[inline(always)]
 pub(crate) fn write_untimed(slot: &Slot, word: u32) -> bool {
     if open_calls::of(slot).is_some() {
@@ -99,7 +100,7 @@ pub(crate) fn write_untimed(slot: &Slot, word: u32) -> bool {
 /// Ends a record, so the slot is no longer busy. At the end of a chunk it stores NO_HIGH. Then the next record
 /// is uncommon, because `stub` does not test for the end of a chunk itself.
 #[inline(always)]
-fn release(slot: &Slot, cursor: u64, cpu: u32) {
+pub(super) fn release(slot: &Slot, cursor: u64, cpu: u32) {
     if cursor & WITHIN == 0 {
         slot.last_high.store(NO_HIGH, Ordering::Relaxed);
     }
@@ -156,7 +157,7 @@ fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
 
 /// Makes or drops an uncommon record and releases the slot. `before` is the CPU of the last record.
 fn finish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
-    let after = make(slot, word, stamp, before);
+    let after = make(slot, word, stamp, before, None);
     if after.is_none() {
         add_dropped(slot);
     }
@@ -164,10 +165,16 @@ fn finish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
     release(slot, after.unwrap_or(0), stamp.cpu);
 }
 
-/// Makes an uncommon record and returns the cursor behind it. `None` if there is no room for the record.
-fn make(slot: &Slot, word: u32, mut stamp: Stamp, before: u32) -> Option<u64> {
-    // A child of a fork has let its parent's ring go. The slot that it may still use has no chunks.
-    if slot.full.load(Ordering::Relaxed) == STOPPED || slot.chunks.load(Ordering::Relaxed) == 0 {
+/// Makes an uncommon record and returns the cursor behind it. `None` if there is no room for the record. Tells
+/// `publishing` before where that cursor is.
+fn make(
+    slot: &Slot,
+    word: u32,
+    mut stamp: Stamp,
+    before: u32,
+    publishing: Option<&AtomicU64>,
+) -> Option<u64> {
+    if has_stopped(slot) {
         return None;
     }
     let last = last_ticks(slot);
@@ -203,45 +210,60 @@ fn make(slot: &Slot, word: u32, mut stamp: Stamp, before: u32) -> Option<u64> {
         slot.clock_steps.fetch_add(1, Ordering::Relaxed);
     }
     set_last(slot, stamp.ticks);
+    if let Some(publishing) = publishing {
+        // Relaxed: `commit` publishes it.
+        publishing.store(cursor + SINGLE, Ordering::Relaxed);
+    }
     // SAFETY: there is room for one record, because of the test above or because the chunk is new.
     Some(unsafe { commit(slot, cursor, [record::function(word, delta as u32)]) })
 }
 
 /// Makes a function record that was not made at its time. The slot is busy. `before` is the CPU of the last
-/// record.
-pub(super) fn publish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
-    if make(slot, word, stamp, before).is_none() {
+/// record. `publishing` is told where the cursor is then.
+pub(super) fn publish(
+    slot: &Slot,
+    word: u32,
+    stamp: Stamp,
+    before: u32,
+    publishing: Option<&AtomicU64>,
+) {
+    if make(slot, word, stamp, before, publishing).is_none() {
         add_dropped(slot);
     }
 }
 
-/// Says that `calls` calls left no records since the last record. They took so many ticks. The slot is busy.
-/// Returns whether the record is the first of a chunk, which names the CPU.
-pub(super) fn summarise(slot: &Slot, mut calls: u64, mut ticks: u64, mut stamp: Stamp) -> bool {
-    if slot.full.load(Ordering::Relaxed) == STOPPED || slot.chunks.load(Ordering::Relaxed) == 0 {
-        return false;
+/// Says that so many calls left no records since the last record, and took so many ticks. One record has room for
+/// both. The slot is busy. `publishing` is told where the cursor is then. Returns whether the record is the first of a
+/// chunk, which names the CPU. `None` if there is no room for it.
+pub(super) fn summarise(
+    slot: &Slot,
+    (calls, ticks): (u64, u64),
+    mut stamp: Stamp,
+    publishing: &AtomicU64,
+) -> Option<bool> {
+    if has_stopped(slot) {
+        return None;
     }
     stamp.ticks = stamp.ticks.max(last_ticks(slot));
-    let mut names_cpu = false;
-    // The record has room for fewer of both.
-    while calls > 0 || ticks > 0 {
-        let some = (calls.min(MOST_CALLS), ticks.min(MOST_TICKS));
-        let mut cursor = slot.cursor.load(Ordering::Relaxed);
-        if left(cursor) < EVENT {
-            let Some(opened) = open_chunk(slot, cursor, stamp) else {
-                break;
-            };
-            cursor = opened;
-            set_last(slot, stamp.ticks);
-            names_cpu = true;
-        }
-        slot.metadata.fetch_add(EVENT, Ordering::Relaxed);
-        let event = record::summary(some.0, some.1, stamp.ticks);
-        // SAFETY: `left` says that the record fits, or the chunk is new.
-        unsafe { commit(slot, cursor, event) };
-        (calls, ticks) = (calls - some.0, ticks - some.1);
+    let mut cursor = slot.cursor.load(Ordering::Relaxed);
+    let names_cpu = left(cursor) < EVENT;
+    if names_cpu {
+        cursor = open_chunk(slot, cursor, stamp)?;
+        set_last(slot, stamp.ticks);
     }
-    names_cpu
+    slot.metadata.fetch_add(EVENT, Ordering::Relaxed);
+    // Relaxed: `commit` publishes it.
+    publishing.store(cursor + EVENT, Ordering::Relaxed);
+    let event = record::summary(calls, ticks, stamp.ticks);
+    // SAFETY: `left` says that the record fits, or the chunk is new.
+    unsafe { commit(slot, cursor, event) };
+    Some(names_cpu)
+}
+
+/// Whether no record can be made any more. A child of a fork has let its parent's ring go. The slot that it may
+/// still use has no chunks.
+pub(super) fn has_stopped(slot: &Slot) -> bool {
+    slot.full.load(Ordering::Relaxed) == STOPPED || slot.chunks.load(Ordering::Relaxed) == 0
 }
 
 /// Counts a record that can't be made, and stops.
@@ -316,8 +338,7 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     if chunk::wants_more(next, chunks) && cfg!(not(loom)) {
         sys::thread::wake_dumper();
     }
-    let threshold = open_calls::adjust(slot, next, chunks, stamp);
-    if threshold > 0 {
+    if let Some(threshold) = open_calls::adjust(slot, next, chunks, stamp) {
         slot.metadata.fetch_add(EVENT, Ordering::Relaxed);
         let event = record::threshold(threshold, stamp.ticks);
         // SAFETY: the chunk has room for it behind the preamble.

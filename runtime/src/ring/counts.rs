@@ -9,6 +9,7 @@
 
 use super::chunk::{self, Place};
 use super::layout::{CHUNK, Slot, state};
+use super::open_calls::Without;
 use super::record::PREAMBLE;
 use super::{Ring, open_calls};
 use crate::primitive::{AtomicU64, Ordering, fence};
@@ -67,7 +68,11 @@ pub(crate) fn last_ticks(slot: &Slot) -> u64 {
 /// chunk's end.
 pub(crate) fn used(slot: &Slot, place: Place<'_>) -> Option<usize> {
     // Acquire: pairs with the Release in `commit`.
-    let cursor = slot.cursor.load(Ordering::Acquire);
+    used_at(slot.cursor.load(Ordering::Acquire), place)
+}
+
+/// The same when the cursor had that value.
+pub(crate) fn used_at(cursor: u64, place: Place<'_>) -> Option<usize> {
     let within = cursor.wrapping_sub(place.start);
     let used = if (PREAMBLE..=CHUNK as u64).contains(&within) {
         within
@@ -79,28 +84,36 @@ pub(crate) fn used(slot: &Slot, place: Place<'_>) -> Option<usize> {
         .then_some(used as usize)
 }
 
-/// Function records that the owner has made so far. The function walks the newest chunk. It does not use the
-/// owner's own count of metadata, because that count and the cursor change at different moments. `None` if
-/// chunks change too fast for a consistent count.
-pub(crate) fn committed(slot: &Slot) -> Option<u64> {
+/// Function records that the owner has made so far, and what its calls are besides, at one moment. The function walks
+/// the newest chunk. It does not use the owner's own count of metadata, because that count and the cursor change at
+/// different moments. `None` if chunks change too fast for a consistent count.
+pub(crate) fn made(slot: &Slot) -> Option<(u64, Without)> {
     (0..PATIENCE).find_map(|_| {
         // Acquire: pairs with the Release in `open_chunk`.
         let head = slot.chunk.load(Ordering::Acquire);
-        if head == 0 {
-            return Some(0);
+        let (without, cursor) = open_calls::counts(slot)?;
+        let place = (head > 0).then(|| chunk::place(slot, head));
+        let is_in =
+            |place: &Place<'_>| (1..=CHUNK as u64).contains(&cursor.wrapping_sub(place.start));
+        // A cursor elsewhere may be of a later chunk. Relaxed: it was loaded with Acquire, after the number of its
+        // chunk had been stored.
+        if !place.as_ref().is_some_and(is_in) && slot.chunk.load(Ordering::Relaxed) != head {
+            return None;
         }
-        let place = chunk::place(slot, head);
+        let Some(place) = place else {
+            return Some((0, without));
+        };
         let mark = place.mark;
         // Acquire: as above.
         if mark.number.load(Ordering::Acquire) != head {
             return None;
         }
         let first = mark.first.load(Ordering::Relaxed);
-        let used = used(slot, place)?;
+        let used = used_at(cursor, place)?;
         let count = chunk::count_records(place, used);
         // Acquire: pairs with the Release fence in `open_chunk`.
         fence(Ordering::Acquire);
-        (mark.number.load(Ordering::Relaxed) == head).then(|| first + count)
+        (mark.number.load(Ordering::Relaxed) == head).then(|| (first + count, without))
     })
 }
 
@@ -109,8 +122,8 @@ pub(crate) fn committed(slot: &Slot) -> Option<u64> {
 pub(crate) fn recorded(slot: &Slot) -> Option<u64> {
     let generation = slot.generation.load(Ordering::Acquire);
     let dropped = slot.dropped.load(Ordering::Relaxed);
-    let (short, open) = open_calls::without_records(slot);
-    let recorded = committed(slot)?.saturating_add(dropped + 2 * short + open);
+    let (committed, without) = made(slot)?;
+    let recorded = committed.saturating_add(dropped + without.records());
     fence(Ordering::Acquire);
     (slot.generation.load(Ordering::Relaxed) == generation).then_some(recorded)
 }
@@ -126,18 +139,23 @@ pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {
     let owner = Owner::of(slot, state == state::ENDED);
     let overwritten = (0..PATIENCE).find_map(|_| first_kept(slot))?;
     let dropped = slot.dropped.load(Ordering::Relaxed);
-    let (short, open) = open_calls::without_records(slot);
-    let committed = committed(slot)?.max(overwritten);
+    let (committed, without) = made(slot)?;
+    let committed = committed.max(overwritten);
     let counts = Counts {
-        recorded: committed.saturating_add(dropped + 2 * short + open),
-        readable: committed - overwritten + open,
+        recorded: committed.saturating_add(dropped + without.records()),
+        readable: committed - overwritten + without.open,
         overwritten,
         dropped,
-        summarised: 2 * short,
+        summarised: 2 * without.short,
     };
     fence(Ordering::Acquire);
     let same = slot.generation.load(Ordering::Relaxed) == generation;
     same.then_some((owner, counts))
+}
+
+/// Whether the thread has written as much as its ring holds.
+pub(crate) fn is_full(slot: &Slot) -> bool {
+    slot.chunk.load(Ordering::Relaxed) >= slot.chunks.load(Ordering::Relaxed)
 }
 
 /// How many function records come before the oldest chunk.

@@ -82,7 +82,7 @@ impl Ring {
     /// Makes the ring of a child, in a file at `path`. If the file can't be made, the ring is in anonymous
     /// memory. `None` if no addresses are free.
     pub(crate) fn for_child(&self, path: Option<&'static CStr>) -> Option<Ring> {
-        let (ring, trouble) =
+        let (mut ring, trouble) =
             Ring::with_layout(path, self.layout, self.full, self.clock, self.template)?;
         if let Some(error) = trouble {
             ring.misses_space(error);
@@ -101,6 +101,7 @@ impl Ring {
         for (from, to) in old.program.iter().zip(&new.program) {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+        ring.set_identity(self.identity);
         ring.copy_functions(self);
         Some(ring)
     }
@@ -132,13 +133,23 @@ impl Ring {
             let at = region.wrapping_sub(self.base.addr());
             let valid = at >= layout.regions && at < layout.length;
             // SAFETY: this is a region of ours. Otherwise as above.
-            let replaced = valid
-                && unsafe { sys::memory::map_anonymous(self.base.add(at), layout.region_size) }
-                    .is_ok();
-            if !replaced {
+            let memory = |at, length| unsafe {
+                sys::memory::map_anonymous(self.base.add(at), length).is_ok()
+            };
+            if !valid || !memory(at, layout.region_size) {
                 return;
             }
             kept = at;
+            if layout.totals > 0 {
+                let totals = self.totals_beside(kept);
+                if !memory(totals, layout.totals_size) {
+                    return;
+                }
+                if let Some(calls) = self.open_calls_of(slot) {
+                    let address = (self.base.addr() + totals) as u64;
+                    calls.totals.store(address, Ordering::Relaxed);
+                }
+            }
         }
         for (from, length) in self.let_go_parts(kept) {
             // SAFETY: as above. Nothing uses these parts any more.
@@ -152,14 +163,27 @@ impl Ring {
 }
 
 impl Ring {
-    /// The parts that a child gives up if it keeps the head and the region at `kept`: offset and length of each
-    /// part.
+    /// Offset of the totals of the slot whose region is at `region`.
+    fn totals_beside(&self, region: usize) -> usize {
+        let layout = &self.layout;
+        layout.totals((region - layout.regions) / layout.region_size)
+    }
+
+    /// The parts that a child gives up if it keeps the head, and the region at `kept` with the totals of the same
+    /// slot: offset and length of each part.
     fn let_go_parts(&self, kept: usize) -> impl Iterator<Item = (usize, usize)> {
         let Layout {
             functions, length, ..
         } = self.layout;
         let behind = length.min(kept.saturating_add(self.layout.region_size));
-        let parts = [(functions, kept), (behind, length)];
+        let (totals, end) = match self.layout.totals > 0 && kept < length {
+            true => {
+                let totals = self.totals_beside(kept);
+                (totals, totals + self.layout.totals_size)
+            }
+            false => (length, length),
+        };
+        let parts = [(functions, kept), (behind, totals), (end, length)];
         let parts = parts.map(|(from, to)| (from, to.saturating_sub(from)));
         parts.into_iter().filter(|&(_, length)| length > 0)
     }

@@ -4,17 +4,21 @@
 //!
 //! | part | offset | size |
 //! | --- | --- | --- |
-//! | [`Header`] | 0 | one page |
+//! | [`Header`], and [`IdentityTexts`] | 0 | one page |
 //! | records of threads that have no region, counted by [`COUNTERS`] CPUs | one page | [`COUNTER_STRIDE`] each |
+//! | [`Control`], what `fdr ctl` and the dumper write to each other | `control` | 8 KiB |
+//! | [`Moments`], which `fdr ctl` named | behind the control block | 2560 |
 //! | [`Slot`]s, each followed by its [`ChunkMark`]s and, with `FDR_KEEP`, its [`OpenCalls`] | `slots` | `slot_stride` each |
 //! | function table, append-only | `functions` | `functions_room` |
 //! | regions: 64 KiB chunks, each a valid XRay buffer | `regions` | `region_size` each |
+//! | with `FDR_KEEP`: [`Totals`], each followed by its [`Row`]s; one for each slot, and one for ended threads | `totals` | `totals_size` each |
 //!
-//! Slot *i* controls region *i*. The parts before the function table have their space on the disk from the
-//! start. The table gets its space in steps, before anything touches it. A region gets its space chunk by chunk
-//! (`given` of its slot).
+//! Slot *i* controls region *i* and has the totals *i*. The parts before the function table have their space on
+//! the disk from the start. The table gets its space in steps, before anything touches it. A region gets its
+//! space chunk by chunk (`given` of its slot), and so do totals (their own `given`).
 
-use fdr_formats::ring::layout as reader;
+use fdr_formats::moments::{MOST, MOST_BYTES};
+use fdr_formats::ring::{control, layout as reader, moments};
 
 use crate::primitive::{AtomicU32, AtomicU64};
 
@@ -30,6 +34,8 @@ pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"FDRRING\x01");
 pub(crate) const FUNCTIONS_ROOM: usize = 64 << 20;
 /// The table grows in steps of this size.
 pub(crate) const FUNCTIONS_STEP: usize = 256 * 1024;
+/// The most bytes of a thread's totals with their rows.
+const MOST_TOTALS: usize = 64 << 20;
 /// Two cache lines, because processors fetch lines in pairs. No two threads may share a pair.
 const SLOT_ALIGN: usize = 128;
 /// The page size of the layout, also on machines with larger pages.
@@ -92,9 +98,57 @@ pub(crate) struct Header {
     pub(crate) program: [AtomicU64; 8],
     /// Bytes from a slot to its [`OpenCalls`]. 0 = the slots have none.
     pub(crate) open_calls: AtomicU64,
+    /// Offset of the [`IdentityTexts`]. 0 = the process has not stored them yet.
+    pub(crate) identity: AtomicU64,
+    /// Offset of the [`Control`]. 0 = there is none.
+    pub(crate) control: AtomicU64,
+    /// Offset of the first [`Totals`], and bytes of one with its rows. 0 = there are none.
+    pub(crate) totals: AtomicU64,
+    pub(crate) totals_size: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Header>() <= PAGE);
+/// Whom the ring is of: texts, padded with NULs.
+pub(crate) type IdentityTexts = [AtomicU64; reader::IDENTITY_SIZE / 8];
+
+/// They are in the page of the header, behind room for its fields.
+pub(crate) const IDENTITY_AT: usize = 1024;
+
+const _: () = assert!(size_of::<Header>() <= IDENTITY_AT);
+const _: () = assert!(IDENTITY_AT + size_of::<IdentityTexts>() <= PAGE);
+
+/// What `fdr ctl` and the dumper write to each other: `fdr_formats::ring::control` has the protocol.
+#[repr(C, align(64))]
+pub(crate) struct Control {
+    /// Number of the newest command. The tool writes it, and the dumper sleeps on it.
+    pub(crate) asked: AtomicU32,
+    /// Number of the last command that has an answer, and of the last one that was read.
+    pub(crate) answered: AtomicU32,
+    pub(crate) taken: AtomicU32,
+    /// 1 = the process has a dumper.
+    pub(crate) listens: AtomicU32,
+    /// Bytes from here to the [`Moments`].
+    pub(crate) moments: AtomicU32,
+    also_unused: AtomicU32,
+    unused: [AtomicU64; 5],
+    /// The tool writes the command, and the dumper the answer.
+    pub(crate) command: [AtomicU64; control::COMMAND_SIZE / 8],
+    pub(crate) answer: [AtomicU64; control::ANSWER_SIZE / 8],
+}
+
+const _: () = assert!(size_of::<Control>() == control::SIZE);
+
+/// The named moments: `fdr_formats::ring::moments` has their protocol. Only the dumper writes them.
+pub(crate) type Moments = [Moment; MOST];
+
+/// One of them.
+#[repr(C)]
+pub(crate) struct Moment {
+    /// From 1. 0 = none, or it is being written.
+    pub(crate) number: AtomicU64,
+    pub(crate) ticks: AtomicU64,
+    /// UTF-8, padded with NULs.
+    pub(crate) name: [AtomicU64; MOST_BYTES / 8],
+}
 
 /// This layout and the one in `fdr-formats` describe the same bytes.
 const _: () = {
@@ -114,8 +168,11 @@ const _: () = {
         magic pid clock base slots slot_stride functions functions_length regions region_size capacity
         made start_ticks start_monotonic start_realtime frequency missing_overwritten missing_threads
         missing_dropped clock_flags crash_signal crash_code crash_thread crash_address crash_ticks
-        program open_calls
+        program open_calls identity control totals totals_size
     );
+    same!(Control, control::OFFSETS, asked answered taken listens moments command answer);
+    same!(Moment, moments::OFFSETS, number ticks name);
+    assert!(size_of::<Moments>() == moments::SIZE);
     assert!(size_of::<Header>() == reader::HEADER_SIZE);
     same!(
         Slot, reader::SLOT_OFFSETS,
@@ -123,9 +180,13 @@ const _: () = {
     );
     same!(
         OpenCalls, reader::OPEN_CALLS_OFFSETS,
-        depth published summarised threshold frames
+        open publishing threshold next next_calls next_ticks frames
     );
-    same!(Frame, reader::FRAME_OFFSETS, word cpu ticks short_calls short_ticks);
+    same!(Frame, reader::FRAME_OFFSETS, word cpu ticks short_calls short_ticks inside);
+    same!(Totals, reader::TOTALS_OFFSETS, rows index);
+    same!(Row, reader::ROW_OFFSETS, function calls untimed total own longest lengths);
+    assert!(size_of::<Totals>() == reader::TOTALS_SIZE && size_of::<Row>() == reader::ROW_SIZE);
+    assert!(LENGTHS == reader::LENGTHS);
     assert!(size_of::<OpenCalls>() == reader::OPEN_CALLS_SIZE && FRAMES == reader::FRAMES);
     assert!(cfg!(loom) || CHUNK == reader::CHUNK);
     assert!(COUNTERS.is_power_of_two() && COUNTERS <= reader::COUNTERS);
@@ -224,27 +285,34 @@ pub(crate) struct ChunkMark {
 const _: () = assert!(size_of::<ChunkMark>() == 24);
 
 /// How many calls a slot's [`OpenCalls`] hold, with the place below the outermost call.
-pub(crate) const FRAMES: usize = 254;
+pub(crate) const FRAMES: usize = 203;
 
 /// The open calls of a thread that makes more calls than its ring can hold for `FDR_KEEP`
 /// (`recorder::open_calls`). Only the owner writes them.
 #[repr(C, align(64))]
 pub(crate) struct OpenCalls {
-    /// How many calls are open. The frame of the innermost one has this index.
-    pub(crate) depth: AtomicU32,
-    /// How many of them, from the outermost on, have their entry record in the ring.
-    pub(crate) published: AtomicU32,
+    /// Three counts that change in one step, see `fdr_formats::ring::open_calls`. How many calls are open: the frame
+    /// of the innermost one has this index. How many of them, from the outermost on, have their entry record in
+    /// the ring. How many calls left no records of their own.
+    pub(crate) open: AtomicU64,
     /// Open calls that are deeper than the frames. Their records are in the ring.
     pub(crate) deeper: AtomicU32,
     /// The CPU of the last record in the ring.
     pub(crate) cpu: AtomicU32,
-    /// Calls that left no records of their own.
-    pub(crate) summarised: AtomicU64,
+    /// Where the cursor will be when a record is published that changes the open calls. 0 = none is.
+    pub(crate) publishing: AtomicU64,
     /// Ticks. A shorter call leaves no records of its own.
     pub(crate) threshold: AtomicU64,
-    unused: [AtomicU64; 4],
+    /// Address of the slot's [`Totals`], which the slot always has.
+    pub(crate) totals: AtomicU64,
+    /// What is so once the cursor is there: how many calls have their entry record in the ring (bits 0 to 7), and
+    /// the short calls of one frame (its index: bits 8 to 15), with their ticks.
+    pub(crate) next: AtomicU64,
+    pub(crate) next_calls: AtomicU64,
+    pub(crate) next_ticks: AtomicU64,
     /// The frame 0 stands for the thread itself, which no call is around.
     pub(crate) frames: [Frame; FRAMES],
+    filler: AtomicU64,
 }
 
 /// One open call.
@@ -259,9 +327,54 @@ pub(crate) struct Frame {
     /// Calls inside that left no records since the thread's last record, and the ticks that they took.
     pub(crate) short_calls: AtomicU64,
     pub(crate) short_ticks: AtomicU64,
+    /// Ticks of all calls inside that have ended.
+    pub(crate) inside: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Frame>() == 32 && size_of::<OpenCalls>() == 8192);
+const _: () = assert!(size_of::<Frame>() == 40 && size_of::<OpenCalls>() == 8192);
+
+/// How many functions [`Totals`] have a place for, by their ids.
+pub(crate) const TOTALS_IDS: usize = 16_352;
+
+/// What a thread's calls of each function took, since the thread began (`recorder::totals`). Only the owner
+/// writes them, except those of ended threads.
+#[repr(C, align(128))]
+pub(crate) struct Totals {
+    /// How many rows are in use. The first one stands for all functions that have no row of their own.
+    pub(crate) rows: AtomicU32,
+    /// How many rows have space. It never falls, even if the owner changes.
+    pub(crate) given: AtomicU32,
+    unused: [AtomicU64; 15],
+    /// By a function's id: the number of its row, from 1. 0 = none yet.
+    pub(crate) index: [AtomicU32; TOTALS_IDS],
+}
+
+/// Lengths of calls are counted in so many classes: eight for each power of two, from 128 ticks on. Below, a
+/// class is 16 ticks wide. The last class has all longer calls.
+pub(crate) const LENGTHS: usize = 248;
+
+/// What the calls of one function took.
+#[repr(C)]
+pub(crate) struct Row {
+    /// The function's id. 0 = all functions without a row of their own.
+    pub(crate) function: AtomicU32,
+    unused: AtomicU32,
+    /// Calls that have ended, and whose time is known.
+    pub(crate) calls: AtomicU64,
+    /// Calls that have ended, and whose time is not known.
+    pub(crate) untimed: AtomicU64,
+    /// Ticks from entry to exit, together.
+    pub(crate) total: AtomicU64,
+    /// The same, less the calls inside.
+    pub(crate) own: AtomicU64,
+    /// Ticks of the longest call.
+    pub(crate) longest: AtomicU64,
+    also_unused: [AtomicU64; 2],
+    /// How many calls had which length.
+    pub(crate) lengths: [AtomicU64; LENGTHS],
+}
+
+const _: () = assert!(size_of::<Totals>() == 1 << 16 && size_of::<Row>() == 2048);
 
 /// The offsets and sizes of one ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,13 +389,22 @@ pub(crate) struct Layout {
     pub(crate) open_calls: usize,
     pub(crate) functions: usize,
     pub(crate) regions: usize,
+    /// Offset of the first [`Totals`], and bytes of one with its rows. 0 = there are none.
+    pub(crate) totals: usize,
+    pub(crate) totals_size: usize,
     /// Bytes of the whole file, in addresses.
     pub(crate) length: usize,
 }
 
+/// Offset of the [`Control`].
+pub(crate) const CONTROL_AT: usize = PAGE + COUNTERS * COUNTER_STRIDE;
+/// Offset of the [`Moments`].
+pub(crate) const MOMENTS_AT: usize = CONTROL_AT + size_of::<Control>();
+
 impl Layout {
     /// The layout for rings of `buffer` bytes per thread within `memory` bytes. It has at least two chunks per
-    /// thread and at least one thread. `keeps`: the slots have open calls.
+    /// thread and at least one thread. `keeps`: the slots have open calls and totals. Totals have half as many
+    /// addresses as a region.
     pub(crate) fn new(buffer: u64, memory: u64, keeps: bool) -> Layout {
         let chunks = (buffer / CHUNK as u64).clamp(2, 1 << 20) as usize;
         let region_size = chunks * CHUNK;
@@ -292,11 +414,19 @@ impl Layout {
             true => (marked, marked + size_of::<OpenCalls>()),
             false => (0, marked),
         };
-        let capacity = (memory / region_size as u64).clamp(1, 1 << 16) as usize;
-        let slots = PAGE + COUNTERS * COUNTER_STRIDE;
+        let totals_size = match keeps {
+            true => (chunks / 2).clamp(2, MOST_TOTALS / CHUNK) * CHUNK,
+            false => 0,
+        };
+        let each = (region_size + totals_size) as u64;
+        let capacity = (memory / each).clamp(1, 1 << 16) as usize;
+        let slots = (MOMENTS_AT + size_of::<Moments>()).next_multiple_of(SLOT_ALIGN);
         let functions = (slots + capacity * slot_stride).next_multiple_of(PAGE);
         let regions = (functions + FUNCTIONS_ROOM).next_multiple_of(CHUNK);
-        let length = regions + capacity * region_size;
+        let behind = regions + capacity * region_size;
+        let totals = if keeps { behind } else { 0 };
+        // One more, for ended threads.
+        let length = behind + (capacity + usize::from(keeps)) * totals_size;
         Layout {
             region_size,
             capacity,
@@ -305,8 +435,20 @@ impl Layout {
             open_calls,
             functions,
             regions,
+            totals,
+            totals_size,
             length,
         }
+    }
+
+    /// Offset of the totals of that slot. Those of ended threads are behind the last slot's.
+    pub(crate) fn totals(&self, index: usize) -> usize {
+        self.totals + index * self.totals_size
+    }
+
+    /// How many rows totals can have.
+    pub(crate) fn rows(&self) -> usize {
+        self.totals_size.saturating_sub(size_of::<Totals>()) / size_of::<Row>()
     }
 
     /// Bytes from the start that get their space at once: everything before the function table, and the first
@@ -334,67 +476,4 @@ impl Layout {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn default_layout_is_what_the_documents_say() {
-        let layout = Layout::new(4 << 20, 1 << 30, false);
-        assert_eq!(layout.chunks(), 64);
-        assert_eq!(layout.slot_stride, 1664);
-        assert_eq!(layout.capacity, 256);
-        assert_eq!(layout.region(0) % CHUNK, 0);
-        assert_eq!(layout.region(1) - layout.region(0), 4 << 20);
-        assert!(layout.slot(255) + layout.slot_stride <= layout.functions);
-        assert_eq!(layout.region(255) + layout.region_size, layout.length);
-    }
-
-    #[test]
-    fn no_two_threads_write_one_pair_of_lines() {
-        use core::mem::offset_of;
-        // What every record reads or writes of a slot is in one line.
-        for end in [
-            offset_of!(Slot, cursor) + 8,
-            offset_of!(Slot, last_low) + 4,
-            offset_of!(Slot, last_high) + 4,
-            offset_of!(Slot, cpu) + 4,
-        ] {
-            assert!(end <= 64);
-        }
-        for (buffer, memory) in [
-            (0, 0),
-            (128 << 10, 1 << 20),
-            (4 << 20, 1 << 30),
-            (1 << 32, 1 << 40),
-        ] {
-            let layout = Layout::new(buffer, memory, true);
-            // The file is mapped at a multiple of CHUNK.
-            for place in [
-                layout.slots,
-                layout.slot_stride,
-                layout.functions,
-                layout.regions,
-            ] {
-                assert_eq!(place % SLOT_ALIGN, 0, "{layout:?}");
-            }
-            let counters = (0..300).map(Layout::counter);
-            for place in counters {
-                assert_eq!(place % SLOT_ALIGN, 0);
-                assert!((PAGE..layout.slots).contains(&place));
-            }
-            let marks = layout.chunks() * size_of::<ChunkMark>();
-            assert!(layout.slot_stride >= size_of::<Slot>() + marks);
-            assert!(layout.slots >= size_of::<Header>().next_multiple_of(SLOT_ALIGN));
-            assert_eq!(layout.region_size % CHUNK, 0);
-        }
-    }
-
-    #[test]
-    fn hostile_sizes_still_make_a_layout() {
-        for (buffer, memory) in [(0, 0), (u64::MAX, 0), (1, u64::MAX), (u64::MAX, u64::MAX)] {
-            let layout = Layout::new(buffer, memory, true);
-            assert!(layout.capacity >= 1 && layout.chunks() >= 2);
-            assert!(layout.length >= layout.region_size);
-        }
-    }
-}
+mod tests;

@@ -15,10 +15,12 @@
 //! | `cursor`, `base` | the region's first chunk | a record that has passed all tests is written there |
 //! | `given` | 1 | a record that is about to open a chunk opens the first one |
 //!
-//! Of the regions and of the function table, only the touched chunk is replaced.
+//! | `totals` of the open calls | where they are | a call is counted there |
+//!
+//! Of the regions, the totals and the function table, only the touched chunk is replaced.
 
 use super::Ring;
-use super::layout::{CHUNK, FUNCTIONS_ROOM, Header, NO_CPU, NO_HIGH, STOPPED, Slot};
+use super::layout::{CHUNK, FUNCTIONS_ROOM, Header, NO_CPU, NO_HIGH, OpenCalls, STOPPED, Slot};
 use super::record::PREAMBLE;
 use crate::primitive::Ordering;
 use crate::sys::{self, raw};
@@ -33,8 +35,8 @@ const TELLING: u32 = 3;
 /// The head is lost, and that was said.
 const TOLD: u32 = 4;
 
-/// How long other threads wait for the thread that replaces the head or says so, and how long they sleep
-/// between two looks, ns. The wait ends, because the child of a fork does not have that thread.
+/// How long other threads wait for the thread that replaces the head or reports the loss, and how long they sleep
+/// between two looks. In ns. The wait has an end, because the child of a fork does not have that thread.
 const PATIENCE_NS: u64 = 1_000_000_000;
 const LOOK_NS: u32 = 20_000;
 
@@ -193,6 +195,13 @@ impl Ring {
             slot.cpu.store(NO_CPU, Ordering::Relaxed);
             slot.full.store(STOPPED, Ordering::Relaxed);
             slot.given.store(1, Ordering::Relaxed);
+            if self.layout.open_calls > 0 {
+                let calls = self.layout.slot(index) + self.layout.open_calls;
+                // SAFETY: as above, behind the slot's marks.
+                let calls = unsafe { &*new.add(calls).cast::<OpenCalls>() };
+                let totals = self.base.addr() + self.layout.totals(index);
+                calls.totals.store(totals as u64, Ordering::Relaxed);
+            }
         }
     }
 }

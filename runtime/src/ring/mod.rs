@@ -13,10 +13,12 @@ pub(crate) mod layout;
 mod lost;
 #[cfg(all(loom, test))]
 pub(crate) mod model;
+pub(crate) mod moments;
 pub(crate) mod open_calls;
 pub(crate) mod record;
 mod slots;
 mod space;
+pub(crate) mod totals;
 
 use core::ffi::CStr;
 
@@ -27,7 +29,10 @@ use crate::clock::Kind;
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::sys::{self, file::Descriptor};
 use chunk::at_address;
-use layout::{CHUNK, Header, Layout, MAGIC, OpenCalls, Slot, state};
+use layout::{
+    CHUNK, CONTROL_AT, Control, Header, IDENTITY_AT, IdentityTexts, Layout, MAGIC, MOMENTS_AT,
+    Moments, OpenCalls, Slot, state,
+};
 pub(crate) use space::{Shortage, read_ahead};
 
 /// Bytes of a program's name in the head.
@@ -57,6 +62,8 @@ pub(crate) struct Ring {
     file: Option<Descriptor>,
     path: Option<&'static CStr>,
     template: fork_ring::Template,
+    /// Whom the recording is of. A child has left the file when it needs this.
+    identity: &'static [u8],
     /// Copies of the function table's entries, for children.
     table_parts: functions::TableParts,
     /// Why something has no space on the disk, see [`space`]. The dumper says so once. 0 = everything has
@@ -85,12 +92,24 @@ pub(crate) struct Ring {
     based: AtomicU32,
     /// Whether the head of the file is lost: one of the states in [`lost`].
     loss: AtomicU32,
+    /// 1 = the totals of ended threads have space.
+    has_ended_totals: AtomicU32,
 }
 
 // SAFETY: the mapping is shared memory made of atomics. Everything else is an atomic or never changes.
 unsafe impl Send for Ring {}
 // SAFETY: as above.
 unsafe impl Sync for Ring {}
+
+/// Stores text, padded with NULs. It must fit.
+fn store(to: &[AtomicU64], text: &[u8]) {
+    let words = text.chunks(8).chain(core::iter::repeat(&[][..]));
+    for (field, bytes) in to.iter().zip(words) {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        field.store(u64::from_le_bytes(word), Ordering::Relaxed);
+    }
+}
 
 impl Ring {
     /// Makes a ring in a new file at `path`. If the file can't be made, the ring is in anonymous memory, and
@@ -129,6 +148,7 @@ impl Ring {
             path: path.filter(|_| file.is_some()),
             file,
             template,
+            identity: &[],
             table_parts: AtomicPtr::new(core::ptr::null_mut()),
             shortage: AtomicU32::new(0),
             reusing: AtomicU64::new(0),
@@ -142,6 +162,7 @@ impl Ring {
             begun: AtomicU32::new(0),
             based: AtomicU32::new(0),
             loss: AtomicU32::new(lost::WHOLE),
+            has_ended_totals: AtomicU32::new(0),
         };
         base.expose_provenance();
         if ring.make_accessible(0, layout.first_part()).is_err() {
@@ -155,7 +176,13 @@ impl Ring {
             unsafe { sys::memory::unmap(base, layout.length) };
             return None;
         }
+        // A reader that sees the header's magic sees this, too.
+        let moments = (MOMENTS_AT - CONTROL_AT) as u32;
+        ring.control().moments.store(moments, Ordering::Relaxed);
         ring.write_header(ring.header());
+        let ended = ring.give_totals(ring.layout.capacity);
+        ring.has_ended_totals
+            .store(u32::from(ended.is_some()), Ordering::Relaxed);
         Some((ring, trouble))
     }
 
@@ -187,6 +214,9 @@ impl Ring {
             (&header.regions, self.layout.regions),
             (&header.region_size, self.layout.region_size),
             (&header.open_calls, self.layout.open_calls),
+            (&header.totals, self.layout.totals),
+            (&header.totals_size, self.layout.totals_size),
+            (&header.control, CONTROL_AT),
         ] {
             field.store(value as u64, Ordering::Relaxed);
         }
@@ -199,14 +229,19 @@ impl Ring {
 
     /// Keeps the program's name, for people who find the file.
     pub(crate) fn set_program(&self, name: &str) {
-        let end = text::cut(name, PROGRAM_BYTES).len();
-        let mut bytes = [0; PROGRAM_BYTES];
-        bytes[..end].copy_from_slice(&name.as_bytes()[..end]);
-        for (field, bytes) in self.header().program.iter().zip(bytes.chunks_exact(8)) {
-            let mut word = [0; 8];
-            word.copy_from_slice(bytes);
-            field.store(u64::from_le_bytes(word), Ordering::Relaxed);
-        }
+        let name = text::cut(name, PROGRAM_BYTES);
+        store(&self.header().program, name.as_bytes());
+    }
+
+    /// Keeps whom the recording is of, in the page of the header. Async-signal-safe.
+    pub(crate) fn set_identity(&mut self, identity: &'static [u8]) {
+        self.identity = identity;
+        // SAFETY: as in `header`. The layout keeps this part of the page for the texts.
+        let texts: &IdentityTexts = unsafe { &*self.base.add(IDENTITY_AT).cast() };
+        store(texts, identity);
+        // Relaxed: a reader that comes this early finds no texts, and that is no error.
+        let place = &self.header().identity;
+        place.store(IDENTITY_AT as u64, Ordering::Relaxed);
     }
 
     /// The file's head.
@@ -214,6 +249,19 @@ impl Ring {
         // SAFETY: the mapping begins with a header that has its space. It lives as long as the process, is
         // aligned to CHUNK, and consists of atomics. Zeros are valid.
         unsafe { &*self.base.cast::<Header>() }
+    }
+
+    /// The block in which `fdr ctl` and the dumper write to each other.
+    pub(crate) fn control(&self) -> &Control {
+        // SAFETY: the place is inside the head of the mapping, which has its space since `create`. It is
+        // aligned, is never unmapped, and consists of atomics. Zeros are valid.
+        unsafe { &*self.base.add(CONTROL_AT).cast::<Control>() }
+    }
+
+    /// The named moments.
+    pub(crate) fn moments(&self) -> &Moments {
+        // SAFETY: as in `control`.
+        unsafe { &*self.base.add(MOMENTS_AT).cast::<Moments>() }
     }
 
     /// The path of the ring file. `None` for anonymous memory.

@@ -15,7 +15,23 @@ pub(crate) struct SmallRing {
 
 impl SmallRing {
     pub(crate) fn new(capacity: usize) -> SmallRing {
-        let mut layout = Layout::new(2 * CHUNK as u64, (2 * capacity * CHUNK) as u64, false);
+        SmallRing::of(Layout::new(
+            2 * CHUNK as u64,
+            (2 * capacity * CHUNK) as u64,
+            false,
+        ))
+    }
+
+    /// One whose slots have open calls. Totals are larger than all of it, so it has none.
+    pub(crate) fn keeping(capacity: usize) -> SmallRing {
+        let mut layout = Layout::new(2 * CHUNK as u64, (4 * capacity * CHUNK) as u64, true);
+        layout.length = layout.totals;
+        (layout.totals, layout.totals_size) = (0, 0);
+        assert_eq!(layout.capacity, capacity);
+        SmallRing::of(layout)
+    }
+
+    fn of(mut layout: Layout) -> SmallRing {
         // No functions are registered, because room for their table would be most of the memory.
         let regions = layout.functions.next_multiple_of(CHUNK);
         layout.length -= layout.regions - regions;
@@ -48,6 +64,8 @@ impl SmallRing {
             begun: AtomicU32::new(0),
             based: AtomicU32::new(0),
             loss: AtomicU32::new(super::lost::WHOLE),
+            has_ended_totals: AtomicU32::new(0),
+            identity: &[],
         }));
         ring.write_header(ring.header());
         SmallRing { ring, base, memory }

@@ -2,13 +2,85 @@
 //! `recorder::open_calls`. Async-signal-safe. This file must never follow an address that the slot does not have.
 
 use super::chunk::at_address;
-use super::layout::{OpenCalls, Slot};
+use super::layout::{FRAMES, Frame, NO_CPU, OpenCalls, Slot};
 use crate::primitive::{AtomicU64, Ordering, fence};
 
 /// Bytes of a copy.
 pub(crate) const SIZE: usize = size_of::<OpenCalls>();
 
-/// The slot's open calls. `None` as long as each of its calls leaves its records.
+/// Makes the open calls ready for the slot's next owner. A slot without totals goes without open calls: each
+/// call then leaves its records.
+pub(crate) fn begin(slot: &Slot, calls: &OpenCalls) {
+    calls.deeper.store(0, Ordering::Relaxed);
+    let root = &calls.frames[0];
+    for field in [
+        &calls.open,
+        &calls.publishing,
+        &calls.threshold,
+        &root.short_calls,
+        &root.short_ticks,
+        &root.inside,
+    ] {
+        field.store(0, Ordering::Relaxed);
+    }
+    calls.cpu.store(NO_CPU, Ordering::Relaxed);
+    if calls.totals.load(Ordering::Relaxed) != 0 {
+        let address = core::ptr::from_ref(calls).addr() as u64;
+        slot.open_calls.store(address, Ordering::Relaxed);
+    }
+}
+
+/// A call that left no records, in the word of counts.
+const SUMMARISED: u64 = 1 << 16;
+/// In the word of counts: a call that leaves no records ends, and one more has left none.
+pub(crate) const SHORT_CALL_ENDS: u64 = SUMMARISED - 1;
+
+/// Of a word of counts: how many calls are open, and how many of them have their entry record in the ring.
+fn depths(open: u64) -> (usize, usize) {
+    (open as u8 as usize, (open >> 8) as u8 as usize)
+}
+
+impl OpenCalls {
+    /// How many calls are open, and how many of them have their entry record in the ring, for the owner.
+    pub(crate) fn open(&self) -> (usize, usize) {
+        depths(self.open.load(Ordering::Relaxed))
+    }
+
+    /// Sets both, in one step.
+    pub(crate) fn set_open(&self, depth: usize, published: usize) {
+        let summarised = self.open.load(Ordering::Relaxed) & !(SUMMARISED - 1);
+        let open = summarised | (published as u64) << 8 | depth as u64;
+        // Release: pairs with the Acquire in `copy` and `counts`. A reader that sees a call sees its frame.
+        self.open.store(open, Ordering::Release);
+    }
+
+    /// The innermost call ends, and leaves no records.
+    pub(crate) fn end_short(&self) {
+        let open = self.open.load(Ordering::Relaxed);
+        // Release: as in `set_open`.
+        self.open
+            .store(open.wrapping_add(SHORT_CALL_ENDS), Ordering::Release);
+    }
+
+    /// The record that is published next makes it so: `published` calls have their entry in the ring, and the frame
+    /// `at` has these short calls left.
+    pub(crate) fn will_be(&self, published: usize, at: usize, calls: u64, ticks: u64) {
+        // Release: pairs with the Acquire of readers. A reader that sees this sees that the last such record is told.
+        fence(Ordering::Release);
+        let next = (at as u64) << 8 | published as u64;
+        self.next.store(next, Ordering::Relaxed);
+        self.next_calls.store(calls, Ordering::Relaxed);
+        self.next_ticks.store(ticks, Ordering::Relaxed);
+    }
+
+    /// It is so, and the other words say it.
+    pub(crate) fn is_so(&self) {
+        // Release: a reader that sees it sees those words.
+        self.publishing.store(0, Ordering::Release);
+    }
+}
+
+/// The slot's open calls. `None` if each of its calls leaves its records.
 #[inline(always)]
 pub(crate) fn of(slot: &Slot) -> Option<&'static OpenCalls> {
     let address = slot.open_calls.load(Ordering::Relaxed);
@@ -17,25 +89,137 @@ pub(crate) fn of(slot: &Slot) -> Option<&'static OpenCalls> {
     (address != 0).then(|| unsafe { &*at_address::<OpenCalls>(address) })
 }
 
-/// Copies the open calls. Some of them may change meanwhile.
-pub(crate) fn copy(calls: &OpenCalls, to: &mut [u8]) {
-    let words = core::ptr::from_ref(calls).cast::<u64>().cast_mut();
-    for (at, bytes) in to.chunks_exact_mut(8).take(SIZE / 8).enumerate() {
-        // SAFETY: a word of the open calls. Their owner uses atomic stores.
-        let word = unsafe { AtomicU64::from_ptr(words.add(at)) };
-        bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+/// How often a copy is tried while the thread goes on.
+const PATIENCE: u32 = if cfg!(loom) { 2 } else { 256 };
+
+/// Copies the open calls as they are at one moment. Returns the slot's cursor of that moment. `None` if there was
+/// none. Async-signal-safe.
+///
+/// The word of counts and the cursor together have no value twice, as far as frames are concerned. So if both are the
+/// same before and after, nothing changed. The thread may change the innermost calls all the time. So a frame that is
+/// the same as in the copy before keeps that copy of the frames below it, which stay as they are while it is open.
+pub(crate) fn copy(slot: &Slot, calls: &OpenCalls, to: &mut [u8; SIZE]) -> Option<u64> {
+    let (mut known, mut before) = (0, 0);
+    for _ in 0..PATIENCE {
+        // Acquire, both: pair with the Release in `set_open`, and in `commit`.
+        let open = calls.open.load(Ordering::Acquire);
+        let cursor = slot.cursor.load(Ordering::Acquire);
+        let depth = depths(open).0.min(FRAMES - 1);
+        // What was published took the short calls out of frames.
+        known = if cursor == before {
+            known.min(depth)
+        } else {
+            0
+        };
+        let mut same = known;
+        while same > 0 && !is_same(calls, to, same) {
+            same -= 1;
+        }
+        copy_words(calls, to, NEXT_AT / 8..FRAMES_AT / 8);
+        // Acquire: pairs with the Release fence in `will_be`. If this is of a later record, `publishing` is later.
+        fence(Ordering::Acquire);
+        copy_words(calls, to, 0..NEXT_AT / 8);
+        // Acquire: pairs with the Release in `is_so`. What is read of the frames is not older.
+        fence(Ordering::Acquire);
+        for at in (same..=depth).rev() {
+            copy_words(calls, to, frame_words(at));
+            // Acquire: pairs with the Release fences of `recorder::open_calls`. What is read of the frames below, or of
+            // the counts and the cursor, is not older.
+            fence(Ordering::Acquire);
+        }
+        let is_same = calls.open.load(Ordering::Relaxed) == open
+            && slot.cursor.load(Ordering::Relaxed) == cursor;
+        if is_same {
+            return Some(cursor);
+        }
+        (known, before) = (depth, cursor);
     }
-    // Acquire: pairs with the Release of `depth`. What is read next is not older than the copy.
-    fence(Ordering::Acquire);
+    None
 }
 
-/// Calls that left no records, and open calls without an entry record. Async-signal-safe.
-pub(crate) fn without_records(slot: &Slot) -> (u64, u64) {
+/// Where the words begin that say how it will be, and where the frames begin.
+const NEXT_AT: usize = core::mem::offset_of!(OpenCalls, next);
+const FRAMES_AT: usize = core::mem::offset_of!(OpenCalls, frames);
+
+/// The words of a frame.
+fn frame_words(at: usize) -> core::ops::Range<usize> {
+    let words = size_of::<Frame>() / 8;
+    let first = FRAMES_AT / 8 + at * words;
+    first..first + words
+}
+
+/// Whether the frame is of the same call as in the copy: function, CPU and tick are the same.
+fn is_same(calls: &OpenCalls, copy: &[u8; SIZE], at: usize) -> bool {
+    let first = frame_words(at).start;
+    (first..first + 2).all(|at| copy.get(8 * at..8 * at + 8) == Some(&word(calls, at)))
+}
+
+fn copy_words(calls: &OpenCalls, to: &mut [u8; SIZE], words: core::ops::Range<usize>) {
+    for at in words {
+        if let Some(place) = to.get_mut(8 * at..8 * at + 8) {
+            place.copy_from_slice(&word(calls, at));
+        }
+    }
+}
+
+/// The word of the open calls with that index, which is less than SIZE / 8.
+fn word(calls: &OpenCalls, at: usize) -> [u8; 8] {
+    debug_assert!(at < SIZE / 8);
+    let words = core::ptr::from_ref(calls).cast::<u64>().cast_mut();
+    // SAFETY: a word of the open calls, as every caller's index is that of a field or of a frame below FRAMES. Their
+    // owner uses atomic stores.
+    let word = unsafe { AtomicU64::from_ptr(words.add(at)) };
+    word.load(Ordering::Relaxed).to_ne_bytes()
+}
+
+/// Calls that left no records, at whatever moment.
+pub(crate) fn summarised(calls: &OpenCalls) -> u64 {
+    calls.open.load(Ordering::Relaxed) / SUMMARISED
+}
+
+/// What a slot's calls are besides records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Without {
+    /// Calls that left no records.
+    pub(crate) short: u64,
+    /// Open calls without an entry record.
+    pub(crate) open: u64,
+}
+
+impl Without {
+    /// How many records they would have.
+    pub(crate) fn records(self) -> u64 {
+        2 * self.short + self.open
+    }
+}
+
+/// Calls without records, and the slot's cursor, as they are at one moment. `None` if the thread changes them too fast.
+/// Async-signal-safe.
+pub(crate) fn counts(slot: &Slot) -> Option<(Without, u64)> {
     let Some(calls) = of(slot) else {
-        return (0, 0);
+        // Acquire: pairs with the Release in `commit`.
+        return Some((Without::default(), slot.cursor.load(Ordering::Acquire)));
     };
-    let depth = calls.depth.load(Ordering::Acquire);
-    let published = calls.published.load(Ordering::Relaxed);
-    let summarised = calls.summarised.load(Ordering::Relaxed);
-    (summarised, depth.saturating_sub(published).into())
+    (0..PATIENCE).find_map(|_| {
+        // Acquire, both: pair with the Release in `set_open`, and in `commit`.
+        let open = calls.open.load(Ordering::Acquire);
+        let cursor = slot.cursor.load(Ordering::Acquire);
+        let next = calls.next.load(Ordering::Relaxed);
+        // Acquire: as in `copy`.
+        fence(Ordering::Acquire);
+        let publishing = calls.publishing.load(Ordering::Relaxed);
+        // Acquire: pairs with the Release in `is_so`.
+        fence(Ordering::Acquire);
+        let is_same = calls.open.load(Ordering::Relaxed) == open
+            && slot.cursor.load(Ordering::Relaxed) == cursor;
+        let (depth, published) = match publishing == cursor {
+            true => (depths(open).0, depths(next).0),
+            false => depths(open),
+        };
+        let without = Without {
+            short: open / SUMMARISED,
+            open: depth.saturating_sub(published) as u64,
+        };
+        is_same.then_some((without, cursor))
+    })
 }

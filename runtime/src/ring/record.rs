@@ -73,6 +73,17 @@ fn event(ticks: u64, kind: u8, body: u64) -> [u64; 4] {
     [a, b, u64::from_le_bytes(payload::head(kind)), body]
 }
 
+/// The tick of the record that begins with these words, if the record before has the tick `last`.
+pub(crate) fn tick(first: u64, second: u64, last: u64) -> u64 {
+    match first as u8 {
+        even if even & 1 == 0 => last.wrapping_add(first >> 32),
+        0x05 => first >> 24 | second << 40,
+        0x07 => first >> 8 | second << 56,
+        0x0b => first >> 40 | second << 24,
+        _ => last,
+    }
+}
+
 /// Words of the record that begins with this word.
 #[inline]
 pub(crate) fn words(first: u64) -> usize {

@@ -99,13 +99,13 @@ impl Ring {
         self.reusing.fetch_add(1, Ordering::AcqRel);
         let taken = self.try_take(slot, state::ENDED);
         if taken {
-            let records = counts::committed(slot).unwrap_or(0);
+            let (records, without) = counts::made(slot).unwrap_or_default();
             let dropped = slot.dropped.load(Ordering::Relaxed);
-            let (short, open) = open_calls::without_records(slot);
+            self.end_totals(slot);
             let header = self.header();
             header
                 .missing_overwritten
-                .fetch_add(records + dropped + 2 * short + open, Ordering::Relaxed);
+                .fetch_add(records + dropped + without.records(), Ordering::Relaxed);
             header.missing_threads.fetch_add(1, Ordering::Relaxed);
         }
         self.reused.fetch_add(1, Ordering::AcqRel);
@@ -166,18 +166,7 @@ impl Ring {
             field.store(0, Ordering::Relaxed);
         }
         if let Some(calls) = self.open_calls_of(slot) {
-            for field in [&calls.depth, &calls.published, &calls.deeper] {
-                field.store(0, Ordering::Relaxed);
-            }
-            let root = &calls.frames[0];
-            for field in [
-                &calls.summarised,
-                &calls.threshold,
-                &root.short_calls,
-                &root.short_ticks,
-            ] {
-                field.store(0, Ordering::Relaxed);
-            }
+            open_calls::begin(slot, calls);
         }
         slot.cursor.store(base, Ordering::Relaxed);
         slot.cpu.store(NO_CPU, Ordering::Relaxed);
@@ -317,8 +306,7 @@ impl Ring {
     }
 
     /// Whether fewer than `these` slots are prepared and more can be made. Near the end of the budget no slot
-    /// is prepared. A slot in preparation has no owner, so a thread that found no other one would go without a
-    /// slot.
+    /// is prepared. A slot in preparation has no owner. A thread that found no other free slot would get none.
     fn has_fewer_spares(&self, these: usize) -> bool {
         let ready = self.spares.load(Ordering::Relaxed) as usize;
         // If the disk is full, a prepared slot may be in memory only. One of those is enough.
@@ -352,6 +340,10 @@ impl Ring {
         slot.base.store(region.addr() as u64, Ordering::Relaxed);
         // Release: pairs with the Acquire in `has_its_slots`.
         self.based.fetch_max(index as u32 + 1, Ordering::Release);
+        if let Some(calls) = self.open_calls_of(slot) {
+            let totals = self.give_totals(index).unwrap_or(0);
+            calls.totals.store(totals, Ordering::Relaxed);
+        }
         slot.given.store(given, Ordering::Relaxed);
         slot.chunks.store(layout.chunks() as u64, Ordering::Relaxed);
         slot.full.store(u32::from(self.full), Ordering::Relaxed);

@@ -86,7 +86,7 @@ impl Ring {
     }
 
     /// As [`allocate`](Ring::allocate), but threads may write to the part meanwhile.
-    fn allocate_untouched(&self, offset: usize, length: usize) -> Result<(), i32> {
+    pub(super) fn allocate_untouched(&self, offset: usize, length: usize) -> Result<(), i32> {
         let given = self
             .file
             .map(|file| file.allocate_untouched(offset as u64, length as u64, self.whole));
@@ -336,7 +336,7 @@ pub(super) mod tests {
         slot.given.load(Ordering::Relaxed)
     }
 
-    /// How many bytes of a ring can be read and written, in how many mappings it is, and whether a core dump would
+    /// How many bytes of a ring can be read and written, and in how many mappings it is. True if a core dump would
     /// have any of it.
     pub(in crate::ring) fn mapped(ring: &Ring) -> (usize, usize, bool) {
         let all = ring.base.addr()..ring.base.addr() + ring.layout.length;

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use fdr_formats::duration;
 use fdr_formats::filter::{Filter, nearest};
+use fdr_formats::identity;
 use fdr_formats::registry;
+use fdr_formats::share;
 use fdr_formats::writer::{Kind, Target};
 
 use super::stream::{self, Address};
@@ -37,9 +39,15 @@ impl PartialEq for Format {
 
 impl Eq for Format {}
 
+/// The default of `FDR_BUDGET`, in millionths.
+const DEFAULT_BUDGET: u64 = 100_000;
+
 /// The default formats of files and of streams.
 const DEFAULT_FORMAT: &str = "xray";
 const DEFAULT_STREAM: &str = "htdump";
+
+/// The default of `FDR_KEEP`, in the mode `ring`, where the format holds what short calls took.
+const DEFAULT_KEEP: Duration = Duration::from_secs(10);
 
 const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("on", true), ("off", false)];
 
@@ -62,8 +70,11 @@ pub(crate) struct Settings {
     pub(crate) buffer_bytes: u64,
     /// `FDR_MEMORY`: all rings together, a multiple of the chunk, and at least one ring.
     pub(crate) memory_bytes: u64,
-    /// `FDR_KEEP`: the time that a full ring should hold. `None`: each call leaves its records.
-    pub(crate) keep: Option<Duration>,
+    /// `FDR_KEEP`: the time that a full ring should hold. Zero: each call leaves its records.
+    pub(crate) keep: Duration,
+    /// `FDR_BUDGET`: how much of the CPU time recording may take, in millionths; 0 = no bound. `None` if it is not
+    /// set.
+    pub(crate) budget: Option<u64>,
     /// `FDR_MODE`.
     pub(crate) mode: Mode,
     /// `FDR_CLOCK`.
@@ -77,6 +88,10 @@ pub(crate) struct Settings {
     pub(crate) panic: bool,
     /// `FDR_CRASH`: whether a crash dumps.
     pub(crate) crash: bool,
+    /// `FDR_TAGS`; empty if there are none.
+    pub(crate) tags: String,
+    /// `FDR_VERSION`. `None`: the program's own.
+    pub(crate) version: Option<String>,
 }
 
 impl Settings {
@@ -103,6 +118,9 @@ impl Settings {
         let (buffer_bytes, memory_bytes) = from.sizes();
         let output = from.output(start, format.0.extension, address.is_some());
         let dir = from.raw("FDR_DIR").map(|dir| start.join(dir.text));
+        let mode = from
+            .text("FDR_MODE", |v| stream::check_mode(choice(v, &Mode::WORDS)?))
+            .unwrap_or(Mode::Ring);
         let settings = Settings {
             filter: from.text("FDR", Filter::parse),
             // A ring file can't be put beside a device.
@@ -116,12 +134,17 @@ impl Settings {
                 .unwrap_or(Some(libc::SIGUSR2)),
             buffer_bytes,
             memory_bytes,
-            keep: from
-                .text("FDR_KEEP", duration::parse)
-                .filter(|time| !time.is_zero()),
-            mode: from
-                .text("FDR_MODE", |v| stream::check_mode(choice(v, &Mode::WORDS)?))
-                .unwrap_or(Mode::Ring),
+            keep: from.text("FDR_KEEP", duration::parse).unwrap_or_else(|| {
+                // Other formats would lack the short calls, and nobody has asked for that.
+                let is_told = mode == Mode::Ring && format.0.name == DEFAULT_FORMAT;
+                if is_told {
+                    DEFAULT_KEEP
+                } else {
+                    Duration::ZERO
+                }
+            }),
+            budget: from.text("FDR_BUDGET", share::parse),
+            mode,
             clock: from
                 .text("FDR_CLOCK", |v| choice(v, &Clock::WORDS))
                 .unwrap_or(Clock::Rdtscp),
@@ -134,6 +157,10 @@ impl Settings {
             crash: from
                 .text("FDR_CRASH", |v| choice(v, &SWITCH))
                 .unwrap_or(true),
+            tags: from
+                .text("FDR_TAGS", identity::parse_tags)
+                .unwrap_or_default(),
+            version: from.text("FDR_VERSION", identity::parse_version),
         };
         if from.errors.is_empty() {
             Ok(settings)
@@ -146,7 +173,15 @@ impl Settings {
 impl Settings {
     /// Whether calls may leave no records. In the other modes each call leaves its records.
     pub(crate) fn keeps(&self) -> bool {
-        self.keep.is_some() && self.mode == Mode::Ring
+        !self.keep.is_zero() && self.mode == Mode::Ring
+    }
+
+    /// How much of the CPU time recording may take, in millionths, and whether this holds for functions, too, that
+    /// somebody marked by themselves. `None` if there is no bound.
+    pub(crate) fn budget(&self) -> Option<(u64, bool)> {
+        let share = self.budget.unwrap_or(DEFAULT_BUDGET);
+        let has = self.keeps() && share > 0;
+        has.then_some((share, self.budget.is_some()))
     }
 
     /// Whether two settings differ at most in the filter.
@@ -162,12 +197,15 @@ impl Settings {
             buffer_bytes,
             memory_bytes,
             keep,
+            budget,
             mode,
             clock,
             dir,
             log,
             panic,
             crash,
+            tags,
+            version,
         } = self;
         let numbers = (buffer_bytes, memory_bytes, signal, panic, crash);
         let words = (mode, clock, log, format);
@@ -180,7 +218,8 @@ impl Settings {
                 &other.crash,
             )
             && words == (&other.mode, &other.clock, &other.log, &other.format)
-            && keep == &other.keep
+            && (keep, budget) == (&other.keep, &other.budget)
+            && (tags, version) == (&other.tags, &other.version)
             && dir == &other.dir
             && format_note == &other.format_note
             && output == &other.output
@@ -188,12 +227,17 @@ impl Settings {
     }
 }
 
+/// Variables of the tool `fdr`, which whoever uses the tool may have set for good.
+const OF_THE_TOOL: [&str; 1] = ["FDR_PAGER"];
+
 /// One line about each variable whose name begins like ours and is unknown. Otherwise a mistyped variable would
 /// be ignored in silence.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
     let ours = |name: &OsString| {
         name.to_str().is_some_and(|name| {
-            name.starts_with("FDR_") && VARIABLES.iter().all(|known| known.0 != name)
+            let is_known =
+                VARIABLES.iter().any(|known| known.0 == name) || OF_THE_TOOL.contains(&name);
+            name.starts_with("FDR_") && !is_known
         })
     };
     let warning = |name: OsString| {

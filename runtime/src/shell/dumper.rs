@@ -1,5 +1,5 @@
-//! The dumper, a thread of the recorder. It writes a dump when the signal comes. It keeps slots prepared for
-//! new threads, and space for threads that record much. It measures the clock's rate from time to time, and
+//! The dumper, a thread of the recorder. It writes a dump when the signal comes. It carries out what `fdr ctl` asks
+//! for. It holds recording to its budget. It keeps slots prepared for new threads, and space for threads that record much. It measures the clock's rate from time to time, and
 //! compares the CPUs' clocks once. It must never stop a thread of the program.
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use super::calibrate::Refinement;
 use super::last_thread::{self, Looks};
 use super::sites::table;
 use super::threads::spawn;
-use super::{dumping, install, skew, stream};
+use super::{budget, commands, dumping, install, skew, stream};
 use crate::ring::{Ring, Shortage};
 use crate::sys::signal::Mask;
 use crate::{clock, crash, messages, recorder, sys};
@@ -66,11 +66,13 @@ fn run(compare_clocks: bool) -> Looks {
     }
     let mut refinement = Refinement::new(clock::monotonic_raw_ns());
     let mut looks = Looks::new(clock::monotonic_raw_ns());
+    let mut budget = budget::of_process(clock::monotonic_raw_ns());
     loop {
         let seen = sys::thread::DUMPER_WAKE.load(Ordering::Acquire);
         if ASKED.swap(0, Ordering::AcqRel) > 0 {
             let _ = dumping::dump_and_say("signal");
         }
+        let command = commands::carry_out();
         let pause = prepare(&mut brought_in, &mut due_ns);
         let now_ns = clock::monotonic_raw_ns();
         if refinement.is_due(now_ns) {
@@ -80,8 +82,15 @@ fn run(compare_clocks: bool) -> Looks {
             return looks;
         }
         let next_look = Some(looks.sleep(now_ns));
-        let sleeps = [refinement.sleep(now_ns), crash::look(), pause, next_look];
-        sys::thread::wait_for_work(seen, sleeps.into_iter().flatten().min());
+        let next_account = budget.as_mut().and_then(|budget| budget.look(now_ns));
+        let sleeps = [
+            refinement.sleep(now_ns),
+            crash::look(),
+            pause,
+            next_look,
+            next_account,
+        ];
+        sys::thread::wait_for_work(seen, sleeps.into_iter().flatten().min(), command);
     }
 }
 

@@ -2,7 +2,6 @@
 //! it ended. A dump must never run in a signal handler, because it allocates and takes locks.
 
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -370,23 +369,34 @@ fn path_after(state: &State) -> PathBuf {
 /// The path of the next dump. If names have numbers, it is a name that no file has, because another process may
 /// have had the same pid.
 fn dump_path(state: &State) -> PathBuf {
-    let name = |number: u32| {
-        state.output().path(&Names {
-            program: &state.program,
-            pid: sys::process::pid(),
-            number: u64::from(number),
-            unix_time_s: clock::realtime_ns() / 1_000_000_000,
-        })
-    };
+    let number = free_number(state);
+    NUMBER.store(number, Ordering::Relaxed);
+    path_of(state, number)
+}
+
+/// The path that the next dump is going to have. Unlike [`dump_path`] it takes no number.
+pub(crate) fn next_dump_path(state: &State) -> PathBuf {
+    path_of(state, free_number(state))
+}
+
+/// The next number whose name no file has.
+fn free_number(state: &State) -> u32 {
     let first = NUMBER.load(Ordering::Relaxed);
     if !state.output().is_numbered() {
-        return name(first);
+        return first;
     }
-    let free = (first..first.saturating_add(NUMBERS))
-        .find(|&number| name(number).symlink_metadata().is_err());
-    let number = free.unwrap_or(first);
-    NUMBER.store(number, Ordering::Relaxed);
-    name(number)
+    (first..first.saturating_add(NUMBERS))
+        .find(|&number| path_of(state, number).symlink_metadata().is_err())
+        .unwrap_or(first)
+}
+
+fn path_of(state: &State, number: u32) -> PathBuf {
+    state.output().path(&Names {
+        program: &state.program,
+        pid: sys::process::pid(),
+        number: u64::from(number),
+        unix_time_s: clock::realtime_ns() / 1_000_000_000,
+    })
 }
 
 /// Function records that were asked for, in all threads that ever recorded. It allocates nothing, because a
@@ -427,6 +437,8 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
         dump: Some(u64::from(NUMBER.load(Ordering::Relaxed))),
         end: Some(Ticks(now.ticks)),
         missing: ring.missing(),
+        moments: file::moments(ring),
+        missing_totals: ring.totals_of_ended().map(file::totals).unwrap_or_default(),
         ..lasting
     }
 }
@@ -444,6 +456,7 @@ pub(crate) fn lasting_info(state: &State) -> TraceInfo {
             ..Clock::default()
         },
         program: state.program.clone(),
+        identity: state.identity.clone(),
         start: Some(Ticks(start.ticks)),
         ..TraceInfo::default()
     }
@@ -464,15 +477,6 @@ pub(crate) fn why_nothing() -> String {
             table.on()
         );
     }
-    let unmatched = table.unmatched();
-    if unmatched.is_empty() {
-        return "the filter excludes every function that it names, or recording was turned off"
-            .into();
-    }
-    let mut text = String::from("no function matches ");
-    for (at, (pattern, nearest)) in unmatched.iter().enumerate() {
-        let comma = if at > 0 { ", " } else { "" };
-        let _ = write!(text, "{comma}`{pattern}` (nearest: {})", nearest.join(", "));
-    }
-    text
+    let nothing = "the filter excludes every function that it names, or recording was turned off";
+    table.unmatched_in_words().unwrap_or_else(|| nothing.into())
 }

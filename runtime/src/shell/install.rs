@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use fdr_formats::filter::Filter;
-use fdr_formats::model::Trouble;
+use fdr_formats::model::{Identity, Trouble};
 
 use super::calibrate::{Anchor, Calibration, Frequency};
 use super::clock_faults::BestFrequency;
@@ -15,7 +15,7 @@ use super::config::{self, Settings};
 use super::sites::table;
 use super::skew::Skew;
 use super::stream::Address;
-use super::{connection, dumper, dumping, fork, guest, last_thread, panics, stream};
+use super::{connection, dumper, dumping, fork, guest, identity, last_thread, panics, stream};
 use crate::api::Failure;
 use crate::clock::{self, Chosen};
 use crate::config::{Config, Log, Mode};
@@ -41,6 +41,8 @@ pub(crate) struct State {
     skew_ns: AtomicU64,
     /// The program's name, for file names.
     pub(crate) program: String,
+    /// Whom every trace is of.
+    pub(crate) identity: Identity,
 }
 
 static STATE: Lasting<State> = Lasting::new();
@@ -174,6 +176,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
             }
             table.set_bits(recorder::prepare(chosen.kind, slot, config.keeps()));
         }
+        let identity = identity::gather(&config);
         let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
         if !sys::thread::watch_ends(last_thread::on_thread_end) {
             messages::info(format_args!(
@@ -195,6 +198,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
             best_frequency: BestFrequency::default(),
             skew_ns: AtomicU64::new(0),
             program: output::program_name(),
+            identity,
         });
     }
     let Some(state) = STATE.get() else {
@@ -280,7 +284,7 @@ fn prepare_for_crashes(state: &State) {
 /// Makes the ring and publishes it.
 // Out of line, because all of this runs on the stack of the program.
 #[inline(never)]
-fn new_ring(state: &State) -> Result<(), Failure> {
+fn new_ring(state: &'static State) -> Result<(), Failure> {
     let config = &state.config;
     let template = ring_template(state);
     let make_folders = makes_ring_folder(config);
@@ -310,7 +314,7 @@ fn new_ring(state: &State) -> Result<(), Failure> {
         clock: state.chosen.kind,
         template,
     };
-    let (ring, trouble) = Ring::create(path, &options).ok_or_else(|| {
+    let (mut ring, trouble) = Ring::create(path, &options).ok_or_else(|| {
         let bytes = config.memory_bytes;
         let what = format!("no room for {bytes} bytes of addresses");
         Failure::new(what, "set a smaller FDR_MEMORY", None)
@@ -342,11 +346,12 @@ fn new_ring(state: &State) -> Result<(), Failure> {
         .store(start.realtime_ns, Ordering::Relaxed);
     let frequency = state.frequency().hz;
     header.frequency.store(frequency, Ordering::Relaxed);
-    recorder::keep(config.keep.filter(|_| config.keeps()), frequency);
+    recorder::keep(config.keeps().then_some(config.keep), frequency);
     header
         .clock_flags
         .store(state.clock_flags(), Ordering::Relaxed);
     ring.set_program(&state.program);
+    ring.set_identity(state.identity.as_bytes());
     table().publish(&ring);
     // The first record of the first thread should not wait until a slot is made.
     ring.prepare_spares(1);

@@ -2,8 +2,10 @@
 //! dumper thread, calibration, streams, and the calls of the API. The hot path must never call anything in this
 //! room. A function that runs in a signal handler or in a child of `fork` says so.
 
-pub(crate) mod calibrate;
+pub(crate) mod budget;
+mod calibrate;
 pub(crate) mod clock_faults;
+pub(crate) mod commands;
 pub(crate) mod config;
 #[cfg(feature = "stream")]
 pub(crate) mod connection;
@@ -12,6 +14,7 @@ pub(crate) mod dumper;
 pub(crate) mod dumping;
 pub(crate) mod fork;
 pub(crate) mod guest;
+mod identity;
 pub(crate) mod install;
 pub(crate) mod last_thread;
 pub(crate) mod names;

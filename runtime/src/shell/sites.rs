@@ -13,8 +13,8 @@ use crate::crash::names;
 use crate::recorder::Bits;
 use crate::ring::Ring;
 use crate::ring::functions::Entry;
-use crate::site::CallSite;
 use crate::site::unit::{UNIT, Unit};
+use crate::site::{COUNTED, CallSite};
 use crate::sys::lock::{Guard, Lock};
 use crate::sys::signal::Mask;
 
@@ -38,8 +38,11 @@ pub(crate) struct Table {
 /// One traced function.
 pub(crate) struct Function {
     site: &'static CallSite,
-    /// Whether it belongs to this copy's unit and not to a guest's.
+    /// Whether it surely belongs to this copy and not to a guest.
     own: bool,
+    /// Whether its calls are only counted, but for a moment in which some are timed.
+    counted: bool,
+    timed_for_a_moment: bool,
     pub(crate) name: String,
 }
 
@@ -103,12 +106,26 @@ impl DerefMut for Held {
 }
 
 impl Table {
-    /// Adds the sites of a unit. Gives them ids and names, and turns on those that the filter names.
+    /// Adds the sites of a unit, unless another copy in it has added them. Gives them ids and names, and turns on those that the filter names.
     pub(crate) fn attach(&mut self, unit: &'static Unit) {
         if self.units.iter().any(|known| core::ptr::eq(*known, unit)) {
             return;
         }
+        let sites = unit.sites().as_ptr_range();
+        let is_same = |known: &&'static Unit| known.sites().as_ptr_range() == sites;
+        let shares_sites = self.units.iter().any(is_same);
         self.units.push(unit);
+        if shares_sites {
+            // Two copies in one executable, in two packages of the same protocol. Nobody knows whose a site is.
+            let of_both =
+                |function: &&mut Function| sites.contains(&core::ptr::from_ref(function.site));
+            let functions = self.functions.iter_mut();
+            functions
+                .filter(of_both)
+                .for_each(|function| function.own = false);
+            self.apply();
+            return;
+        }
         let own = core::ptr::eq(unit, &raw const UNIT);
         for site in unit.sites() {
             if self.functions.len() >= LARGEST_ID {
@@ -120,7 +137,13 @@ impl Table {
             } else {
                 site.name().to_owned()
             };
-            self.functions.push(Function { site, own, name });
+            self.functions.push(Function {
+                site,
+                own,
+                counted: false,
+                timed_for_a_moment: false,
+                name,
+            });
         }
         self.apply();
     }
@@ -164,14 +187,54 @@ impl Table {
                 .as_ref()
                 .is_some_and(|filter| filter.matches(&function.name));
             named += usize::from(wanted);
-            let bits = match function.site.is_untimed() {
-                false => self.bits.timed,
-                true => self.bits.untimed,
-            };
-            let guests = if function.own { 0 } else { self.bits.guests };
-            function.site.switch(wanted && self.enabled, bits | guests);
+            let bits = self.bits_of(function);
+            function.site.switch(wanted && self.enabled, bits);
         }
         named
+    }
+
+    /// The bits of the function's word, besides its id.
+    fn bits_of(&self, function: &Function) -> u32 {
+        let bits = match function.site.is_untimed() {
+            false => self.bits.timed,
+            true => self.bits.untimed,
+        };
+        let guests = if function.own { 0 } else { self.bits.guests };
+        let counted = match function.counted && !function.timed_for_a_moment {
+            true => COUNTED,
+            false => 0,
+        };
+        bits | guests | counted
+    }
+
+    /// From now on the calls of these functions are only counted, or leave records again.
+    pub(crate) fn count_only(&mut self, ids: impl Iterator<Item = u32>, counted: bool) {
+        self.change(ids, |function| function.counted = counted);
+    }
+
+    /// Has such functions timed for a moment, or ends that moment.
+    pub(crate) fn time_for_a_moment(&mut self, ids: impl Iterator<Item = u32>, timed: bool) {
+        self.change(ids, |function| function.timed_for_a_moment = timed);
+    }
+
+    fn change(&mut self, ids: impl Iterator<Item = u32>, change: impl Fn(&mut Function)) {
+        for index in ids.map(|id| (id as usize).wrapping_sub(1)) {
+            self.functions.get_mut(index).into_iter().for_each(&change);
+            if let Some(function) = self.functions.get(index) {
+                let on = function.site.state() != 0;
+                function.site.switch(on, self.bits_of(function));
+            }
+        }
+    }
+
+    /// Whether calls of the function with that id are only counted; `None` if the function is off. And whether nobody
+    /// marked it by itself.
+    pub(crate) fn counting(&self) -> impl Iterator<Item = (Option<bool>, bool)> {
+        let functions = self.functions.iter();
+        functions.map(|function| {
+            let on = function.site.state() != 0;
+            (on.then_some(function.counted), function.site.is_auto())
+        })
     }
 
     /// Appends the functions that the ring's own table lacks.
@@ -224,6 +287,16 @@ impl Table {
             .into_iter()
             .map(|pattern| (pattern.to_owned(), near(pattern)))
             .collect()
+    }
+
+    /// [`unmatched`](Self::unmatched) as a sentence. `None` if each pattern names a function.
+    pub(crate) fn unmatched_in_words(&self) -> Option<String> {
+        let unmatched = self.unmatched();
+        let named = |(pattern, nearest): &(String, Vec<String>)| {
+            format!("`{pattern}` (nearest: {})", nearest.join(", "))
+        };
+        let named: Vec<String> = unmatched.iter().map(named).collect();
+        (!named.is_empty()).then(|| format!("no function matches {}", named.join(", ")))
     }
 
     /// Every function behind the first `first` ones, in the form of a trace.

@@ -6,10 +6,11 @@ pub(crate) mod unit;
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// One traced function. The `CallSite`s of a program are side by side in the link section `fdr_sites`.
+/// One traced function. The `CallSite`s of a program are side by side in the link section `fdr_sites_N`. N
+/// is `unit::PROTOCOL`, so a program may have copies of this crate whose `CallSite`s differ.
 #[repr(C, align(64))]
 pub struct CallSite {
-    /// 0 = off. Otherwise the low word of the function's records: its id << 4, with the recorder's own bit 0.
+    /// 0 = off. Otherwise the low word of the function's records: its id << 4, with the recorder's own bits 0 and 3.
     state: AtomicU32,
     /// The function's id, from 1. 0 until the function is registered.
     id: AtomicU32,
@@ -17,8 +18,10 @@ pub struct CallSite {
     line: u32,
     /// [`CallSite::MAGIC`]. It is checked before the section's contents are used.
     magic: u32,
-    /// The full name if the attribute gives one, otherwise empty.
-    name: &'static str,
+    /// The full name, if the attribute gives one.
+    name: Option<&'static &'static str>,
+    /// The version of the program, if the function was compiled for a binary.
+    version: Option<&'static &'static str>,
     /// Returns the name of a type that the expansion declares inside the function. This name is the compiler's
     /// full path.
     path: fn() -> &'static str,
@@ -26,7 +29,12 @@ pub struct CallSite {
     file: &'static str,
     /// Whether its records have no times of their own.
     untimed: bool,
+    /// Whether nobody marked the function by itself.
+    auto: bool,
 }
+
+/// Set in the word of a site whose calls are only counted. The bit is 0 in every record.
+pub(crate) const COUNTED: u32 = 8;
 
 const _: () = assert!(size_of::<CallSite>() == 64);
 
@@ -42,17 +50,26 @@ impl CallSite {
             id: AtomicU32::new(0),
             line,
             magic: CallSite::MAGIC,
-            name: "",
+            name: None,
+            version: None,
             path: core::any::type_name::<Here>,
             file,
             untimed: false,
+            auto: false,
         }
     }
 
     /// For expansions only: gives the site a full name.
     #[must_use]
-    pub const fn named(mut self, name: &'static str) -> CallSite {
-        self.name = name;
+    pub const fn named(mut self, name: &'static &'static str) -> CallSite {
+        self.name = Some(name);
+        self
+    }
+
+    /// For expansions only: states the version of the program.
+    #[must_use]
+    pub const fn version(mut self, version: &'static &'static str) -> CallSite {
+        self.version = Some(version);
         self
     }
 
@@ -60,6 +77,13 @@ impl CallSite {
     #[must_use]
     pub const fn untimed(mut self) -> CallSite {
         self.untimed = true;
+        self
+    }
+
+    /// For expansions only: nobody marked the function by itself.
+    #[must_use]
+    pub const fn auto(mut self) -> CallSite {
+        self.auto = true;
         self
     }
 
@@ -79,15 +103,20 @@ impl CallSite {
         self.id.load(Ordering::Relaxed)
     }
 
-    /// Turns recording at the site on or off. A call that is under way keeps its word. `bit` is an additional
-    /// bit of the word, see `recorder::prepare`.
-    pub(crate) fn switch(&self, on: bool, bit: u32) {
-        let state = if on { self.id() << 4 | bit } else { 0 };
+    /// Turns recording at the site on or off. A call that is under way keeps its word. `bits` are additional
+    /// bits of the word, see `recorder::prepare`.
+    pub(crate) fn switch(&self, on: bool, bits: u32) {
+        let state = if on { self.id() << 4 | bits } else { 0 };
         self.state.store(state, Ordering::Relaxed);
     }
 
+    /// Empty if the attribute gives none.
     pub(crate) fn name(&self) -> &'static str {
-        self.name
+        self.name.copied().unwrap_or_default()
+    }
+
+    pub(crate) fn program_version(&self) -> Option<&'static str> {
+        self.version.copied()
     }
 
     /// The compiler's path of a type declared in the function.
@@ -105,5 +134,9 @@ impl CallSite {
 
     pub(crate) fn is_untimed(&self) -> bool {
         self.untimed
+    }
+
+    pub(crate) fn is_auto(&self) -> bool {
+        self.auto
     }
 }

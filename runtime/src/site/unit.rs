@@ -23,8 +23,9 @@ use crate::sys::{self, notes::Note};
 
 /// It is raised when the meaning of anything that copies share changes. Copies share this file, `CallSite`, the
 /// convention of `recorder::stub`, and the way a record is put into a slot. A change of sizes or offsets
-/// changes [`VERSION`] by itself.
-const PROTOCOL: u32 = 5;
+/// changes [`VERSION`] by itself. The number is part of the link section's name, because the linker puts the
+/// sections of all copies in a unit side by side. So a change of `CallSite` raises it, too.
+const PROTOCOL: u32 = 8;
 /// Copies of different versions ignore each other.
 pub(crate) const VERSION: u32 = PROTOCOL << 24 | hash(&SHAPES) >> 8;
 
@@ -183,15 +184,15 @@ impl<'a> Reply<'a> {
 
 unsafe extern "C" {
     // The linker defines these two symbols for every section with such a name, in each unit.
-    #[link_name = "__start_fdr_sites"]
+    #[link_name = "__start_fdr_sites_8"]
     static SITES: u8;
-    #[link_name = "__stop_fdr_sites"]
+    #[link_name = "__stop_fdr_sites_8"]
     static SITES_END: u8;
 }
 
 /// Makes the section exist if nothing is traced.
 #[used]
-#[unsafe(link_section = "fdr_sites")]
+#[unsafe(link_section = "fdr_sites_8")]
 static NO_SITE: [CallSite; 0] = [];
 
 /// This copy.
@@ -332,4 +333,20 @@ pub(crate) fn host() -> Option<&'static Host> {
         // SAFETY: only `become_host` sets it, to a static of a unit that is never unloaded.
         unsafe { host.as_ref() }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Attributes take no constant.
+    #[test]
+    fn the_section_has_the_number_of_the_protocol() {
+        let name = format!("fdr_sites_{PROTOCOL}\"");
+        let here = include_str!("unit.rs").matches(&name).count();
+        let in_expansions = include_str!("../private.rs").matches(&name).count();
+        // Its start, its end and the empty static; and the static of each function.
+        assert_eq!((here, in_expansions), (3, 1));
+        assert_eq!(size_of::<CallSite>(), 64, "raise the protocol's number");
+    }
 }

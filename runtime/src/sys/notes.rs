@@ -1,4 +1,5 @@
-//! The ELF notes of all loaded objects, by which copies of this crate find each other. This file must never
+//! The ELF notes of all loaded objects, by which copies of this crate find each other, and of the executable, which
+//! has its build id there. This file must never
 //! trust a size in a note, because other people's tools write notes too.
 
 /// A note as it lies in a loaded object.
@@ -11,34 +12,22 @@ pub(crate) struct Note {
     pub(crate) descriptor: &'static [u8],
 }
 
-/// Every note of every loaded object. Not async-signal-safe, because the loader has a lock.
+/// The notes of every loaded object. Not async-signal-safe, because the loader has a lock.
 pub(crate) fn all() -> Vec<Note> {
     unsafe extern "C" fn object(
         info: *mut libc::dl_phdr_info,
         _size: libc::size_t,
         found: *mut libc::c_void,
     ) -> libc::c_int {
-        // SAFETY: the loader passes a valid structure and our own vector.
+        // SAFETY: the loader passes a valid structure and our own list.
         let (info, found) = unsafe { (&*info, &mut *found.cast::<Vec<Note>>()) };
-        if info.dlpi_phdr.is_null() {
-            return 0;
-        }
-        // SAFETY: the loader's structure says where the object's program headers are.
-        let headers =
-            unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-        for header in headers
-            .iter()
-            .filter(|header| header.p_type == libc::PT_NOTE)
-        {
-            let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
-            // SAFETY: a PT_NOTE of a loaded object lies in one of its mapped segments.
-            let segment = unsafe {
-                core::slice::from_raw_parts(
-                    core::ptr::with_exposed_provenance::<u8>(start),
-                    header.p_memsz as usize,
-                )
+        if !info.dlpi_phdr.is_null() {
+            // SAFETY: the loader's structure says where the object's program headers are.
+            let headers = unsafe {
+                core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum))
             };
-            walk(segment, header.p_align as usize, found);
+            // SAFETY: the object is loaded at that address.
+            unsafe { of_object(headers, info.dlpi_addr as usize, found) };
         }
         0
     }
@@ -46,6 +35,50 @@ pub(crate) fn all() -> Vec<Note> {
     // SAFETY: the callback has the right signature and does not unwind. `found` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(object), (&raw mut found).cast()) };
     found
+}
+
+/// The build id of the executable, if its linker made one. Source: GNU binutils, "NT_GNU_BUILD_ID"; getauxval(3).
+/// It takes no lock, because another thread may have held the loader's when this process was forked.
+pub(crate) fn build_id() -> Option<&'static [u8]> {
+    const BUILD_ID: u32 = 3;
+    // SAFETY: the function takes a number and touches no memory of ours.
+    let value = |kind| unsafe { libc::getauxval(kind) } as usize;
+    let (at, count) = (value(libc::AT_PHDR), value(libc::AT_PHNUM));
+    if at == 0 || value(libc::AT_PHENT) != size_of::<libc::Elf64_Phdr>() {
+        return None;
+    }
+    // SAFETY: the kernel says where the executable's program headers are, and it has mapped them.
+    let headers: &[libc::Elf64_Phdr] =
+        unsafe { core::slice::from_raw_parts(core::ptr::with_exposed_provenance(at), count) };
+    let own = headers.iter().find(|header| header.p_type == libc::PT_PHDR);
+    // An executable without that header lies where it was linked.
+    let address = own.map_or(0, |own| at.wrapping_sub(own.p_vaddr as usize));
+    let mut notes = Vec::new();
+    // SAFETY: the executable is loaded at that address.
+    unsafe { of_object(headers, address, &mut notes) };
+    let id = |note: &&Note| note.name == b"GNU\0" && note.kind == BUILD_ID;
+    notes.iter().find(id).map(|note| note.descriptor)
+}
+
+/// The notes of one object.
+///
+/// # Safety
+/// An object with these program headers is loaded at that address.
+unsafe fn of_object(headers: &[libc::Elf64_Phdr], address: usize, found: &mut Vec<Note>) {
+    for header in headers
+        .iter()
+        .filter(|header| header.p_type == libc::PT_NOTE)
+    {
+        let start = address.wrapping_add(header.p_vaddr as usize);
+        // SAFETY: a PT_NOTE of a loaded object lies in one of its mapped segments.
+        let segment = unsafe {
+            core::slice::from_raw_parts(
+                core::ptr::with_exposed_provenance::<u8>(start),
+                header.p_memsz as usize,
+            )
+        };
+        walk(segment, header.p_align as usize, found);
+    }
 }
 
 /// Runs `work` under the loader's lock. So no other thread runs `alone` meanwhile, in any copy of this crate,
@@ -127,6 +160,16 @@ mod tests {
         assert_eq!(walked(long_name, 4), []);
         assert_eq!(walked(long_text, 8), []);
         assert_eq!(walked(b"\x02\0\0", 4), []);
+    }
+
+    #[test]
+    fn the_build_id_is_that_of_the_executable() {
+        let own = all()
+            .into_iter()
+            .filter(|note| note.name == b"GNU\0" && note.kind == 3);
+        let own: Vec<_> = own.map(|note| note.descriptor).collect();
+        let id = build_id();
+        assert!(id.is_none_or(|id| !id.is_empty() && own.contains(&id)));
     }
 
     #[test]

@@ -80,9 +80,83 @@ pub(crate) fn set_end_value(value: usize) -> bool {
 /// because every new thread writes it, and each record reads statics that would lie beside it.
 pub(crate) static DUMPER_WAKE: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
 
-/// Sleeps until [`DUMPER_WAKE`] is no longer `seen`, at most for `most`. May return without a reason.
-pub(crate) fn wait_for_work(seen: u32, most: Option<Duration>) {
-    wait(&DUMPER_WAKE, seen, most);
+/// A word of a shared file that another process may change, and its value when it was looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedWord {
+    pub(crate) word: *const u32,
+    pub(crate) seen: u32,
+}
+
+/// Sleeps until [`DUMPER_WAKE`] is no longer `seen` or the shared word has changed, at most for `most`. May return
+/// without a reason. Where the kernel has no wait for two words (before Linux 5.16), the shared word wakes nobody.
+pub(crate) fn wait_for_work(seen: u32, most: Option<Duration>, shared: Option<SharedWord>) {
+    let waited = shared.is_some_and(|shared| wait_for_two(&DUMPER_WAKE, seen, shared, most));
+    if !waited {
+        wait(&DUMPER_WAKE, seen, most);
+    }
+}
+
+/// One word of a wait for several: `struct futex_waitv` of the kernel.
+#[repr(C)]
+struct Waited {
+    seen: u64,
+    address: u64,
+    flags: u32,
+    reserved: u32,
+}
+
+/// A word of 32 bits, in the kernel's second interface of futexes.
+const FUTEX2_SIZE_U32: u32 = 2;
+
+/// False if the kernel can't wait for both, for example because the shared word is no longer in a file.
+fn wait_for_two(
+    word: &'static AtomicU32,
+    seen: u32,
+    shared: SharedWord,
+    most: Option<Duration>,
+) -> bool {
+    let waited = |address: *const u32, seen: u32, flags: u32| Waited {
+        seen: u64::from(seen),
+        address: address.addr() as u64,
+        flags: FUTEX2_SIZE_U32 | flags,
+        reserved: 0,
+    };
+    let private = libc::FUTEX_PRIVATE_FLAG as u32;
+    let words = [
+        waited(word.as_ptr(), seen, private),
+        waited(shared.word, shared.seen, 0),
+    ];
+    let end = most.map(time_after);
+    let end = end.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+    // SAFETY: the array is valid for reading. The kernel checks the addresses in it. The time is valid, and null
+    // means for ever.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_futex_waitv,
+            words.as_ptr(),
+            words.len(),
+            0,
+            end,
+            libc::CLOCK_MONOTONIC,
+        )
+    };
+    result >= 0 || [libc::EAGAIN, libc::EINTR, libc::ETIMEDOUT].contains(&super::errno())
+}
+
+/// The time of CLOCK_MONOTONIC after a pause.
+fn time_after(pause: Duration) -> libc::timespec {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is valid for writing.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    let nanos = now.tv_nsec + libc::c_long::from(pause.subsec_nanos() as i32);
+    let more = pause.as_secs() as libc::time_t + (nanos / 1_000_000_000) as libc::time_t;
+    libc::timespec {
+        tv_sec: now.tv_sec + more,
+        tv_nsec: nanos % 1_000_000_000,
+    }
 }
 
 /// Wakes the dumper. Async-signal-safe. Keeps errno.

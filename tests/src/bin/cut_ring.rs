@@ -32,7 +32,8 @@ fn steps(count: u64) -> u64 {
     (0..count).fold(1, |sum, number| step(sum ^ number))
 }
 
-/// Cuts the ring in the current folder to so many bytes, or behind the first page of the first region. Not while
+/// Cuts the ring in the current folder to so many bytes, behind the first page of the first region, or in the midst of
+/// the first thread's totals or open calls. Not while
 /// the recorder makes it longer: such a cut may be undone.
 fn cut(length: &str) {
     let Some(ring) = ring_when_prepared() else {
@@ -41,6 +42,9 @@ fn cut(length: &str) {
     let file = OpenOptions::new().write(true).open(&ring).expect("a ring");
     let length = match length {
         "regions" => head(&ring).regions + 1,
+        "rows" => head(&ring).totals + layout::TOTALS_SIZE as u64 + 1,
+        "totals" => head(&ring).totals + 1,
+        "open-calls" => head(&ring).slots + head(&ring).open_calls + 64,
         number => number.parse().expect("a length"),
     };
     file.set_len(length).expect("a shorter file");

@@ -4,7 +4,8 @@
 //! ```text
 //! short_calls THREADS MILLISECONDS [abort]   -> lines: calls N, long N
 //! ```
-//! With `abort` it crashes then. With `in-turn` there is one thread at a time.
+//! With `abort` it crashes then. With `in-turn` there is one thread at a time. With `fork` its only thread forks in the
+//! midst of a call, and both processes go on: lines PROCESS calls N.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,12 +53,33 @@ fn thread(time: Duration) -> u64 {
     sum
 }
 
+/// The child's calls are its own, but that it leaves the function that its parent entered.
+#[fdr::traced]
+fn forks(time: Duration) {
+    let _ = black_box(thread(time));
+    // SAFETY: this process has one thread of its own; the recorder's hooks know the others.
+    if unsafe { libc::fork() } == 0 {
+        CALLS.store(0, Ordering::Relaxed);
+    } else {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+    }
+    let _ = black_box(thread(time));
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
     let threads: u64 = number(0).unwrap_or(1);
     let time = Duration::from_millis(number(1).unwrap_or(1000));
     let is = |word: &str| words.get(2).is_some_and(|said| said == word);
+    if is("fork") {
+        forks(time);
+        let process = std::process::id();
+        println!("{process} calls {}", CALLS.load(Ordering::Relaxed));
+        // SAFETY: a plain system call; a child has none.
+        unsafe { libc::wait(std::ptr::null_mut()) };
+        return;
+    }
     std::thread::scope(|scope| {
         for _ in 0..threads {
             let running = scope.spawn(|| black_box(thread(time)));

@@ -19,11 +19,12 @@ pub fn of_statistics(statistics: &Statistics) -> String {
             readable,
             overwritten,
             dropped,
+            summarised,
             ..
         } = thread;
         let _ = writeln!(
             text,
-            "thread {id} {name} {ended} {recorded} {readable} {overwritten} {dropped}"
+            "thread {id} {name} {ended} {recorded} {readable} {overwritten} {dropped} {summarised}"
         );
     }
     let _ = writeln!(
@@ -55,6 +56,7 @@ pub fn statistics(text: &str) -> Statistics {
         thread.readable = number(&words[4]);
         thread.overwritten = number(&words[5]);
         thread.dropped = number(&words[6]);
+        thread.summarised = number(&words[7]);
         statistics.threads.push(thread);
     }
     let totals = one(text, "totals");

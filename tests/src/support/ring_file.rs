@@ -12,7 +12,8 @@
 //! | | 40, 48 | offset and length of the function table |
 //! | | 76 | slots made (u32) |
 //! | | 112, 128 | records of threads whose slot another one has, and that have none |
-//! | counter | 4096 and each 128 on, up to the slots | records of threads that have none, one CPU's |
+//! | | 232 | bytes from a slot to its open calls; 0: the slots have none |
+//! | counter | 4096 and each 128 on, 128 of them | records of threads that have none, one CPU's |
 //! | slot | 0 | cursor, an address |
 //! | | 24, 32 | address of the region, its chunks |
 //! | | 40 | number of the current chunk, from 1 |
@@ -21,6 +22,8 @@
 //! | | 76 | thread (u32) |
 //! | | 96 | name, 16 bytes |
 //! | mark, 24 bytes each, from 128 | 0, 8, 16 | number, records made before, bytes used |
+//! | open calls | 0, 4 | calls that are open; those of them whose entry is in a chunk (u32 each) |
+//! | | 16 | calls that left no records |
 //! | function | 0, 4, 12 | bytes of the entry (u32), id (u32), bytes of the name (u16) |
 //! | | 16 | name |
 
@@ -59,6 +62,10 @@ pub struct RingThread {
     pub ended: bool,
     /// Records that were asked for and not written.
     pub dropped: u64,
+    /// Records of calls that left none.
+    pub summarised: u64,
+    /// Entries of open calls that are not in a chunk.
+    pub waiting: u64,
     /// How many records had been made before the first of `edges`.
     pub before: u64,
     /// Committed records: function id << 1, and 1 more for an exit.
@@ -93,8 +100,10 @@ impl RingFile {
     /// Every record that was asked for, wherever it went.
     #[must_use]
     pub fn asked_for(&self) -> u64 {
-        let of_thread =
-            |thread: &RingThread| thread.before + thread.edges.len() as u64 + thread.dropped;
+        let of_thread = |thread: &RingThread| {
+            let without_records = thread.dropped + thread.summarised + thread.waiting;
+            thread.before + thread.edges.len() as u64 + without_records
+        };
         self.threads.iter().map(of_thread).sum::<u64>() + self.overwritten + self.dropped
     }
 
@@ -121,7 +130,7 @@ impl RingFile {
 }
 
 fn dropped(file: &Bytes) -> u64 {
-    let counters = (4096..file.u64(24)).step_by(128);
+    let counters = (4096..file.u64(24)).step_by(128).take(128);
     file.u64(128) + counters.map(|at| file.u64(at)).sum::<u64>()
 }
 
@@ -173,6 +182,17 @@ fn thread(file: &Bytes, slot: u64) -> Option<RingThread> {
         );
         walk(&bytes, &mut edges);
     }
+    let (mut short, mut waiting) = (0, 0);
+    let open_calls = file.u64(232);
+    if open_calls > 0 {
+        let calls = slot + open_calls;
+        let open = file.u64(calls);
+        short = open >> 16;
+        // The record is published, and the frames do not say so yet.
+        let is_published = file.u64(calls + 16) == file.u64(slot);
+        let published = if is_published { calls + 40 } else { calls + 1 };
+        waiting = (open & 0xff) - u64::from(file.read(published, 1)[0]);
+    }
     let name = file.read(slot + 96, 16);
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     Some(RingThread {
@@ -180,6 +200,8 @@ fn thread(file: &Bytes, slot: u64) -> Option<RingThread> {
         name: String::from_utf8_lossy(name).into_owned(),
         ended: state == 4,
         dropped: file.u64(slot + 56),
+        summarised: 2 * short,
+        waiting,
         before: before.unwrap_or(0),
         edges,
     })
@@ -190,6 +212,12 @@ fn walk(chunk: &[u8], edges: &mut Vec<u32>) {
     assert_eq!([chunk[0], chunk[16], chunk[32]], [0x01, 0x09, 0x05]);
     let mut at = PREAMBLE as usize;
     while at < chunk.len() {
+        // A summary of short calls, or the threshold: an event of 16 bytes.
+        if chunk[at] == 0x0b {
+            assert_eq!(u32_at(chunk, at + 1), 16, "an event at {at}");
+            at += 32;
+            continue;
+        }
         if chunk[at] & 1 == 1 {
             assert!(
                 matches!(chunk[at], 0x05 | 0x07) && at + 16 <= chunk.len(),

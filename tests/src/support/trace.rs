@@ -181,7 +181,7 @@ impl Lane {
     pub fn checked_counts(&self) -> Counts {
         let name = &self.thread.name;
         let counts = self.thread.counts.expect("a dump has counts");
-        let sum = counts.readable + counts.overwritten + counts.dropped;
+        let sum = counts.readable + counts.overwritten + counts.dropped + counts.summarised;
         assert_eq!(counts.recorded, sum, "{name}: {counts:?}");
         assert_eq!(
             counts.readable,

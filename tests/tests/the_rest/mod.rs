@@ -6,6 +6,7 @@
 mod hawktracer_support;
 mod memory_support;
 
+mod builds;
 mod clang_xray;
 mod compiled_out;
 mod entrace;

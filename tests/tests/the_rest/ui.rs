@@ -123,11 +123,3 @@ fn refuses() {
         "{differences}\nFDR_BLESS=1 takes what was found"
     );
 }
-
-/// The oldest edition.
-#[test]
-fn accepts_in_edition_2015() {
-    let package = Package::copy_of("edition_2015", "");
-    let output = package.cargo("run", &[]);
-    assert!(output.status.success(), "{}", said(&output));
-}

@@ -44,7 +44,7 @@ const RUNTIME: [Row; 16] = [
             "sys",
         ],
     ),
-    ("load", &["shell"]),
+    ("load", &["recorder", "shell"]),
     ("on", &["api", "config", "shell"]),
     ("off", &["api", "config"]),
 ];

@@ -55,7 +55,13 @@ fn start(mode: &str) -> Result<Fdr> {
     if on {
         let out = folder()?.join("");
         let out = out.to_str().ok_or("the folder's name is not UTF-8")?;
-        with_environment(&[("FDR", "1"), ("FDR_CLOCK", clock), ("FDR_OUT", out)])?;
+        // Every call leaves its records, as with the other recorders.
+        with_environment(&[
+            ("FDR", "1"),
+            ("FDR_CLOCK", clock),
+            ("FDR_KEEP", "0"),
+            ("FDR_OUT", out),
+        ])?;
     }
     Ok(Fdr { on })
 }

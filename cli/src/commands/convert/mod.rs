@@ -227,7 +227,15 @@ fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Result<Done, F
     let driven = drive(source, &mut *writer, job.jobs, &|bytes| progress.add(bytes));
     drop(progress);
     let mut tally = driven.map_err(Failure::Source)?;
-    let losses = writer.finish().map_err(Failure::Output)?;
+    let mut losses = writer.finish().map_err(Failure::Output)?;
+    if !job.to.name.starts_with("xray") {
+        let info = source.info();
+        let own = info.threads.iter().map(|thread| thread.totals.len());
+        let rows = own.sum::<usize>() + info.missing_totals.len();
+        let what = "figures of the whole run (one for each thread and function): left out";
+        losses.add(what, rows as u64);
+        losses.add_moments(&info.moments);
+    }
     tally.opened(source);
     Ok(Done { tally, losses })
 }

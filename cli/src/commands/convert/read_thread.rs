@@ -161,6 +161,14 @@ fn without<'a>(mark: &Mark<'a>) -> (Mark<'static>, &'a [u8]) {
         Mark::Break { time } => (Mark::Break { time }, NONE),
         Mark::ShortCalls { time, calls, ticks } => (Mark::ShortCalls { time, calls, ticks }, NONE),
         Mark::Threshold { ticks } => (Mark::Threshold { ticks }, NONE),
+        Mark::Note { time, kind, body } => {
+            let mark = Mark::Note {
+                time,
+                kind,
+                body: NONE,
+            };
+            (mark, body)
+        }
         Mark::Custom { time, cpu, data } => {
             let mark = Mark::Custom {
                 time,
@@ -187,6 +195,11 @@ fn with<'a>(mark: Mark<'a>, payload: &'a [u8]) -> Mark<'a> {
             time,
             cpu,
             data: payload,
+        },
+        Mark::Note { time, kind, .. } => Mark::Note {
+            time,
+            kind,
+            body: payload,
         },
         Mark::Typed { time, kind, .. } => Mark::Typed {
             time,

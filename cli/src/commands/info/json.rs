@@ -7,7 +7,8 @@ use std::path::Path;
 use fdr_formats::{Function, Source, Ticks};
 use serde::Serialize;
 
-use crate::report::json::{self, Clock, Missing, OpenCall, Problem};
+use crate::report::json::{self, Clock, Identity, Missing, OpenCall, Problem};
+use crate::report::moments::{Moment, Moments};
 use crate::report::rows::OpenRow;
 use crate::tally::{Seen, Tally};
 use crate::{clock, place, trace};
@@ -19,6 +20,7 @@ struct Document<'a> {
     format: &'a str,
     program: &'a str,
     process: Option<u64>,
+    identity: Identity<'a>,
     reason: &'a str,
     dump: Option<u64>,
     clock: Clock<'a>,
@@ -35,6 +37,8 @@ struct Document<'a> {
     functions: Option<Vec<OneFunction<'a>>>,
     failed_thread: Option<u64>,
     open_calls: Vec<OpenCall<'a>>,
+    marks: Vec<Moment>,
+    earlier_marks: u64,
     missing: Missing,
     diagnostics: Vec<Problem<'a>>,
     diagnostics_not_shown: u64,
@@ -49,6 +53,7 @@ struct Others {
     arguments: u64,
     custom_events: u64,
     typed_events: u64,
+    notes: u64,
     gaps: u64,
     lost_records: u64,
     clock_breaks: u64,
@@ -99,6 +104,7 @@ pub(super) fn write(
         let duration = seen.first.map(|first| nanos(seen.last.since(first)));
         (begin, duration.filter(|_| has_times))
     };
+    let moments = Moments::of(info, first);
     let marks = tally.marks();
     let file = file.to_path_buf();
     let document = Document {
@@ -107,6 +113,7 @@ pub(super) fn write(
         format: &info.format,
         program: &info.program,
         process: info.process,
+        identity: Identity::of(&info.identity),
         reason: &info.reason,
         dump: info.dump,
         clock: Clock::of(info),
@@ -125,6 +132,7 @@ pub(super) fn write(
             arguments: marks.arguments,
             custom_events: marks.customs,
             typed_events: marks.typed,
+            notes: marks.notes,
             gaps: marks.gaps,
             lost_records: marks.lost,
             clock_breaks: marks.breaks,
@@ -154,6 +162,8 @@ pub(super) fn write(
         functions: functions.then(|| info.functions.iter().map(one_function).collect()),
         failed_thread: info.failed_thread().map(|thread| thread.0),
         open_calls: open.iter().map(OpenCall::of).collect(),
+        marks: moments.list,
+        earlier_marks: moments.earlier,
         missing: Missing::of(&info.missing),
         diagnostics: tally.diagnostics.iter().map(Problem::of).collect(),
         diagnostics_not_shown: tally.more_diagnostics,

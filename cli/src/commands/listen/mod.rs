@@ -25,7 +25,7 @@ use crate::place::{self, Pending, Shape};
 use crate::selection::moment::seconds;
 use crate::signals::Stop;
 use crate::tally::Tally;
-use crate::ui::{self, Progress};
+use crate::ui::{self, Arrivals};
 use crate::{input, trace};
 
 /// Where a program is connected to, it is given so long to come up.
@@ -124,8 +124,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         output: &output,
         stop: &stop,
         progress: match options.quiet {
-            true => Progress::hidden(),
-            false => Progress::endless(),
+            true => Arrivals::hidden(),
+            false => Arrivals::new(),
         },
         files: Mutex::new(1),
         worst: Mutex::new(None),
@@ -144,7 +144,7 @@ struct Session<'a> {
     options: &'a Options,
     output: &'a Path,
     stop: &'a Stop,
-    progress: Progress,
+    progress: Arrivals,
     /// Number of the next file.
     files: Mutex<u64>,
     /// How the connections so far ended.

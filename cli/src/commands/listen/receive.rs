@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::peers::Peer;
 use crate::place::Pending;
 use crate::signals::Stop;
-use crate::ui::Progress;
+use crate::ui::Arrivals;
 
 const BUFFER: usize = 256 << 10;
 
@@ -49,7 +49,7 @@ pub(super) fn receive(
     make: impl FnOnce() -> anyhow::Result<(Pending, File)>,
     limit: Option<u64>,
     stop: &Stop,
-    progress: &Progress,
+    progress: &Arrivals,
 ) -> anyhow::Result<Received> {
     let mut buffer = vec![0; BUFFER];
     let first = next(peer, &mut buffer, limit, stop);

@@ -80,9 +80,16 @@ pub(crate) struct Options {
     /// Memory for all rings, such as 1G (FDR_MEMORY)
     #[arg(long, value_name = "SIZE")]
     memory: Option<OsString>,
-    /// The time that a full ring should hold, such as 10s: short calls are then summed up (FDR_KEEP)
+    /// The time that a full ring should hold: short calls are summed up. The default is 10s; 0 records
+    /// every call (FDR_KEEP)
     #[arg(long, value_name = "TIME")]
     keep: Option<OsString>,
+    /// How much of the program's CPU time recording may take, such as 5%. Else calls are only counted (FDR_BUDGET)
+    #[arg(long, value_name = "SHARE")]
+    budget: Option<OsString>,
+    /// What tells this run from others: key=value, with commas between (FDR_TAGS)
+    #[arg(long, value_name = "TAGS")]
+    tags: Option<OsString>,
     /// What to keep if a ring is full: ring (the newest records) or full (the oldest). Or stream:
     /// hand over all records while the command runs (FDR_MODE)
     #[arg(long, value_name = "MODE", value_parser = ["ring", "full", "stream"], ignore_case = true)]
@@ -123,6 +130,8 @@ impl Options {
             ("FDR_BUFFER", self.buffer.clone()),
             ("FDR_MEMORY", self.memory.clone()),
             ("FDR_KEEP", self.keep.clone()),
+            ("FDR_BUDGET", self.budget.clone()),
+            ("FDR_TAGS", self.tags.clone()),
             ("FDR_MODE", text(&self.mode)),
             ("FDR_CLOCK", text(&self.clock)),
             ("FDR_DIR", self.dir.clone()),
@@ -162,6 +171,12 @@ impl Options {
         }
         if let Some(keep) = given(&self.keep) {
             values::check_time(&keep).map_err(|what| anyhow!("--keep: {what}"))?;
+        }
+        if let Some(budget) = given(&self.budget) {
+            values::check_share(&budget).map_err(|what| anyhow!("--budget: {what}"))?;
+        }
+        if let Some(tags) = given(&self.tags) {
+            values::check_tags(&tags).map_err(named("--tags"))?;
         }
         // A budget in the environment is the recorder's business, and so is a ring beside it.
         let memory = given(&self.memory).or_else(|| variable("FDR_MEMORY"));
@@ -306,8 +321,8 @@ mod tests {
     fn every_option_has_its_variable() {
         let options = parse(&[
             "--filter", "-a::*", "-o", "t/", "--to", "xray1", "--signal", "USR1", "--buffer", "1M",
-            "--memory", "2G", "--keep", "5s", "--mode", "full", "--clock", "rdtsc", "--dir", "/d",
-            "--log", "info", "--panic", "--", "app", "-o", "x",
+            "--memory", "2G", "--keep", "5s", "--budget", "5%", "--tags", "a=1", "--mode", "full",
+            "--clock", "rdtsc", "--dir", "/d", "--log", "info", "--panic", "--", "app", "-o", "x",
         ]);
         let expected = [
             ("FDR", "-a::*"),
@@ -317,6 +332,8 @@ mod tests {
             ("FDR_BUFFER", "1M"),
             ("FDR_MEMORY", "2G"),
             ("FDR_KEEP", "5s"),
+            ("FDR_BUDGET", "5%"),
+            ("FDR_TAGS", "a=1"),
             ("FDR_MODE", "full"),
             ("FDR_CLOCK", "rdtsc"),
             ("FDR_DIR", "/d"),

@@ -40,7 +40,14 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     for (path, ring) in &outcome.rings {
         // A process that goes on, beside traces that it has written, is as it should be.
         if outcome.traces.is_empty() || !ring.runs() {
-            lines.push(format!("{} was left: {}", ui::path(path), ring.in_words()));
+            lines.push(match ring.runs() {
+                true => format!("{} was left: {}", ui::path(path), ring.in_words()),
+                false => format!(
+                    "the ring of process {} was left; next: fdr recover {}",
+                    ring.process,
+                    ui::shell(path)
+                ),
+            });
         }
     }
     lines

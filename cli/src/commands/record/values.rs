@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use fdr_formats::duration;
 use fdr_formats::filter::Filter;
+use fdr_formats::identity;
+use fdr_formats::share;
 use nix::libc;
 use nix::sys::signal::Signal;
 
@@ -69,6 +71,22 @@ pub(super) fn check_sizes(buffer: Option<&OsStr>, memory: Option<&OsStr>) -> Res
 /// What is accepted.
 pub(super) fn check_time(text: &OsStr) -> Result<(), String> {
     duration::parse(text.to_str().unwrap_or("not UTF-8")).map(|_| ())
+}
+
+/// Checks a share.
+///
+/// # Errors
+/// What is accepted.
+pub(super) fn check_share(text: &OsStr) -> Result<(), String> {
+    share::parse(text.to_str().unwrap_or("not UTF-8")).map(|_| ())
+}
+
+/// Checks tags.
+///
+/// # Errors
+/// What is wrong with them.
+pub(super) fn check_tags(text: &OsStr) -> Result<(), String> {
+    identity::parse_tags(text.to_str().ok_or("not UTF-8")?).map(|_| ())
 }
 
 /// Checks the name or number of a signal.

@@ -1,8 +1,6 @@
 //! `fdr snapshot`: a trace of a process that runs. It is read from the process's ring while the process goes on. Must
 //! never stop the process, signal it, or wait for it.
 
-mod find;
-
 use std::ffi::OsString;
 use std::fs;
 use std::num::NonZeroUsize;
@@ -17,6 +15,7 @@ use fdr_formats::writer::Target;
 use super::Status;
 use super::convert::{shape, target};
 use super::recover::save::{self, Job};
+use crate::ring::find;
 use crate::selection::moment::seconds;
 use crate::{clock, place, ui};
 
@@ -64,7 +63,7 @@ pub(crate) struct Options {
     quiet: bool,
 }
 
-fn process_number(text: &str) -> Result<u32, &'static str> {
+pub(crate) fn process_number(text: &str) -> Result<u32, &'static str> {
     let number = text.parse().ok().filter(|&number| number > 0);
     number.ok_or("not the number of a process; `fdr rings` lists those that record")
 }
@@ -111,7 +110,7 @@ fn is_for_one(path: &Path, to: &Target) -> bool {
 }
 
 fn one(options: &Options) -> anyhow::Result<()> {
-    let rings = find::rings(options.process)?;
+    let rings = find::rings(options.process, find::For::Reading)?;
     // Two copies of the recorder, of different versions, have a ring each.
     let several = rings.len() > 1 || options.every.is_some();
     for mut mapped in rings {

@@ -28,7 +28,8 @@ const HELP: &str = "\
 An event at exactly that time has happened.
 
 Of each thread you see the open calls, outermost first, with the time since
-their entry. If the thread's records of that time are overwritten, it says so.
+their entry. It is at least that time if the entry is overwritten. If the
+thread's records of that moment are overwritten, fdr says so.
 Of each CPU you see the thread that ran there last. A call that the recorder
 had to close at the end of the trace is still open there. Of a state history
 you see all other attributes, too.
@@ -74,9 +75,16 @@ struct Answer<'a> {
     state: State,
     /// The threads that were asked for; `None`: all.
     threads: Option<Vec<ThreadId>>,
-    /// Threads whose records begin after that time because older ones are overwritten, and where they
-    /// begin, in ns.
-    overwritten: BTreeMap<u64, i64>,
+    /// Threads whose older records are overwritten, and where their records begin, in ns.
+    begins: BTreeMap<u64, i64>,
+}
+
+impl Answer<'_> {
+    /// Where the records of a thread begin, if those of the moment are overwritten.
+    fn overwritten(&self, thread: u64) -> Option<i64> {
+        let begin = self.begins.get(&thread).copied();
+        begin.filter(|begin| self.state.time < *begin)
+    }
 }
 
 /// Runs the command.
@@ -99,11 +107,11 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         let state = source.state(time);
         let state = state.map_err(|error| trace::about(path, error))?;
         // A history is made to be looked up: all of it is read only where records may be overwritten.
-        let overwritten = match source.info().threads.iter().any(is_cut) {
+        let begins = match source.info().threads.iter().any(is_cut) {
             true => {
                 let tally = Tally::of(&source, &|_| {});
                 let tally = tally.map_err(|error| trace::about(path, error))?;
-                overwritten(&tally, &source.info().clock, time)
+                begins(&tally, &source.info().clock)
             }
             false => BTreeMap::new(),
         };
@@ -111,7 +119,7 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         let moment = Moment {
             span,
             state,
-            overwritten,
+            begins,
         };
         return answer(options, path, &heading, source.info(), moment);
     }
@@ -144,24 +152,24 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
     let moment = Moment {
         span,
         state: sink.finish(info),
-        overwritten: overwritten(&tally, &info.clock, time),
+        begins: begins(&tally, &info.clock),
     };
     answer(options, path, &headings.next(path), info, moment)
 }
 
-/// The threads of whose calls at that time nothing is known, and where their records begin.
-fn overwritten(tally: &Tally, clock: &Clock, time: i64) -> BTreeMap<u64, i64> {
+/// The threads whose older records are overwritten, and where their records begin.
+fn begins(tally: &Tally, clock: &Clock) -> BTreeMap<u64, i64> {
     let in_ns = |ticks: Ticks| i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX);
     let cut = tally.threads().filter(|seen| is_cut(&seen.thread));
-    let begin = cut.filter_map(|seen| Some((seen.thread.id.0, in_ns(seen.first?))));
-    begin.filter(|(_, begin)| time < *begin).collect()
+    cut.filter_map(|seen| Some((seen.thread.id.0, in_ns(seen.first?))))
+        .collect()
 }
 
-/// A state, from when to when the trace is, and whose calls are overwritten.
+/// A state, from when to when the trace is, and where the records begin whose predecessors are overwritten.
 struct Moment {
     span: Span,
     state: State,
-    overwritten: BTreeMap<u64, i64>,
+    begins: BTreeMap<u64, i64>,
 }
 
 fn answer(
@@ -174,7 +182,7 @@ fn answer(
     let Moment {
         span,
         state,
-        overwritten,
+        begins,
     } = moment;
     if let Some(file) = &options.snapshot {
         write_snapshot(file, &state)?;
@@ -187,7 +195,7 @@ fn answer(
         span,
         state,
         threads,
-        overwritten,
+        begins,
     };
     clock::warn(trace, &info.clock);
     ui::print(|out| {

@@ -95,7 +95,7 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         let mut stack = frames.get(&id).cloned().unwrap_or_default();
         stack.sort_by_key(|(level, _)| *level);
         if stack.is_empty() {
-            match answer.overwritten.get(&id) {
+            match answer.overwritten(id) {
                 Some(begin) => {
                     let begin = ui::duration(begin.abs_diff(answer.span.start));
                     writeln!(out, "     overwritten: its records begin at +{begin}")?;
@@ -107,9 +107,14 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
             let name = value_in_words(&attribute.value);
             let time = attribute.since.map_or_else(String::new, |since| {
                 let ticks = state.time.abs_diff(since);
+                // Its entry may be among the records that are overwritten.
+                let least = match answer.begins.get(&id) {
+                    Some(begin) if since <= *begin => "at least ",
+                    _ => "",
+                };
                 match trace::is_timeless(info) {
                     true => format!("  for {}", ui::things(ticks, "step")),
-                    false => format!("  for {}", ui::duration(ticks)),
+                    false => format!("  for {least}{}", ui::duration(ticks)),
                 }
             });
             let level = format!("{level:>3}  ");
@@ -232,9 +237,12 @@ pub(super) fn json(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         end_ns: answer.span.end,
         unix_ns: unix_of(answer.state.time, &answer.info.clock),
         overwritten: {
-            let all = answer.overwritten.iter();
-            let wanted = all.filter(|(thread, _)| answer.wanted(ThreadId(**thread)));
-            let each = wanted.map(|(&thread, &first_ns)| JsonOverwritten { thread, first_ns });
+            let all = answer.begins.keys().copied();
+            let wanted = all.filter(|thread| answer.wanted(ThreadId(*thread)));
+            let each = wanted.filter_map(|thread| {
+                let first_ns = answer.overwritten(thread)?;
+                Some(JsonOverwritten { thread, first_ns })
+            });
             each.collect()
         },
         attributes: attributes.collect(),

@@ -25,9 +25,9 @@ const SHOWN: usize = 100;
 const HELP: &str = "\
 fdr verify checks that the file follows the grammar of its format; that times
 never go back within a thread; and that every exit has its entry, and every
-entry its exit. If the trace has the recorder's counts, they must add up
-(recorded = readable + overwritten + dropped) and agree with the file. It does
-not require what the format can't hold.
+entry its exit. If the trace has the recorder's counts, they must agree with
+the file and add up (recorded = readable + overwritten + dropped + summarised).
+It does not require what the format can't hold.
 
 The trace of a crashed process, and traces of other recorders, may begin and
 end within calls. --allow-open accepts calls that are open at the beginning or

@@ -2,10 +2,12 @@
 //! [`payload`](super) has their layout. Few of them are written, so small code counts here, and its parts are calls. The functions that take a [`Place`] must never allocate.
 
 use super::{
-    BALANCE, BREAK, CLOCK, FUNCTIONS, LOST, MOST_CALLS, MOST_TICKS, PROCESS, SHORT_CALLS,
-    SYNTHETIC, TAG, THREAD, THRESHOLD, VERSION,
+    BALANCE, BREAK, CLOCK, FUNCTIONS, IDENTITY, LOST, MOMENT, MOST_CALLS, MOST_TICKS, PROCESS,
+    SHORT_CALLS, SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION,
 };
-use crate::model::{Clock, Counts, Function, Thread, Ticks, TraceInfo};
+use crate::model::{
+    Clock, Counts, Function, FunctionTotals, Identity, Moment, Thread, Ticks, TraceInfo,
+};
 use crate::text;
 
 /// A batch of functions is closed when it has more bytes than this.
@@ -284,6 +286,33 @@ pub(in super::super) fn put_process<P: Place>(place: P, info: &TraceInfo, reason
     draft.finish()
 }
 
+/// Whom the trace is of. `None`: nothing is known, so there is no event.
+#[must_use]
+pub fn encode_identity(identity: &Identity) -> Option<Vec<u8>> {
+    let texts = identity.as_bytes();
+    let mut draft = Draft::new(IDENTITY);
+    draft.u32(u32::try_from(texts.len()).unwrap_or(0));
+    draft.u32(0);
+    draft.0.put(texts);
+    (!texts.is_empty()).then(|| draft.finish())
+}
+
+/// A named moment.
+#[must_use]
+pub fn encode_moment(moment: &Moment) -> Vec<u8> {
+    put_moment(Vec::new(), moment.number, moment.time, &moment.name)
+}
+
+pub(in super::super) fn put_moment<P: Place>(place: P, number: u64, time: Ticks, name: &str) -> P {
+    let mut draft = Draft::within(place, MOMENT);
+    draft.u64(time.0);
+    draft.u64(number);
+    draft.length(name);
+    draft.u32(0);
+    draft.text(name);
+    draft.finish()
+}
+
 /// The records of a block that were not measured.
 #[must_use]
 pub fn encode_balance(entries: u64, exits: u64) -> Vec<u8> {
@@ -325,4 +354,87 @@ pub fn encode_break(ticks: u64) -> Vec<u8> {
     let mut draft = Draft::new(BREAK);
     draft.u64(ticks);
     draft.finish()
+}
+
+/// What the calls of functions took, in as many payloads as it needs. `is_of_missing`: of threads that are not in
+/// the trace.
+pub fn encode_totals(
+    rows: &[FunctionTotals],
+    is_of_missing: bool,
+) -> impl Iterator<Item = Vec<u8>> + '_ {
+    let mut rest = rows;
+    std::iter::from_fn(move || {
+        let mut bytes = totals_head(0, is_of_missing).to_vec();
+        let mut count = 0;
+        while let Some((row, later)) = rest.split_first().filter(|_| bytes.len() < BATCH_BYTES) {
+            rest = later;
+            count += 1;
+            let head = TotalsRow {
+                function: row.function.0,
+                calls: row.calls,
+                untimed: row.untimed,
+                total: row.total.0,
+                own: row.own.0,
+                longest: row.longest.0,
+            };
+            put_totals_row(&head, row.lengths.iter().copied(), &mut |part| {
+                bytes.extend_from_slice(part);
+            });
+        }
+        let head = totals_head(count, is_of_missing);
+        bytes.get_mut(..head.len())?.copy_from_slice(&head);
+        (count > 0).then_some(bytes)
+    })
+}
+
+/// What a row of totals says besides the lengths. Times are in ticks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TotalsRow {
+    /// The function's id.
+    pub function: u32,
+    /// Calls with a time.
+    pub calls: u64,
+    /// Calls without one.
+    pub untimed: u64,
+    /// From entry to exit.
+    pub total: u64,
+    /// The same, less the calls inside.
+    pub own: u64,
+    /// The longest call.
+    pub longest: u64,
+}
+
+/// The first bytes of a payload with so many rows.
+pub(in super::super) fn totals_head(rows: u32, is_of_missing: bool) -> [u8; 16] {
+    let mut head = [0; 16];
+    let parts = [
+        super::head(TOTALS),
+        (u64::from(rows) | u64::from(is_of_missing) << 32).to_le_bytes(),
+    ];
+    for (place, part) in head.chunks_exact_mut(8).zip(parts) {
+        place.copy_from_slice(&part);
+    }
+    head
+}
+
+/// Gives the bytes of a row. Async-signal-safe.
+pub(in super::super) fn put_totals_row(
+    row: &TotalsRow,
+    lengths: impl Iterator<Item = (u8, u64)> + Clone,
+    put: &mut dyn FnMut(&[u8]),
+) {
+    let known = lengths.clone().count() as u64;
+    for number in [
+        u64::from(row.function) | known << 32,
+        row.calls,
+        row.untimed,
+        row.total,
+        row.own,
+        row.longest,
+    ] {
+        put(&number.to_le_bytes());
+    }
+    for (class, count) in lengths {
+        put(&(u64::from(class) | count << 8).to_le_bytes());
+    }
 }

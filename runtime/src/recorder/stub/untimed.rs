@@ -22,7 +22,11 @@ static OTHER: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::
 /// Returns the bits in the words of a copy's untimed sites and of its guests'. The copy records for itself. The
 /// bit does not depend on the clock.
 pub(super) fn prepare(keeps: bool) -> u32 {
-    OTHER.0.store(address!("untimed_slowly"), Ordering::Relaxed);
+    let other = match keeps && super::other_way().is_some() {
+        true => address!("untimed_of_open_calls"),
+        false => address!("untimed_slowly"),
+    };
+    OTHER.0.store(other, Ordering::Relaxed);
     match SLOT_ACCESS.is_fixed() && !keeps {
         true => 0,
         false => OTHER_WAY,
@@ -100,6 +104,8 @@ code!(
         place!("mov qword ptr [rdx], r11\n"),
         "2:",
         "jmp qword ptr [rip + {other}]",
+        // As in "stub".
+        ".reloc ., R_X86_64_NONE, {access}.at_load",
 
         "3:",
         full!(),
@@ -128,6 +134,21 @@ code!(
     no_cpu = const NO_CPU as i32,
     no_high = const NO_HIGH as i32,
     chunk = const CHUNK,
+);
+
+// Where calls may be summarised. If the slot has open calls, each record needs a time, and the timed code makes it.
+// Entered by a jump from "untimed".
+code!(
+    "untimed_of_open_calls",
+    [
+        slot_access::slot!(),
+        "cmp qword ptr [r10 + {open_calls}], 0",
+        "je {access}.untimed_slowly",
+        "jmp qword ptr [rip + {timed}]",
+    ],
+    timed = sym super::OTHER,
+    access_slot = const offset_of!(SlotAccess, slot),
+    open_calls = const offset_of!(Slot, open_calls),
 );
 
 // For thread storage that a call finds. Entered by a jump from "untimed".

@@ -8,6 +8,7 @@
 
 mod checks;
 mod mutants;
+mod open_calls;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -23,11 +24,15 @@ use std::collections::BTreeSet;
 const PREEMPTIONS: usize = 2;
 
 /// Runs a model; what its sites are, or that it found something.
-fn explore(model: fn(), weakening: Option<Weakening>) -> Option<(usize, BTreeSet<Site>)> {
+fn explore(
+    model: fn(),
+    weakening: Option<Weakening>,
+    preemptions: usize,
+) -> Option<(usize, BTreeSet<Site>)> {
     let run = move || {
         shadow::weaken(weakening);
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(PREEMPTIONS);
+        builder.preemption_bound = Some(preemptions);
         builder.max_branches = 10_000;
         let executions = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let counter = executions.clone();
@@ -85,6 +90,11 @@ fn make(slot: &Slot, number: u64) {
 fn make_on(slot: &Slot, number: u64, cpu: u32) {
     let stamp = Stamp { ticks: number, cpu };
     writer::write(slot, (number as u32) << 4, stamp);
+}
+
+/// Function records that were made.
+fn committed(slot: &Slot) -> Option<u64> {
+    counts::made(slot).map(|(committed, _)| committed)
 }
 
 /// The slot, for as long as a model lasts.

@@ -2,60 +2,18 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use fdr_formats::calls::CallStack;
-use fdr_formats::xray::ChunkDecoder;
-use fdr_formats::{Call, Edge, Mark, Sink};
-
 use super::super::open_calls;
+use super::found::{Found, found_in};
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::dump::snapshot::Snapshot;
 use crate::recorder::EXIT;
 use crate::ring::layout::{FRAMES, NO_CPU};
+use crate::ring::totals;
 
 const FN_3: u32 = 3 << 4;
 
-/// What a reader finds, in words.
-#[derive(Default)]
-struct Found {
-    events: Vec<String>,
-    stack: CallStack,
-    own: Vec<(u32, u64, u64)>,
-}
-
-impl Sink for Found {
-    fn calls(&mut self, calls: &[Call]) {
-        for call in calls {
-            let sign = if call.edge == Edge::Entry { '+' } else { '-' };
-            let (function, time) = (call.function.0, call.time.0);
-            self.events.push(format!("{sign}{function} at {time}"));
-            let own = &mut self.own;
-            self.stack.call(call, |ended| {
-                own.push((ended.call.function.0, ended.total(), ended.own()));
-            });
-        }
-    }
-
-    fn mark(&mut self, mark: &Mark<'_>) {
-        match mark {
-            Mark::ShortCalls { time, calls, ticks } => {
-                self.stack.short_calls(*time, *ticks);
-                self.events.push(format!("{calls} short, {ticks}"));
-            }
-            Mark::Threshold { ticks } => self.events.push(format!("below {ticks}")),
-            Mark::Cpu { cpu, .. } => self.events.push(format!("cpu {}", cpu.0)),
-            _ => {}
-        }
-    }
-}
-
 fn found(rig: &Rig) -> Found {
-    let mut found = Found::default();
-    let mut decoder = ChunkDecoder::new();
-    for chunk in rig.read().0 {
-        decoder.decode(&chunk, &mut found);
-    }
-    assert_eq!(decoder.unknown_bytes(), 0);
-    found
+    found_in(&rig.read().0)
 }
 
 /// A rig whose thread has made a record at 1 on CPU 0.
@@ -213,7 +171,7 @@ fn calls_that_are_too_deep_leave_their_records() {
     assert_eq!(counts(&rig), (1 + 2 * deep, 1 + 2 * deep, 0));
     assert_eq!(found.own.len() as u64, deep);
     assert!(found.stack.open().len() == 1);
-    assert_eq!(rig.open_calls().depth.load(Relaxed), 0);
+    assert_eq!(rig.open_calls().open().0, 0);
     assert_eq!(rig.open_calls().deeper.load(Relaxed), 0);
 }
 
@@ -238,6 +196,89 @@ fn a_record_names_the_cpu_of_its_moment() {
         "-1 at 2000",
     ];
     assert_eq!(found(&rig).events, events);
+}
+
+/// (function, calls, calls without a time, total, self, longest) of each row, and its lengths.
+type Row = ((u32, u64, u64, u64, u64, u64), Vec<(usize, u64)>);
+
+fn rows(rig: &Rig) -> Vec<Row> {
+    let mut copy = totals::Copy::EMPTY;
+    let rows = totals::rows(rig.totals());
+    let rows = rows.map(|row| {
+        let _ = copy.read(row);
+        let lengths = copy.lengths.into_iter().enumerate();
+        let numbers = (
+            copy.function,
+            copy.calls,
+            copy.untimed,
+            copy.total,
+            copy.own,
+            copy.longest,
+        );
+        (numbers, lengths.filter(|length| length.1 > 0).collect())
+    });
+    rows.filter(|((_, calls, untimed, ..), _)| calls + untimed > 0)
+        .collect()
+}
+
+#[test]
+fn each_call_is_counted_whether_it_leaves_records_or_not() {
+    for threshold in [0, 100] {
+        let rig = rig(threshold);
+        for (word, ticks) in [
+            (FN_1, 1000),
+            (FN_2, 1010),
+            (FN_2 | EXIT, 1020),
+            (FN_2, 1100),
+            (FN_3, 1110),
+            (FN_3 | EXIT, 1111),
+            (FN_2 | EXIT, 1300),
+            (FN_1 | EXIT, 2000),
+        ] {
+            rig.write(word, ticks, 0);
+        }
+        let expected = [
+            ((2, 2, 0, 210, 209, 200), vec![(0, 1), (10, 1)]),
+            ((3, 1, 0, 1, 1, 1), vec![(0, 1)]),
+            ((1, 1, 0, 1000, 790, 1000), vec![(24, 1)]),
+        ];
+        assert_eq!(rows(&rig), expected);
+    }
+}
+
+#[test]
+fn functions_without_a_row_of_their_own_share_one() {
+    let rig = rig(0);
+    for number in 1..=20 {
+        let word = (number + 10) << 4;
+        rig.write(word, 1000 * u64::from(number), 0);
+        rig.write(word | EXIT, 1000 * u64::from(number) + 16, 0);
+    }
+    // An id for which no index has a place.
+    rig.write(1 << 27, 50_000, 0);
+    rig.write(1 << 27 | EXIT, 50_016, 0);
+    let rows = rows(&rig);
+    let own = u64::from(rig.totals().given.load(Relaxed)) - 1;
+    assert_eq!(rows.len() as u64, own + 1);
+    assert_eq!(
+        rows[0].0,
+        (0, 21 - own, 0, 16 * (21 - own), 16 * (21 - own), 16)
+    );
+    assert!(rows[1..].iter().all(|row| row.0.1 == 1));
+}
+
+#[test]
+fn calls_that_are_too_deep_are_counted_without_their_times() {
+    let rig = rig(0);
+    for at in 0..FRAMES as u64 + 49 {
+        rig.write(FN_1, 1000 + at, 0);
+    }
+    for at in 0..FRAMES as u64 + 49 {
+        rig.write(FN_1 | EXIT, 9000 + at, 0);
+    }
+    let calls = FRAMES as u64 - 1;
+    let (numbers, _) = &rows(&rig)[0];
+    assert_eq!((numbers.0, numbers.1, numbers.2), (1, calls, 50));
 }
 
 #[test]
@@ -293,6 +334,39 @@ fn summaries_fill_chunks_and_are_overwritten_as_records_are() {
 }
 
 #[test]
+fn without_a_threshold_every_call_leaves_its_records_also_one_that_was_open() {
+    let rig = rig(100);
+    for (word, ticks) in [(FN_1, 10), (FN_2, 11), (FN_2 | EXIT, 12), (FN_2, 13)] {
+        rig.write(word, ticks, 0);
+    }
+    assert_eq!(open_calls::end_threshold(rig.open_calls()), Some(0));
+    assert_eq!(open_calls::end_threshold(rig.open_calls()), None, "once");
+    for (word, ticks) in [
+        (FN_2 | EXIT, 14),
+        (FN_3, 15),
+        (FN_3 | EXIT, 15),
+        (FN_1 | EXIT, 16),
+    ] {
+        rig.write(word, ticks, 0);
+    }
+    assert_eq!(
+        found(&rig).events,
+        [
+            "cpu 0",
+            "+3 at 1",
+            "+1 at 10",
+            "1 short, 1",
+            "+2 at 13",
+            "-2 at 14",
+            "+3 at 15",
+            "-3 at 15",
+            "-1 at 16"
+        ]
+    );
+    assert_eq!(counts(&rig), (9, 7, 2));
+}
+
+#[test]
 fn the_threshold_rises_while_the_full_ring_holds_too_little_and_falls_afterwards() {
     let rig = Rig::new(4, false);
     rig.write(FN_1, 1000, 0);
@@ -324,6 +398,6 @@ fn the_threshold_rises_while_the_full_ring_holds_too_little_and_falls_afterwards
     for _ in 0..20 {
         open(2_000_000);
     }
-    assert_eq!(open(2_000_000), 1, "never 0 again: calls may be open");
+    assert_eq!(open(2_000_000), 0);
     assert_ne!(slot.cpu.load(Relaxed), NO_CPU);
 }

@@ -6,14 +6,18 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
+use crate::site::COUNTED;
+use fdr_formats::lengths::class;
+
 use crate::clock::{self, Kind};
 use crate::config;
 use crate::recorder::stub::OTHER_WAY;
 use crate::recorder::{
     CLOCK, EXIT, UNCLAIMED, call, call_untimed, entrance, entrance_untimed, prepare, tls,
 };
-use crate::ring::layout;
+use crate::ring::layout::TOTALS_IDS;
 use crate::ring::record::PREAMBLE;
+use crate::ring::{layout, totals};
 
 /// What a site's word holds besides, for the kind that is tested; and that of an untimed one.
 static BIT: AtomicU32 = AtomicU32::new(0);
@@ -79,6 +83,9 @@ fn the_stub_makes_what_the_writer_makes() {
             registers_are_kept(kind, entrance_untimed(), &UNTIMED_BIT);
             if keeps {
                 short_calls_are_counted_as_the_writer_counts_them(kind);
+                calls_are_counted_by_function(kind);
+                some_calls_are_only_counted(kind);
+                chunks_are_filled_by_both(kind);
                 registers_are_kept_where_calls_are_short(kind);
             }
         }
@@ -293,7 +300,7 @@ fn short_calls_are_counted_as_the_writer_counts_them(kind: Kind) {
             let before = now(kind);
             edge(FN_1);
             edge(FN_2);
-            assert_eq!(calls.depth.load(Relaxed), 2, "{kind:?}");
+            assert_eq!(calls.open().0, 2, "{kind:?}");
             let frame = &calls.frames[2];
             assert_eq!(frame.word.load(Relaxed), FN_2, "{kind:?}");
             let entered = frame.ticks.load(Relaxed);
@@ -309,8 +316,12 @@ fn short_calls_are_counted_as_the_writer_counts_them(kind: Kind) {
             );
             assert_eq!(count, if threshold > 0 { 2 } else { 0 }, "{kind:?}");
             assert!(ticks <= now(kind) - before, "{kind:?}");
-            assert_eq!(calls.summarised.load(Relaxed), count, "{kind:?}");
-            assert_eq!(calls.depth.load(Relaxed), 0, "{kind:?}");
+            assert_eq!(
+                crate::ring::open_calls::summarised(calls),
+                count,
+                "{kind:?}"
+            );
+            assert_eq!(calls.open().0, 0, "{kind:?}");
             // Without an entry.
             edge(FN_2 | EXIT);
             // Another record is being made.
@@ -323,6 +334,96 @@ fn short_calls_are_counted_as_the_writer_counts_them(kind: Kind) {
         let (_, counts) = rig.read();
         assert_eq!((counts.recorded, counts.readable), (7, records), "{kind:?}");
     }
+}
+
+/// The first call of a function is counted by Rust, later ones by the assembly.
+fn calls_are_counted_by_function(kind: Kind) {
+    for (threshold, records) in [(u64::MAX, 0), (0, 12)] {
+        let rig = Rig::new(2, false);
+        with_slot(kind, &rig, || {
+            edge(FN_1);
+            rig.set_threshold(threshold);
+            for _ in 0..3 {
+                for word in [FN_1, FN_2, FN_2 | EXIT, FN_1 | EXIT] {
+                    edge(word);
+                }
+            }
+        });
+        let row = |function: u32| {
+            let mut rows = totals::rows(rig.totals());
+            let row = rows.find(|row| row.function.load(Relaxed) == function);
+            let mut copy = totals::Copy::EMPTY;
+            copy.read(row.expect("a row"));
+            copy
+        };
+        let (outer, inner) = (row(1), row(2));
+        assert_eq!((outer.calls, inner.calls), (3, 3), "{kind:?}");
+        assert_eq!(outer.own + inner.total, outer.total, "{kind:?}");
+        assert_eq!(inner.own, inner.total, "{kind:?}");
+        for copy in [&outer, &inner] {
+            assert_eq!(copy.lengths.iter().sum::<u64>(), 3, "{kind:?}");
+            let longest = class(copy.longest);
+            let most = copy.lengths.iter().rposition(|calls| *calls > 0);
+            assert_eq!(Some(longest), most, "{kind:?}");
+            assert!(copy.longest <= copy.total && copy.total <= 3 * copy.longest);
+        }
+        assert_eq!(rig.read().1.readable, 1 + records, "{kind:?}");
+    }
+}
+
+/// The first call of a function is counted by Rust, and so are those of functions that the index does not have.
+fn some_calls_are_only_counted(kind: Kind) {
+    let (rig, plain) = (Rig::new(2, false), Rig::new(2, false));
+    let beyond = (TOTALS_IDS as u32 + 5) << 4;
+    let count = |record: fn(u32), word: u32| {
+        for _ in 0..5 {
+            record(word | COUNTED);
+            record(word | COUNTED | EXIT);
+        }
+    };
+    with_slot(kind, &rig, || {
+        edge(FN_1);
+        rig.set_threshold(0);
+        count(edge, FN_2);
+        count(untimed, 3 << 4);
+        count(edge, beyond);
+        // A handler within a record.
+        let cpu = rig.slot().cpu.load(Relaxed);
+        rig.slot().cpu.store(layout::BUSY, Relaxed);
+        count(edge, FN_2);
+        count(edge, 4 << 4);
+        rig.slot().cpu.store(cpu, Relaxed);
+        edge(FN_1 | EXIT);
+    });
+    let rows = totals::rows(rig.totals());
+    let counted: Vec<_> = rows.map(totals::calls).collect();
+    // 0: functions without a row of their own.
+    let expected = [(0, 0, 10), (2, 0, 10), (3, 0, 5)];
+    assert_eq!(counted, expected, "{kind:?}");
+    let (_, counts) = rig.read();
+    assert_eq!((counts.recorded, counts.dropped), (2, 0), "{kind:?}");
+    // A thread without totals has neither entries nor exits.
+    with_slot(kind, &plain, || count(edge, FN_1));
+    assert_eq!(plain.slot().dropped.load(Relaxed), 10, "{kind:?}");
+}
+
+/// The entries are made by the assembly, and the exits by Rust, because the function has no place in the index. So
+/// Rust makes the last record of a chunk.
+fn chunks_are_filled_by_both(kind: Kind) {
+    let rig = Rig::new(3, false);
+    let word = (TOTALS_IDS as u32 + 5) << 4;
+    let calls = 4 * PER_CHUNK + 3;
+    with_slot(kind, &rig, || {
+        rig.set_threshold(0);
+        for _ in 0..calls {
+            edge(word);
+            edge(word | EXIT);
+        }
+    });
+    let (chunks, counts) = rig.read();
+    assert_eq!(counts.recorded, 2 * calls, "{kind:?}");
+    assert_eq!(counts.readable + counts.overwritten, 2 * calls, "{kind:?}");
+    assert_eq!(chunks.len(), 3);
 }
 
 fn registers_are_kept_where_calls_are_short(kind: Kind) {

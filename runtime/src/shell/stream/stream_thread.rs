@@ -406,7 +406,7 @@ fn follow(slot: &Slot) -> Option<Followed> {
             id: ThreadId(u64::from(tid)),
             process: Some(u64::from(sys::process::pid())),
             name: counts::name_of(slot),
-            counts: None,
+            ..Thread::default()
         },
         tail,
         decoder: ChunkDecoder::new(),

@@ -1,5 +1,5 @@
 //! What both hosts of the plug-in do, word by word of their arguments: `open:PATH` and `close` (the
-//! last one opened), `work` (on this thread), `threads` (four new ones, each does it), `dump`, `handed`,
+//! last one opened), `work` (on this thread), `many` (300,000 times), `threads` (four new ones, each does it), `dump`, `handed`,
 //! `enable`, `recorded`, `stepped` (each through the plug-in), `race` (all that are open are enabled at
 //! once, each by a thread of its own, which then does `work` a hundred times), `cut` (the ring in the
 //! current folder is left without a byte). Must never name the recorder: one of the hosts is
@@ -98,6 +98,10 @@ pub(crate) fn run(own: impl Fn()) {
         let plugin = plugins.last().expect("a plug-in is open");
         match &*word {
             "work" => assert_eq!(plugin.work()(20), 42),
+            "many" => {
+                let work = plugin.work();
+                (0..300_000).for_each(|_| assert_eq!(work(20), 42));
+            }
             "threads" => {
                 let work = plugin.work();
                 let threads = [(); 4].map(|()| thread::spawn(move || work(20)));

@@ -15,7 +15,7 @@ use crate::check;
 use crate::child::{self, Child};
 use crate::look::look;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
-use crate::victim::Part;
+use crate::victim::{Part, keep};
 
 const LANES: u64 = 8;
 const LIMIT: Duration = Duration::from_secs(60);
@@ -43,7 +43,8 @@ fn process(
     let calls = [0, 40, 3_000][random.below(3) as usize];
     let clock = ["rdtscp", "rdtsc", "monotonic"][random.below(3) as usize];
     let crash = random.below(2);
-    let variables = format!("FDR_CLOCK={clock} FDR_CRASH={crash} FDR_OUT=%n.fdr");
+    let keep = keep(random);
+    let variables = format!("FDR_CLOCK={clock} FDR_CRASH={crash} FDR_OUT=%n.fdr {keep}");
     let part = Part("storm", [seed, LANES, calls]);
     let (mut child, truth) = part.start(one.plan, folder, 4, &variables)?;
     for _ in 0..=random.below(2) {

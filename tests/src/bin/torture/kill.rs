@@ -17,7 +17,7 @@ use crate::check;
 use crate::child;
 use crate::look::look_but;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
-use crate::victim::Part;
+use crate::victim::{Part, TOTALS_KIB, keep};
 
 const LANES: u64 = 8;
 /// No moment is so far away.
@@ -61,9 +61,10 @@ fn moment(random: &mut Random) -> (u64, Moment) {
 fn variables(random: &mut Random) -> (String, u64) {
     let chunks = [2, 3, 4][random.below(3) as usize];
     let clock = ["rdtscp", "rdtsc", "monotonic"][random.below(3) as usize];
-    // Room for twice as many threads as live at a time.
-    let memory = 2 * LANES * 256;
-    (format!("FDR_MEMORY={memory}K FDR_CLOCK={clock}"), chunks)
+    // Room for twice as many threads as live at a time, and for their totals.
+    let memory = 2 * LANES * (256 + TOTALS_KIB);
+    let variables = format!("FDR_MEMORY={memory}K FDR_CLOCK={clock} {}", keep(random));
+    (variables, chunks)
 }
 
 fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
@@ -94,14 +95,19 @@ fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
         if child::signal(status) != 9 {
             return Err(Failure::Wrong(format!("{status} before it was killed")));
         }
-        let what = left(folder, &truth, seed)?;
+        let what = left(folder, &truth, seed, tally)?;
         lock(tally).count(what, 1);
         Ok(())
     })
 }
 
 /// Looks at what is left; says in short what it was.
-fn left(folder: &Folder, truth: &Truth, seed: u64) -> Result<&'static str, Failure> {
+fn left(
+    folder: &Folder,
+    truth: &Truth,
+    seed: u64,
+    tally: &Mutex<Tally>,
+) -> Result<&'static str, Failure> {
     let made = truth.made();
     let rings = folder.ending(".fdr-ring");
     let [ring] = rings.as_slice() else {
@@ -127,6 +133,8 @@ fn left(folder: &Folder, truth: &Truth, seed: u64) -> Result<&'static str, Failu
         |one: &Diagnostic| taken > 0 && one.what.contains("its state says that it is nobody's");
     let look = look_but(ring, &is_true)?;
     check::all(&look, truth, seed, taken)?;
+    let short = look.lanes.iter().filter(|lane| lane.counts.summarised > 0);
+    lock(tally).count("threads with summaries", short.count() as u64);
     Ok(match (made, look.info.missing.threads, taken) {
         (0, ..) => "before the first record",
         (_, 0, 0) => "while recording",

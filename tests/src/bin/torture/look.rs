@@ -34,6 +34,10 @@ pub(crate) struct Lane {
     pub(crate) edges: Vec<u8>,
     /// How often it changed its CPU, the beginnings of chunks among it.
     pub(crate) cpus: u64,
+    /// How many calls left no records, each time before the edge of that place.
+    pub(crate) short: Vec<(usize, u64)>,
+    /// How many calls of each function have ended, in the words of a script.
+    pub(crate) ended: BTreeMap<u8, u64>,
     synthetic: [u64; 2],
     open: Vec<FunctionId>,
     last: Ticks,
@@ -100,6 +104,9 @@ impl Sink for Collect {
                 .wrong
                 .push(format!("{records} records lost between others")),
             (Mark::Cpu { .. }, Some(lane)) => lane.cpus += 1,
+            (Mark::ShortCalls { calls, .. }, Some(lane)) => {
+                lane.short.push((lane.edges.len(), *calls));
+            }
             _ => {}
         }
     }
@@ -148,6 +155,15 @@ pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Re
     } = collect;
     // A trace of nothing has a thread of nothing.
     lanes.retain(|lane| lane.counts.recorded > 0 || !lane.edges.is_empty());
+    let words = words(source.info());
+    for lane in &mut lanes {
+        let mut threads = source.info().threads.iter();
+        let thread = threads.find(|thread| thread.id == lane.id);
+        for totals in thread.iter().flat_map(|thread| &thread.totals) {
+            let word = words.get(&totals.function).copied().unwrap_or(ANY);
+            *lane.ended.entry(word).or_default() += totals.calls + totals.untimed;
+        }
+    }
     let said = said.iter().chain(source.diagnostics());
     let said = said.filter(|one| !is_true(one));
     wrong.extend(said.map(|one| format!("{one:?}")));
@@ -164,7 +180,7 @@ pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Re
 impl Lane {
     fn wrong(&self) -> Option<String> {
         let Lane { name, counts, .. } = self;
-        let sum = counts.readable + counts.overwritten + counts.dropped;
+        let sum = counts.readable + counts.overwritten + counts.dropped + counts.summarised;
         let synthetic = [counts.synthetic_entries, counts.synthetic_exits];
         let (open, there) = (self.open.len(), self.edges.len() as u64);
         let agrees = sum == counts.recorded
@@ -191,8 +207,8 @@ impl Lane {
         (self.synthetic[1], self.edges.iter().fold(0, step))
     }
 
-    /// Records that were committed.
+    /// Records that were committed, and those of calls that left none.
     pub(crate) fn made(&self) -> u64 {
-        self.counts.overwritten + self.counts.readable
+        self.counts.overwritten + self.counts.readable + self.counts.summarised
     }
 }

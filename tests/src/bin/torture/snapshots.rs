@@ -4,6 +4,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{MADE, STOP, Truth};
 
 use crate::check::{self, Moment};
@@ -11,7 +12,7 @@ use crate::child::Child;
 use crate::look::look;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
 use crate::speed;
-use crate::victim::Part;
+use crate::victim::{Part, keep};
 
 const THREADS: usize = 8;
 /// Snapshots of a process.
@@ -45,8 +46,8 @@ pub(crate) fn start(
     threads: usize,
 ) -> Result<(Child, Truth), String> {
     let part = Part("storm", [seed, threads as u64, 0]);
-    let variables = "FDR_OUT=%n.fdr";
-    let (mut child, truth) = part.start(plan, folder, 4, variables)?;
+    let variables = format!("FDR_OUT=%n.fdr {}", keep(&mut Random::new(seed)));
+    let (mut child, truth) = part.start(plan, folder, 4, &variables)?;
     child.until("full rings", LIMIT, || {
         (1..=threads).all(|thread| truth.get(thread, MADE) >= FULL)
     })?;

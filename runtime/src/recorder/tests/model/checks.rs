@@ -221,7 +221,7 @@ pub(super) fn a_copy_of_the_only_chunk() {
 
 pub(super) fn a_count_of_the_only_chunk() {
     let (rig, writer) = overwritten();
-    if let Some(committed) = counts::committed(rig.slot()) {
+    if let Some(committed) = committed(rig.slot()) {
         assert!(
             (PER_CHUNK..=PER_CHUNK + 1).contains(&committed),
             "{committed}"
@@ -250,7 +250,7 @@ fn overwritten() -> (Rig, loom::thread::JoinHandle<()>) {
 }
 
 /// The former owner of a slot, as the kernel counts: no thread has this number.
-const FORMER: u32 = 0x7FFF_FFF0;
+pub(super) const FORMER: u32 = 0x7FFF_FFF0;
 
 /// A ring of one slot, whose owner made three records and ended.
 fn ended() -> (SmallRing, &'static Slot) {
@@ -284,7 +284,7 @@ pub(super) fn a_copy_of_a_slot_that_changes_hands() {
         assert!(if former { last == 3 } else { last <= 1 });
     }
     other.join().expect("the other thread");
-    assert_eq!(counts::committed(slot), Some(1));
+    assert_eq!(committed(slot), Some(1));
 }
 
 /// The same for counts.

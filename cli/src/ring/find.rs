@@ -1,4 +1,4 @@
-//! The rings of a process that runs, opened for reading. They are found among the process's mappings. So nobody needs
+//! The rings of a process that runs, opened for reading, or for writing commands into them. They are found among the process's mappings. So nobody needs
 //! to know its folder or its environment, and the files may have lost their names. Must never disturb the process:
 //! nothing is sent to it, and it is not stopped.
 
@@ -13,7 +13,7 @@ use anyhow::{anyhow, bail};
 use fdr_formats::ring::Ring;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-use crate::ring::{self, END, mapped};
+use super::{END, mapped};
 
 /// What the system puts behind the name of a file that has none any more.
 const DELETED: &[u8] = b" (deleted)";
@@ -21,9 +21,18 @@ const DELETED: &[u8] = b" (deleted)";
 const DUMPER: &str = "fdr-dumper";
 
 /// A ring and where it is, or was.
-pub(super) struct Mapped {
-    pub(super) path: PathBuf,
-    pub(super) ring: Ring,
+pub(crate) struct Mapped {
+    pub(crate) path: PathBuf,
+    pub(crate) ring: Ring,
+    /// The ring's file, as it was opened.
+    pub(crate) file: File,
+}
+
+/// What a ring is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum For {
+    Reading,
+    Writing,
 }
 
 /// A part of a file in a process's memory.
@@ -39,7 +48,7 @@ struct Mapping {
 ///
 /// # Errors
 /// Where there is no such process, it may not be looked into, or it does not record.
-pub(super) fn rings(process: u32) -> anyhow::Result<Vec<Mapped>> {
+pub(crate) fn rings(process: u32, what: For) -> anyhow::Result<Vec<Mapped>> {
     let (folder, maps) = mapped::maps(process).map_err(|error| why(process, &error))?;
     if maps.is_empty() {
         bail!("process {process} has ended already, or is a part of the kernel");
@@ -48,10 +57,11 @@ pub(super) fn rings(process: u32) -> anyhow::Result<Vec<Mapped>> {
     let numbers = mapped::numbers(process);
     for mapping in mappings(&maps) {
         let path = PathBuf::from(OsString::from_vec(unescaped(&mapping.path)));
-        let file = open(process, &folder, &mapping).map_err(|error| why(process, &error));
+        let file = open(process, &folder, &mapping, what).map_err(|error| why(process, &error));
         // One that is in the making is no reason to do without the others.
-        let ring = match file.and_then(|file| ring::open(&path, file)) {
-            Ok(ring) => ring,
+        let opened = file.and_then(|file| Ok((super::open(&path, file.try_clone()?)?, file)));
+        let (ring, file) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 refused = Some(error);
                 continue;
@@ -59,7 +69,7 @@ pub(super) fn rings(process: u32) -> anyhow::Result<Vec<Mapped>> {
         };
         // A child of a fork has its parent's ring as well.
         if numbers.contains(&ring.process()) {
-            found.push(Mapped { path, ring });
+            found.push(Mapped { path, ring, file });
         } else {
             others = Some(ring.process());
         }
@@ -84,7 +94,7 @@ pub(super) fn rings(process: u32) -> anyhow::Result<Vec<Mapped>> {
 }
 
 /// Whether there is no such process, or nothing is left of it but its number.
-pub(super) fn has_ended(process: u32) -> bool {
+pub(crate) fn has_ended(process: u32) -> bool {
     match mapped::maps(process) {
         Ok((_, maps)) => maps.is_empty(),
         Err(error) => mapped::is_gone(&error),
@@ -137,30 +147,32 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
 
 /// Opens the mapped file: by the process's own descriptor, by the mapping (only root may do that), or by the file's
 /// name, if there is one. `folder` is that of a thread that has the process's files.
-fn open(process: u32, folder: &Path, mapping: &Mapping) -> io::Result<File> {
+fn open(process: u32, folder: &Path, mapping: &Mapping, what: For) -> io::Result<File> {
     let mut first = None;
     for entry in fs::read_dir(folder.join("fd"))?.flatten() {
         let target = fs::read_link(entry.path()).map(|target| target.into_os_string().into_vec());
         if target.is_ok_and(|target| mapped::escaped(&target) == mapping.path) {
-            match read(&entry.path(), 0) {
+            match regular(&entry.path(), 0, what) {
                 Ok(file) => return Ok(file),
                 Err(error) => first = Some(error),
             }
         }
     }
     let files = PathBuf::from(format!("/proc/{process}/map_files"));
-    if let Ok(file) = read(&files.join(&mapping.range), 0) {
+    if let Ok(file) = regular(&files.join(&mapping.range), 0, what) {
         return Ok(file);
     }
     // The process's own folders: it may be in a container.
     let name = unescaped(&mapping.path);
     let name = Path::new(OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(&name)));
-    read(&folder.join("root").join(name), O_NOFOLLOW).map_err(|error| first.unwrap_or(error))
+    regular(&folder.join("root").join(name), O_NOFOLLOW, what)
+        .map_err(|error| first.unwrap_or(error))
 }
 
-fn read(path: &Path, flags: i32) -> io::Result<File> {
+fn regular(path: &Path, flags: i32, what: For) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    let file = options.read(true).custom_flags(O_NONBLOCK | flags);
+    let options = options.read(true).write(what == For::Writing);
+    let file = options.custom_flags(O_NONBLOCK | flags);
     let file = file.open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
@@ -227,7 +239,11 @@ mod tests {
 
     #[test]
     fn what_can_not_be_had_is_told() {
-        let error = |process| rings(process).err().map(|error| error.to_string());
+        let error = |process| {
+            rings(process, For::Reading)
+                .err()
+                .map(|error| error.to_string())
+        };
         let own = error(std::process::id()).expect("this test does not record");
         assert!(own.contains("does not record"), "{own}");
         // No process has this number.

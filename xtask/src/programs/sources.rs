@@ -6,19 +6,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Program;
-use xtask::Result;
-use xtask::process::{cargo, command, output, run, target};
+use crate::Result;
+use crate::process::{cargo, command, output, run};
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// As the packages hold them.
     Original,
+    /// As `cargo fdr` marks them.
     Marked,
 }
 
 impl Kind {
     /// Of its folder.
-    pub(super) fn name(self) -> &'static str {
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Kind::Original => "original",
             Kind::Marked => "marked",
@@ -26,8 +29,13 @@ impl Kind {
     }
 }
 
-/// Puts both kinds of the program's sources below the folder, and says how many functions are marked.
-pub(super) fn prepare(folder: &Path, program: &Program, every: bool) -> Result<usize> {
+/// Puts both kinds of the program's sources below the folder, and says how many functions are marked. `tool` is
+/// `cargo-fdr`; `every` marks also what is not worth it.
+///
+/// # Errors
+///
+/// If the packages cannot be had, or marks cannot be taken out again byte for byte.
+pub fn prepare(folder: &Path, program: &Program, tool: &Path, every: bool) -> Result<usize> {
     let packages = fetch(&folder.join("fetched"), program)?;
     let folder = folder.join(program.name);
     let [original, marked] = [Kind::Original, Kind::Marked].map(|kind| folder.join(kind.name()));
@@ -43,7 +51,7 @@ pub(super) fn prepare(folder: &Path, program: &Program, every: bool) -> Result<u
     run(lock.current_dir(&original))?;
     let lock = fs::copy(original.join("Cargo.lock"), marked.join("Cargo.lock"));
     lock.map_err(|error| format!("{}: {error}", marked.display()))?;
-    mark(&original, &marked, every)
+    mark(&original, &marked, tool, every)
 }
 
 /// The folders in which cargo keeps the packages.
@@ -95,10 +103,9 @@ fn workspace(program: &Program) -> String {
 }
 
 /// Has `cargo fdr` mark the functions, after it has shown that it can take all marks out again.
-fn mark(original: &Path, marked: &Path, every: bool) -> Result<usize> {
-    let tool = target()?.join("debug/cargo-fdr");
+fn mark(original: &Path, marked: &Path, tool: &Path, every: bool) -> Result<usize> {
     let run = |options: &[&str]| -> Result<String> {
-        let mut tool = command(&tool);
+        let mut tool = command(tool);
         tool.args(["fdr", "instrument"]).arg(marked);
         Ok(output(tool.args(options))?.0)
     };
@@ -108,6 +115,7 @@ fn mark(original: &Path, marked: &Path, every: bool) -> Result<usize> {
         true => &["--same-line", "--all"],
     };
     run(all)?;
+    run(&[all, &["--check"]].concat())?;
     run(&["--remove"])?;
     same(original, marked)?;
     let said = run(all)?;

@@ -1,0 +1,403 @@
+//! `cargo xtask bench whole`: what the recorder costs programs that nobody here wrote, marked whole by `cargo fdr
+//! instrument`. Each has a workload. The unmarked program, and the marked one off and on, run in turn. Traces are held
+//! against the accounting, and against each other where the calls do not depend on time. Must never leave out a
+//! finding because the figures look right.
+
+mod build;
+mod inputs;
+mod trace;
+mod workload;
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Instant;
+
+use tempfile::TempDir;
+use xtask::process::{cannot_run, cargo, command, output, run as run_command, target, work_folder};
+
+use crate::Result;
+use crate::calls::callgrind;
+use crate::compile::childrens_seconds;
+use crate::program::{load, machine};
+use crate::table::{NONE, Table, number};
+use build::{Build, Built, Effort};
+use trace::{Function, Report, threshold};
+use workload::Workload;
+
+/// Other people's programs, marked whole, with a workload each; fetches them, builds take most of an hour
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only this workload or program; may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Runs of each kind; the fastest counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+    /// Builds all programs into one folder, and measures no builds
+    #[arg(long)]
+    quick: bool,
+    /// Takes the programs that an earlier run built, and measures no builds
+    #[arg(long, conflicts_with = "quick")]
+    built: bool,
+    /// Also counts instructions without recording, which a busy machine does not change (needs valgrind)
+    #[arg(long)]
+    instructions: bool,
+    /// Also the functions with the most calls
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    busiest: usize,
+}
+
+impl Options {
+    fn effort(&self) -> Effort {
+        match (self.built, self.quick) {
+            (true, _) => Effort::Nothing,
+            (false, true) => Effort::Quick,
+            (false, false) => Effort::Measured,
+        }
+    }
+}
+
+/// How a program is run.
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    Original,
+    Off,
+    /// With this value of `FDR_KEEP`.
+    On(&'static str),
+}
+
+const MODES: [Mode; 4] = [Mode::Original, Mode::Off, Mode::On("0"), Mode::On("10s")];
+
+/// The least that a run took.
+#[derive(Clone, Copy)]
+struct Took {
+    cpu: f64,
+    wall: f64,
+}
+
+/// What a workload showed: times by mode, and the reports of the modes that record.
+struct Shown {
+    took: [Took; MODES.len()],
+    /// Instructions of the marked program while off, over those of the unmarked one.
+    instructions: Option<f64>,
+    every: Report,
+    kept: Report,
+    /// The threshold, as `fdr info` has it.
+    threshold: String,
+}
+
+/// Builds the programs, runs their workloads, and prints three tables.
+///
+/// # Errors
+/// If a program can't be had, built or run, or its trace is not what it must be.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let chosen = workload::choose(&options.only)?;
+    let folder = work_folder("bench/whole")?;
+    run_command(&mut cargo(
+        "build --quiet --release --package fdr-cli --bins",
+    ))?;
+    let mut builds = Vec::new();
+    let mut shown = Vec::new();
+    let mut findings = Vec::new();
+    for program in workload::programs(&chosen) {
+        // A program that can't be built or run is a finding, so that the others have their figures.
+        let built = Build::new(&folder, program, options.effort()).and_then(|build| build.run());
+        let built = match built {
+            Ok(built) => built,
+            Err(error) => {
+                findings.push(format!("{}: {error}", program.name));
+                continue;
+            }
+        };
+        for workload in chosen.iter().filter(|all| all.program == program.name) {
+            eprintln!(
+                "{}: {} rounds, load {}",
+                workload.name,
+                options.rounds,
+                load()
+            );
+            match measure(workload, &built, options, &mut findings) {
+                Ok(of_workload) => shown.push((*workload, of_workload)),
+                Err(error) => findings.push(format!("{}: {error}", workload.name)),
+            }
+        }
+        builds.push(built);
+    }
+    println!(
+        "{}, load {}; marked by cargo fdr instrument; least of {} runs in turn\n",
+        machine(),
+        load(),
+        options.rounds
+    );
+    println!("{}", costs(&shown).text());
+    println!("{}", histories(&shown).text());
+    println!("{}", build_table(&builds).text());
+    for (workload, shown) in &shown {
+        let busiest = shown.kept.busiest(options.busiest);
+        if !busiest.is_empty() {
+            println!("{}\n{}", workload.name, functions(&busiest, shown).text());
+        }
+    }
+    for finding in &findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => Ok(()),
+        count => Err(format!("{count} findings").into()),
+    }
+}
+
+/// Times of all modes, in turn, and the reports of the last round.
+fn measure(
+    workload: &Workload,
+    built: &Built,
+    options: &Options,
+    findings: &mut Vec<String>,
+) -> Result<Shown> {
+    let place = tempfile::Builder::new().tempdir_in(work_folder("bench/whole")?)?;
+    let input = workload.input.make(place.path())?;
+    let said = |mode: usize| place.path().join(format!("said-{mode}"));
+    let never = Took {
+        cpu: f64::INFINITY,
+        wall: f64::INFINITY,
+    };
+    let mut took = [never; MODES.len()];
+    let [mut every, mut kept] = [None, None];
+    let mut least = NONE.to_owned();
+    let mut found = Vec::new();
+    for _ in 0..options.rounds {
+        for (at, mode) in MODES.into_iter().enumerate() {
+            let traces = tempfile::Builder::new().tempdir_in(&place)?;
+            let program = match mode {
+                Mode::Original => &built.programs[0],
+                Mode::Off | Mode::On(_) => &built.programs[1],
+            };
+            let once = once(workload, program, &input, mode, &traces, &said(at))?;
+            took[at].cpu = took[at].cpu.min(once.cpu);
+            took[at].wall = took[at].wall.min(once.wall);
+            if let Mode::On(keep) = mode {
+                let trace = only_trace(&traces)?;
+                let tool = |words: &str| ask_tool(words, &trace);
+                if let Err(error) = tool("verify") {
+                    found.push(error.to_string());
+                }
+                let report = Report::parse(&tool("report --json --limit 1000000")?)?;
+                found.extend(report.findings());
+                if keep == "0" {
+                    every = Some(report);
+                    continue;
+                }
+                least = threshold(&tool("info")?).unwrap_or(NONE).to_owned();
+                if let Some(before) = kept.replace(report)
+                    && workload.repeats
+                {
+                    let now = kept.as_ref();
+                    found.extend(
+                        now.map(|now| before.different_calls(now))
+                            .unwrap_or_default(),
+                    );
+                }
+            }
+        }
+    }
+    let (every, kept) = every.zip(kept).ok_or("no round")?;
+    if workload.repeats {
+        found.extend(every.same_calls(&kept));
+        let first = fs::read(said(0))?;
+        for at in 1..MODES.len() {
+            if fs::read(said(at))? != first {
+                found.push("it prints something else where it is marked or records".to_owned());
+            }
+        }
+    }
+    findings.extend(
+        found
+            .iter()
+            .map(|what| format!("{}: {what}", workload.name)),
+    );
+    let counted = |at: usize| -> Result<f64> {
+        let words: Vec<String> = workload.words(&input).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (events, _) = callgrind(&built.programs[at], &words, &[], &[])?;
+        Ok(events
+            .get("Ir")
+            .copied()
+            .ok_or("callgrind counted no instructions")?)
+    };
+    let instructions = match options.instructions {
+        true => Some(counted(1)? / counted(0)?),
+        false => None,
+    };
+    Ok(Shown {
+        took,
+        instructions,
+        every,
+        kept,
+        threshold: least,
+    })
+}
+
+/// Runs the workload once. What it prints goes to a file.
+fn once(
+    workload: &Workload,
+    program: &Path,
+    input: &Path,
+    mode: Mode,
+    traces: &TempDir,
+    said: &Path,
+) -> Result<Took> {
+    let mut child = command(program);
+    child.args(workload.words(input));
+    if let Mode::On(keep) = mode {
+        child.env("FDR", "1").env("FDR_KEEP", keep);
+        child
+            .env("FDR_LOG", "warn")
+            .env("FDR_OUT", traces.path().join(""));
+    }
+    child.stdin(Stdio::null()).stdout(File::create(said)?);
+    let log = said.with_extension("log");
+    child.stderr(File::create(&log)?);
+    let (since, before) = (Instant::now(), childrens_seconds()?);
+    let status = child.status().map_err(|error| cannot_run(&child, &error))?;
+    let took = Took {
+        cpu: childrens_seconds()? - before,
+        wall: since.elapsed().as_secs_f64(),
+    };
+    match status.success() {
+        true => Ok(took),
+        false => {
+            let log = fs::read_to_string(log).unwrap_or_default();
+            Err(format!("{}: {status}\n{}", program.display(), log.trim_end()).into())
+        }
+    }
+}
+
+/// What the tool says of a trace.
+fn ask_tool(words: &str, trace: &Path) -> Result<String> {
+    let mut tool = command(target()?.join("release/fdr"));
+    Ok(output(tool.args(words.split(' ')).arg(trace))?.0)
+}
+
+/// The one trace of a folder.
+///
+/// # Errors
+/// If there are none, or more.
+fn only_trace(folder: &TempDir) -> Result<PathBuf> {
+    let mut traces = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension() == Some(OsStr::new("fdr")) {
+            traces.push(path);
+        }
+    }
+    match <[PathBuf; 1]>::try_from(traces) {
+        Ok([trace]) => Ok(trace),
+        Err(traces) => Err(format!("the program left {} traces, not one", traces.len()).into()),
+    }
+}
+
+/// Slowdown by mode: CPU time, and in parentheses the time that passed.
+fn costs(shown: &[(&Workload, Shown)]) -> Table {
+    let heads = "program | calls | calls/s | original, s CPU | off, instructions | off | FDR_KEEP=0 | FDR_KEEP=10s";
+    let mut table = Table::new(heads);
+    for (workload, shown) in shown {
+        let [original, others @ ..] = shown.took;
+        let ratios = others.map(|took| {
+            let (cpu, wall) = (took.cpu / original.cpu, took.wall / original.wall);
+            format!("{cpu:.2} ({wall:.2})")
+        });
+        let calls = shown.every.recorded() / 2;
+        let per_second = calls as f64 / shown.took[2].wall;
+        let first = [
+            workload.name.to_owned(),
+            millions(calls as f64),
+            millions(per_second),
+            format!("{:.2}", original.cpu),
+            number(shown.instructions, 3),
+        ];
+        table.add(first.into_iter().chain(ratios));
+    }
+    table
+}
+
+/// What the traces hold at the end of the run.
+fn histories(shown: &[(&Workload, Shown)]) -> Table {
+    let heads = "program | s, FDR_KEEP=0 | history | s, FDR_KEEP=10s | history | threshold | summarised | overwritten";
+    let mut table = Table::new(heads);
+    for (workload, shown) in shown {
+        let history = |report: &Report| match report.busiest_thread() {
+            Some(thread) if thread.overwritten == 0 => {
+                format!("{} whole", seconds(thread.held_ns()))
+            }
+            Some(thread) => seconds(thread.held_ns()),
+            None => NONE.to_owned(),
+        };
+        let share = |records: u64| {
+            let all = shown.kept.recorded().max(1) as f64;
+            format!("{:.1} %", records as f64 / all * 100.0)
+        };
+        table.add([
+            workload.name.to_owned(),
+            format!("{:.2}", shown.took[2].wall),
+            history(&shown.every),
+            format!("{:.2}", shown.took[3].wall),
+            history(&shown.kept),
+            shown.threshold.clone(),
+            share(shown.kept.summarised()),
+            share(shown.kept.overwritten()),
+        ]);
+    }
+    table
+}
+
+/// Builds of the programs: original, then marked.
+fn build_table(builds: &[Built]) -> Table {
+    let heads = "program | functions | stripped, kB | marked | clean release build, s CPU | marked | one file touched, s CPU | marked";
+    let mut table = Table::new(heads);
+    for built in builds {
+        let pairs = [built.clean, built.touched].map(|pair| match pair {
+            Some([original, marked]) => [
+                format!("{original:.1}"),
+                format!("{marked:.1} ({:.2})", marked / original),
+            ],
+            None => [NONE, NONE].map(str::to_owned),
+        });
+        let [original, marked] = built.bytes;
+        let sizes = [
+            format!("{}", original / 1000),
+            format!("{} ({:.2})", marked / 1000, marked as f64 / original as f64),
+        ];
+        let first = [built.name.to_owned(), built.functions.to_string()];
+        table.add(first.into_iter().chain(sizes).chain(pairs.concat()));
+    }
+    table
+}
+
+/// The functions with the most calls.
+fn functions(busiest: &[&Function], shown: &Shown) -> Table {
+    let mut table = Table::new("function | calls | calls/s | mean, ns | self, ns a call");
+    for function in busiest {
+        let calls = function.calls.max(1) as f64;
+        table.add([
+            function.name.clone(),
+            function.calls.to_string(),
+            millions(calls / shown.took[3].wall),
+            format!("{:.0}", function.total_ns as f64 / calls),
+            format!("{:.0}", function.self_ns as f64 / calls),
+        ]);
+    }
+    table
+}
+
+fn millions(count: f64) -> String {
+    format!("{:.2} M", count / 1e6)
+}
+
+fn seconds(ns: u64) -> String {
+    match ns {
+        0..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.2} s", ns as f64 / 1e9),
+    }
+}

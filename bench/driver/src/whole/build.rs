@@ -1,0 +1,185 @@
+//! Building a program of other people's, unmarked and marked: what the compiler takes for it, and how large the stripped
+//! program is. Where builds are measured, each has a target folder of its own. Must never count the time in which
+//! sources are fetched.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use xtask::process::{cargo, command, output, run as run_command, target};
+use xtask::programs::{Kind, Program, prepare};
+
+use super::workload::{RECIPES, Recipe, Run};
+use crate::Result;
+use crate::compile::childrens_seconds;
+
+/// Unmarked, marked.
+const KINDS: [Kind; 2] = [Kind::Original, Kind::Marked];
+/// The package of a program of ours.
+const OURS: &str = "fdr-workload";
+
+/// What is built.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Effort {
+    /// All, twice, with seconds.
+    Measured,
+    /// All into one folder, so that what programs share is built once.
+    Quick,
+    /// Nothing: an earlier run built it.
+    Nothing,
+}
+
+/// A program and where it is built.
+pub(super) struct Build<'a> {
+    program: &'a Program,
+    recipe: &'static Recipe,
+    /// Of all programs, and of this one.
+    folders: [PathBuf; 2],
+    effort: Effort,
+}
+
+/// What came out: unmarked, then marked.
+pub(super) struct Built {
+    pub(super) name: &'static str,
+    pub(super) functions: usize,
+    pub(super) programs: [PathBuf; 2],
+    /// Of the stripped programs.
+    pub(super) bytes: [u64; 2],
+    /// Seconds of CPU of a build of everything, and of one after a file was touched, where they were measured.
+    pub(super) clean: Option<[f64; 2]>,
+    pub(super) touched: Option<[f64; 2]>,
+}
+
+impl<'a> Build<'a> {
+    /// # Errors
+    /// If there is no recipe for the program.
+    pub(super) fn new(folder: &Path, program: &'a Program, effort: Effort) -> Result<Build<'a>> {
+        let recipe = RECIPES.iter().find(|all| all.program == program.name);
+        Ok(Build {
+            program,
+            recipe: recipe.ok_or("there is no recipe to build it")?,
+            folders: [folder.to_owned(), folder.join(program.name)],
+            effort,
+        })
+    }
+
+    /// Builds both, or takes what an earlier run built.
+    ///
+    /// # Errors
+    /// If the sources can't be had, or do not compile.
+    pub(super) fn run(&self) -> Result<Built> {
+        let functions = self.folders[1].join("functions");
+        let programs = KINDS.map(|kind| self.folders[1].join(format!("program-{}", kind.name())));
+        let [mut clean, mut touched] = [None, None];
+        if self.effort != Effort::Nothing {
+            let tool = target()?.join("release/cargo-fdr");
+            let count = prepare(&self.folders[0], self.program, &tool, false)?;
+            self.add_ours()?;
+            fs::write(&functions, count.to_string())?;
+            let mut seconds = [[0.0; 2]; 2];
+            for (at, kind) in KINDS.into_iter().enumerate() {
+                if self.effort == Effort::Measured {
+                    // What an earlier run left, if any.
+                    let _ = fs::remove_dir_all(self.target(kind));
+                }
+                seconds[0][at] = self.build(kind)?;
+                // The next program may have the same name.
+                let binary = self.target(kind).join("release").join(self.names().1);
+                fs::copy(binary, &programs[at])?;
+                if self.effort == Effort::Measured {
+                    let touched = File::options().append(true).open(self.touched(kind))?;
+                    touched.set_modified(SystemTime::now())?;
+                    seconds[1][at] = self.build(kind)?;
+                }
+            }
+            if self.effort == Effort::Measured {
+                [clean, touched] = seconds.map(Some);
+            }
+        }
+        let functions = fs::read_to_string(&functions)
+            .map_err(|error| format!("{}: {error}: run it without --built", functions.display()))?;
+        let mut bytes = [0; 2];
+        for (bytes, program) in bytes.iter_mut().zip(&programs) {
+            let stripped = program.with_extension("stripped");
+            output(command("strip").arg("-o").arg(&stripped).arg(program))?;
+            *bytes = fs::metadata(stripped)?.len();
+        }
+        Ok(Built {
+            name: self.program.name,
+            functions: functions.parse()?,
+            programs,
+            bytes,
+            clean,
+            touched,
+        })
+    }
+
+    /// Writes the program of ours beside the sources, if there is one, and fetches what it needs. Both kinds have the
+    /// same versions of everything.
+    fn add_ours(&self) -> Result<()> {
+        let [original, marked] = KINDS.map(|kind| self.sources(kind));
+        if let Run::Ours {
+            source,
+            dependencies,
+        } = self.recipe.run
+        {
+            let manifest = format!(
+                "[package]\nname = \"{OURS}\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[dependencies]\n{dependencies}"
+            );
+            for folder in [&original, &marked] {
+                let package = folder.join(OURS);
+                fs::create_dir_all(package.join("src"))?;
+                fs::write(package.join("Cargo.toml"), &manifest)?;
+                fs::write(package.join("src/main.rs"), source)?;
+            }
+            run_command(cargo("update --workspace --quiet").current_dir(&original))?;
+            fs::copy(original.join("Cargo.lock"), marked.join("Cargo.lock"))?;
+        }
+        for folder in [original, marked] {
+            run_command(cargo("fetch --quiet").current_dir(folder))?;
+        }
+        Ok(())
+    }
+
+    /// Seconds of CPU that a build takes.
+    fn build(&self, kind: Kind) -> Result<f64> {
+        let (package, binary) = self.names();
+        let mut build = self.cargo(kind);
+        build.args(["--package", package, "--bin", binary]);
+        let before = childrens_seconds()?;
+        run_command(&mut build)?;
+        Ok(childrens_seconds()? - before)
+    }
+
+    fn cargo(&self, kind: Kind) -> Command {
+        let mut build = cargo("build --quiet --release --offline");
+        build.current_dir(self.sources(kind));
+        build.env("CARGO_TARGET_DIR", self.target(kind));
+        // Other people's warnings are no figures.
+        build.env("RUSTFLAGS", "--cap-lints=allow");
+        build
+    }
+
+    fn names(&self) -> (&'static str, &'static str) {
+        match self.recipe.run {
+            Run::Own { package, binary } => (package, binary),
+            Run::Ours { .. } => (OURS, OURS),
+        }
+    }
+
+    fn sources(&self, kind: Kind) -> PathBuf {
+        self.folders[1].join(kind.name())
+    }
+
+    fn touched(&self, kind: Kind) -> PathBuf {
+        self.sources(kind).join(self.recipe.touched)
+    }
+
+    fn target(&self, kind: Kind) -> PathBuf {
+        match self.effort {
+            Effort::Measured => self.folders[1].join(format!("target-{}", kind.name())),
+            Effort::Quick | Effort::Nothing => self.folders[0].join("target"),
+        }
+    }
+}

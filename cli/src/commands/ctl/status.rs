@@ -1,0 +1,145 @@
+//! What a process says of its recording, in words and as JSON. Must never take a word for granted: the recorder may be of
+//! another version.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::report::json;
+use crate::ui;
+
+/// The answer to the command `status`.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Status {
+    process: u32,
+    program: String,
+    recording: bool,
+    functions: u64,
+    functions_on: u64,
+    filter: String,
+    keep_ns: u64,
+    /// The longest one of a thread.
+    threshold_ns: u64,
+    /// Of how many functions the calls are only counted.
+    counted_functions: u64,
+    threads: u64,
+    threads_ended: u64,
+    recorded: u64,
+    readable: u64,
+    overwritten: u64,
+    dropped: u64,
+    summarised: u64,
+    mode: String,
+    format: String,
+    next_dump: String,
+}
+
+impl Status {
+    /// Reads lines of a word, a space, and a value.
+    pub(super) fn parse(process: u32, text: &str) -> Status {
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        let values: BTreeMap<&str, &str> = lines.collect();
+        let text = |word: &str| values.get(word).copied().unwrap_or_default().to_owned();
+        let number = |word: &str| text(word).parse().unwrap_or(0);
+        Status {
+            process,
+            program: text("program"),
+            recording: text("recording") == "on",
+            functions: number("functions"),
+            functions_on: number("functions_on"),
+            filter: text("filter"),
+            keep_ns: number("keep_ns"),
+            threshold_ns: number("threshold_ns"),
+            counted_functions: number("counted_functions"),
+            threads: number("threads"),
+            threads_ended: number("threads_ended"),
+            recorded: number("recorded"),
+            readable: number("readable"),
+            overwritten: number("overwritten"),
+            dropped: number("dropped"),
+            summarised: number("summarised"),
+            mode: text("mode"),
+            format: text("format"),
+            next_dump: text("next_dump"),
+        }
+    }
+
+    /// Prints it.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub(super) fn print(&self, out: &mut dyn Write, as_json: bool) -> anyhow::Result<()> {
+        if as_json {
+            return json::print(out, self);
+        }
+        let mut fact = |name: &str, text: &str| {
+            let text = ui::clean(text);
+            writeln!(out, "{}", ui::paragraph(&format!("{name:<10} {text}"), 11))
+        };
+        fact("process", &format!("{} ({})", self.process, self.program))?;
+        let switch = if self.recording { "on" } else { "off" };
+        let functions = ui::count(self.functions);
+        let on = ui::count(self.functions_on);
+        fact(
+            "recording",
+            &format!("{switch}: {on} of {functions} functions"),
+        )?;
+        fact("filter", &self.filter)?;
+        fact("keep", &self.keep())?;
+        if self.counted_functions > 0 {
+            let functions = ui::things(self.counted_functions, "function");
+            fact("counted", &format!("calls of {functions} are only counted"))?;
+        }
+        let ended = ui::count(self.threads_ended);
+        let threads = ui::things(self.threads, "thread");
+        fact(
+            "threads",
+            &format!("{threads} with a ring; {ended} of them ended"),
+        )?;
+        let counts = [
+            (self.recorded, "recorded"),
+            (self.readable, "readable"),
+            (self.overwritten, "overwritten"),
+            (self.dropped, "dropped"),
+            (self.summarised, "summarised"),
+        ];
+        let counts = counts.map(|(count, what)| format!("{} {what}", ui::count(count)));
+        fact("records", &counts.join(", "))?;
+        fact("mode", &self.mode)?;
+        fact(
+            "next dump",
+            &format!("{} ({})", self.next_dump, self.format),
+        )?;
+        Ok(())
+    }
+
+    fn keep(&self) -> String {
+        match (self.keep_ns, self.threshold_ns) {
+            (0, 0) => "every call".to_owned(),
+            (0, _) => "every call, from each thread's next chunk on".to_owned(),
+            (keep, 0) => format!("{}; every call so far", ui::duration(keep)),
+            (keep, threshold) => format!(
+                "{}; calls below {} leave no records",
+                ui::duration(keep),
+                ui::duration(threshold)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_other_versions_do_no_harm() {
+        assert_eq!(
+            Status::parse(0, "\nnoise\nthreads many\nmore of it"),
+            Status::default()
+        );
+        let status = Status::parse(7, "threads 2\nfilter a b,*\nrecording on\n");
+        assert_eq!((status.process, status.threads), (7, 2));
+        assert_eq!((&*status.filter, status.recording), ("a b,*", true));
+    }
+}

@@ -1,0 +1,89 @@
+//! Completions for bash, zsh and fish, and man pages, made of a command line. The programs `fdr` and `cargo-fdr` both
+//! have this file. Must never offer what the help hides.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use clap::Command;
+use clap_complete::{Generator, Shell, generate};
+
+/// Writes `completions/` and `man/` below a folder. `more` is what a shell's file has behind its completions.
+///
+/// # Errors
+/// Where a file cannot be written.
+pub(crate) fn write(
+    tool: &Command,
+    name: &'static str,
+    more: impl Fn(Shell) -> &'static str,
+    folder: &Path,
+) -> anyhow::Result<()> {
+    let tool = without_hidden(tool, name);
+    // Completions add a command `help`, and one below it for each other.
+    let pages = tool.clone().disable_help_subcommand(true);
+    let (completions, man) = (folder.join("completions"), folder.join("man"));
+    make(&completions)?;
+    // In bash's functions, the names of commands do not fit each other where there is a `-` in them.
+    let plain = name.replace('-', "_");
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        let of = if shell == Shell::Bash { &plain } else { name };
+        let mut text = Vec::new();
+        generate(shell, &mut tool.clone(), of, &mut text);
+        let mut text = String::from_utf8_lossy(&text).into_owned();
+        if shell == Shell::Bash {
+            let of_program = format!(" {name}\n");
+            text = files_first(&text, &plain).replace(&format!(" {plain}\n"), &of_program);
+        }
+        text += more(shell);
+        let file = completions.join(shell.file_name(name));
+        fs::write(&file, text).with_context(|| file.display().to_string())?;
+    }
+    make(&man)?;
+    clap_mangen::generate_to(pages, &man).with_context(|| man.display().to_string())
+}
+
+/// The command line without what its help does not list. Completions would offer that, too.
+fn without_hidden(tool: &Command, name: &'static str) -> Command {
+    let shown = tool
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    let mut rest = Command::new(name).args(tool.get_arguments());
+    if tool.get_version().is_some() {
+        rest = rest.version(env!("CARGO_PKG_VERSION"));
+    }
+    if let Some(about) = tool.get_about() {
+        rest = rest.about(about.clone());
+    }
+    if let Some(more) = tool.get_after_help() {
+        rest = rest.after_help(more.clone());
+    }
+    rest.subcommands(shown)
+}
+
+/// Bash's completions, where the first word after a command is a file unless it begins with `-`. As they are made,
+/// options alone are offered there. `cases` is what the names of commands begin with in the text.
+fn files_first(text: &str, cases: &str) -> String {
+    let all = r#"COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )"#;
+    let command = format!("{cases}__");
+    // Of which command the lines are, and whether they are behind the values of options.
+    let (mut is_file, mut is_behind) = (false, false);
+    let mut lines = String::with_capacity(text.len());
+    for line in text.lines() {
+        if line.ends_with(')') && line.trim_start().starts_with(&command) {
+            (is_file, is_behind) = (!line.contains("__help"), false);
+        }
+        is_behind |= line.trim() == "esac";
+        let line = match (is_file, is_behind) {
+            (true, true) => line.replace(all, "COMPREPLY=()"),
+            (true, false) => line.replace(" || ${COMP_CWORD} -eq 2 ", " "),
+            (false, _) => line.to_owned(),
+        };
+        lines += &line;
+        lines.push('\n');
+    }
+    lines
+}
+
+fn make(folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())
+}

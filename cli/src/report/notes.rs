@@ -1,0 +1,111 @@
+//! What a reader of a report's figures must know, below its table. This file must never compute a figure.
+
+use super::rows::Report;
+use crate::{trace, ui};
+
+/// What a reader of the figures must know.
+pub(crate) fn notes(report: &Report) -> Vec<String> {
+    let mut notes = Vec::new();
+    if report.is_whole {
+        let what = "whole run: each call that has ended is counted, also those whose records are gone; \
+                    p50, p90 and p99 are within 7 % (--window: figures of the records)";
+        notes.push(what.to_owned());
+    }
+    let counted = report.rows.iter().filter(|row| row.counted > 0).count();
+    if counted > 0 {
+        notes.push(format!(
+            "~: calls of {} were only counted, and those with a time stand for them; self times of their callers \
+             include them (FDR_BUDGET)",
+            ui::things(counted as u64, "function"),
+        ));
+    }
+    if let Some(note) = report.window_note.as_ref().filter(|_| !report.is_whole) {
+        let common = match note.starts_with("windows") {
+            true => " (--common takes only that)",
+            false => "",
+        };
+        notes.push(format!("{note}{common}"));
+    }
+    if report.timeless {
+        let what = "the trace has the order of its calls, and no times";
+        notes.push(what.to_owned());
+    }
+    if report.hidden > 0 {
+        notes.push(format!(
+            "{} not shown (--limit)",
+            ui::things(report.hidden as u64, "function")
+        ));
+    }
+    if report.untimed > 0 {
+        notes.push(format!(
+            "untimed: the calls of {} are counted, without times; what passed in them is self time of \
+             the functions that called them",
+            ui::things(report.untimed as u64, "function"),
+        ));
+    }
+    if report.clipped > 0 && !report.is_whole {
+        notes.push(format!(
+            "clipped: {} seen in part (open where the trace begins or ends, or without an exit): in \
+             calls, total and self, not in min to max",
+            ui::things(report.clipped, "call"),
+        ));
+    }
+    let (calls, short_ns) = report.short();
+    if calls > 0 && !report.is_whole {
+        notes.push(format!(
+            "short: {} left no records (FDR_KEEP); their {} are not self time of the functions that \
+             made them",
+            ui::things(calls, "call"),
+            ui::duration(short_ns),
+        ));
+    }
+    if let Some(counts) = report.counts() {
+        let damaged = !report.diagnostics.is_empty();
+        let doubtful = trace::doubtful_counts(&counts, report.counted_records(), damaged);
+        notes.push(doubtful.unwrap_or_else(|| {
+            format!(
+                "of {}: {} overwritten by newer ones, {} dropped{}",
+                ui::things(counts.recorded, "record"),
+                ui::count(counts.overwritten),
+                ui::count(counts.dropped),
+                trace::summarised(&counts),
+            )
+        }));
+    }
+    if report.lost() > 0 {
+        notes.push(format!(
+            "{} lost in the middle: calls that were open there are clipped",
+            ui::things(report.lost(), "record")
+        ));
+    }
+    if report.breaks() > 0 {
+        notes.push(crate::clock::breaks_in_words(report.breaks()));
+    }
+    notes.extend(report.moments.in_words("mark: "));
+    notes.extend(report.clock_notes.iter().cloned());
+    if let Some(missing) = trace::missing(&report.missing) {
+        notes.push(format!("not in the trace: {missing}"));
+    }
+    let flaws = &report.flaws;
+    for (number, what) in [
+        (flaws.missing_entries, "exit without an entry"),
+        (flaws.missing_exits + flaws.open, "entry without an exit"),
+    ] {
+        if number > 0 {
+            notes.push(format!(
+                "unbalanced: {} × {what} (see fdr verify)",
+                ui::count(number)
+            ));
+        }
+    }
+    for diagnostic in &report.diagnostics {
+        notes.push(format!("damaged: {}", ui::clean(&diagnostic.to_string())));
+    }
+    if report.more_diagnostics > 0 {
+        notes.push(format!(
+            "damaged: {} more places",
+            ui::count(report.more_diagnostics)
+        ));
+    }
+    notes
+}

@@ -1,0 +1,127 @@
+//! Figures of the whole run, from the totals that the recorder keeps for each thread and function (`FDR_KEEP`). They
+//! have every call that has ended, also calls whose records are overwritten or that left none. This file must never mix
+//! them with figures of the records.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use fdr_formats::model::{FunctionTotals, Thread};
+use fdr_formats::{FunctionId, Ticks, TraceInfo};
+
+use super::rows::{Report, Row, Selection, arrange, name_of};
+use crate::memory;
+
+/// The figures of some threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Whole {
+    pub(crate) rows: Vec<Row>,
+    /// Rows that the limit left out.
+    pub(crate) hidden: usize,
+    /// Self time of all functions, shown or not.
+    pub(crate) self_ns: u64,
+}
+
+impl Whole {
+    /// The figures of all threads. `None`: the trace does not have them for each thread.
+    ///
+    /// # Errors
+    /// Where the rows take too much memory.
+    pub(crate) fn of(info: &TraceInfo, selection: &Selection) -> io::Result<Option<Whole>> {
+        let has = info.threads.iter().any(|thread| !thread.totals.is_empty());
+        if !has || info.threads.iter().any(lacks_totals) {
+            return Ok(None);
+        }
+        let threads = info.threads.iter().flat_map(|thread| &thread.totals);
+        let all = threads.chain(&info.missing_totals);
+        Whole::new(info, all, selection).map(Some)
+    }
+
+    fn new<'a>(
+        info: &TraceInfo,
+        totals: impl Iterator<Item = &'a FunctionTotals>,
+        selection: &Selection,
+    ) -> io::Result<Whole> {
+        let mut functions: BTreeMap<FunctionId, FunctionTotals> = BTreeMap::new();
+        for more in totals {
+            memory::check()?;
+            let sum = functions.entry(more.function);
+            sum.or_insert_with(|| FunctionTotals {
+                function: more.function,
+                ..FunctionTotals::default()
+            })
+            .add(more);
+        }
+        let own = functions.values().map(|totals| totals.own.0);
+        let own = own.fold(0, u64::saturating_add);
+        let rows = functions.values().map(|totals| row(info, totals));
+        let (rows, hidden) = arrange(rows.collect(), selection, false);
+        Ok(Whole {
+            rows,
+            hidden,
+            self_ns: info.clock.nanos(Ticks(own)).0,
+        })
+    }
+}
+
+impl Report {
+    /// Shows the figures of the whole run instead of those of the records. Does nothing if the trace has none.
+    ///
+    /// # Errors
+    /// Where the rows take too much memory.
+    pub(crate) fn show_whole(&mut self, info: &TraceInfo, selection: &Selection) -> io::Result<()> {
+        let Some(whole) = self.whole.take() else {
+            return Ok(());
+        };
+        for thread in self.threads.iter_mut().filter(|_| selection.per_thread) {
+            let known = info.threads.iter().find(|known| known.id.0 == thread.id);
+            let totals = known.into_iter().flat_map(|known| &known.totals);
+            let own = Whole::new(info, totals, selection)?;
+            (thread.rows, thread.self_ns) = (Some(own.rows), own.self_ns);
+        }
+        self.rows = whole.rows;
+        self.hidden = whole.hidden;
+        self.self_ns = whole.self_ns;
+        self.is_whole = true;
+        Ok(())
+    }
+}
+
+/// Whether a thread had calls that ended, and no totals.
+fn lacks_totals(thread: &Thread) -> bool {
+    let ended = |counts: &fdr_formats::model::Counts| counts.recorded > counts.synthetic_exits;
+    thread.totals.is_empty() && thread.counts.as_ref().is_some_and(ended)
+}
+
+fn row(info: &TraceInfo, totals: &FunctionTotals) -> Row {
+    let function = info.function(totals.function);
+    let untimed = totals.calls == 0 || function.is_some_and(|function| function.untimed);
+    let time = |ticks: Option<Ticks>| {
+        let ticks = ticks.filter(|_| !untimed);
+        ticks.map(|ticks| info.clock.nanos(ticks).0)
+    };
+    let counted = if untimed { 0 } else { totals.untimed };
+    let (total, own) = totals.estimates();
+    let mean = totals.total.0.checked_div(totals.calls).map(Ticks);
+    Row {
+        name: match totals.function {
+            FunctionId(0) => "(functions without room)".to_owned(),
+            id => name_of(info, id),
+        },
+        file: function.map_or_else(String::new, |function| function.file.clone()),
+        line: function.map_or(0, |function| function.line),
+        id: totals.function.0,
+        calls: totals.calls.saturating_add(totals.untimed),
+        clipped: 0,
+        untimed,
+        counted,
+        error_ns: time(totals.standard_error().filter(|_| counted > 0)),
+        total_ns: time(Some(total)).unwrap_or(0),
+        self_ns: time(Some(own)).unwrap_or(0),
+        min_ns: None,
+        mean_ns: time(mean),
+        p50_ns: time(totals.quantile(50)),
+        p90_ns: time(totals.quantile(90)),
+        p99_ns: time(totals.quantile(99)),
+        max_ns: time(Some(totals.longest)),
+    }
+}

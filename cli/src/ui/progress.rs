@@ -1,0 +1,187 @@
+//! What is shown on a terminal while a command works: a bar, or how much has come. Must never be written where stderr
+//! is no terminal.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::{Duration, Instant};
+
+use fdr_formats::Source;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::size;
+
+/// Work that is done sooner shows no progress bar.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A progress bar on stderr: only on a terminal, and only for work that takes its time.
+pub(crate) struct Progress {
+    started: Instant,
+    /// Hidden at first, so that its rate is right when it is shown.
+    bar: ProgressBar,
+    shown: Once,
+    wanted: bool,
+}
+
+impl Progress {
+    /// For all lanes of a source.
+    pub(crate) fn new(source: &dyn Source) -> Progress {
+        let total = (0..source.lanes())
+            .map(|lane| source.lane_bytes(lane))
+            .sum();
+        let line = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+        Progress::of(Some(total), line, io::stderr().is_terminal())
+    }
+
+    /// For what comes, nobody knows how much.
+    pub(crate) fn endless() -> Progress {
+        let line = "{spinner} {bytes}, {bytes_per_sec}";
+        Progress::of(None, line, io::stderr().is_terminal())
+    }
+
+    /// One that is never shown.
+    pub(crate) fn hidden() -> Progress {
+        Progress::of(None, "", false)
+    }
+
+    fn of(total: Option<u64>, line: &str, wanted: bool) -> Progress {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(line) {
+            bar.set_style(style);
+        }
+        Progress {
+            started: Instant::now(),
+            bar,
+            shown: Once::new(),
+            wanted,
+        }
+    }
+
+    /// Tells it bytes that were done. Any thread may.
+    pub(crate) fn add(&self, bytes: u64) {
+        if !self.wanted {
+            return;
+        }
+        self.bar.inc(bytes);
+        if self.started.elapsed() >= PATIENCE {
+            self.shown
+                .call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// How much has come, in one line on stderr: only on a terminal, and only while more comes. The cursor stands at the
+/// line's beginning, so that whatever else is printed takes the line's place: a message, or a terminal's `^C`.
+pub(crate) struct Arrivals {
+    wanted: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// When the line was shown, or was to be shown, and how much had come by then.
+    shown: Instant,
+    before: u64,
+    bytes: u64,
+    is_visible: bool,
+}
+
+/// At most one line in so long.
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// Clears the line in which the cursor is.
+const CLEAR: &[u8] = b"\r\x1b[K";
+
+impl Arrivals {
+    pub(crate) fn new() -> Arrivals {
+        Arrivals::of(io::stderr().is_terminal())
+    }
+
+    /// One that is never shown.
+    pub(crate) fn hidden() -> Arrivals {
+        Arrivals::of(false)
+    }
+
+    fn of(wanted: bool) -> Arrivals {
+        let state = State {
+            shown: Instant::now(),
+            before: 0,
+            bytes: 0,
+            is_visible: false,
+        };
+        Arrivals {
+            wanted,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Bytes that came. Any thread may.
+    pub(crate) fn add(&self, bytes: u64) {
+        if !self.wanted {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.bytes += bytes;
+        if let Some(line) = state.line(Instant::now()) {
+            let _ = io::stderr().write_all(&line);
+        }
+    }
+
+    /// Lets something be said in the line's place.
+    pub(crate) fn aside<T>(&self, say: impl FnOnce() -> T) -> T {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.clear();
+        say()
+    }
+}
+
+impl State {
+    /// The line, if it is time for another one.
+    fn line(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let passed = now.saturating_duration_since(self.shown);
+        if passed < BETWEEN {
+            return None;
+        }
+        let rate = (self.bytes - self.before) as f64 / passed.as_secs_f64();
+        (self.shown, self.before, self.is_visible) = (now, self.bytes, true);
+        let text = format!("{}, {}/s\r", size(self.bytes), size(rate as u64));
+        Some([CLEAR, text.as_bytes()].concat())
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_visible) {
+            let _ = io::stderr().write_all(CLEAR);
+        }
+    }
+}
+
+impl Drop for Arrivals {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        state.unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_leaves_the_cursor_at_its_beginning_and_is_not_shown_too_often() {
+        let arrivals = Arrivals::hidden();
+        let mut state = arrivals.state.lock().expect("one thread");
+        let begin = state.shown;
+        state.bytes = 3 << 20;
+        assert_eq!(state.line(begin + BETWEEN / 2), None);
+        let line = state.line(begin + Duration::from_secs(2)).expect("a line");
+        assert_eq!(line, b"\r\x1b[K3.0 MiB, 1.5 MiB/s\r");
+        assert_eq!(state.line(begin + Duration::from_secs(2)), None);
+        // The rate is that of the last moments, not of the time since the command began.
+        let line = state.line(begin + Duration::from_secs(3)).expect("a line");
+        assert_eq!(line, b"\r\x1b[K3.0 MiB, 0 B/s\r");
+    }
+}

@@ -1,0 +1,119 @@
+//! What a thread's calls of each function took, for the whole of the thread's life. The recorder counts each call
+//! when it ends, so overwritten records and calls without records are counted too. Pure.
+
+use super::{FunctionId, Ticks};
+use crate::lengths;
+
+/// The calls of one function that have ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionTotals {
+    /// The function. `FunctionId(0)` stands for all functions for which there was no room.
+    pub function: FunctionId,
+    /// Calls whose time is known.
+    pub calls: u64,
+    /// Calls whose time is not known, because the function is untimed or the calls nested too deeply.
+    pub untimed: u64,
+    /// From entry to exit, together.
+    pub total: Ticks,
+    /// The same, less the calls inside.
+    pub own: Ticks,
+    /// The longest call.
+    pub longest: Ticks,
+    /// How many calls are in which class of [`lengths`], in order and without classes that have none.
+    pub lengths: Vec<(u8, u64)>,
+}
+
+impl FunctionTotals {
+    /// The length that so many percent of the calls do not exceed. `None`: no call has a time.
+    #[must_use]
+    pub fn quantile(&self, percent: u64) -> Option<Ticks> {
+        let lengths = self.lengths.iter().copied();
+        lengths::quantile(lengths, self.longest.0, percent).map(Ticks)
+    }
+
+    /// The time that all calls took, from entry to exit and less the calls inside. It is an estimate if some calls have
+    /// no time: those with a time stand for the others.
+    #[must_use]
+    pub fn estimates(&self) -> (Ticks, Ticks) {
+        let of_all = |ticks: Ticks| {
+            let all = u128::from(self.calls) + u128::from(self.untimed);
+            let ticks = (u128::from(ticks.0) * all).checked_div(u128::from(self.calls));
+            Ticks(ticks.map_or(0, |ticks| u64::try_from(ticks).unwrap_or(u64::MAX)))
+        };
+        (of_all(self.total), of_all(self.own))
+    }
+
+    /// The standard error of the first of [`estimates`](Self::estimates), if the calls with a time were drawn by lot.
+    /// `None`: no call has a time.
+    #[must_use]
+    pub fn standard_error(&self) -> Option<Ticks> {
+        if self.calls == 0 {
+            return None;
+        }
+        let (timed, counted) = (self.calls as f64, self.untimed as f64);
+        let mean = self.total.0 as f64 / timed;
+        let squares = self.lengths.iter().map(|&(class, count)| {
+            let differs = lengths::shortest(usize::from(class)) as f64 - mean;
+            count as f64 * differs * differs
+        });
+        let deviation = (squares.sum::<f64>() / timed).sqrt();
+        // A sum of `counted` further calls, whose mean is known to the deviation by the root of `timed`.
+        Some(Ticks((deviation * counted / timed.sqrt()) as u64))
+    }
+
+    /// Adds the calls of the same function on another thread.
+    pub fn add(&mut self, more: &FunctionTotals) {
+        self.calls = self.calls.saturating_add(more.calls);
+        self.untimed = self.untimed.saturating_add(more.untimed);
+        self.total = Ticks(self.total.0.saturating_add(more.total.0));
+        self.own = Ticks(self.own.0.saturating_add(more.own.0));
+        self.longest = self.longest.max(more.longest);
+        for &(class, count) in &more.lengths {
+            match self.lengths.binary_search_by_key(&class, |known| known.0) {
+                Ok(at) => self.lengths[at].1 = self.lengths[at].1.saturating_add(count),
+                Err(at) => self.lengths.insert(at, (class, count)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_those_of_all_threads() {
+        let of = |calls, longest, lengths: &[(u8, u64)]| FunctionTotals {
+            calls,
+            longest: Ticks(longest),
+            total: Ticks(10 * calls),
+            lengths: lengths.to_vec(),
+            ..FunctionTotals::default()
+        };
+        let mut sum = of(3, 500, &[(2, 2), (18, 1)]);
+        sum.add(&of(4, 400, &[(0, 1), (2, 3)]));
+        assert_eq!(sum, of(7, 500, &[(0, 1), (2, 5), (18, 1)]));
+        assert_eq!(sum.quantile(100), Some(Ticks(500)));
+        assert_eq!(FunctionTotals::default().quantile(50), None);
+    }
+
+    #[test]
+    fn calls_with_a_time_stand_for_the_others() {
+        let mut totals = FunctionTotals {
+            calls: 100,
+            total: Ticks(1_000),
+            own: Ticks(400),
+            lengths: vec![(0, 100)],
+            ..FunctionTotals::default()
+        };
+        assert_eq!(totals.estimates(), (Ticks(1_000), Ticks(400)));
+        assert_eq!(totals.standard_error(), Some(Ticks(0)));
+        totals.untimed = 900;
+        assert_eq!(totals.estimates(), (Ticks(10_000), Ticks(4_000)));
+        // Each of them differs from the mean by its 10 ticks.
+        assert_eq!(totals.standard_error(), Some(Ticks(900)));
+        totals.calls = 0;
+        assert_eq!(totals.estimates(), (Ticks(0), Ticks(0)));
+        assert_eq!(totals.standard_error(), None);
+    }
+}

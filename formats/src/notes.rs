@@ -1,0 +1,433 @@
+//! Notes: what a program says beside its calls. A note is an event with fields, an edge of a task, an argument of a
+//! call, or a change of its thread's state. This file has their bytes. It must never decide when a note is made, or
+//! trust a length in it.
+//!
+//! [`Mark::Note`](crate::Mark::Note) has a note's kind and its body. In an XRay file the body stands behind the head
+//! of a custom event of ours, with that kind (`xray::payload`). So `llvm-xray` skips it. A body is little-endian in
+//! every file, has a multiple of 8 bytes, and at most [`MOST_BYTES`]. Readers ignore bytes behind the fields that they
+//! know, and keep numbers that they have no word for. Names are ids of the table of functions: an entry has a name, a
+//! file and a line. 0 is no name.
+//!
+//! | kind | offset | size | field |
+//! | --- | --- | --- | --- |
+//! | 12 event | 0 | 4 | name |
+//! | | 4 | 1 | form: 0 instant, 1 begin of a span, 2 end of a span, 3 counter |
+//! | | 5 | 1 | level: 0 not known, 1 trace, 2 debug, 3 info, 4 warning, 5 error |
+//! | | 6 | 1 | number of fields, at most [`MOST_FIELDS`] |
+//! | | 7 | 1 | zero |
+//! | | 8 | 8 | id of the span, which its begin and its end share; 0 = none |
+//! | | 16 | | the fields |
+//! | 13 task | 0 | 8 | id, not 0 |
+//! | | 8 | 8 | id of the parent; 0 = none |
+//! | | 16 | 8 | id of the task that caused this, where it was woken; 0 = not known |
+//! | | 24 | 4 | name |
+//! | | 28 | 1 | state from here on: 0 created, 1 running on this thread, 2 waiting, 3 woken, 4 finished, 5 dropped |
+//! | | 29 | 3 | zero |
+//! | 14 argument | 0 | | one field, of the call whose entry is the thread's last call before |
+//! | 16 thread state | 0 | 8 | object that it waits for: an address or a number; 0 = not known |
+//! | | 8 | 8 | thread that holds the object; 0 = not known |
+//! | | 16 | 4 | name of the object |
+//! | | 20 | 1 | state from here on: 0 running, 1 waiting for a CPU, 2 blocked |
+//! | | 21 | 1 | reason: 0 not known, 1 lock, 2 condition, 3 input or output, 4 sleep, 5 end of a thread, 6 channel, 7 parked, 8 page fault, 9 taken from its CPU |
+//! | | 22 | 2 | zero |
+//!
+//! A field:
+//!
+//! | offset | size | field |
+//! | --- | --- | --- |
+//! | 0 | 4 | name |
+//! | 4 | 1 | type: 0 unsigned, 1 signed, 2 f64, 3 truth, 4 text (UTF-8), 5 bytes, 6 address |
+//! | 5 | 1 | place: of an argument its number from 0, 255 the result; of an event 0 |
+//! | 6 | 2 | bytes of the text that are here; 0 for numbers |
+//! | 8 | 8 | the number; of a text its whole length, which is larger where it was cut |
+//! | 16 | | the text, zeros up to a multiple of 8 |
+//!
+//! The kinds 1 to 11, 15 and 17 are those of `xray::payload`.
+
+use std::fmt;
+
+use crate::bytes::{ByteOrder, Fields};
+
+/// The most bytes of a body.
+pub const MOST_BYTES: usize = 4096;
+/// The most fields of an event.
+pub const MOST_FIELDS: usize = 32;
+/// The place of a field that is a call's result.
+pub const RESULT: u8 = 255;
+
+/// The kind of a note, as files have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// An event with fields.
+    Event = 12,
+    /// An edge of a task.
+    Task = 13,
+    /// An argument or the result of a call.
+    Argument = 14,
+    /// A change of the thread's state.
+    ThreadState = 16,
+}
+
+impl NoteKind {
+    /// All kinds.
+    pub const ALL: [NoteKind; 4] = [
+        NoteKind::Event,
+        NoteKind::Task,
+        NoteKind::Argument,
+        NoteKind::ThreadState,
+    ];
+
+    /// The kind with that number.
+    #[must_use]
+    pub fn of(number: u8) -> Option<NoteKind> {
+        let mut all = NoteKind::ALL.into_iter();
+        all.find(|kind| *kind as u8 == number)
+    }
+
+    /// Its name, for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            NoteKind::Event => "event",
+            NoteKind::Task => "task",
+            NoteKind::Argument => "argument",
+            NoteKind::ThreadState => "thread state",
+        }
+    }
+}
+
+/// The value of a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FieldValue<'a> {
+    /// An unsigned number.
+    Unsigned(u64),
+    /// A signed number.
+    Signed(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// True or false.
+    Truth(bool),
+    /// Text, or as much of it as was kept, and its whole length in bytes.
+    Text(&'a [u8], u64),
+    /// Bytes, in the same way.
+    Bytes(&'a [u8], u64),
+    /// An address.
+    Address(u64),
+    /// A type that this version does not know: its number, the number, and the text.
+    Other(u8, u64, &'a [u8]),
+}
+
+/// A named value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Field<'a> {
+    /// Its name, in the table of functions.
+    pub name: u32,
+    /// Of an argument its number, or [`RESULT`].
+    pub place: u8,
+    /// Its value.
+    pub value: FieldValue<'a>,
+}
+
+/// A note. Its numbers are those of the tables above.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note<'a> {
+    /// An event with fields.
+    Event {
+        /// Its name.
+        name: u32,
+        /// Instant, begin, end or counter.
+        form: u8,
+        /// How much it matters.
+        level: u8,
+        /// The span that it begins or ends.
+        span: u64,
+        /// Its fields.
+        fields: Vec<Field<'a>>,
+    },
+    /// An edge of a task.
+    Task {
+        /// The task.
+        task: u64,
+        /// The task that made it.
+        parent: u64,
+        /// The task that woke it.
+        by: u64,
+        /// Its name.
+        name: u32,
+        /// Its state from here on.
+        state: u8,
+    },
+    /// An argument or the result of a call.
+    Argument(Field<'a>),
+    /// A change of the thread's state.
+    ThreadState {
+        /// What it waits for.
+        object: u64,
+        /// Who has that.
+        holder: u64,
+        /// The object's name.
+        name: u32,
+        /// The state from here on.
+        state: u8,
+        /// Why.
+        reason: u8,
+    },
+}
+
+impl<'a> Note<'a> {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> NoteKind {
+        match self {
+            Note::Event { .. } => NoteKind::Event,
+            Note::Task { .. } => NoteKind::Task,
+            Note::Argument(_) => NoteKind::Argument,
+            Note::ThreadState { .. } => NoteKind::ThreadState,
+        }
+    }
+
+    /// Its body. `None`: it has more fields or bytes than a note may have, or a task without an id.
+    #[must_use]
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        let mut body = Vec::new();
+        let long = |body: &mut Vec<u8>, numbers: &[u64]| {
+            numbers
+                .iter()
+                .for_each(|number| body.extend(number.to_le_bytes()));
+        };
+        match self {
+            Note::Event {
+                name,
+                form,
+                level,
+                span,
+                fields,
+            } => {
+                if fields.len() > MOST_FIELDS {
+                    return None;
+                }
+                body.extend(name.to_le_bytes());
+                body.extend([*form, *level, fields.len() as u8, 0]);
+                long(&mut body, &[*span]);
+                fields.iter().try_for_each(|field| field.put(&mut body))?;
+            }
+            Note::Task {
+                task,
+                parent,
+                by,
+                name,
+                state,
+            } => {
+                long(&mut body, &[*task, *parent, *by]);
+                body.extend(name.to_le_bytes());
+                body.extend([*state, 0, 0, 0]);
+                if *task == 0 {
+                    return None;
+                }
+            }
+            Note::Argument(field) => field.put(&mut body)?,
+            Note::ThreadState {
+                object,
+                holder,
+                name,
+                state,
+                reason,
+            } => {
+                long(&mut body, &[*object, *holder]);
+                body.extend(name.to_le_bytes());
+                body.extend([*state, *reason, 0, 0]);
+            }
+        }
+        (body.len() <= MOST_BYTES).then_some(body)
+    }
+
+    /// Decodes a body. `None`: it is damaged.
+    #[must_use]
+    pub fn decode(kind: NoteKind, body: &'a [u8]) -> Option<Note<'a>> {
+        if body.len() > MOST_BYTES || body.len() % 8 != 0 {
+            return None;
+        }
+        let mut bytes = Fields::new(body, ByteOrder::Little);
+        let note = match kind {
+            NoteKind::Event => {
+                let (name, form, level) = (bytes.u32()?, bytes.u8()?, bytes.u8()?);
+                let (count, _zero, span) = (bytes.u8()?, bytes.u8()?, bytes.u64()?);
+                if usize::from(count) > MOST_FIELDS {
+                    return None;
+                }
+                let fields = (0..count).map(|_| Field::take(&mut bytes));
+                Note::Event {
+                    name,
+                    form,
+                    level,
+                    span,
+                    fields: fields.collect::<Option<_>>()?,
+                }
+            }
+            NoteKind::Task => Note::Task {
+                task: bytes.u64().filter(|&task| task != 0)?,
+                parent: bytes.u64()?,
+                by: bytes.u64()?,
+                name: bytes.u32()?,
+                state: bytes.u32()? as u8,
+            },
+            NoteKind::Argument => Note::Argument(Field::take(&mut bytes)?),
+            NoteKind::ThreadState => {
+                let (object, holder) = (bytes.u64()?, bytes.u64()?);
+                let (name, state, reason) = (bytes.u32()?, bytes.u8()?, bytes.u8()?);
+                bytes.u16()?;
+                Note::ThreadState {
+                    object,
+                    holder,
+                    name,
+                    state,
+                    reason,
+                }
+            }
+        };
+        Some(note)
+    }
+}
+
+impl<'a> Field<'a> {
+    fn put(&self, body: &mut Vec<u8>) -> Option<()> {
+        let (kind, number, text): (u8, u64, &[u8]) = match self.value {
+            FieldValue::Unsigned(number) => (0, number, &[]),
+            FieldValue::Signed(number) => (1, number as u64, &[]),
+            FieldValue::Float(number) => (2, number.to_bits(), &[]),
+            FieldValue::Truth(truth) => (3, truth.into(), &[]),
+            FieldValue::Text(text, whole) => (4, whole, text),
+            FieldValue::Bytes(bytes, whole) => (5, whole, bytes),
+            FieldValue::Address(address) => (6, address, &[]),
+            FieldValue::Other(kind, number, text) => (kind, number, text),
+        };
+        let length = u16::try_from(text.len()).ok()?;
+        body.extend(self.name.to_le_bytes());
+        body.extend([kind, self.place]);
+        body.extend(length.to_le_bytes());
+        body.extend(number.to_le_bytes());
+        body.extend_from_slice(text);
+        body.resize(body.len().next_multiple_of(8), 0);
+        Some(())
+    }
+
+    fn take(bytes: &mut Fields<'a>) -> Option<Field<'a>> {
+        let (name, kind, place) = (bytes.u32()?, bytes.u8()?, bytes.u8()?);
+        let (length, number) = (usize::from(bytes.u16()?), bytes.u64()?);
+        let text = bytes.bytes(length)?;
+        bytes.bytes(length.next_multiple_of(8) - length)?;
+        let value = match (kind, length) {
+            (0, 0) => FieldValue::Unsigned(number),
+            (1, 0) => FieldValue::Signed(number as i64),
+            (2, 0) => FieldValue::Float(f64::from_bits(number)),
+            (3, 0) if number <= 1 => FieldValue::Truth(number == 1),
+            (4, _) => FieldValue::Text(text, number),
+            (5, _) => FieldValue::Bytes(text, number),
+            (6, 0) => FieldValue::Address(number),
+            (kind, _) => FieldValue::Other(kind, number, text),
+        };
+        Some(Field { name, place, value })
+    }
+}
+
+/// The word of a number, or the number.
+fn word(words: &[&str], number: u8) -> String {
+    match words.get(usize::from(number)) {
+        Some(word) => (*word).to_owned(),
+        None => number.to_string(),
+    }
+}
+
+impl fmt::Display for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}=", self.name)?;
+        match self.value {
+            FieldValue::Unsigned(number) => write!(f, "{number}"),
+            FieldValue::Signed(number) => write!(f, "{number}"),
+            FieldValue::Float(number) => write!(f, "{number:?}"),
+            FieldValue::Truth(truth) => write!(f, "{truth}"),
+            FieldValue::Text(text, whole) => {
+                write!(f, "{:?}", String::from_utf8_lossy(text))?;
+                cut(f, text, whole)
+            }
+            FieldValue::Bytes(bytes, whole) => {
+                write!(f, "{bytes:02x?}")?;
+                cut(f, bytes, whole)
+            }
+            FieldValue::Address(address) => write!(f, "{address:#x}"),
+            FieldValue::Other(kind, number, text) => {
+                write!(f, "type {kind} {number} {text:02x?}")
+            }
+        }
+    }
+}
+
+fn cut(f: &mut fmt::Formatter<'_>, held: &[u8], whole: u64) -> fmt::Result {
+    match whole > held.len() as u64 {
+        true => write!(f, " (of {whole} bytes)"),
+        false => Ok(()),
+    }
+}
+
+impl fmt::Display for Note<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Event {
+                name,
+                form,
+                level,
+                span,
+                fields,
+            } => {
+                let form = word(&["instant", "begin", "end", "counter"], *form);
+                let levels = ["none", "trace", "debug", "info", "warning", "error"];
+                let level = word(&levels, *level);
+                write!(f, "#{name} {form} level={level} span={span}")?;
+                fields.iter().try_for_each(|field| write!(f, " {field}"))
+            }
+            Note::Task {
+                task,
+                parent,
+                by,
+                name,
+                state,
+            } => {
+                let states = [
+                    "created", "running", "waiting", "woken", "finished", "dropped",
+                ];
+                let state = word(&states, *state);
+                write!(f, "{task} #{name} {state} parent={parent} by={by}")
+            }
+            Note::Argument(field) => match field.place {
+                RESULT => write!(f, "result {field}"),
+                place => write!(f, "{place} {field}"),
+            },
+            Note::ThreadState {
+                object,
+                holder,
+                name,
+                state,
+                reason,
+            } => {
+                let state = word(&["running", "waiting", "blocked"], *state);
+                let reasons = [
+                    "not known",
+                    "lock",
+                    "condition",
+                    "input or output",
+                    "sleep",
+                    "end of a thread",
+                    "channel",
+                    "parked",
+                    "page fault",
+                    "taken from its CPU",
+                ];
+                let reason = word(&reasons, *reason);
+                write!(
+                    f,
+                    "{state} ({reason}) object={object:#x} #{name} holder={holder}"
+                )
+            }
+        }
+    }
+}

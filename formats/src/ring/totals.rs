@@ -1,0 +1,98 @@
+//! The totals of a slot, read beside a thread that may be counting. Nothing in them is believed that can be
+//! checked: a damaged file gives no more rows than it has room for.
+
+use std::io;
+use std::sync::atomic::{Ordering, fence};
+
+use super::layout::{Header, LENGTHS, ROW_OFFSETS, ROW_SIZE, TOTALS_OFFSETS, TOTALS_SIZE};
+use crate::bytes::{ByteOrder, Fields, ReadAt};
+use crate::model::{FunctionId, FunctionTotals, Ticks};
+
+/// How often a row is read until its lengths are as many as its calls.
+const PATIENCE: u32 = 64;
+
+/// The totals of the slot with that index. Those of ended threads are behind the last slot's. Empty: the ring has
+/// none.
+pub(super) fn read(
+    bytes: &dyn ReadAt,
+    header: &Header,
+    index: u32,
+) -> io::Result<Vec<FunctionTotals>> {
+    let mut list = Vec::new();
+    let size = header.totals_size;
+    let start = size
+        .checked_mul(index.into())
+        .and_then(|at| at.checked_add(header.totals))
+        .filter(|_| header.totals > 0);
+    let Some(start) = start.filter(|at| at.saturating_add(size) <= bytes.size()) else {
+        return Ok(list);
+    };
+    let mut count = [0; 4];
+    bytes.read_at(start + TOTALS_OFFSETS[0] as u64, &mut count)?;
+    fence(Ordering::Acquire);
+    let most = size.saturating_sub(TOTALS_SIZE as u64) / ROW_SIZE as u64;
+    let rows = u64::from(u32::from_le_bytes(count)).min(most);
+    let mut buffer = vec![0; ROW_SIZE];
+    for row in 0..rows {
+        let at = start + TOTALS_SIZE as u64 + row * ROW_SIZE as u64;
+        let mut found = None;
+        for _ in 0..PATIENCE {
+            let count = read_row(bytes, at, &mut buffer)?;
+            let decoded = buffer.get(..count).and_then(decode);
+            let is_whole = decoded.as_ref().is_none_or(|decoded| decoded.1);
+            found = decoded.map(|decoded| decoded.0);
+            if is_whole {
+                break;
+            }
+        }
+        // A process that was killed may have been counting a call. What is counted stays.
+        let found = found.filter(|totals| totals.calls > 0 || totals.untimed > 0);
+        list.extend(found);
+    }
+    Ok(list)
+}
+
+/// Reads a row, beside its owner, who counts a call first and its length last. So the lengths are read first and the
+/// calls last: if they are as many, no call was counted in between. Returns how many bytes there are.
+fn read_row(bytes: &dyn ReadAt, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let [_, calls, .., lengths] = ROW_OFFSETS;
+    let behind = bytes.read_at(at + lengths as u64, &mut buffer[lengths..])?;
+    fence(Ordering::Acquire);
+    let before = bytes.read_at(at, &mut buffer[..lengths])?;
+    fence(Ordering::Acquire);
+    let _ = bytes.read_at(at + calls as u64, &mut buffer[calls..calls + 8])?;
+    Ok(if before < lengths {
+        before
+    } else {
+        before + behind
+    })
+}
+
+/// Decodes a row. Also whether its lengths are as many as its calls: otherwise a call was being counted.
+fn decode(bytes: &[u8]) -> Option<(FunctionTotals, bool)> {
+    let mut fields = Fields::new(bytes, ByteOrder::Little);
+    let function = FunctionId(fields.u32()?);
+    let _zero = fields.u32()?;
+    let (calls, untimed) = (fields.u64()?, fields.u64()?);
+    let (total, own, longest) = (fields.u64()?, fields.u64()?, fields.u64()?);
+    let [.., lengths] = ROW_OFFSETS;
+    let mut fields = Fields::new(bytes.get(lengths..)?, ByteOrder::Little);
+    let (mut list, mut sum) = (Vec::new(), 0_u64);
+    for class in 0..LENGTHS {
+        let count = fields.u64()?;
+        sum = sum.wrapping_add(count);
+        if count > 0 {
+            list.push((class as u8, count));
+        }
+    }
+    let totals = FunctionTotals {
+        function,
+        calls,
+        untimed,
+        total: Ticks(total),
+        own: Ticks(own.min(total)),
+        longest: Ticks(longest),
+        lengths: list,
+    };
+    Some((totals, sum == calls))
+}

@@ -1,0 +1,110 @@
+//! What a crashed thread's calls took, as blocks without records that stand before the thread's own block. Nothing
+//! may be allocated there, so the caller gives the memory for one payload. Async-signal-safe. Must never touch a
+//! file itself.
+
+use super::crash_dump::{LAYOUT, Out, custom, metadata, taken};
+use super::dump::{First, first};
+use super::payload::{put_totals_row, totals_head};
+use super::record::{METADATA_SIZE, Record};
+use crate::lengths::CLASSES;
+use crate::model::TraceInfo;
+
+pub use super::payload::TotalsRow;
+
+/// Bytes of the largest row.
+const LARGEST_ROW: usize = 48 + 8 * CLASSES;
+
+/// Rows that are gathered for the next block.
+pub struct CrashTotals<'a> {
+    info: &'a TraceInfo,
+    thread: u32,
+    first: First,
+    is_of_missing: bool,
+    place: &'a mut [u8],
+    used: usize,
+    rows: u32,
+}
+
+impl<'a> CrashTotals<'a> {
+    /// Bytes of memory that are enough, and with which there are few blocks.
+    pub const ROOM: usize = 8 * 1024;
+
+    /// For the rows of a thread whose first chunk is `chunk`. `is_of_missing`: the rows are of threads that are
+    /// not in the trace.
+    pub fn new(
+        info: &'a TraceInfo,
+        thread: u32,
+        chunk: &[u8],
+        is_of_missing: bool,
+        place: &'a mut [u8],
+    ) -> CrashTotals<'a> {
+        CrashTotals {
+            info,
+            thread,
+            first: first(chunk, info),
+            is_of_missing,
+            place,
+            used: 0,
+            rows: 0,
+        }
+    }
+
+    /// Adds a row. `lengths` has the calls of each class. `None`: `out` refused bytes.
+    pub fn row(
+        &mut self,
+        row: &TotalsRow,
+        lengths: &[u64; CLASSES],
+        out: &mut Out<'_>,
+    ) -> Option<()> {
+        if self.place.len() < self.used + LARGEST_ROW {
+            self.flush(out)?;
+        }
+        if self.rows == 0 {
+            self.used = totals_head(0, false).len();
+        }
+        let some = (0..).zip(lengths).filter(|(_, count)| **count > 0);
+        let some = some.map(|(class, count)| (class, *count));
+        let (place, used) = (&mut *self.place, &mut self.used);
+        put_totals_row(row, some, &mut |part| {
+            if let Some(to) = place.get_mut(*used..*used + part.len()) {
+                to.copy_from_slice(part);
+                *used += part.len();
+            }
+        });
+        self.rows += 1;
+        Some(())
+    }
+
+    /// Writes the rows that are left. `None`: `out` refused bytes.
+    pub fn finish(mut self, out: &mut Out<'_>) -> Option<()> {
+        self.flush(out)
+    }
+
+    fn flush(&mut self, out: &mut Out<'_>) -> Option<()> {
+        if self.rows == 0 {
+            return Some(());
+        }
+        let head = totals_head(self.rows, self.is_of_missing);
+        let payload = self.place.get_mut(..self.used)?;
+        payload.get_mut(..head.len())?.copy_from_slice(&head);
+        let process = self.info.process.map(|process| process as u32);
+        let records = 4 + usize::from(process.is_some());
+        let bytes = (METADATA_SIZE * records + payload.len()) as u64;
+        let First { wall, cpu, tsc } = self.first;
+        let start = self.info.start.map_or(tsc, |start| start.0);
+        metadata(&Record::BufferExtents { bytes }, out)?;
+        let thread = self.thread;
+        metadata(&Record::NewBuffer { thread }, out)?;
+        let (seconds, micros) = wall;
+        metadata(&Record::WallTime { seconds, micros }, out)?;
+        if let Some(process) = process {
+            metadata(&Record::Pid { process }, out)?;
+        }
+        metadata(&Record::NewCpu { cpu, tsc: start }, out)?;
+        taken(custom(start, payload, out))?;
+        (self.used, self.rows) = (0, 0);
+        Some(())
+    }
+}
+
+const _: () = assert!(LAYOUT.version == 3 && CrashTotals::ROOM > 2 * LARGEST_ROW);

@@ -1,0 +1,304 @@
+//! Notes: each kind typed by hand, any note there and back, damaged ones, and what conversions do with them.
+
+use crate::common::{self, Event, Random, cut_everywhere, enter, exit, flip_everywhere, hex, list};
+use crate::fuzz::place::Place;
+use fdr_formats::bytes::ByteOrder;
+use fdr_formats::notes::{Field, FieldValue, MOST_BYTES, MOST_FIELDS, Note, NoteKind, RESULT};
+use fdr_formats::xray::payload::{Payload, decode, encode_note};
+use fdr_formats::xray::{Version, XrayWriter};
+use fdr_formats::{Sink, TraceInfo, registry};
+use std::io::Cursor;
+
+/// A payload typed by hand is that note.
+fn is(note: &Note<'_>, bytes: &str) {
+    let payload = hex(bytes);
+    let kind = note.kind();
+    let body = note.encode().expect("a note within bounds");
+    assert_eq!(encode_note(kind, &body), payload, "{note}");
+    assert_eq!(
+        decode(&payload, ByteOrder::Little),
+        Some(Payload::Note(kind))
+    );
+    // The order of the file does not matter.
+    assert_eq!(decode(&payload, ByteOrder::Big), Some(Payload::Note(kind)));
+    assert_eq!(Note::decode(kind, &payload[8..]).as_ref(), Some(note));
+    // A later version may append fields.
+    let longer = [&payload[8..], &[0xff; 8]].concat();
+    assert_eq!(Note::decode(kind, &longer).as_ref(), Some(note));
+}
+
+fn field(name: u32, value: FieldValue<'_>) -> Field<'_> {
+    Field {
+        name,
+        place: 0,
+        value,
+    }
+}
+
+#[test]
+fn each_kind_typed_by_hand() {
+    let event = Note::Event {
+        name: 0x0101,
+        form: 1,
+        level: 4,
+        span: 0x22,
+        fields: vec![
+            field(3, FieldValue::Unsigned(0x1234)),
+            field(4, FieldValue::Signed(-2)),
+            field(5, FieldValue::Float(0.5)),
+            field(6, FieldValue::Truth(true)),
+            field(7, FieldValue::Text(b"abc", 3)),
+            field(8, FieldValue::Bytes(&[1, 2, 3, 4, 5, 6, 7, 8], 0x100)),
+            field(9, FieldValue::Address(0x7f00)),
+        ],
+    };
+    is(
+        &event,
+        "66647200 01 0c 0000 01010000 01 04 07 00 2200000000000000 \
+         03000000 00 00 0000 3412000000000000 04000000 01 00 0000 feffffffffffffff \
+         05000000 02 00 0000 000000000000e03f 06000000 03 00 0000 0100000000000000 \
+         07000000 04 00 0300 0300000000000000 6162630000000000 \
+         08000000 05 00 0800 0001000000000000 0102030405060708 \
+         09000000 06 00 0000 007f000000000000",
+    );
+    let task = Note::Task {
+        task: 1,
+        parent: 2,
+        by: 3,
+        name: 4,
+        state: 5,
+    };
+    is(
+        &task,
+        "66647200 01 0d 0000 0100000000000000 0200000000000000 0300000000000000 04000000 05 000000",
+    );
+    let result = Note::Argument(Field {
+        place: RESULT,
+        ..field(1, FieldValue::Text("ü".as_bytes(), 9))
+    });
+    is(
+        &result,
+        "66647200 01 0e 0000 01000000 04 ff 0200 0900000000000000 c3bc000000000000",
+    );
+    let state = Note::ThreadState {
+        object: 0x10,
+        holder: 0x4711,
+        name: 6,
+        state: 2,
+        reason: 1,
+    };
+    is(
+        &state,
+        "66647200 01 10 0000 1000000000000000 1147000000000000 06000000 02 01 0000",
+    );
+    let words = [&event, &task, &result, &state].map(ToString::to_string);
+    assert_eq!(
+        words,
+        [
+            "#257 begin level=warning span=34 #3=4660 #4=-2 #5=0.5 #6=true #7=\"abc\" \
+             #8=[01, 02, 03, 04, 05, 06, 07, 08] (of 256 bytes) #9=0x7f00",
+            "1 #4 dropped parent=2 by=3",
+            "result #1=\"ü\" (of 9 bytes)",
+            "blocked (lock) object=0x10 #6 holder=18193",
+        ]
+    );
+}
+
+fn random_field<'a>(random: &mut Random, bytes: &'a [u8]) -> Field<'a> {
+    let number = random.next();
+    let text = &bytes[..random.below(1 + bytes.len() as u64) as usize];
+    let value = match random.below(8) {
+        0 => FieldValue::Unsigned(number),
+        1 => FieldValue::Signed(number as i64),
+        2 => FieldValue::Float(number as f64),
+        3 => FieldValue::Truth(number % 2 == 0),
+        4 => FieldValue::Text(text, number),
+        5 => FieldValue::Bytes(text, number),
+        6 => FieldValue::Address(number),
+        _ => FieldValue::Other(7 + random.below(200) as u8, number, text),
+    };
+    Field {
+        name: random.next() as u32,
+        place: random.next() as u8,
+        value,
+    }
+}
+
+fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> {
+    let (long, other, short) = (random.next(), random.next(), random.next() as u32);
+    let (one, two) = (random.next() as u8, random.next() as u8);
+    match random.below(4) {
+        0 => Note::Event {
+            name: short,
+            form: one,
+            level: two,
+            span: long,
+            fields: (0..random.below(20))
+                .map(|_| random_field(random, bytes))
+                .collect(),
+        },
+        1 => Note::Task {
+            task: long | 1,
+            parent: other,
+            by: random.next(),
+            name: short,
+            state: one,
+        },
+        2 => Note::Argument(random_field(random, bytes)),
+        _ => Note::ThreadState {
+            object: long,
+            holder: other,
+            name: short,
+            state: one,
+            reason: two,
+        },
+    }
+}
+
+const TEXT: &[u8] =
+    b"0123456789 \xff\x00\n text of any bytes, up to eighty of them or so, \xf0\x9f\xa6\x80 here";
+
+#[test]
+fn any_note_comes_back_and_no_bytes_are_trusted() {
+    let mut random = Random(19);
+    for _ in 0..20_000 {
+        let note = random_note(&mut random, TEXT);
+        let body = note.encode().expect("a note within bounds");
+        assert!(body.len() % 8 == 0 && body.len() <= MOST_BYTES);
+        assert_eq!(Note::decode(note.kind(), &body).as_ref(), Some(&note));
+        // Cut, flipped, and taken for another kind: never a panic, and what is read can be written.
+        let mut damaged = body[..random.below(1 + body.len() as u64) as usize].to_vec();
+        if let Some(last) = damaged.len().checked_sub(1) {
+            let at = random.below(1 + last as u64) as usize;
+            damaged[at] ^= 1 << random.below(8);
+        }
+        for kind in NoteKind::ALL {
+            if let Some(read) = Note::decode(kind, &damaged) {
+                let again = read.encode().expect("what was read is within bounds");
+                // A number that is no number is not equal to itself.
+                let read_again = Note::decode(kind, &again).map(|note| note.to_string());
+                assert_eq!(read_again, Some(read.to_string()));
+            }
+        }
+    }
+}
+
+#[test]
+fn notes_have_bounds() {
+    let many = |count: usize, text: &'static [u8]| Note::Event {
+        name: 1,
+        form: 0,
+        level: 0,
+        span: 0,
+        fields: vec![field(1, FieldValue::Text(text, 0)); count],
+    };
+    assert!(many(MOST_FIELDS, b"").encode().is_some());
+    assert!(many(MOST_FIELDS + 1, b"").encode().is_none());
+    assert!(many(1, &[b'x'; MOST_BYTES - 32]).encode().is_some());
+    assert!(many(1, &[b'x'; MOST_BYTES - 31]).encode().is_none());
+    assert!(many(1, &[b'x'; 1 << 17]).encode().is_none());
+    let nobody = Note::Task {
+        task: 0,
+        parent: 0,
+        by: 0,
+        name: 0,
+        state: 0,
+    };
+    assert!(nobody.encode().is_none());
+    for (kind, bytes) in [
+        (
+            NoteKind::Task,
+            "0000000000000000 00000000000000000000000000000000 00000000 00000000",
+        ),
+        // More fields than there are, and than there may be.
+        (
+            NoteKind::Event,
+            "01000000 00 00 02 00 0000000000000000 01000000 00 00 0000 0000000000000000",
+        ),
+        (NoteKind::Event, "01000000 00 00 ff 00 0000000000000000"),
+        // A text that leaves the note.
+        (
+            NoteKind::Argument,
+            "01000000 04 00 ffff 0300000000000000 6162630000000000",
+        ),
+        (NoteKind::ThreadState, "0000000000000000 0000000000000000"),
+        (NoteKind::ThreadState, ""),
+    ] {
+        assert_eq!(Note::decode(kind, &hex(bytes)), None, "{bytes}");
+    }
+    for kind in NoteKind::ALL {
+        assert_eq!(Note::decode(kind, &[1; MOST_BYTES + 8]), None);
+    }
+}
+
+/// A thread's calls with notes between them.
+fn events() -> Vec<Event> {
+    let mut random = Random(7);
+    let mut events = vec![Event::Call(enter(1000, 1))];
+    for at in 1..40 {
+        let note = random_note(&mut random, TEXT);
+        let body = note.encode().expect("a note within bounds");
+        events.push(Event::Call(enter(1000 + 20 * at, 2)));
+        events.push(Event::Note(1005 + 20 * at, note.kind(), body));
+        events.push(Event::Call(exit(1010 + 20 * at, 2)));
+    }
+    events.push(Event::Call(exit(3000, 1)));
+    events
+}
+
+fn xray(version: Version, events: &[Event]) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    let mut writer = XrayWriter::new(&mut bytes, version, &TraceInfo::default()).expect("a writer");
+    writer.thread(&common::thread(7));
+    events
+        .iter()
+        .for_each(|event| common::push(&mut writer, event));
+    let losses = writer.finish().expect("a file");
+    assert!(losses.is_empty(), "{losses}");
+    bytes.into_inner()
+}
+
+#[test]
+fn xray_keeps_notes_and_their_places() {
+    for version in [Version::V1, Version::V3] {
+        let bytes = xray(version, &events());
+        let read = common::read(&bytes).expect("a trace");
+        assert_eq!(read.diagnostics, []);
+        // XRay begins a thread with its time of day and its CPU.
+        let begins = |event: &&Event| matches!(event, Event::Wall(..) | Event::Cpu(..));
+        let kept = read.kept.events(7);
+        let kept = &kept[kept.iter().take_while(begins).count()..];
+        assert_eq!(kept, events());
+        // And again, from what was read.
+        assert_eq!(xray(version, kept), bytes);
+        let notes = list(&bytes).into_iter().filter(|(.., detail)| {
+            NoteKind::ALL
+                .iter()
+                .any(|kind| detail.contains(&format!("fdr {}: ", kind.name())))
+        });
+        assert_eq!(notes.count(), 39);
+    }
+}
+
+#[test]
+fn a_damaged_file_of_notes_is_read_as_far_as_it_is_whole() {
+    let few: Vec<Event> = events().into_iter().take(16).collect();
+    let bytes = xray(Version::V3, &few);
+    cut_everywhere(&bytes, 32);
+    flip_everywhere(&bytes);
+}
+
+#[test]
+fn other_formats_leave_notes_out_and_say_so() {
+    for target in registry::targets().filter(|target| !target.name.starts_with("xray")) {
+        let place = Place::new(target.kind).expect("a place");
+        let output = place.output().expect("a place");
+        let mut writer = (target.create)(output, &TraceInfo::default()).expect("a writer");
+        writer.thread(&common::thread(7));
+        events()
+            .iter()
+            .for_each(|event| common::push(&mut *writer, event));
+        let losses = writer.finish().expect("a trace").to_string();
+        assert!(losses.contains("39 notes"), "{}: {losses}", target.name);
+    }
+}

@@ -1,0 +1,342 @@
+//! The models of open calls and totals: a thread whose short calls leave no records, beside a copy and beside a count,
+//! also while its slot changes hands, and a row beside its reader. What a reader finds must be what another rig holds
+//! that made so many of the edges and no more.
+//!
+//! The function and the CPU of a frame are not modelled, because one load has both, and two stores. The tick behind them
+//! is.
+
+use super::super::found::found_in;
+use super::checks::FORMER;
+use super::*;
+use crate::ring::layout::OpenCalls;
+use crate::ring::model::SmallRing;
+use crate::ring::{open_calls, totals};
+
+const FN_3: u32 = 3 << 4;
+
+/// An edge and its tick.
+type Step = (u32, u64);
+
+/// What a rig has made when a model begins, and what is made then.
+#[derive(Clone, Copy)]
+struct Scene {
+    /// Records, each an entry.
+    records: u64,
+    /// Edges since then, with a threshold of 100 ticks.
+    before: &'static [Step],
+    /// Edges beside the reader.
+    steps: &'static [Step],
+}
+
+/// Of two open calls without records the inner one ends and is short, and the next one of the same function begins.
+const SHORT: Scene = Scene {
+    records: 1,
+    before: &[(FN_1, 1000), (FN_2, 1010)],
+    steps: &[(FN_2 | EXIT, 1020), (FN_2, 1030)],
+};
+
+/// An open call without records ends and is kept: its entry is published, and its exit.
+const KEPT: Scene = Scene {
+    records: 1,
+    before: &[(FN_1, 1000)],
+    steps: &[(FN_1 | EXIT, 1200)],
+};
+
+/// The same where its entry begins a chunk.
+const KEPT_IN_A_CHUNK: Scene = Scene {
+    records: PER_CHUNK,
+    ..KEPT
+};
+
+/// A call whose entry is published ends. A short call has ended inside, so a summary is published.
+const SUMMED_UP: Scene = Scene {
+    records: 1,
+    before: &[
+        (FN_1, 1000),
+        (FN_3, 1100),
+        (FN_3 | EXIT, 1300),
+        (FN_3, 1400),
+        (FN_3 | EXIT, 1403),
+    ],
+    steps: &[(FN_1 | EXIT, 1500)],
+};
+
+fn rig(scene: Scene) -> Rig {
+    let rig = Rig::new(2, false);
+    (1..=scene.records).for_each(|number| rig.write(FN_3, number, 0));
+    rig.set_threshold(100);
+    for &(word, ticks) in scene.before {
+        rig.write(word, ticks, 0);
+    }
+    rig
+}
+
+/// Loom keeps what a count of the open calls looks at.
+fn watch_counts(calls: &OpenCalls) {
+    for word in [&calls.open, &calls.publishing, &calls.next] {
+        word.watch();
+    }
+}
+
+/// Loom keeps what a copy looks at, as far as the second frame.
+fn watch_open(calls: &OpenCalls) {
+    watch_counts(calls);
+    let [_, outer, inner, ..] = &calls.frames;
+    for word in [
+        &outer.ticks,
+        &outer.short_calls,
+        &outer.short_ticks,
+        &inner.ticks,
+    ] {
+        word.watch();
+    }
+}
+
+/// What a copy holds.
+#[derive(Debug, PartialEq)]
+struct State {
+    edges: Vec<String>,
+    counts: Counts,
+    /// Calls that the copy's summaries tell of, and their ticks.
+    short: (u64, u64),
+}
+
+impl State {
+    fn of(snapshot: &Snapshot) -> State {
+        let counts = snapshot.counts;
+        let parts = counts.readable + counts.overwritten + counts.dropped + counts.summarised;
+        assert_eq!(counts.recorded, parts, "{counts:?}");
+        let chunks: Vec<Vec<u8>> = snapshot.chunks().map(<[u8]>::to_vec).collect();
+        let (mut edges, mut short) = (Vec::new(), (0, 0));
+        for event in found_in(&chunks).events {
+            let number = |text: &str| text.parse::<u64>().expect("a number");
+            if let Some((calls, ticks)) = event.split_once(" short, ") {
+                short.0 += number(calls);
+                short.1 += number(ticks);
+            } else if !event.starts_with("cpu") {
+                edges.push(event);
+            }
+        }
+        assert_eq!(edges.len() as u64, counts.readable);
+        State {
+            edges,
+            counts,
+            short,
+        }
+    }
+
+    fn now(slot: &Slot) -> State {
+        let mut snapshot = Snapshot::default();
+        assert!(snapshot.take(slot));
+        State::of(&snapshot)
+    }
+}
+
+/// What another rig holds after none of the steps, after the first, and so on.
+fn states(scene: Scene) -> Vec<State> {
+    let rig = rig(scene);
+    let mut states = vec![State::now(rig.slot())];
+    for &(word, ticks) in scene.steps {
+        rig.write(word, ticks, 0);
+        states.push(State::now(rig.slot()));
+    }
+    states
+}
+
+/// A rig that makes the steps on another thread.
+fn steps(scene: Scene, watch: fn(&OpenCalls)) -> (Rig, loom::thread::JoinHandle<()>) {
+    let rig = rig(scene);
+    let slot = lasting(rig.slot());
+    slot.cursor.watch();
+    if scene.records == PER_CHUNK {
+        slot.chunk.watch();
+        chunk::place(slot, 2).mark.number.watch();
+    }
+    watch(rig.open_calls());
+    let writer = loom::thread::spawn(move || {
+        for &(word, ticks) in scene.steps {
+            writer::write(slot, word, Stamp { ticks, cpu: 0 });
+        }
+    });
+    (rig, writer)
+}
+
+/// A copy is of one moment. The summary may not have the short call that ended last, or not its ticks.
+fn copy_beside(scene: Scene) {
+    let states = states(scene);
+    let (rig, writer) = steps(scene, watch_open);
+    let mut snapshot = Snapshot::default();
+    if snapshot.take(lasting(rig.slot())) && snapshot.has_open_calls() {
+        let found = State::of(&snapshot);
+        let is_at = |at: &usize| {
+            let state = &states[*at];
+            let may_lack = *at > 0 && states[*at - 1].counts.summarised < state.counts.summarised;
+            let before = &states[at.saturating_sub(1)];
+            let fits =
+                |found: u64, now: u64, before: u64| found == now || (may_lack && found == before);
+            let has_short = fits(found.short.0, state.short.0, before.short.0)
+                && fits(found.short.1, state.short.1, before.short.1);
+            has_short && (&found.edges, found.counts) == (&state.edges, state.counts)
+        };
+        let is_one = (0..states.len()).any(|at| is_at(&at));
+        assert!(is_one, "{found:?} of {states:?}");
+    }
+    writer.join().expect("the writer");
+    assert_eq!(Some(&State::now(rig.slot())), states.last());
+}
+
+/// Counts are of one moment.
+fn count_beside(scene: Scene) {
+    let states = states(scene);
+    let (rig, writer) = steps(scene, watch_counts);
+    if let Some((_, counts)) = counts::count(lasting(rig.slot())) {
+        let is = |state: &State| state.counts == counts;
+        assert!(states.iter().any(is), "{counts:?} of {states:?}");
+    }
+    writer.join().expect("the writer");
+    let (_, counts) = counts::count(rig.slot()).expect("nobody writes");
+    assert_eq!(Some(counts), states.last().map(|state| state.counts));
+}
+
+pub(super) fn a_copy_beside_short_calls() {
+    copy_beside(SHORT);
+}
+
+pub(super) fn a_copy_beside_a_kept_call() {
+    copy_beside(KEPT);
+}
+
+pub(super) fn a_copy_beside_a_kept_call_in_a_new_chunk() {
+    copy_beside(KEPT_IN_A_CHUNK);
+}
+
+pub(super) fn a_copy_beside_a_summary() {
+    copy_beside(SUMMED_UP);
+}
+
+pub(super) fn a_count_beside_short_calls() {
+    count_beside(SHORT);
+}
+
+pub(super) fn a_count_beside_a_kept_call() {
+    count_beside(KEPT);
+}
+
+pub(super) fn a_count_beside_a_kept_call_in_a_new_chunk() {
+    count_beside(KEPT_IN_A_CHUNK);
+}
+
+/// A row beside its owner, who counts a second call: a reading that is exact is the row before or afterwards.
+pub(super) fn a_row_beside_its_owner() {
+    let rig = Rig::new(1, false);
+    let row = totals::row_of(rig.totals(), 7, || false);
+    totals::count(row, 10, 0);
+    for word in [&row.calls, &row.total, &row.own, &row.longest] {
+        word.watch();
+    }
+    for ticks in [10, 300] {
+        row.lengths[fdr_formats::lengths::class(ticks)].watch();
+    }
+    let owner = {
+        let address = core::ptr::from_ref(row).expose_provenance();
+        // SAFETY: the rig has the row until the owner has ended.
+        let row = unsafe { &*core::ptr::with_exposed_provenance::<layout::Row>(address) };
+        loom::thread::spawn(move || totals::count(row, 300, 100))
+    };
+    let mut copy = totals::Copy::EMPTY;
+    let numbers = |copy: &totals::Copy| (copy.calls, copy.total, copy.own, copy.longest);
+    if copy.read(row) {
+        let found = numbers(&copy);
+        assert!(
+            found == (1, 10, 10, 10) || found == (2, 310, 210, 300),
+            "{found:?}"
+        );
+    }
+    owner.join().expect("the owner");
+    assert!(copy.read(row));
+    assert_eq!(numbers(&copy), (2, 310, 210, 300));
+}
+
+/// The owner takes a new row: whoever sees the row sees whose it is.
+pub(super) fn rows_beside_their_owner() {
+    let rig = Rig::new(1, false);
+    let totals = rig.totals();
+    totals.rows.watch();
+    let second = totals::rows(totals).next().map(core::ptr::from_ref);
+    let second = second.expect("the first row").wrapping_add(1);
+    // SAFETY: a rig has four rows.
+    unsafe { &*second }.function.watch();
+    let address = core::ptr::from_ref(totals).expose_provenance();
+    let owner = loom::thread::spawn(move || {
+        // SAFETY: the rig has them until the owner has ended.
+        let totals = unsafe { &*core::ptr::with_exposed_provenance::<layout::Totals>(address) };
+        totals::count_untimed(totals::row_of(totals, 7, || false));
+    });
+    let functions = totals::rows(totals).map(|row| row.function.load(Relaxed));
+    let functions: Vec<u32> = functions.collect();
+    assert!(functions == [0] || functions == [0, 7], "{functions:?}");
+    owner.join().expect("the owner");
+}
+
+/// A ring of one slot, whose owner ended with two calls open, and the memory of its totals.
+fn ended(watch: fn(&OpenCalls)) -> (SmallRing, Rig, &'static Slot) {
+    let (small, memory) = (SmallRing::keeping(1), Rig::new(1, false));
+    let slot = small.ring.claim().expect("the first");
+    let calls = small.ring.open_calls_of(slot).expect("open calls");
+    calls.totals.store(memory.totals.addr() as u64, Relaxed);
+    open_calls::begin(slot, calls);
+    slot.tid.store(FORMER, Relaxed);
+    let write = |(word, ticks)| writer::write(slot, word, Stamp { ticks, cpu: 0 });
+    write((FN_3, 1));
+    calls.threshold.store(100, Relaxed);
+    [(FN_1, 1000), (FN_2, 1010)].into_iter().for_each(write);
+    small.ring.end(slot);
+    for word in [
+        &slot.cursor,
+        &slot.chunk,
+        &slot.generation,
+        &slot.open_calls,
+    ] {
+        word.watch();
+    }
+    for word in [&slot.state, &slot.tid] {
+        word.watch();
+    }
+    chunk::place(slot, 1).mark.number.watch();
+    watch(calls);
+    (small, memory, slot)
+}
+
+/// Another thread takes the slot.
+fn takes(small: &SmallRing) -> loom::thread::JoinHandle<()> {
+    let ring = small.ring;
+    loom::thread::spawn(move || assert!(ring.claim().is_some()))
+}
+
+pub(super) fn a_copy_of_open_calls_that_change_hands() {
+    let (small, _memory, slot) = ended(watch_open);
+    let other = takes(&small);
+    let mut snapshot = Snapshot::default();
+    if snapshot.take(slot) {
+        let state = State::of(&snapshot);
+        match snapshot.owner.tid {
+            FORMER => assert_eq!(state.edges, ["+3 at 1", "+1 at 1000", "+2 at 1010"]),
+            _ => assert!(state.edges.is_empty(), "{state:?}"),
+        }
+    }
+    other.join().expect("the other thread");
+    assert_eq!(small.ring.missing().overwritten, 3);
+}
+
+pub(super) fn a_count_of_open_calls_that_change_hands() {
+    let (small, _memory, slot) = ended(watch_counts);
+    let other = takes(&small);
+    if let Some((owner, counts)) = counts::count(slot) {
+        let recorded = counts.recorded;
+        match owner.tid {
+            FORMER => assert_eq!(recorded, 3),
+            _ => assert_eq!(recorded, 0, "{counts:?}"),
+        }
+    }
+    other.join().expect("the other thread");
+}

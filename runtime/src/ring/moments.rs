@@ -1,0 +1,118 @@
+//! The named moments of a ring (`fdr_formats::ring::moments`): how the dumper adds one, and how the process reads
+//! them. Reading is async-signal-safe. This file must never be used by a thread that records.
+
+use fdr_formats::moments::{MOST, MOST_BYTES};
+use fdr_formats::ring::moments::place;
+
+use super::layout::{Moment, Moments};
+use super::store;
+use crate::primitive::{Ordering, fence};
+
+/// A moment as it was read.
+#[derive(Clone, Copy)]
+pub(crate) struct Copy {
+    pub(crate) number: u64,
+    pub(crate) ticks: u64,
+    /// Padded with NULs.
+    bytes: [u8; MOST_BYTES],
+}
+
+impl Copy {
+    pub(crate) fn name(&self) -> &str {
+        let name = fdr_formats::ring::moments::name(&self.bytes);
+        core::str::from_utf8(name).unwrap_or_default()
+    }
+}
+
+/// Adds a moment, and returns its number. The oldest one gives way if there is no place. Only the dumper calls this.
+pub(crate) fn add(moments: &Moments, ticks: u64, name: &str) -> u64 {
+    let numbers = moments.iter().map(|of| of.number.load(Ordering::Relaxed));
+    let number = numbers.max().unwrap_or(0).saturating_add(1);
+    let Some(to) = moments.get(place(number)) else {
+        return 0;
+    };
+    to.number.store(0, Ordering::Relaxed);
+    // Release: pairs with the Acquire fence in `read`. Who reads a new word finds the number changed.
+    fence(Ordering::Release);
+    to.ticks.store(ticks, Ordering::Relaxed);
+    store(&to.name, name.as_bytes());
+    // Release: pairs with the Acquire load in `read`. Who reads the number reads what belongs to it.
+    to.number.store(number, Ordering::Release);
+    number
+}
+
+/// The moments, the oldest first. Async-signal-safe.
+pub(crate) fn all(moments: &Moments) -> impl Iterator<Item = Copy> + '_ {
+    let numbers = moments.iter().map(|of| of.number.load(Ordering::Relaxed));
+    let newest = numbers.max().unwrap_or(0);
+    let oldest = newest.saturating_sub(MOST as u64) + 1;
+    let numbered = move |number| moments.get(place(number)).and_then(|of| read(of, number));
+    (oldest..=newest).filter_map(numbered)
+}
+
+/// `None`: the place has another moment, or is being written.
+fn read(moment: &Moment, number: u64) -> Option<Copy> {
+    if moment.number.load(Ordering::Acquire) != number {
+        return None;
+    }
+    let ticks = moment.ticks.load(Ordering::Relaxed);
+    let mut bytes = [0; MOST_BYTES];
+    for (to, word) in bytes.chunks_exact_mut(8).zip(&moment.name) {
+        to.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+    }
+    fence(Ordering::Acquire);
+    let is_same = moment.number.load(Ordering::Relaxed) == number;
+    is_same.then_some(Copy {
+        number,
+        ticks,
+        bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::Ordering;
+
+    use super::*;
+
+    fn empty() -> Moments {
+        // SAFETY: the moments are atomics, and zeros are valid.
+        unsafe { core::mem::zeroed() }
+    }
+
+    fn told(moments: &Moments) -> Vec<(u64, u64, String)> {
+        let all = all(moments).map(|of| (of.number, of.ticks, of.name().to_owned()));
+        all.collect()
+    }
+
+    #[test]
+    fn the_newest_moments_are_kept() {
+        let moments = empty();
+        assert_eq!(told(&moments), []);
+        let longest = "ü".repeat(MOST_BYTES / 2);
+        for number in 1..=100 {
+            assert_eq!(add(&moments, 10 * number, &longest), number);
+            let oldest = number.saturating_sub(MOST as u64 - 1).max(1);
+            let wanted = (oldest..=number).map(|other| (other, 10 * other, longest.clone()));
+            assert_eq!(told(&moments), wanted.collect::<Vec<_>>());
+        }
+        // No byte of a longer name stays.
+        assert_eq!(add(&moments, 1, "short"), 101);
+        assert_eq!(told(&moments).pop(), Some((101, 1, "short".to_owned())));
+    }
+
+    #[test]
+    fn a_place_that_is_being_written_is_left_out() {
+        let moments = empty();
+        for name in ["one", "two", "three"] {
+            add(&moments, 1, name);
+        }
+        moments[1].number.store(0, Ordering::Relaxed);
+        let names = told(&moments).into_iter().map(|of| of.2);
+        assert_eq!(names.collect::<Vec<_>>(), ["one", "three"]);
+        // Numbers that the file can't have.
+        moments[1].number.store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(told(&moments), []);
+        assert_eq!(add(&moments, 1, "four"), u64::MAX);
+    }
+}

@@ -1,0 +1,311 @@
+//! The totals of a slot: what the owner's calls of each function took, since the owner began. Only the owner
+//! writes them, so no instruction is locked. When a slot gets its next owner, the totals of the former one are
+//! added to those of ended threads. Async-signal-safe. This file must never touch a row without space.
+//!
+//! Readers read them beside the owner. A row's lengths are as many as its calls, unless the owner was counting
+//! a call at that moment.
+
+use super::layout::{CHUNK, LENGTHS, Row, Slot, Totals};
+use super::{Ring, at_address};
+use crate::primitive::{AtomicU64, Ordering, fence};
+
+/// The number of the row of all functions that have no row of their own.
+const OTHERS: u32 = 1;
+
+/// Rows that get their space at once.
+const STEP: u32 = (CHUNK / size_of::<Row>()) as u32;
+
+/// The row with that number, from 1.
+///
+/// # Safety
+/// The row has space.
+#[inline(always)]
+unsafe fn row(totals: &Totals, number: u32) -> &Row {
+    let rows = core::ptr::from_ref(totals).addr() + size_of::<Totals>();
+    let address = rows + (number as usize - 1) * size_of::<Row>();
+    // SAFETY: as the caller vouches. The mapping's pointer was exposed, it stays for the life of the process,
+    // and rows consist of atomics.
+    unsafe { &*at_address::<Row>(address as u64) }
+}
+
+/// The totals at an address that a slot's open calls hold.
+pub(crate) fn at(address: u64) -> Option<&'static Totals> {
+    // SAFETY: only `Ring::give_totals` stores the address, of totals that have space.
+    (address != 0).then(|| unsafe { &*at_address::<Totals>(address) })
+}
+
+/// The rows in use.
+pub(crate) fn rows(totals: &Totals) -> impl Iterator<Item = &Row> {
+    let given = totals.given.load(Ordering::Acquire);
+    let used = totals.rows.load(Ordering::Acquire).min(given);
+    // SAFETY: these have space.
+    (1..=used).map(|number| unsafe { row(totals, number) })
+}
+
+/// The row of a function, of totals that only the caller writes. `more` gives space to further rows.
+#[inline]
+pub(crate) fn row_of(totals: &Totals, function: u32, more: impl FnOnce() -> bool) -> &Row {
+    let place = totals.index.get(function as usize);
+    let number = place.map_or(OTHERS, |place| place.load(Ordering::Relaxed));
+    let number = match number {
+        0 => new_row(totals, function, more),
+        known => known,
+    };
+    // SAFETY: a number in the index is of a row that has space, and so has the first row.
+    unsafe { row(totals, number) }
+}
+
+/// The row of a function, or the row of all functions without one. Nothing is written.
+pub(crate) fn known_row_of(totals: &Totals, function: u32) -> &Row {
+    let place = totals.index.get(function as usize);
+    let number = place.map_or(OTHERS, |place| place.load(Ordering::Relaxed).max(OTHERS));
+    // SAFETY: a number in the index is of a row that has space, and so has the first row.
+    unsafe { row(totals, number) }
+}
+
+#[cold]
+fn new_row(totals: &Totals, function: u32, more: impl FnOnce() -> bool) -> u32 {
+    let rows = totals.rows.load(Ordering::Relaxed);
+    let has_space = rows < totals.given.load(Ordering::Relaxed) || more();
+    let Some(place) = totals.index.get(function as usize).filter(|_| has_space) else {
+        return OTHERS;
+    };
+    // SAFETY: the row has space.
+    let new = unsafe { row(totals, rows + 1) };
+    new.function.store(function, Ordering::Relaxed);
+    // Release: a reader that sees the count sees the function.
+    totals.rows.store(rows + 1, Ordering::Release);
+    place.store(rows + 1, Ordering::Relaxed);
+    rows + 1
+}
+
+/// Counts a call that has ended, and took that many ticks. The calls inside took `inside` of them.
+pub(crate) fn count(row: &Row, ticks: u64, inside: u64) {
+    add(&row.calls, 1);
+    // Release: pairs with the Acquire fence in `Copy::read`. A reader that sees a number below sees that the call is
+    // being counted.
+    fence(Ordering::Release);
+    add(&row.total, ticks);
+    add(&row.own, ticks.wrapping_sub(inside));
+    if row.longest.load(Ordering::Relaxed) < ticks {
+        row.longest.store(ticks, Ordering::Relaxed);
+    }
+    if let Some(length) = row.lengths.get(fdr_formats::lengths::class(ticks)) {
+        // Release: a reader that sees it sees all of the call.
+        let sum = length.load(Ordering::Relaxed).wrapping_add(1);
+        length.store(sum, Ordering::Release);
+    }
+}
+
+/// Counts a call whose time is not known.
+pub(crate) fn count_untimed(row: &Row) {
+    // A handler may count in the same row meanwhile.
+    row.untimed.fetch_add(1, Ordering::Relaxed);
+}
+
+fn add(sum: &AtomicU64, more: u64) {
+    let sum_now = sum.load(Ordering::Relaxed).wrapping_add(more);
+    sum.store(sum_now, Ordering::Relaxed);
+}
+
+/// The function of a row, its calls with a time, and those without.
+pub(crate) fn calls(row: &Row) -> (u32, u64, u64) {
+    let function = row.function.load(Ordering::Relaxed);
+    let calls = row.calls.load(Ordering::Relaxed);
+    (function, calls, row.untimed.load(Ordering::Relaxed))
+}
+
+/// The numbers of a row, with those that are the longest apart from those that are sums.
+fn sums(row: &Row) -> impl Iterator<Item = &AtomicU64> {
+    let few = [&row.calls, &row.untimed, &row.total, &row.own];
+    few.into_iter().chain(&row.lengths)
+}
+
+/// A row as it was at one moment, unless its owner counts faster than this can read.
+pub(crate) struct Copy {
+    pub(crate) function: u32,
+    pub(crate) calls: u64,
+    pub(crate) untimed: u64,
+    pub(crate) total: u64,
+    pub(crate) own: u64,
+    pub(crate) longest: u64,
+    pub(crate) lengths: [u64; LENGTHS],
+}
+
+/// How often a row is read until its lengths are as many as its calls.
+const PATIENCE: u32 = if cfg!(loom) { 2 } else { 64 };
+
+impl Copy {
+    pub(crate) const EMPTY: Copy = Copy {
+        function: 0,
+        calls: 0,
+        untimed: 0,
+        total: 0,
+        own: 0,
+        longest: 0,
+        lengths: [0; LENGTHS],
+    };
+
+    /// Reads the row beside its owner. Returns whether no call was being counted.
+    pub(crate) fn read(&mut self, row: &Row) -> bool {
+        for _ in 0..PATIENCE {
+            // The owner counts a call first and its length last. So the lengths are read first and the calls last: if
+            // they are as many, no call was counted in between.
+            let mut calls = 0_u64;
+            for (length, from) in self.lengths.iter_mut().zip(&row.lengths) {
+                // Acquire: pairs with the Release in `count`.
+                *length = from.load(Ordering::Acquire);
+                calls = calls.wrapping_add(*length);
+            }
+            self.function = row.function.load(Ordering::Relaxed);
+            self.untimed = row.untimed.load(Ordering::Relaxed);
+            self.total = row.total.load(Ordering::Relaxed);
+            self.own = row.own.load(Ordering::Relaxed);
+            self.longest = row.longest.load(Ordering::Relaxed);
+            // Acquire: pairs with the Release fence in `count`.
+            fence(Ordering::Acquire);
+            self.calls = row.calls.load(Ordering::Relaxed);
+            if calls == self.calls {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Ring {
+    /// Gives space to the totals of a slot that no thread uses yet, or to those of ended threads. `None`: the
+    /// ring has no totals, or there is no space.
+    pub(super) fn give_totals(&self, index: usize) -> Option<u64> {
+        let offset = self.layout.totals(index);
+        let length = size_of::<Totals>() + CHUNK;
+        if self.layout.totals == 0 || !self.give_space(offset, length) {
+            return None;
+        }
+        let address = (self.base.addr() + offset) as u64;
+        let totals = at(address)?;
+        totals.rows.store(OTHERS, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `rows`.
+        totals.given.store(STEP, Ordering::Release);
+        Some(address)
+    }
+
+    /// Gives space to further rows of totals that only the caller writes. False if there is none.
+    pub(crate) fn give_rows(&self, totals: &Totals) -> bool {
+        let given = totals.given.load(Ordering::Relaxed);
+        let offset = core::ptr::from_ref(totals).addr() - self.base.addr();
+        let behind = size_of::<Totals>() + given as usize * size_of::<Row>();
+        let has = !self.is_lost()
+            && (given + STEP) as usize <= self.layout.rows()
+            && self.give_space(offset + behind, CHUNK);
+        if has {
+            totals.given.store(given + STEP, Ordering::Release);
+        }
+        has
+    }
+
+    /// Whether the totals are of this ring.
+    pub(crate) fn has_totals(&self, totals: &Totals) -> bool {
+        let at = core::ptr::from_ref(totals).addr();
+        at.wrapping_sub(self.base.addr()) < self.layout.length
+    }
+
+    /// The totals of a slot.
+    pub(crate) fn totals_of(&self, slot: &Slot) -> Option<&'static Totals> {
+        at(self.open_calls_of(slot)?.totals.load(Ordering::Relaxed))
+    }
+
+    /// The totals of threads that ended, and whose slots have other owners.
+    pub(crate) fn totals_of_ended(&self) -> Option<&'static Totals> {
+        let offset = self.layout.totals(self.layout.capacity);
+        let address = (self.base.addr() + offset) as u64;
+        at(address).filter(|_| {
+            self.layout.totals > 0 && self.has_ended_totals.load(Ordering::Relaxed) != 0
+        })
+    }
+
+    /// Adds the totals of a slot's former owner to those of ended threads, and clears them. No thread owns the
+    /// slot. Other threads may do the same with other slots.
+    pub(super) fn end_totals(&self, slot: &Slot) {
+        let Some(totals) = self.totals_of(slot) else {
+            return;
+        };
+        let ended = self.totals_of_ended();
+        for row in rows(totals) {
+            let function = row.function.swap(0, Ordering::Relaxed);
+            if let Some(place) = totals.index.get(function as usize) {
+                place.store(0, Ordering::Relaxed);
+            }
+            let to = ended.map(|ended| self.row_of_ended(ended, function));
+            let longest = row.longest.swap(0, Ordering::Relaxed);
+            if let Some(to) = to {
+                to.longest.fetch_max(longest, Ordering::Relaxed);
+            }
+            for (at, sum) in sums(row).enumerate() {
+                if sum.load(Ordering::Relaxed) == 0 {
+                    continue;
+                }
+                let more = sum.swap(0, Ordering::Relaxed);
+                if let Some(to) = to.and_then(|to| sums(to).nth(at)) {
+                    to.fetch_add(more, Ordering::Relaxed);
+                }
+            }
+        }
+        totals.rows.store(OTHERS, Ordering::Relaxed);
+    }
+
+    /// The row of a function among those of ended threads, which several threads may ask for at once.
+    fn row_of_ended<'a>(&self, ended: &'a Totals, function: u32) -> &'a Row {
+        let place = ended.index.get(function as usize).filter(|_| function > 0);
+        let number = place.map_or(OTHERS, |place| {
+            match place.load(Ordering::Acquire) {
+                0 => {}
+                known => return known,
+            }
+            let Some(number) = self.new_row_of_ended(ended) else {
+                return OTHERS;
+            };
+            // SAFETY: the row has space, and no other thread has its number.
+            let new = unsafe { row(ended, number) };
+            new.function.store(function, Ordering::Relaxed);
+            // Release: pairs with the Acquire above. Whoever loses the race leaves a row without a function.
+            match place.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => number,
+                Err(known) => {
+                    new.function.store(0, Ordering::Relaxed);
+                    known
+                }
+            }
+        });
+        // SAFETY: a number in the index is of a row that has space, and so has the first row.
+        unsafe { row(ended, number) }
+    }
+
+    fn new_row_of_ended(&self, ended: &Totals) -> Option<u32> {
+        loop {
+            let rows = ended.rows.load(Ordering::Acquire);
+            let given = ended.given.load(Ordering::Acquire);
+            if rows >= given {
+                let behind = size_of::<Totals>() + given as usize * size_of::<Row>();
+                let offset = self.layout.totals(self.layout.capacity) + behind;
+                let has = !self.is_lost()
+                    && (given + STEP) as usize <= self.layout.rows()
+                    && self.allocate_untouched(offset, CHUNK).is_ok();
+                if !has {
+                    return None;
+                }
+                // Release: pairs with the Acquire above. Another thread may have given the same rows.
+                let more = given + STEP;
+                ended.given.fetch_max(more, Ordering::Release);
+                continue;
+            }
+            let taken =
+                ended
+                    .rows
+                    .compare_exchange(rows, rows + 1, Ordering::AcqRel, Ordering::Relaxed);
+            if taken.is_ok() {
+                return Some(rows + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The budget of `FDR_BUDGET`: how much of the program's CPU time recording may take. If it takes more, the calls of
+//! the functions that are called most are only counted, without a clock. From time to time they are timed for a
+//! moment, so that a reader can estimate their times. The dumper does all of this. It must never wait for a thread.
+
+use std::time::Duration;
+
+use super::config::Settings;
+use super::install;
+use super::sites::table;
+use crate::clock::{self, Kind};
+use crate::recorder;
+use crate::ring::Ring;
+use crate::ring::counts;
+use crate::ring::totals;
+
+/// The time that the recorder takes for a call, beside its two clock reads, ns.
+const AROUND_NS: u64 = 12;
+
+/// The time between two looks, ns: if something changed at the last look, if nothing did, and if the program idles.
+const SHORT_NS: u64 = 20_000_000;
+const LONG_NS: u64 = 100_000_000;
+const IDLE_NS: u64 = 1_000_000_000;
+/// A look may take this part of the time.
+const PART_OF_LOOKS: u64 = 100;
+
+/// How long functions are timed that are otherwise counted, ns, and how many of them at once.
+const SLICE_NS: u64 = 1_000_000;
+const SLICE_FUNCTIONS: usize = 64;
+
+/// A function is counted for this long at least, ns, and twice as long each time.
+const FIRST_PAUSE_NS: u64 = 1_000_000_000;
+const LONGEST_PAUSE_NS: u64 = 64_000_000_000;
+
+const MILLION: u64 = 1_000_000;
+
+/// What is known of a function.
+#[derive(Clone, Copy, Default)]
+struct Function {
+    /// Calls so far: timed, and only counted.
+    calls: u64,
+    counted: u64,
+    /// The same, at the last look.
+    calls_before: u64,
+    counted_before: u64,
+    /// Whether its calls are only counted; `None` if it is off.
+    counting: Option<bool>,
+    /// Whether nobody marked it by itself.
+    auto: bool,
+    /// It is not timed again before this time, ns.
+    until_ns: u64,
+    pause_ns: u64,
+}
+
+impl Function {
+    fn timed_now(&self) -> u64 {
+        self.calls.saturating_sub(self.calls_before)
+    }
+
+    fn counted_now(&self) -> u64 {
+        self.counted.saturating_sub(self.counted_before)
+    }
+}
+
+/// The dumper's account.
+pub(crate) struct Budget {
+    /// Millionths of the CPU time.
+    share: u64,
+    /// Whether functions count that somebody marked by itself.
+    takes_all: bool,
+    /// What a timed call costs, ns.
+    timed_ns: u64,
+    /// By id, from 1.
+    functions: Vec<Function>,
+    /// At the last look: the time, and the CPU time of the process, ns.
+    looked_ns: u64,
+    cpu_ns: u64,
+    due_ns: u64,
+    /// The counted functions that are timed for a moment, by id.
+    slice: Vec<u32>,
+    /// Where the next slice begins.
+    next: usize,
+}
+
+impl Budget {
+    /// `None` if nothing is to be held to a budget.
+    pub(crate) fn new(settings: &Settings, kind: Kind, now_ns: u64) -> Option<Budget> {
+        let (share, takes_all) = settings.budget()?;
+        Some(Budget {
+            share,
+            takes_all,
+            timed_ns: 2 * read_ns(kind) + AROUND_NS,
+            functions: Vec::new(),
+            looked_ns: now_ns,
+            cpu_ns: clock::process_cpu_ns(),
+            due_ns: now_ns + SHORT_NS,
+            slice: Vec::new(),
+            next: 0,
+        })
+    }
+
+    /// Looks if it is time. Returns how long the dumper may sleep.
+    pub(crate) fn look(&mut self, now_ns: u64) -> Option<Duration> {
+        let ring = recorder::ring()?;
+        if now_ns >= self.due_ns {
+            let pause_ns = if self.slice.is_empty() {
+                self.account(ring, now_ns)
+            } else {
+                let slice = core::mem::take(&mut self.slice);
+                table().time_for_a_moment(slice.into_iter(), false);
+                self.pause(now_ns, LONG_NS / 2)
+            };
+            self.due_ns = clock::monotonic_raw_ns() + pause_ns;
+        }
+        let left = self.due_ns.saturating_sub(clock::monotonic_raw_ns());
+        Some(Duration::from_nanos(left))
+    }
+
+    /// The pause after a look that began at `began_ns`.
+    fn pause(&self, began_ns: u64, wanted_ns: u64) -> u64 {
+        let took_ns = clock::monotonic_raw_ns().saturating_sub(began_ns);
+        wanted_ns.max(took_ns * PART_OF_LOOKS)
+    }
+
+    /// Compares what recording took with the budget. Begins a slice if calls are only counted. Returns the pause.
+    fn account(&mut self, ring: &Ring, now_ns: u64) -> u64 {
+        let elapsed_ns = now_ns.saturating_sub(self.looked_ns);
+        let cpu_ns = clock::process_cpu_ns();
+        let used_ns = cpu_ns.saturating_sub(self.cpu_ns);
+        (self.looked_ns, self.cpu_ns) = (now_ns, cpu_ns);
+        if used_ns < elapsed_ns / 20 {
+            return IDLE_NS;
+        }
+        // Until then nothing is lost, so nothing is left out.
+        if !ring.owned_slots().any(counts::is_full) {
+            return self.pause(now_ns, SHORT_NS);
+        }
+        self.read(ring);
+        let changed = self.decide(used_ns, now_ns);
+        if self.begin_slice() {
+            return SLICE_NS;
+        }
+        self.pause(now_ns, if changed { SHORT_NS } else { LONG_NS })
+    }
+
+    fn read(&mut self, ring: &Ring) {
+        {
+            let table = table();
+            self.functions.resize(table.len(), Function::default());
+            for (function, (counting, auto)) in self.functions.iter_mut().zip(table.counting()) {
+                (function.counting, function.auto) = (counting, auto);
+                (function.calls_before, function.counted_before) =
+                    (function.calls, function.counted);
+                (function.calls, function.counted) = (0, 0);
+            }
+        }
+        let owned = ring.owned_slots().filter_map(|slot| ring.totals_of(slot));
+        for row in owned.chain(ring.totals_of_ended()).flat_map(totals::rows) {
+            let (id, calls, counted) = totals::calls(row);
+            let index = (id as usize).wrapping_sub(1);
+            if let Some(function) = self.functions.get_mut(index) {
+                function.calls += calls;
+                function.counted += counted;
+            }
+        }
+    }
+
+    /// Chooses what is only counted from now on. Returns whether anything changes.
+    fn decide(&mut self, used_ns: u64, now_ns: u64) -> bool {
+        let limit_ns = (u128::from(used_ns) * u128::from(self.share) / u128::from(MILLION)) as u64;
+        let timed_ns = self.timed_ns;
+        let cost_ns = |function: &Function| match function.counting {
+            // Its timed calls are those of slices. To count the others is the least that can be done.
+            Some(true) => 0,
+            _ => function.timed_now() * timed_ns,
+        };
+        let mut sum_ns: u64 = self.functions.iter().map(cost_ns).sum();
+        let mut chosen: Vec<(u64, u32)> = Vec::new();
+        let ids = 1_u32..;
+        let counts = sum_ns > limit_ns;
+        if counts {
+            let may = |function: &Function| {
+                function.counting == Some(false) && (function.auto || self.takes_all)
+            };
+            let found = ids
+                .zip(&self.functions)
+                .filter(|(_, function)| may(function));
+            chosen.extend(found.map(|(id, function)| (function.timed_now(), id)));
+            // The fewest functions that do, with some room to spare.
+            chosen.sort_unstable_by_key(|&(calls, _)| core::cmp::Reverse(calls));
+            chosen.retain(|&(calls, _)| {
+                let takes = calls > 0 && sum_ns > limit_ns / 4 * 3;
+                if takes {
+                    sum_ns = sum_ns.saturating_sub(calls * timed_ns);
+                }
+                takes
+            });
+        } else {
+            let may = |function: &Function| {
+                function.counting == Some(true) && now_ns >= function.until_ns
+            };
+            let found = ids
+                .zip(&self.functions)
+                .filter(|(_, function)| may(function));
+            chosen.extend(found.map(|(id, function)| (function.counted_now(), id)));
+            chosen.sort_unstable();
+            chosen.retain(|&(calls, _)| {
+                let more_ns = calls * timed_ns;
+                let takes = sum_ns + more_ns <= limit_ns / 2;
+                if takes {
+                    sum_ns += more_ns;
+                }
+                takes
+            });
+        }
+        for &(_, id) in &chosen {
+            let Some(function) = self.functions.get_mut(id as usize - 1) else {
+                continue;
+            };
+            function.counting = Some(counts);
+            if counts {
+                let twice = (2 * function.pause_ns).clamp(FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
+                function.pause_ns = twice;
+                function.until_ns = now_ns + twice;
+            }
+        }
+        if !chosen.is_empty() {
+            table().count_only(chosen.iter().map(|&(_, id)| id), counts);
+        }
+        !chosen.is_empty()
+    }
+
+    /// Has some counted functions timed for a moment. False if there are none.
+    fn begin_slice(&mut self) -> bool {
+        let counted =
+            |function: &Function| function.counting == Some(true) && function.counted_now() > 0;
+        let all: Vec<u32> = (1..)
+            .zip(&self.functions)
+            .filter(|(_, function)| counted(function))
+            .map(|(id, _)| id)
+            .collect();
+        let from = if self.next < all.len() { self.next } else { 0 };
+        let chosen = all.iter().skip(from).take(SLICE_FUNCTIONS);
+        self.slice.extend(chosen);
+        self.next = from + self.slice.len();
+        table().time_for_a_moment(self.slice.iter().copied(), true);
+        !self.slice.is_empty()
+    }
+}
+
+/// Of how many functions the calls are only counted.
+pub(crate) fn counted_functions() -> usize {
+    let is_counted = |(counting, _): &(Option<bool>, bool)| *counting == Some(true);
+    table().counting().filter(is_counted).count()
+}
+
+/// How long a clock read takes here, ns, at least 1.
+fn read_ns(kind: Kind) -> u64 {
+    const READS: u64 = 64;
+    let once = || {
+        let before = clock::monotonic_raw_ns();
+        for _ in 0..READS {
+            core::hint::black_box(clock::read(kind));
+        }
+        clock::monotonic_raw_ns().saturating_sub(before) / READS
+    };
+    // Other threads can only make it longer.
+    (0..8).map(|_| once()).min().unwrap_or(0).max(1)
+}
+
+/// A budget for this process, if the recorder is up.
+pub(crate) fn of_process(now_ns: u64) -> Option<Budget> {
+    let state = install::state()?;
+    Budget::new(&state.config, state.chosen.kind, now_ns)
+}

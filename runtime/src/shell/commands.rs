@@ -1,0 +1,246 @@
+//! Carries out what `fdr ctl` asks of this process. The commands come through the control block of the ring file
+//! (`fdr_formats::ring::control` has the protocol), and the dumper reads them. It must never trust what is in the
+//! block, because another process writes it.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::fmt::{Display, Write as _};
+use std::time::Duration;
+
+use fdr_formats::filter::Filter;
+use fdr_formats::ring::control::{self, COMMAND_SIZE, Kind};
+use fdr_formats::{duration, moments, text};
+
+use super::install::{State, state};
+use super::sites::table;
+use super::{budget, connection, control as calls, dumping};
+use crate::api::Statistics;
+use crate::clock;
+use crate::config::{Mode, word};
+use crate::recorder;
+use crate::ring::layout::Control;
+use crate::ring::{self, Ring};
+use crate::sys::thread::SharedWord;
+
+/// The time of the last `keep`, ns. [`NOT_SAID`] = that of `FDR_KEEP`.
+static KEEP_NS: AtomicU64 = AtomicU64::new(NOT_SAID);
+const NOT_SAID: u64 = u64::MAX;
+
+/// Carries out the newest command if it has no answer. Returns the word that the next command changes. `None` if
+/// there is no ring that could hold one.
+pub(crate) fn carry_out() -> Option<SharedWord> {
+    let ring = recorder::ring().filter(|ring| !ring.is_lost())?;
+    let block = ring.control();
+    if block.listens.load(Ordering::Relaxed) == 0 {
+        block.listens.store(1, Ordering::Relaxed);
+    }
+    // Acquire: pairs with the system calls by which the tool writes. The check tells whether the command is whole.
+    let asked = block.asked.load(Ordering::Acquire);
+    if asked != block.answered.load(Ordering::Relaxed) {
+        let mut command = [0; COMMAND_SIZE];
+        for (bytes, word) in command.chunks_exact_mut(8).zip(&block.command) {
+            bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+        }
+        block.taken.store(asked, Ordering::Release);
+        let answer = match control::decode_command(asked, &command) {
+            Some((kind, text)) => obey(ring, kind, text),
+            None => Err(UNREADABLE.into()),
+        };
+        write(block, asked, &answer);
+    }
+    Some(SharedWord {
+        word: core::ptr::from_ref(&block.asked).cast(),
+        seen: asked,
+    })
+}
+
+const UNREADABLE: &str =
+    "the command is damaged, or the program has a version of fdr that does not know it";
+
+fn write(block: &Control, number: u32, answer: &Result<String, String>) {
+    let bytes = control::encode_answer(
+        number,
+        answer.as_ref().map(String::as_str).map_err(String::as_str),
+    );
+    for (part, word) in bytes.chunks(8).zip(&block.answer) {
+        let mut padded = [0; 8];
+        for (to, byte) in padded.iter_mut().zip(part) {
+            *to = *byte;
+        }
+        word.store(u64::from_le_bytes(padded), Ordering::Relaxed);
+    }
+    // Release: a tool that sees the number sees the answer.
+    block.answered.store(number, Ordering::Release);
+}
+
+fn obey(ring: &Ring, kind: Kind, text: &str) -> Result<String, String> {
+    let state = state().ok_or("the recorder is not up")?;
+    match kind {
+        Kind::Nothing => Ok(String::new()),
+        Kind::On => Ok(on()),
+        Kind::Off => {
+            table().enable(false);
+            Ok("recording is off".into())
+        }
+        Kind::Filter => filter(text),
+        Kind::Keep => keep(state, text),
+        Kind::Dump => match dumping::dump_and_say("control") {
+            Ok(dump) => Ok(dump.path.display().to_string()),
+            Err(error) => Err(error.to_string()),
+        },
+        Kind::Status => Ok(status(ring, state)),
+        Kind::Mark => mark(ring, state, text),
+    }
+}
+
+fn mark(ring: &Ring, state: &State, text: &str) -> Result<String, String> {
+    let name = moments::parse(text)?;
+    if state.config.mode == Mode::Stream {
+        return Err("a stream has no place for marks: FDR_MODE=ring has one".into());
+    }
+    let ticks = clock::read(state.chosen.kind).ticks;
+    let number = ring::moments::add(ring.moments(), ticks, name);
+    Ok(format!("mark {number}: {name}"))
+}
+
+fn on() -> String {
+    let mut table = table();
+    if !table.has_filter() {
+        table.set_filter(Filter::parse("*").unwrap_or_default());
+    }
+    let on = table.enable(true);
+    format!("recording is on: {on} of {} functions", table.len())
+}
+
+fn filter(text: &str) -> Result<String, String> {
+    let filter = Filter::parse(text)?;
+    let mut table = table();
+    let named = table.set_filter(filter);
+    let mut answer = format!("{named} of {} functions", table.len());
+    if !table.is_enabled() {
+        answer.push_str(", when recording is on");
+    }
+    if let Some(unmatched) = table.unmatched_in_words() {
+        answer.push_str("; ");
+        answer.push_str(&unmatched);
+    }
+    Ok(answer)
+}
+
+fn keep(state: &State, text: &str) -> Result<String, String> {
+    let time = duration::parse(text)?;
+    if state.config.mode != Mode::Ring {
+        return Err("only a program with FDR_MODE=ring leaves calls out".into());
+    }
+    if !state.config.keeps() {
+        return Err(
+            "the ring has no place for open calls: start the program with FDR_KEEP, such as FDR_KEEP=10s".into(),
+        );
+    }
+    if time.is_zero() {
+        recorder::keep_no_more();
+    } else {
+        recorder::keep(Some(time), state.frequency().hz);
+    }
+    KEEP_NS.store(nanos(time), Ordering::Relaxed);
+    Ok(match time.is_zero() {
+        true => "from each thread's next chunk on, every call leaves its records".into(),
+        false => format!("from its next chunk on, each thread's ring holds {text} if it can"),
+    })
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(NOT_SAID - 1)
+}
+
+/// Lines of a word, a space, and a value.
+fn status(ring: &Ring, state: &State) -> String {
+    let config = &state.config;
+    let mut lines = Lines(String::new());
+    lines.add("program", &state.program);
+    {
+        let table = table();
+        let word = if table.is_enabled() { "on" } else { "off" };
+        lines.add("recording", &word);
+        lines.add("functions", &table.len());
+        lines.add("functions_on", &table.on());
+        let filter = table.filter().map(Filter::in_words).unwrap_or_default();
+        lines.add("filter", &text::cut(&filter, LONGEST_FILTER));
+    }
+    let kept = match KEEP_NS.load(Ordering::Relaxed) {
+        NOT_SAID if config.keeps() => nanos(config.keep),
+        NOT_SAID => 0,
+        ns => ns,
+    };
+    lines.add("keep_ns", &kept);
+    let ticks = longest_threshold(ring);
+    let hz = u128::from(state.frequency().hz.max(1));
+    lines.add(
+        "threshold_ns",
+        &((u128::from(ticks) * 1_000_000_000 / hz) as u64),
+    );
+    let Statistics {
+        threads, missing, ..
+    } = calls::statistics();
+    let mut sums = [
+        0,
+        missing.overwritten + missing.dropped,
+        0,
+        missing.overwritten,
+        missing.dropped,
+        0,
+    ];
+    for thread in &threads {
+        let counts = [
+            u64::from(thread.ended),
+            thread.recorded,
+            thread.readable,
+            thread.overwritten,
+            thread.dropped,
+            thread.summarised,
+        ];
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
+    lines.add("threads", &threads.len());
+    let words = [
+        "threads_ended",
+        "recorded",
+        "readable",
+        "overwritten",
+        "dropped",
+        "summarised",
+    ];
+    for (word, sum) in words.iter().zip(sums) {
+        lines.add(word, &sum);
+    }
+    lines.add("counted_functions", &budget::counted_functions());
+    lines.add("mode", &word(&Mode::WORDS, config.mode));
+    lines.add("format", &config.format.0.name);
+    let next = match state.address() {
+        Some(address) => connection::name(address).into(),
+        None => dumping::next_dump_path(state),
+    };
+    lines.add("next_dump", &next.display());
+    lines.0
+}
+
+/// Bytes of a filter that a status shows. The others have room for the longest path.
+const LONGEST_FILTER: usize = 1024;
+
+/// The longest threshold of a thread, in ticks.
+fn longest_threshold(ring: &Ring) -> u64 {
+    let of = |slot| crate::ring::open_calls::of(slot);
+    let thresholds = ring.owned_slots().filter_map(of);
+    let thresholds = thresholds.map(|calls| calls.threshold.load(Ordering::Relaxed));
+    thresholds.max().unwrap_or(0)
+}
+
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, word: &str, value: &dyn Display) {
+        let value = value.to_string().replace('\n', " ");
+        let _ = writeln!(self.0, "{word} {value}");
+    }
+}

@@ -1,0 +1,10 @@
+//! A traced function of a library that is on another version of the recorder than the program.
+
+/// It calls itself as often as it is told.
+#[fdr::traced]
+pub fn theirs(depth: u32) -> u32 {
+    match depth {
+        0 => 1,
+        _ => 1 + theirs(depth - 1),
+    }
+}

@@ -1,0 +1,42 @@
+//! Calls one function, and then ends as its argument says: `exit`, `crash`, `fork` (and its child calls the function,
+//! too), `fork-kill` (and kills itself), `code` (the program says in its code whom it is), or `wait` for a kill.
+
+use std::hint::black_box;
+
+use fdr_tests::programs::children::{fork, wait_for};
+
+#[fdr::traced]
+fn work(number: u64) -> u64 {
+    black_box(number) + 1
+}
+
+fn main() {
+    let how = std::env::args().nth(1).unwrap_or_default();
+    if how == "code" {
+        let config = fdr::Config::new().version("7.7").tags("by=code, n = 2");
+        config.enable().expect("the recorder");
+    }
+    work(1);
+    match how.as_str() {
+        "crash" => std::process::abort(),
+        "fork" => wait_for(fork(|| {
+            work(2);
+        })),
+        "fork-kill" => {
+            // SAFETY: the child ends itself, and its parent waits for it.
+            unsafe {
+                let child = libc::fork();
+                if child == 0 {
+                    work(2);
+                    libc::kill(libc::getpid(), libc::SIGKILL);
+                }
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+            }
+        }
+        "wait" => {
+            println!("ready");
+            let _ = std::io::stdin().read_line(&mut String::new());
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,80 @@
+//! Other people's programs, which the trial and the bench of whole programs share: which packages of the registry they
+//! are made of, and both kinds of their sources. None of them is ever committed.
+
+mod sources;
+
+pub use sources::{Kind, prepare};
+
+/// What is tried: its packages are built together, with the attribute in each.
+pub struct Program {
+    /// Of the program, and of its folder.
+    pub name: &'static str,
+    /// With versions: newer ones may come without their tests.
+    pub packages: &'static [(&'static str, &'static str)],
+    /// A run of it, for programs whose packages hold few tests: arguments, and standard input.
+    pub run: Option<(&'static str, &'static [u8])>,
+}
+
+/// All of them.
+pub const PROGRAMS: [Program; 10] = [
+    Program {
+        name: "ripgrep",
+        packages: &[
+            ("globset", "0.4.21"),
+            ("grep", "0.4.1"),
+            ("grep-cli", "0.1.12"),
+            ("grep-matcher", "0.1.9"),
+            ("grep-printer", "0.3.1"),
+            ("grep-regex", "0.1.14"),
+            ("grep-searcher", "0.1.17"),
+            ("ignore", "0.4.34"),
+            ("ripgrep", "15.1.0"),
+        ],
+        run: Some(("--bin rg -- --line-number b.t", b"a\nbat\nbut\nc\n")),
+    },
+    Program {
+        name: "mini-redis",
+        packages: &[("mini-redis", "0.4.1")],
+        run: None,
+    },
+    Program {
+        name: "oxipng",
+        packages: &[("oxipng", "10.1.1")],
+        run: Some(("--bin oxipng -- --opt max --stdout -", PICTURE)),
+    },
+    Program {
+        name: "boa",
+        packages: &[
+            ("boa_ast", "0.21.1"),
+            ("boa_engine", "0.21.1"),
+            ("boa_gc", "0.21.1"),
+            ("boa_interner", "0.21.1"),
+            ("boa_macros", "0.21.1"),
+            ("boa_parser", "0.21.1"),
+            ("boa_string", "0.21.1"),
+        ],
+        run: None,
+    },
+    // A SQL engine.
+    alone("gluesql-core", &[("gluesql-core", "0.20.0")]),
+    // Parsers made of closures and macros. The package of nom lacks a crate that its tests need.
+    alone("winnow", &[("winnow", "1.0.5")]),
+    // Crates without the standard library.
+    alone("hashbrown", &[("hashbrown", "0.17.1")]),
+    alone("heapless", &[("heapless", "0.9.3")]),
+    // Crates of more than 100,000 lines.
+    alone("naga", &[("naga", "30.0.1")]),
+    alone("cranelift-codegen", &[("cranelift-codegen", "0.135.8")]),
+];
+
+/// A library, of which the tests are all that runs.
+const fn alone(name: &'static str, packages: &'static [(&'static str, &'static str)]) -> Program {
+    Program {
+        name,
+        packages,
+        run: None,
+    }
+}
+
+/// A PNG of 16 times 16 pixels.
+const PICTURE: &[u8] = include_bytes!("programs/picture.png");
