@@ -25,7 +25,7 @@ fn on_a_small_disk(kib: u32, variables: &str, steps: &str) -> (Left, Folder) {
     let before = format!(
         "mkdir small && mount -t tmpfs -o size={kib}K none small && cd small && mkdir traces"
     );
-    let variables = format!("FDR=1 FDR_OUT=$home/out/ FDR_DIR=traces {variables}");
+    let variables = format!("FDR=1 FDR_KEEP=0 FDR_OUT=$home/out/ FDR_DIR=traces {variables}");
     let folder = Folder::new("region-disk");
     let left = Row::new(&variables, &before, steps).check_in(&folder, UNSHARE);
     (left, folder)
