@@ -20,6 +20,8 @@ const ROUND: u64 = 250;
 const LIMIT: Duration = Duration::from_secs(30);
 /// Records of half a ring: two chunks of four.
 const HALF: u64 = 2 * 8_184;
+/// Function records that have the room of the summary of short calls.
+const SUMMARY: u64 = 2;
 /// Records after which every ring has been overwritten.
 const FULL: u64 = 100_000;
 
@@ -61,7 +63,8 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
     let [ring] = rings.as_slice() else {
         return Err(Failure::Wrong(format!("rings: {rings:?}")));
     };
-    let mut records = 0;
+    // What the records of a snapshot take in rings, in function records.
+    let (mut records, mut taken) = (0, 0);
     for _ in 0..count {
         let before: Vec<u64> = (0..=THREADS)
             .map(|thread| truth.get(thread, MADE))
@@ -71,6 +74,7 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
             let lane = check::lane(&look, thread)?;
             let lane = lane.ok_or_else(|| Failure::Lost(before, format!("no n{thread}")))?;
             records += lane.counts.readable;
+            taken += lane.counts.readable + SUMMARY * lane.short.len() as u64;
             let course = check::course(&truth, seed, thread);
             let moment = Moment::Since(before);
             check::thread(lane, course, &truth, thread, moment)?;
@@ -78,9 +82,9 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
     }
     // Each may have lost chunks to its thread while it was made; all of them together not half.
     let least = count * THREADS as u64 * HALF;
-    if records < least {
-        let why = format!("{records} records in {count} snapshots, {least} would be half");
-        return Err(Failure::Lost(least - records, why));
+    if taken < least {
+        let why = format!("the room of {taken} records in {count} snapshots, {least} would be half");
+        return Err(Failure::Lost(least - taken, why));
     }
     truth.set(0, STOP, 1);
     child.succeed(folder.path(), LIMIT)?;
